@@ -1,0 +1,36 @@
+"""An agent's memory as markdown you own.
+
+    from ua_memory import Memory
+
+What is exported here is loaded when it is first asked for (PEP 562): importing this package is on the
+path of every command, `ua-memory --help` included, and must cost nothing.
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False  # typing's own constant would cost the import of typing
+if TYPE_CHECKING:
+    from ua_memory.memory import Memory
+
+    __version__: str
+
+__all__ = ["Memory", "__version__"]
+
+
+def __getattr__(name: str) -> object:
+    """Load an export at its first use; AttributeError for what is not exported."""
+    value: object
+    if name == "Memory":
+        from ua_memory.memory import Memory as value
+    elif name == "__version__":
+        from importlib.metadata import version
+
+        value = version("ua-memory")
+    else:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
