@@ -1,0 +1,78 @@
+# Everything here works on a machine that has Python 3.11 or later, git and make: each target that
+# needs the tool or its tests first makes the virtual environment it runs in.
+#
+# .venv is an editable installation, so `make test` tests the files in front of you. `make bench` has an
+# environment of its own with an ordinary installation: an editable one adds import hooks to what is measured.
+
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+MAKEFLAGS += --no-print-directory
+
+VENV     ?= .venv
+BENCH    ?= .venv-bench
+EDITABLE ?= --editable
+WORKERS  ?= auto
+N        ?= 2000
+PYTHON   ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; do \
+	"$$p" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { command -v "$$p"; break; }; done)
+
+BIN   := $(VENV)/bin
+STAMP := $(VENV)/.installed
+PYTEST = $(BIN)/pytest
+CODE   = ua_memory tests $(wildcard benchmarks examples)
+
+define make_venv
+	@test -n "$(PYTHON)" || { echo "ua-memory needs Python 3.11 or later on the PATH, or: make PYTHON=/path/to/python3" >&2; exit 1; }
+	@"$(PYTHON)" -m venv "$(1)" || { echo "python could not make a virtual environment; on Debian: apt install python3-venv" >&2; exit 1; }
+	@"$(1)/bin/python" -m pip install --quiet --disable-pip-version-check $(2)
+endef
+
+help:  ## this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+
+$(STAMP): pyproject.toml
+	@echo "installing into $(VENV) (once, about a minute)"
+	$(call make_venv,$(VENV),$(EDITABLE) '.[dev]')
+	@touch "$@"
+
+$(BENCH)/.installed: pyproject.toml $(shell find ua_memory -type f -not -name '*.pyc')
+	@echo "installing into $(BENCH)"
+	$(call make_venv,$(BENCH),'.[dev]')
+	@touch "$@"
+
+demo: $(STAMP)  ## a bank in a temporary folder: notes, facts, a search, an undo
+	@PATH="$(abspath $(BIN)):$$PATH" bash examples/demo.sh
+
+test: $(STAMP)  ## the tests, without those marked slow or client
+	@$(PYTEST) -n $(WORKERS) --timeout 300 -m 'not slow and not client' $(ARGS)
+
+test-all: $(STAMP)  ## all of them
+	@$(PYTEST) -n $(WORKERS) --timeout 1800 $(ARGS)
+
+check: $(STAMP)  ## ruff, its formatter, and mypy --strict
+	@$(BIN)/ruff check $(CODE)
+	@$(BIN)/ruff format --check $(CODE)
+	@$(BIN)/mypy
+
+format: $(STAMP)  ## let ruff mend and lay out the code
+	@$(BIN)/ruff check --fix $(CODE)
+	@$(BIN)/ruff format $(CODE)
+
+golden: $(STAMP)  ## rewrite the golden files from what the code does; read the diff
+	@$(PYTEST) -n 0 --update-golden -m 'not slow and not client' $(ARGS)
+	@git --no-pager diff --stat -- tests
+
+fuzz: $(STAMP)  ## every property with N=2000 fresh random examples
+	@FUZZ_EXAMPLES=$(N) $(PYTEST) -n $(WORKERS) -m hypothesis --hypothesis-profile fuzz $(ARGS)
+
+crash: $(STAMP)  ## kill it at every step of a write, and see what is left
+	@$(PYTEST) -n $(WORKERS) --timeout 1800 tests/crash $(ARGS)
+
+bench: $(BENCH)/.installed  ## the figures of docs/benchmarks.md, measured on this machine
+	@$(BENCH)/bin/python benchmarks/run.py $(ARGS)
+
+clean:  ## remove what the targets above have made
+	rm -rf .venv .venv-bench build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find ua_memory tests -name __pycache__ -type d -prune -exec rm -rf {} +
+
+.PHONY: help demo test test-all check format golden fuzz crash bench clean

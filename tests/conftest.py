@@ -1,0 +1,80 @@
+"""What holds for every test: no home folder, no settings, no git identity and no network of the outside.
+
+A test that needs one of them sets it itself, inside its own temporary folder. The guards are here and
+not in a fixture to ask for, because the test that forgets to ask is the one that writes into a person's bank.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from guards import REMOVED, isolated_environment, refuse_network
+from hypothesis import HealthCheck, settings
+
+sys.addaudithook(refuse_network)
+
+
+@pytest.fixture(autouse=True)
+def _isolated(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """A home folder of its own for each test; no setting of ours, of git's or of a model's from outside.
+
+    Processes that a test starts inherit all of it. The patch is not the `monkeypatch` of the test, so
+    that a test may call its `undo`.
+    """
+    home = tmp_path_factory.mktemp("home")
+    (home / "run").mkdir(mode=0o700)
+    with pytest.MonkeyPatch.context() as patch:
+        for name in list(os.environ):
+            if name.startswith(REMOVED):
+                patch.delenv(name)
+        for name, value in isolated_environment(home).items():
+            patch.setenv(name, value)
+        time.tzset()
+        yield
+    time.tzset()
+
+
+# -- golden files --------------------------------------------------------------------------------------
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--update-golden", action="store_true", help="rewrite golden files from what the code does"
+    )
+
+
+@pytest.fixture
+def golden(request: pytest.FixtureRequest) -> Callable[[Path, bytes], None]:
+    """`golden(path, data)`: the file must hold exactly these bytes; `make golden` writes them instead."""
+
+    def compare(path: Path, data: bytes) -> None:
+        if request.config.getoption("--update-golden"):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(data)
+        else:
+            assert path.exists(), f"{path} is missing: run `make golden`, then read the diff"
+            assert data == path.read_bytes()
+
+    return compare
+
+
+# -- properties ----------------------------------------------------------------------------------------
+
+_SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large]  # a busy machine is no finding
+
+settings.register_profile(
+    "ci", max_examples=100, derandomize=True, database=None, deadline=None, suppress_health_check=_SLOW
+)
+settings.register_profile(
+    "fuzz",
+    max_examples=int(os.environ.get("FUZZ_EXAMPLES", "2000")),
+    deadline=None,
+    print_blob=True,
+    suppress_health_check=_SLOW,
+)
+settings.load_profile("ci")  # --hypothesis-profile on the command line still wins

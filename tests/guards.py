@@ -1,0 +1,69 @@
+"""What the tests are kept from: the guards that `conftest` puts around every one of them."""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+from pathlib import Path
+
+REMOVED = (
+    "UA_",
+    "ANTHROPIC_",
+    "OPENAI_",
+    "CLAUDE",
+    "CHROMA_",
+    "GIT_",
+    "XDG_",
+    "EDITOR",
+    "VISUAL",
+    "NO_COLOR",
+)
+"""Variables that begin so are taken out; GIT_ includes those that a git hook leaves behind."""
+
+
+def isolated_environment(home: Path) -> dict[str, str]:
+    """The variables that replace what was removed. `home` is an empty folder."""
+    config = home / "gitconfig"
+    config.touch()
+    return {
+        "HOME": str(home),
+        "XDG_CONFIG_HOME": str(home / ".config"),
+        "XDG_CACHE_HOME": str(home / ".cache"),
+        "XDG_DATA_HOME": str(home / ".local/share"),
+        "XDG_STATE_HOME": str(home / ".local/state"),
+        "XDG_RUNTIME_DIR": str(home / "run"),
+        "GIT_CONFIG_GLOBAL": str(config),
+        "GIT_CONFIG_SYSTEM": os.devnull,
+        "GIT_CONFIG_NOSYSTEM": "1",
+        "GIT_TERMINAL_PROMPT": "0",
+        "TZ": "UTC",
+        "ANONYMIZED_TELEMETRY": "False",
+        "HF_HUB_OFFLINE": "1",
+        "PYTHONUTF8": "1",
+    }
+
+
+class NetworkReached(RuntimeError):
+    """A test tried to leave the machine."""
+
+
+def is_local(host: object) -> bool:
+    """Whether an address of a socket call stays on this machine. Names other than localhost do not."""
+    if host is None or host in ("", b"", "localhost", b"localhost"):
+        return True
+    try:
+        return ipaddress.ip_address(host.decode() if isinstance(host, bytes) else str(host)).is_loopback
+    except ValueError:
+        return False
+
+
+def refuse_network(event: str, args: tuple[object, ...]) -> None:
+    """An audit hook that lets no socket leave the machine."""
+    # An audit hook instead of a patched socket class: it also sees connections made by C code that
+    # calls through Python, by asyncio, and by whoever imported socket before us. It cannot be removed.
+    if event in ("socket.connect", "socket.sendto", "socket.sendmsg"):
+        address = args[1]
+        if isinstance(address, tuple) and not is_local(address[0]):
+            raise NetworkReached(f"{event} to {address}: tests stay on loopback and unix sockets")
+    elif event == "socket.getaddrinfo" and not is_local(args[0]):
+        raise NetworkReached(f"looking up {args[0]!r}: tests stay on loopback and unix sockets")

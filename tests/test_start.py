@@ -1,0 +1,74 @@
+"""What starting up costs: `--help` and `import ua_memory` load nothing heavy.
+
+A command line that answers in the time an interpreter takes to start is a promise; one import at the top of
+a module breaks it without a failing test, unless it is this one.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+HEAVY = {
+    "anthropic",
+    "chromadb",
+    "dateparser",
+    "detect_secrets",
+    "frontmatter",
+    "git",
+    "httpx",
+    "matplotlib",
+    "mcp",
+    "numpy",
+    "onnxruntime",
+    "pydantic",
+    "rich",
+    "tiktoken",
+    "tokenizers",
+    "watchdog",
+    "yaml",
+}
+
+LOADED = """
+import atexit, json, os, sys
+atexit.register(lambda: print(json.dumps(sorted({name.partition(".")[0] for name in sys.modules})), file=sys.stderr))
+"""
+
+
+def top_level_modules(code: str, *argv: str) -> set[str]:
+    """The top-level modules that a fresh interpreter has loaded after running `code` with these arguments."""
+    done = subprocess.run(
+        [sys.executable, "-c", LOADED + code, *argv], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return set(json.loads(done.stderr.splitlines()[-1]))
+
+
+@pytest.mark.parametrize(
+    "argv", [["--help"], ["--version"], ["search", "--help"], ["insert", "--help"]], ids=" ".join
+)
+def test_help_loads_nothing_heavy(argv: list[str]) -> None:
+    code = "from ua_memory.__main__ import main\nsys.argv[0] = 'ua-memory'\nsys.exit(main())"
+    assert top_level_modules(code, *argv) & HEAVY == set()
+
+
+def test_importing_the_package_loads_nothing() -> None:
+    extra = top_level_modules("import ua_memory") - top_level_modules("")
+    assert extra == {"ua_memory"}
+
+
+def test_exports_are_loaded_when_asked_for() -> None:
+    import ua_memory
+
+    assert "Memory" in dir(ua_memory)
+    assert ua_memory.Memory.__name__ == "Memory"
+    assert ua_memory.__version__[0].isdigit()
+    with pytest.raises(AttributeError, match="NoSuchThing"):
+        _ = ua_memory.NoSuchThing
+
+
+def test_opening_a_bank_loads_no_index() -> None:
+    assert top_level_modules("from ua_memory import Memory") & HEAVY == set()
