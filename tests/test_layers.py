@@ -53,7 +53,7 @@ UNITS: dict[str, Unit] = {
     "transcripts": unit(2, "config paths"),
     "clients": unit(2, "config paths"),
     "importers": unit(2, "config paths markdown transcripts"),
-    "store": unit(3, "markdown history", parts="pending swap"),
+    "store": unit(3, "markdown history", parts="draft edits flight pending survey swap"),
     "llm": unit(3),
     "core": unit(4, "store markdown"),
     "facts": unit(4, "store markdown"),
