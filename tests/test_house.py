@@ -88,3 +88,26 @@ def test_dependencies_are_exactly_those_imported() -> None:
 def test_the_package_ships_its_types_and_data() -> None:
     assert (PACKAGE / "py.typed").exists()
     assert (PACKAGE / "data" / "tokenizer.json").exists()
+
+
+# -- what lies below the doors is given its world ------------------------------------------------------
+
+WORLD = {
+    *("os.environ", "os.getenv", "os.path.expanduser", "os.path.expandvars", "Path.home"),
+    *("time.time", "datetime.now", "datetime.today", "datetime.utcnow", "date.today"),
+}
+DOORS = ("cli", "daemon", "mcp_server", "bench", "__main__")
+GRANTED = {("config", "datetime.now")}
+"""`config.clock` makes the clock in the bank's timezone that a door hands on."""
+
+
+def test_only_doors_read_clock_environment_and_home() -> None:
+    found = []
+    for path in SOURCES:
+        module = dotted(path)[0] or "__init__"
+        if module.partition(".")[0] in DOORS:
+            continue
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Attribute) and (read := ast.unparse(node)) in WORLD:
+                found += [f"{module}:{node.lineno}: {read}"] if (module, read) not in GRANTED else []
+    assert found == []
