@@ -24,7 +24,7 @@ CODE   = ua_memory tests $(wildcard benchmarks examples)
 define make_venv
 	@test -n "$(PYTHON)" || { echo "ua-memory needs Python 3.11 or later on the PATH, or: make PYTHON=/path/to/python3" >&2; exit 1; }
 	@"$(PYTHON)" -m venv "$(1)" || { echo "python could not make a virtual environment; on Debian: apt install python3-venv" >&2; exit 1; }
-	@"$(1)/bin/python" -m pip install --quiet --disable-pip-version-check $(2)
+	@"$(1)/bin/python" -m pip install -qq --disable-pip-version-check $(2)
 endef
 
 help:  ## this list

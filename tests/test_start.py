@@ -42,7 +42,11 @@ atexit.register(tell)
 def top_level_modules(code: str, *argv: str) -> set[str]:
     """The top-level modules that a fresh interpreter has loaded after running `code` with these arguments."""
     done = subprocess.run(
-        [sys.executable, "-c", LOADED + code, *argv], capture_output=True, text=True, timeout=60, check=False
+        [sys.executable, "-P", "-c", LOADED + code, *argv],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
     )
     assert done.returncode == 0, done.stderr
     return set(json.loads(done.stderr.splitlines()[-1]))
@@ -57,7 +61,7 @@ def test_help_loads_nothing_heavy(argv: list[str]) -> None:
 
 
 def test_importing_the_package_loads_nothing() -> None:
-    extra = top_level_modules("import ua_memory") - top_level_modules("from __future__ import annotations")
+    extra = top_level_modules("import ua_memory") - top_level_modules("import __future__")
     assert extra == {"ua_memory"}
 
 
