@@ -38,7 +38,9 @@ def unit(level: int, may: str = "", parts: str = "") -> Unit:
 
 
 _KNOWLEDGE = "core facts observations pages entities"
-_BELOW_MEMORY = f"markdown history transcripts store llm {_KNOWLEDGE} index recall retain reflect audit merge"
+_BELOW_MEMORY = (
+    f"markdown history transcripts store llm {_KNOWLEDGE} bank index recall retain reflect audit merge"
+)
 
 UNITS: dict[str, Unit] = {
     "errors": unit(1),
@@ -48,7 +50,7 @@ UNITS: dict[str, Unit] = {
     "redaction": unit(1),
     "paths": unit(1),
     "config": unit(1, "paths"),
-    "markdown": unit(2, "config paths", parts="blocks escapes fields items lines"),
+    "markdown": unit(2, "config paths", parts="blocks escapes fields header items lines"),
     "history": unit(2, "config paths"),
     "transcripts": unit(2, "config paths"),
     "clients": unit(2, "config paths"),
@@ -60,6 +62,7 @@ UNITS: dict[str, Unit] = {
     "observations": unit(4, "store markdown"),
     "pages": unit(4, "store markdown"),
     "entities": unit(4, "store markdown"),
+    "bank": unit(5, "store history markdown core facts"),
     "index": unit(5, "store markdown entities"),
     "recall": unit(6, "index facts entities"),
     "retain": unit(6, "llm store history core facts entities transcripts"),
@@ -128,9 +131,7 @@ def imports(source: str, module: str, is_package: bool = False) -> list[Import]:
                 base = ".".join(up[: len(up) - node.level + 1] + ([base] if base else []))
             found += [Import(f"{base}.{alias.name}", node.lineno) for alias in node.names]
         elif isinstance(node, ast.Call) and _imports_by_name(node.func):
-            argument = node.args[0] if node.args else None
-            known = isinstance(argument, ast.Constant) and isinstance(argument.value, str)
-            found.append(Import(argument.value if known else "<computed>", node.lineno))  # type: ignore[union-attr]
+            found.append(Import(_named(node.args[0]) if node.args else "<computed>", node.lineno))
     return found
 
 
@@ -138,6 +139,14 @@ def _imports_by_name(function: ast.expr) -> bool:
     if isinstance(function, ast.Attribute):
         return function.attr == "import_module"
     return isinstance(function, ast.Name) and function.id in ("__import__", "import_module")
+
+
+def _named(argument: ast.expr) -> str:
+    """The module that a call imports by name; of `f"package.{name}"` the part that is written out."""
+    if isinstance(argument, ast.JoinedStr) and argument.values:
+        argument = argument.values[0]
+    known = isinstance(argument, ast.Constant) and isinstance(argument.value, str)
+    return argument.value.rstrip(".") if known else "<computed>"
 
 
 def dotted(path: Path) -> tuple[str, bool]:
@@ -287,6 +296,7 @@ def _cycle(graph: dict[str, set[str]]) -> list[str]:
         ("store", "import importlib\nimportlib.import_module('ua_memory.memory')", "may not import memory"),
         ("store", "__import__('git')", "git is at home in history only"),
         ("store", "import importlib\nimportlib.import_module(name)", "computed"),
+        ("store", "from importlib import import_module\nimport_module(f'git.{name}')", "git is at home in"),
         ("store", "import numpy", "numpy is for level 5 and up"),
         ("recall.fuse", "import onnxruntime", "onnxruntime is at home in index, recall.rerank only"),
         ("indexer", "", "knows this module"),
