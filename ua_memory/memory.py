@@ -1,0 +1,238 @@
+"""`Memory`: everything a bank can do, as one object that every door uses."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ua_memory import audit, bank, core, facts, health, markdown
+from ua_memory import config as settings
+from ua_memory.config import Config
+from ua_memory.core import Budget, Replaced
+from ua_memory.store.draft import Result
+from ua_memory.errors import NoBank, NotFound
+from ua_memory.facts import Inserted, Said
+from ua_memory.history import BlameLine, Revision
+from ua_memory.paths import is_bank
+from ua_memory.records import CoreBlock, Fact, Kind, Origin, Place, Problem, Quote
+from ua_memory.store import Store
+
+if TYPE_CHECKING:
+    from ua_memory.index.sync import Index, Refresh
+    from ua_memory.recall.search import Answer, Filters
+
+Progress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Excerpt:
+    """Lines of a file: `text` without its final newline, `line` to `end` of `lines` in all."""
+
+    path: str
+    line: int
+    end: int
+    lines: int
+    text: str
+    id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """How a bank stands: its places, what people changed, what is held or pending, its budgets and index."""
+
+    root: str
+    trail: str
+    own: bool
+    head: Revision | None
+    files: int
+    edited: tuple[str, ...]
+    held: tuple[str, ...]
+    pending: tuple[str, ...]
+    budgets: tuple[Budget, ...]
+    problems: int
+    index: Mapping[str, object] = field(default_factory=dict)
+
+
+class Memory:
+    """One bank. `door` names where the calls come from and stands in every commit they make.
+
+    Methods raise the errors of `ua_memory.errors`; nothing reads the environment. Times are the bank's.
+    """
+
+    def __init__(self, store: Store, *, door: str = "python") -> None:
+        self.store, self.config, self.door = store, store.config, door
+
+    @classmethod
+    def open(
+        cls, root: Path | str, *, config: Config | None = None, now: Callable[[], datetime] | None = None, door: str = "python"
+    ) -> Memory:
+        """The bank in a folder. NoBank where the folder is none; `Memory.init` makes one."""
+        root = Path(root).absolute()
+        if not root.is_dir() or not is_bank(root):
+            raise NoBank("no memory bank here", where=str(root), mend=f"ua-memory init {root}")
+        config = config or settings.load(root, {})
+        return cls(bank.open_store(root, config, now or config.clock()), door=door)
+
+    @classmethod
+    def init(cls, root: Path | str, *, now: Callable[[], datetime] | None = None, timezone: str = "", door: str = "python") -> Memory:
+        """Make a bank in a folder, or complete one, and open it. `bank.init` tells more."""
+        founded = bank.init(Path(root).absolute(), now, timezone=timezone, door=door)
+        return cls.open(founded.bank.root, config=founded.config, now=now, door=door)
+
+    @cached_property
+    def index(self) -> Index:
+        from ua_memory.index.sync import Index
+
+        return Index(self.store, embedding=self.config.embedding)
+
+    def close(self) -> None:
+        """Let go of the index, so that another process may own it."""
+        if "index" in self.__dict__:
+            self.index.close()
+            del self.__dict__["index"]
+
+    # -- archival memory -------------------------------------------------------------------------------
+
+    def insert(
+        self, text: str, *, tags: Sequence[str] = (), kind: Kind = "world", when: str | None = None,
+        entities: Sequence[str] = (), quotes: Sequence[Quote] = (), origin: Origin = "agent",
+        client: str | None = None, session: str | None = None, request: str | None = None,
+    ) -> Inserted:  # fmt: skip
+        """Remember one fact, verbatim, in the log of today. It is durable and committed on return."""
+        fact = Fact(text, kind=kind, when=when, tags=tuple(tags), entities=tuple(entities), quotes=tuple(quotes))
+        said = Said(self.store.now(), client or self.door, origin, session)
+        return facts.insert(self.store, fact, said, door=self.door, request=request, equal=self._equal)
+
+    def get(self, target: str) -> Excerpt:
+        """Read `^id`, `PATH`, `PATH:LINE` or `PATH:FROM-TO`."""
+        if target.startswith("^"):
+            found = self.fact(target)
+            return self._excerpt(found.place.path, (found.place.line, found.place.end), found.id)
+        path, _, span = target.partition(":")
+        return self._excerpt(path, span)
+
+    def fact(self, block: str) -> Fact:
+        """The fact with a block id, by the index if it knows the file, else by looking through all files."""
+        from ua_memory.index.sync import Index
+
+        item = None if Index.absent(self.store) else self.index.words.by_id(block.removeprefix("^"))
+        try:
+            return facts.find(self.store, block, [item.path] if item else None)
+        except NotFound:
+            return facts.find(self.store, block)
+
+    def _excerpt(self, path: str, span: tuple[int, int] | str, block: str | None = None) -> Excerpt:
+        lines = markdown.parse(self.store.truth(path), path).lines
+        if isinstance(span, str):
+            span = audit.line_span(span, len(lines)) if span else (1, len(lines))
+        text = "\n".join(lines[span[0] - 1 : span[1]]).encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+        return Excerpt(path, span[0], span[1], len(lines), text, block)
+
+    def _equal(self, text: str) -> Sequence[Fact]:
+        self.index.refresh(vectors=False)
+        items = self.index.words.by_texthash(markdown.texthash(text))
+        return [Fact(text, place=Place(i.path, i.line, i.end)) for i in items if i.kind != "passage"]
+
+    # -- search ----------------------------------------------------------------------------------------
+
+    def refresh(self, progress: Progress | None = None) -> Refresh:
+        """Bring the index up to date with the files, vectors too; what changed is in the report."""
+        self.store.adopt(quiet=self.config.quiet_seconds)
+        return self.index.refresh(progress=progress)
+
+    def rebuild(self, progress: Progress | None = None) -> Refresh:
+        """Build the index anew from the files alone."""
+        return self.index.rebuild(progress=progress)
+
+    def search(self, query: str, *, limit: int | None = None, min_score: float | None = None, filters: Filters | None = None) -> Answer:
+        """Hits for one query, over what is in the files now."""
+        return self.search_many([query], limit=limit, min_score=min_score, filters=filters)[0]
+
+    def search_many(
+        self, queries: Sequence[str], *, limit: int | None = None, min_score: float | None = None, filters: Filters | None = None,
+        progress: Progress | None = None,
+    ) -> list[Answer]:  # fmt: skip
+        """Hits for many queries, in their order; the query vectors are made in one go."""
+        from ua_memory.recall.search import Filters, search_many
+
+        refreshed = self.refresh(progress)
+        return search_many(
+            self.index, queries, limit=limit or self.config.search_limit, refreshed=refreshed, filters=filters or Filters(),
+            min_score=self.config.min_score if min_score is None else min_score,
+        )  # fmt: skip
+
+    # -- core memory -------------------------------------------------------------------------------------
+
+    def core_blocks(self) -> list[CoreBlock]:
+        """The blocks of MEMORY.md, in file order."""
+        return core.blocks(self.store)
+
+    def core_block(self, name: str) -> CoreBlock:
+        """One block. NotFound lists those there are."""
+        return core.block(self.store, name)
+
+    def core_replace(
+        self, name: str, value: str, *, expect: str | None = None, request: str | None = None, session: str | None = None,
+        by_person: bool = False,
+    ) -> Replaced:  # fmt: skip
+        """Replace a block of core memory, or add it. `expect` guards against a block that changed meanwhile."""
+        return core.replace(
+            self.store, name, value, door=self.door, expect=expect, request=request, session=session, by_person=by_person
+        )
+
+    def core_budgets(self) -> list[Budget]:
+        """Tokens against budgets: MEMORY.md first, then its blocks."""
+        return core.budgets(self.store)
+
+    # -- audit -------------------------------------------------------------------------------------------
+
+    def log(self, about: str | None = None, *, op: str | None = None, limit: int | None = 20) -> list[Revision]:
+        """Revisions, newest first: all, of a file, or of a fact (`^id`)."""
+        return audit.log(self.store, about=about, op=op, limit=limit)
+
+    def diff(self, revision: str | None = None) -> str:
+        """What a revision changed, or what is changed by hand and not committed yet."""
+        return audit.diff(self.store, revision)
+
+    def undo(self, revision: str | None = None) -> audit.Undone:
+        """Take back a revision (the newest, unless one is named), or restore what is held."""
+        return audit.undo(self.store, revision, door=self.door)
+
+    def redo(self) -> audit.Undone:
+        """Take back the newest undo."""
+        return audit.redo(self.store, door=self.door)
+
+    def blame(self, target: str) -> list[BlameLine]:
+        """Who wrote each line of a file, a range or a fact."""
+        return audit.blame(self.store, target)
+
+    def verify(self) -> list[Problem]:
+        """Every invariant that can be checked; empty where all hold."""
+        return [*audit.verify(self.store), *health.index_problems(self.store)]
+
+    def secrets(self) -> list[tuple[str, int, str]]:
+        """(path, line, kind) of each secret in the files."""
+        return audit.secrets(self.store)
+
+    def doctor(self, *, mend: bool = False) -> list[health.Check]:
+        """The checks of the surroundings and the state, and with `mend` what can be mended, mended."""
+        return health.checkup(self.store, mend=mend)
+
+    def accept(self) -> Result:
+        """Let what disappeared by hand be gone: commit it as the person's."""
+        return self.store.adopt(accept=True)
+
+    def status(self) -> Status:
+        """How the bank stands. Reads only."""
+        store, seen = self.store, self.store.survey()
+        head = store.history.log(limit=1)
+        return Status(
+            root=str(store.bank.root), trail=str(store.bank.git_dir), own=store.bank.own, head=head[0] if head else None,
+            files=len(seen.files), edited=tuple(sorted(set(seen.changed) - set(seen.held))), held=tuple(sorted(seen.held)),
+            pending=tuple(health.pending_revisions(store)), budgets=tuple(self.core_budgets()),
+            problems=len(audit.verify(store)), index=health.index_state(store),
+        )  # fmt: skip

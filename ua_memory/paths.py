@@ -1,0 +1,162 @@
+"""Where things lie: the bank above a folder, and the state folder that belongs to a bank.
+
+Pure path logic. Environment and home are passed in; git is recognised by its files, never run.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+from ua_memory.errors import Usage
+
+SETTINGS = "ua-memory.toml"
+CORE_NAMES = ("MEMORY.md", "memory.md")
+LOGS = "memory"
+BESIDE = ".ua-memory"
+"""State where there is no git at all."""
+
+DATED = re.compile(r"(\d{4}-\d{2}-\d{2})(?!\d)")
+
+
+@dataclass(frozen=True, slots=True)
+class Bank:
+    """A bank's folders. `own` tells a git repository of the bank's own from a trail kept beside others' code.
+
+    `git_dir` is the trail: every revision is a commit there. It may not exist yet.
+    """
+
+    root: Path
+    own: bool
+    state: Path
+    git_dir: Path
+
+    @property
+    def pending(self) -> Path:
+        return self.state / "pending"
+
+    @property
+    def index(self) -> Path:
+        return self.state / "index"
+
+    @property
+    def cache(self) -> Path:
+        return self.state / "cache"
+
+    @property
+    def local(self) -> Path:
+        return self.state / "local"
+
+
+@dataclass(frozen=True, slots=True)
+class GitPlace:
+    """The repository around a folder: its top level, its git directory, and what its worktrees share."""
+
+    top: Path
+    git_dir: Path
+    common: Path
+
+    @property
+    def worktree(self) -> str:
+        return "main" if self.git_dir == self.common else self.git_dir.name
+
+
+def is_bank(folder: Path) -> bool:
+    """Whether a folder is marked as a bank: settings, core memory, or a dated log under `memory/`."""
+    if (folder / SETTINGS).is_file():
+        return True
+    # A case-folding file system answers yes to both names; either is a bank.
+    if any((folder / name).is_file() for name in CORE_NAMES):
+        return True
+    logs = folder / LOGS
+    # A code package called `memory` has no dated markdown in it.
+    return logs.is_dir() and any(DATED.match(entry.name) for entry in logs.glob("*.md"))
+
+
+def discover(start: Path, home: Path) -> Path | None:
+    """The nearest bank at or above `start`; the search ends at `home` and at the border of a file system."""
+    device = start.stat().st_dev
+    for folder in (start, *start.parents):
+        if folder.stat().st_dev != device:
+            return None
+        if is_bank(folder):
+            return folder
+        if folder == home:
+            return None
+    return None
+
+
+def default_bank(home: Path) -> Path:
+    """The bank of last resort, in plain sight since its owner is meant to read it."""
+    return home / "ua-memory"
+
+
+def git_around(folder: Path) -> GitPlace | None:
+    """The git repository that `folder` lies in, worktrees and submodules included, read from its files."""
+    for top in (folder, *folder.parents):
+        dot = top / ".git"
+        if dot.is_dir() and (dot / "HEAD").exists():
+            return GitPlace(top, dot, dot)
+        if dot.is_file():
+            line = dot.read_text(encoding="utf-8", errors="replace").strip()
+            if line.startswith("gitdir:"):
+                git_dir = (top / line[len("gitdir:") :].strip()).resolve()
+                shared = git_dir / "commondir"
+                common = (git_dir / shared.read_text().strip()).resolve() if shared.is_file() else git_dir
+                return GitPlace(top, git_dir, common)
+    return None
+
+
+def derived_id(root: Path, place: GitPlace | None) -> str:
+    """An id for a bank that has no settings yet: the same in every checkout of the same tree."""
+    inner = root.relative_to(place.top).as_posix() if place else "."
+    return hashlib.sha256(f"bank:{inner}".encode()).hexdigest()[:10]
+
+
+def locate(root: Path, *, own: bool = False, bank_id: str = "") -> Bank:
+    """The folders of the bank at `root`.
+
+    A repository of its own keeps state in `.git/ua-memory/`. Inside somebody's repository trail and
+    state live under the common git directory, where neither `git clean` nor a branch switch reaches.
+    """
+    root = root.resolve()
+    place = git_around(root)
+    if own and place and place.top == root:
+        return Bank(root, True, place.git_dir / "ua-memory", place.git_dir)
+    if place:
+        state = place.common / "ua-memory" / f"{bank_id or derived_id(root, place)}-{place.worktree}"
+    else:
+        state = root / BESIDE
+    return Bank(root, False, state, state / "trail.git")
+
+
+def is_truth(path: str) -> bool:
+    """Whether a bank-relative path is one that the bank's truth may have, by its name alone."""
+    if path in (*CORE_NAMES, SETTINGS):
+        return True
+    parts = PurePosixPath(path).parts
+    return len(parts) > 1 and parts[0] == LOGS and path.endswith(".md") and not any(p.startswith(".") for p in parts)
+
+
+def confined(root: Path, path: str) -> Path:
+    """The absolute path of a truth file, or Usage: no `..`, no absolute path, no symlink on the way."""
+    if "\0" in path or "\\" in path or len(path) > 1024 or PurePosixPath(path).as_posix() != path:
+        raise Usage("not a path inside the bank", where=repr(path)[:200])
+    if not is_truth(path) or ".." in PurePosixPath(path).parts:
+        raise Usage(
+            "not a file of the bank's truth", where=path[:200], mend="use MEMORY.md or a .md file under memory/"
+        )
+    for folder in _parents(root, path):
+        if folder.is_symlink():
+            raise Usage("a symbolic link is not followed", where=str(folder.relative_to(root)))
+    return root / path
+
+
+def _parents(root: Path, path: str) -> Iterator[Path]:
+    here = root
+    for part in PurePosixPath(path).parts:
+        here = here / part
+        yield here

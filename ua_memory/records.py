@@ -1,0 +1,232 @@
+"""The nouns of the domain: every kind of record a bank's files can hold, as frozen values.
+
+Nothing here reads, writes or parses. `markdown` turns bytes into these and these into bytes;
+everything above passes them along. Lines count from 1 and ranges include both ends, because that
+is how editors, `git blame` and citations count.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+Kind = Literal["world", "experience", "preference", "observation", "opinion", "pattern", "risk"]
+Origin = Literal["person", "agent", "tool", "web", "import", "compaction"]
+
+KINDS: tuple[Kind, ...] = ("world", "experience", "preference", "observation", "opinion", "pattern", "risk")
+ORIGINS: tuple[Origin, ...] = ("person", "agent", "tool", "web", "import", "compaction")
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Something wrong in a file, as a value: printed `file:line: message`, never raised."""
+
+    path: str
+    line: int
+    message: str
+
+    def __str__(self) -> str:
+        return f"{self.path}:{self.line}: {self.message}"
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a record stands: bank-relative path and its first and last line."""
+
+    path: str
+    line: int
+    end: int
+
+    @property
+    def citation(self) -> str:
+        """`path#L35-L48`, or `path#L5` for a single line (OpenClaw's form)."""
+        return f"{self.path}#L{self.line}" + (f"-L{self.end}" if self.end != self.line else "")
+
+
+NOWHERE = Place("", 0, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Heading:
+    """The heading a record stands under, with what a heading of ours says for all its items.
+
+    `## 14:32 · claude-code · session 8f2c · tool` gives time "14:32", client "claude-code",
+    session "8f2c", origin "tool". `trail` is the chain of heading texts, outermost first.
+    """
+
+    trail: tuple[str, ...] = ()
+    time: str | None = None
+    client: str | None = None
+    session: str | None = None
+    origin: Origin | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Quote:
+    """Verbatim words, and what they are from: `quote: "…" (turn 41)`."""
+
+    text: str
+    source: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """One remembered statement. `text` is exact, newlines included; `id` has no caret.
+
+    `when` is an ISO day or time, None meaning the log's day. `tags` are those that stand behind the
+    text or in `tags:`; hashtags inside the text stay part of it (see `markdown.hashtags`). `origin`
+    None means what the heading says, else person.
+    """
+
+    text: str
+    id: str | None = None
+    kind: Kind = "world"
+    when: str | None = None
+    where: str | None = None
+    who: str | None = None
+    why: str | None = None
+    cause: str | None = None
+    importance: int | None = None
+    entities: tuple[str, ...] = ()
+    tags: tuple[str, ...] = ()
+    quotes: tuple[Quote, ...] = ()
+    seen: tuple[str, ...] = ()
+    origin: Origin | None = None
+    trail: str | None = None
+    """What `origin:` says beside the word: `origin: web (https://…)` has the trail `https://…`."""
+    retired: str | None = None
+    flag: str | None = None
+    place: Place = field(default=NOWHERE, compare=False)
+    heading: Heading = field(default=Heading(), compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """A fact behind a belief: `proof: [[2026-11-21#^k7m2q9x4tb]] "verbatim quote"`."""
+
+    file: str
+    id: str
+    quote: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Was:
+    """A former wording of an observation and the day until which it held."""
+
+    text: str
+    until: str
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """A consolidated belief with its proofs (`memory/observations/*.md`)."""
+
+    text: str
+    id: str | None = None
+    proofs: tuple[Proof, ...] = ()
+    since: str | None = None
+    last: str | None = None
+    trend: str | None = None
+    scope: str | None = None
+    was: tuple[Was, ...] = ()
+    entities: tuple[str, ...] = ()
+    tags: tuple[str, ...] = ()
+    origin: Origin | None = None
+    retired: str | None = None
+    flag: str | None = None
+    place: Place = field(default=NOWHERE, compare=False)
+    heading: Heading = field(default=Heading(), compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Opinion:
+    """What the agent itself came to think (`memory/opinions.md`); kind is opinion, pattern or risk."""
+
+    text: str
+    id: str | None = None
+    kind: Kind = "opinion"
+    confidence: float | None = None
+    because: tuple[Proof, ...] = ()
+    when: str | None = None
+    entities: tuple[str, ...] = ()
+    tags: tuple[str, ...] = ()
+    retired: str | None = None
+    flag: str | None = None
+    place: Place = field(default=NOWHERE, compare=False)
+    heading: Heading = field(default=Heading(), compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Entity:
+    """A settled name (`memory/entities.md`): what else it is called, and what it is not."""
+
+    name: str
+    aliases: tuple[str, ...] = ()
+    nots: tuple[str, ...] = ()
+    place: Place = field(default=NOWHERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Tombstone:
+    """A forgotten fact: its id, a salted hash of its text, the day. Never the text."""
+
+    id: str
+    hash: str
+    on: str
+    place: Place = field(default=NOWHERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A knowledge page: the front matter is its recipe, the body is written by refresh."""
+
+    id: str
+    name: str
+    source_query: str
+    tags: tuple[str, ...] = ()
+    body: str = ""
+    place: Place = field(default=NOWHERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class MentalModel:
+    """Curated by the user, first in reflect, never rewritten by a machine."""
+
+    id: str
+    name: str
+    tags: tuple[str, ...] = ()
+    body: str = ""
+    place: Place = field(default=NOWHERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class SourceDocument:
+    """The front matter of `memory/documents/*.md`: what its facts were drawn from."""
+
+    document_id: str
+    source: str | None = None
+    chunks: tuple[str, ...] = ()
+    place: Place = field(default=NOWHERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class CoreBlock:
+    """One `## Section` of MEMORY.md. `name` has no brackets; `value` is the body between the headings,
+    without the blank lines around it. `labelled` tells `## [LABEL]` from `## Section`."""
+
+    name: str
+    value: str
+    labelled: bool = False
+    place: Place = field(default=NOWHERE, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """A stretch of prose that is no record: indexed with its headings, never rewritten."""
+
+    text: str
+    place: Place = field(default=NOWHERE, compare=False)
+    heading: Heading = field(default=Heading(), compare=False)
+
+
+Record = Fact | Observation | Opinion | Entity | Tombstone | Page | MentalModel | SourceDocument | CoreBlock | Passage

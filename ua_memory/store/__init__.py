@@ -1,0 +1,9 @@
+"""The truth on disk and its trail: `Store` reads, and its `revision` is the only way to write."""
+
+from __future__ import annotations
+
+from ua_memory.store.draft import Draft, Result
+from ua_memory.store.store import Store
+from ua_memory.store.survey import FileStat, Survey
+
+__all__ = ["Draft", "FileStat", "Result", "Store", "Survey"]

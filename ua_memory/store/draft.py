@@ -1,0 +1,145 @@
+"""A revision while it is being written: what it read, what it wants, what it says about itself.
+
+Everything a door adds passes through `Draft.write`, which takes out secrets and refuses text without
+an origin or a change that would lose a record. No door can forget these, since no other way leads to a file.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from itertools import takewhile
+
+from ua_memory import markdown, redaction
+from ua_memory.errors import Malformed
+from ua_memory.records import Fact, Passage, Record
+
+
+@dataclass(frozen=True, slots=True)
+class Touched:
+    """A file a revision looked at: bytes on disk, in the trail, and where the revision starts from.
+
+    `start` differs from `disk` only where a stale buffer was merged. A `held` file's trail is not what
+    is on disk, and stays so.
+    """
+
+    path: str
+    disk: bytes | None
+    trail: bytes | None
+    start: bytes | None
+    held: bool = False
+    dropped: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What became of a revision: its commit (None while that is owed), what to tell, what was redacted."""
+
+    revision: str | None
+    paths: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    redacted: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class Draft:
+    """The open revision that `Store.revision` yields. Paths are bank-relative; bytes are whole files."""
+
+    op: str
+    door: str
+    touch: Callable[[str], Touched]
+    patterns: Mapping[str, str]
+    subject: str = ""
+    body: str = ""
+    facts: list[str] = field(default_factory=list)
+    trailers: dict[str, list[str]] = field(default_factory=dict)
+    even_if_empty: bool = False
+    """Commit also when no file changes: a run that found nothing must not be repeated."""
+    by_person: bool = False
+    """A person gave these words through a door: the commit has their name."""
+    files: dict[str, bytes | None] = field(default_factory=dict)
+    touched: dict[str, Touched] = field(default_factory=dict)
+    redacted: Counter[str] = field(default_factory=Counter)
+    notes: list[str] = field(default_factory=list)
+    result: Result = Result(None)
+
+    def read(self, path: str) -> bytes:
+        """A file as this revision would leave it; empty where there is none."""
+        if path not in self.files:
+            if path not in self.touched:
+                self.touched[path] = self.touch(path)
+            return self.touched[path].start or b""
+        return self.files[path] or b""
+
+    def exists(self, path: str) -> bool:
+        self.read(path)
+        return (self.files[path] if path in self.files else self.touched[path].start) is not None
+
+    def redact(self, text: str) -> str:
+        """The text without its secrets; what was taken is counted in the result."""
+        clean = redaction.redact(text, self.patterns)
+        self.redacted.update(clean.taken)
+        return clean.text
+
+    def write(self, path: str, data: bytes, *, removes: Iterable[Record] = (), restored: bool = False) -> None:
+        """Set a file's new bytes.
+
+        `removes` names the records that are meant to go. `restored` marks bytes that the bank had before
+        (undo, merge): nobody's old words are redacted or stamped anew. Malformed stops a change that would
+        lose any other record, the file untouched.
+        """
+        before = self.read(path)
+        if not restored:
+            data = self._cleansed(before, data)
+            self._refuse_loss(path, before, data, removes)
+        self.files[path] = data
+
+    def delete(self, path: str) -> None:
+        """Let a file go."""
+        self.read(path)
+        self.files[path] = None
+
+    def changed(self) -> dict[str, bytes | None]:
+        """The files whose bytes this revision really changes."""
+        return {path: data for path, data in self.files.items() if data != self.touched[path].start}
+
+    def _cleansed(self, before: bytes, after: bytes) -> bytes:
+        """`after` with secrets taken out of the lines that `before` does not have."""
+        old, new = before.splitlines(keepends=True), after.splitlines(keepends=True)
+        head = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(old, new, strict=False)))
+        room = min(len(old), len(new)) - head
+        pairs = zip(reversed(old[len(old) - room :]), reversed(new[len(new) - room :]), strict=True) if room else iter(())
+        tail = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
+        middle = b"".join(new[head : len(new) - tail])
+        text = middle.decode("utf-8", "surrogateescape")
+        clean = self.redact(text)
+        if clean == text:
+            return after
+        return b"".join([*new[:head], clean.encode("utf-8", "surrogateescape"), *new[len(new) - tail :]])
+
+    def _refuse_loss(self, path: str, before: bytes, after: bytes, removes: Iterable[Record]) -> None:
+        then = Counter(r for r in markdown.parse(before, path).records if not isinstance(r, Passage))
+        parsed = markdown.parse(after, path).records
+        now = Counter(r for r in parsed if not isinstance(r, Passage))
+        lost = then - now - Counter(removes)
+        if lost:
+            gone = next(iter(lost))
+            raise Malformed(
+                f"the change would lose {len(lost)} record(s) it was not asked to touch", where=_where(gone, path),
+                mend="ua-memory verify",
+            )  # fmt: skip
+        for record in now - then:
+            if isinstance(record, Fact) and record.origin is None and not _under_our_heading(record, parsed):
+                raise Malformed("a fact without an origin was about to be written", where=path, mend="report this as a bug")
+
+
+def _under_our_heading(record: Fact, parsed: tuple[Record, ...]) -> bool:
+    """Whether some equal fact of the file stands under a heading that names who said it."""
+    same = (r for r in parsed if r == record)
+    return any(isinstance(r, Fact) and (r.heading.client or r.heading.origin) for r in same)
+
+
+def _where(record: Record, path: str) -> str:
+    place = record.place
+    return f"{path}:{place.line}"

@@ -1,0 +1,125 @@
+"""Three-way merge by lines, in which changes that only touch do not conflict.
+
+git's own merge calls neighbouring changes a conflict, and in an append-only log everything is a
+neighbour: taking back the last but one fact, or two writers at the end of a day. Here hunks conflict
+only if they change the same lines or insert at the same spot.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+from io import BytesIO
+
+
+@dataclass(frozen=True, slots=True)
+class Clash:
+    """Lines of the base that both sides changed, each in its way; `line` counts from 1 in the base."""
+
+    line: int
+    ours: tuple[bytes, ...]
+    theirs: tuple[bytes, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Merged:
+    """The merged bytes; where both sides changed the same lines, theirs and then ours."""
+
+    data: bytes
+    clashes: tuple[Clash, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Hunk:
+    start: int
+    end: int
+    lines: tuple[bytes, ...]
+
+
+def merge(base: bytes, ours: bytes, theirs: bytes) -> Merged:
+    """Apply to `base` what changed towards `ours` and towards `theirs`. Nothing that either side added is lost."""
+    if ours in (base, theirs):
+        return Merged(theirs)
+    if theirs == base:
+        return Merged(ours)
+    old = _lines(base)
+    left, right = _hunks(old, _lines(ours)), _hunks(old, _lines(theirs))
+    out: list[bytes] = []
+    clashes: list[Clash] = []
+    at = 0
+    while left or right:
+        start, end, mine, yours = _next_group(left, right)
+        out += old[at:start]
+        one, other = _side(old, start, end, mine), _side(old, start, end, yours)
+        if mine and yours and one != other:
+            if end > start:  # two insertions at one spot both fit
+                clashes.append(Clash(start + 1, tuple(one), tuple(other)))
+            out += _both(one, other)
+        else:
+            out += one if mine else other
+        at = end
+    out += old[at:]
+    return Merged(b"".join(out), tuple(clashes))
+
+
+def _lines(data: bytes) -> list[bytes]:
+    # Split at newlines alone: a lone carriage return is part of its line. A missing final newline is no change.
+    return BytesIO(data if not data or data.endswith(b"\n") else data + b"\n").readlines()
+
+
+def _hunks(old: list[bytes], new: list[bytes]) -> list[_Hunk]:
+    head = 0
+    while head < min(len(old), len(new)) and old[head] == new[head]:
+        head += 1
+    tail = 0
+    while tail < min(len(old), len(new)) - head and old[-1 - tail] == new[-1 - tail]:
+        tail += 1
+    # Only the stretch that differs is compared: a long file with a short change costs no more than the change.
+    a, b = old[head : len(old) - tail], new[head : len(new) - tail]
+    codes = SequenceMatcher(None, a, b, autojunk=len(a) > 5000).get_opcodes()
+    return [_Hunk(head + i, head + j, tuple(b[k:m])) for tag, i, j, k, m in codes if tag != "equal"]
+
+
+def _next_group(left: list[_Hunk], right: list[_Hunk]) -> tuple[int, int, list[_Hunk], list[_Hunk]]:
+    """Take the next hunk and all that overlap with it, from either side."""
+    first = left if not right or (left and (left[0].start, left[0].end) <= (right[0].start, right[0].end)) else right
+    hunk = first.pop(0)
+    start, end = hunk.start, hunk.end
+    groups: tuple[list[_Hunk], list[_Hunk]] = ([hunk], []) if first is left else ([], [hunk])
+    grown = True
+    while grown:
+        grown = False
+        for side, group in ((left, groups[0]), (right, groups[1])):
+            while side and _overlap(start, end, side[0]):
+                group.append(side.pop(0))
+                end, grown = max(end, group[-1].end), True
+    return start, end, groups[0], groups[1]
+
+
+def _overlap(start: int, end: int, hunk: _Hunk) -> bool:
+    if start == end or hunk.start == hunk.end:
+        # An insertion clashes with another at the same spot, and with a change around it, not beside it.
+        return (start == end == hunk.start == hunk.end) or start < hunk.start < end or hunk.start < start < hunk.end
+    return hunk.start < end and start < hunk.end
+
+
+def _side(old: list[bytes], start: int, end: int, hunks: Sequence[_Hunk]) -> list[bytes]:
+    out, at = [], start
+    for hunk in hunks:
+        out += old[at : hunk.start]
+        out += hunk.lines
+        at = hunk.end
+    return out + old[at:end]
+
+
+def _both(ours: list[bytes], theirs: list[bytes]) -> list[bytes]:
+    """Theirs and then ours, or the one that holds the other whole."""
+    if _holds(theirs, ours):
+        return theirs
+    return ours if _holds(ours, theirs) else theirs + ours
+
+
+def _holds(long: list[bytes], short: list[bytes]) -> bool:
+    return any(long[n : n + len(short)] == short for n in range(len(long) - len(short) + 1))
+
