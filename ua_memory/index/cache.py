@@ -1,0 +1,92 @@
+"""Embeddings by model and text: what makes a rebuilt index cost no model call.
+
+Half precision: the vectors that are used are rounded to it before their first use too, so an index made
+from the cache is the index that was made from the model.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ua_memory.index.words import chunks, marks
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+FILE = "embeddings-1.db"
+"""A new layout takes a new number and leaves the old file to be deleted."""
+
+
+class Cache:
+    """`cache/embeddings-1.db`. A damaged file is dropped and begun anew."""
+
+    def __init__(self, folder: Path) -> None:
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        self.file = folder / FILE
+        try:
+            self.db = self._open()
+        except sqlite3.DatabaseError as error:
+            if isinstance(error, sqlite3.OperationalError):
+                raise
+            self.drop()
+            self.db = self._open()
+
+    def _open(self) -> sqlite3.Connection:
+        db = sqlite3.connect(self.file, isolation_level=None, check_same_thread=False, timeout=10)
+        try:
+            db.execute("PRAGMA journal_mode = WAL")
+            db.execute("PRAGMA synchronous = NORMAL")
+            db.execute(
+                "CREATE TABLE IF NOT EXISTS vectors (model TEXT, name TEXT, vector BLOB, PRIMARY KEY (model, name))"
+                " WITHOUT ROWID"
+            )
+        except BaseException:
+            db.close()
+            raise
+        return db
+
+    def drop(self) -> None:
+        """Delete the file and what SQLite keeps beside it."""
+        for file in self.file.parent.glob(f"{FILE}*"):
+            file.unlink(missing_ok=True)
+
+    def get(self, model: str, names: Sequence[str]) -> dict[str, NDArray[np.float32]]:
+        """{name: vector} of those that are there."""
+        import numpy as np
+
+        found: dict[str, NDArray[np.float32]] = {}
+        for part in chunks(list(names)):
+            query = f"SELECT name, vector FROM vectors WHERE model = ? AND name IN ({marks(part)})"
+            for name, blob in self.db.execute(query, (model, *part)):
+                found[name] = np.frombuffer(blob, dtype="<f2").astype(np.float32)
+        return found
+
+    def missing(self, model: str, names: Iterable[str]) -> list[str]:
+        """Those that are not there, in the order given."""
+        asked = list(names)
+        have: set[str] = set()
+        for part in chunks(asked):
+            query = f"SELECT name FROM vectors WHERE model = ? AND name IN ({marks(part)})"
+            have.update(name for (name,) in self.db.execute(query, (model, *part)))
+        return [name for name in asked if name not in have]
+
+    def put(self, model: str, vectors: Mapping[str, NDArray[np.float32]]) -> None:
+        """Add vectors, in one transaction."""
+        rows = [(model, name, vector.astype("<f2").tobytes()) for name, vector in vectors.items()]
+        self.db.execute("BEGIN IMMEDIATE")
+        try:
+            self.db.executemany("INSERT OR REPLACE INTO vectors VALUES (?, ?, ?)", rows)
+        except BaseException:
+            self.db.execute("ROLLBACK")
+            raise
+        self.db.execute("COMMIT")
+
+    def count(self, model: str) -> int:
+        return int(self.db.execute("SELECT count(*) FROM vectors WHERE model = ?", (model,)).fetchone()[0])
+
+    def close(self) -> None:
+        self.db.close()

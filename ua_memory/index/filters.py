@@ -1,0 +1,61 @@
+"""Which items a search may return, as a value and as SQL over the word index's rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Filters:
+    """All that are set must hold. Days are ISO, both inclusive; items without a day fail them.
+
+    `tags`: any of them, case aside; a tag also stands for those nested below it (`infra` for
+    `infra/db`). `kinds`: a fact's kind or the name of a record. `sources`: an origin word or a client's
+    name. `path`: the beginning of a bank-relative path. `retired`: whether retired facts may come.
+    """
+
+    since: str | None = None
+    until: str | None = None
+    tags: tuple[str, ...] = ()
+    kinds: tuple[str, ...] = ()
+    sources: tuple[str, ...] = ()
+    path: str = ""
+    retired: bool = True
+
+    def __bool__(self) -> bool:
+        """Whether anything is filtered at all."""
+        return self != Filters()
+
+    def sql(self) -> tuple[str, list[str]]:
+        """A condition over `items` and its parameters; `1` if nothing is filtered."""
+        parts: list[str] = []
+        values: list[str] = []
+        if self.since:
+            parts.append("items.date >= ? AND items.date != ''")
+            values.append(self.since[:10])
+        if self.until:
+            parts.append("items.date <= ? AND items.date != ''")
+            values.append(self.until[:10])
+        if self.tags:
+            parts.append(f"EXISTS (SELECT 1 FROM json_each(items.tags) AS t WHERE {self._tag_sql()})")
+            for tag in self.tags:
+                name = tag.lstrip("#").casefold()
+                values += [name, f"{name}/", f"{name}/"]
+        if self.kinds:
+            marks = ",".join("?" * len(self.kinds))
+            parts.append(f"(items.kind IN ({marks}) OR items.record IN ({marks}))")
+            values += [*self.kinds, *self.kinds]
+        if self.sources:
+            marks = ",".join("?" * len(self.sources))
+            parts.append(f"(items.origin IN ({marks}) OR items.client IN ({marks}))")
+            values += [*self.sources, *self.sources]
+        if self.path:
+            parts.append("substr(items.path, 1, length(?)) = ?")
+            values += [self.path, self.path]
+        if not self.retired:
+            parts.append("items.retired = ''")
+        return " AND ".join(f"({part})" for part in parts) or "1", values
+
+    def _tag_sql(self) -> str:
+        one = "(t.value = ? OR substr(t.value, 1, length(?)) = ?)"
+        return " OR ".join([one] * len(self.tags))

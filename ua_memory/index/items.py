@@ -1,0 +1,144 @@
+"""Records into items: what the index keeps of a bank's files, one row for each thing that can be found.
+
+An item's key is made of its file and its block id, or the hash of its text where it has none, so that
+a line inserted above moves it without touching words or vectors. Text is masked here, before anything
+else sees it: a person's line may hold a secret, the index never does.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from ua_memory.index.terms import clean
+from ua_memory.markdown import Document, FileKind, day_of, hashtags, kind_of, texthash
+from ua_memory.records import CoreBlock, Fact, Heading, MentalModel, Observation, Opinion, Page, Passage, Place, Record
+
+Masked = Callable[[str], str]
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One findable thing. `text` is what is shown and searched, masked; `context` helps the word search.
+
+    `record` is fact, passage, observation, opinion, page, model or core; `kind` a fact's or opinion's
+    kind, else the record's name. `texthash` is of the exact text, `linehash` of the file's lines from
+    `line` to `end`, `vhash` of the text that is embedded. `seq` counts the items of a file.
+    """
+
+    key: str
+    record: str
+    kind: str
+    path: str
+    line: int
+    end: int
+    seq: int
+    id: str | None
+    text: str
+    texthash: str
+    linehash: str
+    vhash: str
+    when: str | None = None
+    day: str | None = None
+    origin: str = "person"
+    client: str | None = None
+    session: str | None = None
+    heading: str = ""
+    tags: tuple[str, ...] = ()
+    entities: tuple[str, ...] = ()
+    retired: str | None = None
+    context: str = ""
+
+    @property
+    def search_text(self) -> str:
+        """The text that words and vectors are made of."""
+        return self.text
+
+    @property
+    def date(self) -> str:
+        """The ISO day the item is about, else the day it was said, else ''."""
+        return (self.when or self.day or "")[:10]
+
+    @property
+    def place(self) -> Place:
+        return Place(self.path, self.line, self.end)
+
+    def digest(self) -> str:
+        """A hash of all but where it stands in its file: equal digests need no reindexing."""
+        parts = [self.key, self.record, self.kind, self.id, self.text, self.texthash, self.linehash, self.when,
+                 self.day, self.origin, self.client, self.session, self.heading, self.tags, self.entities,
+                 self.retired, self.context]  # fmt: skip
+        return _hash(json.dumps(parts))
+
+
+def text_id(text: str) -> str:
+    """The name of an embedded text in cache and Chroma: 32 hexadecimal digits of its SHA-256."""
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:32]
+
+
+def lines_hash(lines: bytes) -> str:
+    """A hash of raw lines joined by newlines, carriage returns dropped, as a hit is checked against its file."""
+    return hashlib.blake2b(lines, digest_size=12).hexdigest()
+
+
+def items_of(document: Document, masked: Masked) -> Iterator[Item]:
+    """The items of one parsed file, in file order. `masked` takes secrets out of a text."""
+    seen: dict[str, int] = {}
+    tags = tuple(tag for record in document.records if isinstance(record, Page | MentalModel) for tag in record.tags)
+    for seq, found in enumerate(_findable(document)):
+        identity = f"^{found['id']}" if found["id"] else texthash(found["text"])
+        occurrence = seen.get(identity, 0)
+        seen[identity] = occurrence + 1
+        yield _item(document, found, seq, _hash(f"{document.path}\0{identity}\0{occurrence}"), tags, masked)
+
+
+def _findable(document: Document) -> Iterator[dict[str, Any]]:
+    """The records that become items, each as the few values an item takes from it."""
+    record_of = {FileKind.CORE: "core", FileKind.PAGE: "page", FileKind.MODEL: "model"}
+    prose = record_of.get(kind_of(document.path), "passage")
+    for record in document.records:
+        if isinstance(record, Fact):
+            more = [v for v in (record.where, record.who, record.why, record.cause) if v]
+            yield _values(record, "fact", record.kind, record.when, record.origin, [*more, *(q.text for q in record.quotes)])
+        elif isinstance(record, Observation):
+            yield _values(record, "observation", "observation", record.last or record.since, record.origin, [])
+        elif isinstance(record, Opinion):
+            yield _values(record, "opinion", record.kind, record.when, None, [])
+        elif isinstance(record, Passage):
+            yield {"record": prose, "kind": prose, "place": record.place, "heading": record.heading, "id": None,
+                   "text": record.text, "tags": (), "entities": (), "when": None, "origin": None, "retired": None,
+                   "more": []}  # fmt: skip
+
+
+def _values(
+    record: Fact | Observation | Opinion, name: str, kind: str, when: str | None, origin: str | None, more: list[str]
+) -> dict[str, Any]:
+    return {"record": name, "kind": kind, "place": record.place, "heading": record.heading, "id": record.id,
+            "text": record.text, "tags": record.tags, "entities": record.entities, "when": when, "origin": origin,
+            "retired": record.retired, "more": more}  # fmt: skip
+
+
+def _item(document: Document, found: dict[str, Any], seq: int, key: str, page_tags: tuple[str, ...], masked: Masked) -> Item:
+    place: Place = found["place"]
+    heading: Heading = found["heading"]
+    text = clean(masked(found["text"]))
+    tags = (*found["tags"], *hashtags(found["text"]), *page_tags)
+    entities = tuple(clean(name) for name in found["entities"])
+    trail = " > ".join(heading.trail)
+    context = clean(masked("\n".join([trail, " ".join(tags), " ".join(entities), *found["more"]])))
+    lines = "\n".join(document.lines[place.line - 1 : place.end])
+    return Item(
+        key=key, record=found["record"], kind=found["kind"], path=document.path, line=place.line, end=place.end,
+        seq=seq, id=found["id"], text=text, texthash=texthash(found["text"]), vhash=text_id(text),
+        linehash=lines_hash(lines.encode("utf-8", "surrogateescape")), when=found["when"], day=day_of(document.path),
+        origin=found["origin"] or heading.origin or "person", client=heading.client, session=heading.session,
+        heading=clean(masked(trail)), tags=tuple(dict.fromkeys(clean(tag).casefold() for tag in tags)),
+        entities=entities, retired=found["retired"], context=context.strip(),
+    )  # fmt: skip
+
+
+def _hash(text: str) -> str:
+    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()

@@ -1,0 +1,94 @@
+"""From files to rows: what differs from the manifest is read, parsed and put into the word index.
+
+All of one refresh is one transaction: killed at any moment, the index is what it was before or what it
+is after. A file that cannot be read or parsed is reported and tried again next time; the others go on.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ua_memory import markdown
+from ua_memory.index.items import items_of
+from ua_memory.index.manifest import RACY_NS, Known, Manifest, content_hash, filesystem_now
+from ua_memory.index.words import Words
+from ua_memory.records import Problem
+
+if TYPE_CHECKING:
+    from ua_memory.store import FileStat, Store
+
+Masked = Callable[[str], str]
+
+
+@dataclass(slots=True)
+class Reading:
+    """What one look at the files did to the words, in items; `files` counts those there are."""
+
+    added: int = 0
+    changed: int = 0
+    removed: int = 0
+    files: int = 0
+    read: int = 0
+    failed: list[Problem] = field(default_factory=list)
+
+    @property
+    def any(self) -> bool:
+        return bool(self.added or self.changed or self.removed)
+
+
+def read_changes(store: Store, words: Words, folder: Path, masked: Masked) -> Reading:
+    """Bring the words up to date with the files. `folder` is one we may touch, for the file system's clock.
+
+    sqlite3.Error if the words cannot be written; whatever the store raises when files cannot be listed.
+    """
+    manifest = Manifest(words.db, store.bank.root)
+    with words.writing():
+        now = filesystem_now(folder)
+        names, digest = manifest.listing()
+        seen = store.survey()
+        files = {stat.path: stat for stat in seen.files if stat.path.endswith(".md")}
+        known = manifest.files()
+        done = Reading(files=len(files))
+        fresh: list[Known] = []
+        for path, stat in files.items():
+            before = known.get(path)
+            if before and before.stamp == (stat.size, stat.mtime_ns, stat.ctime_ns, stat.inode) and not before.racy:
+                continue
+            fresh.append(_read_one(store, words, stat, before, seen.held.get(path), now, masked, done))
+        manifest.record(fresh)
+        gone = [path for path in known if path not in files]
+        done.removed += sum(words.remove_file(path) for path in gone)
+        manifest.forget(gone)
+        if done.any:
+            words.next_generation()
+        settled = not seen.held and not any(one.racy for one in fresh)
+        manifest.seal(names, digest, now, settled=settled)
+    return done
+
+
+
+
+def _read_one(
+    store: Store, words: Words, stat: FileStat, before: Known | None, held: str | None, now: int, masked: Masked,
+    done: Reading,
+) -> Known:  # fmt: skip
+    digest, failed = before.hash if before else "", False
+    try:
+        data = store.history.blob(held) if held else store.read(stat.path)
+        done.read += 1
+        digest = content_hash(data)
+        if not before or before.hash != digest:
+            items = list(items_of(markdown.parse(data, stat.path), masked))
+            added, changed, removed = words.replace_file(stat.path, items)
+            done.added, done.changed, done.removed = done.added + added, done.changed + changed, done.removed + removed
+    except (sqlite3.Error, MemoryError):
+        raise
+    except Exception as error:  # a bug or a bad file must not take the other files from the index
+        failed = True
+        done.failed.append(Problem(stat.path, 1, f"not indexed: {error}"))
+    racy = failed or max(stat.mtime_ns, stat.ctime_ns) >= now - RACY_NS
+    return Known(stat.path, stat.size, stat.mtime_ns, stat.ctime_ns, stat.inode, "" if failed else digest, racy)

@@ -1,0 +1,65 @@
+"""The index folder: numbered generations, one of them current. A rebuild fills the next and then points to it.
+
+    index/current      the name of the folder in use
+    index/7/           words.db, chroma/, chroma.json
+    index/owner.lock   who has Chroma open       index/build.lock   who makes or removes generations
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+
+class Shelf:
+    """The generations of one bank's index. OSError where the folder cannot be written."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def make(self) -> None:
+        self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+
+    def current(self) -> Path | None:
+        """The generation in use, None if there is none yet or it was deleted."""
+        try:
+            name = (self.folder / "current").read_text().strip()
+        except (OSError, UnicodeDecodeError):
+            return None
+        found = self.folder / name
+        return found if name.isdigit() and found.is_dir() else None
+
+    def next(self) -> Path:
+        """A new, empty generation that nobody uses yet (inside `building`)."""
+        numbers = [int(entry.name) for entry in self.folder.iterdir() if entry.name.isdigit()]
+        fresh = self.folder / str(max(numbers, default=0) + 1)
+        fresh.mkdir(mode=0o700)
+        return fresh
+
+    def publish(self, generation: Path) -> None:
+        """Make a generation the current one (inside `building`)."""
+        pointer = self.folder / "current.new"
+        pointer.write_text(generation.name)
+        pointer.replace(self.folder / "current")
+
+    def sweep(self) -> None:
+        """Remove the generations not in use, half-made ones of killed processes too (inside `building`)."""
+        used = self.current()
+        for entry in self.folder.iterdir():
+            if entry.name.isdigit() and entry != used:
+                shutil.rmtree(entry, ignore_errors=True)
+
+    @contextmanager
+    def building(self) -> Iterator[None]:
+        """One process at a time makes generations; the others wait for it."""
+        self.make()
+        fd = os.open(self.folder / "build.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX)
+            yield
+        finally:
+            os.close(fd)

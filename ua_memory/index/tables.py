@@ -1,0 +1,61 @@
+"""The word index's tables, and an item as a row of them."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from ua_memory.index.items import Item
+
+SCHEMA_VERSION = "1"
+"""Raise it with any change here or in how items and terms are made: an index of another version is dropped."""
+
+TOKENIZER = "porter unicode61 remove_diacritics 2 tokenchars '_'"
+
+COLUMNS = (
+    "rowid, key, digest, path, line, \"end\", seq, record, kind, id, date, origin, client, session, retired,"
+    ' texthash, linehash, vhash, "when", day, heading, tags, entities, text, context'
+)
+
+SCHEMA = (
+    "CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT) WITHOUT ROWID",
+    "CREATE TABLE files (path BLOB PRIMARY KEY, size INTEGER, mtime_ns INTEGER, ctime_ns INTEGER, inode TEXT,"
+    " hash TEXT, racy INTEGER) WITHOUT ROWID",
+    'CREATE TABLE items (rowid INTEGER PRIMARY KEY, key TEXT UNIQUE, digest TEXT, path TEXT, line INTEGER, "end" INTEGER,'
+    " seq INTEGER, record TEXT, kind TEXT, id TEXT, date TEXT, origin TEXT, client TEXT, session TEXT, retired TEXT,"
+    ' texthash TEXT, linehash TEXT, vhash TEXT, "when" TEXT, day TEXT, heading TEXT, tags TEXT, entities TEXT,'
+    " text TEXT, context TEXT)",
+    "CREATE INDEX items_place ON items (path, seq)",
+    "CREATE INDEX items_vhash ON items (vhash)",
+    "CREATE INDEX items_texthash ON items (texthash)",
+    "CREATE INDEX items_id ON items (id) WHERE id IS NOT NULL",
+    "CREATE TABLE journal (generation INTEGER, vhash TEXT)",
+    f'CREATE VIRTUAL TABLE words USING fts5 (text, context, tokenize = "{TOKENIZER}")',
+    "CREATE VIRTUAL TABLE terms USING fts5vocab (words, row)",
+)
+
+TEMPORARY = (
+    f'CREATE VIRTUAL TABLE temp.scratch USING fts5 (word, tokenize = "{TOKENIZER}")',
+    "CREATE VIRTUAL TABLE temp.scratch_terms USING fts5vocab (temp, scratch, instance)",
+)
+
+
+def row(number: int, item: Item, digest: str) -> tuple[Any, ...]:
+    """An item as the values of COLUMNS."""
+    return (
+        number, item.key, digest, item.path, item.line, item.end, item.seq, item.record, item.kind, item.id, item.date,
+        item.origin, item.client or "", item.session, item.retired or "", item.texthash, item.linehash, item.vhash,
+        item.when, item.day, item.heading, json.dumps(item.tags), json.dumps(item.entities), item.text, item.context,
+    )  # fmt: skip
+
+
+def from_row(values: tuple[Any, ...]) -> Item:
+    """The item of a row of COLUMNS."""
+    (_, key, _, path, line, end, seq, record, kind, block_id, _, origin, client, session, retired, texthash, linehash,
+     vhash, when, day, heading, tags, entities, text, context) = values  # fmt: skip
+    return Item(
+        key=key, record=record, kind=kind, path=path, line=line, end=end, seq=seq, id=block_id, text=text,
+        texthash=texthash, linehash=linehash, vhash=vhash, when=when, day=day, origin=origin, client=client or None,
+        session=session, heading=heading, tags=tuple(json.loads(tags)), entities=tuple(json.loads(entities)),
+        retired=retired or None, context=context,
+    )  # fmt: skip

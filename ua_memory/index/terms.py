@@ -1,0 +1,105 @@
+"""Text into search terms: the same cut for what is indexed and for what is asked.
+
+SQLite's tokenizer lowers, strips accents and stems; this module decides before it what a word is.
+Identifiers (`UA_TRUNCATION_THRESHOLD`, `src/foo.py`, `getUserName`) stand both in parts and whole.
+Chinese, Japanese and Korean have no spaces to cut at, so their runs become overlapping pairs, and each
+character besides. A query is cut into plain terms before it meets FTS5, so no operator survives.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from dataclasses import dataclass
+
+LONGEST_WORD = 100
+"""Characters; what is longer is a blob, found by its beginning."""
+
+MOST_TERMS = 2000
+"""Distinct terms read of one query; a longer one was pasted by accident."""
+
+_CJK = "\u1100-\u11ff\u2e80-\u2fdf\u3005-\u3007\u3040-\u30ff\u3130-\u318f\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff" \
+    "\ua960-\ua97f\uac00-\ud7ff\uf900-\ufaff\U00020000-\U0003ffff"
+_RUN = re.compile(rf"[{_CJK}]+|[^\W_{_CJK}]+")
+_CJK_RUN = re.compile(rf"[{_CJK}]+")
+_COMPOUND = re.compile(r"\w+(?:[_/.\-@:\\]+\w+)+|\w*_\w+")
+_HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+_QUOTED = re.compile(r'"([^"]*)"|“([^”]*)”|„([^“”]*)[“”]')
+
+STOP = frozenset(
+    """a about am an and any are as at be been but by can could did do does for from had has have he her him his how i
+    if in into is it its me my no not of on or our she should so some than that the their them then there these they
+    this those to us was we were what when where which who whom whose why will with would you your""".split()
+)
+"""English words that say nothing about which item is meant; dropped from a query that has others."""
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """A query cut up: `terms` are OR-ed, each of `phrases` (its words in order) is required."""
+
+    terms: tuple[str, ...]
+    phrases: tuple[tuple[str, ...], ...] = ()
+
+    @property
+    def empty(self) -> bool:
+        return not self.terms and not self.phrases
+
+
+def clean(text: str) -> str:
+    """The text as SQLite and the tokenizer can take it: stray bytes become U+FFFD."""
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        return text.encode("utf-8", "surrogatepass").decode("utf-8", "replace")
+    return text
+
+
+def words(text: str) -> list[str]:
+    """The words of a text in order; a CJK run of two or more characters as its overlapping pairs."""
+    found: list[str] = []
+    for run in _RUN.findall(unicodedata.normalize("NFKC", text)):
+        if not _CJK_RUN.match(run):
+            found.extend(part[:LONGEST_WORD].casefold() for part in _HUMP.split(run))
+        elif len(run) == 1:
+            found.append(run)
+        else:
+            found.extend(run[i : i + 2] for i in range(len(run) - 1))
+    return found
+
+
+def wholes(text: str) -> list[str]:
+    """What is to be found besides its words: identifiers in one piece, single CJK characters."""
+    text = unicodedata.normalize("NFKC", text)
+    found: list[str] = []
+    for match in _COMPOUND.findall(text):
+        joined = re.sub(r"[\W_]+", "_", match).strip("_").casefold()
+        if "_" in joined:
+            found.append(joined[:LONGEST_WORD])
+    for run in _RUN.findall(text):
+        if _CJK_RUN.match(run):
+            found.extend(run if len(run) > 1 else ())
+        elif _HUMP.search(run):
+            found.append(run[:LONGEST_WORD].casefold())
+    return found
+
+
+def indexed(text: str) -> str:
+    """The text as it is handed to FTS5: its words, then its wholes, parted by blanks."""
+    return " ".join([*words(text), *wholes(text)])
+
+
+def read_query(query: str) -> Query:
+    """Cut a query up. Never raises; an empty result means there is nothing to look for by words."""
+    query = clean(query)
+    phrases: list[tuple[str, ...]] = []
+    for match in _QUOTED.finditer(query):
+        quoted = next((group for group in match.groups() if group), "")
+        phrase = tuple(words(quoted))
+        if phrase and phrase not in phrases and len(phrases) < 8:
+            phrases.append(phrase[:64])
+    terms = list(dict.fromkeys([*words(query), *wholes(query)]))[:MOST_TERMS]
+    # A pair of characters says more than either of them, and a single one is in every other text.
+    telling = [term for term in terms if not (len(term) == 1 and _CJK_RUN.match(term))] or terms
+    telling = [term for term in telling if term not in STOP] or telling
+    return Query(tuple(telling), tuple(phrases))

@@ -1,0 +1,185 @@
+"""Chroma, embedded, with one owner: this process while it holds the lock, or nobody.
+
+A row is a text, not an item: its id is the text's hash, so equal lines share a vector, moved lines
+touch nothing, and any difference between words and vectors is a difference of two sets of names.
+Beside Chroma's folder a mark says which generation of the word index it stands for.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import logging
+import os
+import shutil
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Row = NDArray[np.float32]
+
+COLLECTION = "texts"
+LAYOUT = "1"
+HNSW: Mapping[str, Any] = {"space": "cosine", "ef_construction": 200, "max_neighbors": 32, "ef_search": 400}
+"""Measured on 3,000 random vectors, 100 neighbours of 60 queries: these lose none, Chroma's defaults 17 %.
+They cost 0.1 ms more a row."""
+
+BATCH = 2000
+LOCK_SECONDS = 0.3
+
+
+class VectorsUnavailable(Exception):
+    """Chroma cannot be used now; the message says why. Search goes on by words."""
+
+
+class VectorsBroken(VectorsUnavailable):
+    """What lies on disk is damaged: drop it and build it again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """Which words these vectors stand for: the word index's epoch and generation, and the model."""
+
+    epoch: str = ""
+    generation: int = -1
+    model: str = ""
+    layout: str = LAYOUT
+
+
+class Owner:
+    """The exclusive lock on the vectors, held as long as they are open. Freed by the system at a kill."""
+
+    def __init__(self, file: Path) -> None:
+        self.file = file
+        self._fd: int | None = None
+
+    def take(self, seconds: float = LOCK_SECONDS) -> None:
+        """VectorsUnavailable if another holds it for longer than a moment."""
+        if self._fd is not None:
+            return
+        fd = os.open(self.file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        deadline = time.monotonic() + seconds
+        while True:
+            try:
+                fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError as error:
+                if time.monotonic() > deadline:
+                    os.close(fd)
+                    raise VectorsUnavailable("another process has the vectors open") from error
+                time.sleep(0.02)
+            else:
+                self._fd = fd
+                return
+
+    def release(self) -> None:
+        if self._fd is not None:
+            os.close(self._fd)
+            self._fd = None
+
+
+class Vectors:
+    """A Chroma folder. The caller holds the Owner's lock from before opening until after `close`."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._mark_file = folder.with_name(f"{folder.name}.json")
+        self._client: Any = None
+        self._open()
+
+    def _open(self) -> None:
+        try:
+            import chromadb
+            from chromadb.config import Settings
+        except ImportError as error:
+            raise VectorsUnavailable(f"{error.name or error} cannot be imported") from error
+        for name in ("chromadb", "chromadb.telemetry.product.posthog"):
+            logging.getLogger(name).setLevel(logging.CRITICAL)
+        self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        try:
+            self._client = chromadb.PersistentClient(str(self.folder), settings=Settings(anonymized_telemetry=False))
+            self._collection = self._client.get_or_create_collection(
+                COLLECTION, embedding_function=None, configuration={"hnsw": dict(HNSW)}
+            )
+            self._collection.count()
+        except BaseException as error:  # the Rust core raises PanicException, which is no Exception
+            self.close()
+            if isinstance(error, KeyboardInterrupt | SystemExit):
+                raise
+            raise VectorsBroken(f"Chroma cannot open its files: {error}") from error
+
+    def close(self) -> None:
+        """Let go of Chroma's files, so that they may be deleted, moved or opened by another."""
+        client, self._client, self._collection = self._client, None, None
+        if client is not None:
+            client.close()
+
+    @property
+    def mark(self) -> Mark:
+        """What the vectors stand for; an empty mark where that is unknown."""
+        try:
+            return Mark(**json.loads(self._mark_file.read_text()))
+        except (OSError, ValueError, TypeError):
+            return Mark()
+
+    def set_mark(self, mark: Mark) -> None:
+        """Say what the vectors stand for, after they do."""
+        fresh = self._mark_file.with_suffix(".new")
+        fresh.write_text(json.dumps(asdict(mark)))
+        fresh.replace(self._mark_file)
+
+    def clear_mark(self) -> None:
+        self._mark_file.unlink(missing_ok=True)
+
+    def count(self) -> int:
+        return int(self._call("count"))
+
+    def names(self) -> set[str]:
+        """The names of all texts that have a vector."""
+        return set(self._call("get", include=[])["ids"])
+
+    def upsert(self, vectors: Mapping[str, Row]) -> None:
+        """Add or replace {name: vector}."""
+        names = list(vectors)
+        for start in range(0, len(names), BATCH):
+            part = names[start : start + BATCH]
+            self._call("upsert", ids=part, embeddings=[vectors[name] for name in part])
+
+    def delete(self, names: Sequence[str]) -> None:
+        """Drop texts; unknown names are none of our business."""
+        for start in range(0, len(names), BATCH):
+            self._call("delete", ids=list(names[start : start + BATCH]))
+
+    def query(self, vectors: Sequence[Row], limit: int) -> list[list[tuple[str, float]]]:
+        """For each vector the nearest texts as (name, cosine), best first, equal ones by name."""
+        limit = min(limit, self.count())
+        if limit < 1 or not len(vectors):
+            return [[] for _ in vectors]
+        found = self._call("query", query_embeddings=list(vectors), n_results=limit, include=["distances"])
+        # Six digits: the last bits depend on the order in which rows came in.
+        return [
+            sorted(
+                ((name, round(1.0 - float(far), 6)) for name, far in zip(names, distances, strict=True)),
+                key=lambda hit: (-hit[1], hit[0]),
+            )
+            for names, distances in zip(found["ids"], found["distances"], strict=True)
+        ]
+
+    def _call(self, name: str, **values: Any) -> Any:
+        try:
+            return getattr(self._collection, name)(**values)
+        except BaseException as error:  # see _open
+            if isinstance(error, KeyboardInterrupt | SystemExit | MemoryError):
+                raise
+            raise VectorsBroken(f"Chroma: {name} failed: {error}") from error
+
+
+def drop(folder: Path) -> None:
+    """Delete a Chroma folder and its mark. The caller holds the Owner's lock and has closed it."""
+    folder.with_name(f"{folder.name}.json").unlink(missing_ok=True)
+    shutil.rmtree(folder, ignore_errors=True)

@@ -1,0 +1,320 @@
+"""The word index: every item in SQLite, and an FTS5 table over its words. BM25, terms OR-ed.
+
+Also the index's memory of what it has read: the generation, and the journal of texts whose vectors are
+to be brought up to date. Everything here can be made again from the files.
+"""
+
+from __future__ import annotations
+
+import secrets
+import sqlite3
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+from ua_memory.index.filters import Filters
+from ua_memory.index.items import Item
+from ua_memory.index.terms import Query, indexed
+from ua_memory.index.tables import COLUMNS, SCHEMA, SCHEMA_VERSION, TEMPORARY, from_row, row
+
+T = TypeVar("T")
+
+CONTEXT_WEIGHT = 0.4
+"""What a word in an item's heading, tags or entities counts beside one in its text."""
+
+ASKED = 48
+"""So many terms of a query are looked up, the rarest; a longer one is a pasted document."""
+
+
+@dataclass(frozen=True, slots=True)
+class WordHit:
+    """An item found by its words: BM25 score, higher is better."""
+
+    key: str
+    score: float
+
+
+class Words:
+    """One SQLite file, or `:memory:`. Raises sqlite3.DatabaseError when the file is no such database."""
+
+    def __init__(self, file: Path | str) -> None:
+        self.file = file
+        self.db = sqlite3.connect(file, isolation_level=None, check_same_thread=False, timeout=10)
+        try:
+            self._open()
+            found = None if file == ":memory:" else Path(file).stat()
+            self._inode = (found.st_dev, found.st_ino) if found else (0, 0)
+        except BaseException:
+            self.db.close()
+            raise
+
+    def _open(self) -> None:
+        if self.file != ":memory:":
+            self.db.execute("PRAGMA journal_mode = WAL")
+        # Derived: a power cut may cost the index, which is then made again.
+        self.db.execute("PRAGMA synchronous = OFF")
+        self.db.execute("PRAGMA cache_size = -16000")
+        if not self.db.execute("SELECT 1 FROM sqlite_master WHERE name = 'meta'").fetchone():
+            with self.writing():
+                if not self.db.execute("SELECT 1 FROM sqlite_master WHERE name = 'meta'").fetchone():
+                    for statement in SCHEMA:
+                        self.db.execute(statement)
+                    self.set("schema", SCHEMA_VERSION)
+                    self.set("epoch", secrets.token_hex(8))
+                    self.set("generation", "0")
+        for statement in TEMPORARY:
+            self.db.execute(statement)
+
+    def close(self) -> None:
+        self.db.close()
+
+    @contextmanager
+    def writing(self) -> Iterator[None]:
+        """One transaction; what raises inside takes it all back. sqlite3.OperationalError when another writes."""
+        self.db.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+        except BaseException:
+            self.db.execute("ROLLBACK")
+            raise
+        self.db.execute("COMMIT")
+
+    # -- what is known about the index itself -----------------------------------------------------------
+
+    def get_meta(self, name: str) -> str:
+        found = self.db.execute("SELECT value FROM meta WHERE name = ?", (name,)).fetchone()
+        return found[0] if found else ""
+
+    def set(self, name: str, value: str) -> None:
+        self.db.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (name, value))
+
+    @property
+    def generation(self) -> int:
+        """Counts the refreshes that changed a text."""
+        return int(self.get_meta("generation") or 0)
+
+    @property
+    def epoch(self) -> str:
+        """Drawn when this file was made: another epoch is another index."""
+        return self.get_meta("epoch")
+
+    def count(self) -> int:
+        return int(self.db.execute("SELECT count(*) FROM items").fetchone()[0])
+
+    def files_known(self) -> int:
+        return int(self.db.execute("SELECT count(*) FROM files").fetchone()[0])
+
+    def in_place(self) -> bool:
+        """Whether the file that is open is still the one of that name."""
+        try:
+            found = Path(self.file).stat()
+        except OSError:
+            return False
+        return (found.st_dev, found.st_ino) == self._inode
+
+    def text_ids(self) -> set[str]:
+        """The names of all texts that should have a vector."""
+        return {name for (name,) in self.db.execute("SELECT DISTINCT vhash FROM items")}
+
+    def touched(self, since: int) -> list[str]:
+        """The names of the texts that came or went after a generation."""
+        query = "SELECT DISTINCT vhash FROM journal WHERE generation > ? ORDER BY vhash"
+        return [name for (name,) in self.db.execute(query, (since,))]
+
+    def texts(self, names: Iterable[str]) -> dict[str, str]:
+        """{name: text} of those that some item still has."""
+        found: dict[str, str] = {}
+        for part in chunks(list(names)):
+            query = f"SELECT vhash, text FROM items WHERE vhash IN ({marks(part)})"
+            found.update(self.db.execute(query, part))
+        return found
+
+    # -- writing (inside `writing`) -----------------------------------------------------------------------
+
+    def replace_file(self, path: str, items: Sequence[Item]) -> tuple[int, int, int]:
+        """Make `items` the items of a file; (added, changed, removed). What only moved is only renumbered."""
+        old = {key: (number, digest, vhash) for number, key, digest, vhash in self.db.execute(
+            "SELECT rowid, key, digest, vhash FROM items WHERE path = ?", (path,))}  # fmt: skip
+        added = changed = 0
+        moved: list[tuple[int, int, int, int]] = []
+        fresh: list[tuple[Item, str]] = []
+        for item in items:
+            digest = item.digest()
+            known = old.pop(item.key, None)
+            if known and known[1] == digest:
+                moved.append((item.line, item.end, item.seq, known[0]))
+                continue
+            if known:
+                changed += 1
+                self._drop([known[0]], [known[2]])
+            else:
+                added += 1
+            fresh.append((item, digest))
+        self._drop([number for number, _, _ in old.values()], [vhash for _, _, vhash in old.values()])
+        self.db.executemany("UPDATE items SET line = ?, \"end\" = ?, seq = ? WHERE rowid = ?", moved)
+        self._add(fresh)
+        return added, changed, len(old)
+
+    def remove_file(self, path: str) -> int:
+        """Drop a file's items; how many there were."""
+        return self.replace_file(path, ())[2]
+
+    def _add(self, fresh: list[tuple[Item, str]]) -> None:
+        first = self.db.execute("SELECT coalesce(max(rowid), 0) + 1 FROM items").fetchone()[0]
+        generation = self.generation + 1
+        self.db.executemany(
+            f"INSERT INTO items ({COLUMNS}) VALUES ({marks(COLUMNS.split(','))})",
+            (row(first + n, item, digest) for n, (item, digest) in enumerate(fresh)),
+        )
+        self.db.executemany(
+            "INSERT INTO words (rowid, text, context) VALUES (?, ?, ?)",
+            ((first + n, indexed(item.text), indexed(item.context)) for n, (item, _) in enumerate(fresh)),
+        )
+        self.db.executemany("INSERT INTO journal VALUES (?, ?)", ((generation, item.vhash) for item, _ in fresh))
+
+    def _drop(self, numbers: list[int], vhashes: list[str]) -> None:
+        generation = self.generation + 1 if numbers else 0
+        self.db.executemany("DELETE FROM items WHERE rowid = ?", [(number,) for number in numbers])
+        self.db.executemany("DELETE FROM words WHERE rowid = ?", [(number,) for number in numbers])
+        self.db.executemany("INSERT INTO journal VALUES (?, ?)", [(generation, vhash) for vhash in vhashes])
+
+    def next_generation(self) -> None:
+        """Close a refresh that changed something."""
+        self.set("generation", str(self.generation + 1))
+
+    def cut_journal(self, generation: int) -> None:
+        """Forget what the vectors have taken over (a transaction of its own)."""
+        if self.db.execute("SELECT 1 FROM journal LIMIT 1").fetchone():
+            self.db.execute("DELETE FROM journal WHERE generation <= ?", (generation,))
+
+    # -- looking up -----------------------------------------------------------------------------------------
+
+    def search(self, query: Query, limit: int, where: Filters | None = None) -> list[WordHit]:
+        """The best items by BM25; equal scores in the order of path and line. All phrases must stand."""
+        match = self._match(query)
+        if not match:
+            return []
+        condition, values = (where or Filters()).sql()
+        ranked = f"SELECT rowid AS number, bm25(words, 1.0, {CONTEXT_WEIGHT}) AS score FROM words WHERE words MATCH ?"
+        fetch = limit + 64
+        while True:
+            if where:
+                sql = (f"SELECT key, score, path, line FROM ({ranked}) JOIN items ON items.rowid = number "
+                       f"WHERE {condition} ORDER BY score LIMIT ?")  # fmt: skip
+            else:
+                sql = (f"SELECT key, score, path, line FROM ({ranked} ORDER BY score LIMIT ?) "
+                       "JOIN items ON items.rowid = number")  # fmt: skip
+            found = [(round(-score, 9), path, line, key)
+                     for key, score, path, line in self.db.execute(sql, (match, *values, fetch))]  # fmt: skip
+            found.sort(key=lambda hit: (-hit[0], hit[1], hit[2], hit[3]))
+            # A tie that goes on past what was fetched would be cut in the order of insertion.
+            if len(found) < fetch or found[limit - 1][0] > found[-1][0]:
+                return [WordHit(key, score) for score, _, _, key in found[:limit]]
+            fetch *= 16
+
+    def _match(self, query: Query) -> str:
+        terms = self._rarest(query.terms)
+        phrases = ['"' + " ".join(phrase) + '"' for phrase in query.phrases]
+        every = " OR ".join([*(f'"{term}"' for term in terms), *phrases])
+        required = " AND ".join(phrases)
+        return f"({required}) AND ({every})" if required and every else required or every
+
+    def _rarest(self, terms: tuple[str, ...]) -> list[str]:
+        if len(terms) <= ASKED:
+            return list(terms)
+        known = self.frequencies(terms)
+        chosen = set(sorted((t for t in terms if known[t]), key=lambda t: known[t])[:ASKED])
+        return [term for term in terms if term in chosen]
+
+    def stems(self, words: Sequence[str]) -> dict[str, str]:
+        """{word: what FTS5 makes of it}, by asking FTS5 itself; a word it sees nothing in is left out."""
+        asked = list(dict.fromkeys(words))
+        self.db.execute("INSERT INTO temp.scratch VALUES (?)", (" ".join(asked),))
+        found = [term for (term,) in self.db.execute("SELECT term FROM temp.scratch_terms ORDER BY offset")]
+        self.db.execute("DELETE FROM temp.scratch")
+        if len(found) == len(asked):
+            return dict(zip(asked, found, strict=True))
+        # Some word is none or several to FTS5 (its Unicode is older than Python's): one at a time.
+        return {word: found[0] for word in asked if (found := self._stem(word))}
+
+    def _stem(self, word: str) -> list[str]:
+        self.db.execute("INSERT INTO temp.scratch VALUES (?)", (word,))
+        found = [term for (term,) in self.db.execute("SELECT term FROM temp.scratch_terms ORDER BY offset")]
+        self.db.execute("DELETE FROM temp.scratch")
+        return found
+
+    def frequencies(self, terms: Sequence[str]) -> dict[str, int]:
+        """{term: how many items have it}."""
+        stems = self.stems(terms)
+        known: dict[str, int] = {}
+        for part in chunks(list(set(stems.values()))):
+            known.update(self.db.execute(f"SELECT term, doc FROM terms WHERE term IN ({marks(part)})", part))
+        return {term: known.get(stems.get(term, ""), 0) for term in terms}
+
+    def get(self, keys: Sequence[str]) -> list[Item]:
+        """The items with these keys, in this order; unknown keys are left out."""
+        found: dict[str, Item] = {}
+        for part in chunks(list(keys)):
+            found.update((item.key, item) for item in self._items(f"key IN ({marks(part)})", part))
+        return [found[key] for key in keys if key in found]
+
+    def by_text(self, names: Sequence[str], where: Filters | None = None, phrases: Query | None = None) -> list[Item]:
+        """The items whose text has one of these names and that pass the filters, by path and line."""
+        condition, values = (where or Filters()).sql()
+        if phrases and phrases.phrases:
+            condition += " AND rowid IN (SELECT rowid FROM words WHERE words MATCH ?)"
+            values = [*values, self._match(Query((), phrases.phrases))]
+        found: list[Item] = []
+        for part in chunks(list(names)):
+            found += self._items(f"vhash IN ({marks(part)}) AND {condition}", [*part, *values])
+        return sorted(found, key=lambda item: (item.path, item.line, item.key))
+
+    def allowed(self, where: Filters, query: Query, most: int) -> list[str] | None:
+        """The names of the texts that pass filters and phrases; None if they are more than `most`."""
+        condition, values = where.sql()
+        if query.phrases:
+            condition += " AND rowid IN (SELECT rowid FROM words WHERE words MATCH ?)"
+            values = [*values, self._match(Query((), query.phrases))]
+        sql = f"SELECT DISTINCT vhash FROM items WHERE {condition} LIMIT ?"
+        found = [name for (name,) in self.db.execute(sql, (*values, most + 1))]
+        return sorted(found) if len(found) <= most else None
+
+    def neighbours(self, items: Sequence[Item]) -> list[Item]:
+        """The items just before and after each of these in its file, each once, those given left out."""
+        have = {item.key for item in items}
+        wanted = sorted({(item.path, item.seq + step) for item in items for step in (-1, 1)})
+        found: dict[str, Item] = {}
+        for part in chunks(wanted):
+            values = [value for pair in part for value in pair]
+            condition = f"(path, seq) IN (VALUES {','.join(['(?, ?)'] * len(part))})"
+            found.update((item.key, item) for item in self._items(condition, values))
+        return [item for key, item in found.items() if key not in have]
+
+    def by_id(self, block_id: str) -> list[Item]:
+        """The items with a block id: more than one where a file has it twice."""
+        return self._items("id = ? ORDER BY path, line", [block_id])
+
+    def by_texthash(self, texthash: str) -> list[Item]:
+        """The items with exactly this text."""
+        return self._items("texthash = ? ORDER BY path, line", [texthash])
+
+    def all_items(self) -> Iterator[Item]:
+        """Every item, by path and line."""
+        for values in self.db.execute(f"SELECT {COLUMNS} FROM items ORDER BY path, line, key"):
+            yield from_row(values)
+
+    def _items(self, condition: str, values: Sequence[object]) -> list[Item]:
+        return [from_row(v) for v in self.db.execute(f"SELECT {COLUMNS} FROM items WHERE {condition}", tuple(values))]
+
+
+def marks(values: Sequence[object]) -> str:
+    """As many question marks as values."""
+    return ",".join("?" * len(values))
+
+
+def chunks(values: list[T], size: int = 500) -> Iterator[list[T]]:
+    """The values in lists that stay under SQLite's limits."""
+    for start in range(0, len(values), size):
+        yield values[start : start + size]

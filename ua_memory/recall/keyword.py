@@ -1,0 +1,62 @@
+"""The keyword arm: items by BM25 over their words, and how much of the query each of them matches."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ua_memory.index.filters import Filters
+from ua_memory.index.items import Item
+from ua_memory.index.terms import Query, wholes
+from ua_memory.index.terms import words as words_of
+from ua_memory.index.words import Words
+
+
+@dataclass(frozen=True, slots=True)
+class Keyword:
+    """An item this arm found: its place in the arm's order (from 1) and its BM25 score."""
+
+    item: Item
+    rank: int
+    score: float
+
+
+def find(words: Words, query: Query, limit: int, where: Filters) -> list[Keyword]:
+    """The best items by BM25. Empty for a query without words."""
+    hits = words.search(query, limit, where)
+    items = {item.key: item for item in words.get([hit.key for hit in hits])}
+    return [Keyword(items[hit.key], rank, hit.score) for rank, hit in enumerate(hits, 1) if hit.key in items]
+
+
+@dataclass(frozen=True, slots=True)
+class Weights:
+    """What each of a query's terms is worth: {stem: inverse document frequency}, and how words stem."""
+
+    idf: dict[str, float]
+
+    @property
+    def total(self) -> float:
+        return sum(self.idf.values())
+
+
+def weigh(words: Words, query: Query) -> Weights:
+    """The weights of the query's terms; of several terms with one stem, one counts.
+
+    A term no item has weighs as much as one that a single item has: the query asked for it.
+    """
+    terms = list(dict.fromkeys([*query.terms, *(word for phrase in query.phrases for word in phrase)]))
+    stems, known, total = words.stems(terms), words.frequencies(terms), max(words.count(), 1)
+    idf = {stems[t]: math.log(1 + (total - known[t] + 0.5) / (max(known[t], 1) + 0.5)) for t in terms if t in stems}
+    return Weights(idf)
+
+
+def shares(words: Words, weights: Weights, items: Sequence[Item]) -> dict[str, float]:
+    """{key: share of the query's weight whose terms the item has, 0 to 1}, heading and tags included."""
+    texts = {item.key: set(words_of(full := f"{item.text}\n{item.context}")) | set(wholes(full)) for item in items}
+    stems = words.stems(sorted(set().union(*texts.values()))) if texts else {}
+    total = weights.total or 1.0
+    return {
+        key: sum(weights.idf.get(stem, 0.0) for stem in {stems.get(word, "") for word in found}) / total
+        for key, found in texts.items()
+    }
