@@ -112,6 +112,9 @@ def _take_back_file(store: Store, draft: Draft, path: str, parent: str | None, s
     if now == (then or b"") and before is None:
         draft.delete(path)
         return ()
+    if before is None and then:
+        # The day's log goes on without this revision, and keeps its title.
+        before = b"".join(line for line in then.splitlines(keepends=True)[:2] if line.startswith(b"# ") or not line.strip())
     merged = merge(then or b"", now, before or b"")
     new = merged.data
     if not merged.clashes and _headings_lost(now, new, path):

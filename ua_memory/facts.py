@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
-from ua_memory import markdown
+from ua_memory import fields, markdown
 from ua_memory.store.draft import Draft, Result
 from ua_memory.errors import NotFound, TooLarge, Usage
 from ua_memory.paths import LOGS
@@ -98,7 +98,7 @@ def _check(fact: Fact) -> None:
         raise TooLarge(f"{len(fact.text)} characters; a fact has at most {MAX_TEXT}", mend="split it, or retain it as a document")
     if fact.kind not in KINDS or fact.kind in ("observation", "opinion", "pattern", "risk"):
         raise Usage(f"{fact.kind!r} is no kind of fact", mend="use world, experience or preference")
-    if fact.when is not None and not markdown.is_when(fact.when):
+    if fact.when is not None and not fields.is_time(fact.when):
         raise Usage(f"{fact.when!r} is no date", mend="use 2026-11-21, 2026-11-21T14:32 or 2026-11")
     for tag in fact.tags:
         if not tag.strip() or tag != tag.strip() or any(c in tag for c in "\n\r\0"):
@@ -171,11 +171,11 @@ def _append(draft: Draft, fact: Fact, said: Said) -> tuple[str, Fact]:
 
 def _same_breath(document: markdown.Document, said: Said, origin: Origin | None) -> bool:
     """Whether the file ends in facts under a heading of this client, session and origin, less than an hour old."""
-    last = document.last_heading
-    if not document.records or last.time is None or (last.client, last.session, last.origin) != (said.client, said.session, origin):
+    tail = document.records[-1] if document.records else None
+    if not isinstance(tail, Fact) or any(line.strip() for line in document.lines[tail.place.end :]):
         return False
-    tail = document.records[-1]
-    if not isinstance(tail, Fact) or tail.heading != last:
+    last = tail.heading
+    if last.time is None or (last.client, last.session, last.origin) != (said.client, said.session, origin):
         return False
     hour, minute = map(int, last.time.split(":"))
     began = said.at.replace(hour=hour, minute=minute, second=0, microsecond=0)

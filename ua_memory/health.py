@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 from ua_memory.store import pending, swap
-from ua_memory.errors import GitFailed, Malformed, UaMemoryError
+from ua_memory.errors import GitFailed, UaMemoryError
 from ua_memory.history import blob_id
 from ua_memory.paths import LOGS
 from ua_memory.records import Problem
@@ -51,7 +51,9 @@ def checkup(store: Store, *, mend: bool = False) -> list[Check]:
 def pending_revisions(store: Store) -> Iterator[str]:
     """One line for each revision that is owed a commit."""
     for key in pending.keys(store.bank.pending):
-        yield f"revision {key}"
+        yield f"revision {key} waits for its commit"
+    for file in pending.unreadable(store.bank.pending):
+        yield f"{file.name} cannot be read"
 
 
 def index_state(store: Store) -> dict[str, object]:
@@ -100,23 +102,13 @@ def _close_state(store: Store) -> None:
 
 
 def _in_flight(store: Store) -> Check:
-    try:
-        waiting = [r for r in pending.found(store.bank.pending) if r.commits]
-    except Malformed as error:
-        return Check("pending", False, str(error), "ua-memory doctor --mend sets it aside")
-    return Check("pending", not waiting, f"{len(waiting)} revisions owed a commit" if waiting else "nothing owed", "ua-memory doctor --mend")
+    owed, aside = len(pending.keys(store.bank.pending)), pending.unreadable(store.bank.pending)
+    if aside:
+        return Check("pending", False, f"a revision in flight cannot be read: {aside[0]}", "look at what it holds, then delete it")
+    return Check("pending", not owed, f"{owed} revisions not finished" if owed else "nothing owed", "ua-memory doctor --mend" if owed else "")
 
 
 def _roll_forward(store: Store) -> None:
-    """Finish what is in flight; a record that cannot be read is set aside whole, for a person to look at."""
-    for key in pending.keys(store.bank.pending):
-        file = store.bank.pending / f"revision-{key}.json"
-        try:
-            next(r for r in pending.found(store.bank.pending) if r.key == key)
-        except Malformed:
-            file.rename(file.with_suffix(".unreadable"))
-        except StopIteration:
-            continue
     with store.revision("mend", door="doctor"):
         pass
 

@@ -99,6 +99,18 @@ class Fact:
     place: Place = field(default=NOWHERE, compare=False)
     heading: Heading = field(default=Heading(), compare=False)
 
+    @property
+    def said_by(self) -> Origin:
+        """Who said it: what the fact itself says, else its heading; a line without an id is a person's.
+
+        Every door gives an id, so a line that has none was typed into the file, wherever it stands.
+        """
+        if self.origin:
+            return self.origin
+        if not self.id:
+            return "person"
+        return self.heading.origin or ("agent" if self.heading.client else "person")
+
 
 @dataclass(frozen=True, slots=True)
 class Proof:

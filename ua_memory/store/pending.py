@@ -17,10 +17,11 @@ from pathlib import Path
 from typing import Any
 
 from ua_memory.store import swap
-from ua_memory.errors import CannotWrite, Malformed
+from ua_memory.errors import CannotWrite
 from ua_memory.history import Commit
 
 VERSION = 1
+UNREADABLE = ".unreadable"
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,15 +78,20 @@ def keys(folder: Path) -> list[str]:
 
 
 def found(folder: Path) -> Iterator[InFlight]:
-    """The records that wait, oldest first. Malformed names one that cannot be read; it stays where it is."""
+    """The records that wait, oldest first. One that cannot be read is set aside, so that it blocks no other."""
     for key in keys(folder):
         file = folder / f"revision-{key}.json"
         try:
             yield _from_json(json.loads(file.read_bytes()))
         except FileNotFoundError:
             continue
-        except (ValueError, KeyError, TypeError) as error:
-            raise Malformed(f"a revision in flight cannot be read: {error}", where=str(file), mend="ua-memory doctor") from error
+        except (ValueError, KeyError, TypeError, AttributeError):
+            file.rename(file.with_suffix(UNREADABLE))
+
+
+def unreadable(folder: Path) -> list[Path]:
+    """The records that were set aside: whole as they were found, for a person to look at."""
+    return sorted(folder.glob(f"*{UNREADABLE}"))
 
 
 def _to_json(record: InFlight) -> dict[str, Any]:
