@@ -1,0 +1,61 @@
+"""Headings: the chain a record stands under, and what a heading of ours says for all its items."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime
+from typing import cast
+
+from ua_memory.lines import readable
+from ua_memory.records import ORIGINS, Heading, Origin
+
+_SEPARATOR = " · "
+_TIME = re.compile(r"(?:[01][0-9]|2[0-3]):[0-5][0-9]")
+
+
+def heading_line(time: str, client: str, session: str | None, origin: Origin | None) -> str:
+    """A heading of ours: `## 14:32 · claude-code · session 8f2c · tool`."""
+    parts = [time, client, f"session {session}" if session else "", origin or ""]
+    return "## " + _SEPARATOR.join(" ".join(readable(p).replace("·", "-").split()) for p in parts if p)
+
+
+def heading_of(above: Sequence[tuple[int, str, Heading]], text: str) -> Heading:
+    """The heading with this text, below those in `above` (level, text, heading, outermost first): what
+    it does not say itself is as the one above it says."""
+    trail = (*(words for _, words, _ in above), text)
+    own = _ours(text) or older(text)
+    return replace(own or (above[-1][2] if above else Heading()), trail=trail)
+
+
+def _ours(text: str) -> Heading | None:
+    time, *parts = text.split(_SEPARATOR)
+    if not _TIME.fullmatch(time):
+        return None
+    client, session, origin = None, None, None
+    for part in map(str.strip, parts):
+        if part in ORIGINS and not origin:
+            origin = part
+        elif part.startswith("session ") and not session:
+            session = part[len("session ") :].strip()
+        elif not client:
+            client = part
+    return Heading((), time, client, session, cast(Origin | None, origin))
+
+
+def older(text: str) -> Heading | None:
+    """`2026-02-20T14:03:11+00:00 — <source>`, as an older generation wrote it; None for all others."""
+    stamp, dash, source = text.partition(" — ")
+    if not dash or stamp[10:11] != "T":
+        return None
+    try:
+        datetime.fromisoformat(stamp)
+    except ValueError:
+        return None
+    return Heading((), stamp[11:16], source.strip() or None)
+
+
+def stamp_day(text: str) -> str:
+    """The day of an older heading."""
+    return text[:10]

@@ -1,0 +1,109 @@
+"""The files of a bank: bytes → records and problems, record → lines, and edits that keep every other byte.
+
+This is the face of the syntax: `docs/format.md` specifies it, and whatever else reads or writes a
+bank's markdown imports it from here. Pure: no files, no clock.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from ua_memory.edits import append, set_front, with_id
+from ua_memory.escapes import hashtags
+from ua_memory.filekinds import FileKind, day_of, kind_of
+from ua_memory.header import read_header
+from ua_memory.headings import heading_line
+from ua_memory.lines import readable
+from ua_memory.printer import show, through_line
+from ua_memory.reader import Reader
+from ua_memory.records import Problem, Record
+from ua_memory.source import insert_after, replace_lines, split
+
+__all__ = [
+    "Document",
+    "FileKind",
+    "append",
+    "day_of",
+    "hashtags",
+    "heading_line",
+    "insert_after",
+    "kind_of",
+    "parse",
+    "replace_lines",
+    "set_front",
+    "show",
+    "texthash",
+    "through_line",
+    "with_id",
+]
+
+R = TypeVar("R")
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """One parsed file."""
+
+    path: str
+    """Relative to the bank, with `/`."""
+    lines: tuple[str, ...]
+    """Without their ends; bytes that are no UTF-8 are surrogate escapes."""
+    newline: str
+    """`\\n` or `\\r\\n`: the first one met, `\\n` if there is none."""
+    final_newline: bool
+    bom: bool
+    front: Mapping[str, Any]
+    """The front matter's values, empty if there is none or it cannot be read."""
+    front_end: int
+    """How many lines the front matter takes."""
+    records: tuple[Record, ...]
+    """In file order, prose as Passages included."""
+    problems: tuple[Problem, ...]
+    through: tuple[str, ...]
+    """The marks of all `<!-- through: … -->` comments."""
+
+    def of(self, kind: type[R]) -> tuple[R, ...]:
+        """The records of one type, in file order."""
+        return tuple(record for record in self.records if isinstance(record, kind))
+
+
+def parse(data: bytes, path: str) -> Document:
+    """The file at the bank-relative `path` with these bytes. Never raises, whatever they are."""
+    source = split(data)
+    header = read_header(source.lines)
+    lines = source.lines if source.valid else tuple(map(readable, source.lines))
+    reader = Reader(path, lines, header)
+    reader.read()
+    problems = reader.problems
+    if not source.valid:
+        problems = sorted([*problems, *_not_utf8(path, source.lines)], key=lambda problem: problem.line)
+    return Document(
+        path,
+        source.lines,
+        source.newline,
+        source.final_newline,
+        source.bom,
+        header.values,
+        header.size,
+        tuple(reader.records),
+        tuple(problems),
+        tuple(reader.through),
+    )
+
+
+def _not_utf8(path: str, lines: Sequence[str]) -> list[Problem]:
+    found = []
+    for number, line in enumerate(lines, 1):
+        if not line.isascii() and (cleaned := readable(line)) != line:
+            column = next(k for k, (a, b) in enumerate(zip(line, cleaned, strict=True)) if a != b)
+            byte = ord(line[column]) - 0xDC00
+            found.append(Problem(path, number, f"byte 0x{byte:02x} in column {column + 1} is no UTF-8"))
+    return found
+
+
+def texthash(text: str) -> str:
+    """The first 16 hexadecimal digits of the SHA-256 of `text`, which names a fact without an id."""
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]

@@ -1,0 +1,321 @@
+"""Blocks → records, by the kind of file they stand in; what cannot be read becomes a Problem."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from ua_memory.blocks import Block, Shape, scan
+from ua_memory.escapes import split_tail
+from ua_memory.fields import KEYS, names, read_fields
+from ua_memory.filekinds import ITEMS, FileKind, day_of, kind_of
+from ua_memory.header import Header
+from ua_memory.headings import heading_of, older, stamp_day
+from ua_memory.items import Item
+from ua_memory.lines import BLANK, heading_level, heading_text
+from ua_memory.passages import ITEM_LIMIT, LIMIT, Span, cut
+from ua_memory.printer import core_name, decode_core, strip_blank
+from ua_memory.records import (
+    CoreBlock,
+    Entity,
+    Fact,
+    Heading,
+    MentalModel,
+    Observation,
+    Opinion,
+    Page,
+    Passage,
+    Place,
+    Problem,
+    Record,
+    SourceDocument,
+    Tombstone,
+)
+
+_OLDER_KEYS = ("session", "tags", "summary")
+
+
+class Reader:
+    """One pass over a file's blocks. Afterwards `records` (in file order), `problems` and `through`
+    hold what was found."""
+
+    def __init__(self, path: str, lines: Sequence[str], header: Header) -> None:
+        self.path, self.lines, self.header = path, lines, header
+        self.kind = kind_of(path)
+        self.records: list[Record] = []
+        self.problems: list[Problem] = []
+        self.through: list[str] = []
+        self._headings: list[tuple[int, str, Heading]] = []
+        self._prose: list[Span] = []
+        self._items_in_prose = False
+        self._core: int | None = None
+        self._older: dict[str, Block] | None = None
+        self._older_level = 0
+
+    @property
+    def heading(self) -> Heading:
+        """The heading that what is read now stands under."""
+        return self._headings[-1][2] if self._headings else Heading()
+
+    def read(self) -> None:
+        """Reads the whole file."""
+        if self.header.problem:
+            self.problem(*self.header.problem)
+        self._front()
+        keys = KEYS[ITEMS[self.kind]] if self.kind in ITEMS else ()
+        for block in scan(self.lines, self.header.size, keys):
+            self._block(block)
+        self._end_older()
+        self._end_prose()
+        self._end_core(len(self.lines))
+        self.records.sort(key=lambda record: record.place.line)
+        self._same_ids()
+
+    def problem(self, line: int, message: str) -> None:
+        """Notes what is wrong at a line, counted from 0."""
+        self.problems.append(Problem(self.path, line + 1, message))
+
+    def place(self, start: int, end: int) -> Place:
+        """The Place of lines counted from 0, `end` excluded."""
+        return Place(self.path, start + 1, end)
+
+    # blocks
+
+    def _block(self, block: Block) -> None:
+        if block.unclosed:
+            what = "comment" if block.shape is Shape.COMMENT else "code fence"
+            self.problem(block.start, f"this {what} is not closed: all that follows belongs to it")
+        if block.item is not None:
+            for line, message in block.item.unclosed:
+                self.problem(line, message)
+        if self._older is not None and not self._older_item(block):
+            self._end_older()
+        if block.shape is Shape.HEADING:
+            self._end_prose()
+            self._heading(block.start)
+        elif block.shape is Shape.RULE:
+            self._end_prose()
+        elif block.shape is Shape.COMMENT:
+            self._end_prose()
+            self._comment(block)
+        elif block.item is None or not self._item(block.item):
+            self._items_in_prose |= block.item is not None
+            self._prose.append((block.start, block.end))
+
+    def _heading(self, at: int) -> None:
+        words = self.lines[at].strip(BLANK)
+        level, text = heading_level(words), heading_text(words)
+        while self._headings and self._headings[-1][0] >= level:
+            self._headings.pop()
+        above = self._headings
+        above.append((level, text, heading_of(above, text)))
+        if self._older_level and level <= self._older_level:
+            self._older_level = 0
+        if older(text) and self.kind is FileKind.LOG:
+            self._older, self._older_level = {}, level
+        if self.kind is FileKind.CORE and level <= 2:
+            self._end_core(at)
+            self._core = at if level == 2 else None
+
+    def _comment(self, block: Block) -> None:
+        words = "\n".join(self.lines[block.start : block.end]).strip(BLANK).removeprefix("<!--").strip()
+        if words.startswith("through:") and words.endswith("-->"):
+            marks = words[len("through:") : -len("-->")].split(",")
+            self.through.extend(mark.strip() for mark in marks if mark.strip())
+
+    def _end_prose(self) -> None:
+        limit = ITEM_LIMIT if self._items_in_prose else LIMIT
+        for text, start, end in cut(self.lines, self._prose, limit):
+            self.records.append(Passage(text, self.place(start, end), self.heading))
+        self._prose, self._items_in_prose = [], False
+
+    # items
+
+    def _item(self, item: Item) -> bool:
+        """Whether the item is a record; otherwise it is prose."""
+        if self._older is not None:
+            return True
+        kind = ITEMS.get(self.kind)
+        if kind is None or self._older_level:
+            return False
+        record = _ITEM_READERS[kind](self, item)
+        if record is not None:
+            self._end_prose()
+            self.records.append(record)
+        return record is not None
+
+    def statement(self, item: Item, kind: type) -> dict[str, Any] | None:
+        """The attributes of a fact, observation or opinion, None if it has no text."""
+        found, kept, wrong = read_fields(kind, item)
+        text, tags, block_id = item.text(frozenset(kept))
+        if text is None:
+            return None
+        for line, message in wrong:
+            self.problem(line, message)
+        found["tags"] = tags + found.get("tags", ())
+        place = self.place(item.start, item.end)
+        return {**found, "text": text, "id": block_id, "place": place, "heading": self.heading}
+
+    # the older generation's entries: a heading with a time, then `- session:`, `- tags:`, `- summary:`
+
+    def _older_item(self, block: Block) -> bool:
+        if block.item is None or self._older is None:
+            return False
+        key = block.item.lines[0].words.partition(":")[0]
+        if key not in _OLDER_KEYS or key in self._older:
+            return False
+        self._older[key] = block
+        return True
+
+    def _end_older(self) -> None:
+        entry, self._older = self._older, None
+        if not entry:
+            return
+        values = {key: _older_value(block) for key, block in entry.items()}
+        blocks = list(entry.values())
+        if not values.get("summary"):
+            self._prose.extend((block.start, block.end) for block in blocks)
+            return
+        level, text, heading = self._headings[-1]
+        heading = replace(heading, session=values.get("session") or None)
+        self._headings[-1] = (level, text, heading)
+        summary = blocks[list(entry).index("summary")].item
+        assert summary is not None
+        words, tags, block_id = summary.text()
+        listed = [tag.strip(BLANK).removeprefix("#") for tag in values.get("tags", "").split(",")]
+        day = stamp_day(text)
+        fact = Fact(
+            (words or "").partition(":")[2].strip(BLANK),
+            id=block_id,
+            when=None if day == day_of(self.path) else day,
+            tags=(*filter(None, listed), *tags),
+            place=self.place(blocks[0].start, blocks[-1].end),
+            heading=heading,
+        )
+        self.records.append(fact)
+
+    # whole files
+
+    def _front(self) -> None:
+        if self.kind is FileKind.LOG:
+            self._description()
+            return
+        needed = _FRONT_KEYS.get(self.kind)
+        if needed is None:
+            return
+        missing = [key for key in needed if not self.header.text(key)]
+        if missing and not self.header.problem:
+            self.problem(0, f"the front matter lacks {', '.join(missing)}")
+        whole = {"place": self.place(0, len(self.lines)), "tags": self.header.texts("tags")}
+        texts = {key: self.header.text(key) or "" for key in needed}
+        body = strip_blank("\n".join(self.lines[self.header.size :]))
+        if self.kind is FileKind.PAGE:
+            self.records.append(Page(**texts, **whole, body=body))
+        elif self.kind is FileKind.MODEL:
+            self.records.append(MentalModel(**texts, **whole, body=body))
+        elif self.header.size:
+            source, chunks = self.header.text("source"), self.header.texts("chunks")
+            self.records.append(
+                SourceDocument(**texts, source=source, chunks=chunks, place=self.place(0, self.header.size))
+            )
+
+    def _description(self) -> None:
+        """Claude Code's memory files say in `description` what their prose is about."""
+        text = self.header.text("description")
+        for at in range(1, self.header.size):
+            if text and self.lines[at].startswith("description:"):
+                self.records.append(Passage(text, self.place(at, at + 1)))
+                return
+
+    def _end_core(self, end: int) -> None:
+        start, self._core = self._core, None
+        if start is None:
+            return
+        name, labelled = core_name(heading_text(self.lines[start].strip(BLANK)))
+        while end > start + 1 and not self.lines[end - 1].strip(BLANK):
+            end -= 1
+        value = decode_core(self.lines[start + 1 : end])
+        if any(isinstance(other, CoreBlock) and other.name == name for other in self.records):
+            self.problem(start, f"a second core block named {name}")
+        self.records.append(CoreBlock(name, value, labelled, self.place(start, end)))
+
+    def _same_ids(self) -> None:
+        first: dict[str, Any] = {}
+        for record in self.records:
+            if isinstance(record, (Fact, Observation, Opinion)) and record.id is not None:
+                other = first.setdefault(record.id, record)
+                if other.text != record.text:
+                    where = f"line {other.place.line}"
+                    self.problem(
+                        record.place.line - 1, f"^{record.id} is already the id of another text, {where}"
+                    )
+
+
+_FRONT_KEYS: Mapping[FileKind, tuple[str, ...]] = {
+    FileKind.PAGE: ("id", "name", "source_query"),
+    FileKind.MODEL: ("id", "name"),
+    FileKind.DOCUMENT: ("document_id",),
+}
+
+
+def _older_value(block: Block) -> str:
+    assert block.item is not None
+    return block.item.lines[0].words.partition(":")[2].strip(BLANK)
+
+
+def _fact(reader: Reader, item: Item) -> Fact | None:
+    values = reader.statement(item, Fact)
+    return None if values is None else Fact(**values)
+
+
+def _observation(reader: Reader, item: Item) -> Observation | None:
+    values = reader.statement(item, Observation)
+    if values is None:
+        return None
+    count, proofs = values.pop("count", None), len(values.get("proofs", ()))
+    if count is not None and count != proofs:
+        line = next(meta.number for meta in item.metas() if meta.key == "proofs")
+        reader.problem(line, f"`proofs: {count}`, but the proofs that follow are {proofs}")
+    return Observation(**values)
+
+
+def _opinion(reader: Reader, item: Item) -> Opinion | None:
+    values = reader.statement(item, Opinion)
+    return None if values is None else Opinion(**values)
+
+
+def _entity(reader: Reader, item: Item) -> Entity | None:
+    values, _, wrong = read_fields(Entity, item)
+    for line, message in wrong:
+        reader.problem(line, message)
+    try:
+        (name,) = names(split_tail(item.lines[0].words, True)[0])
+    except ValueError:
+        reader.problem(item.start, "this item is no single name like [[Alice]]")
+        return None
+    return Entity(name, **values, place=reader.place(item.start, item.end))
+
+
+def _tombstone(reader: Reader, item: Item) -> Tombstone | None:
+    values, _, wrong = read_fields(Tombstone, item)
+    text, _, block_id = item.text()
+    for line, message in wrong:
+        reader.problem(line, message)
+    if text is not None or block_id is None:
+        reader.problem(item.start, "this item is no tombstone: it must be an id alone, like ^k7m2q9x4tb")
+        return None
+    missing = [key for key in ("hash", "on") if key not in values]
+    if missing:
+        reader.problem(item.start, f"this tombstone lacks {' and '.join(missing)}")
+    place = reader.place(item.start, item.end)
+    return Tombstone(block_id, values.get("hash", ""), values.get("on", ""), place)
+
+
+_ITEM_READERS = {
+    Fact: _fact,
+    Observation: _observation,
+    Opinion: _opinion,
+    Entity: _entity,
+    Tombstone: _tombstone,
+}
