@@ -11,15 +11,16 @@ from typing import TYPE_CHECKING
 
 from ua_memory import audit, bank, core, facts, health, markdown
 from ua_memory import config as settings
+from ua_memory.bank import Founded
 from ua_memory.config import Config
 from ua_memory.core import Budget, Replaced
-from ua_memory.store.draft import Result
 from ua_memory.errors import NoBank, NotFound
 from ua_memory.facts import Inserted, Said
 from ua_memory.history import BlameLine, Revision
 from ua_memory.paths import is_bank
 from ua_memory.records import CoreBlock, Fact, Kind, Origin, Place, Problem, Quote
 from ua_memory.store import Store
+from ua_memory.store.draft import Result
 
 if TYPE_CHECKING:
     from ua_memory.index.sync import Index, Refresh
@@ -65,10 +66,17 @@ class Memory:
 
     def __init__(self, store: Store, *, door: str = "python") -> None:
         self.store, self.config, self.door = store, store.config, door
+        self.founded: Founded | None = None
+        """What `init` did, if it was `init` that opened this bank."""
 
     @classmethod
     def open(
-        cls, root: Path | str, *, config: Config | None = None, now: Callable[[], datetime] | None = None, door: str = "python"
+        cls,
+        root: Path | str,
+        *,
+        config: Config | None = None,
+        now: Callable[[], datetime] | None = None,
+        door: str = "python",
     ) -> Memory:
         """The bank in a folder. NoBank where the folder is none; `Memory.init` makes one."""
         root = Path(root).absolute()
@@ -78,10 +86,19 @@ class Memory:
         return cls(bank.open_store(root, config, now or config.clock()), door=door)
 
     @classmethod
-    def init(cls, root: Path | str, *, now: Callable[[], datetime] | None = None, timezone: str = "", door: str = "python") -> Memory:
+    def init(
+        cls,
+        root: Path | str,
+        *,
+        now: Callable[[], datetime] | None = None,
+        timezone: str = "",
+        door: str = "python",
+    ) -> Memory:
         """Make a bank in a folder, or complete one, and open it. `bank.init` tells more."""
         founded = bank.init(Path(root).absolute(), now, timezone=timezone, door=door)
-        return cls.open(founded.bank.root, config=founded.config, now=now, door=door)
+        memory = cls.open(founded.bank.root, config=founded.config, now=now, door=door)
+        memory.founded = founded
+        return memory
 
     @cached_property
     def index(self) -> Index:
@@ -98,12 +115,23 @@ class Memory:
     # -- archival memory -------------------------------------------------------------------------------
 
     def insert(
-        self, text: str, *, tags: Sequence[str] = (), kind: Kind = "world", when: str | None = None,
-        entities: Sequence[str] = (), quotes: Sequence[Quote] = (), origin: Origin = "agent",
-        client: str | None = None, session: str | None = None, request: str | None = None,
-    ) -> Inserted:  # fmt: skip
+        self,
+        text: str,
+        *,
+        tags: Sequence[str] = (),
+        kind: Kind = "world",
+        when: str | None = None,
+        entities: Sequence[str] = (),
+        quotes: Sequence[Quote] = (),
+        origin: Origin = "agent",
+        client: str | None = None,
+        session: str | None = None,
+        request: str | None = None,
+    ) -> Inserted:
         """Remember one fact, verbatim, in the log of today. It is durable and committed on return."""
-        fact = Fact(text, kind=kind, when=when, tags=tuple(tags), entities=tuple(entities), quotes=tuple(quotes))
+        fact = Fact(
+            text, kind=kind, when=when, tags=tuple(tags), entities=tuple(entities), quotes=tuple(quotes)
+        )
         said = Said(self.store.now(), client or self.door, origin, session)
         return facts.insert(self.store, fact, said, door=self.door, request=request, equal=self._equal)
 
@@ -129,7 +157,11 @@ class Memory:
         lines = markdown.parse(self.store.truth(path), path).lines
         if isinstance(span, str):
             span = audit.line_span(span, len(lines)) if span else (1, len(lines))
-        text = "\n".join(lines[span[0] - 1 : span[1]]).encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+        text = (
+            "\n".join(lines[span[0] - 1 : span[1]])
+            .encode("utf-8", "surrogateescape")
+            .decode("utf-8", "replace")
+        )
         return Excerpt(path, span[0], span[1], len(lines), text, block)
 
     def _equal(self, text: str) -> Sequence[Fact]:
@@ -148,22 +180,48 @@ class Memory:
         """Build the index anew from the files alone."""
         return self.index.rebuild(progress=progress)
 
-    def search(self, query: str, *, limit: int | None = None, min_score: float | None = None, filters: Filters | None = None) -> Answer:
+    def search(
+        self,
+        query: str,
+        *,
+        limit: int | None = None,
+        min_score: float | None = None,
+        filters: Filters | None = None,
+    ) -> Answer:
         """Hits for one query, over what is in the files now."""
         return self.search_many([query], limit=limit, min_score=min_score, filters=filters)[0]
 
     def search_many(
-        self, queries: Sequence[str], *, limit: int | None = None, min_score: float | None = None, filters: Filters | None = None,
+        self,
+        queries: Sequence[str],
+        *,
+        limit: int | None = None,
+        min_score: float | None = None,
+        filters: Filters | None = None,
         progress: Progress | None = None,
-    ) -> list[Answer]:  # fmt: skip
+    ) -> list[Answer]:
         """Hits for many queries, in their order; the query vectors are made in one go."""
         from ua_memory.recall.search import Filters, search_many
 
         refreshed = self.refresh(progress)
         return search_many(
-            self.index, queries, limit=limit or self.config.search_limit, refreshed=refreshed, filters=filters or Filters(),
+            self.index,
+            queries,
+            limit=limit or self.config.search_limit,
+            refreshed=refreshed,
+            filters=filters or Filters(),
             min_score=self.config.min_score if min_score is None else min_score,
-        )  # fmt: skip
+        )
+
+    @staticmethod
+    def filters(
+        *, since: str | None = None, until: str | None = None, tags: Sequence[str] = (), kinds: Sequence[str] = (),
+        sources: Sequence[str] = (),
+    ) -> Filters:  # fmt: skip
+        """What a search may return; see `Filters`."""
+        from ua_memory.recall.search import Filters
+
+        return Filters(since, until, tuple(tags), tuple(kinds), tuple(sources))
 
     # -- core memory -------------------------------------------------------------------------------------
 
@@ -176,12 +234,25 @@ class Memory:
         return core.block(self.store, name)
 
     def core_replace(
-        self, name: str, value: str, *, expect: str | None = None, request: str | None = None, session: str | None = None,
+        self,
+        name: str,
+        value: str,
+        *,
+        expect: str | None = None,
+        request: str | None = None,
+        session: str | None = None,
         by_person: bool = False,
-    ) -> Replaced:  # fmt: skip
-        """Replace a block of core memory, or add it. `expect` guards against a block that changed meanwhile."""
+    ) -> Replaced:
+        """Replace a block of core memory, or add it. `expect` is the value that was read."""
         return core.replace(
-            self.store, name, value, door=self.door, expect=expect, request=request, session=session, by_person=by_person
+            self.store,
+            name,
+            value,
+            door=self.door,
+            expect=expect,
+            request=request,
+            session=session,
+            by_person=by_person,
         )
 
     def core_budgets(self) -> list[Budget]:
@@ -190,7 +261,9 @@ class Memory:
 
     # -- audit -------------------------------------------------------------------------------------------
 
-    def log(self, about: str | None = None, *, op: str | None = None, limit: int | None = 20) -> list[Revision]:
+    def log(
+        self, about: str | None = None, *, op: str | None = None, limit: int | None = 20
+    ) -> list[Revision]:
         """Revisions, newest first: all, of a file, or of a fact (`^id`)."""
         return audit.log(self.store, about=about, op=op, limit=limit)
 
@@ -231,8 +304,15 @@ class Memory:
         store, seen = self.store, self.store.survey()
         head = store.history.log(limit=1)
         return Status(
-            root=str(store.bank.root), trail=str(store.bank.git_dir), own=store.bank.own, head=head[0] if head else None,
-            files=len(seen.files), edited=tuple(sorted(set(seen.changed) - set(seen.held))), held=tuple(sorted(seen.held)),
-            pending=tuple(health.pending_revisions(store)), budgets=tuple(self.core_budgets()),
-            problems=len(audit.verify(store)), index=health.index_state(store),
-        )  # fmt: skip
+            root=str(store.bank.root),
+            trail=str(store.bank.git_dir),
+            own=store.bank.own,
+            head=head[0] if head else None,
+            files=len(seen.files),
+            edited=tuple(sorted(set(seen.changed) - set(seen.held))),
+            held=tuple(sorted(seen.held)),
+            pending=tuple(health.pending_revisions(store)),
+            budgets=tuple(self.core_budgets()),
+            problems=len(audit.verify(store)),
+            index=health.index_state(store),
+        )

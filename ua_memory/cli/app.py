@@ -1,0 +1,139 @@
+"""The command line itself: the table of verbs, loaded one at a time, and the way in and out of a process.
+
+`ua-memory --help` must cost little more than starting Python, so the table says in one line what each verb
+does, and its module is imported when the verb is called.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from importlib import import_module
+from typing import Annotated, Any, NamedTuple, NoReturn
+
+import typer
+
+from ua_memory.cli.call import Call, of_process
+from ua_memory.cli.errors import PIPE_CLOSED, guarded
+from ua_memory.cli.verbs import Family, chose_bank, new
+
+
+class Listed(NamedTuple):
+    """A verb in the table: the module below `cli` it lives in, and what it does in one line."""
+
+    module: str
+    does: str
+
+
+VERBS: dict[str, dict[str, Listed]] = {
+    "Remember and find": {
+        "insert": Listed("insert", "Remember one fact, verbatim."),
+        "search": Listed("search", "Find facts and notes by words and by meaning."),
+        "get": Listed("get", "Read a file, some of its lines, or a fact."),
+        "core": Listed("core", "Core memory: the blocks of MEMORY.md."),
+    },
+    "What happened": {
+        "log": Listed("log", "Tell what was done, newest first."),
+        "diff": Listed("diff", "Show what a revision changed."),
+        "undo": Listed("undo", "Take back a revision, also an old one."),
+        "redo": Listed("undo", "Take back the newest undo."),
+        "blame": Listed("blame", "Show who wrote each line, and when."),
+        "git": Listed("git", "Run git on the bank's history."),
+    },
+    "Look after a bank": {
+        "init": Listed("init", "Make a memory bank."),
+        "status": Listed("status", "Show how the bank stands."),
+        "verify": Listed("verify", "Check everything that must hold."),
+        "doctor": Listed("doctor", "Find and mend what is wrong around the bank."),
+        "scan": Listed("scan", "Look for secrets that stand in the files."),
+        "config": Listed("config", "List the settings and where each comes from."),
+        "index": Listed("index", "The search index."),
+    },
+}
+
+
+class Verbs(Family):
+    """The group of all verbs, which knows their names and loads them when they are called."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        return [name for section in VERBS.values() for name in section]
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        if cmd_name not in self.commands:
+            listed = {name: each for section in VERBS.values() for name, each in section.items()}
+            if cmd_name not in listed:
+                return None
+            module = import_module(f"ua_memory.cli.{listed[cmd_name].module}")
+            command = typer.main.get_command(getattr(module, f"{cmd_name}_app"))
+            command.name = cmd_name
+            self.commands[cmd_name] = command
+        return self.commands[cmd_name]
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        names = self.list_commands(ctx)
+        if args and args[0] not in names and not ctx.resilient_parsing:
+            from difflib import get_close_matches
+
+            near = get_close_matches(args[0], names, 1)
+            ctx.fail(f"No such command {args[0]!r}" + (f"; did you mean {near[0]!r}?" if near else ""))
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        for title, section in VERBS.items():
+            with formatter.section(title):
+                formatter.write_dl([(name, each.does) for name, each in section.items()])
+
+
+def _version(ctx: typer.Context, value: bool) -> None:
+    if value:
+        from ua_memory import __version__
+
+        call = ctx.find_object(Call)
+        assert call is not None
+        call.stdout.write(f"ua-memory {__version__}\n")
+        raise typer.Exit()
+
+
+_WHICH = "The bank's folder; else UA_MEMORY_BANK, else the nearest one upwards, else ~/ua-memory."
+
+
+def ua_memory(
+    bank: Annotated[
+        str | None,
+        typer.Option("--bank", metavar="PATH", callback=chose_bank, help=_WHICH),
+    ] = None,
+    version: Annotated[
+        bool, typer.Option("--version", help="Print the version and exit.", is_eager=True, callback=_version)
+    ] = False,
+) -> None:
+    """An agent's memory as markdown you own."""
+
+
+def group() -> Any:
+    """The whole command line as typer builds it."""
+    app = new(cls=Verbs, no_args_is_help=True, help=ua_memory.__doc__)
+    app.callback()(ua_memory)
+    return typer.main.get_command(app)
+
+
+def run(call: Call) -> int:
+    """Do what a call asks, in this process, and return the exit code. Touches no stream but the call's."""
+
+    def work() -> int:
+        command = group()
+        width = min(call.width, 100)
+        done = command.main(
+            args=list(call.argv), prog_name="ua-memory", standalone_mode=False, obj=call, terminal_width=width
+        )
+        return done if isinstance(done, int) else 0
+
+    return guarded(call, work)
+
+
+def main(argv: list[str] | None = None) -> NoReturn:
+    """Run as a process: the arguments, streams and environment are this process's own."""
+    code = run(of_process(argv))
+    if code == PIPE_CLOSED:
+        # The interpreter flushes once more on its way out and would complain about the closed pipe.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    sys.exit(code)

@@ -1,0 +1,86 @@
+"""Which bank a call is about, and the open `Memory` of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ua_memory.errors import NoBank
+
+if TYPE_CHECKING:
+    from typer import Context
+
+    from ua_memory.cli.call import Call
+    from ua_memory.memory import Memory
+
+
+def call_of(ctx: Context) -> Call:
+    """The call that a verb was invoked by."""
+    from ua_memory.cli.call import Call
+
+    call = ctx.find_object(Call)
+    assert call is not None, "a verb runs inside app.run"
+    return call
+
+
+@contextmanager
+def opened(ctx: Context) -> Iterator[tuple[Call, Memory]]:
+    """The call, and its bank open for as long as the block lasts."""
+    from ua_memory import config
+
+    call = call_of(ctx)
+    root = bank_root(call)
+    with call.opener(root, config.load(root, call.env), call.now) as memory:
+        yield call, memory
+
+
+def named(call: Call) -> Path | None:
+    """The bank that `--bank` or `UA_MEMORY_BANK` names, whether there is one or not."""
+    given = call.bank or call.env.get("UA_MEMORY_BANK")
+    return absolute(call, given) if given else None
+
+
+def absolute(call: Call, given: str) -> Path:
+    """A path as the caller means it: from their folder, `~` being their home."""
+    if given == "~" or given.startswith("~/"):
+        return call.home / given[2:]
+    return call.cwd / given
+
+
+def found(call: Call) -> Path | None:
+    """The nearest bank at or above the caller's folder."""
+    from ua_memory import paths
+
+    if not call.cwd.is_dir():
+        raise NoBank("the current folder is gone", where=str(call.cwd), mend="cd to a folder that exists, or name the bank with --bank")
+    return paths.discover(call.cwd, call.home)
+
+
+def bank_root(call: Call) -> Path:
+    """The folder of the bank that a call is about. NoBank tells how to make one."""
+    from ua_memory import paths
+
+    chosen = named(call)
+    if chosen is not None:
+        if not chosen.is_dir() or not paths.is_bank(chosen):
+            by = "--bank" if call.bank else "UA_MEMORY_BANK"
+            raise NoBank(f"{by} names no memory bank", where=str(chosen), mend=f"ua-memory init {_quoted(chosen)}")
+        return chosen
+    nearest = found(call)
+    if nearest is not None:
+        return nearest
+    default = paths.default_bank(call.home)
+    if not default.is_dir() or not paths.is_bank(default):
+        raise NoBank(
+            f"no memory bank here or above, and none at {default}", where=str(call.cwd),
+            mend=f"ua-memory init (makes {default}), or ua-memory init . (makes one here)",
+        )  # fmt: skip
+    return default
+
+
+def _quoted(path: Path) -> str:
+    import shlex
+
+    return shlex.quote(str(path))

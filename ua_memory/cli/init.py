@@ -1,0 +1,106 @@
+"""`ua-memory init`: make a bank."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ua_memory.cli import context, verbs
+
+if TYPE_CHECKING:
+    from ua_memory.cli.call import Call
+    from ua_memory.memory import Memory
+
+init_app = verbs.new()
+
+
+@init_app.command(cls=verbs.Verb)
+def init(
+    ctx: typer.Context,
+    path: Annotated[str | None, typer.Argument(help="The folder; else the bank found from here, else ~/ua-memory.", show_default=False)] = None,
+    as_json: verbs.Json = False,
+    bank: verbs.Bank = None,
+) -> None:
+    """Make a memory bank.
+
+    An empty folder becomes a git repository of its own. Inside somebody's repository the history is kept
+    apart from theirs. What is there already is kept as it is. A second run changes nothing.
+    """
+    from ua_memory.cli.format import emit
+    from ua_memory.memory import Memory
+
+    call = context.call_of(ctx)
+    root = _root(call, path)
+    before = _files(root)
+    memory = Memory.init(root, now=call.now, timezone=system_timezone(call), door="cli")
+    made = sorted(_files(root) - before)
+    if call.as_json:
+        emit(call, _shape(memory, made))
+    else:
+        _tell(call, memory, made)
+    memory.close()
+
+
+def _root(call: Call, path: str | None) -> Path:
+    from ua_memory import paths
+
+    if path is not None:
+        return context.absolute(call, path)
+    return context.named(call) or context.found(call) or paths.default_bank(call.home)
+
+
+def _files(root: Path) -> set[str]:
+    from ua_memory.paths import CORE_NAMES, SETTINGS
+
+    return {name for name in (*CORE_NAMES, SETTINGS) if (root / name).is_file()}
+
+
+def system_timezone(call: Call) -> str:
+    """The IANA name of the caller's time zone, by `TZ` or the link /etc/localtime; empty if neither says."""
+    from zoneinfo import available_timezones
+
+    given = call.env.get("TZ", "").removeprefix(":")
+    if not given:
+        try:
+            given = str(Path("/etc/localtime").resolve())
+        except OSError:
+            return ""
+    name = given.rpartition("zoneinfo/")[2]
+    return name if name in available_timezones() and name not in ("localtime", "Factory") else ""
+
+
+def _shape(memory: Memory, made: list[str]) -> dict[str, object]:
+    status = memory.status()
+    return {
+        "bank": status.root, "id": memory.config.id, "own": status.own, "trail": status.trail,
+        "timezone": memory.config.timezone, "made": made, "notes": list(_notes(memory)),
+    }  # fmt: skip
+
+
+def _notes(memory: Memory) -> tuple[str, ...]:
+    return memory.founded.result.notes if memory.founded else ()
+
+
+def _tell(call: Call, memory: Memory, made: list[str]) -> None:
+    from ua_memory.cli.format import Screen, note
+
+    screen, status = Screen(call), memory.status()
+    if not made:
+        screen.line((status.root, "path"), " is a memory bank already. Nothing was changed.")
+    else:
+        screen.line("Made a memory bank in ", (status.root, "path"), ".")
+        rows = [(f"  {name}", "path") for name in made]
+        says = {"MEMORY.md": "core memory: what every session begins with", "ua-memory.toml": "its settings"}
+        table = [[row, says.get(row[0].strip(), "")] for row in rows]
+        table.append([("  memory/", "path"), "what was said, one file a day"])
+        where = "a git repository of its own" if status.own else f"kept apart, in {status.trail}"
+        screen.rows([*table, ["  history", where]])
+    for text in _notes(memory):
+        note(call, text)
+    if made:
+        screen.line()
+        screen.line("Next:")
+        screen.line("  ua-memory insert ", ("\"We left Heroku for Fly.io because the price doubled\"", "match"))
+        screen.line("  ua-memory search ", ("\"why did we leave Heroku\"", "match"))

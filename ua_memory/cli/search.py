@@ -1,0 +1,105 @@
+"""`ua-memory search`: find facts and notes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ua_memory.cli import context, verbs
+
+if TYPE_CHECKING:
+    from ua_memory.cli.call import Call
+    from ua_memory.memory import Answer, Filters, Hit, Memory
+
+search_app = verbs.new()
+
+
+@search_app.command(cls=verbs.Verb)
+def search(
+    ctx: typer.Context,
+    query: Annotated[list[str] | None, typer.Argument(metavar="QUERY...", help="Words, a question, or a \"phrase\".", show_default=False)] = None,
+    limit: Annotated[int | None, typer.Option("--limit", "-n", metavar="N", min=1, max=1000, help="At most so many hits; else the setting search.limit.", show_default=False)] = None,
+    min_score: Annotated[float | None, typer.Option(metavar="SCORE", min=0, max=1, help="Leave out weaker hits; else the setting search.min_score.", show_default=False)] = None,
+    since: Annotated[str | None, typer.Option(metavar="DATE", help="From this day on: 2026-11-21, 2026-11, 2026, today or yesterday.")] = None,
+    until: Annotated[str | None, typer.Option(metavar="DATE", help="Up to this day, which counts.")] = None,
+    tag: Annotated[list[str] | None, typer.Option("--tag", metavar="TAG", help="With this tag or one below it; several: any of them.", show_default=False)] = None,
+    kind: Annotated[list[str] | None, typer.Option("--kind", metavar="KIND", help="Of this kind: world, experience, preference, passage, core, …", show_default=False)] = None,
+    source: Annotated[list[str] | None, typer.Option("--source", metavar="WORD", help="Of this origin (person, agent, web, …) or client.", show_default=False)] = None,
+    explain: Annotated[bool, typer.Option("--explain", help="Say how each hit was found and scored.")] = False,
+    batch: Annotated[bool, typer.Option("--batch", help="Read one query a line from standard input; print one line of JSON for each.")] = False,
+    as_json: verbs.Json = False,
+    bank: verbs.Bank = None,
+) -> None:
+    """Find facts and notes by words and by meaning.
+
+    The index is brought up to date with the files first, so what was just written or edited is found.
+    """
+    from ua_memory.cli.format import emit
+
+    with context.opened(ctx) as (call, memory):
+        chosen = _filters(memory, since, until, tag, kind, source)
+        queries = _lines(call) if batch else [_one(query)]
+        answers = _asked(call, memory, queries, limit, min_score, chosen)
+        if not (batch or call.as_json):
+            from ua_memory.cli.hits import show
+
+            return show(call, memory, queries[0], answers[0], explain, bool(chosen) or bool(min_score))
+        for answer in answers:
+            emit(call, shape(answer, explain), line=batch)
+    return None
+
+
+def _one(words: list[str] | None) -> str:
+    from ua_memory.errors import Usage
+
+    if not words or not " ".join(words).strip():
+        raise Usage("there is nothing to search for", mend='ua-memory search "why did we leave Heroku"')
+    return " ".join(words)
+
+
+def _lines(call: Call) -> list[str]:
+    """The queries of a batch. The end of the last line begins no query of its own."""
+    rows = call.stdin.read().decode("utf-8", "replace").split("\n")
+    return [row.removesuffix("\r") for row in (rows[:-1] if not rows[-1] else rows)]
+
+
+def _filters(memory: Memory, since: str | None, until: str | None, tag: list[str] | None, kind: list[str] | None, source: list[str] | None) -> Filters:
+    from ua_memory.cli.times import parse_day
+
+    today = memory.store.now().date()
+    return memory.filters(
+        since=parse_day(since, "--since", today), until=parse_day(until, "--until", today, end=True),
+        tags=tag or (), kinds=kind or (), sources=source or (),
+    )  # fmt: skip
+
+
+def _asked(call: Call, memory: Memory, queries: list[str], limit: int | None, min_score: float | None, chosen: Filters) -> list[Answer]:
+    from ua_memory.cli.progress import progress
+
+    with progress(call, "Indexing") as tell:
+        return memory.search_many(queries, limit=limit, min_score=min_score, filters=chosen, progress=tell)
+
+
+def shape(answer: Answer, explain: bool = False) -> dict[str, Any]:
+    """The answer as JSON, with OpenClaw's keys."""
+    return {"results": [_hit(hit, explain) for hit in answer.hits], "mode": answer.mode, "notes": list(answer.notes)}
+
+
+def _hit(hit: Hit, explain: bool) -> dict[str, Any]:
+    from ua_memory.cli import shapes
+
+    item = hit.item
+    more = {
+        "kind": item.kind, "record": item.record, "day": item.day, "when": item.when, "origin": item.origin,
+        "client": item.client, "session": item.session, "heading": item.heading, "tags": list(item.tags),
+        "entities": list(item.entities), "retired": item.retired,
+    }  # fmt: skip
+    found = {
+        **shapes.place(item.place, item.id), "score": round(hit.score, 4), "snippet": hit.snippet, "source": "memory",
+        **shapes.without_empty(more),
+    }  # fmt: skip
+    if explain:
+        found["arms"] = {name: {"rank": rank, "score": round(raw, 4)} for name, (rank, raw) in hit.arms.items()}
+        found["parts"] = {name: round(value, 4) for name, value in hit.parts.items()}
+    return found

@@ -1,0 +1,58 @@
+"""What all verbs share: their options of the same name, and the class that reads their arguments."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperCommand, TyperGroup
+
+from ua_memory.cli.call import Call
+
+
+def chose_bank(ctx: typer.Context, value: str | None) -> None:
+    call = ctx.find_object(Call)
+    if value is not None and call is not None:
+        call.bank = value
+
+
+Bank = Annotated[
+    str | None,
+    typer.Option("--bank", metavar="PATH", help="The bank's folder.", hidden=True, callback=chose_bank),
+]
+"""`--bank` also after the verb, where one remembers it. It is listed once, by `ua-memory --help`."""
+Json = Annotated[bool, typer.Option("--json", help="Print JSON, as docs/json.md describes it.")]
+
+
+def _show_help(ctx: Any, _param: Any, value: bool) -> None:
+    """Print help to the caller's output, which need not be this process's."""
+    if value and not ctx.resilient_parsing:
+        call = ctx.find_object(Call)
+        call.stdout.write(ctx.get_help() + "\n")
+        ctx.exit()
+
+
+class Verb(TyperCommand):
+    """A command whose help goes to the caller."""
+
+    def get_help_option(self, ctx: Any) -> Any:
+        option = super().get_help_option(ctx)
+        if option is not None:
+            option.callback = _show_help
+        return option
+
+
+class Family(TyperGroup):
+    """A group of commands whose help goes to the caller."""
+
+    def get_help_option(self, ctx: Any) -> Any:
+        option = super().get_help_option(ctx)
+        if option is not None:
+            option.callback = _show_help
+        return option
+
+
+def new(**more: Any) -> typer.Typer:
+    """A typer app of the house: no rich in help, no pretty exceptions, no completion options."""
+    more.setdefault("cls", Family)
+    return typer.Typer(rich_markup_mode=None, pretty_exceptions_enable=False, add_completion=False, **more)
