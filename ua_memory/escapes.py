@@ -27,6 +27,7 @@ _UNSAFE = re.compile(
 )
 _ENTITY = re.compile(r"&#([0-9]{1,7});")
 _NUMBERED = re.compile(r"[0-9]{1,9}(\\+)[.)](?=[ \t]|$)")
+_ASCII_TAG = re.compile(r"[A-Za-z0-9_/-]+\Z")
 _ID = re.compile(r"[A-Za-z0-9-]+\Z")
 _KEY = re.compile(r"[-*+][ \t]+([a-z]+):(?=[ \t]|$)")
 _FENCE_LINES = 400
@@ -40,7 +41,9 @@ def is_id(word: str) -> bool:
 
 def is_tag(word: str) -> bool:
     """Whether Obsidian can hold `word` as `#word`: letters, digits, `_ - /`, and not digits alone."""
-    return bool(word) and all(map(_in_tag, word)) and not word.isdecimal()
+    if word.isascii():
+        return bool(_ASCII_TAG.match(word)) and not word.isdecimal()
+    return all(map(_in_tag, word)) and not word.isdecimal()
 
 
 def _in_tag(char: str) -> bool:
@@ -108,6 +111,8 @@ def _encode_characters(line: str, first: bool) -> str:
 
 def unescape_start(line: str) -> str:
     """`line` without the one backslash that kept its start from being syntax."""
+    if "\\" not in line:
+        return line
     at = len(line) - len(line.lstrip(" "))
     if line[at : at + 1] == "\\" and (len(line) == at + 1 or line[at + 1] in _PUNCTUATION):
         return line[:at] + line[at + 1 :]
@@ -144,6 +149,8 @@ def split_tail(line: str, first: bool) -> tuple[str, tuple[str, ...], str | None
 
     A tag that is all there is on the item's first line is its text.
     """
+    if "#" not in line and "^" not in line and "-->" not in line:
+        return line, (), None
     end, tags, found = len(line.rstrip(BLANK)), list[str](), None
     lead = len(line) - len(line.lstrip(BLANK))
     while end:
@@ -178,7 +185,7 @@ def _comment_start(line: str, end: int) -> int:
     if not line.endswith("-->", 0, end):
         return -1
     start = line.rfind("<!--", 0, end)
-    return start if start >= 0 and line.find("-->", start + 4, end) == end - 3 else -1
+    return start if start >= 0 and line.find("-->", start + 2, end) == end - 3 else -1
 
 
 def _end_escape(line: str, lead: int) -> int:

@@ -156,8 +156,8 @@ def _changed(text: str, changes: Mapping[str, Any]) -> str:
     if any(isinstance(token, yaml.AliasToken) for token in yaml.scan(text)):
         raise Malformed("this front matter uses YAML aliases", mend="edit it by hand")
     node = yaml.compose(text, Loader=yaml.SafeLoader)
-    pairs = node.value if node else []
-    if pairs and node.flow_style:
+    pairs = node.value if isinstance(node, yaml.MappingNode) else []
+    if isinstance(node, yaml.CollectionNode) and node.flow_style:
         raise Malformed("this front matter is written as one {…}", mend="edit it by hand")
     starts = [key.start_mark.index for key, _ in pairs]
     for number in reversed(range(len(pairs))):

@@ -6,7 +6,6 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import cast
 
 from ua_memory.lines import readable
 from ua_memory.records import ORIGINS, Heading, Origin
@@ -16,7 +15,12 @@ _TIME = re.compile(r"(?:[01][0-9]|2[0-3]):[0-5][0-9]")
 
 
 def heading_line(time: str, client: str, session: str | None, origin: Origin | None) -> str:
-    """A heading of ours: `## 14:32 · claude-code · session 8f2c · tool`."""
+    """A heading of ours: `## 14:32 · claude-code · session 8f2c · tool`.
+
+    A client whose name would be read as something else gets the word `client` before it.
+    """
+    if client in ORIGINS or client.startswith("session "):
+        client = f"client {client}"
     parts = [time, client, f"session {session}" if session else "", origin or ""]
     return "## " + _SEPARATOR.join(" ".join(readable(p).replace("·", "-").split()) for p in parts if p)
 
@@ -41,7 +45,7 @@ def _ours(text: str) -> Heading | None:
             session = part[len("session ") :].strip()
         elif not client:
             client = part
-    return Heading((), time, client, session, cast(Origin | None, origin))
+    return Heading((), time, client, session, origin)
 
 
 def older(text: str) -> Heading | None:

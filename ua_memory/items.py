@@ -79,6 +79,8 @@ class Item:
     def _paragraph(self) -> int:
         if self.lines[0].role is not Role.TEXT:
             return 0
+        if len(self.lines) == 1:
+            return 1
         count = next((k for k, line in enumerate(self.lines) if line.role is not Role.TEXT), len(self.lines))
         return paragraph_end([line.words for line in self.lines[:count]])
 
@@ -100,8 +102,11 @@ class Item:
     def text(self, keep: Collection[int] = ()) -> tuple[str | None, tuple[str, ...], str | None]:
         """Text, tags and id; the text is None if there is none. `keep` are the indices of metadata
         lines that could not be read and therefore are text."""
+        if len(self.lines) == 1 and self.lines[0].role is Role.TEXT:
+            bare, tags, block_id = split_tail(self.lines[0].words, True)
+            return decode(unescape_start(bare)) if bare else None, tags, block_id
         words: list[str] = []
-        solid, tags, block_id = 0, tuple[str, ...](), None
+        solid, tags, block_id = 0, (), None
         last = self._paragraph - 1
         for index, line in enumerate(self.lines):
             bare = line.words

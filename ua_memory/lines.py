@@ -67,7 +67,7 @@ def comment_end(words: str) -> int:
     which is the length of the line where there is none."""
     at = 0
     while words.startswith("<!--", at):
-        close = words.find("-->", at + 4)
+        close = words.find("-->", at + 2)
         if close < 0:
             return -1
         at = close + 3

@@ -13,7 +13,7 @@ from typing import Any
 from ua_memory.blocks import Shape, scan
 from ua_memory.errors import Malformed
 from ua_memory.escapes import encode_text, is_id, is_tag
-from ua_memory.fields import KEYS, OPINION_KINDS, is_time, link, write_fields
+from ua_memory.fields import KEYS, OPINION_KINDS, write_fields
 from ua_memory.header import write_header
 from ua_memory.lines import BLANK, heading_text, readable
 from ua_memory.records import (
@@ -31,6 +31,7 @@ from ua_memory.records import (
     SourceDocument,
     Tombstone,
 )
+from ua_memory.values import is_time, write_link
 
 _CORE_SYNTAX = re.compile(r"[ \t]*(\\*)(?:#{1,2}(?=[ \t]|$)|```|~~~|<!--)")
 _CORE_UNSAFE = re.compile("\r|&(?=#(?:13|38);)")
@@ -83,7 +84,7 @@ def _statement(record: Fact | Observation | Opinion) -> str:
 
 
 def _entity(record: Entity) -> str:
-    return "\n".join([f"- {link(record.name)}", *("  " + line for line in write_fields(record))])
+    return "\n".join([f"- {write_link(record.name)}", *("  " + line for line in write_fields(record))])
 
 
 def _tombstone(record: Tombstone) -> str:

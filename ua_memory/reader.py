@@ -7,8 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from ua_memory.blocks import Block, Shape, scan
-from ua_memory.escapes import split_tail
-from ua_memory.fields import KEYS, names, read_fields
+from ua_memory.fields import KEYS
 from ua_memory.filekinds import ITEMS, FileKind, day_of, kind_of
 from ua_memory.header import Header
 from ua_memory.headings import heading_of, older, stamp_day
@@ -18,7 +17,6 @@ from ua_memory.passages import ITEM_LIMIT, LIMIT, Span, cut
 from ua_memory.printer import core_name, decode_core, strip_blank
 from ua_memory.records import (
     CoreBlock,
-    Entity,
     Fact,
     Heading,
     MentalModel,
@@ -30,8 +28,8 @@ from ua_memory.records import (
     Problem,
     Record,
     SourceDocument,
-    Tombstone,
 )
+from ua_memory.statements import read_record
 
 _OLDER_KEYS = ("session", "tags", "summary")
 
@@ -50,6 +48,7 @@ class Reader:
         self._prose: list[Span] = []
         self._items_in_prose = False
         self._core: int | None = None
+        self._core_names: set[str] = set()
         self._older: dict[str, Block] | None = None
         self._older_level = 0
 
@@ -139,23 +138,11 @@ class Reader:
         kind = ITEMS.get(self.kind)
         if kind is None or self._older_level:
             return False
-        record = _ITEM_READERS[kind](self, item)
+        record = read_record(kind, item, self.path, self.heading, self.problem)
         if record is not None:
             self._end_prose()
             self.records.append(record)
         return record is not None
-
-    def statement(self, item: Item, kind: type) -> dict[str, Any] | None:
-        """The attributes of a fact, observation or opinion, None if it has no text."""
-        found, kept, wrong = read_fields(kind, item)
-        text, tags, block_id = item.text(frozenset(kept))
-        if text is None:
-            return None
-        for line, message in wrong:
-            self.problem(line, message)
-        found["tags"] = tags + found.get("tags", ())
-        place = self.place(item.start, item.end)
-        return {**found, "text": text, "id": block_id, "place": place, "heading": self.heading}
 
     # the older generation's entries: a heading with a time, then `- session:`, `- tags:`, `- summary:`
 
@@ -207,8 +194,8 @@ class Reader:
         missing = [key for key in needed if not self.header.text(key)]
         if missing and not self.header.problem:
             self.problem(0, f"the front matter lacks {', '.join(missing)}")
-        whole = {"place": self.place(0, len(self.lines)), "tags": self.header.texts("tags")}
-        texts = {key: self.header.text(key) or "" for key in needed}
+        whole: dict[str, Any] = {"place": self.place(0, len(self.lines)), "tags": self.header.texts("tags")}
+        texts: dict[str, Any] = {key: self.header.text(key) or "" for key in needed}
         body = strip_blank("\n".join(self.lines[self.header.size :]))
         if self.kind is FileKind.PAGE:
             self.records.append(Page(**texts, **whole, body=body))
@@ -236,8 +223,9 @@ class Reader:
         while end > start + 1 and not self.lines[end - 1].strip(BLANK):
             end -= 1
         value = decode_core(self.lines[start + 1 : end])
-        if any(isinstance(other, CoreBlock) and other.name == name for other in self.records):
+        if name in self._core_names:
             self.problem(start, f"a second core block named {name}")
+        self._core_names.add(name)
         self.records.append(CoreBlock(name, value, labelled, self.place(start, end)))
 
     def _same_ids(self) -> None:
@@ -262,60 +250,3 @@ _FRONT_KEYS: Mapping[FileKind, tuple[str, ...]] = {
 def _older_value(block: Block) -> str:
     assert block.item is not None
     return block.item.lines[0].words.partition(":")[2].strip(BLANK)
-
-
-def _fact(reader: Reader, item: Item) -> Fact | None:
-    values = reader.statement(item, Fact)
-    return None if values is None else Fact(**values)
-
-
-def _observation(reader: Reader, item: Item) -> Observation | None:
-    values = reader.statement(item, Observation)
-    if values is None:
-        return None
-    count, proofs = values.pop("count", None), len(values.get("proofs", ()))
-    if count is not None and count != proofs:
-        line = next(meta.number for meta in item.metas() if meta.key == "proofs")
-        reader.problem(line, f"`proofs: {count}`, but the proofs that follow are {proofs}")
-    return Observation(**values)
-
-
-def _opinion(reader: Reader, item: Item) -> Opinion | None:
-    values = reader.statement(item, Opinion)
-    return None if values is None else Opinion(**values)
-
-
-def _entity(reader: Reader, item: Item) -> Entity | None:
-    values, _, wrong = read_fields(Entity, item)
-    for line, message in wrong:
-        reader.problem(line, message)
-    try:
-        (name,) = names(split_tail(item.lines[0].words, True)[0])
-    except ValueError:
-        reader.problem(item.start, "this item is no single name like [[Alice]]")
-        return None
-    return Entity(name, **values, place=reader.place(item.start, item.end))
-
-
-def _tombstone(reader: Reader, item: Item) -> Tombstone | None:
-    values, _, wrong = read_fields(Tombstone, item)
-    text, _, block_id = item.text()
-    for line, message in wrong:
-        reader.problem(line, message)
-    if text is not None or block_id is None:
-        reader.problem(item.start, "this item is no tombstone: it must be an id alone, like ^k7m2q9x4tb")
-        return None
-    missing = [key for key in ("hash", "on") if key not in values]
-    if missing:
-        reader.problem(item.start, f"this tombstone lacks {' and '.join(missing)}")
-    place = reader.place(item.start, item.end)
-    return Tombstone(block_id, values.get("hash", ""), values.get("on", ""), place)
-
-
-_ITEM_READERS = {
-    Fact: _fact,
-    Observation: _observation,
-    Opinion: _opinion,
-    Entity: _entity,
-    Tombstone: _tombstone,
-}
