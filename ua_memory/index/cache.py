@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ua_memory.index.words import chunks, marks
+from ua_memory.index.tables import chunks, marks
 
 if TYPE_CHECKING:
     import numpy as np
@@ -41,8 +41,8 @@ class Cache:
             db.execute("PRAGMA journal_mode = WAL")
             db.execute("PRAGMA synchronous = NORMAL")
             db.execute(
-                "CREATE TABLE IF NOT EXISTS vectors (model TEXT, name TEXT, vector BLOB, PRIMARY KEY (model, name))"
-                " WITHOUT ROWID"
+                "CREATE TABLE IF NOT EXISTS vectors"
+                " (model TEXT, name TEXT, vector BLOB, PRIMARY KEY (model, name)) WITHOUT ROWID"
             )
         except BaseException:
             db.close()

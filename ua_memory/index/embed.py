@@ -14,6 +14,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from importlib import resources
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -99,7 +100,7 @@ class Embedder:
             import tokenizers
         except ImportError as error:
             raise EmbeddingUnavailable(f"{error.name or error} cannot be imported") from error
-        tokenizer = tokenizers.Tokenizer.from_str(checked(self._tokenizer_path(), TOKENIZER_SHA256).decode())
+        tokenizer = tokenizers.Tokenizer.from_str(checked(self.tokenizer_path(), TOKENIZER_SHA256).decode())
         tokenizer.enable_truncation(MOST_TOKENS)
         tokenizer.no_padding()
         options = onnxruntime.SessionOptions()
@@ -108,9 +109,11 @@ class Embedder:
         options.intra_op_num_threads = _cores()
         options.inter_op_num_threads = 1
         options.log_severity_level = 3
+        # Spinning threads fight each other, and every other process, as soon as the cores are shared.
+        options.add_session_config_entry("session.intra_op.allow_spinning", "0")
         try:
             self._session = onnxruntime.InferenceSession(
-                checked(self._model_path(), MODEL_SHA256), options, providers=["CPUExecutionProvider"]
+                checked(self.model_path(), MODEL_SHA256), options, providers=["CPUExecutionProvider"]
             )
         except EmbeddingUnavailable:
             raise
@@ -118,10 +121,12 @@ class Embedder:
             raise EmbeddingUnavailable(f"the model does not load: {error}") from error
         self._tokenizer = tokenizer
 
-    def _tokenizer_path(self) -> Path:
+    def tokenizer_path(self) -> Path:
+        """Where the tokenizer's table lies: in this package's data."""
         return self._tokenizer_file or Path(str(resources.files("ua_memory") / "data" / "tokenizer.json"))
 
-    def _model_path(self) -> Path:
+    def model_path(self) -> Path:
+        """Where the model lies. EmbeddingUnavailable if its package is not installed."""
         if self._model_file:
             return self._model_file
         try:
@@ -159,6 +164,20 @@ class ChromaFunction:
 def embedder(name: str) -> Embeds:
     """The embedder of a setting's name. EmbeddingUnavailable if there is none such."""
     return Embedder() if name == "minilm-int8" else ChromaFunction(name)
+
+
+def model_problem(name: str) -> str:
+    """Why the embedder of this name cannot work here, '' if it can: looked at, not loaded."""
+    if name != "minilm-int8":
+        return ""
+    embeds = Embedder()
+    try:
+        checked(embeds.tokenizer_path(), TOKENIZER_SHA256)
+        checked(embeds.model_path(), MODEL_SHA256)
+    except EmbeddingUnavailable as error:
+        return str(error)
+    missing = [package for package in ("onnxruntime", "tokenizers", "numpy") if not find_spec(package)]
+    return f"not installed: {', '.join(missing)}" if missing else ""
 
 
 def halved(vectors: Vectors32) -> Vectors32:
@@ -216,7 +235,10 @@ class _Child:
         root = str(Path(__file__).resolve().parents[2])
         code = f"import sys; sys.path.insert(0, {root!r}); from ua_memory.index.embed import serve; serve()"
         self._process = subprocess.Popen(
-            [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+            [sys.executable, "-c", code],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
         )
 
     def texts(self, texts: Sequence[str]) -> Vectors32:
@@ -238,6 +260,8 @@ class _Child:
         with contextlib.suppress(OSError):
             assert self._process.stdin
             self._process.stdin.close()
+        if self._process.stdout:
+            self._process.stdout.close()
         self._process.kill()
         self._process.wait()
 

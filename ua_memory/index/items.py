@@ -15,7 +15,16 @@ from typing import Any
 
 from ua_memory.index.terms import clean
 from ua_memory.markdown import Document, FileKind, day_of, hashtags, kind_of, texthash
-from ua_memory.records import CoreBlock, Fact, Heading, MentalModel, Observation, Opinion, Page, Passage, Place, Record
+from ua_memory.records import (
+    Fact,
+    Heading,
+    MentalModel,
+    Observation,
+    Opinion,
+    Page,
+    Passage,
+    Place,
+)
 
 Masked = Callable[[str], str]
 
@@ -68,10 +77,9 @@ class Item:
 
     def digest(self) -> str:
         """A hash of all but where it stands in its file: equal digests need no reindexing."""
-        parts = [self.key, self.record, self.kind, self.id, self.text, self.texthash, self.linehash, self.when,
-                 self.day, self.origin, self.client, self.session, self.heading, self.tags, self.entities,
-                 self.retired, self.context]  # fmt: skip
-        return _hash(json.dumps(parts))
+        parts = [self.key, self.record, self.kind, self.id, self.text, self.texthash, self.linehash]
+        parts += [self.when, self.day, self.origin, self.client, self.session, self.heading, self.retired]
+        return _hash(json.dumps([parts, self.tags, self.entities, self.context]))
 
 
 def text_id(text: str) -> str:
@@ -80,14 +88,16 @@ def text_id(text: str) -> str:
 
 
 def lines_hash(lines: bytes) -> str:
-    """A hash of raw lines joined by newlines, carriage returns dropped, as a hit is checked against its file."""
+    """A hash of raw lines joined by newlines, without carriage returns: how a hit is checked in its file."""
     return hashlib.blake2b(lines, digest_size=12).hexdigest()
 
 
 def items_of(document: Document, masked: Masked) -> Iterator[Item]:
     """The items of one parsed file, in file order. `masked` takes secrets out of a text."""
     seen: dict[str, int] = {}
-    tags = tuple(tag for record in document.records if isinstance(record, Page | MentalModel) for tag in record.tags)
+    tags = tuple(
+        tag for record in document.records if isinstance(record, Page | MentalModel) for tag in record.tags
+    )
     for seq, found in enumerate(_findable(document)):
         identity = f"^{found['id']}" if found["id"] else texthash(found["text"])
         occurrence = seen.get(identity, 0)
@@ -102,26 +112,50 @@ def _findable(document: Document) -> Iterator[dict[str, Any]]:
     for record in document.records:
         if isinstance(record, Fact):
             more = [v for v in (record.where, record.who, record.why, record.cause) if v]
-            yield _values(record, "fact", record.kind, record.when, record.origin, [*more, *(q.text for q in record.quotes)])
+            yield _values(
+                record,
+                "fact",
+                record.kind,
+                record.when,
+                record.origin,
+                [*more, *(q.text for q in record.quotes)],
+            )
         elif isinstance(record, Observation):
-            yield _values(record, "observation", "observation", record.last or record.since, record.origin, [])
+            yield _values(
+                record, "observation", "observation", record.last or record.since, record.origin, []
+            )
         elif isinstance(record, Opinion):
             yield _values(record, "opinion", record.kind, record.when, None, [])
         elif isinstance(record, Passage):
-            yield {"record": prose, "kind": prose, "place": record.place, "heading": record.heading, "id": None,
-                   "text": record.text, "tags": (), "entities": (), "when": None, "origin": None, "retired": None,
-                   "more": []}  # fmt: skip
+            yield _prose(record, prose)
 
 
 def _values(
-    record: Fact | Observation | Opinion, name: str, kind: str, when: str | None, origin: str | None, more: list[str]
+    record: Fact | Observation | Opinion,
+    name: str,
+    kind: str,
+    when: str | None,
+    origin: str | None,
+    more: list[str],
 ) -> dict[str, Any]:
-    return {"record": name, "kind": kind, "place": record.place, "heading": record.heading, "id": record.id,
-            "text": record.text, "tags": record.tags, "entities": record.entities, "when": when, "origin": origin,
-            "retired": record.retired, "more": more}  # fmt: skip
+    return {
+        **{"record": name, "kind": kind, "when": when, "origin": origin, "more": more},
+        **{"place": record.place, "heading": record.heading, "id": record.id, "text": record.text},
+        **{"tags": record.tags, "entities": record.entities, "retired": record.retired},
+    }
 
 
-def _item(document: Document, found: dict[str, Any], seq: int, key: str, page_tags: tuple[str, ...], masked: Masked) -> Item:
+def _prose(record: Passage, name: str) -> dict[str, Any]:
+    return {
+        **{"record": name, "kind": name, "when": None, "origin": None, "more": []},
+        **{"place": record.place, "heading": record.heading, "id": None, "text": record.text},
+        **{"tags": (), "entities": (), "retired": None},
+    }
+
+
+def _item(
+    document: Document, found: dict[str, Any], seq: int, key: str, page_tags: tuple[str, ...], masked: Masked
+) -> Item:
     place: Place = found["place"]
     heading: Heading = found["heading"]
     text = clean(masked(found["text"]))
@@ -131,13 +165,29 @@ def _item(document: Document, found: dict[str, Any], seq: int, key: str, page_ta
     context = clean(masked("\n".join([trail, " ".join(tags), " ".join(entities), *found["more"]])))
     lines = "\n".join(document.lines[place.line - 1 : place.end])
     return Item(
-        key=key, record=found["record"], kind=found["kind"], path=document.path, line=place.line, end=place.end,
-        seq=seq, id=found["id"], text=text, texthash=texthash(found["text"]), vhash=text_id(text),
-        linehash=lines_hash(lines.encode("utf-8", "surrogateescape")), when=found["when"], day=day_of(document.path),
-        origin=found["origin"] or heading.origin or "person", client=heading.client, session=heading.session,
-        heading=clean(masked(trail)), tags=tuple(dict.fromkeys(clean(tag).casefold() for tag in tags)),
-        entities=entities, retired=found["retired"], context=context.strip(),
-    )  # fmt: skip
+        key=key,
+        record=found["record"],
+        kind=found["kind"],
+        path=document.path,
+        line=place.line,
+        end=place.end,
+        seq=seq,
+        id=found["id"],
+        text=text,
+        texthash=texthash(found["text"]),
+        linehash=lines_hash(lines.encode("utf-8", "surrogateescape")),
+        vhash=text_id(text),
+        when=found["when"],
+        day=day_of(document.path),
+        origin=found["origin"] or heading.origin or "person",
+        client=heading.client,
+        session=heading.session,
+        heading=clean(masked(trail)),
+        tags=tuple(dict.fromkeys(clean(tag).casefold() for tag in tags)),
+        entities=entities,
+        retired=found["retired"],
+        context=context.strip(),
+    )
 
 
 def _hash(text: str) -> str:

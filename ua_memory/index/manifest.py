@@ -66,7 +66,9 @@ class Manifest:
         """{path: what was read}."""
         rows = self.db.execute("SELECT path, size, mtime_ns, ctime_ns, inode, hash, racy FROM files")
         return {
-            os.fsdecode(path): Known(os.fsdecode(path), size, mtime, ctime, int(inode, 16), digest, bool(racy))
+            os.fsdecode(path): Known(
+                os.fsdecode(path), size, mtime, ctime, int(inode, 16), digest, bool(racy)
+            )
             for path, size, mtime, ctime, inode, digest, racy in rows
         }
 
@@ -74,7 +76,10 @@ class Manifest:
         """Remember files as read (inside a transaction)."""
         self.db.executemany(
             "INSERT OR REPLACE INTO files VALUES (?, ?, ?, ?, ?, ?, ?)",
-            ((os.fsencode(k.path), k.size, k.mtime_ns, k.ctime_ns, f"{k.inode:x}", k.hash, k.racy) for k in known),
+            (
+                (os.fsencode(k.path), k.size, k.mtime_ns, k.ctime_ns, f"{k.inode:x}", k.hash, k.racy)
+                for k in known
+            ),
         )
 
     def forget(self, paths: Iterable[str]) -> None:
@@ -87,7 +92,9 @@ class Manifest:
         """
         self.db.execute("DELETE FROM meta WHERE name = 'listing'")
         if settled and digest and not self._fresh(names, now):
-            self.db.execute("INSERT INTO meta VALUES ('listing', ?)", (digest.encode() + b"\0" + b"\0".join(names),))
+            self.db.execute(
+                "INSERT INTO meta VALUES ('listing', ?)", (digest.encode() + b"\0" + b"\0".join(names),)
+            )
 
     def listing(self) -> tuple[list[bytes], str]:
         """Every folder and markdown file of the bank's truth, as bytes below the root, and their digest."""
@@ -125,7 +132,8 @@ def _below(folder: bytes, prefix: bytes) -> list[bytes]:
 
 
 def _digest(base: bytes, names: list[bytes]) -> str:
-    lstat, rows = os.lstat, []
+    lstat = os.lstat
+    rows: list[tuple[int, int, int, int, int] | None] = []
     for name in names:
         try:
             s = lstat(base + b"/" + name)

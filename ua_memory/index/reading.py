@@ -56,7 +56,11 @@ def read_changes(store: Store, words: Words, folder: Path, masked: Masked) -> Re
         fresh: list[Known] = []
         for path, stat in files.items():
             before = known.get(path)
-            if before and before.stamp == (stat.size, stat.mtime_ns, stat.ctime_ns, stat.inode) and not before.racy:
+            if (
+                before
+                and before.stamp == (stat.size, stat.mtime_ns, stat.ctime_ns, stat.inode)
+                and not before.racy
+            ):
                 continue
             fresh.append(_read_one(store, words, stat, before, seen.held.get(path), now, masked, done))
         manifest.record(fresh)
@@ -70,12 +74,16 @@ def read_changes(store: Store, words: Words, folder: Path, masked: Masked) -> Re
     return done
 
 
-
-
 def _read_one(
-    store: Store, words: Words, stat: FileStat, before: Known | None, held: str | None, now: int, masked: Masked,
+    store: Store,
+    words: Words,
+    stat: FileStat,
+    before: Known | None,
+    held: str | None,
+    now: int,
+    masked: Masked,
     done: Reading,
-) -> Known:  # fmt: skip
+) -> Known:
     digest, failed = before.hash if before else "", False
     try:
         data = store.history.blob(held) if held else store.read(stat.path)
@@ -84,11 +92,17 @@ def _read_one(
         if not before or before.hash != digest:
             items = list(items_of(markdown.parse(data, stat.path), masked))
             added, changed, removed = words.replace_file(stat.path, items)
-            done.added, done.changed, done.removed = done.added + added, done.changed + changed, done.removed + removed
+            done.added, done.changed, done.removed = (
+                done.added + added,
+                done.changed + changed,
+                done.removed + removed,
+            )
     except (sqlite3.Error, MemoryError):
         raise
     except Exception as error:  # a bug or a bad file must not take the other files from the index
         failed = True
         done.failed.append(Problem(stat.path, 1, f"not indexed: {error}"))
     racy = failed or max(stat.mtime_ns, stat.ctime_ns) >= now - RACY_NS
-    return Known(stat.path, stat.size, stat.mtime_ns, stat.ctime_ns, stat.inode, "" if failed else digest, racy)
+    return Known(
+        stat.path, stat.size, stat.mtime_ns, stat.ctime_ns, stat.inode, "" if failed else digest, racy
+    )

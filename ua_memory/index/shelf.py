@@ -1,8 +1,8 @@
-"""The index folder: numbered generations, one of them current. A rebuild fills the next and then points to it.
+"""The index folder: numbered generations, one of them current. A rebuild fills the next.
 
-    index/current      the name of the folder in use
-    index/7/           words.db, chroma/, chroma.json
-    index/owner.lock   who has Chroma open       index/build.lock   who makes or removes generations
+index/current      the name of the folder in use
+index/7/           words.db, chroma/, chroma.json
+index/owner.lock   who has Chroma open       index/build.lock   who makes or removes generations
 """
 
 from __future__ import annotations

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from collections.abc import Iterator, Sequence
+from typing import Any, TypeVar
 
 from ua_memory.index.items import Item
 
+T = TypeVar("T")
+
 SCHEMA_VERSION = "1"
-"""Raise it with any change here or in how items and terms are made: an index of another version is dropped."""
+"""Raise it with any change here or in how items and terms are made: another version is dropped."""
 
 TOKENIZER = "porter unicode61 remove_diacritics 2 tokenchars '_'"
 
 COLUMNS = (
-    "rowid, key, digest, path, line, \"end\", seq, record, kind, id, date, origin, client, session, retired,"
+    'rowid, key, digest, path, line, "end", seq, record, kind, id, date, origin, client, session, retired,'
     ' texthash, linehash, vhash, "when", day, heading, tags, entities, text, context'
 )
 
@@ -21,10 +24,10 @@ SCHEMA = (
     "CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT) WITHOUT ROWID",
     "CREATE TABLE files (path BLOB PRIMARY KEY, size INTEGER, mtime_ns INTEGER, ctime_ns INTEGER, inode TEXT,"
     " hash TEXT, racy INTEGER) WITHOUT ROWID",
-    'CREATE TABLE items (rowid INTEGER PRIMARY KEY, key TEXT UNIQUE, digest TEXT, path TEXT, line INTEGER, "end" INTEGER,'
-    " seq INTEGER, record TEXT, kind TEXT, id TEXT, date TEXT, origin TEXT, client TEXT, session TEXT, retired TEXT,"
-    ' texthash TEXT, linehash TEXT, vhash TEXT, "when" TEXT, day TEXT, heading TEXT, tags TEXT, entities TEXT,'
-    " text TEXT, context TEXT)",
+    "CREATE TABLE items (rowid INTEGER PRIMARY KEY, key TEXT UNIQUE, digest TEXT, path TEXT, line INTEGER,"
+    ' "end" INTEGER, seq INTEGER, record TEXT, kind TEXT, id TEXT, date TEXT, origin TEXT, client TEXT,'
+    ' session TEXT, retired TEXT, texthash TEXT, linehash TEXT, vhash TEXT, "when" TEXT, day TEXT,'
+    " heading TEXT, tags TEXT, entities TEXT, text TEXT, context TEXT)",
     "CREATE INDEX items_place ON items (path, seq)",
     "CREATE INDEX items_vhash ON items (vhash)",
     "CREATE INDEX items_texthash ON items (texthash)",
@@ -42,20 +45,52 @@ TEMPORARY = (
 
 def row(number: int, item: Item, digest: str) -> tuple[Any, ...]:
     """An item as the values of COLUMNS."""
-    return (
-        number, item.key, digest, item.path, item.line, item.end, item.seq, item.record, item.kind, item.id, item.date,
-        item.origin, item.client or "", item.session, item.retired or "", item.texthash, item.linehash, item.vhash,
-        item.when, item.day, item.heading, json.dumps(item.tags), json.dumps(item.entities), item.text, item.context,
-    )  # fmt: skip
+    where = (number, item.key, digest, item.path, item.line, item.end, item.seq)
+    what = (item.record, item.kind, item.id, item.date, item.origin, item.client or "", item.session)
+    hashes = (item.retired or "", item.texthash, item.linehash, item.vhash, item.when, item.day, item.heading)
+    return (*where, *what, *hashes, json.dumps(item.tags), json.dumps(item.entities), item.text, item.context)
 
 
 def from_row(values: tuple[Any, ...]) -> Item:
     """The item of a row of COLUMNS."""
-    (_, key, _, path, line, end, seq, record, kind, block_id, _, origin, client, session, retired, texthash, linehash,
-     vhash, when, day, heading, tags, entities, text, context) = values  # fmt: skip
+    _, key, _, path, line, end, seq, record, kind, block_id, _, origin, client, session = values[:14]
+    retired, texthash, linehash, vhash, when, day, heading, tags, entities, text, context = values[14:]
     return Item(
-        key=key, record=record, kind=kind, path=path, line=line, end=end, seq=seq, id=block_id, text=text,
-        texthash=texthash, linehash=linehash, vhash=vhash, when=when, day=day, origin=origin, client=client or None,
-        session=session, heading=heading, tags=tuple(json.loads(tags)), entities=tuple(json.loads(entities)),
-        retired=retired or None, context=context,
-    )  # fmt: skip
+        key=key,
+        record=record,
+        kind=kind,
+        path=path,
+        line=line,
+        end=end,
+        seq=seq,
+        id=block_id,
+        text=text,
+        texthash=texthash,
+        linehash=linehash,
+        vhash=vhash,
+        when=when,
+        day=day,
+        origin=origin,
+        client=client or None,
+        session=session,
+        heading=heading,
+        tags=_names(tags),
+        entities=_names(entities),
+        retired=retired or None,
+        context=context,
+    )
+
+
+def _names(packed: str) -> tuple[str, ...]:
+    return tuple(json.loads(packed)) if packed != "[]" else ()
+
+
+def marks(values: Sequence[object]) -> str:
+    """As many question marks as values."""
+    return ",".join("?" * len(values))
+
+
+def chunks(values: list[T], size: int = 500) -> Iterator[list[T]]:
+    """The values in lists that stay under SQLite's limits."""
+    for start in range(0, len(values), size):
+        yield values[start : start + size]

@@ -18,19 +18,24 @@ LONGEST_WORD = 100
 MOST_TERMS = 2000
 """Distinct terms read of one query; a longer one was pasted by accident."""
 
-_CJK = "\u1100-\u11ff\u2e80-\u2fdf\u3005-\u3007\u3040-\u30ff\u3130-\u318f\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff" \
+_CJK = (
+    "\u1100-\u11ff\u2e80-\u2fdf\u3005-\u3007\u3040-\u30ff\u3130-\u318f\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff"
     "\ua960-\ua97f\uac00-\ud7ff\uf900-\ufaff\U00020000-\U0003ffff"
+)
 _RUN = re.compile(rf"[{_CJK}]+|[^\W_{_CJK}]+")
 _CJK_RUN = re.compile(rf"[{_CJK}]+")
-_COMPOUND = re.compile(r"\w+(?:[_/.\-@:\\]+\w+)+|\w*_\w+")
+_JOINED = re.compile(r"[\w/.\-@:\\]+")
+_SEPARATORS = re.compile(r"[\W_]+")
 _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _QUOTED = re.compile(r'"([^"]*)"|“([^”]*)”|„([^“”]*)[“”]')
 
-STOP = frozenset(
-    """a about am an and any are as at be been but by can could did do does for from had has have he her him his how i
-    if in into is it its me my no not of on or our she should so some than that the their them then there these they
-    this those to us was we were what when where which who whom whose why will with would you your""".split()
-)
+_SMALL_WORDS = """
+a about am an and any are as at be been but by can could did do does for from had has have he her
+him his how i if in into is it its me my no not of on or our she should so some than that the their
+them then there these they this those to us was we were what when where which who whom whose why
+will with would you your
+"""
+STOP = frozenset(_SMALL_WORDS.split())
 """English words that say nothing about which item is meant; dropped from a query that has others."""
 
 
@@ -72,8 +77,8 @@ def wholes(text: str) -> list[str]:
     """What is to be found besides its words: identifiers in one piece, single CJK characters."""
     text = unicodedata.normalize("NFKC", text)
     found: list[str] = []
-    for match in _COMPOUND.findall(text):
-        joined = re.sub(r"[\W_]+", "_", match).strip("_").casefold()
+    for match in _JOINED.findall(text):
+        joined = _SEPARATORS.sub("_", match).strip("_").casefold()
         if "_" in joined:
             found.append(joined[:LONGEST_WORD])
     for run in _RUN.findall(text):

@@ -102,7 +102,9 @@ class Vectors:
             logging.getLogger(name).setLevel(logging.CRITICAL)
         self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         try:
-            self._client = chromadb.PersistentClient(str(self.folder), settings=Settings(anonymized_telemetry=False))
+            self._client = chromadb.PersistentClient(
+                str(self.folder), settings=Settings(anonymized_telemetry=False)
+            )
             self._collection = self._client.get_or_create_collection(
                 COLLECTION, embedding_function=None, configuration={"hnsw": dict(HNSW)}
             )
@@ -118,6 +120,14 @@ class Vectors:
         client, self._client, self._collection = self._client, None, None
         if client is not None:
             client.close()
+        else:
+            _forget(self.folder)
+
+    def wipe(self) -> None:
+        """Begin anew with nothing: vectors of another model may not even be of the same length."""
+        self.close()
+        drop(self.folder)
+        self._open()
 
     @property
     def mark(self) -> Mark:
@@ -132,9 +142,6 @@ class Vectors:
         fresh = self._mark_file.with_suffix(".new")
         fresh.write_text(json.dumps(asdict(mark)))
         fresh.replace(self._mark_file)
-
-    def clear_mark(self) -> None:
-        self._mark_file.unlink(missing_ok=True)
 
     def count(self) -> int:
         return int(self._call("count"))
@@ -177,6 +184,15 @@ class Vectors:
             if isinstance(error, KeyboardInterrupt | SystemExit | MemoryError):
                 raise
             raise VectorsBroken(f"Chroma: {name} failed: {error}") from error
+
+
+def _forget(folder: Path) -> None:
+    """Take back a client that failed to open. Chroma 1.5.9 keeps the half-made system under the folder's
+    name and hands it to the next who opens it, who fails whatever lies there by then."""
+    from chromadb.api.shared_system_client import SharedSystemClient
+
+    for kept in ("_identifier_to_system", "_identifier_to_refcount"):
+        getattr(SharedSystemClient, kept, {}).pop(str(folder), None)
 
 
 def drop(folder: Path) -> None:

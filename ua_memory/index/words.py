@@ -12,14 +12,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
 
 from ua_memory.index.filters import Filters
 from ua_memory.index.items import Item
+from ua_memory.index.tables import COLUMNS, SCHEMA, SCHEMA_VERSION, chunks, from_row, marks, row
 from ua_memory.index.terms import Query, indexed
-from ua_memory.index.tables import COLUMNS, SCHEMA, SCHEMA_VERSION, TEMPORARY, from_row, row
-
-T = TypeVar("T")
+from ua_memory.index.vocabulary import Vocabulary
 
 CONTEXT_WEIGHT = 0.4
 """What a word in an item's heading, tags or entities counts beside one in its text."""
@@ -61,18 +59,17 @@ class Words:
                 if not self.db.execute("SELECT 1 FROM sqlite_master WHERE name = 'meta'").fetchone():
                     for statement in SCHEMA:
                         self.db.execute(statement)
-                    self.set("schema", SCHEMA_VERSION)
-                    self.set("epoch", secrets.token_hex(8))
-                    self.set("generation", "0")
-        for statement in TEMPORARY:
-            self.db.execute(statement)
+                    self.set_meta("schema", SCHEMA_VERSION)
+                    self.set_meta("epoch", secrets.token_hex(8))
+                    self.set_meta("generation", "0")
+        self.vocabulary = Vocabulary(self.db)
 
     def close(self) -> None:
         self.db.close()
 
     @contextmanager
     def writing(self) -> Iterator[None]:
-        """One transaction; what raises inside takes it all back. sqlite3.OperationalError when another writes."""
+        """One transaction, taken back by what raises inside. sqlite3.OperationalError when another writes."""
         self.db.execute("BEGIN IMMEDIATE")
         try:
             yield
@@ -87,7 +84,7 @@ class Words:
         found = self.db.execute("SELECT value FROM meta WHERE name = ?", (name,)).fetchone()
         return found[0] if found else ""
 
-    def set(self, name: str, value: str) -> None:
+    def set_meta(self, name: str, value: str) -> None:
         self.db.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (name, value))
 
     @property
@@ -153,7 +150,7 @@ class Words:
                 added += 1
             fresh.append((item, digest))
         self._drop([number for number, _, _ in old.values()], [vhash for _, _, vhash in old.values()])
-        self.db.executemany("UPDATE items SET line = ?, \"end\" = ?, seq = ? WHERE rowid = ?", moved)
+        self.db.executemany('UPDATE items SET line = ?, "end" = ?, seq = ? WHERE rowid = ?', moved)
         self._add(fresh)
         return added, changed, len(old)
 
@@ -172,7 +169,9 @@ class Words:
             "INSERT INTO words (rowid, text, context) VALUES (?, ?, ?)",
             ((first + n, indexed(item.text), indexed(item.context)) for n, (item, _) in enumerate(fresh)),
         )
-        self.db.executemany("INSERT INTO journal VALUES (?, ?)", ((generation, item.vhash) for item, _ in fresh))
+        self.db.executemany(
+            "INSERT INTO journal VALUES (?, ?)", ((generation, item.vhash) for item, _ in fresh)
+        )
 
     def _drop(self, numbers: list[int], vhashes: list[str]) -> None:
         generation = self.generation + 1 if numbers else 0
@@ -182,7 +181,7 @@ class Words:
 
     def next_generation(self) -> None:
         """Close a refresh that changed something."""
-        self.set("generation", str(self.generation + 1))
+        self.set_meta("generation", str(self.generation + 1))
 
     def cut_journal(self, generation: int) -> None:
         """Forget what the vectors have taken over (a transaction of its own)."""
@@ -197,7 +196,8 @@ class Words:
         if not match:
             return []
         condition, values = (where or Filters()).sql()
-        ranked = f"SELECT rowid AS number, bm25(words, 1.0, {CONTEXT_WEIGHT}) AS score FROM words WHERE words MATCH ?"
+        score = f"bm25(words, 1.0, {CONTEXT_WEIGHT})"
+        ranked = f"SELECT rowid AS number, {score} AS score FROM words WHERE words MATCH ?"
         fetch = limit + 64
         while True:
             if where:
@@ -224,34 +224,9 @@ class Words:
     def _rarest(self, terms: tuple[str, ...]) -> list[str]:
         if len(terms) <= ASKED:
             return list(terms)
-        known = self.frequencies(terms)
+        known = self.vocabulary.frequencies(terms)
         chosen = set(sorted((t for t in terms if known[t]), key=lambda t: known[t])[:ASKED])
         return [term for term in terms if term in chosen]
-
-    def stems(self, words: Sequence[str]) -> dict[str, str]:
-        """{word: what FTS5 makes of it}, by asking FTS5 itself; a word it sees nothing in is left out."""
-        asked = list(dict.fromkeys(words))
-        self.db.execute("INSERT INTO temp.scratch VALUES (?)", (" ".join(asked),))
-        found = [term for (term,) in self.db.execute("SELECT term FROM temp.scratch_terms ORDER BY offset")]
-        self.db.execute("DELETE FROM temp.scratch")
-        if len(found) == len(asked):
-            return dict(zip(asked, found, strict=True))
-        # Some word is none or several to FTS5 (its Unicode is older than Python's): one at a time.
-        return {word: found[0] for word in asked if (found := self._stem(word))}
-
-    def _stem(self, word: str) -> list[str]:
-        self.db.execute("INSERT INTO temp.scratch VALUES (?)", (word,))
-        found = [term for (term,) in self.db.execute("SELECT term FROM temp.scratch_terms ORDER BY offset")]
-        self.db.execute("DELETE FROM temp.scratch")
-        return found
-
-    def frequencies(self, terms: Sequence[str]) -> dict[str, int]:
-        """{term: how many items have it}."""
-        stems = self.stems(terms)
-        known: dict[str, int] = {}
-        for part in chunks(list(set(stems.values()))):
-            known.update(self.db.execute(f"SELECT term, doc FROM terms WHERE term IN ({marks(part)})", part))
-        return {term: known.get(stems.get(term, ""), 0) for term in terms}
 
     def get(self, keys: Sequence[str]) -> list[Item]:
         """The items with these keys, in this order; unknown keys are left out."""
@@ -260,7 +235,9 @@ class Words:
             found.update((item.key, item) for item in self._items(f"key IN ({marks(part)})", part))
         return [found[key] for key in keys if key in found]
 
-    def by_text(self, names: Sequence[str], where: Filters | None = None, phrases: Query | None = None) -> list[Item]:
+    def by_text(
+        self, names: Sequence[str], where: Filters | None = None, phrases: Query | None = None
+    ) -> list[Item]:
         """The items whose text has one of these names and that pass the filters, by path and line."""
         condition, values = (where or Filters()).sql()
         if phrases and phrases.phrases:
@@ -292,9 +269,9 @@ class Words:
             found.update((item.key, item) for item in self._items(condition, values))
         return [item for key, item in found.items() if key not in have]
 
-    def by_id(self, block_id: str) -> list[Item]:
-        """The items with a block id: more than one where a file has it twice."""
-        return self._items("id = ? ORDER BY path, line", [block_id])
+    def by_id(self, block_id: str) -> Item | None:
+        """The item with a block id, the first by path and line where there are several."""
+        return next(iter(self._items("id = ? ORDER BY path, line LIMIT 1", [block_id])), None)
 
     def by_texthash(self, texthash: str) -> list[Item]:
         """The items with exactly this text."""
@@ -306,15 +283,7 @@ class Words:
             yield from_row(values)
 
     def _items(self, condition: str, values: Sequence[object]) -> list[Item]:
-        return [from_row(v) for v in self.db.execute(f"SELECT {COLUMNS} FROM items WHERE {condition}", tuple(values))]
-
-
-def marks(values: Sequence[object]) -> str:
-    """As many question marks as values."""
-    return ",".join("?" * len(values))
-
-
-def chunks(values: list[T], size: int = 500) -> Iterator[list[T]]:
-    """The values in lists that stay under SQLite's limits."""
-    for start in range(0, len(values), size):
-        yield values[start : start + size]
+        return [
+            from_row(v)
+            for v in self.db.execute(f"SELECT {COLUMNS} FROM items WHERE {condition}", tuple(values))
+        ]

@@ -27,7 +27,7 @@ NEIGHBOUR = 0.2
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """What is known of one candidate: its cosine (None without vectors), share of the query's weight, BM25."""
+    """What is known of a candidate: cosine (None without vectors), share of the query's weight, BM25."""
 
     item: Item
     cosine: float | None

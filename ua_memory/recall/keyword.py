@@ -8,8 +8,7 @@ from dataclasses import dataclass
 
 from ua_memory.index.filters import Filters
 from ua_memory.index.items import Item
-from ua_memory.index.terms import Query, wholes
-from ua_memory.index.terms import words as words_of
+from ua_memory.index.terms import Query
 from ua_memory.index.words import Words
 
 
@@ -46,17 +45,22 @@ def weigh(words: Words, query: Query) -> Weights:
     A term no item has weighs as much as one that a single item has: the query asked for it.
     """
     terms = list(dict.fromkeys([*query.terms, *(word for phrase in query.phrases for word in phrase)]))
-    stems, known, total = words.stems(terms), words.frequencies(terms), max(words.count(), 1)
-    idf = {stems[t]: math.log(1 + (total - known[t] + 0.5) / (max(known[t], 1) + 0.5)) for t in terms if t in stems}
+    stems, known, total = (
+        words.vocabulary.stems(terms),
+        words.vocabulary.frequencies(terms),
+        max(words.count(), 1),
+    )
+    idf = {
+        stems[t]: math.log(1 + (total - known[t] + 0.5) / (max(known[t], 1) + 0.5)) for t in terms if stems[t]
+    }
     return Weights(idf)
 
 
 def shares(words: Words, weights: Weights, items: Sequence[Item]) -> dict[str, float]:
     """{key: share of the query's weight whose terms the item has, 0 to 1}, heading and tags included."""
-    texts = {item.key: set(words_of(full := f"{item.text}\n{item.context}")) | set(wholes(full)) for item in items}
-    stems = words.stems(sorted(set().union(*texts.values()))) if texts else {}
+    texts = words.vocabulary.tokens([item.key for item in items])
+    stems = words.vocabulary.stems(set().union(*texts.values())) if texts else {}
+    telling = {word: stem for word, stem in stems.items() if stem in weights.idf}
     total = weights.total or 1.0
-    return {
-        key: sum(weights.idf.get(stem, 0.0) for stem in {stems.get(word, "") for word in found}) / total
-        for key, found in texts.items()
-    }
+    found = {key: {telling[word] for word in text if word in telling} for key, text in texts.items()}
+    return {key: sum(weights.idf[stem] for stem in sorted(matched)) / total for key, matched in found.items()}

@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 
 __all__ = ["Answer", "Filters", "Hit", "search", "search_many"]
 
-DEPTH = 200
+DEPTH = 150
 """Candidates asked of each arm."""
 
-CLOSE = 100
+CLOSE = 60
 """Candidates whose neighbours are looked at."""
 
 
@@ -50,22 +50,34 @@ class Answer:
 
 
 def search(
-    index: Index, query: str, *, limit: int = 6, min_score: float = 0.0, filters: Filters | None = None,
-    refresh: bool = True,
-) -> Answer:  # fmt: skip
+    index: Index,
+    query: str,
+    *,
+    limit: int = 6,
+    min_score: float = 0.0,
+    filters: Filters | None = None,
+    refreshed: Refresh | None = None,
+) -> Answer:
     """The best hits for one query. Any text is a query; one that says nothing finds nothing."""
-    return search_many(index, [query], limit=limit, min_score=min_score, filters=filters, refresh=refresh)[0]
+    return search_many(
+        index, [query], limit=limit, min_score=min_score, filters=filters, refreshed=refreshed
+    )[0]
 
 
 def search_many(
-    index: Index, queries: Sequence[str], *, limit: int = 6, min_score: float = 0.0, filters: Filters | None = None,
-    refresh: bool = True,
-) -> list[Answer]:  # fmt: skip
+    index: Index,
+    queries: Sequence[str],
+    *,
+    limit: int = 6,
+    min_score: float = 0.0,
+    filters: Filters | None = None,
+    refreshed: Refresh | None = None,
+) -> list[Answer]:
     """An Answer for each query, in order. The index is brought up to date once, all queries embedded at once.
 
-    `refresh=False` is for a caller that has just refreshed it.
+    `refreshed` is the report of a caller who has just done that.
     """
-    report = index.refresh(progress=None) if refresh else None
+    report = refreshed or index.refresh()
     notes, vectors, near = _prepared(index, queries, report)
     where, present = filters or Filters(), Present(index.store)
     answers = []
@@ -79,16 +91,16 @@ def search_many(
     return answers
 
 
-def _prepared(index: Index, queries: Sequence[str], report: Refresh | None) -> tuple[list[str], Any, Any]:
+def _prepared(index: Index, queries: Sequence[str], report: Refresh) -> tuple[list[str], Any, Any]:
     """Notes, the queries' vectors and the nearest texts of each; no vectors where there can be none."""
-    notes = [*(report.notes if report else ()), *(str(problem) for problem in (report.failed if report else ()))]
-    if report and report.semantic != READY:
+    notes = [*report.notes, *(str(problem) for problem in report.failed)]
+    if report.semantic != READY:
         return [*notes, f"searched by words alone: {report.semantic}"], None, None
     from ua_memory.index.embed import EmbeddingUnavailable
     from ua_memory.index.vectors import VectorsUnavailable
 
     try:
-        vectors = index.embeds.texts([clean(query) for query in queries]) if queries else []
+        vectors: Any = index.embeds.texts([clean(query) for query in queries]) if queries else []
         return notes, vectors, index.nearest(list(vectors), DEPTH)
     except (EmbeddingUnavailable, VectorsUnavailable) as error:
         return [*notes, f"searched by words alone: {error}"], None, None
@@ -112,14 +124,18 @@ class _Asked:
         self.semantic = semantic.find(self.index, vector, near, DEPTH, self.where, self.query)
 
     def fused(self) -> list[Fused]:
-        """The candidates of both arms in one order. Neighbours lend weight, but only found items are returned."""
-        found = {one.item.key: one.item for one in [*self.keyword, *self.semantic]}
+        """The candidates of both arms and their neighbours, in one order, without what filters forbid."""
+        found = {one.item.key: one.item for one in self.keyword}
+        found.update((one.item.key, one.item) for one in self.semantic)
         known = self._evidence(list(found.values()))
-        best = sorted(known, key=lambda one: (-own_score(one, self.weights.total), one.item.path, one.item.line))[:CLOSE]
+        best = sorted(
+            known, key=lambda one: (-own_score(one, self.weights.total), one.item.path, one.item.line)
+        )[:CLOSE]
         beside = self.index.words.neighbours([one.item for one in best])
         known += self._evidence([item for item in beside if item.key not in found])
-        passed = found if self.where or self.query.phrases else {one.item.key for one in known}
-        return [one for one in fuse(known, self.weights.total) if one.item.key in passed and one.score > 0]
+        strict = bool(self.where or self.query.phrases)
+        ranked = fuse(known, self.weights.total)
+        return [one for one in ranked if one.score > 0 and (not strict or one.item.key in found)]
 
     def _evidence(self, items: list[Item]) -> list[Evidence]:
         bm25 = {one.item.key: one.score for one in self.keyword}
@@ -139,9 +155,10 @@ class _Asked:
 
 def _hits(asked: _Asked, present: Present, limit: int, min_score: float) -> tuple[tuple[Hit, ...], int]:
     arms: dict[str, dict[str, tuple[int, float]]] = {}
-    for name, found in (("keyword", asked.keyword), ("semantic", asked.semantic)):
-        for one in found:
-            arms.setdefault(one.item.key, {})[name] = (one.rank, one.score)
+    for by_words in asked.keyword:
+        arms.setdefault(by_words.item.key, {})["keyword"] = (by_words.rank, by_words.score)
+    for by_meaning in asked.semantic:
+        arms.setdefault(by_meaning.item.key, {})["semantic"] = (by_meaning.rank, by_meaning.score)
     hits: list[Hit] = []
     missing = 0
     for one in asked.fused():

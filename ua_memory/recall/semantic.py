@@ -33,14 +33,18 @@ class Semantic:
     score: float
 
 
-def find(index: Index, vector: Row, near: Sequence[tuple[str, float]], limit: int, where: Filters, query: Query) -> list[Semantic]:
+def find(
+    index: Index, vector: Row, near: Sequence[tuple[str, float]], limit: int, where: Filters, query: Query
+) -> list[Semantic]:
     """The nearest items that pass. `near` is what Chroma found for this query, best first."""
     if where or query.phrases:
         return _filtered(index, vector, limit, where, query)
     return _ranked(index, near, limit, where, query)
 
 
-def _ranked(index: Index, near: Sequence[tuple[str, float]], limit: int, where: Filters, query: Query) -> list[Semantic]:
+def _ranked(
+    index: Index, near: Sequence[tuple[str, float]], limit: int, where: Filters, query: Query
+) -> list[Semantic]:
     cosines = dict(near)
     items = index.words.by_text(list(cosines), where, query)
     items.sort(key=lambda item: (-cosines[item.vhash], item.path, item.line, item.key))
@@ -66,6 +70,7 @@ def cosines(index: Index, vector: Row, names: Sequence[str]) -> dict[str, float]
     kept = index.cache.get(index.embeds.model, names)
     if not kept:
         return {}
-    products = np.stack(list(kept.values())).astype(np.float64) @ vector.astype(np.float64)
-    lengths = np.linalg.norm(np.stack(list(kept.values())), axis=1) * float(np.linalg.norm(vector))
-    return {name: round(float(p / max(n, 1e-12)), 6) for name, p, n in zip(kept, products, lengths, strict=True)}
+    rows = np.stack(list(kept.values())).astype(np.float64)
+    lengths = np.maximum(np.linalg.norm(rows, axis=1) * float(np.linalg.norm(vector)), 1e-12)
+    found = rows @ vector.astype(np.float64) / lengths
+    return {name: round(float(cosine), 6) for name, cosine in zip(kept, found, strict=True)}

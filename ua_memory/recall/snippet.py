@@ -32,7 +32,7 @@ def snippet(words: Words, text: str, idf: Mapping[str, float], length: int = LEN
 
 def _matches(words: Words, text: str, idf: Mapping[str, float]) -> list[tuple[int, int, str]]:
     spans = [(m.start(), m.end(), words_of(m.group())) for m in _WORD.finditer(text)]
-    stems = words.stems(sorted({part for _, _, parts in spans for part in parts}))
+    stems = words.vocabulary.stems(sorted({part for _, _, parts in spans for part in parts}))
     found = []
     for start, end, parts in spans:
         known = [stems.get(part, "") for part in parts]

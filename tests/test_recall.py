@@ -1,0 +1,260 @@
+"""Search as its callers see it: both arms, filters, one calibrated score, snippets, and no stale hit."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from index_bank import Counting, Missing, a_bank, an_index, log, write
+
+from ua_memory.index.embed import Embedder
+from ua_memory.index.items import Item
+from ua_memory.index.sync import Index, Refresh
+from ua_memory.index.vectors import Owner
+from ua_memory.recall.fuse import Evidence, fuse
+from ua_memory.recall.search import Answer, Filters, search, search_many
+from ua_memory.recall.snippet import LENGTH, snippet
+
+DAY = "memory/2026-11-21.md"
+NOTES = {
+    "memory/2026-03-02.md": log(
+        "Alice moved the API to Fly.io because Heroku's price doubled. #infra ^aaaaaaaaaa",
+        "Bob adopted a puppy called Biscuit",
+        "The staging database runs out of connections under load",
+    ),
+    DAY: log(
+        "We set UA_TRUNCATION_THRESHOLD to 150000 #infra/limits",
+        "Carol's sister is getting married in Lisbon in June",
+        "What did the dentist say?",
+        "Two cavities, come back on Tuesday",
+    ),
+    "MEMORY.md": "# Memory\n\n## User\n\nPrefers short answers in British English.\n",
+}
+
+
+@pytest.fixture(scope="module")
+def model() -> Embedder:
+    return Embedder()
+
+
+@pytest.fixture
+def index(tmp_path: Path, model: Embedder) -> Iterator[Index]:
+    with an_index(a_bank(tmp_path, NOTES), model) as opened:
+        yield opened
+
+
+def shown(answer: Answer) -> list[str]:
+    return [hit.item.text for hit in answer.hits]
+
+
+@pytest.mark.parametrize(
+    ("query", "begins"),
+    [
+        ("why did we leave Heroku", "Alice moved"),  # both arms
+        ("UA_TRUNCATION_THRESHOLD", "We set"),  # words
+        ("does anybody have a young dog", "Bob adopted"),  # meaning
+        ("wedding abroad", "Carol's sister"),  # meaning
+        ("postgres pool exhausted", "The staging"),  # meaning
+        ("how should I write to the user", "Prefers short"),  # core memory
+    ],
+)
+def test_good_hits_come_first_and_score_well(index: Index, query: str, begins: str) -> None:
+    answer = search(index, query)
+    assert answer.mode == "hybrid" and answer.notes == ()
+    assert shown(answer)[0].startswith(begins)
+    assert 1 >= answer.hits[0].score >= (0.35 if "meaning" not in query else 0)
+
+
+@pytest.mark.parametrize(
+    "query", ["quantum chromodynamics on the lattice", "Kubernetes ingress timeouts", "🎉🎉"]
+)
+def test_junk_scores_low(index: Index, query: str) -> None:
+    assert all(hit.score < 0.35 for hit in search(index, query, limit=50).hits)
+    assert search(index, query, min_score=0.35).hits == ()
+
+
+def test_a_hit_says_where_and_why(index: Index) -> None:
+    hit = search(index, "Heroku price").hits[0]
+    assert (hit.item.path, hit.item.line, hit.item.end) == ("memory/2026-03-02.md", 3, 3)
+    assert (hit.item.id, hit.item.tags, hit.item.date) == ("aaaaaaaaaa", ("infra",), "2026-03-02")
+    assert hit.arms["keyword"][0] == hit.arms["semantic"][0] == 1
+    assert set(hit.parts) == {"meaning", "words", "before", "after"}
+
+
+def test_a_reply_is_found_by_what_it_answers(index: Index) -> None:
+    assert "Two cavities, come back on Tuesday" in shown(search(index, "what did the dentist say", limit=2))
+
+
+def test_scores_descend_and_limit_cuts(index: Index) -> None:
+    everything = search(index, "Alice Bob Carol", limit=50).hits
+    assert [hit.score for hit in everything] == sorted((hit.score for hit in everything), reverse=True)
+    assert search(index, "Alice Bob Carol", limit=2).hits == everything[:2]
+
+
+@pytest.mark.parametrize(
+    ("filters", "expected"),
+    [
+        (Filters(since="2026-06-01"), {DAY}),
+        (Filters(until="2026-06-01"), {"memory/2026-03-02.md"}),
+        (Filters(tags=("infra",)), {DAY, "memory/2026-03-02.md"}),
+        (Filters(kinds=("core",)), {"MEMORY.md"}),
+        (Filters(path="memory/2026-03"), {"memory/2026-03-02.md"}),
+        (Filters(sources=("web",)), set()),
+    ],
+)
+def test_filters_hold_for_both_arms(index: Index, filters: Filters, expected: set[str]) -> None:
+    answer = search(index, "Alice price answers threshold", filters=filters, limit=50)
+    assert {hit.item.path for hit in answer.hits} == expected
+
+
+def test_a_phrase_is_required_of_both_arms(index: Index) -> None:
+    assert shown(search(index, 'who has a dog "puppy called"')) == ["Bob adopted a puppy called Biscuit"]
+    assert search(index, '"called puppy"').hits == ()
+
+
+def test_many_queries_are_embedded_at_once(tmp_path: Path) -> None:
+    embeds = Counting()
+    with an_index(a_bank(tmp_path, NOTES), embeds) as index:
+        index.refresh()
+        embeds.seen = 0
+        queries = ["Heroku", "", "puppy", "x\0y", "Heroku"]
+        answers = search_many(index, queries)
+        assert embeds.seen == len(queries) and len(answers) == len(queries)
+        assert answers[0] == answers[4] == search(index, "Heroku")
+        assert answers[1].hits == ()
+        assert search_many(index, []) == []
+
+
+@pytest.mark.parametrize(
+    "query", ["", " \n", "\0", '"', "a AND (", "😀", "word " * 2000, "\ud800", "'; DROP TABLE x"]
+)
+def test_no_query_raises(index: Index, query: str) -> None:
+    assert isinstance(search(index, query), Answer)
+
+
+def test_what_was_just_written_is_found(index: Index) -> None:
+    search(index, "zebra")
+    write(index.store.bank.root / DAY, log("The zebra escaped"))
+    assert shown(search(index, "zebra"))[0] == "The zebra escaped"
+
+
+def test_equal_texts_are_separate_hits(tmp_path: Path) -> None:
+    files = {DAY: log("buy oat milk", "x", "buy oat milk"), "memory/2026-11-20.md": log("buy oat milk")}
+    with an_index(a_bank(tmp_path, files)) as index:
+        places = [
+            (h.item.path[-5:], h.item.line) for h in search(index, "oat milk").hits if "oat" in h.snippet
+        ]
+        assert sorted(places) == [("20.md", 3), ("21.md", 3), ("21.md", 5)]
+
+
+def test_an_index_made_again_answers_the_same(index: Index) -> None:
+    queries = ["Alice", "who has a dog", "threshold", "married", "Tuesday dentist"]
+    write(index.store.bank.root / "memory/2026-11-22.md", log("one more", "Alice again"))
+    before = search_many(index, queries, limit=50)
+    index.close()
+    import shutil
+
+    shutil.rmtree(index.store.bank.index)
+    assert search_many(index, queries, limit=50) == before
+    shutil.rmtree(index.store.bank.cache)
+    index.close()
+    assert search_many(index, queries, limit=50) == before
+
+
+# -- stale, and without ------------------------------------------------------------------------------------
+
+
+def stale(index: Index, query: str) -> Answer:
+    """What a search says that believes the index to be up to date."""
+    return search(index, query, refreshed=Refresh())
+
+
+def test_a_stale_hit_is_moved_or_dropped(index: Index) -> None:
+    index.refresh()
+    file = index.store.bank.root / DAY
+    write(file, "A new line above.\r\n\r\n" + NOTES[DAY].replace("\n", "\r\n"))
+    hit = stale(index, "UA_TRUNCATION_THRESHOLD").hits[0]
+    assert file.read_text().splitlines()[hit.item.line - 1].startswith("- We set")
+    write(file, NOTES[DAY].replace("150000", "200000"))
+    answer = stale(index, "UA_TRUNCATION_THRESHOLD")
+    assert not any("150000" in hit.snippet for hit in answer.hits)
+    assert any("changed" in note for note in answer.notes)
+    file.unlink()
+    assert not any(hit.item.path == DAY for hit in stale(index, "UA_TRUNCATION_THRESHOLD").hits)
+
+
+def test_without_the_model_words_answer_and_say_so(tmp_path: Path) -> None:
+    with an_index(a_bank(tmp_path, NOTES), Missing()) as index:
+        answer = search(index, "why did we leave Heroku")
+        assert answer.mode == "words" and "sha256" in answer.notes[0]
+        assert answer.hits[0].snippet.startswith("Alice moved") and answer.hits[0].score >= 0.35
+
+
+def test_the_second_of_two_answers_by_words(index: Index, model: Embedder) -> None:
+    index.refresh()
+    with an_index(index.store, model) as second:
+        answer = search(second, "Heroku")
+        assert answer.mode == "words" and "another process" in answer.notes[0] and answer.hits
+        index.close()
+        assert search(second, "Heroku").mode == "hybrid"
+
+
+def test_vectors_lost_under_way(index: Index, monkeypatch: pytest.MonkeyPatch) -> None:
+    index.refresh()
+    monkeypatch.setattr(index.vectors, "_collection", None)
+    answer = stale(index, "Heroku")
+    assert answer.mode == "words" and answer.hits and answer.notes
+
+
+def test_a_lock_without_an_owner_is_no_lock(index: Index) -> None:
+    index.store.bank.index.mkdir(parents=True)
+    Owner(index.store.bank.index / "owner.lock").take()  # dropped, as by a process that ended
+    import gc
+
+    gc.collect()
+    assert search(index, "Heroku").hits
+
+
+# -- the parts ------------------------------------------------------------------------------------------------
+
+
+def item(seq: int, text: str = "text", **more: Any) -> Item:
+    base = Item("k", "fact", "world", DAY, 1, 1, 0, None, text, "", "", "")
+    return dataclasses.replace(base, key=f"k{seq}", seq=seq, line=seq + 1, **more)
+
+
+def test_either_arm_alone_can_carry_a_hit() -> None:
+    (by_meaning,) = fuse([Evidence(item(0), 0.46, 0.0, 0.0)], 5.0)
+    (by_words,) = fuse([Evidence(item(0), None, 0.45, 2.0)], 5.0)
+    (junk,) = fuse([Evidence(item(0), 0.2, 0.1, 0.3)], 5.0)
+    (perfect,) = fuse([Evidence(item(0), 1.0, 1.0, 9.0)], 5.0)
+    assert by_meaning.score >= 0.35 <= by_words.score and junk.score < 0.2 and perfect.score == 1
+
+
+def test_neighbours_help_only_under_one_heading() -> None:
+    strong, weak = Evidence(item(0), 0.9, 1.0, 5.0), Evidence(item(1), 0.2, 0.0, 0.0)
+    alone = fuse([weak], 5.0)[0].score
+    beside = next(one.score for one in fuse([strong, weak], 5.0) if one.item.seq == 1)
+    apart = Evidence(dataclasses.replace(weak.item, heading="other"), 0.2, 0.0, 0.0)
+    elsewhere = next(one.score for one in fuse([strong, apart], 5.0) if one.item.seq == 1)
+    assert beside > alone == elsewhere
+
+
+def test_equal_scores_come_by_place() -> None:
+    same = [Evidence(item(n), 0.5, 0.5, 1.0) for n in (7, 3, 5)]
+    assert [one.item.seq for one in fuse(same, 3.0)] == [3, 5, 7]
+
+
+def test_snippets_are_cut_around_the_match(index: Index) -> None:
+    index.refresh()
+    long = "filler words here " * 100 + "the zebra met a lion " + "more filler follows " * 100
+    idf = index.words.vocabulary.stems(["zebra", "lion"])
+    cut = snippet(index.words, long, dict.fromkeys(idf.values(), 1.0))
+    assert "the zebra met a lion" in cut and len(cut) <= LENGTH
+    assert cut[0] == cut[-1] == "…"
+    assert snippet(index.words, "short", {}) == "short"
+    assert len(snippet(index.words, "東京" * 1000, {"東京": 1.0})) <= LENGTH
+    assert snippet(index.words, long, {}).startswith("filler")

