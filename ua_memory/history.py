@@ -99,7 +99,11 @@ class History:
         common = self.git_dir / "commondir"
         shared = (self.git_dir / common.read_text().strip()).resolve() if common.is_file() else self.git_dir
         config = {"core.fsync": "all", "core.autocrlf": "false", "core.quotePath": "false", "gc.auto": "0"}
-        pairs = {f"GIT_CONFIG_{part}_{n}": text for n, pair in enumerate(config.items()) for part, text in zip(("KEY", "VALUE"), pair, strict=True)}
+        pairs = {
+            f"GIT_CONFIG_{part}_{n}": text
+            for n, pair in enumerate(config.items())
+            for part, text in zip(("KEY", "VALUE"), pair, strict=True)
+        }
         return {
             "GIT_DIR": str(self.git_dir),
             "GIT_WORK_TREE": str(self.root),
@@ -131,7 +135,9 @@ class History:
             except OSError as error:
                 raise GitFailed(f"git did not start: {error}", where=str(self.git_dir)) from error
         if status not in ok:
-            raise GitFailed(f"git {words[0]} failed: {_last_line(said)}", where=str(self.git_dir), mend="ua-memory doctor")
+            raise GitFailed(
+                f"git {words[0]} failed: {_last_line(said)}", where=str(self.git_dir), mend="ua-memory doctor"
+            )
         return bytes(out) if isinstance(out, bytes) else str(out).encode()
 
     # -- where it stands -------------------------------------------------------------------------
@@ -206,12 +212,22 @@ class History:
         return self.run("cat-file", "blob", name)
 
     def log(
-        self, paths: Sequence[str] = (), *, limit: int | None = None, grep: Sequence[str] = (), rev: str = "HEAD"
+        self,
+        paths: Sequence[str] = (),
+        *,
+        limit: int | None = None,
+        grep: Sequence[str] = (),
+        rev: str = "HEAD",
     ) -> list[Revision]:
         """Revisions, newest first; those that touched the paths and whose message has all fixed strings of `grep`."""
         if self.head() is None:
             return []
-        words = ["log", "-z", "--name-only", f"--format={RS}%H{US}%ct{US}%an{US}%s{US}%(trailers:only,unfold){US}"]
+        words = [
+            "log",
+            "-z",
+            "--name-only",
+            f"--format={RS}%H{US}%ct{US}%an{US}%s{US}%(trailers:only,unfold){US}",
+        ]
         words += [f"-n{limit}"] if limit else []
         words += ["-F", "--all-match", *(f"--grep={text}" for text in grep)] if grep else []
         out = self.run(*words, rev, "--", *paths).decode("utf-8", "replace")
@@ -241,9 +257,13 @@ class History:
     def commit(self, commits: Sequence[Commit]) -> list[str]:
         """Write commits on top of the branch, durably (`core.fsync=all`; plain git fsyncs nothing); their ids."""
         ref, parent = self.ref(), self.head()
-        stream = b"".join(_fast_import(ref, n, c, parent if n == 1 else None) for n, c in enumerate(commits, 1))
+        stream = b"".join(
+            _fast_import(ref, n, c, parent if n == 1 else None) for n, c in enumerate(commits, 1)
+        )
         asked = b"".join(b"get-mark :%d\n" % n for n in range(1, len(commits) + 1))
-        out = self.run("fast-import", "--quiet", "--done", "--date-format=raw", stdin=stream + asked + b"done\n")
+        out = self.run(
+            "fast-import", "--quiet", "--done", "--date-format=raw", stdin=stream + asked + b"done\n"
+        )
         self._follow(commits)
         return out.decode().split()
 
@@ -252,7 +272,9 @@ class History:
         if not self.own:
             return
         final = {path: data for c in commits for path, data in c.files.items()}
-        rows = [f"100644 {blob_id(d)}\t{p}" if d is not None else f"0 {'0' * 40}\t{p}" for p, d in final.items()]
+        rows = [
+            f"100644 {blob_id(d)}\t{p}" if d is not None else f"0 {'0' * 40}\t{p}" for p, d in final.items()
+        ]
         # A held index.lock is nothing to fail for: the commit stands, and `doctor` or the next revision mends the index.
         with contextlib.suppress(GitFailed):
             self.run("update-index", "-z", "--index-info", stdin="".join(f"{r}\0" for r in rows).encode())
@@ -268,7 +290,13 @@ class History:
 
     def repack(self, *, full: bool = False) -> None:
         """Fold loose objects into packs; geometrically, so that the work stays in step with what was added."""
-        self.run("repack", "-d", "-q", "-l", *(["-a", "-f", "--depth=200", "--window=50"] if full else ["--geometric=2"]))
+        self.run(
+            "repack",
+            "-d",
+            "-q",
+            "-l",
+            *(["-a", "-f", "--depth=200", "--window=50"] if full else ["--geometric=2"]),
+        )
 
     def loose_bytes(self) -> int:
         """About how much lies in loose objects: one of the 256 folders is looked at, as `git gc --auto` does."""
@@ -288,8 +316,19 @@ def _fast_import(ref: str, mark: int, commit: Commit, parent: str | None) -> byt
     if parent:
         out.append(f"from {parent}\n".encode())
     for path, data in commit.files.items():
-        name = b'"' + path.encode("utf-8", "surrogateescape").replace(b"\\", b"\\\\").replace(b'"', b'\\"').replace(b"\n", b"\\n") + b'"'
-        out.append(b"D %b\n" % name if data is None else b"M 100644 inline %b\ndata %d\n%b\n" % (name, len(data), data))
+        name = (
+            b'"'
+            + path.encode("utf-8", "surrogateescape")
+            .replace(b"\\", b"\\\\")
+            .replace(b'"', b'\\"')
+            .replace(b"\n", b"\\n")
+            + b'"'
+        )
+        out.append(
+            b"D %b\n" % name
+            if data is None
+            else b"M 100644 inline %b\ndata %d\n%b\n" % (name, len(data), data)
+        )
     return b"".join(out)
 
 
@@ -302,7 +341,14 @@ def _revision(entry: str) -> Revision:
             found.setdefault(key, []).append(value)
     paths = tuple(p for p in rest.strip("\0\n").split("\0") if p.strip())
     moment = datetime.fromtimestamp(int(when), UTC)
-    return Revision(sha, moment, author, subject, {k: tuple(v) for k, v in found.items()}, tuple(p.lstrip("\n") for p in paths))
+    return Revision(
+        sha,
+        moment,
+        author,
+        subject,
+        {k: tuple(v) for k, v in found.items()},
+        tuple(p.lstrip("\n") for p in paths),
+    )
 
 
 def _blame(out: str) -> Iterator[BlameLine]:

@@ -82,7 +82,9 @@ class Draft:
         self.redacted.update(clean.taken)
         return clean.text
 
-    def write(self, path: str, data: bytes, *, removes: Iterable[Record] = (), restored: bool = False) -> None:
+    def write(
+        self, path: str, data: bytes, *, removes: Iterable[Record] = (), restored: bool = False
+    ) -> None:
         """Set a file's new bytes.
 
         `removes` names the records that are meant to go. `restored` marks bytes that the bank had before
@@ -109,7 +111,11 @@ class Draft:
         old, new = before.splitlines(keepends=True), after.splitlines(keepends=True)
         head = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(old, new, strict=False)))
         room = min(len(old), len(new)) - head
-        pairs = zip(reversed(old[len(old) - room :]), reversed(new[len(new) - room :]), strict=True) if room else iter(())
+        pairs = (
+            zip(reversed(old[len(old) - room :]), reversed(new[len(new) - room :]), strict=True)
+            if room
+            else iter(())
+        )
         tail = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
         middle = b"".join(new[head : len(new) - tail])
         text = middle.decode("utf-8", "surrogateescape")
@@ -131,7 +137,11 @@ class Draft:
             )  # fmt: skip
         for record in now - then:
             if isinstance(record, Fact) and record.origin is None and not _under_our_heading(record, parsed):
-                raise Malformed("a fact without an origin was about to be written", where=path, mend="report this as a bug")
+                raise Malformed(
+                    "a fact without an origin was about to be written",
+                    where=path,
+                    mend="report this as a bug",
+                )
 
 
 def _under_our_heading(record: Fact, parsed: tuple[Record, ...]) -> bool:

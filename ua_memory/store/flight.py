@@ -12,10 +12,10 @@ from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 
-from ua_memory.store import saves, swap
-from ua_memory.store.draft import Draft, Touched
 from ua_memory.history import MACHINE, Commit, History, blob_id
 from ua_memory.paths import SETTINGS, Bank
+from ua_memory.store import saves, swap
+from ua_memory.store.draft import Draft, Touched
 from ua_memory.store.pending import FileChange, InFlight
 from ua_memory.store.threeway import merge
 
@@ -27,8 +27,13 @@ ROUNDS = 50
 
 def message(subject: str, body: str, trailers: Mapping[str, Sequence[str]]) -> str:
     """A commit message: subject, body, and trailers with ids and counts, never the text of a fact."""
-    lines = [f"{key}: {' '.join(value.split())}" for key, values in trailers.items() for value in values if value]
-    return "\n\n".join(part for part in (" ".join(subject.split()), body.strip(), "\n".join(lines)) if part) + "\n"
+    lines = [
+        f"{key}: {' '.join(value.split())}" for key, values in trailers.items() for value in values if value
+    ]
+    return (
+        "\n\n".join(part for part in (" ".join(subject.split()), body.strip(), "\n".join(lines)) if part)
+        + "\n"
+    )
 
 
 def commits(draft: Draft, when: datetime, request: str, history: History) -> list[Commit]:
@@ -36,16 +41,27 @@ def commits(draft: Draft, when: datetime, request: str, history: History) -> lis
     made = []
     by_hand = [t for t in draft.touched.values() if t.disk != t.trail and not t.held]
     if by_hand:
-        made.append(edit_commit({t.path: t.disk for t in by_hand}, {t.path: t.trail for t in by_hand}, when, history.person()))
+        made.append(
+            edit_commit(
+                {t.path: t.disk for t in by_hand}, {t.path: t.trail for t in by_hand}, when, history.person()
+            )
+        )
     put_back = [t for t in draft.touched.values() if t.dropped]
     if put_back:
         named = [name for t in put_back for name in t.dropped]
         trailers = {"Memory-Op": [saves.MERGED], "Door": ["store"], "Facts": brief(named)}
-        text = message(f"merge: put back {count(len(named), 'fact')} a stale buffer had dropped", "", trailers)
+        text = message(
+            f"merge: put back {count(len(named), 'fact')} a stale buffer had dropped", "", trailers
+        )
         made.append(Commit(MACHINE, when, text, {t.path: t.start for t in put_back}))
     ours = draft.changed()
     if ours or draft.even_if_empty:
-        trailers = {"Memory-Op": [draft.op], "Door": [draft.door], **draft.trailers, "Facts": brief(draft.facts)}
+        trailers = {
+            "Memory-Op": [draft.op],
+            "Door": [draft.door],
+            **draft.trailers,
+            "Facts": brief(draft.facts),
+        }
         text = message(draft.subject or draft.op, draft.body, trailers)
         author = history.person() if draft.by_person else MACHINE
         files = {path: _for_trail(data, draft.touched[path], history) for path, data in ours.items()}
@@ -57,14 +73,19 @@ def commits(draft: Draft, when: datetime, request: str, history: History) -> lis
 
 
 def edit_commit(
-    disk: Mapping[str, bytes | None], trail: Mapping[str, bytes | None], when: datetime, author: tuple[str, str]
+    disk: Mapping[str, bytes | None],
+    trail: Mapping[str, bytes | None],
+    when: datetime,
+    author: tuple[str, str],
 ) -> Commit:
     """A person's own change of some files as a commit of theirs."""
     new = [
         name
         for path, data in disk.items()
         if path != SETTINGS
-        for name in saves.names({k: r for k, r in saves.keys(data, path).items() if k not in saves.keys(trail[path], path)}, path)
+        for name in saves.names(
+            {k: r for k, r in saves.keys(data, path).items() if k not in saves.keys(trail[path], path)}, path
+        )
     ]
     what = next(iter(disk)) if len(disk) == 1 else count(len(disk), "file")
     trailers = {"Memory-Op": [saves.EDIT], "Door": ["editor"], "Facts": brief(new)}
@@ -87,7 +108,9 @@ def _for_trail(data: bytes | None, touched: Touched, history: History) -> bytes 
     return merge(touched.disk or b"", data, touched.trail or b"").data
 
 
-def swap_files(record: InFlight, bank: Bank, history: History, person: tuple[str, str]) -> tuple[InFlight, list[str]]:
+def swap_files(
+    record: InFlight, bank: Bank, history: History, person: tuple[str, str]
+) -> tuple[InFlight, list[str]]:
     """Exchange every file; a person's save that comes out is merged, and committed as theirs before ours."""
     saves: dict[str, bytes | None] = {}
     final: dict[str, bytes | None] = {}
@@ -95,16 +118,23 @@ def swap_files(record: InFlight, bank: Bank, history: History, person: tuple[str
         saved, wanted = _swap(change, change.disk, 0, record.key, bank, history)
         if saved is not change:
             saves[change.path], final[change.path] = saved.disk, wanted
-    return _with_saves(record, saves, final, person), [f"{path} was saved meanwhile; both changes are in it" for path in saves]
+    return _with_saves(record, saves, final, person), [
+        f"{path} was saved meanwhile; both changes are in it" for path in saves
+    ]
 
 
 def _with_saves(
-    record: InFlight, saves: Mapping[str, bytes | None], final: Mapping[str, bytes | None], person: tuple[str, str]
+    record: InFlight,
+    saves: Mapping[str, bytes | None],
+    final: Mapping[str, bytes | None],
+    person: tuple[str, str],
 ) -> InFlight:
     if saves and record.commits:
         before = {c.path: c.disk for c in record.changes if c.path in saves}
         theirs = edit_commit(saves, before, record.commits[-1].when, person)
-        record = replace(record.final(final), commits=(*record.commits[:-1], theirs, record.final(final).commits[-1]))
+        record = replace(
+            record.final(final), commits=(*record.commits[:-1], theirs, record.final(final).commits[-1])
+        )
     return replace(record, written=True)
 
 
@@ -191,7 +221,12 @@ def clear(record: InFlight, bank: Bank, history: History) -> bool:
     """
     done = True
     for change in record.changes:
-        known = {blob_id(d) for c in record.commits for p, d in c.files.items() if p == change.path and d is not None}
+        known = {
+            blob_id(d)
+            for c in record.commits
+            for p, d in c.files.items()
+            if p == change.path and d is not None
+        }
         known |= {blob_id(d) for d in (change.disk, change.wanted, change.trail) if d is not None}
         for out in _outs(change, record.key, bank):
             if not swap.abandoned(out):

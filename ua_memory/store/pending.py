@@ -16,9 +16,9 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from ua_memory.store import swap
 from ua_memory.errors import CannotWrite
 from ua_memory.history import Commit
+from ua_memory.store import swap
 
 VERSION = 1
 UNREADABLE = ".unreadable"
@@ -74,7 +74,11 @@ def keys(folder: Path) -> list[str]:
         names = sorted(os.listdir(folder))
     except FileNotFoundError:
         return []
-    return [n[len("revision-") : -len(".json")] for n in names if n.startswith("revision-") and n.endswith(".json")]
+    return [
+        n[len("revision-") : -len(".json")]
+        for n in names
+        if n.startswith("revision-") and n.endswith(".json")
+    ]
 
 
 def found(folder: Path) -> Iterator[InFlight]:

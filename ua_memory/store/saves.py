@@ -87,7 +87,9 @@ def stale(edit: Edit, history: History) -> Stale | None:
     if not dropped:
         return None
     newest = history.log([edit.path], limit=LOOK_BACK)
-    put_back = {name for r in newest if r.trailer("Memory-Op") == MERGED for name in r.trailers.get("Facts", ())}
+    put_back = {
+        name for r in newest if r.trailer("Memory-Op") == MERGED for name in r.trailers.get("Facts", ())
+    }
     # Put back once already and dropped again: that is meant.
     dropped = {key for key in dropped if not put_back & set(names({key: then[key]}, edit.path))}
     for later, revision in pairwise(newest):

@@ -19,15 +19,15 @@ from datetime import datetime
 from pathlib import Path
 from typing import NoReturn
 
-from ua_memory.store import flight, pending, saves, swap
 from ua_memory.config import Config
-from ua_memory.store.draft import Draft, Result, Touched
-from ua_memory.store.saves import Edit
 from ua_memory.errors import Busy, CannotWrite, GitFailed, NotFound
 from ua_memory.history import History
 from ua_memory.paths import BESIDE, SETTINGS, Bank, confined
-from ua_memory.store.threeway import merge
+from ua_memory.store import flight, pending, saves, swap
+from ua_memory.store.draft import Draft, Result, Touched
+from ua_memory.store.saves import Edit
 from ua_memory.store.survey import FileStat, Survey, survey
+from ua_memory.store.threeway import merge
 
 MAX_FILE = 64 * 1024 * 1024
 PACK_BEYOND = 4 * 1024 * 1024
@@ -98,7 +98,9 @@ class Store:
             return Result(self.history.head())
         with self.locked():
             self._finish_pending()
-            draft = Draft("adopt", "editor", lambda path: self._touch(path, accept=accept), self.config.redact)
+            draft = Draft(
+                "adopt", "editor", lambda path: self._touch(path, accept=accept), self.config.redact
+            )
             for path in sorted(chosen):
                 draft.read(path)
             return self._publish(draft, None)
@@ -117,7 +119,9 @@ class Store:
             while not _try_lock(fd):
                 if time.monotonic() > deadline:
                     holder = os.pread(fd, 20, 0).decode(errors="replace").strip() or "unknown"
-                    raise Busy("another process is writing", where=f"process {holder}", mend="try again, or end it")
+                    raise Busy(
+                        "another process is writing", where=f"process {holder}", mend="try again, or end it"
+                    )
                 time.sleep(random.uniform(0.001, 0.02))
             os.ftruncate(fd, 0)
             os.pwrite(fd, str(os.getpid()).encode(), 0)
@@ -182,7 +186,10 @@ class Store:
             self.history.create()
             done = self.history.commit(record.commits)[-1]
         except GitFailed as error:
-            return None, [*notes, f"written, but not committed yet: {error.what} ({error.mend or 'ua-memory doctor'})"]
+            return None, [
+                *notes,
+                f"written, but not committed yet: {error.what} ({error.mend or 'ua-memory doctor'})",
+            ]
         self._settle(record)
         return done, notes
 
@@ -223,5 +230,6 @@ def _try_lock(fd: int) -> bool:
 
 
 def _refused(error: OSError, where: Path) -> NoReturn:
-    raise CannotWrite(error.strerror or str(error), where=str(where), mend="check its owner, mode and free space") from error
-
+    raise CannotWrite(
+        error.strerror or str(error), where=str(where), mend="check its owner, mode and free space"
+    ) from error

@@ -16,11 +16,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ua_memory.store import saves, swap
-from ua_memory.store.saves import Edit
 from ua_memory.errors import GitFailed
 from ua_memory.history import History, blob_id
 from ua_memory.paths import CORE_NAMES, LOGS, SETTINGS, Bank
+from ua_memory.store import saves, swap
+from ua_memory.store.saves import Edit
 
 RACY_NS = 50_000_000
 """A file that changed so shortly before it was read may change again within the same time stamp."""
@@ -119,7 +119,12 @@ def survey(bank: Bank, history: History, few: int) -> Survey:
         return Survey(tuple(files), seen.changed, {}, state)
     shown = [f for f in files if f.path not in seen.held]
     shown += [FileStat(path, 0, 0, 0, int(blob, 16)) for path, blob in seen.held.items()]
-    return Survey(tuple(sorted(shown, key=lambda f: f.path)), seen.changed, seen.held, state + "".join(seen.held.values()))
+    return Survey(
+        tuple(sorted(shown, key=lambda f: f.path)),
+        seen.changed,
+        seen.held,
+        state + "".join(seen.held.values()),
+    )
 
 
 def _compare(bank: Bank, history: History, files: list[FileStat], seen: _Seen, few: int) -> _Seen:
@@ -135,15 +140,23 @@ def _compare(bank: Bank, history: History, files: list[FileStat], seen: _Seen, f
         trail = history.blobs() if history.exists else {}
     except GitFailed:
         return _Seen(blobs=blobs, few=few)
-    mine = {path: name for path, name in trail.items() if path in (*CORE_NAMES, SETTINGS) or path.startswith(f"{LOGS}/")}
+    mine = {
+        path: name
+        for path, name in trail.items()
+        if path in (*CORE_NAMES, SETTINGS) or path.startswith(f"{LOGS}/")
+    }
     times = {f.path: f.changed_ns for f in files}
     changed = {p: times[p] for p, row in blobs.items() if mine.get(p) != row[4]}
     changed |= {path: _folder_time(bank.root / path) for path in mine.keys() - blobs.keys()}
     held: dict[str, str] = {}
     lost = {path: mine[path] for path in changed if path in mine and path != SETTINGS}
     if lost:
-        found = {path: Edit(path, history.blob(blob), swap.read(bank.root / path)) for path, blob in lost.items()}
-        found |= {p: Edit(p, None, swap.read(bank.root / p)) for p in changed if p not in mine and p != SETTINGS}
+        found = {
+            path: Edit(path, history.blob(blob), swap.read(bank.root / path)) for path, blob in lost.items()
+        }
+        found |= {
+            p: Edit(p, None, swap.read(bank.root / p)) for p in changed if p not in mine and p != SETTINGS
+        }
         held = {path: mine[path] for path in saves.held(found, few) if not saves.stale(found[path], history)}
     return _Seen(blobs=blobs, changed=changed, held=held, few=few)
 

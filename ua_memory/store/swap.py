@@ -173,7 +173,9 @@ def exchange(one: Path, other: Path) -> None:
     other.rename(aside)
     try:
         os.link(one, other)
-    except FileExistsError:  # saved again within the gap: the newer save goes aside too, and is what comes out
+    except (
+        FileExistsError
+    ):  # saved again within the gap: the newer save goes aside too, and is what comes out
         other.rename(aside)
         os.link(one, other)
     one.unlink()

@@ -83,7 +83,11 @@ def _hunks(old: list[bytes], new: list[bytes]) -> list[_Hunk]:
 
 def _next_group(left: list[_Hunk], right: list[_Hunk]) -> tuple[int, int, list[_Hunk], list[_Hunk]]:
     """Take the next hunk and all that overlap with it, from either side."""
-    first = left if not right or (left and (left[0].start, left[0].end) <= (right[0].start, right[0].end)) else right
+    first = (
+        left
+        if not right or (left and (left[0].start, left[0].end) <= (right[0].start, right[0].end))
+        else right
+    )
     hunk = first.pop(0)
     start, end = hunk.start, hunk.end
     groups: tuple[list[_Hunk], list[_Hunk]] = ([hunk], []) if first is left else ([], [hunk])
@@ -100,7 +104,11 @@ def _next_group(left: list[_Hunk], right: list[_Hunk]) -> tuple[int, int, list[_
 def _overlap(start: int, end: int, hunk: _Hunk) -> bool:
     if start == end or hunk.start == hunk.end:
         # An insertion clashes with another at the same spot, and with a change around it, not beside it.
-        return (start == end == hunk.start == hunk.end) or start < hunk.start < end or hunk.start < start < hunk.end
+        return (
+            (start == end == hunk.start == hunk.end)
+            or start < hunk.start < end
+            or hunk.start < start < hunk.end
+        )
     return hunk.start < end and start < hunk.end
 
 
@@ -122,4 +130,3 @@ def _both(ours: list[bytes], theirs: list[bytes]) -> list[bytes]:
 
 def _holds(long: list[bytes], short: list[bytes]) -> bool:
     return any(long[n : n + len(short)] == short for n in range(len(long) - len(short) + 1))
-
