@@ -1,14 +1,18 @@
 """The settings: one table of names, defaults and environment variables, and where each value comes from.
 
-Environment over `ua-memory.toml` over defaults. The environment is passed in by the door. Endpoints
-and keys have no name in the file on purpose: a bank that came with a cloned repository must not redirect them.
+Environment over `ua-memory.toml` over defaults. The environment is passed in by the door. Endpoints and
+keys have no name in the file on purpose, and what would send text elsewhere cannot be chosen there: a
+bank that came with a cloned repository must not redirect anything.
 """
 
 from __future__ import annotations
 
+import contextlib
+import math
+import re
 import tomllib
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import Field, dataclass, field, fields
 from datetime import datetime, tzinfo
 from pathlib import Path
 from typing import Any
@@ -17,126 +21,211 @@ from zoneinfo import ZoneInfo
 from ua_memory.errors import Malformed
 from ua_memory.paths import SETTINGS
 
+EMBEDDINGS_ON_THIS_MACHINE = ("minilm-int8",)
+"""What a bank's file may choose. Chroma's other functions may call a service with the owner's key."""
 
-def _setting(default: Any, toml: str, says: str, env: str = "", low: float | None = None, high: float | None = None) -> Any:
-    made = {"metadata": {"toml": toml, "env": env, "says": says, "low": low, "high": high}}
-    return field(default_factory=lambda: default, **made) if isinstance(default, dict) else field(default=default, **made)
+
+def _setting(
+    default: Any, toml: str, says: str, env: str = "", low: float | None = None, high: float | None = None
+) -> Any:
+    meta = {"toml": toml, "env": env, "says": says, "low": low, "high": high}
+    if isinstance(default, dict):
+        return field(default_factory=default.copy, metadata=meta)
+    return field(default=default, metadata=meta)
 
 
 @dataclass(frozen=True, slots=True)
 class Config:
-    """Every setting, typed. `sources` says of each whether it is a default, from the file or the environment."""
+    """Every setting, typed.
+
+    `sources` says of each where its value is from: 'default', 'ua-memory.toml' or the variable's name.
+    `unknown` are the keys of the file that no setting has: a typo must not be silent.
+    """
 
     id: str = _setting("", "id", "the bank's id, made by init")
-    trail: str = _setting("beside", "trail", "own: this folder is the bank's git repository; beside: the trail is kept apart")
-    timezone: str = _setting("", "timezone", "IANA name; a fact goes to the day it was said there; empty: the system's")
+    trail: str = _setting("beside", "trail", "own: the folder is its own git repository; beside: kept apart")
+    timezone: str = _setting("", "timezone", "IANA name: a fact goes to the day it is there; empty: system's")
     mission: str = _setting("", "mission", "what this memory is for")
     directives: tuple[str, ...] = _setting((), "directives", "hard rules for reflect")
     skepticism: int = _setting(3, "disposition.skepticism", "1 trusting to 5 sceptical", low=1, high=5)
-    literalism: int = _setting(3, "disposition.literalism", "1 reads between the lines to 5 literal", low=1, high=5)
+    literalism: int = _setting(3, "disposition.literalism", "1 between the lines to 5 literal", low=1, high=5)
     empathy: int = _setting(3, "disposition.empathy", "1 detached to 5 warm", low=1, high=5)
     core_block_tokens: int = _setting(1000, "core.block_tokens", "budget of one block of MEMORY.md", low=1)
     core_tokens: int = _setting(4000, "core.tokens", "budget of all of MEMORY.md", low=1)
-    quiet_seconds: float = _setting(30.0, "hand_edits.quiet_seconds", "a hand edit is committed after so much quiet", low=0)
+    quiet_seconds: float = _setting(
+        30.0, "hand_edits.quiet_seconds", "rest before an edit is committed", low=0
+    )
     few: int = _setting(5, "hand_edits.few", "more facts than this gone at once wait for a yes", low=0)
     lock_seconds: float = _setting(60.0, "store.lock_seconds", "how long to wait for another writer", low=0)
-    embedding: str = _setting("minilm-int8", "index.embedding", "the embedding function", "UA_MEMORY_EMBEDDING")
+    embedding: str = _setting("minilm-int8", "index.embedding", "what embeds", "UA_MEMORY_EMBEDDING")
     search_limit: int = _setting(6, "search.limit", "hits a search prints", low=1, high=1000)
     min_score: float = _setting(0.0, "search.min_score", "weaker hits are left out", low=0, high=1)
     redact: Mapping[str, str] = _setting({}, "redaction.patterns", "own secrets: kind to regular expression")
     enabled: bool = _setting(True, "enabled", "0 switches flush and hooks off", "UA_MEMORY_ENABLED")
     sources: Mapping[str, str] = field(default_factory=dict)
+    unknown: tuple[str, ...] = ()
 
     @property
     def own(self) -> bool:
         return self.trail == "own"
 
     def clock(self) -> Callable[[], datetime]:
-        """A clock in the bank's timezone: what a door hands to `Memory.open` when nobody sets the time."""
+        """A clock in the bank's timezone: what `Memory.open` goes by when nobody sets the time."""
         zone: tzinfo | None = ZoneInfo(self.timezone) if self.timezone else None
         return lambda: datetime.now(zone).astimezone(zone)
 
 
 def settings() -> list[tuple[str, str, str, str, Any]]:
-    """(field, key in the file, environment variable, meaning, default) of each setting, in the table's order."""
+    """(field, key in the file, environment variable, meaning, default) of each setting, in order."""
     plain = Config()
     return [
-        (f.name, f.metadata["toml"], f.metadata["env"], f.metadata["says"], getattr(plain, f.name))
-        for f in fields(Config)
-        if f.metadata
+        (
+            spec.name,
+            spec.metadata["toml"],
+            spec.metadata["env"],
+            spec.metadata["says"],
+            getattr(plain, spec.name),
+        )
+        for spec in _table()
     ]
 
 
+def is_zone(name: str) -> bool:
+    """Whether `name` is a time zone by its IANA name."""
+    try:
+        ZoneInfo(name)
+    except (KeyError, ValueError, OSError):
+        return False
+    return True
+
+
 def load(root: Path, env: Mapping[str, str]) -> Config:
-    """The settings of the bank at `root`. Malformed names the file, the key and what it should be."""
-    known = _read(root / SETTINGS)
+    """The settings of the bank at `root`. Malformed names the file, the key and what it should be.
+
+    A variable that is set to nothing counts as not set.
+    """
+    written = _read(root / SETTINGS)
     values: dict[str, Any] = {}
     sources: dict[str, str] = {}
-    for spec in fields(Config):
-        if not spec.metadata:
-            continue
-        raw, source = _lookup(known, spec.metadata["toml"]), SETTINGS
-        if spec.metadata["env"] and spec.metadata["env"] in env:
-            raw, source = env[spec.metadata["env"]], spec.metadata["env"]
+    for spec in _table():
+        raw, source = _lookup(written, spec.metadata["toml"]), SETTINGS
+        variable = spec.metadata["env"]
+        if variable and env.get(variable):
+            raw, source = env[variable], variable
         sources[spec.name] = "default" if raw is None else source
         if raw is not None:
-            values[spec.name] = _checked(spec.name, raw, spec.metadata, source)
-    config = Config(**values, sources=sources)
-    _check_zone(config)
-    return config
+            values[spec.name] = _checked(spec, raw, source)
+    known = {spec.metadata["toml"] for spec in _table()}
+    return Config(**values, sources=sources, unknown=tuple(_strangers(written, known)))
+
+
+def _table() -> Iterator[Field[Any]]:
+    return (spec for spec in fields(Config) if spec.metadata)
 
 
 def _read(file: Path) -> dict[str, Any]:
     try:
-        return tomllib.loads(file.read_text(encoding="utf-8"))
+        return tomllib.loads(file.read_text(encoding="utf-8-sig"))
     except FileNotFoundError:
         return {}
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise Malformed(str(error), where=SETTINGS, mend=f"correct {file}") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, OSError) as error:
+        raise Malformed(f"cannot be read: {error}", where=SETTINGS, mend=f"correct {file}") from error
 
 
-def _lookup(known: Mapping[str, Any], dotted: str) -> Any:
-    here: Any = known
+def _lookup(written: Mapping[str, Any], dotted: str) -> Any:
+    here: Any = written
     for part in dotted.split("."):
         here = here.get(part) if isinstance(here, Mapping) else None
     return here
 
 
-def _checked(name: str, raw: Any, meta: Mapping[str, Any], source: str) -> Any:
-    default = getattr(Config(), name)
+def _strangers(written: Mapping[str, Any], known: set[str], above: str = "") -> Iterator[str]:
+    for key, value in written.items():
+        name = f"{above}{key}"
+        if name in known:
+            continue
+        if isinstance(value, Mapping) and value and any(k.startswith(f"{name}.") for k in known):
+            yield from _strangers(value, known, f"{name}.")
+        else:
+            yield name
+
+
+def _checked(spec: Field[Any], raw: Any, source: str) -> Any:
+    meta, default = spec.metadata, getattr(Config(), spec.name)
     where = source if source != SETTINGS else f"{SETTINGS}, {meta['toml']}"
+    low, high = meta["low"], meta["high"]
     try:
         value = _converted(raw, default)
-    except (TypeError, ValueError) as error:
-        raise Malformed(f"{raw!r} is not a {type(default).__name__}", where=where, mend=meta["says"]) from error
-    for bound, off in ((meta["low"], lambda v, b: v < b), (meta["high"], lambda v, b: v > b)):
-        if bound is not None and off(value, bound):
-            raise Malformed(f"{value} is out of range ({meta['low']}–{meta['high']})", where=where, mend=meta["says"])
-    if name == "trail" and value not in ("own", "beside"):
-        raise Malformed(f"{value!r} is neither own nor beside", where=where, mend=meta["says"])
+        if (low is not None and not value >= low) or (high is not None and not value <= high):
+            bounds = f"from {low} to {high}" if high is not None else f"{low} or more"
+            raise ValueError(f"{value} is out of range: {bounds}")
+        if spec.name in _RULES:
+            _RULES[spec.name](value, source)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise Malformed(str(error), where=where, mend=meta["says"]) from error
     return value
 
 
 def _converted(raw: Any, default: Any) -> Any:
+    """The raw value as the default's type; a variable's is always a string. TypeError if it is none."""
     if isinstance(default, bool):
-        if str(raw).lower() not in ("0", "1", "true", "false", "yes", "no", "on", "off"):
-            raise ValueError(raw)
-        return str(raw).lower() in ("1", "true", "yes", "on")
-    if isinstance(default, tuple | dict):
-        kind = list if isinstance(default, tuple) else dict
-        if not isinstance(raw, kind) or not all(isinstance(v, str) for v in (raw if kind is list else raw.values())):
-            raise TypeError(raw)
-        return type(default)(raw)
-    if isinstance(raw, bool) or (isinstance(default, str) and not isinstance(raw, str)):
-        raise TypeError(raw)
-    return type(default)(raw)
+        word = str(raw).strip().lower()
+        if word in ("1", "true", "yes", "on", "0", "false", "no", "off"):
+            return word in ("1", "true", "yes", "on")
+    elif isinstance(default, str):
+        if isinstance(raw, str):
+            return raw
+    elif isinstance(default, tuple):
+        if isinstance(raw, list) and all(isinstance(item, str) for item in raw):
+            return tuple(raw)
+    elif isinstance(default, dict):
+        if isinstance(raw, dict) and all(isinstance(item, str) for item in raw.values()):
+            return dict(raw)
+    elif isinstance(raw, int | float | str) and not isinstance(raw, bool):
+        with contextlib.suppress(ValueError):
+            number = float(raw)
+            if math.isfinite(number) and (isinstance(default, float) or number.is_integer()):
+                return type(default)(number)
+    raise TypeError(f"{raw!r} is not {_KINDS[type(default)]}")
 
 
-def _check_zone(config: Config) -> None:
-    if config.timezone:
+_KINDS = {
+    bool: "1 or 0", str: "a text", tuple: "a list of texts", dict: "a table of texts", int: "a whole number",
+    float: "a number",
+}  # fmt: skip
+
+
+def _id(value: str, _: str) -> None:
+    # It names a folder under the git directory: one from a cloned repository must not lead out of there.
+    if not re.fullmatch(r"[A-Za-z0-9_-]{1,64}", value):
+        raise ValueError(f"{value!r} is no bank id: 1 to 64 letters, digits, - and _")
+
+
+def _trail(value: str, _: str) -> None:
+    if value not in ("own", "beside"):
+        raise ValueError(f"{value!r} is neither own nor beside")
+
+
+def _zone(value: str, _: str) -> None:
+    if not is_zone(value or "UTC"):
+        raise ValueError(f"no timezone {value!r}: use a name such as Europe/Kyiv")
+
+
+def _embedding(value: str, source: str) -> None:
+    if source == SETTINGS and value not in EMBEDDINGS_ON_THIS_MACHINE:
+        raise ValueError(f"{value!r} may send texts off the machine: set UA_MEMORY_EMBEDDING yourself")
+
+
+def _patterns(value: Mapping[str, str], _: str) -> None:
+    for kind, pattern in value.items():
+        if not re.fullmatch(r"[a-z][a-z0-9-]{0,39}", kind):
+            raise ValueError(f"{kind!r} is no name of a kind: small letters, digits and -")
         try:
-            ZoneInfo(config.timezone)
-        except (KeyError, ValueError, OSError) as error:
-            raise Malformed(
-                f"no timezone {config.timezone!r}", where=f"{SETTINGS}, timezone", mend="use a name such as Europe/Kyiv"
-            ) from error
+            re.compile(pattern)
+        except (re.error, RecursionError, OverflowError) as error:
+            raise ValueError(f"the pattern of {kind!r} is no regular expression: {error}") from error
+
+
+_RULES: Mapping[str, Callable[[Any, str], None]] = {
+    "id": _id, "trail": _trail, "timezone": _zone, "embedding": _embedding, "redact": _patterns,
+}  # fmt: skip
