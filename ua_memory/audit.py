@@ -8,12 +8,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ua_memory import facts, markdown, redaction
-from ua_memory.store.draft import Draft, Result
 from ua_memory.errors import Conflict, GitFailed, Malformed, NotFound, Usage
 from ua_memory.history import BlameLine, Revision
 from ua_memory.paths import LOGS
 from ua_memory.records import Fact, Observation, Opinion, Place, Problem, Tombstone
 from ua_memory.store import Store, saves
+from ua_memory.store.draft import Draft, Result
 from ua_memory.store.survey import scan
 from ua_memory.store.threeway import Clash, merge
 
@@ -26,13 +26,18 @@ class Undone:
     result: Result
 
 
-def log(store: Store, *, about: str | None = None, op: str | None = None, limit: int | None = 20) -> list[Revision]:
+def log(
+    store: Store, *, about: str | None = None, op: str | None = None, limit: int | None = 20
+) -> list[Revision]:
     """Revisions, newest first: all, those of a file, or those that name a fact (`^id`)."""
     grep = [f"Memory-Op: {op}"] if op else []
     if about and about.startswith("^"):
         place = facts.find(store, about).place
         named = {r.id for r in store.history.log(grep=[*grep, f"Facts: {about}"])}
-        wrote = {b.revision for b in store.history.blame(place.path, store.read(place.path), lines=(place.line, place.end))}
+        wrote = {
+            b.revision
+            for b in store.history.blame(place.path, store.read(place.path), lines=(place.line, place.end))
+        }
         return [r for r in store.history.log([place.path], grep=grep) if r.id in named | wrote][:limit]
     return store.history.log([about] if about else [], grep=grep, limit=limit)
 
@@ -69,7 +74,8 @@ def line_span(span: str, last: int) -> tuple[int, int]:
 
 
 def undo(store: Store, revision: str | None = None, *, door: str) -> Undone:
-    """Take back any revision, also an old one: what came later stays. Conflict shows both sides and writes nothing.
+    """Take back any revision, also an old one: what came later stays. Conflict shows both sides, and
+    nothing is written.
 
     Without a revision: restore what disappeared and is held, else take back the newest revision.
     """
@@ -95,7 +101,11 @@ def _take_back(store: Store, done: Revision, op: str, door: str) -> Undone:
         for path in done.paths:
             clashes += [(path, c) for c in _take_back_file(store, draft, path, parent, done.id)]
         if clashes:
-            raise Conflict(_shown(clashes), where=done.id[:10], mend="change the file by hand, or undo the later revision first")
+            raise Conflict(
+                _shown(clashes),
+                where=done.id[:10],
+                mend="change the file by hand, or undo the later revision first",
+            )
         if not draft.changed():
             raise Conflict("nothing of it is left to take back", where=done.id[:10], mend="ua-memory log")
         draft.trailers["Undoes"] = [done.id]
@@ -114,7 +124,9 @@ def _take_back_file(store: Store, draft: Draft, path: str, parent: str | None, s
         return ()
     if before is None and then:
         # The day's log goes on without this revision, and keeps its title.
-        before = b"".join(line for line in then.splitlines(keepends=True)[:2] if line.startswith(b"# ") or not line.strip())
+        before = b"".join(
+            line for line in then.splitlines(keepends=True)[:2] if line.startswith(b"# ") or not line.strip()
+        )
     merged = merge(then or b"", now, before or b"")
     new = merged.data
     if not merged.clashes and _headings_lost(now, new, path):
@@ -128,8 +140,10 @@ def _take_back_file(store: Store, draft: Draft, path: str, parent: str | None, s
 def _headings_lost(now: bytes, new: bytes, path: str) -> bool:
     """Whether some fact that stays would lose the heading that says who said it."""
     then, after = saves.keys(now, path), saves.keys(new, path)
+
     def said(record: object) -> object:
         return (h.client, h.session, h.origin) if (h := getattr(record, "heading", None)) else None
+
     return any(key in after and said(record) != said(after[key]) for key, record in then.items())
 
 
@@ -208,7 +222,11 @@ def _file_problems(store: Store) -> Iterator[Problem]:
             text, place = seen.setdefault(record.id, (record.text, record.place))
             living[record.id] = record.place
             if text != record.text and place.path != record.place.path:
-                yield Problem(stat.path, record.place.line, f"^{record.id} is also {place.path}:{place.line}, with another text")
+                yield Problem(
+                    stat.path,
+                    record.place.line,
+                    f"^{record.id} is also {place.path}:{place.line}, with another text",
+                )
     for block in sorted(buried & living.keys()):
         yield Problem(living[block].path, living[block].line, f"^{block} was forgotten and is here again")
     for name in _links(store):
@@ -224,7 +242,11 @@ def _links(store: Store) -> list[str]:
 
 def _trail_problems(store: Store) -> Iterator[Problem]:
     for path in sorted(store.survey().held):
-        yield Problem(path, 1, "facts disappeared all at once: `ua-memory status --accept`, or `ua-memory undo` to restore them")
+        yield Problem(
+            path,
+            1,
+            "facts disappeared all at once: `ua-memory status --accept`, or `ua-memory undo` to restore them",
+        )
     if not store.history.exists:
         return
     try:
@@ -234,7 +256,7 @@ def _trail_problems(store: Store) -> Iterator[Problem]:
 
 
 def secrets(store: Store) -> list[tuple[str, int, str]]:
-    """(path, line, kind) of every secret that stands in the files; people's own lines are not redacted for them."""
+    """(path, line, kind) of every secret in the files: people's own lines are committed as they stand."""
     found: Counter[tuple[str, int, str]] = Counter()
     for stat in store.files():
         text = store.truth(stat.path).decode("utf-8", "replace")

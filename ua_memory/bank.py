@@ -11,12 +11,12 @@ from pathlib import Path
 
 from ua_memory import config as settings
 from ua_memory.config import Config
-from ua_memory.store.draft import Result
 from ua_memory.errors import CannotWrite, GitFailed
 from ua_memory.facts import new_id
 from ua_memory.history import History
 from ua_memory.paths import CORE_NAMES, LOGS, SETTINGS, Bank, git_around, locate
 from ua_memory.store import Store
+from ua_memory.store.draft import Result
 
 CORE = b"# Memory\n\nWhat every session begins with: one `## Section` a block, kept short.\n"
 
@@ -36,8 +36,10 @@ def open_store(root: Path, config: Config, now: Callable[[], datetime]) -> Store
     return Store(locate(root, own=config.own, bank_id=config.id), config, now)
 
 
-def init(root: Path, now: Callable[[], datetime] | None = None, *, timezone: str = "", door: str = "cli") -> Founded:
-    """Make `root` a bank, or complete it; what is there already is kept to the byte and committed as the person's.
+def init(
+    root: Path, now: Callable[[], datetime] | None = None, *, timezone: str = "", door: str = "cli"
+) -> Founded:
+    """Make `root` a bank, or complete it; what is there is kept to the byte and committed as the person's.
 
     A folder outside any git repository becomes one of its own. Inside somebody's (a code project, an
     OpenClaw workspace) their repository is not touched: the trail lies under its git directory.
@@ -88,7 +90,7 @@ def _make_repository(root: Path, config: Config, before: Bank) -> list[str]:
 
 
 def _move_state(before: Bank, after: Bank) -> None:
-    """Take what an unfinished or nameless bank had already (pending work, trail, index) along to its folder."""
+    """Take along what an unfinished or nameless bank had already: pending work, trail, index."""
     if before.state == after.state or not before.state.exists():
         return
     after.state.parent.mkdir(parents=True, exist_ok=True)
@@ -104,7 +106,11 @@ def _move_state(before: Bank, after: Bank) -> None:
 
 
 def _toml(config: Config) -> bytes:
-    zone = f'timezone = "{config.timezone}"' if config.timezone else '# timezone = "Europe/Kyiv"   # else the system\'s'
+    zone = (
+        f'timezone = "{config.timezone}"'
+        if config.timezone
+        else '# timezone = "Europe/Kyiv"   # else the system\'s'
+    )
     return f"""\
 # The settings of this memory bank. `ua-memory config` lists all of them and where each value comes from.
 id = "{config.id}"

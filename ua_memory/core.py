@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ua_memory import markdown, tokens
-from ua_memory.store.draft import Result
 from ua_memory.errors import ChangedOnDisk, NotFound, TooLarge, Usage
 from ua_memory.paths import CORE_NAMES
 from ua_memory.records import CoreBlock
 from ua_memory.store import Store
+from ua_memory.store.draft import Result
 
 WARN_AT = 0.8
 """Part of a budget from which a warning is given, while there is still room to tidy up."""
@@ -65,7 +65,9 @@ def block(store: Store, name: str) -> CoreBlock:
     found = _named(there, name)
     if found is None:
         known = ", ".join(b.name for b in there) or "none"
-        raise NotFound(f"no core block {name!r} (there are: {known})", where=core_path(store), mend="ua-memory core list")
+        raise NotFound(
+            f"no core block {name!r} (there are: {known})", where=core_path(store), mend="ua-memory core list"
+        )
     return found
 
 
@@ -78,13 +80,23 @@ def budgets(store: Store) -> list[Budget]:
     except NotFound:
         whole = 0
     limit = store.config.core_block_tokens
-    return [Budget("", whole, store.config.core_tokens), *(Budget(b.name, tokens.count(b.value), limit) for b in there)]
+    return [
+        Budget("", whole, store.config.core_tokens),
+        *(Budget(b.name, tokens.count(b.value), limit) for b in there),
+    ]
 
 
 def replace(
-    store: Store, name: str, value: str, *, door: str, expect: str | None = None, request: str | None = None,
-    session: str | None = None, by_person: bool = False,
-) -> Replaced:  # fmt: skip
+    store: Store,
+    name: str,
+    value: str,
+    *,
+    door: str,
+    expect: str | None = None,
+    request: str | None = None,
+    session: str | None = None,
+    by_person: bool = False,
+) -> Replaced:
     """Replace one block's value, or add the block at the end; nothing else of the file changes.
 
     `expect` is the value the caller read: ChangedOnDisk if it is another one now. TooLarge where the new
@@ -125,7 +137,9 @@ def _named(there: list[CoreBlock], name: str) -> CoreBlock | None:
 
 def _expected(before: CoreBlock | None, expect: str | None, path: str) -> None:
     if expect is not None and (before.value if before else "") != expect.strip("\n"):
-        raise ChangedOnDisk("the block is not what was read", where=path, mend="read it again: ua-memory core get")
+        raise ChangedOnDisk(
+            "the block is not what was read", where=path, mend="read it again: ua-memory core get"
+        )
 
 
 def _with_value(data: bytes, path: str, before: CoreBlock | None, name: str, value: str) -> bytes:
@@ -141,17 +155,29 @@ def _with_value(data: bytes, path: str, before: CoreBlock | None, name: str, val
     there = {b.name: b.value for b in markdown.parse(data, path).of(CoreBlock)}
     wanted = {**there, (before.name if before else name): value.strip("\n")}
     if {b.name: b.value for b in markdown.parse(new, path).of(CoreBlock)} != wanted:
-        raise Usage("the value has a heading or an open code fence that would change other blocks", mend="use ### headings inside a block")
+        raise Usage(
+            "the value has a heading or an open code fence that would change other blocks",
+            mend="use ### headings inside a block",
+        )
     return new
 
 
-def _within_budget(store: Store, old: bytes, new: bytes, before: CoreBlock | None, name: str, value: str) -> tuple[str, ...]:
+def _within_budget(
+    store: Store, old: bytes, new: bytes, before: CoreBlock | None, name: str, value: str
+) -> tuple[str, ...]:
     limits = store.config
-    now = [Budget(name, tokens.count(value), limits.core_block_tokens), Budget("", _size(new), limits.core_tokens)]
+    now = [
+        Budget(name, tokens.count(value), limits.core_block_tokens),
+        Budget("", _size(new), limits.core_tokens),
+    ]
     then = [tokens.count(before.value) if before else 0, _size(old)]
     for budget, was in zip(now, then, strict=True):
         if budget.used > budget.limit and budget.used > was:
-            raise TooLarge(budget.warning, where=core_path(store), mend="shorten it, or move details to archival memory: ua-memory insert")
+            raise TooLarge(
+                budget.warning,
+                where=core_path(store),
+                mend="shorten it, or move details to archival memory: ua-memory insert",
+            )
     return tuple(budget.warning for budget in now if budget.warning)
 
 

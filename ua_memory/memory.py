@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING
 
 from ua_memory import audit, bank, core, facts, health, markdown
 from ua_memory import config as settings
+from ua_memory.audit import Undone
 from ua_memory.bank import Founded
 from ua_memory.config import Config
 from ua_memory.core import Budget, Replaced
 from ua_memory.errors import NoBank, NotFound
 from ua_memory.facts import Inserted, Said
+from ua_memory.health import Check
 from ua_memory.history import BlameLine, Revision
 from ua_memory.paths import is_bank
 from ua_memory.records import CoreBlock, Fact, Kind, Origin, Place, Problem, Quote
@@ -24,7 +26,27 @@ from ua_memory.store.draft import Result
 
 if TYPE_CHECKING:
     from ua_memory.index.sync import Index, Refresh
-    from ua_memory.recall.search import Answer, Filters
+    from ua_memory.recall.search import Answer, Filters, Hit
+
+__all__ = [
+    "Answer",
+    "BlameLine",
+    "Budget",
+    "Check",
+    "CoreBlock",
+    "Excerpt",
+    "Filters",
+    "Hit",
+    "Inserted",
+    "Memory",
+    "Refresh",
+    "Replaced",
+    "Result",
+    "Revision",
+    "Status",
+    "Undone",
+]
+"""The types that a door meets, which imports them from here."""
 
 Progress = Callable[[int, int], None]
 
@@ -215,9 +237,13 @@ class Memory:
 
     @staticmethod
     def filters(
-        *, since: str | None = None, until: str | None = None, tags: Sequence[str] = (), kinds: Sequence[str] = (),
+        *,
+        since: str | None = None,
+        until: str | None = None,
+        tags: Sequence[str] = (),
+        kinds: Sequence[str] = (),
         sources: Sequence[str] = (),
-    ) -> Filters:  # fmt: skip
+    ) -> Filters:
         """What a search may return; see `Filters`."""
         from ua_memory.recall.search import Filters
 
@@ -271,11 +297,11 @@ class Memory:
         """What a revision changed, or what is changed by hand and not committed yet."""
         return audit.diff(self.store, revision)
 
-    def undo(self, revision: str | None = None) -> audit.Undone:
+    def undo(self, revision: str | None = None) -> Undone:
         """Take back a revision (the newest, unless one is named), or restore what is held."""
         return audit.undo(self.store, revision, door=self.door)
 
-    def redo(self) -> audit.Undone:
+    def redo(self) -> Undone:
         """Take back the newest undo."""
         return audit.redo(self.store, door=self.door)
 
@@ -291,7 +317,7 @@ class Memory:
         """(path, line, kind) of each secret in the files."""
         return audit.secrets(self.store)
 
-    def doctor(self, *, mend: bool = False) -> list[health.Check]:
+    def doctor(self, *, mend: bool = False) -> list[Check]:
         """The checks of the surroundings and the state, and with `mend` what can be mended, mended."""
         return health.checkup(self.store, mend=mend)
 

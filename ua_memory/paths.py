@@ -138,7 +138,12 @@ def is_truth(path: str) -> bool:
     if path in (*CORE_NAMES, SETTINGS):
         return True
     parts = PurePosixPath(path).parts
-    return len(parts) > 1 and parts[0] == LOGS and path.endswith(".md") and not any(p.startswith(".") for p in parts)
+    return (
+        len(parts) > 1
+        and parts[0] == LOGS
+        and path.endswith(".md")
+        and not any(p.startswith(".") for p in parts)
+    )
 
 
 def confined(root: Path, path: str) -> Path:
@@ -147,7 +152,9 @@ def confined(root: Path, path: str) -> Path:
         raise Usage("not a path inside the bank", where=repr(path)[:200])
     if not is_truth(path) or ".." in PurePosixPath(path).parts:
         raise Usage(
-            "not a file of the bank's truth", where=path[:200], mend="use MEMORY.md or a .md file under memory/"
+            "not a file of the bank's truth",
+            where=path[:200],
+            mend="use MEMORY.md or a .md file under memory/",
         )
     for folder in _parents(root, path):
         if folder.is_symlink():
