@@ -19,7 +19,12 @@ blame_app = verbs.new()
 @blame_app.command(cls=verbs.Verb)
 def blame(
     ctx: typer.Context,
-    target: Annotated[str, typer.Argument(metavar="PATH[:FROM-TO] | ^ID", help="A file, lines of it, or a fact's id.", show_default=False)],
+    target: Annotated[
+        str,
+        typer.Argument(
+            metavar="PATH[:FROM-TO] | ^ID", help="A file, lines of it, or a fact's id.", show_default=False
+        ),
+    ],
     as_json: verbs.Json = False,
     bank: verbs.Bank = None,
 ) -> None:
@@ -45,5 +50,13 @@ def _tell(call: Call, lines: list[BlameLine], now: datetime) -> None:
         when = one.when.astimezone(now.tzinfo)
         revision: Piece = (one.revision[:7], "rev") if known else ("not yet", "faint")
         author: Piece = (one.author, "good" if one.author != "ua-memory" else "faint") if known else ""
-        rows.append([revision, (f"{when:%Y-%m-%d}" if known else "", "faint"), author, (f"{one.line:>3}", "faint"), one.text])
+        rows.append(
+            [
+                revision,
+                (f"{when:%Y-%m-%d}" if known else "", "faint"),
+                author,
+                (f"{one.line:>3}", "faint"),
+                one.text,
+            ]
+        )
     screen.rows(rows, gap=1 if screen.width < 60 else 2)

@@ -17,7 +17,10 @@ config_app = verbs.new()
 @config_app.command(cls=verbs.Verb)
 def config(
     ctx: typer.Context,
-    key: Annotated[str | None, typer.Argument(metavar="[KEY]", help="Print only the value of this setting.", show_default=False)] = None,
+    key: Annotated[
+        str | None,
+        typer.Argument(metavar="[KEY]", help="Print only the value of this setting.", show_default=False),
+    ] = None,
     as_json: verbs.Json = False,
     bank: verbs.Bank = None,
 ) -> None:
@@ -53,7 +56,13 @@ def _rows(loaded: Config, key: str | None) -> list[dict[str, Any]]:
     rows = []
     for name, toml, env, says, default in settings.settings():
         value, source = getattr(loaded, name), loaded.sources[name]
-        row = {"key": toml, "value": _plain(value), "source": source, "default": _plain(default), "says": says}
+        row = {
+            "key": toml,
+            "value": _plain(value),
+            "source": source,
+            "default": _plain(default),
+            "says": says,
+        }
         rows.append(row | ({"env": env} if env else {}))
     if key is None:
         return rows

@@ -54,7 +54,11 @@ def found(call: Call) -> Path | None:
     from ua_memory import paths
 
     if not call.cwd.is_dir():
-        raise NoBank("the current folder is gone", where=str(call.cwd), mend="cd to a folder that exists, or name the bank with --bank")
+        raise NoBank(
+            "the current folder is gone",
+            where=str(call.cwd),
+            mend="cd to a folder that exists, or name the bank with --bank",
+        )
     return paths.discover(call.cwd, call.home)
 
 
@@ -66,7 +70,9 @@ def bank_root(call: Call) -> Path:
     if chosen is not None:
         if not chosen.is_dir() or not paths.is_bank(chosen):
             by = "--bank" if call.bank else "UA_MEMORY_BANK"
-            raise NoBank(f"{by} names no memory bank", where=str(chosen), mend=f"ua-memory init {_quoted(chosen)}")
+            raise NoBank(
+                f"{by} names no memory bank", where=str(chosen), mend=f"ua-memory init {_quoted(chosen)}"
+            )
         return chosen
     nearest = found(call)
     if nearest is not None:
@@ -74,9 +80,10 @@ def bank_root(call: Call) -> Path:
     default = paths.default_bank(call.home)
     if not default.is_dir() or not paths.is_bank(default):
         raise NoBank(
-            f"no memory bank here or above, and none at {default}", where=str(call.cwd),
+            f"no memory bank here or above, and none at {default}",
+            where=str(call.cwd),
             mend=f"ua-memory init (makes {default}), or ua-memory init . (makes one here)",
-        )  # fmt: skip
+        )
     return default
 
 

@@ -12,7 +12,9 @@ if TYPE_CHECKING:
     from ua_memory.cli.call import Call
     from ua_memory.memory import Budget, CoreBlock, Replaced
 
-core_app = verbs.new(no_args_is_help=True, help="Core memory: the blocks of MEMORY.md, which every session begins with.")
+core_app = verbs.new(
+    no_args_is_help=True, help="Core memory: the blocks of MEMORY.md, which every session begins with."
+)
 
 
 @core_app.command("list", cls=verbs.Verb)
@@ -47,7 +49,9 @@ def _table(screen: Any, budgets: list[Budget]) -> None:
 @core_app.command("get", cls=verbs.Verb)
 def core_get(
     ctx: typer.Context,
-    name: Annotated[str | None, typer.Argument(help="A block's name; else all blocks.", show_default=False)] = None,
+    name: Annotated[
+        str | None, typer.Argument(help="A block's name; else all blocks.", show_default=False)
+    ] = None,
     as_json: verbs.Json = False,
     bank: verbs.Bank = None,
 ) -> None:
@@ -63,7 +67,9 @@ def core_get(
         elif name is not None:
             Screen(call).raw(blocks[0].value)
         else:
-            Screen(call).raw("\n\n".join(f"{_heading(block)}\n\n{block.value}" for block in blocks)) if blocks else None
+            Screen(call).raw(
+                "\n\n".join(f"{_heading(block)}\n\n{block.value}" for block in blocks)
+            ) if blocks else None
 
 
 def _heading(block: CoreBlock) -> str:
@@ -73,17 +79,32 @@ def _heading(block: CoreBlock) -> str:
 def _block(block: CoreBlock, budget: Budget) -> dict[str, Any]:
     from ua_memory.cli import shapes
 
-    return {"name": block.name, "value": block.value, **shapes.place(block.place, None), **shapes.budget(budget)}
+    return {
+        "name": block.name,
+        "value": block.value,
+        **shapes.place(block.place, None),
+        **shapes.budget(budget),
+    }
 
 
 @core_app.command("replace", cls=verbs.Verb)
 def core_replace(
     ctx: typer.Context,
     name: Annotated[str, typer.Argument(help="The block's name; a new one is added.", show_default=False)],
-    value: Annotated[list[str] | None, typer.Argument(metavar="VALUE...", help="Its new text; `-` or nothing reads it from standard input.", show_default=False)] = None,
-    expect: Annotated[str | None, typer.Option(metavar="TEXT", help="Refuse if the block is not this text now.", show_default=False)] = None,
-    session: Annotated[str | None, typer.Option(metavar="ID", help="The session it was said in.")] = None,
-    request: Annotated[str | None, typer.Option(metavar="ID", help="An id of this request: repeating it changes nothing.")] = None,
+    value: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="VALUE...",
+            help="Its new text; `-` or nothing reads it from standard input.",
+            show_default=False,
+        ),
+    ] = None,
+    expect: Annotated[
+        str | None,
+        typer.Option(metavar="TEXT", help="Refuse if the block is not this text now.", show_default=False),
+    ] = None,
+    session: verbs.Session = None,
+    request: verbs.Request = None,
     as_json: verbs.Json = False,
     bank: verbs.Bank = None,
 ) -> None:
@@ -97,7 +118,9 @@ def core_replace(
     with context.opened(ctx) as (call, memory):
         text = read_text(call, value)
         person = caller(call)[0] == "person"
-        done = memory.core_replace(name, text, expect=expect, request=request, session=session, by_person=person)
+        done = memory.core_replace(
+            name, text, expect=expect, request=request, session=session, by_person=person
+        )
         if call.as_json:
             emit(call, _replaced(done))
         else:
@@ -108,29 +131,32 @@ def _replaced(done: Replaced) -> dict[str, Any]:
     from ua_memory.cli import shapes
 
     return {
-        "name": done.after.name, "value": done.after.value, **({"before": done.before.value} if done.before else {}),
-        **shapes.place(done.after.place, None), "revision": done.result.revision, "redacted": dict(done.result.redacted),
-        "warnings": list(done.warnings), "notes": list(done.result.notes),
-    }  # fmt: skip
+        "name": done.after.name,
+        "value": done.after.value,
+        **({"before": done.before.value} if done.before else {}),
+        **shapes.place(done.after.place, None),
+        "revision": done.result.revision,
+        "redacted": dict(done.result.redacted),
+        "warnings": list(done.warnings),
+        "notes": list(done.result.notes),
+    }
 
 
 def _tell(call: Call, done: Replaced) -> None:
     from difflib import ndiff
 
-    from ua_memory.cli.format import Screen, note
+    from ua_memory.cli.format import Screen, commit, outcome
 
-    screen, old = Screen(call), done.before.value if done.before else ""
-    if done.before and old == done.after.value:
-        screen.line(f"{done.after.name} says that already. Nothing was changed.")
+    screen, block = Screen(call), done.after
+    old = done.before.value if done.before else ""
+    if done.before and old == block.value:
+        screen.line(f"{block.name} says that already. Nothing was changed.")
         return
-    did = "Replaced" if done.before else "Added"
-    commit = f"commit {done.result.revision[:7]}" if done.result.revision else "not committed yet"
-    screen.line(f"{did} ", (done.after.name, "strong"), " in ", (f"{done.after.place.path}:{done.after.place.line}", "path"), " (", (commit, "rev"), ")")
-    for row in ndiff(old.splitlines(), done.after.value.splitlines()):
+    place = (f"{block.place.path}:{block.place.line}", "path")
+    did = "Replaced " if done.before else "Added "
+    screen.line(did, (block.name, "strong"), " in ", place, " (", commit(done.result.revision), ")")
+    for row in ndiff(old.splitlines(), block.value.splitlines()):
         if not row.startswith("?"):
             style = {"+": "added", "-": "removed"}.get(row[0], "faint")
             screen.item([(f"  {row[:2]}", style)], (row[2:], style))
-    for kind, number in done.result.redacted.items():
-        note(call, f"taken out before writing: {kind}{f' ({number} times)' if number > 1 else ''}")
-    for text in (*done.warnings, *done.result.notes):
-        note(call, text)
+    outcome(call, done.result, *done.warnings)

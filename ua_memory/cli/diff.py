@@ -14,7 +14,14 @@ diff_app = verbs.new()
 @diff_app.command(cls=verbs.Verb)
 def diff(
     ctx: typer.Context,
-    revision: Annotated[str | None, typer.Argument(metavar="[REVISION]", help="A revision, as log shows it; else what was edited by hand and is not committed yet.", show_default=False)] = None,
+    revision: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[REVISION]",
+            help="A revision, as log shows it; else what was edited by hand and is not committed yet.",
+            show_default=False,
+        ),
+    ] = None,
     as_json: verbs.Json = False,
     bank: verbs.Bank = None,
 ) -> None:
@@ -28,4 +35,6 @@ def diff(
         elif text:
             Screen(call).diff(text)
         elif call.on_terminal:
-            Screen(call).line("No hand edits that are not committed." if revision is None else "It changed no file.")
+            Screen(call).line(
+                "No hand edits that are not committed." if revision is None else "It changed no file."
+            )

@@ -29,15 +29,34 @@ def doctor(
     with context.opened(ctx) as (call, memory):
         checks = memory.doctor(mend=mend)
     if call.as_json:
-        emit(call, {"checks": [
-            {"name": c.name, "ok": c.ok, "seen": c.seen, **({"mend": c.mend} if c.mend and not c.ok else {}), "mended": c.mended}
-            for c in checks
-        ]})  # fmt: skip
+        emit(
+            call,
+            {
+                "checks": [
+                    {
+                        "name": c.name,
+                        "ok": c.ok,
+                        "seen": c.seen,
+                        **({"mend": c.mend} if c.mend and not c.ok else {}),
+                        "mended": c.mended,
+                    }
+                    for c in checks
+                ]
+            },
+        )
     else:
         rows: list[list[Piece]] = []
         for check in checks:
-            word: Piece = ("mended", "good") if check.mended else ("ok", "good") if check.ok else ("wrong", "bad")
-            rows.append([word, (check.name, "strong"), check.seen + (f"\nmend: {check.mend}" if check.mend and not check.ok else "")])
+            word: Piece = (
+                ("mended", "good") if check.mended else ("ok", "good") if check.ok else ("wrong", "bad")
+            )
+            rows.append(
+                [
+                    word,
+                    (check.name, "strong"),
+                    check.seen + (f"\nmend: {check.mend}" if check.mend and not check.ok else ""),
+                ]
+            )
         Screen(call).rows(rows)
     if not all(check.ok for check in checks):
         raise typer.Exit(ProblemsFound.exit_code)

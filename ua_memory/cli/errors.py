@@ -33,7 +33,9 @@ def guarded(call: Call, work: Callable[[], int]) -> int:
         return _usage(call, error) if _is_usage(error) else _bug(call, error)
 
 
-def _tell(call: Call, kind: str, what: str, code: int, where: str | None = None, mend: str | None = None) -> int:
+def _tell(
+    call: Call, kind: str, what: str, code: int, where: str | None = None, mend: str | None = None
+) -> int:
     """Print the message for a person, or with `--json` the object for a script."""
     from ua_memory.cli.format import dumps, visible
 
@@ -81,7 +83,14 @@ def _system(call: Call, error: OSError) -> int:
         traceback.print_exc(file=call.stderr)
     what = error.strerror or str(error) or type(error).__name__
     where = str(error.filename) if error.filename else None
-    return _tell(call, "CannotWrite", what, CannotWrite.exit_code, where, "check owner, mode and free space; UA_MEMORY_DEBUG=1 tells more")
+    return _tell(
+        call,
+        "CannotWrite",
+        what,
+        CannotWrite.exit_code,
+        where,
+        "check owner, mode and free space; UA_MEMORY_DEBUG=1 tells more",
+    )
 
 
 def _bug(call: Call, error: Exception) -> int:

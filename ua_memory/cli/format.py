@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from ua_memory.cli.call import Call
+    from ua_memory.memory import Result
 
 Piece = str | tuple[str, str]
 """Text, or text and the name of a style in STYLES."""
@@ -75,11 +76,29 @@ def note(call: Call, text: str) -> None:
         call.stderr.write(f"ua-memory: {visible(text)}\n")
 
 
+def commit(revision: str | None) -> Piece:
+    """`commit 1a2b3c4`, or that the commit is still owed."""
+    return (f"commit {revision[:7]}", "rev") if revision else ("not committed yet", "warn")
+
+
+def outcome(call: Call, result: Result, *more: str) -> None:
+    """Say what a revision took out, and what else there is to say about it."""
+    for kind, number in result.redacted.items():
+        note(call, f"taken out before writing: {kind}{f' ({number} times)' if number > 1 else ''}")
+    for text in (*more, *result.notes):
+        note(call, text)
+
+
 def cells(text: str) -> int:
     """Columns that a text takes on a terminal: two for CJK and emoji, none for what combines."""
     if text.isascii():
         return len(text)
-    return sum(0 if unicodedata.combining(c) or c in "\u200d\ufe0f" else 1 + (unicodedata.east_asian_width(c) in "WF") for c in text)
+    return sum(
+        0
+        if unicodedata.combining(c) or c in "\u200d\ufe0f"
+        else 1 + (unicodedata.east_asian_width(c) in "WF")
+        for c in text
+    )
 
 
 def count(number: int, noun: str, plural: str | None = None) -> str:
@@ -157,7 +176,10 @@ class Screen:
         if not rows:
             return
         columns = max(len(row) for row in rows) - 1
-        widths = [max((cells(visible(_text(row[n]))) for row in rows if n < len(row) - 1), default=0) for n in range(columns)]
+        widths = [
+            max((cells(visible(_text(row[n]))) for row in rows if n < len(row) - 1), default=0)
+            for n in range(columns)
+        ]
         for row in rows:
             label: list[Piece] = []
             for cell, width in zip(row[:-1], widths, strict=False):
@@ -180,9 +202,16 @@ class Screen:
         for row in text.splitlines():
             start = row[:4]
             style = (
-                "strong" if start in ("diff", "+++ ", "--- ", "inde", "new ", "dele")
-                else "hunk" if row.startswith("@@") else "added" if row.startswith("+") else "removed" if row.startswith("-") else ""
-            )  # fmt: skip
+                "strong"
+                if start in ("diff", "+++ ", "--- ", "inde", "new ", "dele")
+                else "hunk"
+                if row.startswith("@@")
+                else "added"
+                if row.startswith("+")
+                else "removed"
+                if row.startswith("-")
+                else ""
+            )
             self.line((row, style) if style else row)
 
 
@@ -194,5 +223,11 @@ def _console(call: Call, stream: TextIO) -> Console:
     from rich.console import Console
 
     return Console(
-        file=stream, force_terminal=True, width=call.width, highlight=False, markup=False, emoji=False, _environ=call.env
+        file=stream,
+        force_terminal=True,
+        width=call.width,
+        highlight=False,
+        markup=False,
+        emoji=False,
+        _environ=call.env,
     )

@@ -14,7 +14,14 @@ get_app = verbs.new()
 @get_app.command(cls=verbs.Verb)
 def get(
     ctx: typer.Context,
-    target: Annotated[str, typer.Argument(metavar="PATH[:FROM-TO] | ^ID", help="A file such as MEMORY.md or memory/2026-11-21.md, with lines if not all of it, or a fact's id.", show_default=False)],
+    target: Annotated[
+        str,
+        typer.Argument(
+            metavar="PATH[:FROM-TO] | ^ID",
+            help="A file such as memory/2026-11-21.md, with lines if not all of it, or a fact's id.",
+            show_default=False,
+        ),
+    ],
     as_json: verbs.Json = False,
     bank: verbs.Bank = None,
 ) -> None:

@@ -20,11 +20,22 @@ DELETES_OTHERS = ("clean",)
 
 @git_app.command(
     cls=verbs.Verb,
-    context_settings={"ignore_unknown_options": True, "allow_extra_args": True, "allow_interspersed_args": False},
+    context_settings={
+        "ignore_unknown_options": True,
+        "allow_extra_args": True,
+        "allow_interspersed_args": False,
+    },
 )
 def git(
     ctx: typer.Context,
-    words: Annotated[list[str] | None, typer.Argument(metavar="ARGS...", help="git's own arguments: log --stat, show HEAD, remote add, …", show_default=False)] = None,
+    words: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="ARGS...",
+            help="git's own arguments: log --stat, show HEAD, remote add, …",
+            show_default=False,
+        ),
+    ] = None,
     bank: verbs.Bank = None,
 ) -> None:
     """Run git on the bank's history.
@@ -38,32 +49,45 @@ def git(
 
     with context.opened(ctx) as (call, memory):
         if not memory.store.history.exists:
-            raise GitFailed("there is no history yet", where=str(memory.store.bank.git_dir), mend="ua-memory init")
+            raise GitFailed(
+                "there is no history yet", where=str(memory.store.bank.git_dir), mend="ua-memory init"
+            )
         own = memory.store.bank.own
         if not own and words and words[0] in DELETES_OTHERS:
-            raise Usage(f"git {words[0]} would delete files that are not the bank's", mend="delete them by hand")
+            raise Usage(
+                f"git {words[0]} would delete files that are not the bank's", mend="delete them by hand"
+            )
         env = _environment(memory, dict(call.env))
         call.stdout.flush()
         try:
             if not own:
                 # The trail is written without an index; git's own commands compare with one.
                 subprocess.run(["git", "read-tree", "HEAD"], cwd=memory.store.bank.root, env=env, check=False)
-            done = subprocess.run(["git", *(words or ["help"])], cwd=memory.store.bank.root, env=env, check=False)
+            done = subprocess.run(
+                ["git", *(words or ["help"])], cwd=memory.store.bank.root, env=env, check=False
+            )
         except FileNotFoundError as error:
             raise GitFailed("git is not installed", mend="install git") from error
     raise typer.Exit(done.returncode if done.returncode >= 0 else 128 - done.returncode)
 
 
 def _environment(memory: Memory, env: dict[str, str]) -> dict[str, str]:
-    """The caller's variables, pinned to the trail. A person may be asked for a password, unlike our own git."""
+    """The caller's variables, pinned to the trail. Unlike our own git this one may ask for a password."""
     pinned = memory.store.history.environment()
     for name in ("GIT_TERMINAL_PROMPT", "GIT_LITERAL_PATHSPECS"):
         pinned.pop(name, None)
     if not memory.store.bank.own:
         number = int(pinned["GIT_CONFIG_COUNT"])
         # Everything around the bank is somebody's work, not files that were forgotten.
-        pinned |= {f"GIT_CONFIG_KEY_{number}": "status.showUntrackedFiles", f"GIT_CONFIG_VALUE_{number}": "no"}
+        pinned |= {
+            f"GIT_CONFIG_KEY_{number}": "status.showUntrackedFiles",
+            f"GIT_CONFIG_VALUE_{number}": "no",
+        }
         pinned["GIT_CONFIG_COUNT"] = str(number + 1)
-    pinned = {name: value for name, value in pinned.items() if value or name not in ("GIT_CONFIG_PARAMETERS", "GIT_NAMESPACE")}
+    pinned = {
+        name: value
+        for name, value in pinned.items()
+        if value or name not in ("GIT_CONFIG_PARAMETERS", "GIT_NAMESPACE")
+    }
     env = {name: value for name, value in env.items() if not name.startswith("GIT_DIR")}
     return {**env, **pinned, "PWD": os.fspath(memory.store.bank.root)}

@@ -40,10 +40,13 @@ def show(call: Call, memory: Memory, query: str, answer: Answer, explain: bool, 
 
 def _one(screen: Screen, rank: int, hit: Hit, query: str, today: date) -> None:
     item = hit.item
-    head: list[Piece] = [(f"{item.path}:{item.line}" + (f"-{item.end}" if item.end > item.line else ""), "path")]
+    head: list[Piece] = [
+        (f"{item.path}:{item.line}" + (f"-{item.end}" if item.end > item.line else ""), "path")
+    ]
     head += [f"  {_when(item.date, today)}" if item.date and screen.fancy else ""]
     head += [("  ^" + item.id, "id")] if item.id else []
-    head += [(f"  {item.heading}", "faint")] if item.heading else []
+    heading = re.sub(r"^\d{4}-\d\d-\d\d( > |$)", "", item.heading)  # the day's title says what the path says
+    head += [(f"  {heading}", "faint")] if heading else []
     screen.item([(f"{rank}. ", "strong"), (f"{hit.score:.2f}  ", "faint")], *head)
     lines = hit.snippet.strip().split("\n")
     shown = "\n".join(lines[:LINES]) + ("\n…" if len(lines) > LINES else "")
@@ -77,7 +80,8 @@ def highlighted(text: str, query: str) -> list[Piece]:
 def matches(text: str, query: str) -> list[tuple[int, int]]:
     """Where words of the query, or other forms of them, stand in a text: (start, end), in order."""
     asked = [w.casefold() for w in _WORD.findall(query)]
-    wanted = [w for w in asked if not _CJK.search(w) and (len(w) > 2 or w.isdigit() or len(asked) == 1)]
+    telling = [w for w in asked if w not in STOP and (len(w) > 2 or w.isdigit())] or asked
+    wanted = [w for w in telling if not _CJK.search(w)]
     pairs = {w[n : n + 2] for w in asked if _CJK.search(w) for n in range(max(len(w) - 1, 1))}
     spans = []
     for found in _WORD.finditer(text):
@@ -94,10 +98,11 @@ def _akin(word: str, other: str) -> bool:
         return True
     stem = max(3, len(other) - ENDING)
     same = len(other) > 3 and word[:stem] == other[:stem]
-    return same and abs(len(word) - len(other)) <= ENDING and other not in STOP and word not in STOP
+    return same and abs(len(word) - len(other)) <= ENDING and word not in STOP
 
 
-STOP = frozenset("the and for was were are did does why what when who how with from that this have has had".split())
+_COMMON = "the and for was were are did does why what when who how with from that this have has had"
+STOP = frozenset(_COMMON.split())
 """Words that every text has; they are marked only where nothing else was asked."""
 
 

@@ -8,7 +8,10 @@ import typer
 
 from ua_memory.cli import context, verbs
 
-index_app = verbs.new(no_args_is_help=True, help="The search index, which is made from the files and may be deleted at any moment.")
+index_app = verbs.new(
+    no_args_is_help=True,
+    help="The search index, which is made from the files and may be deleted at any moment.",
+)
 
 
 @index_app.callback()
@@ -27,7 +30,9 @@ def rebuild(ctx: typer.Context, as_json: verbs.Json = False, bank: verbs.Bank = 
     if call.as_json:
         emit(call, shape(done))
         return
-    Screen(call).line(f"Indexed {count(done.added, 'item')} of {count(done.files, 'file')} in {done.seconds:.1f} s.")
+    Screen(call).line(
+        f"Indexed {count(done.added, 'item')} of {count(done.files, 'file')} in {done.seconds:.1f} s."
+    )
     for problem in done.failed:
         note(call, str(problem))
     for text in done.notes:
@@ -40,6 +45,11 @@ def shape(done: Any) -> dict[str, Any]:
     """What a rebuild did."""
     failed = [{"path": p.path, "line": p.line, "message": p.message} for p in done.failed]
     return {
-        "items": done.added, "files": done.files, "embedded": done.embedded, "seconds": round(done.seconds, 3),
-        "semantic": done.semantic, "failed": failed, "notes": list(done.notes),
-    }  # fmt: skip
+        "items": done.added,
+        "files": done.files,
+        "embedded": done.embedded,
+        "seconds": round(done.seconds, 3),
+        "semantic": done.semantic,
+        "failed": failed,
+        "notes": list(done.notes),
+    }

@@ -14,12 +14,22 @@ if TYPE_CHECKING:
     from ua_memory.memory import Memory
 
 init_app = verbs.new()
+SAYS = {
+    "MEMORY.md": "core memory: what every session begins with",
+    "memory/": "what was said, one file a day",
+    "ua-memory.toml": "its settings",
+}
 
 
 @init_app.command(cls=verbs.Verb)
 def init(
     ctx: typer.Context,
-    path: Annotated[str | None, typer.Argument(help="The folder; else the bank found from here, else ~/ua-memory.", show_default=False)] = None,
+    path: Annotated[
+        str | None,
+        typer.Argument(
+            help="The folder; else the bank found from here, else ~/ua-memory.", show_default=False
+        ),
+    ] = None,
     as_json: verbs.Json = False,
     bank: verbs.Bank = None,
 ) -> None:
@@ -54,7 +64,9 @@ def _root(call: Call, path: str | None) -> Path:
 def _files(root: Path) -> set[str]:
     from ua_memory.paths import CORE_NAMES, SETTINGS
 
-    return {name for name in (*CORE_NAMES, SETTINGS) if (root / name).is_file()}
+    return {name for name in (*CORE_NAMES, SETTINGS) if (root / name).is_file()} | (
+        {"memory/"} if (root / "memory").is_dir() else set()
+    )
 
 
 def system_timezone(call: Call) -> str:
@@ -74,9 +86,14 @@ def system_timezone(call: Call) -> str:
 def _shape(memory: Memory, made: list[str]) -> dict[str, object]:
     status = memory.status()
     return {
-        "bank": status.root, "id": memory.config.id, "own": status.own, "trail": status.trail,
-        "timezone": memory.config.timezone, "made": made, "notes": list(_notes(memory)),
-    }  # fmt: skip
+        "bank": status.root,
+        "id": memory.config.id,
+        "own": status.own,
+        "trail": status.trail,
+        "timezone": memory.config.timezone,
+        "made": made,
+        "notes": list(_notes(memory)),
+    }
 
 
 def _notes(memory: Memory) -> tuple[str, ...]:
@@ -84,17 +101,14 @@ def _notes(memory: Memory) -> tuple[str, ...]:
 
 
 def _tell(call: Call, memory: Memory, made: list[str]) -> None:
-    from ua_memory.cli.format import Screen, note
+    from ua_memory.cli.format import Piece, Screen, note
 
     screen, status = Screen(call), memory.status()
     if not made:
         screen.line((status.root, "path"), " is a memory bank already. Nothing was changed.")
     else:
         screen.line("Made a memory bank in ", (status.root, "path"), ".")
-        rows = [(f"  {name}", "path") for name in made]
-        says = {"MEMORY.md": "core memory: what every session begins with", "ua-memory.toml": "its settings"}
-        table = [[row, says.get(row[0].strip(), "")] for row in rows]
-        table.append([("  memory/", "path"), "what was said, one file a day"])
+        table: list[list[Piece]] = [[(f"  {name}", "path"), SAYS.get(name, "")] for name in made]
         where = "a git repository of its own" if status.own else f"kept apart, in {status.trail}"
         screen.rows([*table, ["  history", where]])
     for text in _notes(memory):
@@ -102,5 +116,5 @@ def _tell(call: Call, memory: Memory, made: list[str]) -> None:
     if made:
         screen.line()
         screen.line("Next:")
-        screen.line("  ua-memory insert ", ("\"We left Heroku for Fly.io because the price doubled\"", "match"))
-        screen.line("  ua-memory search ", ("\"why did we leave Heroku\"", "match"))
+        screen.line("  ua-memory insert ", ('"We left Heroku for Fly.io because the price doubled"', "match"))
+        screen.line("  ua-memory search ", ('"why did we leave Heroku"', "match"))

@@ -15,21 +15,57 @@ if TYPE_CHECKING:
 insert_app = verbs.new()
 
 
+Text = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="TEXT...", help="The fact; `-` or nothing reads it from standard input.", show_default=False
+    ),
+]
+Tags = Annotated[
+    list[str] | None,
+    typer.Option("--tag", metavar="TAG", help="A tag; may be given several times.", show_default=False),
+]
+Kind = Annotated[
+    Literal["world", "experience", "preference"],
+    typer.Option(metavar="KIND", help="world, experience or preference."),
+]
+When = Annotated[
+    str | None, typer.Option(metavar="DATE", help="The day or time it is about, if not today: 2026-11-19.")
+]
+Entities = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--entity",
+        metavar="NAME",
+        help="Whom or what it is about; may be given several times.",
+        show_default=False,
+    ),
+]
+Came = Annotated[
+    Literal["person", "agent", "tool", "web", "import"] | None,
+    typer.Option(
+        metavar="WORD",
+        help="person, agent, tool, web or import; else person at a terminal, agent for programs.",
+        show_default=False,
+    ),
+]
+Client = Annotated[
+    str | None, typer.Option(metavar="NAME", help="The program it came through.", show_default=False)
+]
+
+
 @insert_app.command(cls=verbs.Verb)
 def insert(
     ctx: typer.Context,
-    text: Annotated[list[str] | None, typer.Argument(metavar="TEXT...", help="The fact; `-` or nothing reads it from standard input.", show_default=False)] = None,
-    tag: Annotated[list[str] | None, typer.Option("--tag", metavar="TAG", help="A tag; may be given several times.", show_default=False)] = None,
-    kind: Annotated[Literal["world", "experience", "preference"], typer.Option(metavar="KIND", help="world, experience or preference.")] = "world",
-    when: Annotated[str | None, typer.Option(metavar="DATE", help="The day or time it is about, if not today: 2026-11-19.")] = None,
-    entity: Annotated[list[str] | None, typer.Option("--entity", metavar="NAME", help="Whom or what it is about; may be given several times.", show_default=False)] = None,
-    origin: Annotated[
-        Literal["person", "agent", "tool", "web", "import"] | None,
-        typer.Option(metavar="WORD", help="Where it comes from: person, agent, tool, web or import. Else person at a terminal, agent for programs.", show_default=False),
-    ] = None,
-    client: Annotated[str | None, typer.Option(metavar="NAME", help="The program it came through.", show_default=False)] = None,
-    session: Annotated[str | None, typer.Option(metavar="ID", help="The session it was said in.")] = None,
-    request: Annotated[str | None, typer.Option(metavar="ID", help="An id of this request: repeating it changes nothing.")] = None,
+    text: Text = None,
+    tag: Tags = None,
+    kind: Kind = "world",
+    when: When = None,
+    entity: Entities = None,
+    origin: Came = None,
+    client: Client = None,
+    session: verbs.Session = None,
+    request: verbs.Request = None,
     as_json: verbs.Json = False,
     bank: verbs.Bank = None,
 ) -> None:
@@ -44,9 +80,16 @@ def insert(
     with context.opened(ctx) as (call, memory):
         who, through = caller(call)
         done = memory.insert(
-            read_text(call, text), tags=tag or (), kind=kind, when=when, entities=entity or (), origin=origin or who,
-            client=client or through, session=session, request=request,
-        )  # fmt: skip
+            read_text(call, text),
+            tags=tag or (),
+            kind=kind,
+            when=when,
+            entities=entity or (),
+            origin=origin or who,
+            client=client or through,
+            session=session,
+            request=request,
+        )
         emit(call, shape(done)) if call.as_json else _tell(call, done)
 
 
@@ -64,14 +107,17 @@ def shape(done: Inserted) -> dict[str, Any]:
 
 
 def _tell(call: Call, done: Inserted) -> None:
-    from ua_memory.cli.format import Screen, note
+    from ua_memory.cli.format import Piece, Screen, commit, outcome
 
-    fact, revision = done.fact, done.result.revision
-    did = "Answered before, and not written again:" if done.repeated else "Seen again:" if done.sighting else "Remembered in"
-    commit: tuple[str, str] = (f"commit {revision[:7]}", "rev") if revision else ("not committed yet", "warn")
-    block = [(f"^{fact.id}", "id"), ", "] if fact.id else []
-    Screen(call).line(f"{did} ", (f"{fact.place.path}:{fact.place.line}", "path"), " (", *block, commit, ")")
-    for kind, number in done.result.redacted.items():
-        note(call, f"taken out before writing: {kind}{f' ({number} times)' if number > 1 else ''}")
-    for text in done.result.notes:
-        note(call, text)
+    did = "Remembered in"
+    if done.repeated:
+        did = "This request was answered before:"
+    elif done.sighting:
+        did = "Seen again:"
+    fact = done.fact
+    block: list[Piece] = [(f"^{fact.id}", "id"), ", "] if fact.id else []
+    place: list[Piece] = (
+        [(f"{fact.place.path}:{fact.place.line}", "path")] if fact.place.path else ["gone since"]
+    )
+    Screen(call).line(f"{did} ", *place, " (", *block, commit(done.result.revision), ")")
+    outcome(call, done.result)

@@ -20,9 +20,18 @@ OURS = "ua-memory"
 @log_app.command(cls=verbs.Verb)
 def log(
     ctx: typer.Context,
-    about: Annotated[str | None, typer.Argument(metavar="[PATH | ^ID]", help="Only what touched this file or fact.", show_default=False)] = None,
-    number: Annotated[int, typer.Option("-n", "--limit", metavar="N", min=1, help="At most so many revisions.")] = 20,
-    op: Annotated[str | None, typer.Option(metavar="WORD", help="Only this operation: insert, adopt, undo, …")] = None,
+    about: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[PATH | ^ID]", help="Only what touched this file or fact.", show_default=False
+        ),
+    ] = None,
+    number: Annotated[
+        int, typer.Option("-n", "--limit", metavar="N", min=1, help="At most so many revisions.")
+    ] = 20,
+    op: Annotated[
+        str | None, typer.Option(metavar="WORD", help="Only this operation: insert, adopt, undo, …")
+    ] = None,
     as_json: verbs.Json = False,
     bank: verbs.Bank = None,
 ) -> None:

@@ -31,7 +31,9 @@ def caller(call: Call) -> tuple[Origin, str]:
     terminal: `person`, `terminal`. Else some program or pipe: `agent`, `cli`.
     """
     for start, name in AGENTS:
-        if any(key.startswith(start) and not key.endswith(SETTINGS) and value for key, value in call.env.items()):
+        if any(
+            key.startswith(start) and not key.endswith(SETTINGS) and value for key, value in call.env.items()
+        ):
             return "agent", name
     return ("person", "terminal") if call.reads_terminal else ("agent", "cli")
 
@@ -51,5 +53,9 @@ def read_text(call: Call, words: list[str] | None) -> str:
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise Usage(f"not UTF-8 at byte {error.start}", where="standard input", mend="convert it, as with iconv -t utf-8") from error
+        raise Usage(
+            f"not UTF-8 at byte {error.start}",
+            where="standard input",
+            mend="convert it, as with iconv -t utf-8",
+        ) from error
     return text.removesuffix("\n").removesuffix("\r")

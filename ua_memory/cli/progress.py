@@ -44,7 +44,9 @@ class _Bar:
         from rich.console import Console
         from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-        console = Console(file=self.call.stderr, force_terminal=True, width=self.call.width, _environ=self.call.env)
+        console = Console(
+            file=self.call.stderr, force_terminal=True, width=self.call.width, _environ=self.call.env
+        )
         columns = [TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn()]
         columns += [TimeRemainingColumn(compact=True)] if self.call.width >= 60 else []
         self.bar = Progress(*columns, console=console, transient=True)

@@ -14,7 +14,8 @@ def scan(ctx: typer.Context, as_json: verbs.Json = False, bank: verbs.Bank = Non
     """Look for secrets that stand in the files.
 
     What people write is never changed, so a secret in a hand-written note stays until they take it out;
-    search and agents see it masked. Prints `file:line: kind`, never the secret; the exit code is 12 if there are any.
+    search and agents see it masked. Prints `file:line: kind`, never the secret. The exit code is 12 if there
+    are any.
     """
     from ua_memory.cli.format import Screen, count, emit, note
     from ua_memory.errors import ProblemsFound
@@ -30,6 +31,9 @@ def scan(ctx: typer.Context, as_json: verbs.Json = False, bank: verbs.Bank = Non
         if not found:
             screen.line(("No secrets", "good"), " that a detector knows.")
         else:
-            note(call, f"{count(len(found), 'secret')}: take them out by hand, and change them where they are used; history keeps the old lines")
+            note(
+                call,
+                f"{count(len(found), 'secret')}; take them out by hand and change them where they are used",
+            )
     if found:
         raise typer.Exit(ProblemsFound.exit_code)

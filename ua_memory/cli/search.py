@@ -15,19 +15,73 @@ if TYPE_CHECKING:
 search_app = verbs.new()
 
 
+Query = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="QUERY...", help='Words, a question, or a "phrase".', show_default=False),
+]
+Limit = Annotated[
+    int | None,
+    typer.Option(
+        "--limit",
+        "-n",
+        metavar="N",
+        min=1,
+        max=1000,
+        help="At most so many hits; else the setting search.limit.",
+        show_default=False,
+    ),
+]
+MinScore = Annotated[
+    float | None,
+    typer.Option(
+        metavar="SCORE",
+        min=0,
+        max=1,
+        help="Leave out weaker hits; else the setting search.min_score.",
+        show_default=False,
+    ),
+]
+Since = Annotated[
+    str | None,
+    typer.Option(metavar="DATE", help="From this day on: 2026-11-21, 2026-11, 2026, today or yesterday."),
+]
+Until = Annotated[str | None, typer.Option(metavar="DATE", help="Up to this day, which counts.")]
+Batch = Annotated[
+    bool,
+    typer.Option("--batch", help="Read one query a line from standard input; print a line of JSON for each."),
+]
+Explain = Annotated[bool, typer.Option("--explain", help="Say how each hit was found and scored.")]
+
+
+def _several(option: str, metavar: str, says: str) -> Any:
+    return typer.Option(option, metavar=metavar, help=says, show_default=False)
+
+
+Tags = Annotated[
+    list[str] | None, _several("--tag", "TAG", "With this tag or one below it; several: any of them.")
+]
+Kinds = Annotated[
+    list[str] | None,
+    _several("--kind", "KIND", "Of this kind: world, experience, preference, passage, core, …"),
+]
+Sources = Annotated[
+    list[str] | None, _several("--source", "WORD", "Of this origin (person, agent, web, …) or client.")
+]
+
+
 @search_app.command(cls=verbs.Verb)
 def search(
     ctx: typer.Context,
-    query: Annotated[list[str] | None, typer.Argument(metavar="QUERY...", help="Words, a question, or a \"phrase\".", show_default=False)] = None,
-    limit: Annotated[int | None, typer.Option("--limit", "-n", metavar="N", min=1, max=1000, help="At most so many hits; else the setting search.limit.", show_default=False)] = None,
-    min_score: Annotated[float | None, typer.Option(metavar="SCORE", min=0, max=1, help="Leave out weaker hits; else the setting search.min_score.", show_default=False)] = None,
-    since: Annotated[str | None, typer.Option(metavar="DATE", help="From this day on: 2026-11-21, 2026-11, 2026, today or yesterday.")] = None,
-    until: Annotated[str | None, typer.Option(metavar="DATE", help="Up to this day, which counts.")] = None,
-    tag: Annotated[list[str] | None, typer.Option("--tag", metavar="TAG", help="With this tag or one below it; several: any of them.", show_default=False)] = None,
-    kind: Annotated[list[str] | None, typer.Option("--kind", metavar="KIND", help="Of this kind: world, experience, preference, passage, core, …", show_default=False)] = None,
-    source: Annotated[list[str] | None, typer.Option("--source", metavar="WORD", help="Of this origin (person, agent, web, …) or client.", show_default=False)] = None,
-    explain: Annotated[bool, typer.Option("--explain", help="Say how each hit was found and scored.")] = False,
-    batch: Annotated[bool, typer.Option("--batch", help="Read one query a line from standard input; print one line of JSON for each.")] = False,
+    query: Query = None,
+    limit: Limit = None,
+    min_score: MinScore = None,
+    since: Since = None,
+    until: Until = None,
+    tag: Tags = None,
+    kind: Kinds = None,
+    source: Sources = None,
+    explain: Explain = False,
+    batch: Batch = False,
     as_json: verbs.Json = False,
     bank: verbs.Bank = None,
 ) -> None:
@@ -64,17 +118,34 @@ def _lines(call: Call) -> list[str]:
     return [row.removesuffix("\r") for row in (rows[:-1] if not rows[-1] else rows)]
 
 
-def _filters(memory: Memory, since: str | None, until: str | None, tag: list[str] | None, kind: list[str] | None, source: list[str] | None) -> Filters:
+def _filters(
+    memory: Memory,
+    since: str | None,
+    until: str | None,
+    tag: list[str] | None,
+    kind: list[str] | None,
+    source: list[str] | None,
+) -> Filters:
     from ua_memory.cli.times import parse_day
 
     today = memory.store.now().date()
     return memory.filters(
-        since=parse_day(since, "--since", today), until=parse_day(until, "--until", today, end=True),
-        tags=tag or (), kinds=kind or (), sources=source or (),
-    )  # fmt: skip
+        since=parse_day(since, "--since", today),
+        until=parse_day(until, "--until", today, end=True),
+        tags=tag or (),
+        kinds=kind or (),
+        sources=source or (),
+    )
 
 
-def _asked(call: Call, memory: Memory, queries: list[str], limit: int | None, min_score: float | None, chosen: Filters) -> list[Answer]:
+def _asked(
+    call: Call,
+    memory: Memory,
+    queries: list[str],
+    limit: int | None,
+    min_score: float | None,
+    chosen: Filters,
+) -> list[Answer]:
     from ua_memory.cli.progress import progress
 
     with progress(call, "Indexing") as tell:
@@ -83,7 +154,11 @@ def _asked(call: Call, memory: Memory, queries: list[str], limit: int | None, mi
 
 def shape(answer: Answer, explain: bool = False) -> dict[str, Any]:
     """The answer as JSON, with OpenClaw's keys."""
-    return {"results": [_hit(hit, explain) for hit in answer.hits], "mode": answer.mode, "notes": list(answer.notes)}
+    return {
+        "results": [_hit(hit, explain) for hit in answer.hits],
+        "mode": answer.mode,
+        "notes": list(answer.notes),
+    }
 
 
 def _hit(hit: Hit, explain: bool) -> dict[str, Any]:
@@ -91,15 +166,28 @@ def _hit(hit: Hit, explain: bool) -> dict[str, Any]:
 
     item = hit.item
     more = {
-        "kind": item.kind, "record": item.record, "day": item.day, "when": item.when, "origin": item.origin,
-        "client": item.client, "session": item.session, "heading": item.heading, "tags": list(item.tags),
-        "entities": list(item.entities), "retired": item.retired,
-    }  # fmt: skip
+        "kind": item.kind,
+        "record": item.record,
+        "day": item.day,
+        "when": item.when,
+        "origin": item.origin,
+        "client": item.client,
+        "session": item.session,
+        "heading": item.heading,
+        "tags": list(item.tags),
+        "entities": list(item.entities),
+        "retired": item.retired,
+    }
     found = {
-        **shapes.place(item.place, item.id), "score": round(hit.score, 4), "snippet": hit.snippet, "source": "memory",
+        **shapes.place(item.place, item.id),
+        "score": round(hit.score, 4),
+        "snippet": hit.snippet,
+        "source": "memory",
         **shapes.without_empty(more),
-    }  # fmt: skip
+    }
     if explain:
-        found["arms"] = {name: {"rank": rank, "score": round(raw, 4)} for name, (rank, raw) in hit.arms.items()}
+        found["arms"] = {
+            name: {"rank": rank, "score": round(raw, 4)} for name, (rank, raw) in hit.arms.items()
+        }
         found["parts"] = {name: round(value, 4) for name, value in hit.parts.items()}
     return found

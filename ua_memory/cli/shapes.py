@@ -1,4 +1,4 @@
-"""The JSON shapes that several verbs print, as docs/json.md describes them. Keys without a value are left out."""
+"""The JSON shapes that several verbs print, as docs/json.md describes them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,12 @@ if TYPE_CHECKING:
 
 def place(at: Place, block: str | None) -> dict[str, Any]:
     """Where something stands: path, lines, citation; for what has an id also id and link."""
-    found: dict[str, Any] = {"path": at.path, "startLine": at.line, "endLine": at.end, "citation": at.citation}
+    found: dict[str, Any] = {
+        "path": at.path,
+        "startLine": at.line,
+        "endLine": at.end,
+        "citation": at.citation,
+    }
     if block:
         found |= {"id": block, "link": link(at.path, block)}
     return found
@@ -40,7 +45,14 @@ def revision(one: Revision) -> dict[str, Any]:
 def blame(one: BlameLine) -> dict[str, Any]:
     """A line and who wrote it; `revision` is absent where no revision has it yet."""
     known = {"revision": one.revision} if one.revision.strip("0") else {}
-    return {"line": one.line, **known, "author": one.author, "when": one.when.isoformat(), "subject": one.subject, "text": one.text}
+    return {
+        "line": one.line,
+        **known,
+        "author": one.author,
+        "when": one.when.isoformat(),
+        "subject": one.subject,
+        "text": one.text,
+    }
 
 
 def budget(one: Budget) -> dict[str, Any]:

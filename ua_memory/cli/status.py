@@ -19,7 +19,9 @@ status_app = verbs.new()
 @status_app.command(cls=verbs.Verb)
 def status(
     ctx: typer.Context,
-    accept: Annotated[bool, typer.Option("--accept", help="Let facts that disappeared by hand be gone.")] = False,
+    accept: Annotated[
+        bool, typer.Option("--accept", help="Let facts that disappeared by hand be gone.")
+    ] = False,
     as_json: verbs.Json = False,
     bank: verbs.Bank = None,
 ) -> None:
@@ -45,35 +47,67 @@ def shape(found: Status) -> dict[str, Any]:
 
     whole, *blocks = found.budgets
     return {
-        "bank": found.root, "trail": found.trail, "own": found.own,
+        "bank": found.root,
+        "trail": found.trail,
+        "own": found.own,
         **({"head": shapes.revision(found.head)} if found.head else {}),
-        "files": found.files, "edited": list(found.edited), "held": list(found.held), "pending": list(found.pending),
+        "files": found.files,
+        "edited": list(found.edited),
+        "held": list(found.held),
+        "pending": list(found.pending),
         "core": {**shapes.budget(whole), "blocks": {block.name: shapes.budget(block) for block in blocks}},
-        "problems": found.problems, "index": dict(found.index),
-    }  # fmt: skip
+        "problems": found.problems,
+        "index": dict(found.index),
+    }
 
 
 def _tell(call: Call, memory: Memory, found: Status) -> None:
     from ua_memory.cli.format import Screen, count
+
+    screen = Screen(call)
+    rows: list[tuple[str, Piece]] = [
+        ("Bank", (found.root, "path")),
+        ("History", "a git repository of its own" if found.own else f"kept apart, in {found.trail}"),
+        ("Last", _last(found, memory, relative=screen.fancy)),
+        ("Files", f"{found.files:,}"),
+        ("By hand", (_listed(found.edited, "edited and not committed yet"), "warn")),
+        ("Held", (_listed(found.held, "facts disappeared", *HELD), "bad")),
+        (
+            "Pending",
+            ("\n".join([*found.pending, "finish: ua-memory doctor --mend"]) if found.pending else "", "warn"),
+        ),
+    ]
+    whole, *blocks = found.budgets
+    rows.append(("Core", f"{whole.used:,} of {whole.limit:,} tokens in {count(len(blocks), 'block')}"))
+    rows += [("", (budget.warning, "warn")) for budget in found.budgets]
+    problems: Piece = (f"{found.problems}, see ua-memory verify", "bad") if found.problems else "none"
+    rows += [("Problems", problems), ("Index", _index(dict(found.index)))]
+    screen.rows([[(name, "strong"), said] for name, said in rows if said and said[0]])
+
+
+HELD = ("confirm: ua-memory status --accept", "restore: ua-memory undo")
+
+
+def _listed(paths: tuple[str, ...], says: str, *more: str) -> str:
+    return "\n".join([f"{', '.join(paths)}: {says}", *more]) if paths else ""
+
+
+def _last(found: Status, memory: Memory, *, relative: bool) -> str:
+    """The newest revision: how long ago for a person, the time for a script."""
     from ua_memory.cli.times import ago
 
-    screen, now = Screen(call), memory.store.now()
-    rows: list[list[Piece]] = [["Bank", (found.root, "path")]]
-    rows.append(["History", "a git repository of its own" if found.own else f"kept apart, in {found.trail}"])
-    if found.head:
-        moment = ago(found.head.when.astimezone(now.tzinfo), now) if screen.fancy else f"{found.head.when.astimezone(now.tzinfo):%Y-%m-%d %H:%M}"
-        rows.append(["Last", f"{moment}, {found.head.id[:7]} {found.head.subject}"])
-    rows.append(["Files", count(found.files, "file")])
-    if found.edited:
-        rows.append(["By hand", (f"{', '.join(found.edited)}: edited, not committed yet", "warn")])
-    if found.held:
-        rows.append(["Held", (f"facts disappeared from {', '.join(found.held)}\nconfirm: ua-memory status --accept\nrestore: ua-memory undo", "bad")])
-    if found.pending:
-        rows.append(["Pending", ("\n".join([*found.pending, "finish: ua-memory doctor --mend"]), "warn")])
-    whole = found.budgets[0]
-    rows.append(["Core", f"{whole.used:,} of {whole.limit:,} tokens in {count(len(found.budgets) - 1, 'block')}"])
-    for warning in [budget.warning for budget in found.budgets if budget.warning]:
-        rows.append(["", (warning, "warn")])
-    rows.append(["Problems", (f"{found.problems}: ua-memory verify", "bad") if found.problems else "none"])
-    rows.append(["Index", ", ".join(f"{value}" if key == "state" else f"{key} {value}" for key, value in found.index.items())])
-    screen.rows([[(str(row[0]), "strong"), *row[1:]] for row in rows])
+    if found.head is None:
+        return ""
+    now = memory.store.now()
+    then = found.head.when.astimezone(now.tzinfo)
+    moment = ago(then, now) if relative else f"{then:%Y-%m-%d %H:%M}"
+    return f"{moment}, {found.head.id[:7]} {found.head.subject}"
+
+
+def _index(found: dict[str, object]) -> str:
+    """What the index says of itself, in words: `ready, 12 items, 3 files, vectors ready`."""
+    said = [str(found.pop("state", "ready"))]
+    if said == ["behind"]:
+        said = ["behind the files, which the next search makes good"]
+    counted = [f"{found.pop(key)} {key}" for key in ("items", "files") if key in found]
+    return ", ".join([*said, *counted, *(f"{key} {value}" for key, value in found.items())])

@@ -55,4 +55,6 @@ def parse_day(text: str | None, option: str, today: date, *, end: bool = False) 
         last = calendar.monthrange(year, month)[1] if end else 1
         return date(year, month, int(match[3] or last)).isoformat()
     except ValueError as error:
-        raise Usage(f"{text!r} is no date", where=option, mend="use 2026-11-21, 2026-11, 2026, today or yesterday") from error
+        raise Usage(
+            f"{text!r} is no date", where=option, mend="use 2026-11-21, 2026-11, 2026, today or yesterday"
+        ) from error

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -18,7 +18,12 @@ undo_app, redo_app = verbs.new(), verbs.new()
 @undo_app.command(cls=verbs.Verb)
 def undo(
     ctx: typer.Context,
-    revision: Annotated[str | None, typer.Argument(metavar="[REVISION]", help="A revision, as log shows it; else the newest.", show_default=False)] = None,
+    revision: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[REVISION]", help="A revision, as log shows it; else the newest.", show_default=False
+        ),
+    ] = None,
     as_json: verbs.Json = False,
     bank: verbs.Bank = None,
 ) -> None:
@@ -30,7 +35,12 @@ def undo(
     with context.opened(ctx) as (call, memory):
         held = revision is None and bool(memory.status().held)
         done = memory.undo(revision)
-        _tell(call, done, "Restored what had disappeared" if held else "Took back", "ua-memory redo" if not held else "")
+        _tell(
+            call,
+            done,
+            "Restored what had disappeared" if held else "Took back",
+            "ua-memory redo" if not held else "",
+        )
 
 
 @redo_app.command(cls=verbs.Verb)
@@ -41,16 +51,27 @@ def redo(ctx: typer.Context, as_json: verbs.Json = False, bank: verbs.Bank = Non
 
 
 def _tell(call: Call, done: Undone, did: str, back: str) -> None:
-    from ua_memory.cli import shapes
-    from ua_memory.cli.format import Screen, emit, note
+    """Say what was done; `back` is the command that reverses it, empty where there is none."""
+    from ua_memory.cli.format import Piece, Screen, commit, emit, outcome
 
-    result = done.result
     if call.as_json:
-        emit(call, {"undone": shapes.revision(done.revision), "revision": result.revision, "paths": list(result.paths), "notes": list(result.notes)})
-        return
-    screen = Screen(call)
-    commit = f"commit {result.revision[:7]}" if result.revision else "not committed yet"
-    what: list[tuple[str, str] | str] = [" ", (done.revision.id[:7], "rev"), f" {done.revision.subject}"] if back else [f" in {', '.join(result.paths)}"]
-    screen.line(did, *what, " (", (commit, "rev"), ")", *([f". To reverse this: {back}"] if back else []))
-    for text in result.notes:
-        note(call, text)
+        return emit(call, shape(done))
+    screen, result = Screen(call), done.result
+    what: list[Piece] = [(done.revision.id[:7], "rev"), f" {done.revision.subject}"]
+    if not back:
+        what = ["in ", (", ".join(result.paths), "path")]
+    screen.line(f"{did} ", *what, " (", commit(result.revision), ")")
+    if back:
+        screen.line((f"To reverse this: {back}", "faint"))
+    outcome(call, result)
+
+
+def shape(done: Undone) -> dict[str, Any]:
+    from ua_memory.cli import shapes
+
+    return {
+        "undone": shapes.revision(done.revision),
+        "revision": done.result.revision,
+        "paths": list(done.result.paths),
+        "notes": list(done.result.notes),
+    }

@@ -23,6 +23,11 @@ Bank = Annotated[
 """`--bank` also after the verb, where one remembers it. It is listed once, by `ua-memory --help`."""
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, as docs/json.md describes it.")]
 
+Session = Annotated[str | None, typer.Option(metavar="ID", help="The session it was said in.")]
+Request = Annotated[
+    str | None, typer.Option(metavar="ID", help="An id of this request: repeating it changes nothing.")
+]
+
 
 def _show_help(ctx: Any, _param: Any, value: bool) -> None:
     """Print help to the caller's output, which need not be this process's."""

@@ -22,7 +22,13 @@ def verify(ctx: typer.Context, as_json: verbs.Json = False, bank: verbs.Bank = N
         found = memory.verify()
         files = memory.status().files
     if call.as_json:
-        emit(call, {"problems": [{"path": p.path, "line": p.line, "message": p.message} for p in found], "files": files})
+        emit(
+            call,
+            {
+                "problems": [{"path": p.path, "line": p.line, "message": p.message} for p in found],
+                "files": files,
+            },
+        )
     else:
         screen = Screen(call)
         for problem in found:

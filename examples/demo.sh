@@ -1,0 +1,81 @@
+#!/usr/bin/env bash
+# A bank from its first minute to its first undo, in a temporary folder that is removed at the end.
+# `make demo` runs it; by hand: PATH="$PWD/.venv/bin:$PATH" bash examples/demo.sh
+set -euo pipefail
+
+here=$(cd "$(dirname "$0")" && pwd)
+place=$(mktemp -d "${TMPDIR:-/tmp}/ua-memory-demo.XXXXXX")
+trap 'cd / && rm -rf "$place"' EXIT
+# Nothing of the machine takes part: no bank, no settings and no git identity from outside.
+export HOME="$place" GIT_CONFIG_GLOBAL="$place/.gitconfig" GIT_CONFIG_NOSYSTEM=1
+unset UA_MEMORY_BANK
+git config --global user.name "Noor Lindqvist"
+git config --global user.email noor@example.org
+
+if [ -t 1 ] && [ -z "${NO_COLOR:-}" ]; then bold=$'\e[1m' faint=$'\e[2m' off=$'\e[0m'; else bold='' faint='' off=''; fi
+
+tell() { printf '\n%s# %s%s\n' "$faint" "$*" "$off"; }
+show() { printf '%s$ %s%s\n' "$bold" "$*" "$off"; }
+run() { # print a command as one would type it, then do it
+	local word line=''
+	for word in "$@"; do
+		case $word in *[\ \'\"\>]*) line+=" \"$word\"" ;; *) line+=" $word" ;; esac
+	done
+	show "${line# }"
+	"$@"
+}
+# A demo that finds nothing is a demo that fails: ask again, silently, and look for the text.
+check() { # check TEXT COMMAND…
+	local text=$1
+	shift
+	"$@" 2>&1 | grep -F -- "$text" >/dev/null || { printf '\nThe demo failed: no “%s” in: %s\n' "$text" "$*" >&2; exit 1; }
+}
+
+tell "Noor keeps notes in markdown. They become a bank; not a byte of them changes."
+cp -r "$here/day" "$place/notes" && rm "$place/notes/README.md"
+cd "$place/notes"
+run ua-memory init
+run ua-memory log
+check "Noor Lindqvist" ua-memory log
+
+tell "A day as she wrote it. List items are facts; prose is found as well."
+run ua-memory get memory/2026-10-14.md:12-22
+run ua-memory core list
+
+tell "Facts come in by the tool …"
+run ua-memory insert "Map tiles take 1.4 GB with all nautical labels" --tag infra
+run ua-memory insert "Tariq sent the test key" --origin agent --client codex
+
+today=$(ls memory | tail -n 1)
+tell "… and by hand, in any editor. This one is echo."
+show "echo '- The tile server survives a restart. #infra' >> memory/$today"
+echo '- The tile server survives a restart. #infra' >> "memory/$today"
+run ua-memory diff
+check "+- The tile server" ua-memory diff
+
+tell "A search finds both, by words and by meaning."
+run ua-memory search "how big are the map tiles, is the server stable" --limit 3
+check "1.4 GB" ua-memory search "how big are the map tiles, is the server stable" --limit 3
+check "survives a restart" ua-memory search "how big are the map tiles, is the server stable" --limit 3
+run ua-memory search "what did the old map tiles cost" --limit 2
+check "310 euros" ua-memory search "what did the old map tiles cost" --limit 2
+
+tell "The next write commits the line she typed first, under her own name."
+run ua-memory insert "Lotte starts on the harbour signs" --origin agent --client codex
+run ua-memory log
+
+tell "That was too early. Take it back; everything else stays."
+run ua-memory undo
+run ua-memory log -n 2
+if grep -q Lotte "memory/$today"; then echo "The demo failed: the undo did nothing." >&2; exit 1; fi
+
+tell "Who wrote which line of today?"
+run ua-memory blame "memory/$today"
+check "Noor Lindqvist" ua-memory blame "memory/$today"
+
+tell "Does everything hold?"
+run ua-memory verify
+
+tell "It was a folder of markdown under git all along."
+run ls MEMORY.md memory ua-memory.toml
+run git --no-pager log --oneline -n 3
