@@ -6,7 +6,9 @@ Pure path logic. Environment and home are passed in; git is recognised by its fi
 from __future__ import annotations
 
 import hashlib
+import os
 import re
+import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -19,6 +21,8 @@ LOGS = "memory"
 BESIDE = ".ua-memory"
 """State where there is no git at all."""
 
+LONGEST_PATH, LONGEST_NAME = 1024, 255
+"""Characters of a path and bytes of a name; what is longer no file system here would take."""
 DATED = re.compile(r"(\d{4}-\d{2}-\d{2})(?!\d)")
 
 
@@ -65,27 +69,37 @@ class GitPlace:
 
 
 def is_bank(folder: Path) -> bool:
-    """Whether a folder is marked as a bank: settings, core memory, or a dated log under `memory/`."""
-    if (folder / SETTINGS).is_file():
-        return True
-    # A case-folding file system answers yes to both names; either is a bank.
-    if any((folder / name).is_file() for name in CORE_NAMES):
-        return True
-    logs = folder / LOGS
-    # A code package called `memory` has no dated markdown in it.
-    return logs.is_dir() and any(DATED.match(entry.name) for entry in logs.glob("*.md"))
+    """Whether a folder is marked as a bank: settings, core memory, or a dated log under `memory/`.
+
+    A folder that may not be looked into is none.
+    """
+    try:
+        # A case-folding file system answers yes to both names of core memory; either is a bank.
+        if any((folder / name).is_file() for name in (SETTINGS, *CORE_NAMES)):
+            return True
+        # A code package called `memory` has no dated markdown in it.
+        return any(DATED.match(log.name) and log.suffix == ".md" for log in (folder / LOGS).iterdir())
+    except OSError:
+        return False
 
 
 def discover(start: Path, home: Path) -> Path | None:
-    """The nearest bank at or above `start`; the search ends at `home` and at the border of a file system."""
-    device = start.stat().st_dev
-    for folder in (start, *start.parents):
-        if folder.stat().st_dev != device:
-            return None
-        if is_bank(folder):
-            return folder
-        if folder == home:
-            return None
+    """The nearest bank at or above `start`; the search ends at `home` and at the border of a file system.
+
+    None also where `start` is no folder. What is found has no symbolic links in it.
+    """
+    start, home = start.resolve(), home.resolve()
+    try:
+        device = start.stat().st_dev
+        for folder in (start, *start.parents):
+            if folder.stat().st_dev != device:
+                return None
+            if is_bank(folder):
+                return folder
+            if folder == home:
+                return None
+    except OSError:
+        return None
     return None
 
 
@@ -95,19 +109,28 @@ def default_bank(home: Path) -> Path:
 
 
 def git_around(folder: Path) -> GitPlace | None:
-    """The git repository that `folder` lies in, worktrees and submodules included, read from its files."""
+    """The git repository that `folder` lies in, worktrees and submodules included, read from its files.
+
+    A `.git` file that leads nowhere (its repository was moved or deleted) counts as none.
+    """
     for top in (folder, *folder.parents):
         dot = top / ".git"
-        if dot.is_dir() and (dot / "HEAD").exists():
+        if (dot / "HEAD").is_file():
             return GitPlace(top, dot, dot)
         if dot.is_file():
-            line = dot.read_text(encoding="utf-8", errors="replace").strip()
-            if line.startswith("gitdir:"):
-                git_dir = (top / line[len("gitdir:") :].strip()).resolve()
-                shared = git_dir / "commondir"
-                common = (git_dir / shared.read_text().strip()).resolve() if shared.is_file() else git_dir
-                return GitPlace(top, git_dir, common)
+            git_dir = _led_to(dot, "gitdir:")
+            if git_dir and (git_dir / "HEAD").is_file():
+                return GitPlace(top, git_dir, _led_to(git_dir / "commondir") or git_dir)
     return None
+
+
+def _led_to(file: Path, key: str = "") -> Path | None:
+    """The folder that a file of git's names, relative to its own folder."""
+    try:
+        line = os.fsdecode(file.read_bytes()).strip()
+    except OSError:
+        return None
+    return (file.parent / line[len(key) :].strip()).resolve() if line.startswith(key) else None
 
 
 def derived_id(root: Path, place: GitPlace | None) -> str:
@@ -134,31 +157,39 @@ def locate(root: Path, *, own: bool = False, bank_id: str = "") -> Bank:
 
 
 def is_truth(path: str) -> bool:
-    """Whether a bank-relative path is one that the bank's truth may have, by its name alone."""
+    """Whether a bank-relative path is one that the bank's truth may have, by its name alone.
+
+    No `..`, nothing hidden, no characters that file names of ours could not be told by in a message.
+    """
     if path in (*CORE_NAMES, SETTINGS):
         return True
-    parts = PurePosixPath(path).parts
+    parts = path.split("/")
     return (
         len(parts) > 1
         and parts[0] == LOGS
         and path.endswith(".md")
-        and not any(p.startswith(".") for p in parts)
+        and len(path) <= LONGEST_PATH
+        and all(
+            part and part[0] != "." and len(part.encode("utf-8", "surrogatepass")) <= LONGEST_NAME
+            for part in parts
+        )
+        and not any(char == "\\" or unicodedata.category(char) == "Cc" for char in path)
     )
 
 
 def confined(root: Path, path: str) -> Path:
     """The absolute path of a truth file, or Usage: no `..`, no absolute path, no symlink on the way."""
-    if "\0" in path or "\\" in path or len(path) > 1024 or PurePosixPath(path).as_posix() != path:
-        raise Usage("not a path inside the bank", where=repr(path)[:200])
-    if not is_truth(path) or ".." in PurePosixPath(path).parts:
+    if not is_truth(path):
         raise Usage(
-            "not a file of the bank's truth",
-            where=path[:200],
-            mend="use MEMORY.md or a .md file under memory/",
+            "not a file of the bank", where=repr(path)[:200], mend="use MEMORY.md or a .md file under memory/"
         )
     for folder in _parents(root, path):
         if folder.is_symlink():
-            raise Usage("a symbolic link is not followed", where=str(folder.relative_to(root)))
+            raise Usage(
+                "a symbolic link is not followed",
+                where=str(folder.relative_to(root)),
+                mend="put the file itself here",
+            )
     return root / path
 
 

@@ -1,0 +1,150 @@
+"""Banks for tests: a fixed clock, real git, the store of a bank, and git run on the trail or a repository."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from ua_memory import bank, config, facts
+from ua_memory.facts import Inserted, Said
+from ua_memory.records import Fact
+from ua_memory.store import Store
+
+NOON = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
+DAY = "memory/2026-11-21.md"
+
+
+@dataclass
+class Clock:
+    """A clock that stands still until it is moved."""
+
+    at: datetime = NOON
+
+    def __call__(self) -> datetime:
+        return self.at
+
+    def later(self, **delta: float) -> None:
+        self.at += timedelta(**delta)
+
+
+@dataclass
+class Bank:
+    """A bank on disk with the store that a door would have, and words for what tests do with it."""
+
+    root: Path
+    clock: Clock = field(default_factory=Clock)
+    store: Store = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.again()
+
+    def again(self, **settings: Any) -> Store:
+        """Open the store anew, as another process would; `settings` replace those of the file."""
+        self.store = bank.open_store(self.root, replace(config.load(self.root, {}), **settings), self.clock)
+        return self.store
+
+    def path(self, path: str = DAY) -> Path:
+        return self.root / path
+
+    def bytes(self, path: str = DAY) -> bytes:
+        return self.path(path).read_bytes()
+
+    def text(self, path: str = DAY) -> str:
+        return self.bytes(path).decode()
+
+    def write(self, text: str | bytes, path: str = DAY) -> None:
+        """Save a file as an editor does, without telling anyone."""
+        self.path(path).parent.mkdir(parents=True, exist_ok=True)
+        self.path(path).write_bytes(text if isinstance(text, bytes) else text.encode())
+
+    def edit(self, old: str, new: str, path: str = DAY) -> None:
+        """Change a file by hand."""
+        assert old in self.text(path), self.text(path)
+        self.write(self.text(path).replace(old, new, 1), path)
+
+    def insert(self, text: str, **more: Any) -> Inserted:
+        """Insert a fact as the client `test`; keywords of `Fact` and `Said`, `request` and `equal`."""
+        options = {key: more.pop(key) for key in ("request", "equal") if key in more}
+        said = {key: more.pop(key) for key in ("client", "origin", "session") if key in more}
+        return facts.insert(
+            self.store,
+            Fact(text, **more),
+            Said(**{"at": self.clock(), "client": "test", **said}),
+            door="test",
+            **options,
+        )
+
+    def find(self, block: str | None) -> Fact:
+        found = facts.find(self.store, str(block))
+        assert isinstance(found, Fact)
+        return found
+
+    def log(self) -> list[tuple[str, str, str]]:
+        """(author, Memory-Op, subject) of every revision, newest first."""
+        return [(r.author, r.trailer("Memory-Op"), r.subject) for r in self.store.history.log()]
+
+    def ops(self) -> list[str]:
+        return [op for _, op, _ in self.log()]
+
+    def clean(self) -> bool:
+        """Whether the trail has every file as it is on disk, nothing held, nothing owed."""
+        seen = self.store.survey()
+        owed = self.store.bank.pending
+        return not seen.changed and not seen.held and not (owed.is_dir() and list(owed.iterdir()))
+
+
+def new_bank(root: Path, clock: Clock | None = None, timezone: str = "UTC") -> Bank:
+    """A bank made by `init` in a new folder."""
+    clock = clock or Clock()
+    bank.init(root, clock, timezone=timezone, door="test")
+    return Bank(root.resolve(), clock)
+
+
+def git(folder: Path, *words: str, **more: Any) -> str:
+    """Run git in a folder as a person would; its standard output."""
+    names = {"GIT_AUTHOR_NAME": "Ann", "GIT_AUTHOR_EMAIL": "ann@example.org"}
+    names |= {key.replace("AUTHOR", "COMMITTER"): value for key, value in names.items()}
+    done = subprocess.run(
+        ["git", *words],
+        cwd=folder,
+        env={**os.environ, **names},
+        check=True,
+        capture_output=True,
+        text=True,
+        **more,
+    )
+    return done.stdout
+
+
+def repository(folder: Path, files: dict[str, str] | None = None) -> Path:
+    """Somebody's git repository with one commit of these files (none: no commit either)."""
+    folder.mkdir(parents=True, exist_ok=True)
+    git(folder, "init", "--quiet", "--initial-branch=main")
+    for name, text in (files or {}).items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+    if files:
+        git(folder, "add", "-A")
+        git(folder, "commit", "--quiet", "-m", "first")
+    return folder
+
+
+Equal = Callable[[str], list[Fact]]
+
+
+def everywhere(bank: Bank) -> Equal:
+    """What the index would say of an equal text, read from the files themselves."""
+    from ua_memory import markdown
+
+    def equal(text: str) -> list[Fact]:
+        found = []
+        for stat in bank.store.files():
+            found += markdown.parse(bank.store.truth(stat.path), stat.path).of(Fact)
+        return [fact for fact in found if fact.text == text]
+
+    return equal
