@@ -179,7 +179,9 @@ def _remembered(cache: Path) -> _Seen:
 def _remember(cache: Path, seen: _Seen) -> None:
     # A cache: where it cannot be written, the next look does the work again.
     with contextlib.suppress(OSError):
-        cache.mkdir(parents=True, exist_ok=True, mode=0o700)
+        # `parents` would make the state folder with the mode of any other.
+        cache.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        cache.mkdir(exist_ok=True, mode=0o700)
         fresh = cache / f"survey.{os.getpid()}.fresh"
         fresh.write_text(json.dumps({name: getattr(seen, name) for name in _Seen.__slots__}))
         fresh.replace(cache / "survey.json")
