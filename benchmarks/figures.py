@@ -1,0 +1,83 @@
+"""A measured figure, and how to measure one on a shared, noisy machine: in pairs, as a ratio, by the median."""
+
+from __future__ import annotations
+
+import os
+import platform
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """One ratio against its bar. `lower` and `upper` are the smallest and largest ratio of any pair."""
+
+    name: str
+    ratio: float
+    bar: float
+    detail: str
+    lower: float = 0.0
+    upper: float = 0.0
+
+    @property
+    def met(self) -> bool:
+        return self.ratio <= self.bar
+
+    def __str__(self) -> str:
+        span = f" ({self.lower:.2f}–{self.upper:.2f})" if self.upper else ""
+        return f"{'ok  ' if self.met else 'MISS'} {self.name:<44} {self.ratio:6.2f}{span:<15} bar {self.bar:<5g} {self.detail}"
+
+
+def machine() -> str:
+    """What it was measured on."""
+    model = next(
+        (line.split(":")[1].strip() for line in Path("/proc/cpuinfo").read_text().splitlines() if "model name" in line), ""
+    ) if Path("/proc/cpuinfo").exists() else ""  # fmt: skip
+    git = subprocess.run(["git", "--version"], capture_output=True, text=True, check=True).stdout.split()[2]
+    return f"{model or platform.processor() or platform.machine()}, {os.cpu_count()} cores, {platform.system()} {platform.release()}, Python {platform.python_version()}, git {git}"
+
+
+def seconds(work: Callable[[], object]) -> float:
+    """Wall time of one call."""
+    start = time.perf_counter()
+    work()
+    return time.perf_counter() - start
+
+
+def paired(name: str, ours: Callable[[], object], theirs: Callable[[], object], *, bar: float, runs: int, detail: str = "") -> Figure:
+    """Both in turn, `runs` times after one warm-up each; the median of the pairs' ratios."""
+    seconds(ours), seconds(theirs)
+    pairs = [(seconds(ours), seconds(theirs)) for _ in range(runs)]
+    ratios = sorted(a / b for a, b in pairs)
+    mine, other = (statistics.median(side) * 1000 for side in zip(*pairs, strict=True))
+    said = f"{mine:.1f} ms against {other:.1f} ms" + (f"; {detail}" if detail else "")
+    return Figure(name, statistics.median(ratios), bar, said, ratios[0], ratios[-1])
+
+
+def process(*argv: str, env: dict[str, str] | None = None, cwd: Path | None = None, stdin: str = "") -> Callable[[], object]:
+    """A whole process, its output thrown away; it must succeed."""
+    def run() -> None:
+        done = subprocess.run(argv, env=env, cwd=cwd, input=stdin, text=True, capture_output=True)
+        if done.returncode:
+            raise SystemExit(f"{' '.join(argv)} exited {done.returncode}: {done.stderr[-500:]}")
+
+    return run
+
+
+def console_script() -> tuple[str, str]:
+    """The installed `ua-memory` beside this interpreter, and the interpreter its first line names."""
+    script = Path(sys.executable).with_name("ua-memory")
+    first = script.read_text(encoding="utf-8").splitlines()[0]
+    return str(script), first.removeprefix("#!").strip()
+
+
+def main(measure: Callable[[Sequence[str]], Sequence[Figure]]) -> None:
+    """Run one benchmark file by itself."""
+    print(machine())
+    for figure in measure(sys.argv[1:]):
+        print(figure, flush=True)

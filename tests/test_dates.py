@@ -1,0 +1,86 @@
+"""Dates in words, as said on Saturday 21 November 2026."""
+
+from __future__ import annotations
+
+from datetime import date
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ua_memory import dates
+
+SAID = date(2026, 11, 21)
+
+
+@pytest.mark.parametrize(
+    ("text", "day"),
+    [
+        ("shipped on 2026-11-19", "2026-11-19"),
+        ("at 2026-11-19T10:00:00Z", "2026-11-19"),
+        ("on November 3", "2026-11-03"),
+        ("on Nov. 3rd, 2025", "2025-11-03"),
+        ("the 3rd of November 2025", "2025-11-03"),
+        ("3 Dec 2024", "2024-12-03"),
+        ("since January 5", "2027-01-05"),
+        ("since June 5", "2026-06-05"),
+        ("today", "2026-11-21"),
+        ("Yesterday we", "2026-11-20"),
+        ("the day before yesterday", "2026-11-19"),
+        ("tomorrow", "2026-11-22"),
+        ("last Friday", "2026-11-20"),
+        ("last Saturday", "2026-11-14"),
+        ("next Monday", "2026-11-23"),
+        ("this Monday", "2026-11-16"),
+        ("3 days ago", "2026-11-18"),
+        ("two weeks ago", "2026-11-07"),
+        ("a month ago", "2026-10-21"),
+        ("a year ago", "2025-11-21"),
+    ],
+)
+def test_a_day(text: str, day: str) -> None:
+    assert dates.days(text, SAID) == (day,)
+
+
+@pytest.mark.parametrize(
+    ("text", "start", "end"),
+    [
+        ("last week", "2026-11-09", "2026-11-16"),
+        ("this month", "2026-11-01", "2026-12-01"),
+        ("last year", "2025-01-01", "2026-01-01"),
+        ("in March 2024", "2024-03-01", "2024-04-01"),
+    ],
+)
+def test_a_stretch(text: str, start: str, end: str) -> None:
+    (span,) = dates.read(text, SAID)
+    assert (span.start.isoformat(), span.end.isoformat()) == (start, end)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "May I ask about the march of progress",
+        "port 2019",
+        "version 3.12",
+        "2026-13-45",
+        "February 31",
+        "build 2026-11-19-rc1",
+        "see notes/2026-11-19.md",
+        "may 3.5 be enough",
+        "a day in the sun",
+        "ticket 11-21",
+    ],
+)
+def test_what_is_no_date(text: str) -> None:
+    assert dates.read(text, SAID) == ()
+
+
+def test_several_in_order() -> None:
+    assert dates.days("moved yesterday, planned 3 days ago, due 2026-12-01", SAID) == ("2026-11-20", "2026-11-18", "2026-12-01")
+
+
+@given(st.text(), st.dates(min_value=date(1, 1, 1), max_value=date(9999, 12, 31)))
+def test_any_text_on_any_day(text: str, said: date) -> None:
+    for span in dates.read(text, said):
+        assert span.start < span.end
+        assert 0 <= span.at < span.to <= len(text)
