@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 from ua_memory import config as settings
 from ua_memory.config import Config
-from ua_memory.errors import CannotWrite, GitFailed
+from ua_memory.errors import CannotWrite, GitFailed, Usage
 from ua_memory.facts import new_id
 from ua_memory.history import History
-from ua_memory.paths import CORE_NAMES, LOGS, SETTINGS, Bank, git_around, locate
+from ua_memory.paths import CORE_NAMES, LOGS, SETTINGS, Bank, git_around, locate, without_git
 from ua_memory.store import Store
 from ua_memory.store.draft import Result
 
@@ -43,32 +45,82 @@ def init(
 
     A folder outside any git repository becomes one of its own. Inside somebody's (a code project, an
     OpenClaw workspace) their repository is not touched: the trail lies under its git directory.
+    Usage for an unknown timezone, CannotWrite where nothing can be made.
     """
+    if timezone and not settings.is_zone(timezone):
+        raise Usage(f"no timezone {timezone!r}", mend="use a name such as Europe/Kyiv")
     try:
         (root / LOGS).mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise CannotWrite(error.strerror or str(error), where=str(root)) from error
+        raise CannotWrite(
+            error.strerror or str(error), where=str(root), mend="choose another folder"
+        ) from error
     root = root.resolve()
     present = settings.load(root, {})
     before = locate(root, own=present.own, bank_id=present.id)
-    config = replace(present, id=present.id or new_id(), timezone=present.timezone or timezone)
-    fresh = not (root / SETTINGS).exists()
-    if fresh and git_around(root) is None:
-        config = replace(config, trail="own")
+    missing = _missing(root, present, timezone)
+    config = replace(present, **missing)
     notes = _make_repository(root, config, before)
     bank = locate(root, own=config.own, bank_id=config.id)
-    _move_state(before, bank)
-    store = Store(bank, config, now or config.clock())
+    clock = now or config.clock()
+    for earlier in (before, without_git(root)):
+        notes += _move_state(earlier, bank, config, clock)
+    store = Store(bank, config, clock)
+    store.make_state()
+    store.adopt()
+    made, result = _write(store, missing, door)
+    return Founded(bank, config, made, replace(result, notes=(*notes, *result.notes)))
+
+
+def _missing(root: Path, present: Config, timezone: str) -> dict[str, Any]:
+    """What the settings file must say for the bank to be found again, and does not yet."""
+    apart = present.sources["trail"] == "default"
+    own = "own" if git_around(root) is None else "beside"
+    wanted = {
+        "id": "" if present.id else _former_id(root) or new_id(),
+        "trail": own if apart else "",
+        "timezone": "" if present.timezone else timezone,
+    }
+    return {key: value for key, value in wanted.items() if value}
+
+
+def _former_id(root: Path) -> str:
+    """The id of a trail in the repository around that was this folder's: `git clean -fdx` takes the settings
+    away and leaves the trail, which must be found again."""
+    place = git_around(root)
+    if not place:
+        return ""
+    nameless = locate(root).state.name
+    for state in sorted((place.common / "ua-memory").glob(f"*-{place.worktree}")):
+        trail = History(state / "trail.git", root, own=False)
+        with contextlib.suppress(GitFailed):
+            if trail.exists and state.name != nameless:
+                kept = trail.run("config", "--get", "core.worktree").rstrip(b"\n")
+                if os.fsdecode(kept) == str(root):
+                    return state.name.removesuffix(f"-{place.worktree}")
+    return ""
+
+
+def _write(store: Store, missing: Mapping[str, Any], door: str) -> tuple[tuple[str, ...], Result]:
+    """Write the files that a bank needs, or add to its settings; the names of those written."""
     with store.revision("init", door=door) as draft:
-        made = [] if any(draft.exists(name) for name in CORE_NAMES) else [CORE_NAMES[0]]
-        if made:
+        if not any(draft.exists(name) for name in CORE_NAMES):
             draft.write(CORE_NAMES[0], CORE, restored=True)
         if not draft.exists(SETTINGS):
-            draft.write(SETTINGS, _toml(config), restored=True)
-            made.append(SETTINGS)
+            draft.write(SETTINGS, _toml(store.config), restored=True)
+        elif missing:
+            # A table's keys run to the end of the file, so what belongs to none goes to its start.
+            bom, rest = _split_bom(draft.read(SETTINGS))
+            lines = "".join(f'{key} = "{value}"\n' for key, value in missing.items())
+            draft.write(SETTINGS, bom + lines.encode() + rest, restored=True)
+        made = tuple(draft.changed())
         draft.subject = "init: make this folder a bank"
-    store.adopt()
-    return Founded(bank, config, tuple(made), replace(draft.result, notes=(*notes, *draft.result.notes)))
+    return made, draft.result
+
+
+def _split_bom(data: bytes) -> tuple[bytes, bytes]:
+    mark = b"\xef\xbb\xbf"
+    return (mark, data[len(mark) :]) if data.startswith(mark) else (b"", data)
 
 
 def _make_repository(root: Path, config: Config, before: Bank) -> list[str]:
@@ -78,31 +130,43 @@ def _make_repository(root: Path, config: Config, before: Bank) -> list[str]:
         return []
     earlier = History(before.git_dir, root, own=False)
     try:
+        earlier.git()  # where there is none, not even an empty `.git` is left behind
         if earlier.exists:
             earlier.run("config", "--unset", "core.worktree")
             earlier.run("config", "core.bare", "false")
             before.git_dir.rename(own)
+            # git's index is empty so far: without this `git status` calls every file deleted.
+            History(own, root, own=True).run("read-tree", "HEAD")
         else:
             History(own, root, own=True).create()
     except GitFailed as error:
         return [f"{error.what}; commits wait until `ua-memory init` is run again with git installed"]
+    except OSError as error:
+        raise CannotWrite(error.strerror or str(error), where=str(own)) from error
     return []
 
 
-def _move_state(before: Bank, after: Bank) -> None:
-    """Take along what an unfinished or nameless bank had already: pending work, trail, index."""
+def _move_state(before: Bank, after: Bank, config: Config, now: Callable[[], datetime]) -> list[str]:
+    """Take along what an unfinished or nameless bank had already: pending work, trail, cache."""
     if before.state == after.state or not before.state.exists():
-        return
-    after.state.parent.mkdir(parents=True, exist_ok=True)
-    if not after.state.exists():
-        before.state.rename(after.state)
-        with contextlib.suppress(FileNotFoundError):
-            (after.state / ".gitignore").unlink()
-        return
-    for part in ("pending", "cache", "local"):
-        if (before.state / part).is_dir():
-            shutil.copytree(before.state / part, after.state / part, dirs_exist_ok=True)
-    shutil.rmtree(before.state)
+        return []
+    with Store(before, config, now).locked():
+        after.state.parent.mkdir(parents=True, exist_ok=True)
+        if not after.state.exists():
+            before.state.rename(after.state)
+            (after.state / ".gitignore").unlink(missing_ok=True)
+            return []
+        for part in ("pending", "cache", "local"):
+            if (before.state / part).is_dir():
+                shutil.copytree(before.state / part, after.state / part, dirs_exist_ok=True)
+        if not before.git_dir.exists():
+            shutil.rmtree(before.state)
+            return []
+        # Two histories cannot be made one here, and none may be lost.
+        aside = after.state / f"earlier-{now():%Y%m%d%H%M%S}.git"
+        before.git_dir.rename(aside)
+        shutil.rmtree(before.state)
+    return [f"an earlier history of this bank is kept in {aside}"]
 
 
 def _toml(config: Config) -> bytes:

@@ -151,9 +151,13 @@ def locate(root: Path, *, own: bool = False, bank_id: str = "") -> Bank:
         return Bank(root, True, place.git_dir / "ua-memory", place.git_dir)
     if place:
         state = place.common / "ua-memory" / f"{bank_id or derived_id(root, place)}-{place.worktree}"
-    else:
-        state = root / BESIDE
-    return Bank(root, False, state, state / "trail.git")
+        return Bank(root, False, state, state / "trail.git")
+    return without_git(root)
+
+
+def without_git(root: Path) -> Bank:
+    """The folders of a bank at `root` as long as there is no git around it."""
+    return Bank(root, False, root / BESIDE, root / BESIDE / "trail.git")
 
 
 def is_truth(path: str) -> bool:
