@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from bisect import bisect_right
 from collections.abc import Collection, Sequence
 
 from ua_memory.lines import (
@@ -233,10 +234,11 @@ def encode_text(text: str, tags: Sequence[str], block_id: str | None, keys: Coll
     `keys` are the words that a nested item must not seem to have as a key.
     """
     source = text.split("\n")
+    fences = _fence_lines(source) if "```" in text or "~~~" in text else []
     lines: list[str] = []
     while len(lines) < len(source):
         at = len(lines)
-        if at and (block := _code_block(source, at)):
+        if at and fences and (block := _code_block(source, at, fences)):
             lines.extend(block)
         elif not source[at] and 0 < at < len(source) - 1:
             lines.append("")
@@ -248,18 +250,31 @@ def encode_text(text: str, tags: Sequence[str], block_id: str | None, keys: Coll
     return lines
 
 
-def _code_block(lines: Sequence[str], start: int) -> Sequence[str]:
-    """The lines of a closed code block at `start` that can stand as they are, else none."""
+def _code_block(lines: Sequence[str], start: int, ends: Sequence[int]) -> Sequence[str]:
+    """The lines of a closed code block at `start` that can stand as they are, else none; `ends` are
+    the lines that hold nothing but a fence."""
     fence = fence_of(lines[start].lstrip(" "))
     if not fence:
         return ()
-    for at in range(start, min(len(lines), start + _FENCE_LINES)):
-        line = lines[at]
-        if line and (line[-1] in BLANK or line.lstrip(" ")[:1] == "\t" or _literal(line) != line):
+    for number in range(bisect_right(ends, start), len(ends)):
+        at = ends[number]
+        if at >= start + _FENCE_LINES:
             return ()
-        if at > start and closes(line.lstrip(" "), fence):
-            return lines[start : at + 1]
+        if closes(lines[at].lstrip(" "), fence):
+            block = lines[start : at + 1]
+            return block if all(map(_is_literal, block)) else ()
     return ()
+
+
+def _is_literal(line: str) -> bool:
+    if not line:
+        return True
+    return line[-1] not in BLANK and line.lstrip(" ")[:1] != "\t" and _literal(line) == line
+
+
+def _fence_lines(lines: Sequence[str]) -> list[int]:
+    bare = [(number, line.lstrip(" ")) for number, line in enumerate(lines)]
+    return [k for k, words in bare if words.startswith(("```", "~~~")) and not words.strip(words[0])]
 
 
 def _literal(line: str) -> str:

@@ -192,7 +192,7 @@ def read_fields(kind: type, item: Item) -> tuple[dict[str, Any], frozenset[int],
         except ValueError as error:
             kept.extend(meta.lines)
             shown = f" {meta.value[:40]}" if meta.value else ""
-            wrong.append((meta.number, f"`{meta.key}:{shown}` {error}; it is read as text"))
+            wrong.append((meta.number, f"`{meta.key}:{shown}` {error}"))
     return {**found, **{name: tuple(values) for name, values in joined.items()}}, frozenset(kept), wrong
 
 

@@ -71,6 +71,11 @@ class Item:
     """Line number and message of each fence or comment that the item's end cut off."""
 
     @property
+    def hidden(self) -> bool:
+        """Whether there are only comments in it."""
+        return all(line.role in (Role.COMMENT, Role.BLANK) for line in self.lines)
+
+    @property
     def tail(self) -> int:
         """The number of the line that may end in tags and an id, -1 if the item has no paragraph."""
         return self.lines[self._paragraph - 1].number if self._paragraph else -1
@@ -142,8 +147,9 @@ class _Reader:
         rest = lines[start][chars:].rstrip(BLANK)
         marker = marker_of(rest)
         words = rest[len(marker) :].lstrip(BLANK)
-        gap = len(rest) - len(marker) - len(words)
-        self.column = column + len(marker) + (gap if gap <= 4 else 1)
+        content = indent_of(lines[start][:chars] + " " * len(marker) + rest[len(marker) :])[0]
+        behind = column + len(marker)
+        self.column = content if content <= behind + 4 else behind + 1
         self.item = Item(start, [])
         self.fence, self.comment, self.opened = "", False, start
         self.child: int | None = None
@@ -217,7 +223,8 @@ class _Reader:
             return False
         bare = last.words.strip(BLANK)
         words = line[chars:].rstrip(BLANK)
-        return not (interrupts(words) or marker_of(words) or heading_level(bare) or is_rule(bare))
+        starts = interrupts(words) or marker_of(words + " x")  # an item with nothing in it ends this one too
+        return not (starts or heading_level(bare) or is_rule(bare))
 
 
 def read_item(lines: Sequence[str], start: int, keys: Collection[str]) -> Item:

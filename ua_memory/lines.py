@@ -11,6 +11,11 @@ import re
 BLANK = " \t"
 _NUMBER = re.compile(r"([0-9]{1,9})[.)](?=[ \t])")
 _HEADING = re.compile(r"#{1,6}(?=[ \t]|$)")
+_HTML = re.compile(
+    r"</?(?:blockquote|center|dd|details|div|dl|dt|figure|footer|form|h[1-6]|header|hr|iframe|li|main|nav"
+    r"|ol|p|section|summary|table|tbody|td|tfoot|th|thead|tr|ul)(?=[ \t>]|/>|$)",
+    re.IGNORECASE,
+)
 _SURROGATES = re.compile("[\ud800-\udfff]")
 
 
@@ -109,4 +114,6 @@ def interrupts(words: str) -> bool:
         return heading_level(words) > 0
     if first in ("`", "~"):
         return bool(fence_of(words))
-    return first == ">" or hides(words)
+    if first == "<":
+        return hides(words) or bool(_HTML.match(words))
+    return first == ">"

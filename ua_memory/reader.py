@@ -70,6 +70,7 @@ class Reader:
         self._end_core(len(self.lines))
         self.records.sort(key=lambda record: record.place.line)
         self._same_ids()
+        self.problems.sort(key=lambda problem: problem.line)
 
     def problem(self, line: int, message: str) -> None:
         """Notes what is wrong at a line, counted from 0."""
@@ -95,7 +96,7 @@ class Reader:
             self._heading(block.start)
         elif block.shape is Shape.RULE:
             self._end_prose()
-        elif block.shape is Shape.COMMENT:
+        elif block.shape is Shape.COMMENT or (block.item is not None and block.item.hidden):
             self._end_prose()
             self._comment(block)
         elif block.item is None or not self._item(block.item):
@@ -189,13 +190,16 @@ class Reader:
             self._description()
             return
         needed = _FRONT_KEYS.get(self.kind)
-        if needed is None:
+        if needed is None or not self.lines:
             return
         missing = [key for key in needed if not self.header.text(key)]
         if missing and not self.header.problem:
             self.problem(0, f"the front matter lacks {', '.join(missing)}")
         whole: dict[str, Any] = {"place": self.place(0, len(self.lines)), "tags": self.header.texts("tags")}
-        texts: dict[str, Any] = {key: self.header.text(key) or "" for key in needed}
+        stem = self.path.rpartition("/")[2].removesuffix(".md")
+        texts: dict[str, Any] = {
+            key: self.header.text(key) or ("" if key == "source_query" else stem) for key in needed
+        }
         body = strip_blank("\n".join(self.lines[self.header.size :]))
         if self.kind is FileKind.PAGE:
             self.records.append(Page(**texts, **whole, body=body))
@@ -222,6 +226,8 @@ class Reader:
         name, labelled = core_name(heading_text(self.lines[start].strip(BLANK)))
         while end > start + 1 and not self.lines[end - 1].strip(BLANK):
             end -= 1
+        if not name:
+            return
         value = decode_core(self.lines[start + 1 : end])
         if name in self._core_names:
             self.problem(start, f"a second core block named {name}")

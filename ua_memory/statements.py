@@ -36,7 +36,7 @@ def _statement(
     if text is None:
         return None
     for line, message in wrong:
-        note(line, message)
+        note(line, f"{message}; it is read as text")
     count, proofs = found.pop("count", None), len(found.get("proofs", ()))
     if count is not None and count != proofs:
         line = next(meta.number for meta in item.metas() if meta.key == "proofs")
@@ -53,7 +53,7 @@ def _entity(item: Item, place: Place, note: Note) -> Entity | None:
         return None
     found, _, wrong = read_fields(Entity, item)
     for line, message in wrong:
-        note(line, message)
+        note(line, f"{message}; it is left out")
     return Entity(name, **found, place=place)
 
 
@@ -67,7 +67,7 @@ def _tombstone(item: Item, place: Place, note: Note) -> Tombstone | None:
         )
         return None
     for line, message in wrong:
-        note(line, message)
+        note(line, f"{message}; it is left out")
     missing = [key for key in ("hash", "on") if key not in found]
     if missing:
         note(item.start, f"this tombstone lacks {' and '.join(missing)}")
