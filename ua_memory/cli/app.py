@@ -120,12 +120,14 @@ def run(call: Call) -> int:
     """Do what a call asks, in this process, and return the exit code. Touches no stream but the call's."""
 
     def work() -> int:
-        command = group()
+        # Not `main`: it would speak to this process's streams, and swallow a closed pipe or an interrupt.
         width = min(call.width, 100)
-        done = command.main(
-            args=list(call.argv), prog_name="ua-memory", standalone_mode=False, obj=call, terminal_width=width
-        )
-        return done if isinstance(done, int) else 0
+        try:
+            with group().make_context("ua-memory", list(call.argv), obj=call, terminal_width=width) as ctx:
+                ctx.command.invoke(ctx)
+        except typer.Exit as done:
+            return done.exit_code
+        return 0
 
     return guarded(call, work)
 

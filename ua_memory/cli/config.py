@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -29,18 +30,21 @@ def config(
     They are set in ua-memory.toml, some also by an environment variable, which goes before the file.
     """
     from ua_memory import config as settings
-    from ua_memory.cli.format import Piece, Screen, emit
+    from ua_memory import paths
+    from ua_memory.cli.format import Piece, Screen, emit, note
 
     call = context.call_of(ctx)
     root = context.bank_root(call)
-    found = _rows(settings.load(root, call.env), key)
+    loaded = settings.load(root, call.env)
+    found = _rows(loaded, key)
+    for name in loaded.unknown:
+        note(call, f"{paths.SETTINGS} sets {name}, which is no setting")
     if call.as_json:
-        emit(call, found[0] if key is not None else {"bank": str(root), "settings": found})
-        return
+        everything = {"bank": str(root), "settings": found, "unknown": list(loaded.unknown)}
+        return emit(call, found[0] if key is not None else everything)
     screen = Screen(call)
     if key is not None:
-        screen.raw(_said(found[0]["value"]))
-        return
+        return screen.raw(_said(found[0]["value"]))
     rows: list[list[Piece]] = []
     for one in found:
         set_by = (one["source"], "faint" if one["source"] == "default" else "good")
@@ -73,7 +77,7 @@ def _rows(loaded: Config, key: str | None) -> list[dict[str, Any]]:
 
 
 def _plain(value: Any) -> Any:
-    return list(value) if isinstance(value, tuple) else dict(value) if isinstance(value, dict) else value
+    return list(value) if isinstance(value, tuple) else dict(value) if isinstance(value, Mapping) else value
 
 
 def _said(value: Any) -> str:

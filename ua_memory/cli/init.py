@@ -43,9 +43,9 @@ def init(
 
     call = context.call_of(ctx)
     root = _root(call, path)
-    before = _files(root)
+    folder = (root / "memory").is_dir()
     memory = Memory.init(root, now=call.now, timezone=system_timezone(call), door="cli")
-    made = sorted(_files(root) - before)
+    made = [*(memory.founded.made if memory.founded else ()), *(() if folder else ("memory/",))]
     if call.as_json:
         emit(call, _shape(memory, made))
     else:
@@ -59,14 +59,6 @@ def _root(call: Call, path: str | None) -> Path:
     if path is not None:
         return context.absolute(call, path)
     return context.named(call) or context.found(call) or paths.default_bank(call.home)
-
-
-def _files(root: Path) -> set[str]:
-    from ua_memory.paths import CORE_NAMES, SETTINGS
-
-    return {name for name in (*CORE_NAMES, SETTINGS) if (root / name).is_file()} | (
-        {"memory/"} if (root / "memory").is_dir() else set()
-    )
 
 
 def system_timezone(call: Call) -> str:

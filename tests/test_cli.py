@@ -1,0 +1,659 @@
+"""The command line as people and scripts meet it: what it prints, where, and the exit codes."""
+
+from __future__ import annotations
+
+import os
+import pty
+import re
+import signal
+import subprocess
+import sys
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from terminal import EVERY, Shell, new_shell
+
+from ua_memory.cli import errors as boundary
+from ua_memory.cli.app import VERBS, Verbs, group
+from ua_memory.cli.format import Screen, cells, dumps, visible
+from ua_memory.cli.hits import matches
+from ua_memory.cli.origin import caller
+from ua_memory.cli.times import ago, day_title, parse_day
+from ua_memory.errors import EXIT_CODES, Usage
+
+ANSI = re.compile(r"\x1b\[[0-9;?]*[a-zA-Z]")
+SECRET = "ghp_" + "abcdefghijklmnopqrstuvwxyz0123456789"
+
+
+@pytest.fixture
+def shell(tmp_path: Path) -> Shell:
+    return new_shell(tmp_path)
+
+
+# -- a bank is found, or one is told how to make it ----------------------------------------------------
+
+
+def test_init_says_what_it_made_and_a_second_run_changes_nothing(tmp_path: Path) -> None:
+    shell = Shell(tmp_path, tmp_path)
+    first = shell.ok("init", "notes")
+    assert "MEMORY.md" in first.out and "Next:" in first.out
+    before = {p: p.read_bytes() for p in (tmp_path / "notes").iterdir() if p.is_file()}
+    again = shell.ok("init", "notes")
+    assert "already" in again.out and "Next" not in again.out
+    assert before == {p: p.read_bytes() for p in (tmp_path / "notes").iterdir() if p.is_file()}
+
+
+def test_init_without_a_path_makes_the_default_bank(tmp_path: Path) -> None:
+    (tmp_path / "work").mkdir()
+    Shell(tmp_path, tmp_path / "work").ok("init")
+    assert (tmp_path / "ua-memory" / "MEMORY.md").exists()
+
+
+def test_init_takes_the_callers_time_zone(tmp_path: Path) -> None:
+    Shell(tmp_path, tmp_path).ok("init", "a", TZ=":Europe/Kyiv")
+    assert 'timezone = "Europe/Kyiv"' in (tmp_path / "a" / "ua-memory.toml").read_text()
+    Shell(tmp_path, tmp_path).ok("init", "b", TZ="XYZ-3")
+    assert '\ntimezone = "' not in (tmp_path / "b" / "ua-memory.toml").read_text()
+
+
+def test_which_bank(shell: Shell, tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    shell.ok("init", str(other))
+    assert shell.ok("status", "--json").json["bank"] == str(shell.cwd)
+    assert shell.ok("--bank", str(other), "status", "--json").json["bank"] == str(other)
+    assert shell.ok("status", "--bank", str(other), "--json").json["bank"] == str(other)
+    assert shell.ok("status", "--json", UA_MEMORY_BANK=str(other)).json["bank"] == str(other)
+    assert shell.ok("--bank", str(shell.cwd), "status", "--json", UA_MEMORY_BANK=str(other)).json[
+        "bank"
+    ] == str(shell.cwd)
+    assert shell.ok("status", "--json", UA_MEMORY_BANK="~/bank").json["bank"] == str(shell.cwd)
+    (shell.cwd / "memory" / "deep").mkdir()
+    shell.cwd = shell.cwd / "memory" / "deep"
+    assert shell.ok("status", "--json").json["bank"] == str(shell.cwd.parent.parent)
+
+
+def test_without_a_bank_it_says_how_to_make_one(tmp_path: Path) -> None:
+    shell = Shell(tmp_path, tmp_path)
+    for argv in (["search", "x"], ["insert", "x"], ["status"], ["config"]):
+        done = shell(*argv)
+        assert done.code == 3 and "mend: ua-memory init" in done.err and done.out == ""
+    done = shell("--bank", "no where", "log")
+    assert done.code == 3 and "--bank names no memory bank" in done.err and "init '" in done.err
+
+
+def test_a_folder_that_is_gone(shell: Shell) -> None:
+    gone = shell.cwd / "gone"
+    shell.cwd = gone
+    done = shell("log")
+    assert done.code == 3 and "current folder is gone" in done.err
+
+
+# -- insert, get, search -------------------------------------------------------------------------------
+
+
+def test_insert_says_where_it_is(shell: Shell) -> None:
+    done = shell.ok("insert", "Alice", "moved to Fly.io", "--tag", "infra")
+    found = re.fullmatch(
+        r"Remembered in (memory/2026-11-21\.md):(\d+) \((\^[a-z2-7]{10}), commit ([0-9a-f]{7})\)\n", done.out
+    )
+    assert found and done.err == ""
+    assert "Alice moved to Fly.io #infra" in (shell.cwd / found[1]).read_text()
+    assert shell.ok("get", found[3]).out.startswith("- Alice moved to Fly.io")
+    assert shell.ok("get", f"{found[1]}:{found[2]}").out == shell.ok("get", found[3]).out
+    assert found[4] in shell.ok("log").out
+
+
+def test_insert_reads_standard_input(shell: Shell) -> None:
+    shell.ok("insert", stdin="from a pipe\n")
+    shell.ok("insert", "-", stdin="with a dash\r\nand a second line\n")
+    log = (shell.cwd / "memory/2026-11-21.md").read_text()
+    assert "- from a pipe ^" in log and "with a dash" in log and "second line" in log
+    assert shell("insert", stdin=b"\xff\xfe broken").code == 2
+    assert shell("insert", stdin="").code == 2
+    shell.terminals = EVERY
+    refused = shell("insert")
+    assert refused.code == 2 and "there is no text" in refused.err
+
+
+def test_insert_again_is_a_sighting_and_a_repeated_request_is_answered(shell: Shell) -> None:
+    shell.ok("insert", "the same words")
+    assert shell.ok("insert", "the same words").out.startswith("Seen again: memory/2026-11-21.md:")
+    first = shell.ok("insert", "once", "--request", "r1")
+    again = shell.ok("insert", "once", "--request", "r1")
+    assert "answered before" in again.out and first.out.partition("(")[2] == again.out.partition("(")[2]
+    assert (shell.cwd / "memory/2026-11-21.md").read_text().count("once") == 1
+
+
+def test_insert_takes_secrets_out_and_says_so(shell: Shell) -> None:
+    done = shell.ok("insert", f"the token is {SECRET}")
+    assert "taken out before writing" in done.err and SECRET not in done.out + done.err
+    assert SECRET not in (shell.cwd / "memory/2026-11-21.md").read_text()
+
+
+@pytest.mark.parametrize(
+    ("env", "at_terminal", "expected"),
+    [
+        ({}, True, ("person", "terminal")),
+        ({}, False, ("agent", "cli")),
+        ({"CLAUDECODE": "1"}, True, ("agent", "claude-code")),
+        ({"CODEX_SANDBOX": "seatbelt"}, True, ("agent", "codex")),
+        ({"PI_CODING_AGENT": "true"}, False, ("agent", "pi")),
+        ({"CODEX_HOME": "/home/me/.codex", "CLAUDECODE": ""}, True, ("person", "terminal")),
+    ],
+)
+def test_who_calls(shell: Shell, env: dict[str, str], at_terminal: bool, expected: tuple[str, str]) -> None:
+    import io
+
+    from ua_memory.cli.call import Call
+
+    terminals = EVERY if at_terminal else frozenset()
+    call = Call([], shell.cwd, shell.home, env, io.BytesIO(), io.StringIO(), io.StringIO(), terminals)
+    assert caller(call) == expected
+
+
+def test_origin_and_client_stand_in_the_file(shell: Shell) -> None:
+    shell.ok("insert", "read on a page", "--origin", "web", "--client", "browser", "--session", "8f2c")
+    assert "· browser · session 8f2c · web" in (shell.cwd / "memory/2026-11-21.md").read_text()
+    assert shell("insert", "x", "--origin", "nobody").code == 2
+    assert shell("insert", "x", "--kind", "opinion").code == 2
+
+
+def test_search_finds_what_was_written_by_hand_and_by_tool(shell: Shell) -> None:
+    shell.ok("insert", "Alice moved the API to Fly.io because Heroku doubled its price", "--tag", "infra")
+    shell.write("memory/2026-10-01.md", "# 2026-10-01\n\n- Bob keeps bees behind the house\n")
+    done = shell.ok("search", "why did we leave Heroku", "--limit", "1")
+    assert (
+        re.match(r"1\. \d\.\d\d  memory/2026-11-21\.md:5  \^[a-z2-7]{10}", done.out) and "Fly.io" in done.out
+    )
+    assert "Bob keeps bees" in shell.ok("search", "bees", "--until", "2026-10").out
+    nothing = shell.ok("search", "bees", "--since", "today")
+    assert "Bob" not in nothing.out
+    explained = shell.ok("search", "bees", "--explain", "-n", "1").out
+    assert "found by" in explained and "score" in explained
+
+
+def test_search_that_finds_nothing_says_what_to_try(shell: Shell) -> None:
+    done = shell.ok("search", "xylophone", "--tag", "nope")
+    assert "Nothing found" in done.out and "without the filters" in done.out
+
+
+@pytest.mark.parametrize(
+    "argv",
+    [
+        ["search"],
+        ["search", "  "],
+        ["search", "x", "--since", "soon"],
+        ["search", "x", "--since", "2026-13"],
+        ["search", "x", "--limit", "0"],
+        ["search", "x", "--min-score", "2"],
+        ["search", "x", "--nonsense"],
+        ["get"],
+        ["get", "../etc/passwd"],
+        ["get", "memory/2026-11-21.md:9-3"],
+        ["nonsense"],
+    ],
+    ids=" ".join,
+)
+def test_a_call_that_is_off(shell: Shell, argv: list[str]) -> None:
+    shell.ok("insert", "something")
+    done = shell(*argv)
+    assert done.code == 2
+    assert done.err.startswith("ua-memory: error: ") and "\n  mend: " in done.err and done.out == ""
+
+
+def test_a_typo_is_guessed(shell: Shell) -> None:
+    assert "did you mean 'search'?" in shell("serch", "x").err
+
+
+def test_text_that_begins_with_a_dash(shell: Shell) -> None:
+    assert "-- TEXT" in shell("insert", "- a bullet").err
+    shell.ok("insert", "--", "- a bullet")
+
+
+def test_get_prints_the_text_as_it_stands(shell: Shell) -> None:
+    text = "# Notes\n\n- one\n- two\n\ttabbed é 🎉\n"
+    shell.write("memory/notes.md", text)
+    assert shell.ok("get", "memory/notes.md").out == text
+    assert shell.ok("get", "memory/notes.md:3-4").out == "- one\n- two\n"
+    assert shell("get", "memory/notes.md:77").code == 4
+    assert shell("get", "memory/none.md").code == 4
+    assert shell("get", "^aaaaaaaaaa").code == 4
+
+
+# -- core memory ---------------------------------------------------------------------------------------
+
+
+def test_core(shell: Shell) -> None:
+    assert "No blocks yet" in shell.ok("core", "list").out
+    assert shell.ok("core", "replace", "Me", "likes tea").out.startswith("Added Me in MEMORY.md:")
+    changed = shell.ok("core", "replace", "Me", "-", stdin="likes tea\nand maps\n").out
+    assert "Replaced Me" in changed and "  + and maps" in changed and "  - " not in changed
+    assert shell.ok("core", "get", "me").out == "likes tea\nand maps\n"
+    assert shell.ok("core", "get").out == "## Me\n\nlikes tea\nand maps\n"
+    assert re.search(r"Me +5 of 1,000 tokens|Me +\d of 1,000 tokens", shell.ok("core", "list").out)
+    assert shell("core", "replace", "Me", "x", "--expect", "something else").code == 6
+    assert "Nothing was changed" in shell.ok("core", "replace", "Me", "likes tea\nand maps").out
+    assert shell("core", "get", "Nobody").code == 4
+
+
+def test_core_warns_before_the_budget_and_refuses_beyond_it(shell: Shell) -> None:
+    shell.write(
+        "ua-memory.toml", (shell.cwd / "ua-memory.toml").read_text() + "\n[core]\nblock_tokens = 20\n"
+    )
+    warned = shell.ok("core", "replace", "Me", "word " * 17)
+    assert "of 20 tokens" in warned.err
+    refused = shell("core", "replace", "Me", "word " * 40)
+    assert refused.code == 13 and "over its budget" in refused.err
+    shell.terminals = EVERY
+    assert "█" in shell.ok("core", "list").out
+
+
+# -- history -------------------------------------------------------------------------------------------
+
+
+def test_log_is_a_diary(shell: Shell) -> None:
+    shell.ok("insert", "first")
+    shell.time = datetime(2026, 11, 22, 8, 0, tzinfo=UTC)
+    shell.ok("insert", "second")
+    out = shell.ok("log").out
+    assert out.index("Sunday 22 November 2026\n") < out.index("Saturday 21 November 2026\n")
+    assert re.search(r"^  08:01  [0-9a-f]{7}  insert: 1 fact into memory/2026-11-22\.md$", out, re.M)
+    assert shell.ok("log", "-n", "1").out.count("insert") == 1
+    assert "init" not in shell.ok("log", "memory/2026-11-21.md").out
+    assert "insert" not in shell.ok("log", "--op", "init").out
+
+
+def test_undo_and_redo(shell: Shell) -> None:
+    shell.ok("insert", "a mistake")
+    done = shell.ok("undo")
+    assert done.out.startswith("Took back ") and "ua-memory redo" in done.out
+    assert not (shell.cwd / "memory/2026-11-21.md").exists()
+    assert "Brought back" in shell.ok("redo").out
+    assert "a mistake" in (shell.cwd / "memory/2026-11-21.md").read_text()
+    assert shell("undo", "nosuch").code == 4
+
+
+def test_undo_that_conflicts_shows_both_sides(shell: Shell) -> None:
+    shell.ok("core", "replace", "Me", "tea")
+    revision = shell.ok("log", "-n", "1", "--json").json["revisions"][0]["revision"]
+    shell.ok("core", "replace", "Me", "coffee")
+    done = shell("undo", revision)
+    assert done.code == 7 and "coffee" in done.err
+
+
+def test_diff_of_hand_edits_and_of_a_revision(shell: Shell) -> None:
+    assert shell.ok("diff").out == ""
+    shell.ok("insert", "one")
+    log = shell.cwd / "memory/2026-11-21.md"
+    log.write_text(log.read_text() + "- by hand\n")
+    assert "+- by hand" in shell.ok("diff").out
+    assert "+- one" in shell.ok("diff", "HEAD").out
+    shell.terminals = EVERY
+    assert "\x1b[32m+- by hand" in shell.ok("diff").out
+
+
+def test_blame_names_who_wrote_a_line(shell: Shell) -> None:
+    shell.ok("insert", "one")
+    log = shell.cwd / "memory/2026-11-21.md"
+    log.write_text(log.read_text() + "- by hand\n")
+    out = shell.ok("blame", "memory/2026-11-21.md").out
+    assert re.search(r"^[0-9a-f]{7}  2026-11-21  ua-memory +5  - one", out, re.M)
+    assert re.search(r"^not yet +6  - by hand", out, re.M)
+    shell.ok("insert", "two")
+    assert re.search(r"person +6  - by hand", shell.ok("blame", "memory/2026-11-21.md").out)
+
+
+# -- looking after it ----------------------------------------------------------------------------------
+
+
+def test_verify_and_scan_exit_with_twelve(shell: Shell) -> None:
+    assert shell.ok("verify").out.startswith("No problems in ")
+    assert shell.ok("scan").out.startswith("No secrets")
+    shell.write("memory/2026-11-01.md", f"- one ^aaaaaaaaaa\n- key {SECRET}\n")
+    shell.write("memory/2026-11-02.md", "- another ^aaaaaaaaaa\n")
+    found = shell("verify")
+    assert found.code == 12 and re.search(r"^memory/2026-11-02\.md:1: \^aaaaaaaaaa is also", found.out, re.M)
+    assert "1 problem in" in found.err
+    leaked = shell("scan")
+    assert (
+        leaked.code == 12 and leaked.out.startswith("memory/2026-11-01.md:2: ") and SECRET not in leaked.out
+    )
+
+
+def test_facts_that_disappear_are_held_until_somebody_says(shell: Shell) -> None:
+    shell.write("memory/2026-11-01.md", "".join(f"- fact number {n} about gardens\n" for n in range(12)))
+    shell.ok("init", ".")
+    (shell.cwd / "memory/2026-11-01.md").unlink()
+    held = shell.ok("status").out
+    assert "Held" in held and "status --accept" in held
+    assert "gardens" in shell.ok("search", "gardens").out
+    restored = shell.ok("undo").out
+    assert restored.startswith("Restored what had disappeared in memory/2026-11-01.md")
+    assert (shell.cwd / "memory/2026-11-01.md").exists()
+    (shell.cwd / "memory/2026-11-01.md").unlink()
+    accepted = shell.ok("status", "--accept")
+    assert "accepted: memory/2026-11-01.md" in accepted.err and "Held" not in accepted.out
+
+
+def test_status_tells_what_is_edited(shell: Shell) -> None:
+    shell.ok("core", "replace", "Me", "tea")
+    shell.write("MEMORY.md", (shell.cwd / "MEMORY.md").read_text() + "\nMore.\n")
+    out = shell.ok("status").out
+    assert re.search(r"^By hand +MEMORY\.md: edited", out, re.M) and re.search(r"^Problems +none$", out, re.M)
+
+
+def test_doctor_finds_and_mends(shell: Shell) -> None:
+    assert shell.ok("doctor").out.startswith("ok ")
+    state = shell.cwd / ".git" / "ua-memory"
+    state.chmod(0o755)
+    found = shell("doctor")
+    assert found.code == 12 and re.search(r"^wrong +privacy .*\n +mend: chmod", found.out, re.M)
+    assert re.search(r"^mended +privacy", shell.ok("doctor", "--mend").out, re.M)
+
+
+def test_config_shows_values_and_where_they_come_from(shell: Shell) -> None:
+    settings = (shell.cwd / "ua-memory.toml").read_text() + "\n[search]\nlimit = 3\nlimmit = 4\n"
+    shell.write("ua-memory.toml", settings)
+    done = shell.ok("config", UA_MEMORY_ENABLED="0")
+    assert re.search(r"^search\.limit +ua-memory\.toml +3$", done.out, re.M)
+    assert re.search(r"^enabled +UA_MEMORY_ENABLED +false$", done.out, re.M)
+    assert re.search(r"^core\.tokens +default +4000$", done.out, re.M)
+    assert "limmit" in done.err
+    assert shell.ok("config", "search.limit").out == "3\n"
+    assert shell("config", "nonsense").code == 4
+    shell.write("ua-memory.toml", settings.replace("limit = 3", "limit = 0"))
+    assert shell("config").code == 9
+
+
+def test_index_rebuild(shell: Shell) -> None:
+    shell.ok("insert", "one")
+    assert re.match(r"Indexed \d+ items? of \d+ files? in \d", shell.ok("index", "rebuild").out)
+
+
+# -- errors --------------------------------------------------------------------------------------------
+
+
+def test_each_cause_has_its_exit_code(shell: Shell) -> None:
+    codes = [cls.exit_code for cls in EXIT_CODES.values()]
+    assert sorted(codes) == list(range(2, 2 + len(codes)))
+    assert not {boundary.INTERRUPTED, boundary.PIPE_CLOSED, 0, 1} & set(codes)
+
+
+def test_a_bug_is_one_line_and_a_traceback_only_for_who_asks(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from ua_memory.memory import Memory
+
+    def broken(*_: object, **__: object) -> None:
+        raise KeyError("oops")
+
+    monkeypatch.setattr(Memory, "log", broken)
+    done = shell("log")
+    assert done.code == 1 and "Traceback" not in done.err and done.err.count("\n") == 2
+    assert "KeyError" in done.err and "UA_MEMORY_DEBUG=1" in done.err
+    assert "Traceback" in shell("log", UA_MEMORY_DEBUG="1").err
+
+    def interrupted(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Memory, "log", interrupted)
+    assert shell("log").code == 130
+
+    def closed(*_: object, **__: object) -> None:
+        raise BrokenPipeError
+
+    monkeypatch.setattr(Memory, "log", closed)
+    assert (shell("log").code, shell("log").err) == (141, "")
+
+
+# -- what a terminal sees ------------------------------------------------------------------------------
+
+
+def test_nothing_is_coloured_or_cut_in_a_pipe(shell: Shell) -> None:
+    shell.width = 40
+    text = "a long line " * 30
+    shell.ok("insert", text.strip())
+    for argv in (["search", "long line"], ["log"], ["blame", "memory/2026-11-21.md"], ["status"]):
+        out = shell.ok(*argv).out
+        assert "\x1b" not in out
+    assert text.strip() in shell.ok("search", "long line").out
+
+
+@pytest.mark.parametrize("width", [40, 80, 200])
+def test_lines_fit_the_terminal(shell: Shell, width: int) -> None:
+    shell.ok("insert", "Ядвіга 東京タワーに行きました 🎉 and went home, then out again, then home " * 3)
+    shell.ok("core", "replace", "A block with a rather long name", "words " * 20)
+    shell.terminals, shell.width = EVERY, width
+    for argv in (
+        ["search", "東京"],
+        ["log"],
+        ["blame", "memory/2026-11-21.md"],
+        ["status"],
+        ["core", "list"],
+        ["core", "replace", "Me", "other words " * 12],
+        ["config"],
+        ["doctor"],
+        ["diff", "HEAD"],
+        ["--help"],
+        ["insert", "--help"],
+    ):
+        out = ANSI.sub("", shell.ok(*argv).out)
+        longest = max(out.splitlines(), key=cells)
+        words = max((cells(word) for word in longest.split(" ")), default=0)
+        assert cells(longest) <= width or words > width - 30, (argv, longest)
+
+
+def test_colour_and_no_colour(shell: Shell) -> None:
+    shell.ok("insert", "a fact about herons")
+    shell.terminals = EVERY
+    assert "\x1b[1;33mherons" in shell.ok("search", "heron").out
+    plain = shell.ok("search", "heron", NO_COLOR="1").out
+    assert not re.search(r"\x1b\[[0-9;]*3[0-9]m", plain) and "herons" in plain
+    assert "\x1b" not in shell.ok("search", "heron", TERM="dumb").out
+    assert "today" in shell.ok("search", "heron").out and "(today)" in shell.ok("log").out
+
+
+HOSTILE = "evil \x1b[31mred\x1b[0m \x1b]0;title\x07 \x9b2J \u202eeman\u202c back\x08 bell"
+
+
+def test_remembered_text_cannot_drive_the_terminal(shell: Shell) -> None:
+    shell.write("memory/2026-11-20.md", f"- {HOSTILE}\n")
+    shell.ok("insert", HOSTILE)
+    for terminals in (frozenset[str](), EVERY):
+        shell.terminals = terminals
+        for argv in (["search", "evil bell"], ["blame", "memory/2026-11-20.md"], ["log"]):
+            out = ANSI.sub("", shell(*argv).out)
+            assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e]", out), argv
+    assert not re.search("[\x07\x08\x9b\u202e]", shell.ok("get", "memory/2026-11-20.md").out)
+    shell.terminals = frozenset()
+    assert shell.ok("get", "memory/2026-11-20.md").out == f"- {HOSTILE}\n"
+    assert "\x1b" not in shell("get", "\x1b[31m.md").err
+
+
+def test_visible_and_cells() -> None:
+    assert visible("a\x1b\x07\u202e\udc80b\tc\n") == "a\\x1b\\x07\\u202e\\x80b\tc\n"
+    assert [cells(text) for text in ("abc", "東京", "🎉", "e\u0301", "")] == [3, 4, 2, 1, 0]
+
+
+def test_matches_are_forms_of_the_querys_words() -> None:
+    def marked(text: str, query: str) -> list[str]:
+        return [text[a:b] for a, b in matches(text, query)]
+
+    assert marked("The tiles of the server", "map tile servers the") == ["tiles", "server"]
+    assert marked("the cat", "the") == ["the"]
+    assert marked("昨日東京タワーに行った", "東京タワー") == ["東京タワー"]
+    assert marked("Straße und STRASSE", "strasse") == ["Straße", "STRASSE"]
+    assert marked("anything", "") == []
+
+
+# -- dates ---------------------------------------------------------------------------------------------
+
+
+def test_dates_as_people_say_them() -> None:
+    now = datetime(2026, 11, 21, 14, 0, tzinfo=UTC)
+    said = [
+        ago(datetime(*when, tzinfo=UTC), now)
+        for when in (
+            (2026, 11, 21, 13, 59, 30),
+            (2026, 11, 21, 13, 59),
+            (2026, 11, 21, 11, 0),
+            (2026, 11, 20, 9),
+        )
+    ]
+    assert said == ["just now", "1 minute ago", "3 hours ago", "yesterday"]
+    assert ago(datetime(2026, 11, 1, tzinfo=UTC), now) == "20 days ago"
+    assert ago(datetime(2026, 1, 1, tzinfo=UTC), now) == "2026-01-01"
+    assert day_title(now.date(), now.date()) == "Saturday 21 November 2026 (today)"
+
+
+@pytest.mark.parametrize(
+    ("text", "end", "expected"),
+    [
+        ("2026-11-21", False, "2026-11-21"),
+        ("2026-02", False, "2026-02-01"),
+        ("2024-02", True, "2024-02-29"),
+        ("2026", True, "2026-12-31"),
+        ("Yesterday", False, "2026-11-20"),
+    ],
+)
+def test_dates_as_options_take_them(text: str, end: bool, expected: str) -> None:
+    assert parse_day(text, "--since", datetime(2026, 11, 21).date(), end=end) == expected
+
+
+@pytest.mark.parametrize("text", ["", "2026-13", "2026-02-30", "next week", "２０２６"])
+def test_dates_that_are_none(text: str) -> None:
+    with pytest.raises(Usage):
+        parse_day(text, "--since", datetime(2026, 11, 21).date())
+
+
+# -- the table of verbs --------------------------------------------------------------------------------
+
+
+def test_the_table_says_what_each_verb_says_of_itself() -> None:
+    command = group()
+    assert isinstance(command, Verbs)
+    for section in VERBS.values():
+        for name, listed in section.items():
+            verb = command.get_command(None, name)
+            first = (verb.help or "").strip().split("\n\n")[0].split("\n")[0]
+            assert first.startswith(listed.does.rstrip(".").split(":")[0][:20]), name
+
+
+def test_json_cannot_be_taken_for_a_lines_end() -> None:
+    import io
+
+    text = dumps({"a": "x\u2028y\x85z\udc80é"}, io.StringIO())
+    assert text == '{"a": "x\\u2028y\\u0085z\\udc80é"}'
+    assert dumps("é", io.TextIOWrapper(io.BytesIO(), "latin-1")) == '"\\u00e9"'
+
+
+def test_a_screen_without_pieces(shell: Shell) -> None:
+    import io
+
+    from ua_memory.cli.call import Call
+
+    out = io.StringIO()
+    call = Call([], shell.cwd, shell.home, {"TERM": "xterm"}, io.BytesIO(), out, io.StringIO(), EVERY, 40)
+    screen = Screen(call)
+    screen.line()
+    screen.rows([])
+    screen.item("label  ", "")
+    assert [line.rstrip() for line in out.getvalue().splitlines()] == ["", "label"]
+
+
+# -- as a process --------------------------------------------------------------------------------------
+
+COMMAND = [sys.executable, "-m", "ua_memory"]
+
+
+def as_process(*argv: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([*COMMAND, *argv], cwd=cwd, text=True, capture_output=True, timeout=60, check=False)
+
+
+def test_a_reader_that_leaves_early_is_no_error(shell: Shell) -> None:
+    shell.write("memory/long.md", "line\n" * 200_000)
+    env = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
+    with subprocess.Popen(
+        [*COMMAND, "get", "memory/long.md"],
+        cwd=shell.cwd,
+        env=env,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as process:
+        assert process.stdout is not None and process.stderr is not None
+        process.stdout.readline()
+        process.stdout.close()
+        said = process.stderr.read()
+        assert (process.wait(30), said) == (boundary.PIPE_CLOSED, b"")
+
+
+def test_interrupting_is_quiet(shell: Shell) -> None:
+    with subprocess.Popen(
+        [*COMMAND, "insert", "-"], cwd=shell.cwd, stdin=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
+        assert process.stderr is not None
+        time.sleep(1.5)
+        process.send_signal(signal.SIGINT)
+        assert process.wait(30) == boundary.INTERRUPTED
+        assert b"Traceback" not in process.stderr.read()
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="Linux has it")
+def test_a_full_disk_behind_standard_output(shell: Shell) -> None:
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [*COMMAND, "config"], cwd=shell.cwd, stdout=full, stderr=subprocess.PIPE, text=True, check=False
+        )
+    assert done.returncode == 10 and "No space left" in done.stderr and "Traceback" not in done.stderr
+
+
+def test_closed_streams(shell: Shell) -> None:
+    line = " ".join([*COMMAND, "config", "trail"])
+    for closed in ("0<&-", "1>&-", "2>&-", "0<&- 1>&- 2>&-"):
+        done = subprocess.run(
+            ["sh", "-c", f"{line} {closed}"], cwd=shell.cwd, capture_output=True, text=True, check=False
+        )
+        assert "Traceback" not in done.stderr and done.returncode == 0, closed
+
+
+def test_an_encoding_that_lacks_the_letters(shell: Shell) -> None:
+    shell.ok("insert", "naïve 東京")
+    env = {**os.environ, "PYTHONIOENCODING": "latin-1", "PYTHONUTF8": "0"}
+    done = subprocess.run(
+        [*COMMAND, "get", "memory/2026-11-21.md"], cwd=shell.cwd, capture_output=True, env=env, check=False
+    )
+    assert done.returncode == 0 and b"na\xefve \\u6771" in done.stdout
+
+
+def test_a_real_terminal_is_noticed(shell: Shell) -> None:
+    ours, theirs = pty.openpty()
+    env = {**os.environ, "TERM": "xterm-256color"}
+    with subprocess.Popen([*COMMAND, "log"], cwd=shell.cwd, stdout=theirs, stderr=theirs, env=env) as process:
+        process.wait(30)
+        os.close(theirs)
+        seen = os.read(ours, 65536).decode()
+        os.close(ours)
+    assert "\x1b[" in seen and "init: make this folder a bank" in seen
+
+
+def test_git_is_run_on_the_trail(shell: Shell, tmp_path: Path) -> None:
+    code = tmp_path / "code"
+    code.mkdir()
+    subprocess.run(["git", "init", "-q", "-b", "main", str(code)], check=True)
+    (code / "main.py").write_text("print()\n")
+    shell.cwd = code
+    shell.ok("init", ".")
+    shell.ok("insert", "kept apart")
+    log = as_process("git", "log", "--format=%s", "-n", "1", cwd=code)
+    assert (log.returncode, log.stdout) == (0, "insert: 1 fact into memory/2026-11-21.md\n")
+    assert as_process("git", "status", "--short", cwd=code).stdout == ""
+    with (code / "memory/2026-11-21.md").open("a") as file:
+        file.write("- by hand\n")
+    assert as_process("git", "status", "--short", cwd=code).stdout == " M memory/2026-11-21.md\n"
+    assert as_process("git", "nonsense", cwd=code).returncode != 0
+    refused = as_process("git", "clean", "-fdx", cwd=code)
+    assert refused.returncode == 2 and (code / "main.py").exists()
+    outer = subprocess.run(["git", "log"], cwd=code, capture_output=True, check=False)
+    assert outer.returncode != 0, "the project's own repository has no commit of ours"
