@@ -1,0 +1,176 @@
+"""The JSON contract: what each command prints has exactly the keys that docs/json.md shows."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from terminal import EVERY, Shell, new_shell
+
+TEXT = (Path(__file__).parent.parent / "docs" / "json.md").read_text("utf-8")
+EXAMPLES = {
+    name: json.loads(body) for name, body in re.findall(r"^```json (.+?)\n(.+?)^```$", TEXT, re.M | re.S)
+}
+OPEN = {"trailers", "redacted", "arms", "parts", "index"}
+"""Objects whose keys are data; what they hold is checked where it matters."""
+OPTIONAL = {"warning", "accepted", "retired"}
+"""Keys that an example need not show."""
+SECRET = "ghp_" + "abcdefghijklmnopqrstuvwxyz0123456789"
+
+
+def keys(value: Any, inside: str = "") -> Any:
+    """The keys of a value, all the way down; a list stands for the union of what its members have."""
+    if isinstance(value, dict) and inside not in OPEN:
+        if inside == "blocks":
+            return {"*": keys(list(value.values()))}
+        return {key: keys(each, key) for key, each in value.items() if key not in OPTIONAL}
+    if isinstance(value, list) and value and isinstance(value[0], dict):
+        union: dict[str, Any] = {}
+        for each in value:
+            union |= keys(each)
+        return [union]
+    return None if not isinstance(value, list) else []
+
+
+@pytest.fixture
+def shell(tmp_path: Path) -> Shell:
+    return new_shell(tmp_path)
+
+
+def agrees(name: str, printed: Any) -> None:
+    assert keys(printed) == keys(EXAMPLES[name])
+
+
+FACT = (
+    *("insert", "Alice moved the API to Fly.io because Heroku doubled its price", "--tag", "infra"),
+    *("--when", "2026-11-19", "--entity", "Alice", "--client", "claude-code", "--session", "8f2c", "--json"),
+)
+
+
+def test_search(shell: Shell) -> None:
+    shell.ok(*FACT)
+    printed = shell.ok("search", "why leave Heroku", "--explain", "--limit", "1", "--json").json
+    agrees("search", printed)
+    hit = printed["results"][0]
+    assert (hit["path"], hit["startLine"], hit["endLine"]) == ("memory/2026-11-21.md", 5, 7)
+    assert hit["citation"] == "memory/2026-11-21.md#L5-L7" and hit["source"] == "memory"
+    assert hit["link"] == f"[[2026-11-21#^{hit['id']}]]"
+    assert hit["tags"] == ["infra"] and hit["entities"] == ["Alice"] and hit["when"] == "2026-11-19"
+    assert 0 < hit["score"] <= 1 and printed["mode"] == "hybrid" and printed["notes"] == []
+    assert set(hit["arms"]) <= {"keyword", "semantic"} and set(hit["arms"]["keyword"]) == {"rank", "score"}
+
+
+def test_a_plain_note_has_only_the_keys_it_can_fill(shell: Shell) -> None:
+    shell.write("memory/ideas.md", "Otters hold hands while they sleep.\n")
+    hit = shell.ok("search", "otters", "--limit", "1", "--json").json["results"][0]
+    assert set(hit) == {
+        *("path", "startLine", "endLine", "citation", "score", "snippet", "source"),
+        *("kind", "record", "origin"),
+    }
+
+
+def test_batch_answers_each_line_in_order(shell: Shell) -> None:
+    shell.ok("insert", "herons stand still")
+    shell.ok("insert", "otters hold hands")
+    done = shell.ok(
+        "search", "--batch", "--json", "--limit", "1", stdin="otters\n\nherons\r\n\xa0\n".encode()
+    )
+    lines = [json.loads(line) for line in done.out.split("\n")[:-1]]
+    assert [len(line["results"]) for line in lines] == [1, 0, 1, 0]
+    assert "otters" in lines[0]["results"][0]["snippet"] and "herons" in lines[2]["results"][0]["snippet"]
+    assert shell.ok("search", "--batch", stdin=b"").out == ""
+    shell.terminals = EVERY
+    assert shell.ok("search", "--batch", stdin=b"x\ny").out.count("\n") == 2
+
+
+def test_insert_and_get(shell: Shell) -> None:
+    printed = shell.ok(*FACT).json
+    agrees("insert", printed)
+    assert (printed["sighting"], printed["repeated"], printed["redacted"]) == (False, False, {})
+    assert re.fullmatch(r"[0-9a-f]{40}", printed["revision"])
+    assert shell.ok(*FACT).json["sighting"] is True
+    redacted = shell.ok("insert", f"token {SECRET}", "--json")
+    assert sum(redacted.json["redacted"].values()) == 1 and redacted.err == ""
+    got = shell.ok("get", f"^{printed['id']}", "--json").json
+    agrees("get", got)
+    assert got["text"].startswith("- Alice moved")
+    assert set(shell.ok("get", "MEMORY.md", "--json").json) == set(EXAMPLES["get"]) - {"id", "link"}
+
+
+def test_core(shell: Shell) -> None:
+    assert "before" not in shell.ok("core", "replace", "Me", "tea", "--json").json
+    agrees("core replace", shell.ok("core", "replace", "Me", "coffee", "--json").json)
+    listed = shell.ok("core", "list", "--json").json
+    agrees("core list", listed)
+    assert shell.ok("core", "get", "--json").json == {"blocks": listed["blocks"]}
+    assert shell.ok("core", "get", "Me", "--json").json == listed["blocks"][0]
+
+
+def test_history(shell: Shell) -> None:
+    shell.ok("insert", "one")
+    agrees("log", shell.ok("log", "--json").json)
+    revision = shell.ok("log", "-n", "1", "--json").json["revisions"][0]
+    assert revision["op"] == "insert" and revision["trailers"]["Door"] == ["cli"]
+    agrees("diff", shell.ok("diff", "HEAD", "--json").json)
+    assert shell.ok("diff", "--json").json == {"diff": ""}
+    agrees("blame", shell.ok("blame", "memory/2026-11-21.md", "--json").json)
+    undone = shell.ok("undo", "--json").json
+    agrees("undo", undone)
+    assert undone["undone"]["revision"] == revision["revision"]
+    agrees("undo", shell.ok("redo", "--json").json)
+
+
+def test_what_checks_find(shell: Shell) -> None:
+    shell.write("memory/2026-11-01.md", f"- one ^aaaaaaaaaa\n- key {SECRET}\n")
+    shell.write("memory/2026-11-02.md", "- another ^aaaaaaaaaa\n")
+    for name in ("verify", "scan"):
+        found = shell(name, "--json")
+        assert found.code == 12 and found.err == ""
+        agrees(name, found.json)
+    (shell.cwd / ".git" / "ua-memory").chmod(0o755)
+    agrees("doctor", shell("doctor", "--json").json)
+
+
+def test_status_config_init_and_rebuild(shell: Shell, tmp_path: Path) -> None:
+    shell.ok("core", "replace", "Me", "tea")
+    agrees("status", shell.ok("status", "--json").json)
+    assert shell.ok("status", "--accept", "--json").json["accepted"] == []
+    settings = shell.ok("config", "--json").json
+    agrees("config", settings)
+    assert shell.ok("config", "search.limit", "--json").json["value"] == 6
+    agrees("index rebuild", shell.ok("index", "rebuild", "--json").json)
+    made = shell.ok("init", str(tmp_path / "new"), "--json", TZ="Europe/Stockholm").json
+    agrees("init", made)
+    assert sorted(made["made"]) == sorted(EXAMPLES["init"]["made"])
+    assert shell.ok("init", str(tmp_path / "new"), "--json").json["made"] == []
+
+
+@pytest.mark.parametrize(
+    ("argv", "kind", "code"),
+    [
+        (["get", "^aaaaaaaaaa"], "NotFound", 4),
+        (["insert", "x", "--kind", "nonsense"], "Usage", 2),
+        (["nonsense"], "Usage", 2),
+        (["--bank", "/nonexistent", "log"], "NoBank", 3),
+    ],
+)
+def test_errors(shell: Shell, argv: list[str], kind: str, code: int) -> None:
+    done = shell(*argv, "--json")
+    assert done.code == code and done.out == "" and done.err.count("\n") == 1
+    printed = json.loads(done.err)
+    agrees("error", printed)
+    assert (printed["error"]["type"], printed["error"]["exit_code"]) == (kind, code)
+
+
+def test_json_is_one_line_in_a_pipe_and_indented_for_a_person(shell: Shell) -> None:
+    assert shell.ok("log", "--json").out.count("\n") == 1
+    shell.terminals = EVERY
+    assert shell.ok("log", "--json").out.startswith("{\n  ")
+
+
+def test_every_example_is_compared() -> None:
+    source = Path(__file__).read_text("utf-8")
+    assert {name for name in EXAMPLES if f'agrees("{name}"' not in source} == {"verify", "scan"}

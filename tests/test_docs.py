@@ -1,0 +1,89 @@
+"""docs/cli.md and docs/json.md say what the command line does: taken from it, and compared with it.
+
+`make golden` rewrites the parts between marks (`<!-- commands: begin -->`) from the code.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from ua_memory import config
+from ua_memory.cli import errors as boundary
+from ua_memory.cli.app import VERBS, group, run
+from ua_memory.cli.call import Call
+from ua_memory.errors import EXIT_CODES
+
+DOCS = Path(__file__).parent.parent / "docs"
+
+
+def help_of(*verb: str) -> str:
+    """What `--help` prints into a pipe."""
+    out, err = io.StringIO(), io.StringIO()
+    nowhere = Path("/nonexistent")
+    code = run(Call([*verb, "--help"], nowhere, nowhere, {}, io.BytesIO(), out, err))
+    assert code == 0, err.getvalue()
+    return out.getvalue()
+
+
+def commands() -> Iterator[tuple[str, ...]]:
+    """Every command by its words: (), ("insert",), ("core", "list"), … in the order of the table."""
+    yield ()
+    root: Any = group()
+    for section in VERBS.values():
+        for name in section:
+            yield (name,)
+            for inner in getattr(root.get_command(None, name), "commands", ()):
+                yield (name, inner)
+
+
+def commands_section() -> str:
+    blocks = []
+    for words in commands():
+        title = " ".join(("ua-memory", *words))
+        blocks.append(f"### {title}\n\n```text\n{help_of(*words).rstrip()}\n```\n")
+    return "\n" + "\n".join(blocks) + "\n"
+
+
+def settings_section() -> str:
+    rows = ["| key | default | variable | meaning |", "|---|---|---|---|"]
+    for _, key, variable, meaning, default in config.settings():
+        shown = "" if default in ("", (), {}) else f"`{str(default).lower() if default is True else default}`"
+        rows.append(f"| `{key}` | {shown} | {f'`{variable}`' if variable else ''} | {meaning} |")
+    return "\n" + "\n".join(rows) + "\n"
+
+
+def between(text: str, mark: str, new: str) -> str:
+    """The text with what stands between a pair of marks replaced."""
+    begin, end = f"<!-- {mark}: begin -->\n", f"<!-- {mark}: end -->"
+    assert text.count(begin) == text.count(end) == 1, mark
+    head, _, rest = text.partition(begin)
+    return head + begin + new + end + rest.partition(end)[2]
+
+
+def test_every_command_and_setting_is_documented(golden: Callable[[Path, bytes], None]) -> None:
+    file = DOCS / "cli.md"
+    text = between(file.read_text("utf-8"), "commands", commands_section())
+    golden(file, between(text, "settings", settings_section()).encode())
+
+
+def test_help_fits_eighty_columns() -> None:
+    for words in commands():
+        assert max(map(len, help_of(*words).splitlines())) <= 80, words
+
+
+def test_the_table_of_exit_codes_is_the_codes() -> None:
+    rows = re.findall(r"^\| (\d+) \| (.+?) \|", (DOCS / "cli.md").read_text("utf-8"), re.M)
+    codes = [int(code) for code, _ in rows]
+    assert codes == sorted({0, 1, boundary.INTERRUPTED, boundary.PIPE_CLOSED, *EXIT_CODES})
+    assert all(meaning.strip() for _, meaning in rows)
+
+
+def test_links_between_documents_lead_somewhere() -> None:
+    root = DOCS.parent
+    for file in [root / "README.md", root / "CONTRIBUTING.md", *DOCS.rglob("*.md")]:
+        for target in re.findall(r"\]\((?!https?:|mailto:)([^)#\s]+)", file.read_text("utf-8")):
+            assert (file.parent / target).exists(), f"{file.relative_to(root)} links to {target}"
