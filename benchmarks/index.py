@@ -95,13 +95,8 @@ def indexing(root: Path, items: int) -> None:
             seconds, report = timed(index.rebuild)
             assert report.semantic == READY and report.embedded == 0 and report.added == items, report
             again.append(seconds)
-    print(
-        f"rebuild from cache   {min(again):8.2f} s   raw inserts {raw:8.2f} s   ratio {min(again) / raw:.2f}  (bar 1.5)"
-    )
-    both = embedding + raw
-    print(
-        f"first index          {first:8.2f} s   embed + raw {both:8.2f} s   ratio {first / both:.2f}  (bar 1.25)"
-    )
+    show("rebuild from cache", min(again), "raw inserts", raw, 1.5)
+    show("first index", first, "embedding + raw inserts", embedding + raw, 1.25)
 
 
 def nothing_changed(root: Path, files: int) -> None:
@@ -126,18 +121,14 @@ def nothing_changed(root: Path, files: int) -> None:
             assert same
             check.append(seconds)
             floor.append(timed(stats)[0])
-    ours, base = statistics.median(check), statistics.median(floor)
-    print(
-        f"nothing changed      {ours * 1e3:8.1f} ms  os.stat     {base * 1e3:8.1f} ms  ratio {ours / base:.2f}  (bar 2)"
-    )
+    show("nothing changed", statistics.median(check), "os.stat of each", statistics.median(floor), 2)
 
 
 def main() -> None:
     items = int(sys.argv[1]) if len(sys.argv) > 1 else 2000
     files = int(sys.argv[2]) if len(sys.argv) > 2 else 10_000
-    print(
-        f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}, {items} items, {files} files"
-    )
+    print(f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}")
+    print(f"{items} items; {files} files for the check that nothing changed")
     with tempfile.TemporaryDirectory() as folder:
         nothing_changed(Path(folder) / "many", files)
         indexing(Path(folder), items)

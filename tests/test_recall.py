@@ -56,8 +56,8 @@ def shown(answer: Answer) -> list[str]:
         ("why did we leave Heroku", "Alice moved"),  # both arms
         ("UA_TRUNCATION_THRESHOLD", "We set"),  # words
         ("does anybody have a young dog", "Bob adopted"),  # meaning
-        ("wedding abroad", "Carol's sister"),  # meaning
-        ("postgres pool exhausted", "The staging"),  # meaning
+        ("is someone getting wed abroad", "Carol's sister"),  # meaning
+        ("db pool exhausted when busy", "The staging"),  # meaning
         ("how should I write to the user", "Prefers short"),  # core memory
     ],
 )
@@ -65,7 +65,7 @@ def test_good_hits_come_first_and_score_well(index: Index, query: str, begins: s
     answer = search(index, query)
     assert answer.mode == "hybrid" and answer.notes == ()
     assert shown(answer)[0].startswith(begins)
-    assert 1 >= answer.hits[0].score >= (0.35 if "meaning" not in query else 0)
+    assert 1 >= answer.hits[0].score >= 0.35
 
 
 @pytest.mark.parametrize(
@@ -128,9 +128,7 @@ def test_many_queries_are_embedded_at_once(tmp_path: Path) -> None:
         assert search_many(index, []) == []
 
 
-@pytest.mark.parametrize(
-    "query", ["", " \n", "\0", '"', "a AND (", "😀", "word " * 2000, "\ud800", "'; DROP TABLE x"]
-)
+@pytest.mark.parametrize("query", ["", " \n", "\0", '"', "a AND (", "😀", "word " * 2000, "\ud800", "'; --"])
 def test_no_query_raises(index: Index, query: str) -> None:
     assert isinstance(search(index, query), Answer)
 
@@ -218,7 +216,7 @@ def test_a_lock_without_an_owner_is_no_lock(index: Index) -> None:
     assert search(index, "Heroku").hits
 
 
-# -- the parts ------------------------------------------------------------------------------------------------
+# -- the parts --------------------------------------------------------------------------
 
 
 def item(seq: int, text: str = "text", **more: Any) -> Item:
@@ -229,9 +227,9 @@ def item(seq: int, text: str = "text", **more: Any) -> Item:
 def test_either_arm_alone_can_carry_a_hit() -> None:
     (by_meaning,) = fuse([Evidence(item(0), 0.46, 0.0, 0.0)], 5.0)
     (by_words,) = fuse([Evidence(item(0), None, 0.45, 2.0)], 5.0)
-    (junk,) = fuse([Evidence(item(0), 0.2, 0.1, 0.3)], 5.0)
+    (junk,) = fuse([Evidence(item(0), 0.18, 0.1, 0.3)], 5.0)
     (perfect,) = fuse([Evidence(item(0), 1.0, 1.0, 9.0)], 5.0)
-    assert by_meaning.score >= 0.35 <= by_words.score and junk.score < 0.2 and perfect.score == 1
+    assert by_meaning.score >= 0.35 <= by_words.score and junk.score < 0.25 and perfect.score == 1
 
 
 def test_neighbours_help_only_under_one_heading() -> None:

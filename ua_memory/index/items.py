@@ -98,7 +98,12 @@ def items_of(document: Document, masked: Masked) -> Iterator[Item]:
     tags = tuple(
         tag for record in document.records if isinstance(record, Page | MentalModel) for tag in record.tags
     )
-    for seq, found in enumerate(_findable(document)):
+    records = list(_findable(document))
+    # Looking for secrets costs by the call more than by the letter: a file without any is looked at once.
+    everything = "\n\n".join(text for found in records for text in (found["text"], _context(found)))
+    if masked(everything) == everything:
+        masked = str
+    for seq, found in enumerate(records):
         identity = f"^{found['id']}" if found["id"] else texthash(found["text"])
         occurrence = seen.get(identity, 0)
         seen[identity] = occurrence + 1
@@ -160,9 +165,8 @@ def _item(
     heading: Heading = found["heading"]
     text = clean(masked(found["text"]))
     tags = (*found["tags"], *hashtags(found["text"]), *page_tags)
-    entities = tuple(clean(name) for name in found["entities"])
-    trail = " > ".join(heading.trail)
-    context = clean(masked("\n".join([trail, " ".join(tags), " ".join(entities), *found["more"]])))
+    entities = tuple(clean(masked(name)) for name in found["entities"])
+    context = clean(masked(_context(found) + " " + " ".join(tags)))
     lines = "\n".join(document.lines[place.line - 1 : place.end])
     return Item(
         key=key,
@@ -182,12 +186,17 @@ def _item(
         origin=found["origin"] or heading.origin or "person",
         client=heading.client,
         session=heading.session,
-        heading=clean(masked(trail)),
-        tags=tuple(dict.fromkeys(clean(tag).casefold() for tag in tags)),
+        heading=clean(masked(" > ".join(heading.trail))),
+        tags=tuple(dict.fromkeys(clean(masked(tag)).casefold() for tag in tags)),
         entities=entities,
         retired=found["retired"],
         context=context.strip(),
     )
+
+
+def _context(found: dict[str, Any]) -> str:
+    """What stands around a record's text and helps to find it by words."""
+    return "\n".join([*found["heading"].trail, *found["entities"], *found["tags"], *found["more"]])
 
 
 def _hash(text: str) -> str:

@@ -24,9 +24,10 @@ _CJK = (
 )
 _RUN = re.compile(rf"[{_CJK}]+|[^\W_{_CJK}]+")
 _CJK_RUN = re.compile(rf"[{_CJK}]+")
-_JOINED = re.compile(r"[\w/.\-@:\\]+")
+_JOINED = re.compile(r"(?<![^\W_])[^\W_]++(?:[_/.\-@:\\]+[^\W_]++)+")
 _SEPARATORS = re.compile(r"[\W_]+")
 _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+_PIECE = re.compile(r"\w+")
 _QUOTED = re.compile(r'"([^"]*)"|“([^”]*)”|„([^“”]*)[“”]')
 
 _SMALL_WORDS = """
@@ -37,6 +38,9 @@ will with would you your
 """
 STOP = frozenset(_SMALL_WORDS.split())
 """English words that say nothing about which item is meant; dropped from a query that has others."""
+
+_SPECIAL = re.compile(rf"_|[a-z0-9][A-Z]|[A-Z][A-Z][a-z]|\w[/.\-@:\\]+\w|\w{{{LONGEST_WORD + 1}}}|\x00")
+"""What makes an ASCII text more than words and what stands between them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +57,8 @@ class Query:
 
 def clean(text: str) -> str:
     """The text as SQLite and the tokenizer can take it: stray bytes become U+FFFD."""
+    if text.isascii():
+        return text
     try:
         text.encode("utf-8")
     except UnicodeEncodeError:
@@ -62,6 +68,8 @@ def clean(text: str) -> str:
 
 def words(text: str) -> list[str]:
     """The words of a text in order; a CJK run of two or more characters as its overlapping pairs."""
+    if text.isascii() and not _HUMP.search(text):
+        return [word[:LONGEST_WORD] for word in _RUN.findall(text.casefold())]
     found: list[str] = []
     for run in _RUN.findall(unicodedata.normalize("NFKC", text)):
         if not _CJK_RUN.match(run):
@@ -73,15 +81,19 @@ def words(text: str) -> list[str]:
     return found
 
 
+def pieces(indexed_text: str) -> frozenset[str]:
+    """The different words of a text that went through `indexed`."""
+    return frozenset(_PIECE.findall(indexed_text.casefold()))
+
+
 def wholes(text: str) -> list[str]:
     """What is to be found besides its words: identifiers in one piece, single CJK characters."""
     text = unicodedata.normalize("NFKC", text)
+    plain = text.isascii() and not _HUMP.search(text)
     found: list[str] = []
     for match in _JOINED.findall(text):
-        joined = _SEPARATORS.sub("_", match).strip("_").casefold()
-        if "_" in joined:
-            found.append(joined[:LONGEST_WORD])
-    for run in _RUN.findall(text):
+        found.append(_SEPARATORS.sub("_", match).casefold()[:LONGEST_WORD])
+    for run in () if plain else _RUN.findall(text):
         if _CJK_RUN.match(run):
             found.extend(run if len(run) > 1 else ())
         elif _HUMP.search(run):
@@ -90,7 +102,12 @@ def wholes(text: str) -> list[str]:
 
 
 def indexed(text: str) -> str:
-    """The text as it is handed to FTS5: its words, then its wholes, parted by blanks."""
+    """The text as it is handed to FTS5: its words, then its wholes, parted by blanks.
+
+    Most lines are plain: FTS5 cuts those as we would, so they go as they are.
+    """
+    if text.isascii() and not _SPECIAL.search(text):
+        return text
     return " ".join([*words(text), *wholes(text)])
 
 

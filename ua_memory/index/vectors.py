@@ -26,9 +26,10 @@ if TYPE_CHECKING:
 
 COLLECTION = "texts"
 LAYOUT = "1"
-HNSW: Mapping[str, Any] = {"space": "cosine", "ef_construction": 200, "max_neighbors": 32, "ef_search": 400}
-"""Measured on 3,000 random vectors, 100 neighbours of 60 queries: these lose none, Chroma's defaults 17 %.
-They cost 0.1 ms more a row."""
+HNSW: Mapping[str, Any] = {"space": "cosine", "ef_construction": 64, "max_neighbors": 16, "ef_search": 1000}
+"""Of the 150 nearest of 60 queries among 3,000 random vectors and among 10,000 clustered ones none is lost;
+Chroma's defaults (100, 16, 100) lose 11 % and 3 %. The width of the search decides, at 2 ms a query; a denser
+graph finds no more, and with 200 and 32 an insert costs 2.7 times as much."""
 
 BATCH = 2000
 LOCK_SECONDS = 0.3
@@ -152,10 +153,12 @@ class Vectors:
 
     def upsert(self, vectors: Mapping[str, Row]) -> None:
         """Add or replace {name: vector}."""
+        import numpy as np
+
         names = list(vectors)
         for start in range(0, len(names), BATCH):
             part = names[start : start + BATCH]
-            self._call("upsert", ids=part, embeddings=[vectors[name] for name in part])
+            self._call("upsert", ids=part, embeddings=np.stack([vectors[name] for name in part]))
 
     def delete(self, names: Sequence[str]) -> None:
         """Drop texts; unknown names are none of our business."""

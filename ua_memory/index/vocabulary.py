@@ -6,6 +6,7 @@ import sqlite3
 from collections.abc import Iterable, Sequence
 
 from ua_memory.index.tables import TEMPORARY, chunks, marks
+from ua_memory.index.terms import pieces
 
 MOST_STEMS = 100_000
 """Words whose stems are kept in memory."""
@@ -28,7 +29,7 @@ class Vocabulary:
                 "SELECT items.key, words.text || ' ' || words.context FROM items JOIN words"
                 f" ON words.rowid = items.rowid WHERE items.key IN ({marks(part)})"
             )
-            found.update((key, frozenset(text.split(" "))) for key, text in self.db.execute(query, part))
+            found.update((key, pieces(text)) for key, text in self.db.execute(query, part))
         return found
 
     def stems(self, words: Iterable[str]) -> dict[str, str]:

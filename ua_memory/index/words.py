@@ -11,6 +11,7 @@ import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 from ua_memory.index.filters import Filters
@@ -24,6 +25,10 @@ CONTEXT_WEIGHT = 0.4
 
 ASKED = 48
 """So many terms of a query are looked up, the rarest; a longer one is a pasted document."""
+
+
+# The items under one heading share most of it.
+_indexed_context = lru_cache(maxsize=256)(indexed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +172,10 @@ class Words:
         )
         self.db.executemany(
             "INSERT INTO words (rowid, text, context) VALUES (?, ?, ?)",
-            ((first + n, indexed(item.text), indexed(item.context)) for n, (item, _) in enumerate(fresh)),
+            (
+                (first + n, indexed(item.text), _indexed_context(item.context))
+                for n, (item, _) in enumerate(fresh)
+            ),
         )
         self.db.executemany(
             "INSERT INTO journal VALUES (?, ?)", ((generation, item.vhash) for item, _ in fresh)

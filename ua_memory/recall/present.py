@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from ua_memory.errors import UaMemoryError
 from ua_memory.index.items import Item, lines_hash
 
-if TYPE_CHECKING:
-    from ua_memory.store import Store
+
+class Files(Protocol):
+    """What is asked of a store: a file's bytes, and those the trail holds in their place."""
+
+    def read(self, path: str) -> bytes: ...
+    def truth(self, path: str) -> bytes: ...
 
 
 class Present:
     """The files as they are now, each read once a search."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Files) -> None:
         self._store = store
         self._lines: dict[tuple[str, bool], list[bytes]] = {}
 
