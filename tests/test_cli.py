@@ -472,6 +472,30 @@ def test_remembered_text_cannot_drive_the_terminal(shell: Shell) -> None:
     assert "\x1b" not in shell("get", "\x1b[31m.md").err
 
 
+def test_progress_is_for_terminals_and_for_long_work(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    import io
+
+    from ua_memory.cli import progress as module
+    from ua_memory.cli.call import Call
+
+    def shown(terminals: frozenset[str], seconds: float, patience: float) -> str:
+        monkeypatch.setattr(module, "PATIENCE", patience)
+        err = io.StringIO()
+        env = {"TERM": "xterm"}
+        call = Call([], shell.cwd, shell.home, env, io.BytesIO(), io.StringIO(), err, terminals, 60)
+        with module.progress(call, "Indexing") as tell:
+            time.sleep(seconds)
+            if tell is not None:
+                tell(5, 10)
+                time.sleep(0.3)
+        return err.getvalue()
+
+    assert shown(frozenset(), 0.3, 0.0) == ""
+    assert shown(EVERY, 0.0, 60.0) == ""
+    seen = shown(EVERY, 0.5, 0.0)
+    assert "Indexing" in seen and "5/10" in seen and seen.endswith(("\x1b[2K", "\x1b[?25h\r\x1b[1A\x1b[2K"))
+
+
 def test_visible_and_cells() -> None:
     assert visible("a\x1b\x07\u202e\udc80b\tc\n") == "a\\x1b\\x07\\u202e\\x80b\tc\n"
     assert [cells(text) for text in ("abc", "東京", "🎉", "e\u0301", "")] == [3, 4, 2, 1, 0]
@@ -539,6 +563,21 @@ def test_the_table_says_what_each_verb_says_of_itself() -> None:
             verb = command.get_command(None, name)
             first = (verb.help or "").strip().split("\n\n")[0].split("\n")[0]
             assert first.startswith(listed.does.rstrip(".").split(":")[0][:20]), name
+
+
+def test_one_module_looks_at_the_process() -> None:
+    """What a daemon must be able to do on a caller's behalf reads nothing of its own process."""
+    import ua_memory.cli
+
+    world = re.compile(
+        r"os\.environ|getenv|sys\.(stdin|stdout|stderr|argv)|Path\.(cwd|home)|get_terminal_size"
+    )
+    folder = Path(ua_memory.cli.__file__).parent
+    found = {
+        file.name for file in folder.glob("*.py") if world.search(file.read_text("utf-8").replace("`", ""))
+    }
+    assert found == {"call.py", "app.py"}
+    assert len(world.findall((folder / "app.py").read_text("utf-8"))) == 1, "only to hush a closed pipe"
 
 
 def test_json_cannot_be_taken_for_a_lines_end() -> None:

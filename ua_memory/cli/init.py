@@ -63,7 +63,7 @@ def _root(call: Call, path: str | None) -> Path:
 
 def system_timezone(call: Call) -> str:
     """The IANA name of the caller's time zone, by `TZ` or the link /etc/localtime; empty if neither says."""
-    from zoneinfo import available_timezones
+    from ua_memory import config
 
     given = call.env.get("TZ", "").removeprefix(":")
     if not given:
@@ -72,7 +72,7 @@ def system_timezone(call: Call) -> str:
         except OSError:
             return ""
     name = given.rpartition("zoneinfo/")[2]
-    return name if name in available_timezones() and name not in ("localtime", "Factory") else ""
+    return name if name not in ("", "localtime", "Factory") and config.is_zone(name) else ""
 
 
 def _shape(memory: Memory, made: list[str]) -> dict[str, object]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import time
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from ua_memory.cli.call import Call
 
-PATIENCE = 0.7
+PATIENCE = 2.0
 """Seconds that go by before anything is shown: most work is done by then."""
 
 
@@ -21,38 +21,51 @@ def progress(call: Call, what: str) -> Iterator[Callable[[int, int], None] | Non
         yield None
         return
     shown = _Bar(call, what)
+    # By the clock and not by the first report: what takes long may be long in reporting, too.
+    patience = threading.Timer(PATIENCE, shown.start)
+    patience.daemon = True
+    patience.start()
     try:
         yield shown.tell
     finally:
+        patience.cancel()
         shown.stop()
 
 
 class _Bar:
+    """A bar that begins without knowing how much there is to do. `start` runs in a timer's thread."""
+
     def __init__(self, call: Call, what: str) -> None:
-        self.call, self.what, self.since = call, what, time.monotonic()
+        self.call, self.what = call, what
+        self.known: tuple[int, int] | None = None
+        self.lock, self.over = threading.Lock(), False
         self.bar: Any = None
         self.task: Any = None
 
     def tell(self, done: int, total: int) -> None:
-        if self.bar is None:
-            if time.monotonic() - self.since < PATIENCE or done >= total:
-                return
-            self._start(total)
-        self.bar.update(self.task, completed=done, total=total)
+        with self.lock:
+            self.known = (done, total)
+            if self.bar is not None:
+                self.bar.update(self.task, completed=done, total=total)
 
-    def _start(self, total: int) -> None:
+    def start(self) -> None:
         from rich.console import Console
         from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-        console = Console(
-            file=self.call.stderr, force_terminal=True, width=self.call.width, _environ=self.call.env
-        )
-        columns = [TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn()]
-        columns += [TimeRemainingColumn(compact=True)] if self.call.width >= 60 else []
-        self.bar = Progress(*columns, console=console, transient=True)
-        self.task = self.bar.add_task(self.what, total=total)
-        self.bar.start()
+        with self.lock:
+            if self.over:
+                return
+            call = self.call
+            console = Console(file=call.stderr, force_terminal=True, width=call.width, _environ=call.env)
+            columns = [TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn()]
+            columns += [TimeRemainingColumn(compact=True)] if call.width >= 60 else []
+            self.bar = Progress(*columns, console=console, transient=True)
+            done, total = self.known or (0, None)
+            self.task = self.bar.add_task(self.what, completed=done, total=total)
+            self.bar.start()
 
     def stop(self) -> None:
-        if self.bar is not None:
-            self.bar.stop()
+        with self.lock:
+            self.over = True
+            if self.bar is not None:
+                self.bar.stop()
