@@ -160,8 +160,7 @@ def test_with_id_changes_one_id(data: bytes, drawn: st.DataObject) -> None:
     fact = drawn.draw(st.sampled_from(facts))
     try:
         after = with_id(data, fact, "k7m2q9x4tb")
-    except Malformed:
-        assert fact.id is not None or b"```" in data or b"<!--" in data or b"~~~" in data
+    except Malformed:  # what would change more than this id is refused; the cases above must not be
         return
     assert (
         after.replace(b" ^k7m2q9x4tb", b"", 1) == data

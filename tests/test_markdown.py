@@ -16,10 +16,7 @@ from records_strategies import PATHS, RECORDS, TEXTS
 
 from ua_memory.fields import FIELDS
 from ua_memory.markdown import (
-    FileKind,
     append,
-    day_of,
-    kind_of,
     parse,
     replace_lines,
     show,
@@ -206,7 +203,7 @@ def test_bytes_that_are_no_utf8() -> None:
     ids=lambda data: repr(data[:12]),
 )
 def test_no_file_takes_more_than_linear_time(data: bytes) -> None:
-    """Each of these takes minutes, or the stack, once some step is quadratic: the suite's time limit tells."""
+    """Each takes minutes, or the stack, once some step is quadratic: the suite's time limit tells."""
     parse(data, LOG)
     if not data.startswith(b"---"):
         parse(data, "MEMORY.md")
@@ -215,45 +212,6 @@ def test_no_file_takes_more_than_linear_time(data: bytes) -> None:
 def test_a_long_text_is_printed_in_linear_time() -> None:
     for text in ("```a\n" * 20_000, "#a " * 100_000, "a\n" * 100_000, "\\" * 300_000, "- when: x\n" * 20_000):
         assert parse(show(Fact(text)).encode(), LOG).records == (Fact(text),)
-
-
-# names
-
-
-@pytest.mark.parametrize(
-    ("path", "day"),
-    [
-        ("memory/2026-11-21.md", "2026-11-21"),
-        ("memory/2026-11-21-slug.md", "2026-11-21"),
-        ("memory/2026-11-21-1432.md", "2026-11-21"),
-        ("memory/2026-11-21_SLUG.md", "2026-11-21"),
-        ("memory/sub/2026-11-21.md", "2026-11-21"),
-        ("memory/2026-13-01.md", None),
-        ("memory/2026-02-30-x.md", None),
-        ("memory/2026-11-21x.md", None),
-        ("memory/notes.md", None),
-        ("memory/x-2026-11-21.md", None),
-        ("MEMORY.md", None),
-    ],
-)
-def test_day_of(path: str, day: str | None) -> None:
-    assert day_of(path) == day
-
-
-def test_kind_of() -> None:
-    assert {path: kind_of(path) for path in PATHS.values()} == {
-        "memory/2026-11-21.md": FileKind.LOG,
-        "memory/observations/alice.md": FileKind.OBSERVATIONS,
-        "memory/opinions.md": FileKind.OPINIONS,
-        "memory/entities.md": FileKind.ENTITIES,
-        "memory/forgotten.md": FileKind.TOMBSTONES,
-        "memory/pages/infra.md": FileKind.PAGE,
-        "memory/models/alice.md": FileKind.MODEL,
-        "memory/documents/d.md": FileKind.DOCUMENT,
-        "MEMORY.md": FileKind.CORE,
-    }
-    assert kind_of("memory.md") is FileKind.CORE
-    assert kind_of("memory/MEMORY.md") is kind_of("memory/notes/pages/x.md") is FileKind.LOG
 
 
 def test_texthash() -> None:
@@ -277,6 +235,16 @@ def test_a_real_workspace() -> None:
             changed = with_id(data, fact, "k7m2q9x4tb")
             assert changed.replace(b" ^k7m2q9x4tb", b"") == data
     assert facts > 1000
+
+
+@pytest.mark.skipif(not SHARED.is_dir(), reason="the shared logs are not here")
+def test_the_items_of_a_real_workspace_are_those_of_commonmark() -> None:
+    markdown_it = pytest.importorskip("markdown_it")
+    reference = markdown_it.MarkdownIt("commonmark").enable("table")
+    for path in sorted((SHARED / "memory").rglob("*.md")):
+        tokens = reference.parse(path.read_text("utf-8"))
+        items = [token.map[0] + 1 for token in tokens if token.type == "list_item_open" and token.level == 1]
+        assert [fact.place.line for fact in parse(path.read_bytes(), LOG).of(Fact)] == items
 
 
 def test_headings_give_their_items_what_they_say() -> None:

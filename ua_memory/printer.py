@@ -15,7 +15,7 @@ from ua_memory.errors import Malformed
 from ua_memory.escapes import encode_text, is_id, is_tag
 from ua_memory.fields import KEYS, OPINION_KINDS, write_fields
 from ua_memory.header import write_header
-from ua_memory.lines import BLANK, heading_text, readable
+from ua_memory.lines import BLANK, heading_level, heading_text, readable
 from ua_memory.records import (
     KINDS,
     ORIGINS,
@@ -151,7 +151,7 @@ def _ending_lines(lines: Sequence[str]) -> list[int]:
     found = []
     for block in scan(lines):
         words = lines[block.start].strip(BLANK)
-        if block.unclosed or (block.shape is Shape.HEADING and words[2:3] != "#"):
+        if block.unclosed or (block.shape is Shape.HEADING and heading_level(words) <= 2):
             found.append(block.start)
     return found
 
