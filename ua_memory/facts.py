@@ -4,25 +4,28 @@ from __future__ import annotations
 
 import re
 import secrets
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
 
-from ua_memory import fields, markdown
-from ua_memory.errors import NotFound, TooLarge, Usage
+from ua_memory import fields, markdown, redaction
+from ua_memory.blocks import scan
+from ua_memory.errors import Malformed, NotFound, TooLarge, Usage
+from ua_memory.lines import readable
 from ua_memory.paths import LOGS
-from ua_memory.records import KINDS, NOWHERE, Fact, Heading, Kind, Origin, Place, Quote
-from ua_memory.store import Store
-from ua_memory.store.draft import Draft, Result
+from ua_memory.records import KINDS, Fact, Heading, Observation, Opinion, Origin, Place, Quote
+from ua_memory.store import Draft, Result, Store
 
 MAX_TEXT = 64 * 1024
-"""Characters of one fact. A longer text is a document: `ingest` it."""
+"""Characters of one fact, all its parts together. A longer text is a document: `ingest` it."""
 ALPHABET = "abcdefghijklmnopqrstuvwxyz234567"
 SAME_BREATH = timedelta(hours=1)
 """Facts of one client and session said within this time share a heading."""
 
 Equal = Callable[[str], Sequence[Fact]]
 """Facts with exactly this text anywhere in the bank, as the index knows them; it may miss one."""
+Statement = Fact | Observation | Opinion
+"""What has a block id."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,16 +37,28 @@ class Said:
     origin: Origin = "agent"
     session: str | None = None
 
+    @property
+    def heading(self) -> str:
+        """The heading it stands under. Usage for a client or session that would read as something else."""
+        named = None if self.origin == "agent" else self.origin
+        line = markdown.heading_line(f"{self.at:%H:%M}", self.client, self.session, named)
+        read = heading_of(line)
+        if not read.client or read.origin != named or bool(read.session) != bool(self.session):
+            raise Usage(f"{self.client!r} cannot name a client, or {self.session!r} a session")
+        return line
+
 
 @dataclass(frozen=True, slots=True)
 class Inserted:
-    """What an insert did: the fact where it stands, and whether it was new, seen again, or asked twice."""
+    """What an insert did: the fact where it stands, and whether it was new, seen again, or asked twice.
+
+    A fact that was asked for twice and is gone meanwhile has its id and no text.
+    """
 
     fact: Fact
     result: Result
     sighting: bool = False
     repeated: bool = False
-    heading: Heading = field(default=Heading())
 
 
 def new_id() -> str:
@@ -56,141 +71,229 @@ def insert(
 ) -> Inserted:
     """Write one fact, verbatim, into the log of the day it was said; durable and committed on return.
 
-    A request id that was answered before changes nothing. A text that stands in a fact of ours already
-    adds a sighting to it; beside a person's line it is a fact of its own. Usage, TooLarge.
+    A request id that was answered before changes nothing. A fact of ours that says all of it already is
+    noted as seen again; beside a person's line it is a fact of its own. Usage, TooLarge.
     """
-    _check(fact)
-    if request and (revision := store.known_request(request)):
-        return _answered(store, revision)
+    fact = _checked(fact)
+    heading = said.heading
     with store.revision("insert", door=door, request=request, session=said.session) as draft:
-        draft.by_person = said.origin == "person"
-        fact = _redacted(fact, draft)
-        known = _ours_with_text(store, draft, fact, equal)
-        if known:
-            path, placed = known.place.path, _see_again(draft, known, said)
-            draft.subject = f"insert: seen again in {path}"
-        else:
-            path, placed = _append(draft, replace(fact, id=fact.id or new_id()), said)
-            draft.subject = f"insert: 1 fact into {path}"
-        draft.facts = [f"^{placed.id}"]
-    return Inserted(placed, draft.result, sighting=known is not None, heading=placed.heading)
+        # Asked within the lock: two processes that retry at once are one after the other here.
+        answered = store.known_request(request) if request else None
+        if answered is None:
+            draft.by_person = said.origin == "person"
+            draft.even_if_empty = request is not None
+            fact = _redacted(fact, draft)
+            placed, sighting = _place(draft, fact, said, heading, equal)
+            draft.facts = [f"^{placed.id}"]
+    if answered is not None:
+        return _answered(store, answered)
+    return Inserted(placed, draft.result, sighting)
 
 
 def log_path(day: str) -> str:
     return f"{LOGS}/{day}.md"
 
 
-def find(store: Store, block: str, paths: Sequence[str] | None = None) -> Fact:
-    """The fact with a block id (`^id` or `id`), looked for in the given files, else in all. NotFound."""
-    wanted = block.removeprefix("^")
-    for path in paths if paths is not None else [f.path for f in store.files()]:
-        data = store.truth(path)
-        if wanted.encode() not in data:
+def texts(store: Store) -> Iterator[tuple[str, bytes]]:
+    """Path and bytes of every markdown file that may be searched; what cannot be read is left out."""
+    seen = store.survey()
+    for path in (file.path for file in seen.files if file.path.endswith(".md")):
+        try:
+            yield path, store.history.blob(seen.held[path]) if path in seen.held else store.read(path)
+        except (NotFound, Usage, OSError):  # gone since, a name that is none of ours, no permission
             continue
-        for record in markdown.parse(data, path).of(Fact):
-            if record.id == wanted:
-                return record
-    raise NotFound("no fact has this id", where=f"^{wanted}", mend="ua-memory search")
 
 
-def _check(fact: Fact) -> None:
+def find(store: Store, block: str, paths: Sequence[str] | None = None) -> Statement:
+    """What has a block id (`^id` or `id`), looked for in the given files, else in all. NotFound."""
+    wanted = block.removeprefix("^")
+    for path, data in texts(store) if paths is None else _some(store, paths):
+        if wanted and wanted.encode("utf-8", "replace") in data:
+            for record in markdown.parse(data, path).records:
+                if isinstance(record, Statement) and record.id == wanted:
+                    return record
+    raise NotFound("nothing has this id", where=f"^{wanted}", mend="ua-memory search")
+
+
+def heading_of(line: str) -> Heading:
+    probe = markdown.parse(f"{line}\n\n- probe\n".encode("utf-8", "replace"), log_path("probe")).of(Fact)
+    return probe[0].heading if probe else Heading()
+
+
+def _some(store: Store, paths: Sequence[str]) -> Iterator[tuple[str, bytes]]:
+    for path in paths:
+        try:
+            yield path, store.truth(path)
+        except NotFound:
+            continue
+
+
+def _checked(fact: Fact) -> Fact:
+    """The fact as it can be written: no lone surrogates, tags without `#`, each once."""
     if not fact.text.strip():
         raise Usage("there is no text to remember")
-    if len(fact.text) > MAX_TEXT:
+    names = (fact.where, fact.who, fact.why, fact.cause, *fact.entities, *fact.tags)
+    size = sum(len(part or "") for part in (fact.text, *names, *(quote.text for quote in fact.quotes)))
+    if size > MAX_TEXT:
         raise TooLarge(
-            f"{len(fact.text)} characters; a fact has at most {MAX_TEXT}",
-            mend="split it, or retain it as a document",
+            f"{size} characters; a fact has at most {MAX_TEXT}", mend="split it, or retain it as a document"
         )
     if fact.kind not in KINDS or fact.kind in ("observation", "opinion", "pattern", "risk"):
         raise Usage(f"{fact.kind!r} is no kind of fact", mend="use world, experience or preference")
     if fact.when is not None and not fields.is_time(fact.when):
         raise Usage(f"{fact.when!r} is no date", mend="use 2026-11-21, 2026-11-21T14:32 or 2026-11")
-    for tag in fact.tags:
+    tags = tuple(dict.fromkeys(readable(tag.removeprefix("#")) for tag in fact.tags))
+    for tag in tags:
         if not tag.strip() or tag != tag.strip() or any(c in tag for c in "\n\r\0"):
             raise Usage(f"{tag!r} is no tag")
+    if any(not name.strip() for name in fact.entities):
+        raise Usage("an entity needs a name")
+    return replace(fact, text=readable(fact.text), tags=tags)
 
 
 def _redacted(fact: Fact, draft: Draft) -> Fact:
-    clean = draft.redact
-    quotes = tuple(Quote(clean(q.text), q.source) for q in fact.quotes)
-    entities = tuple(clean(name) for name in fact.entities)
-    optional = {
-        key: clean(value) for key in ("where", "who", "why", "cause") if (value := getattr(fact, key))
-    }
-    return replace(fact, text=clean(fact.text), quotes=quotes, entities=entities, **optional)
+    def clean(text: str) -> str:
+        return draft.redact(readable(text))
+
+    return replace(
+        fact,
+        text=clean(fact.text),
+        quotes=tuple(Quote(clean(q.text), q.source and clean(q.source)) for q in fact.quotes),
+        entities=tuple(map(clean, fact.entities)),
+        tags=tuple(dict.fromkeys(map(clean, fact.tags))),
+        where=fact.where and clean(fact.where),
+        who=fact.who and clean(fact.who),
+        why=fact.why and clean(fact.why),
+        cause=fact.cause and clean(fact.cause),
+        trail=fact.trail and clean(fact.trail),
+    )
 
 
 def _answered(store: Store, revision: str) -> Inserted:
     done = store.history.show(revision)
+    if done.trailer("Memory-Op") != "insert":
+        raise Usage("this request id was used for something else", where=f"revision {revision[:10]}")
     name = done.trailer("Facts")
-    placed = Fact("", id=name.removeprefix("^") or None)
-    if name:
+    gone = Fact("", id=name.removeprefix("^"))
+    for paths in (done.paths, None):  # where it was written, else wherever it was moved to
         try:
-            placed = find(store, name, list(done.paths))
-        except NotFound:  # forgotten or moved since: the request is answered all the same
-            placed = replace(placed, place=NOWHERE)
-    return Inserted(placed, Result(revision, done.paths), repeated=True, heading=placed.heading)
+            found = find(store, name, paths)
+        except NotFound:
+            continue
+        return Inserted(
+            found if isinstance(found, Fact) else gone, Result(revision, done.paths), repeated=True
+        )
+    return Inserted(gone, Result(revision, done.paths), repeated=True)
 
 
-def _ours_with_text(store: Store, draft: Draft, fact: Fact, equal: Equal | None) -> Fact | None:
-    """A live fact of ours with this text and these tags, checked against the file as it is now."""
-    for candidate in equal(fact.text) if equal else ():
-        path = candidate.place.path
+def _place(draft: Draft, fact: Fact, said: Said, heading: str, equal: Equal | None) -> tuple[Fact, bool]:
+    """The fact as it stands in the draft now, and whether it was there already."""
+    for known in _ours_with_text(draft, fact, said, equal):
+        seen = _seen_again(draft, known, f"{said.at:%Y-%m-%dT%H:%M}")
+        if seen:
+            draft.subject = f"insert: seen again in {seen.place.path}"
+            return seen, True
+    day = said.at.date().isoformat()
+    fresh = replace(fact, id=new_id(), when=None if fact.when == day else fact.when)
+    # A log that cannot take it (a code fence is still open, as while somebody types) is left alone.
+    for path in (log_path(day), log_path(f"{day}-more"), log_path(f"{day}-{said.at:%H%M%S}")):
+        placed = _append(draft, path, fresh, said, heading)
+        if placed:
+            draft.subject = f"insert: 1 fact into {path}"
+            return placed, False
+    raise Malformed("no log of this day can take a fact", where=log_path(day), mend="ua-memory verify")
+
+
+def _ours_with_text(draft: Draft, fact: Fact, said: Said, equal: Equal | None) -> Iterator[Fact]:
+    """Live facts of ours that say all of this and have its origin, by the files as they are now."""
+    for path in dict.fromkeys(known.place.path for known in (equal(fact.text) if equal else ())):
         for there in markdown.parse(draft.read(path), path).of(Fact):
-            same = there.text == fact.text and set(there.tags) == set(fact.tags) and there.kind == fact.kind
-            if same and there.heading.client and there.id and not there.retired:
-                return there
+            ours = there.heading.client and there.id and not there.retired and there.said_by == said.origin
+            if ours and there.text == fact.text and _says_all(there, fact):
+                yield there
+
+
+def _says_all(there: Fact, fact: Fact) -> bool:
+    """Whether nothing would be lost by noting `fact` as another sighting of `there`."""
+    if there.kind != fact.kind or set(there.tags) != set(fact.tags):
+        return False
+    if fact.when and fact.when != (there.when or markdown.day_of(there.place.path)):
+        return False
+    single = ("where", "who", "why", "cause", "importance", "trail")
+    return all(getattr(fact, key) in (None, getattr(there, key)) for key in single) and all(
+        set(getattr(fact, key)) <= set(getattr(there, key)) for key in ("entities", "quotes")
+    )
+
+
+def _seen_again(draft: Draft, known: Fact, stamp: str) -> Fact | None:
+    """Note another sighting on the fact's `seen:` line; nothing else of it is printed anew.
+
+    None where it cannot be noted without changing anything else the fact says.
+    """
+    if stamp in known.seen:
+        return known
+    path, wanted = known.place.path, replace(known, seen=(*known.seen, stamp))
+    data = draft.read(path)
+    lines = markdown.parse(data, path).lines[known.place.line - 1 : known.place.end]
+    rows = [n for n, line in enumerate(lines) if re.match(r"\s+[-*+]\s+seen:", line)]
+    tries = [
+        markdown.replace_lines(data, Place(path, row, row), [f"{lines[n].rstrip()}, {stamp}"])
+        for n in reversed(rows)
+        for row in [known.place.line + n]
+    ]
+    tries.append(markdown.insert_after(data, known.place.end, [f"  - seen: {stamp}"]))
+    for new in tries:
+        if _placed(new, path, known.id) == wanted:
+            draft.write(path, new, removes=[known])
+            return _placed(draft.read(path), path, known.id)
     return None
 
 
-def _see_again(draft: Draft, known: Fact, said: Said) -> Fact:
-    """Note another sighting on the fact's `seen:` line; nothing else of it is printed anew."""
-    path, stamp = known.place.path, said.at.strftime("%Y-%m-%dT%H:%M")
-    if stamp in known.seen:
-        return known
-    data = draft.read(path)
-    lines = markdown.parse(data, path).lines[known.place.line - 1 : known.place.end]
-    rows = [n for n, line in enumerate(lines) if re.match(r"\s+[-*+] seen:", line)]
-    if rows:
-        row = known.place.line + rows[-1]
-        new = markdown.replace_lines(data, Place(path, row, row), [f"{lines[rows[-1]].rstrip()}, {stamp}"])
-    else:
-        new = markdown.insert_after(data, known.place.end, [f"  - seen: {stamp}"])
-    draft.write(path, new, removes=[known])
-    return _placed(new, path, str(known.id))
+def _append(draft: Draft, path: str, fact: Fact, said: Said, heading: str) -> Fact | None:
+    """Put a fact at the end of a log, under the last heading if that is of the same breath.
 
-
-def _append(draft: Draft, fact: Fact, said: Said) -> tuple[str, Fact]:
-    """Put a fact at the end of its day's log, under the last heading if that is of the same breath."""
-    path = log_path(said.at.date().isoformat())
+    None where it could not be read back from there, or would stand in what a person has not closed yet.
+    """
     data = draft.read(path)
-    lines = markdown.show(fact).split("\n")
-    origin = None if said.origin == "agent" else said.origin
-    heading = markdown.heading_line(said.at.strftime("%H:%M"), said.client, said.session, origin)
+    document = markdown.parse(data, path)
+    if any(block.unclosed for block in scan(document.lines, document.front_end)):
+        return None
+    lines = _lines(fact, draft)
     if not data:
         lines = [f"# {said.at.date().isoformat()}", "", heading, "", *lines]
-    elif not _same_breath(markdown.parse(data, path), said, origin):
+    elif not _same_breath(document, said.at, heading):
         lines = [heading, "", *lines]
     new = markdown.append(data, lines)
+    found = _placed(new, path, fact.id)
+    if found != fact or found.heading.client != heading_of(heading).client:
+        return None
     draft.write(path, new)
-    return path, _placed(draft.read(path), path, str(fact.id))
+    return _placed(draft.read(path), path, fact.id)
 
 
-def _same_breath(document: markdown.Document, said: Said, origin: Origin | None) -> bool:
+def _lines(fact: Fact, draft: Draft) -> list[str]:
+    shown = markdown.show(fact)
+    if f"^{fact.id}" not in redaction.redact(shown, draft.patterns).text:
+        # "the password: ^k7m2q9x4tb" would be taken for a secret, and the id with it.
+        shown = f"{markdown.show(replace(fact, id=None))}\n  ^{fact.id}"
+    return shown.split("\n")
+
+
+def _same_breath(document: markdown.Document, at: datetime, heading: str) -> bool:
     """Whether the file ends in facts under a heading of this client, session and origin, within the hour."""
     tail = document.records[-1] if document.records else None
     if not isinstance(tail, Fact) or any(line.strip() for line in document.lines[tail.place.end :]):
         return False
-    last = tail.heading
-    if last.time is None or (last.client, last.session, last.origin) != (said.client, said.session, origin):
+    last, new = tail.heading, heading_of(heading)
+    if not last.time or (last.client, last.session, last.origin) != (new.client, new.session, new.origin):
+        return False
+    if not last.trail[-1].startswith(f"{last.time} "):  # a person's own heading further down
         return False
     hour, minute = map(int, last.time.split(":"))
-    began = said.at.replace(hour=hour, minute=minute, second=0, microsecond=0)
-    return timedelta(0) <= said.at - began < SAME_BREATH
+    began = at.replace(hour=hour, minute=minute, second=0, microsecond=0)
+    # In UTC: in the night the clocks change, the hands lie.
+    return timedelta(0) <= at.astimezone(UTC) - began.astimezone(UTC) < SAME_BREATH
 
 
-def _placed(data: bytes, path: str, block: str) -> Fact:
-    return next(f for f in markdown.parse(data, path).of(Fact) if f.id == block)
-
-
-__all__ = ["Equal", "Inserted", "Kind", "Said", "find", "insert", "log_path", "new_id"]
+def _placed(data: bytes, path: str, block: str | None) -> Fact | None:
+    return next((f for f in markdown.parse(data, path).of(Fact) if f.id == block), None)
