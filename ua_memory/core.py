@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from dataclasses import replace as change
 
 from ua_memory import markdown, tokens
-from ua_memory.errors import ChangedOnDisk, NotFound, TooLarge, Usage
+from ua_memory.errors import ChangedOnDisk, Malformed, NotFound, TooLarge, Usage
+from ua_memory.markdown.blocks import Shape, scan
+from ua_memory.markdown.lines import heading_level, readable
+from ua_memory.markdown.printer import strip_blank
 from ua_memory.paths import CORE_NAMES
 from ua_memory.records import CoreBlock
-from ua_memory.store import Store
-from ua_memory.store.draft import Result
+from ua_memory.store import Result, Store
 
+TITLE = b"# Memory\n"
+LONGEST_NAME = 200
 WARN_AT = 0.8
 """Part of a budget from which a warning is given, while there is still room to tidy up."""
 
@@ -36,12 +41,16 @@ class Budget:
 
 @dataclass(frozen=True, slots=True)
 class Replaced:
-    """What a replace did: the block before (None: it is new) and after."""
+    """What a replace did: the block before (None: it is new) and after.
+
+    `repeated`: the request was answered before and nothing was done; `after` is the block as it is now.
+    """
 
     before: CoreBlock | None
     after: CoreBlock
     result: Result
     warnings: tuple[str, ...] = ()
+    repeated: bool = False
 
 
 def core_path(store: Store) -> str:
@@ -53,16 +62,13 @@ def core_path(store: Store) -> str:
 def blocks(store: Store) -> list[CoreBlock]:
     """All blocks in file order; none where there is no MEMORY.md."""
     path = core_path(store)
-    try:
-        return list(markdown.parse(store.truth(path), path).of(CoreBlock))
-    except NotFound:
-        return []
+    return _blocks(_text(store, path), path)
 
 
 def block(store: Store, name: str) -> CoreBlock:
-    """One block by its name, its letter case aside. NotFound lists the names there are."""
+    """One block by its name, its letter case and brackets aside. NotFound lists the names there are."""
     there = blocks(store)
-    found = _named(there, name)
+    found = _named(there, _bare(name))
     if found is None:
         known = ", ".join(b.name for b in there) or "none"
         raise NotFound(
@@ -73,17 +79,11 @@ def block(store: Store, name: str) -> CoreBlock:
 
 def budgets(store: Store) -> list[Budget]:
     """The whole of MEMORY.md first, then each block."""
-    there = blocks(store)
     path = core_path(store)
-    try:
-        whole = tokens.count(store.truth(path).decode("utf-8", "replace"))
-    except NotFound:
-        whole = 0
+    data = _text(store, path)
     limit = store.config.core_block_tokens
-    return [
-        Budget("", whole, store.config.core_tokens),
-        *(Budget(b.name, tokens.count(b.value), limit) for b in there),
-    ]
+    each = [Budget(b.name, tokens.count(b.value), limit) for b in _blocks(data, path)]
+    return [Budget("", _size(data), store.config.core_tokens), *each]
 
 
 def replace(
@@ -99,83 +99,127 @@ def replace(
 ) -> Replaced:
     """Replace one block's value, or add the block at the end; nothing else of the file changes.
 
-    `expect` is the value the caller read: ChangedOnDisk if it is another one now. TooLarge where the new
-    value would pass a budget that the old one did not. Usage for a value that would open another block.
+    Blank lines around the value are left out, as they are when it is read. `[NAME]` makes a new block
+    labelled. `expect` is the value the caller read: ChangedOnDisk if it is another one now. TooLarge
+    where the new value would pass a budget that the old one did not. Usage for a value that would end
+    the block or open another.
     """
-    name, path = _clean_name(name), core_path(store)
-    if request and store.known_request(request):
-        there = block(store, name)
-        return Replaced(there, there, Result(store.known_request(request)))
+    value = _checked_value(value)
+    new_block = _new_block(name)
+    path = core_path(store)
     with store.revision("core replace", door=door, request=request, session=session) as draft:
-        draft.by_person = by_person
-        value = draft.redact(value.strip("\n"))
-        data = draft.read(path)
-        before = _named(list(markdown.parse(data, path).of(CoreBlock)), name)
-        _expected(before, expect, path)
-        new = _with_value(data, path, before, name, value)
-        warnings = _within_budget(store, data, new, before, name, value)
-        draft.write(path, new, removes=[before] if before else [])
-        draft.subject = f"core: {'replace' if before else 'add'} {name}"
-    after = _named(list(markdown.parse(new, path).of(CoreBlock)), name)
-    assert after is not None
+        answered = store.known_request(request) if request else None
+        if answered is None:
+            draft.by_person = by_person
+            draft.even_if_empty = request is not None
+            data, value = draft.read(path), strip_blank(draft.redact(value))
+            before = _named(_blocks(data, path), new_block.name)
+            _expected(before, expect, path)
+            new = _with_value(data, path, before, change(new_block, value=value))
+            warnings = _within_budget(store, path, data, new, before, new_block.name)
+            draft.write(path, new, removes=[before] if before else [])
+            draft.subject = f"core: {'replace' if before else 'add'} {new_block.name}"
+            after = _named(_blocks(draft.read(path), path), new_block.name) or new_block
+    if answered is not None:
+        return _answered(store, answered, new_block)
     return Replaced(before, after, draft.result, warnings)
 
 
-def _clean_name(name: str) -> str:
+def _answered(store: Store, revision: str, asked: CoreBlock) -> Replaced:
+    done = store.history.show(revision)
+    if done.trailer("Memory-Op") != "core replace":
+        raise Usage("this request id was used for something else", where=f"revision {revision[:10]}")
+    there = _named(blocks(store), asked.name)  # None: undone or deleted since
+    return Replaced(there, there or asked, Result(revision, done.paths), repeated=True)
+
+
+def _text(store: Store, path: str) -> bytes:
+    try:
+        return store.truth(path)
+    except NotFound:
+        return b""
+
+
+def _blocks(data: bytes, path: str) -> list[CoreBlock]:
+    return list(markdown.parse(data, path).of(CoreBlock))
+
+
+def _bare(name: str) -> str:
     name = name.strip().removeprefix("##").strip()
-    name = name[1:-1] if name.startswith("[") and name.endswith("]") else name
-    if not name or "\n" in name or "\r" in name or len(name) > 200:
-        raise Usage("a core block needs a name of one line")
-    return name
+    return name[1:-1].strip() if name.startswith("[") and name.endswith("]") else name
+
+
+def _new_block(name: str) -> CoreBlock:
+    """An empty block of this name. Usage if a heading cannot say it."""
+    bare = _bare(name)
+    made = CoreBlock(bare, "", labelled=name.strip().removeprefix("##").strip() != bare)
+    try:
+        shown = markdown.show(made)
+    except Malformed as error:
+        raise Usage(f"{name!r} cannot be the name of a core block") from error
+    if not bare or len(bare) > LONGEST_NAME or "\n" in shown:
+        raise Usage(f"a core block needs a name of one line, at most {LONGEST_NAME} characters")
+    return made
+
+
+def _checked_value(value: str) -> str:
+    """The value as a block can hold it. Usage where what follows in the file would not be what it was."""
+    lines = strip_blank(readable(value.replace("\r\n", "\n"))).split("\n")
+    for found in scan(lines):
+        words = lines[found.start].strip()
+        if found.shape is Shape.HEADING and heading_level(words) <= 2:
+            raise Usage(f"the value has a heading ({words[:40]!r})", mend="use ### inside a block")
+        if found.unclosed:
+            raise Usage("the value has a code fence or comment that is not closed", mend="close it")
+    return "\n".join(lines)
 
 
 def _named(there: list[CoreBlock], name: str) -> CoreBlock | None:
     exact = [b for b in there if b.name == name]
     loose = [b for b in there if b.name.casefold() == name.casefold()]
-    return (exact or loose or [None])[0]
+    return next(iter(exact or loose), None)
 
 
 def _expected(before: CoreBlock | None, expect: str | None, path: str) -> None:
-    if expect is not None and (before.value if before else "") != expect.strip("\n"):
-        raise ChangedOnDisk(
-            "the block is not what was read", where=path, mend="read it again: ua-memory core get"
-        )
+    now = before.value if before else ""
+    if expect is not None and now != strip_blank(expect.replace("\r\n", "\n")):
+        raise ChangedOnDisk("the block is not what was read", where=path, mend="ua-memory core get")
 
 
-def _with_value(data: bytes, path: str, before: CoreBlock | None, name: str, value: str) -> bytes:
-    """The file's bytes with the block's lines replaced; Usage if it would then parse as anything else."""
+def _with_value(data: bytes, path: str, before: CoreBlock | None, block: CoreBlock) -> bytes:
+    """The file's bytes with the block's value; Malformed if they would then parse as anything else."""
+    there = [(b.name, b.value) for b in _blocks(data, path)]
+    body = markdown.show(block).split("\n")[1:]
     if before is None:
-        new = markdown.append(data or b"# Memory\n", [f"## {name}", "", *value.split("\n")])
+        wanted = [*there, (block.name, block.value)]
+        new = markdown.append(data or TITLE, markdown.show(block).split("\n"))
     else:
+        at = [b.place for b in _blocks(data, path)].index(before.place)
+        wanted = [*there[:at], (before.name, block.value), *there[at + 1 :]]
+        lines = markdown.parse(data, path).lines
         first, last = before.place.line, before.place.end
-        heading = markdown.parse(data, path).lines[first - 1]
-        rest = markdown.parse(data, path).lines[last:]
-        lines = [heading, "", *value.split("\n"), *([""] if rest and rest[0].strip() else [])]
-        new = markdown.replace_lines(data, before.place, lines)
-    there = {b.name: b.value for b in markdown.parse(data, path).of(CoreBlock)}
-    wanted = {**there, (before.name if before else name): value.strip("\n")}
-    if {b.name: b.value for b in markdown.parse(new, path).of(CoreBlock)} != wanted:
-        raise Usage(
-            "the value has a heading or an open code fence that would change other blocks",
-            mend="use ### headings inside a block",
-        )
+        gap = [""] if last < len(lines) and lines[last].strip() else []
+        new = markdown.replace_lines(data, before.place, [lines[first - 1], *body, *gap])
+    if [(b.name, b.value) for b in _blocks(new, path)] != wanted:
+        raise Malformed(
+            "the block cannot be written so that all others stay as they are", where=path,
+            mend="close what is open in it: a code fence, a comment",
+        )  # fmt: skip
     return new
 
 
 def _within_budget(
-    store: Store, old: bytes, new: bytes, before: CoreBlock | None, name: str, value: str
+    store: Store, path: str, old: bytes, new: bytes, before: CoreBlock | None, name: str
 ) -> tuple[str, ...]:
-    limits = store.config
-    now = [
-        Budget(name, tokens.count(value), limits.core_block_tokens),
-        Budget("", _size(new), limits.core_tokens),
-    ]
+    limits, after = store.config, _named(_blocks(new, path), name)
+    block = Budget(name, tokens.count(after.value if after else ""), limits.core_block_tokens)
+    now = [block, Budget("", _size(new), limits.core_tokens)]
     then = [tokens.count(before.value) if before else 0, _size(old)]
     for budget, was in zip(now, then, strict=True):
         if budget.used > budget.limit and budget.used > was:
             raise TooLarge(
                 budget.warning,
-                where=core_path(store),
+                where=path,
                 mend="shorten it, or move details to archival memory: ua-memory insert",
             )
     return tuple(budget.warning for budget in now if budget.warning)
