@@ -89,4 +89,40 @@ class TooLarge(UaMemoryError):
     exit_code = 13
 
 
+class ModelUnavailable(UaMemoryError):
+    """No model answered: no network, a time-out, overload or a cut answer, also after retries."""
+
+    exit_code = 14
+
+
+class KeyRejected(UaMemoryError):
+    """The model's endpoint does not accept the key, or the account behind it may not do this."""
+
+    exit_code = 15
+
+
+class RequestRejected(UaMemoryError):
+    """The model's endpoint does not accept the request: an unknown model, a prompt that is too long."""
+
+    exit_code = 16
+
+
+class ModelRefused(UaMemoryError):
+    """The model read the request and declined to answer it."""
+
+    exit_code = 17
+
+
+class ModelMisbehaved(UaMemoryError):
+    """The model's answers were no use: calls that are none, no end, cut off. Nothing of them was kept."""
+
+    exit_code = 18
+
+
+class BudgetSpent(UaMemoryError):
+    """A limit of tokens or money, of this run or of the day, would be passed. The call was not made."""
+
+    exit_code = 19
+
+
 EXIT_CODES: dict[int, type[UaMemoryError]] = {cls.exit_code: cls for cls in UaMemoryError.__subclasses__()}

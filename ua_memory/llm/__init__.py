@@ -1,0 +1,40 @@
+"""The one door to a language model: asking, tools, failures, price and limits.
+
+A caller makes a `Meter` (what may be spent, and where that is written down) and a `Claude` (an
+endpoint and a meter), then calls `ask` once or `run_tools` for a loop. Without an endpoint there is
+no model, and nothing here is called. The SDK is imported by the first request, not by this package.
+"""
+
+from __future__ import annotations
+
+from .budget import Limits, Meter
+from .claude import Claude, Patience
+from .ledger import Ledger, Spent, Totals
+from .loop import Bounds, Outcome, Tool, ToolError, run_tools
+from .model import Endpoint, Message, Model, Reply, ToolCall, Usage, is_on_this_network, user
+from .prices import PRICES_AS_OF, price
+
+__all__ = [
+    "PRICES_AS_OF",
+    "Bounds",
+    "Claude",
+    "Endpoint",
+    "Ledger",
+    "Limits",
+    "Message",
+    "Meter",
+    "Model",
+    "Outcome",
+    "Patience",
+    "Reply",
+    "Spent",
+    "Tool",
+    "ToolCall",
+    "ToolError",
+    "Totals",
+    "Usage",
+    "is_on_this_network",
+    "price",
+    "run_tools",
+    "user",
+]

@@ -1,0 +1,273 @@
+"""The usage ledger: one JSON line before each request with its worst case, one after it with what it cost.
+
+`local/usage.jsonl` is only ever appended to, and set aside under `usage-YYYY-NNN.jsonl` when it grows or
+the year turns. A request without its second line was killed on the way and counts as its worst case.
+So a half line, which a kill leaves, may be skipped: either the request was never sent, or its first line
+stands. Lines that are not ours at all make reading fail: a limit must not rest on what cannot be read.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any, Literal
+
+from ua_memory.errors import CannotWrite, Malformed
+
+from .model import Usage
+
+FILE = "usage.jsonl"
+_OURS = b'{"at":"'
+State = Literal["asked", "answered", "failed"]
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One request. While `state` is asked, `usage` and `counted` are its worst case.
+
+    `usd` is the price by the table, None where it knows none; `counted` is what limits reckon with.
+    """
+
+    at: datetime
+    id: str
+    state: State
+    run: str
+    purpose: str
+    model: str
+    usage: Usage
+    usd: float | None
+    counted: float
+    session: str = ""
+    request: str = ""
+
+    def line(self) -> bytes:
+        """The entry as a line of the file."""
+        told = {
+            "at": self.at.isoformat(timespec="milliseconds"),
+            "id": self.id,
+            "state": self.state,
+            "run": self.run,
+            "purpose": self.purpose,
+            "model": self.model,
+            "in": self.usage.input,
+            "out": self.usage.output,
+            "cache_read": self.usage.cache_read,
+            "cache_write": self.usage.cache_write,
+            "usd": self.usd,
+            "counted": self.counted,
+            "session": self.session,
+            "request": self.request,
+        }
+        return json.dumps(told, separators=(",", ":")).encode() + b"\n"
+
+
+@dataclass(frozen=True, slots=True)
+class Totals:
+    """Requests added up. `usd` leaves out the `unpriced` ones, whose model the table does not know;
+    `open` were killed or are under way, and their worst case is in `usage` and `usd`."""
+
+    requests: int = 0
+    usage: Usage = field(default_factory=Usage)
+    usd: float = 0.0
+    unpriced: int = 0
+    failed: int = 0
+    open: int = 0
+
+    def plus(self, entry: Entry) -> Totals:
+        return Totals(
+            self.requests + 1,
+            self.usage + entry.usage,
+            self.usd + (entry.usd or 0.0),
+            self.unpriced + (entry.usd is None),
+            self.failed + (entry.state == "failed"),
+            self.open + (entry.state == "asked"),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """What was used in a stretch of time: altogether, and by purpose, day (ISO) and model."""
+
+    total: Totals
+    by_purpose: Mapping[str, Totals]
+    by_day: Mapping[str, Totals]
+    by_model: Mapping[str, Totals]
+
+
+class Ledger:
+    """The ledger in a bank's `local` folder. Safe for several processes at once."""
+
+    def __init__(self, folder: Path, *, rotate_bytes: int = 400_000, keep: int = 100) -> None:
+        self.file = folder / FILE
+        self._rotate_bytes, self._keep = rotate_bytes, keep
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Holds other processes off between reading and appending."""
+        try:
+            self.file.parent.mkdir(parents=True, exist_ok=True)
+            lock = os.open(self.file.with_suffix(".lock"), os.O_CREAT | os.O_RDWR, 0o600)
+        except OSError as error:
+            raise self._cannot_write(error) from error
+        try:
+            _wait_for(lock)
+            yield
+        finally:
+            os.close(lock)
+
+    def append(self, entry: Entry) -> None:
+        """Write one line, durably. Call it inside `locked`. Raises CannotWrite."""
+        try:
+            self._rotate(entry.at.year)
+            with self.file.open("a+b") as file:
+                size = file.seek(0, os.SEEK_END)
+                file.seek(max(size - 1, 0))
+                torn = size > 0 and file.read(1) != b"\n"
+                file.write((b"\n" if torn else b"") + entry.line())
+                file.flush()
+                os.fsync(file.fileno())
+        except OSError as error:
+            raise self._cannot_write(error) from error
+
+    def entries(self, since: datetime | None = None) -> list[Entry]:
+        """Each request once, in the state it was last seen in, oldest first. Raises Malformed."""
+        found: dict[str, Entry] = {}
+        for file in self._files(since):
+            for entry in self._read(file, since):
+                found[entry.id] = entry
+        return [entry for entry in found.values() if since is None or entry.at >= since]
+
+    def spent(self, since: datetime | None = None) -> Spent:
+        """The totals of every request since then. Raises Malformed for a ledger that is none."""
+        entries = self.entries(since)
+        return Spent(
+            _total(entries),
+            _grouped((entry.purpose, entry) for entry in entries),
+            _grouped((entry.at.date().isoformat(), entry) for entry in entries),
+            _grouped((entry.model, entry) for entry in entries),
+        )
+
+    def _files(self, since: datetime | None) -> list[Path]:
+        """The files that may hold requests since then, oldest first."""
+        files = [self.file]
+        for file in reversed(self._set_aside()):
+            if since is not None and (ends := self._end(file)) and ends < since:
+                break
+            files.insert(0, file)
+        return files
+
+    def _end(self, file: Path) -> datetime | None:
+        """When the last line of a file that was set aside was written; None if that cannot be told."""
+        try:
+            with file.open("rb") as opened:
+                opened.seek(max(opened.seek(0, os.SEEK_END) - 4096, 0))
+                last = opened.read().splitlines()[-1]
+            return datetime.fromisoformat(json.loads(last)["at"])
+        except (OSError, ValueError, KeyError, TypeError, IndexError):
+            return None
+
+    def _set_aside(self) -> list[Path]:
+        return sorted(self.file.parent.glob(f"{self.file.stem}-*.jsonl"))
+
+    def _read(self, file: Path, since: datetime | None) -> Iterator[Entry]:
+        # Written in any zone: two days before, a line is surely too old, and need not be parsed.
+        day = (since - timedelta(days=2)).date().isoformat().encode() if since else b""
+        try:
+            lines = file.read_bytes().split(b"\n")
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            raise self._unreadable(file, str(error)) from error
+        for number, line in enumerate(lines, 1):
+            # After a loss of power a file may end in NULs: the length was written and the bytes were not.
+            text = line.strip(b"\0\r ")
+            if not text or _OURS.startswith(text):
+                continue
+            if not text.startswith(_OURS):
+                raise self._unreadable(file, f"line {number} is no entry of a ledger")
+            if text[len(_OURS) : len(_OURS) + 10] < day:
+                continue
+            try:
+                told = json.loads(text)
+            except ValueError:
+                continue  # half a line: see above
+            try:
+                yield _entry(told)
+            except (KeyError, TypeError, ValueError) as error:
+                raise self._unreadable(file, f"line {number} is no entry of a ledger") from error
+
+    def _rotate(self, year: int) -> None:
+        try:
+            with self.file.open("rb") as file:
+                begins, size = file.read(len(_OURS) + 4), os.fstat(file.fileno()).st_size
+        except FileNotFoundError:
+            return
+        written = begins[len(_OURS) :].decode("ascii", "replace")
+        if not size or (size < self._rotate_bytes and written == str(year)):
+            return
+        written = written if written.isdigit() else str(year)
+        taken = [file.stem.rpartition("-")[2] for file in self._set_aside() if f"-{written}-" in file.name]
+        number = max((int(each) for each in taken if each.isdigit()), default=0) + 1
+        self.file.replace(self.file.with_name(f"{self.file.stem}-{written}-{number:03}.jsonl"))
+        for old in self._set_aside()[: -self._keep]:
+            old.unlink(missing_ok=True)
+
+    def _unreadable(self, file: Path, why: str) -> Malformed:
+        return Malformed(
+            f"the usage ledger cannot be read, so no limit can be kept and no model is called: {why}",
+            where=str(file),
+            mend=f"look at {file}; moved away, what was spent until now is no longer counted",
+        )
+
+    def _cannot_write(self, error: OSError) -> CannotWrite:
+        return CannotWrite(
+            f"the usage ledger cannot be written, so no model is called: {error.strerror}",
+            where=str(self.file),
+            mend=f"make room or give yourself the rights to {self.file.parent}",
+        )
+
+
+def _wait_for(lock: int) -> None:
+    try:
+        import fcntl
+    except ImportError:  # Windows, where one process works alone
+        return
+    fcntl.flock(lock, fcntl.LOCK_EX)
+
+
+def _entry(told: dict[str, Any]) -> Entry:
+    if told["state"] not in ("asked", "answered", "failed"):
+        raise ValueError(told["state"])
+    return Entry(
+        at=datetime.fromisoformat(told["at"]),
+        id=str(told["id"]),
+        state=told["state"],
+        run=str(told["run"]),
+        purpose=str(told["purpose"]),
+        model=str(told["model"]),
+        usage=Usage(*(int(told[name]) for name in ("in", "out", "cache_read", "cache_write"))),
+        usd=None if told["usd"] is None else float(told["usd"]),
+        counted=float(told["counted"]),
+        session=str(told.get("session", "")),
+        request=str(told.get("request", "")),
+    )
+
+
+def _total(entries: Iterable[Entry]) -> Totals:
+    total = Totals()
+    for entry in entries:
+        total = total.plus(entry)
+    return total
+
+
+def _grouped(pairs: Iterable[tuple[str, Entry]]) -> dict[str, Totals]:
+    groups: dict[str, Totals] = defaultdict(Totals)
+    for name, entry in pairs:
+        groups[name] = groups[name].plus(entry)
+    return dict(groups)

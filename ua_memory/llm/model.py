@@ -1,0 +1,146 @@
+"""What a model is to the rest of the package: a question in messages, a reply in frozen values."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol
+from urllib.parse import urlsplit
+
+ANTHROPIC = "https://api.anthropic.com"
+DEFAULT_MODEL = "claude-sonnet-5-5"
+"""Dear enough to judge what is worth keeping; `claude-haiku-5-5` costs a twentieth of it."""
+
+Block = Mapping[str, Any]
+"""One content block of the Messages API: `{"type": "text", "text": …}` and its siblings."""
+Message = Mapping[str, Any]
+"""`{"role": "user" or "assistant", "content": text or blocks}`. Never changed once it was sent."""
+
+Stop = Literal["end_turn", "tool_use", "max_tokens", "stop_sequence", "pause_turn", "window", "unknown"]
+"""Why the model stopped. `window` is the API's `model_context_window_exceeded`; a refusal is raised."""
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """Where a model is and what opens it: given by the owner's environment, never by a bank's file.
+
+    An empty `base_url` is Anthropic's own, an empty `model` is `DEFAULT_MODEL`. The key stays out of
+    every `repr`. Local servers need no key.
+    """
+
+    api_key: str = field(default="", repr=False)
+    base_url: str = ""
+    model: str = ""
+
+    @property
+    def url(self) -> str:
+        """The base URL that requests go to, without a final slash."""
+        return (self.base_url.strip() or ANTHROPIC).rstrip("/")
+
+    @property
+    def name(self) -> str:
+        """The id of the model asked for."""
+        return self.model.strip() or DEFAULT_MODEL
+
+
+def is_on_this_network(url: str) -> bool:
+    """Whether a URL's host is this machine or a private address: what answers there sends no bill."""
+    host = urlsplit(url).hostname or ""
+    if host == "localhost" or host.endswith((".localhost", ".local")):
+        return True
+    try:
+        return ipaddress.ip_address(host).is_private
+    except ValueError:
+        return False
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Tokens of one request, or of several added up. Input is what was neither read from the cache
+    nor written to it; all three together are the size of the prompt."""
+
+    input: int = 0
+    output: int = 0
+    cache_read: int = 0
+    cache_write: int = 0
+
+    @property
+    def prompt(self) -> int:
+        """Everything that went in."""
+        return self.input + self.cache_read + self.cache_write
+
+    @property
+    def total(self) -> int:
+        """Everything that went in and came out."""
+        return self.prompt + self.output
+
+    def __add__(self, other: Usage) -> Usage:
+        return Usage(
+            self.input + other.input,
+            self.output + other.output,
+            self.cache_read + other.cache_read,
+            self.cache_write + other.cache_write,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """One call the model wants made. `input` is None where its JSON was none: answer with an error."""
+
+    id: str
+    name: str
+    input: Mapping[str, Any] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """One whole answer. `text` joins its text blocks; `blocks` go back to the model as they are."""
+
+    text: str
+    calls: tuple[ToolCall, ...]
+    stop: Stop
+    usage: Usage
+    blocks: tuple[Block, ...]
+    model: str = ""
+    request_id: str = ""
+
+    @property
+    def message(self) -> Message:
+        """The assistant's message, to be put behind those that were asked with."""
+        return {"role": "assistant", "content": list(self.blocks)}
+
+
+def user(*parts: str | Block) -> Message:
+    """A message of the user's: texts and blocks, in order."""
+    return {
+        "role": "user",
+        "content": [{"type": "text", "text": part} if isinstance(part, str) else part for part in parts],
+    }
+
+
+class Model(Protocol):
+    """What flush, retain, consolidate and reflect ask. `Claude` is one; tests may bring their own."""
+
+    @property
+    def name(self) -> str:
+        """The id of the model asked for."""
+
+    def ask(
+        self,
+        system: str,
+        messages: Sequence[Message],
+        *,
+        purpose: str,
+        max_tokens: int = 16_000,
+        tools: Sequence[Mapping[str, Any]] = (),
+        goes_on: bool = False,
+    ) -> Reply:
+        """Send `messages` and return the whole reply.
+
+        `purpose` names the work in the ledger. `tools` are definitions with `name`, `description` and
+        `input_schema`. `goes_on` says that the same messages will be sent again with more behind them,
+        so that they are worth caching. `max_tokens` includes what the model thinks.
+
+        Raises ModelUnavailable, KeyRejected, RequestRejected, ModelRefused, ModelMisbehaved, BudgetSpent.
+        """
