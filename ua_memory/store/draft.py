@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from itertools import takewhile
 
 from ua_memory import markdown, redaction
 from ua_memory.errors import Malformed
+from ua_memory.history import Revision
 from ua_memory.records import Fact, Passage, Record
+from ua_memory.store.threeway import changes
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +59,8 @@ class Draft:
     """Commit also when no file changes: a run that found nothing must not be repeated."""
     by_person: bool = False
     """A person gave these words through a door: the commit has their name."""
+    answered: Revision | None = None
+    """The revision that carried out this request id already: leave the block, nothing will be written."""
     files: dict[str, bytes | None] = field(default_factory=dict)
     touched: dict[str, Touched] = field(default_factory=dict)
     redacted: Counter[str] = field(default_factory=Counter)
@@ -107,34 +110,38 @@ class Draft:
         return {path: data for path, data in self.files.items() if data != self.touched[path].start}
 
     def _cleansed(self, before: bytes, after: bytes) -> bytes:
-        """`after` with secrets taken out of the lines that `before` does not have."""
-        old, new = before.splitlines(keepends=True), after.splitlines(keepends=True)
-        head = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(old, new, strict=False)))
-        room = min(len(old), len(new)) - head
-        pairs = (
-            zip(reversed(old[len(old) - room :]), reversed(new[len(new) - room :]), strict=True)
-            if room
-            else iter(())
-        )
-        tail = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
-        middle = b"".join(new[head : len(new) - tail])
-        text = middle.decode("utf-8", "surrogateescape")
+        """`after` with secrets taken out of what `before` does not have; their own lines stay as they are."""
+        pieces: list[bytes] = []
+        for old, new, same in changes(before, after):
+            pieces += new if same else self._cleansed_hunk(old, new)
+        return b"".join(pieces)
+
+    def _cleansed_hunk(self, old: list[bytes], new: list[bytes]) -> list[bytes]:
+        if len(old) == len(new) and all(
+            n.startswith(o.rstrip(b"\r\n")) for o, n in zip(old, new, strict=True)
+        ):
+            # Lines that were only added to, as by a block id: what stood there is not ours to change.
+            kept = [o.rstrip(b"\r\n") for o in old]
+            return [k + self._cleansed_bytes(n[len(k) :]) for k, n in zip(kept, new, strict=True)]
+        return [self._cleansed_bytes(b"".join(new))]
+
+    def _cleansed_bytes(self, data: bytes) -> bytes:
+        text = data.decode("utf-8", "surrogateescape")
         clean = self.redact(text)
-        if clean == text:
-            return after
-        return b"".join([*new[:head], clean.encode("utf-8", "surrogateescape"), *new[len(new) - tail :]])
+        return data if clean == text else clean.encode("utf-8", "surrogateescape")
 
     def _refuse_loss(self, path: str, before: bytes, after: bytes, removes: Iterable[Record]) -> None:
         then = Counter(r for r in markdown.parse(before, path).records if not isinstance(r, Passage))
         parsed = markdown.parse(after, path).records
         now = Counter(r for r in parsed if not isinstance(r, Passage))
-        lost = then - now - Counter(removes)
+        lost = then - now - Counter(r for r in removes if not isinstance(r, Passage))
         if lost:
             gone = next(iter(lost))
             raise Malformed(
-                f"the change would lose {len(lost)} record(s) it was not asked to touch", where=_where(gone, path),
+                f"the change would lose {len(lost)} record(s) it was not asked to touch",
+                where=_where(gone, path),
                 mend="ua-memory verify",
-            )  # fmt: skip
+            )
         for record in now - then:
             if isinstance(record, Fact) and record.origin is None and not _under_our_heading(record, parsed):
                 raise Malformed(

@@ -2,95 +2,155 @@
 
 A record holds everything that is needed to finish its revision without the process that began it:
 the bytes compared, the bytes wanted, the commits with their authors and messages. It is dropped when
-the commit stands. A record found at the start of a command is rolled forward (`store`).
+the commit stands. A record found at the start of a command is rolled forward (`recovery`).
 """
 
 from __future__ import annotations
 
 import base64
+import contextlib
+import hashlib
 import json
-import os
-from collections.abc import Iterator, Mapping
+import time
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from ua_memory.errors import CannotWrite
 from ua_memory.history import Commit
 from ua_memory.store import swap
 
-VERSION = 1
+FIRST_LINE = b"ua-memory revision 1 sha256 "
+"""The checksum stands in the first line: a flipped bit in the text of a fact would still be valid JSON."""
 UNREADABLE = ".unreadable"
+FRESH = ".fresh"
+SIDES = ("start", "aim", "trail", "placed", "wanted")
 
 
 @dataclass(frozen=True, slots=True)
 class FileChange:
-    """One file of a revision: what was on disk, what shall be, and what the trail had (all None: no file)."""
+    """One file of a revision on its way; None always means no file.
+
+    The revision is the way from `start` to `aim`, and the trail had `trail`. In place stands `placed`, and
+    `wanted` shall take its place; after a person's save both are others than at the beginning. `taken` is
+    what came out in earlier turns and is merged already.
+    """
 
     path: str
-    disk: bytes | None
-    wanted: bytes | None
+    start: bytes | None
+    aim: bytes | None
     trail: bytes | None
+    placed: bytes | None
+    wanted: bytes | None
+    taken: tuple[bytes | None, ...] = ()
+
+    @property
+    def turn(self) -> int:
+        return len(self.taken)
+
+    def next(self, came: bytes | None, wanted: bytes | None) -> FileChange:
+        """The change after `came` came out where `placed` was expected: `wanted` has to go in place now."""
+        return replace(self, taken=(*self.taken, came), placed=self.wanted, wanted=wanted)
 
 
 @dataclass(frozen=True, slots=True)
 class InFlight:
-    """A revision on its way. `written` tells that the files are done and only the commit is owed."""
+    """A revision on its way. `written` tells that the files are done; without commits none is owed.
+
+    The last commit is the revision's own, those before it are a person's edits and what was put back.
+    """
 
     key: str
+    request: str
     changes: tuple[FileChange, ...]
     commits: tuple[Commit, ...]
     written: bool = False
 
-    def final(self, files: Mapping[str, bytes | None]) -> InFlight:
-        """The same revision with other final bytes for some files, as a merge with a person's save made them."""
-        changes = tuple(replace(c, wanted=files.get(c.path, c.wanted)) for c in self.changes)
-        last = self.commits[-1]
-        merged = {path: files.get(path, data) for path, data in last.files.items()}
-        return replace(self, changes=changes, commits=(*self.commits[:-1], replace(last, files=merged)))
+    def with_change(self, number: int, change: FileChange) -> InFlight:
+        """The same revision with one of its changes replaced."""
+        return replace(self, changes=(*self.changes[:number], change, *self.changes[number + 1 :]))
+
+    def with_file(self, path: str, data: bytes | None) -> InFlight:
+        """The same revision with other bytes for a file in its own commit, if that has the file."""
+        own = self.commits[-1]
+        files = {**own.files, path: data} if path in own.files else own.files
+        return replace(self, commits=(*self.commits[:-1], replace(own, files=files)))
+
+    def with_commits_before(self, commits: list[Commit]) -> InFlight:
+        """The same revision with some commits put before its own."""
+        return replace(self, commits=(*self.commits[:-1], *commits, self.commits[-1]))
+
+
+def new_key(folder: Path, token: str) -> str:
+    """A key that sorts after those there are, also if the clock was set back."""
+    newest = max((int(k.partition("-")[0]) for k in keys(folder) if k.partition("-")[0].isdigit()), default=0)
+    return f"{max(time.time_ns(), newest + 1):020d}-{token}"
 
 
 def save(folder: Path, record: InFlight) -> None:
-    """Write or rewrite a record; it is on the disk when this returns."""
-    fresh, file = folder / f"{record.key}.fresh", folder / f"revision-{record.key}.json"
+    """Write or rewrite a record; it is on the disk when this returns. CannotWrite."""
+    fresh, file = folder / f"{record.key}{FRESH}", folder / f"revision-{record.key}.json"
     try:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        fresh.unlink(missing_ok=True)
-        swap.write_durably(fresh, json.dumps(_to_json(record)).encode())
-        fresh.replace(file)
-        swap.sync_folder(folder)
+        there = file.exists()
+        try:
+            fresh.unlink(missing_ok=True)
+            swap.write_durably(fresh, _packed(record), mode=0o600)
+            fresh.replace(file)
+            swap.sync_folder(folder)
+        except OSError:
+            with contextlib.suppress(OSError):
+                fresh.unlink(missing_ok=True)
+                if not there:  # what was not promised must not be carried out
+                    file.unlink(missing_ok=True)
+            raise
     except OSError as error:
-        raise CannotWrite(error.strerror or str(error), where=str(file), mend="ua-memory doctor") from error
+        swap.refused(error, file)
 
 
 def drop(folder: Path, key: str) -> None:
-    (folder / f"revision-{key}.json").unlink(missing_ok=True)
+    """Forget a record. CannotWrite."""
+    file = folder / f"revision-{key}.json"
+    try:
+        file.unlink(missing_ok=True)
+    except OSError as error:
+        swap.refused(error, file)
 
 
 def keys(folder: Path) -> list[str]:
     """The keys of the revisions in flight, oldest first (keys begin with the time)."""
-    try:
-        names = sorted(os.listdir(folder))
-    except FileNotFoundError:
-        return []
-    return [
-        n[len("revision-") : -len(".json")]
-        for n in names
-        if n.startswith("revision-") and n.endswith(".json")
-    ]
+    names = sorted(file.name for file in swap.beside(folder, "revision-"))
+    return [name[len("revision-") : -len(".json")] for name in names if name.endswith(".json")]
 
 
-def found(folder: Path) -> Iterator[InFlight]:
-    """The records that wait, oldest first. One that cannot be read is set aside, so that it blocks no other."""
+def found(folder: Path) -> list[InFlight]:
+    """The records that wait, oldest first, of those that can be read. Nothing is changed."""
+    return [record for key in keys(folder) if (record := _read(folder / f"revision-{key}.json"))]
+
+
+def owed(records: list[InFlight]) -> dict[str, bytes | None]:
+    """{path: bytes} as the commits that are still owed will leave the trail."""
+    written = (commit for record in records if record.written for commit in record.commits)
+    return {path: data for commit in written for path, data in commit.files.items()}
+
+
+def set_aside(folder: Path) -> None:
+    """Give those that cannot be read another name, so that they block no other; sweep what a kill left.
+
+    Only for who holds the lock. Nothing of a record is ever deleted here.
+    """
     for key in keys(folder):
         file = folder / f"revision-{key}.json"
-        try:
-            yield _from_json(json.loads(file.read_bytes()))
-        except FileNotFoundError:
-            continue
-        except (ValueError, KeyError, TypeError, AttributeError):
-            file.rename(file.with_suffix(UNREADABLE))
+        if _read(file) is None and file.exists():
+            try:
+                file.rename(file.with_suffix(UNREADABLE))
+            except OSError as error:
+                swap.refused(error, file)
+    for name in swap.beside(folder, ""):
+        if name.suffix == FRESH:
+            with contextlib.suppress(OSError):
+                name.unlink()
 
 
 def unreadable(folder: Path) -> list[Path]:
@@ -98,44 +158,77 @@ def unreadable(folder: Path) -> list[Path]:
     return sorted(folder.glob(f"*{UNREADABLE}"))
 
 
-def _to_json(record: InFlight) -> dict[str, Any]:
-    return {
-        "version": VERSION,
+def _read(file: Path) -> InFlight | None:
+    try:
+        first, _, rest = file.read_bytes().partition(b"\n")
+    except FileNotFoundError:  # carried out meanwhile by who holds the lock
+        return None
+    except OSError as error:
+        swap.refused(error, file)
+    try:
+        if first != FIRST_LINE + hashlib.sha256(rest).hexdigest().encode():
+            return None
+        return _from_json(json.loads(rest))
+    except (ValueError, KeyError, TypeError, AttributeError, IndexError, RecursionError):
+        return None
+
+
+def _packed(record: InFlight) -> bytes:
+    texts: dict[bytes, int] = {}
+
+    def number(data: bytes | None) -> int | None:
+        return None if data is None else texts.setdefault(data, len(texts))
+
+    raw = {
         "key": record.key,
+        "request": record.request,
         "written": record.written,
-        "changes": [[c.path, _pack(c.disk), _pack(c.wanted), _pack(c.trail)] for c in record.changes],
+        "changes": [
+            [c.path, [number(t) for t in c.taken], *(number(getattr(c, side)) for side in SIDES)]
+            for c in record.changes
+        ],
         "commits": [
-            [list(c.author), c.when.isoformat(), c.message, {p: _pack(d) for p, d in c.files.items()}]
+            [list(c.author), c.when.isoformat(), c.message, {p: number(d) for p, d in c.files.items()}]
             for c in record.commits
         ],
+        "texts": [_pack(text) for text in texts],
     }
+    rest = json.dumps(raw, indent=1).encode()
+    return FIRST_LINE + hashlib.sha256(rest).hexdigest().encode() + b"\n" + rest
 
 
-def _from_json(raw: dict[str, Any]) -> InFlight:
-    if raw["version"] != VERSION:
-        raise ValueError(f"version {raw['version']}")
+def _from_json(raw: Mapping[str, Any]) -> InFlight:
+    texts = [_unpack(text) for text in raw["texts"]]
+
+    def text(number: int | None) -> bytes | None:
+        return None if number is None else texts[number]
+
     return InFlight(
         key=raw["key"],
+        request=raw["request"],
         written=raw["written"],
-        changes=tuple(FileChange(p, _unpack(d), _unpack(w), _unpack(t)) for p, d, w, t in raw["changes"]),
+        changes=tuple(
+            FileChange(path, **_sides([text(n) for n in numbers]), taken=tuple(text(t) for t in taken))
+            for path, taken, *numbers in raw["changes"]
+        ),
         commits=tuple(
-            Commit((a[0], a[1]), datetime.fromisoformat(w), m, {p: _unpack(d) for p, d in f.items()})
+            Commit((a[0], a[1]), datetime.fromisoformat(w), m, {p: text(d) for p, d in f.items()})
             for a, w, m, f in raw["commits"]
         ),
     )
 
 
-def _pack(data: bytes | None) -> Any:
+def _sides(texts: list[bytes | None]) -> dict[str, bytes | None]:
+    return dict(zip(SIDES, texts, strict=True))
+
+
+def _pack(data: bytes) -> Any:
     """Text as itself, so that a person can read the record; anything else in base64."""
-    if data is None:
-        return None
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError:
         return {"base64": base64.b64encode(data).decode()}
 
 
-def _unpack(raw: Any) -> bytes | None:
-    if isinstance(raw, dict):
-        return base64.b64decode(raw["base64"])
-    return None if raw is None else raw.encode("utf-8")
+def _unpack(raw: Any) -> bytes:
+    return base64.b64decode(raw["base64"]) if isinstance(raw, dict) else bytes(raw.encode("utf-8"))

@@ -8,30 +8,33 @@ between, the next command rolls the record forward.
 from __future__ import annotations
 
 import contextlib
-import fcntl
-import os
-import random
 import secrets
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from datetime import datetime
-from pathlib import Path
-from typing import NoReturn
 
 from ua_memory.config import Config
-from ua_memory.errors import Busy, CannotWrite, GitFailed, NotFound
-from ua_memory.history import History
+from ua_memory.errors import GitFailed, NotFound, Usage
+from ua_memory.history import History, Revision, blob_id
 from ua_memory.paths import BESIDE, SETTINGS, Bank, confined
-from ua_memory.store import flight, pending, saves, swap
+from ua_memory.store import flight, pending, saves
 from ua_memory.store.draft import Draft, Result, Touched
+from ua_memory.store.landing import Ground, clear, land, resume
+from ua_memory.store.lock import locked
+from ua_memory.store.pending import FileChange, InFlight
+from ua_memory.store.reading import read
 from ua_memory.store.saves import Edit
 from ua_memory.store.survey import FileStat, Survey, survey
+from ua_memory.store.swap import refused
 from ua_memory.store.threeway import merge
 
-MAX_FILE = 64 * 1024 * 1024
 PACK_BEYOND = 4 * 1024 * 1024
-"""Loose objects may take this much, or half the text, before they are packed."""
+"""Loose objects may take this much before they are packed."""
+TRIES = 3
+"""So often a commit is made anew because somebody else committed at the same moment."""
+GLANCE_SECONDS = 0.2
+"""For so long `truth` believes that what was held is what is held: a pass over all files asks once."""
 
 
 class Store:
@@ -40,19 +43,23 @@ class Store:
     def __init__(self, bank: Bank, config: Config, now: Callable[[], datetime]) -> None:
         self.bank, self.config, self.now = bank, config, now
         self.history = History(bank.git_dir, bank.root, own=bank.own)
+        self._ground = Ground(bank.root, bank.pending, self._judge_save, self.history.person)
+        self._glance: tuple[float, Survey] | None = None
 
     # -- reading -----------------------------------------------------------------------------------
 
     def read(self, path: str) -> bytes:
         """A truth file's present bytes. NotFound where there is none."""
-        data = swap.read(confined(self.bank.root, path))
+        data = read(confined(self.bank.root, path))
         if data is None:
             raise NotFound("no such file in the bank", where=path, mend="ua-memory status")
         return data
 
     def survey(self) -> Survey:
-        """All truth files, which of them differ from the trail, and which are held. Cheap while nothing changed."""
-        return survey(self.bank, self.history, self.config.few)
+        """All truth files, which differ from the trail, and which are held. Cheap while nothing changed."""
+        seen = survey(self.bank, self.history, self.config.few)
+        self._glance = (time.monotonic(), seen)
+        return seen
 
     def files(self) -> Iterator[FileStat]:
         """The files that may be searched: those on disk, with the trail's where a disappearance is held."""
@@ -60,7 +67,10 @@ class Store:
 
     def truth(self, path: str) -> bytes:
         """What may be searched of a file: its bytes, or the trail's while a mass disappearance is held."""
-        blob = self.survey().held.get(path)
+        glance = self._glance
+        fresh = glance is not None and time.monotonic() - glance[0] < GLANCE_SECONDS
+        seen = glance[1] if glance and fresh else self.survey()
+        blob = seen.held.get(path)
         return self.history.blob(blob) if blob else self.read(path)
 
     # -- writing -----------------------------------------------------------------------------------
@@ -72,12 +82,15 @@ class Store:
         """Open a revision; leaving the block publishes it, an exception in the block drops it whole.
 
         Hand edits of every file the draft reads are committed as the person's own first. `draft.result`
-        has the outcome. Busy, CannotWrite and GitFailed say when nothing was begun; once files are
-        written, a commit that cannot be made is owed and noted, not raised.
+        has the outcome. A request that was carried out before is found in `draft.answered`, and nothing
+        is written. Busy, CannotWrite and GitFailed say when nothing was begun; once files are written, a
+        commit that cannot be made is owed and noted, not raised.
         """
+        request = flight.request_id(request) if request is not None else None
         with self.locked():
-            self._finish_pending()
-            draft = Draft(op, door, self._touch, self.config.redact)
+            owed = self._finish_pending()
+            draft = Draft(op, door, lambda path: self._touch(path, owed), self.config.redact)
+            draft.answered = self.answered(request) if request else None
             if session:
                 draft.trailers["Session"] = [session]
             yield draft
@@ -94,12 +107,15 @@ class Store:
         chosen -= set() if accept else set(seen.held)
         horizon = time.time_ns() - int(quiet * 1e9)
         chosen -= {path for path in chosen if seen.changed_at(path) > horizon} if quiet else set()
-        if not chosen:
+        if not chosen and not pending.keys(self.bank.pending):
             return Result(self.history.head())
         with self.locked():
-            self._finish_pending()
+            owed = self._finish_pending()
             draft = Draft(
-                "adopt", "editor", lambda path: self._touch(path, accept=accept), self.config.redact
+                "adopt",
+                "editor",
+                lambda path: self._touch(path, owed, adopting=True, accept=accept),
+                self.config.redact,
             )
             for path in sorted(chosen):
                 draft.read(path)
@@ -109,25 +125,8 @@ class Store:
     def locked(self) -> Iterator[None]:
         """The bank's one writer lock, waited for up to `lock_seconds`. Busy names who holds it."""
         self.make_state()
-        file = self.bank.state / "lock"
-        try:
-            fd = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        except OSError as error:
-            _refused(error, file)
-        try:
-            deadline = time.monotonic() + self.config.lock_seconds
-            while not _try_lock(fd):
-                if time.monotonic() > deadline:
-                    holder = os.pread(fd, 20, 0).decode(errors="replace").strip() or "unknown"
-                    raise Busy(
-                        "another process is writing", where=f"process {holder}", mend="try again, or end it"
-                    )
-                time.sleep(random.uniform(0.001, 0.02))
-            os.ftruncate(fd, 0)
-            os.pwrite(fd, str(os.getpid()).encode(), 0)
+        with locked(self.bank.state / "lock", self.config.lock_seconds):
             yield
-        finally:
-            os.close(fd)
 
     def make_state(self) -> None:
         """The state folder, private to its owner; beside no git it hides itself from one that may come."""
@@ -136,100 +135,169 @@ class Store:
             if self.bank.state.name == BESIDE and not (self.bank.state / ".gitignore").exists():
                 (self.bank.state / ".gitignore").write_text("*\n")
         except OSError as error:
-            _refused(error, self.bank.state)
+            refused(error, self.bank.state)
+
+    def answered(self, request: str) -> Revision | None:
+        """The revision that carried out a request id; its `id` is empty while its commit is owed."""
+        for record in pending.found(self.bank.pending):
+            if record.request == request and record.commits:
+                own = record.commits[-1]
+                return Revision(
+                    "",
+                    own.when,
+                    own.author[0],
+                    own.message.partition("\n")[0],
+                    flight.trailers(own),
+                    tuple(own.files),
+                )
+        found = [r for r in self.history.log(grep=[f"Request: {request}"]) if r.trailer("Request") == request]
+        return found[0] if found else None
 
     def known_request(self, request: str) -> str | None:
-        """The revision that already answered a request id, or None."""
-        found = [r for r in self.history.log(grep=[f"Request: {request}"]) if r.trailer("Request") == request]
-        return found[0].id if found else None
+        """The id of the revision that answered a request id, or None; see also `Draft.answered`."""
+        found = self.answered(request)
+        return (found.id or None) if found else None
 
     # -- how a revision goes on its way ----------------------------------------------------------------
 
-    def _touch(self, path: str, *, accept: bool = False) -> Touched:
-        file = confined(self.bank.root, path)
-        disk = swap.read(file)
-        if disk is not None and len(disk) > MAX_FILE:
-            raise CannotWrite(f"larger than {MAX_FILE >> 20} MB", where=path, mend="split the file")
+    def _touch(
+        self, path: str, owed: dict[str, bytes | None], *, adopting: bool = False, accept: bool = False
+    ) -> Touched:
         try:
-            trail = self.history.read("HEAD", path) if self.history.exists else None
-        except GitFailed:
-            trail = disk  # without git nothing can be told apart; the commit that is owed will tell later
-        if trail == disk or path == SETTINGS:
+            disk = read(file := confined(self.bank.root, path))
+        except Usage:
+            if not adopting:
+                raise
+            disk, file = None, None  # a link where a file was: to the bank, the file is gone
+        trail = owed[path] if path in owed else self._trail(path, disk)
+        if disk is None and file and trail is not None:
+            disk = read(file, expected=True)
+        if trail == disk:
             return Touched(path, disk, trail, disk)
-        edit = Edit(path, trail, disk)
-        old = saves.stale(edit, self.history)
+        if path == SETTINGS:
+            return Touched(
+                path, disk, trail, disk, held=disk is None and not accept and path in self.survey().held
+            )
+        return self._judge(Edit(path, trail, disk), accept=accept)
+
+    def _trail(self, path: str, disk: bytes | None) -> bytes | None:
+        """What the trail has of a file. Where git cannot say, what is on disk: nothing can be told apart
+        then, and the commit that is owed is put on top of what the trail turns out to have."""
+        try:
+            name = self.history.blobs([path]).get(path) if self.history.exists else None
+            if name is None or (disk is not None and blob_id(disk) == name):
+                return disk if name else None
+            return self.history.blob(name)
+        except GitFailed:
+            return disk
+
+    def _judge_save(self, path: str, came: bytes | None, trail: bytes | None) -> Touched:
+        """What a save is that came while the file was being replaced: to be seen by itself."""
+        return self._judge(Edit(path, trail, came), alone=True)
+
+    def _judge(self, edit: Edit, *, accept: bool = False, alone: bool = False) -> Touched:
+        path, trail, disk = edit.path, edit.trail, edit.disk
+        if path == SETTINGS:
+            return Touched(path, disk, trail, disk)
+        old = None
+        with contextlib.suppress(GitFailed):
+            old = saves.stale(edit, self.history)
         if old and disk is not None and trail is not None:
             merged = merge(old.base, trail, disk).data
             return Touched(path, disk, trail, merged, dropped=old.dropped)
-        held = not accept and bool(saves.held({path: edit}, self.config.few))
-        return Touched(path, disk, trail, disk, held=held)
+        held = bool(saves.held({path: edit}, self.config.few)) if alone else self._is_held(edit)
+        return Touched(path, disk, trail, disk, held=held and not accept)
+
+    def _is_held(self, edit: Edit) -> bool:
+        """Whether the edit is part of a disappearance; in other files facts may be gone, or turn up again."""
+        if edit.disk is not None and not any(saves.vanished({edit.path: edit}).values()):
+            return False
+        return edit.path in self.survey().held
 
     def _publish(self, draft: Draft, request: str | None) -> Result:
-        key = f"{time.time_ns():020d}-{secrets.token_hex(4)}"
-        commits, changes = flight.commits(draft, self.now(), request or key, self.history), []
-        for path, touched in draft.touched.items():
-            wanted = draft.files.get(path, touched.start)
-            if wanted != touched.disk:
-                changes.append(pending.FileChange(path, touched.disk, wanted, touched.trail))
+        notes, redacted = list(draft.notes), dict(draft.redacted)
+        if draft.answered:
+            return Result(draft.answered.id or None, draft.answered.paths, tuple(notes), redacted)
+        key = pending.new_key(self.bank.pending, secrets.token_hex(4))
+        commits = flight.commits(draft, self.now(), request or key, self.history.person)
         if not commits:
-            return Result(self.history.head(), notes=tuple(draft.notes), redacted=dict(draft.redacted))
-        record = pending.InFlight(key, tuple(changes), tuple(commits))
+            return Result(self.history.head(), notes=tuple(notes), redacted=redacted)
+        changes = []
+        for path, t in draft.touched.items():
+            aim = draft.files.get(path, t.start)
+            if aim != t.disk or t.disk != t.trail:
+                changes.append(FileChange(path, t.start, aim, t.trail, t.disk, aim))
+        record = InFlight(key, request or key, tuple(changes), tuple(commits))
         pending.save(self.bank.pending, record)
-        done, notes = self._carry_out(record)
-        return Result(done, tuple(draft.changed()), (*draft.notes, *notes), dict(draft.redacted))
+        landed = land(record, self._ground)
+        both = [c.path for c, was in zip(landed.changes, record.changes, strict=True) if c.turn > was.turn]
+        notes += [f"{path} was saved meanwhile; both changes are in it" for path in both]
+        done, trouble = self._commit(landed)
+        if trouble:
+            notes.append(
+                f"written, but not committed yet: {trouble.what} ({trouble.mend or 'ua-memory doctor'})"
+            )
+        return Result(done, tuple(draft.changed()), tuple(notes), redacted)
 
-    def _carry_out(self, record: pending.InFlight) -> tuple[str | None, list[str]]:
-        """Files, then commits. What a person saved meanwhile is merged and committed before ours."""
-        record, notes = flight.swap_files(record, self.bank, self.history, self.history.person())
-        pending.save(self.bank.pending, record)
-        try:
-            self.history.create()
-            done = self.history.commit(record.commits)[-1]
-        except GitFailed as error:
-            return None, [
-                *notes,
-                f"written, but not committed yet: {error.what} ({error.mend or 'ua-memory doctor'})",
-            ]
-        self._settle(record)
-        return done, notes
-
-    def _finish_pending(self) -> None:
-        """Roll forward what an earlier process left: its files, its commits, its own author and trailers."""
-        for record in pending.found(self.bank.pending):
-            if not record.written:
-                record = flight.resume(record, self.bank, self.history, self.history.person())
-                pending.save(self.bank.pending, record)
+    def _commit(self, record: InFlight, *, again: bool = False) -> tuple[str | None, GitFailed | None]:
+        """Make a record's commits (W7) and drop it (W8); or, where git refuses, keep it and say why."""
+        trouble: GitFailed | None = None
+        for attempt in range(TRIES):
+            parent = self.history.head() if self.history.exists else None
             try:
-                if record.commits and not flight.stands(record, self.history):
-                    self.history.create()
-                    self.history.commit(flight.rebased(record, self.history))
-            except GitFailed:
-                return  # the files are done; what is owed stays owed, in order
+                self.history.create()
+                commits = flight.rebased(record, self.history) if again or attempt else list(record.commits)
+                done = self.history.commit(commits)[-1]
+            except GitFailed as error:
+                trouble = error
+                if not self.history.exists or self.history.head() == parent:
+                    break
+                continue
             self._settle(record)
+            return done, None
+        record = replace(record, written=True)
+        pending.save(self.bank.pending, record)
+        clear(record, self._ground)
+        return None, trouble
 
-    def _settle(self, record: pending.InFlight) -> None:
+    def _finish_pending(self) -> dict[str, bytes | None]:
+        """Roll forward what an earlier process left: its files, its commits, its own author and trailers.
+
+        What is still owed then is returned as {path: bytes that the trail would have}.
+        """
+        pending.set_aside(self.bank.pending)
+        with contextlib.suppress(GitFailed):
+            self.history.mend_index()
+        stuck = False
+        for record in pending.found(self.bank.pending):
+            try:
+                stands = bool(record.commits) and not stuck and flight.stands(record, self.history)
+            except GitFailed:
+                stands = False
+            if not record.written and not stands:
+                record = resume(record, self._ground)
+            if stands or not record.commits:
+                with contextlib.suppress(GitFailed):  # it may have died before it came to the index
+                    self.history.mend_index([path for commit in record.commits for path in commit.files])
+                self._settle(record)
+            elif stuck:
+                pending.save(self.bank.pending, replace(record, written=True))
+            else:
+                stuck = self._commit(record, again=True)[1] is not None  # the rest stays owed, in order
+        return pending.owed(pending.found(self.bank.pending)) if stuck else {}
+
+    def _settle(self, record: InFlight) -> None:
         """Drop the record once nobody can still write into a file that was exchanged away."""
-        if flight.clear(record, self.bank, self.history):
+        record, done = clear(record, self._ground)
+        if not done:
+            record = replace(record, commits=(), written=True)
+            pending.save(self.bank.pending, record)
+            record, done = clear(record, self._ground)
+        if done:
             pending.drop(self.bank.pending, record.key)
-        else:
-            pending.save(self.bank.pending, replace(record, commits=(), written=True))
 
     def _tidy(self) -> None:
         """Pack the trail when its loose objects have outgrown the text."""
         with contextlib.suppress(GitFailed):
             if self.history.loose_bytes() > PACK_BEYOND:
                 self.history.repack()
-
-
-def _try_lock(fd: int) -> bool:
-    try:
-        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
-
-
-def _refused(error: OSError, where: Path) -> NoReturn:
-    raise CannotWrite(
-        error.strerror or str(error), where=str(where), mend="check its owner, mode and free space"
-    ) from error

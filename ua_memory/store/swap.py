@@ -10,78 +10,45 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import errno
-import fcntl
 import os
 import secrets
-import signal
 import sys
-import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from itertools import count
 from pathlib import Path
+from typing import NoReturn
 
 from ua_memory.errors import CannotWrite
+from ua_memory.store.reading import read
 
 FRESH, OUT = ".ua-fresh-", ".ua-out-"
 """Names beside the target. FRESH is being written and may be thrown away; OUT is complete, and after the
 exchange holds what was there before, perhaps the only copy of a person's save."""
+MOVED = ".moved-"
+"""Behind an OUT name where a file system has no exchange: what was moved aside, until the end of the step."""
 
-_AT_FDCWD, _EXCHANGE, _F_SETSIG = -100, 2, 10
-
-
-def read(file: Path) -> bytes | None:
-    """A file's bytes once nobody is in the midst of writing it; None where there is none."""
-    for wait in (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.3):
-        try:
-            with file.open("rb") as handle:
-                if not being_written(handle.fileno()):
-                    return handle.read()
-        except (FileNotFoundError, NotADirectoryError):
-            return None
-        # An editor that truncates and writes leaves an empty file for a moment: that is no deletion.
-        time.sleep(wait)
-    with contextlib.suppress(FileNotFoundError):
-        return file.read_bytes()
-    return None
+_AT_FDCWD, _EXCHANGE = -100, 2
 
 
-def being_written(fd: int) -> bool:
-    """Whether another process has the file open for writing, asked by a read lease held for an instant.
+def refused(error: OSError, where: Path, mend: str = "check owner, mode and free space") -> NoReturn:
+    """Say what the file system said, as an error of ours."""
+    raise CannotWrite(error.strerror or str(error), where=str(where), mend=mend) from error
 
-    Where there are no leases (macOS, network file systems) the answer is no, and the exchange alone guards.
+
+def write_durably(file: Path, data: bytes, like: os.stat_result | None = None, mode: int = 0o666) -> None:
+    """A whole new file, fsynced; with the mode and owner of the file it is to replace, if there is one.
+
+    The folder is not fsynced: the caller does that once for all of its files.
     """
-    if not hasattr(fcntl, "F_SETLEASE"):
-        return False
-    try:
-        # A broken lease is announced by a signal; SIGURG is the one that is ignored by default.
-        fcntl.fcntl(fd, _F_SETSIG, signal.SIGURG)
-        fcntl.fcntl(fd, fcntl.F_SETLEASE, fcntl.F_RDLCK)
-        fcntl.fcntl(fd, fcntl.F_SETLEASE, fcntl.F_UNLCK)
-    except OSError as error:
-        return error.errno == errno.EAGAIN
-    return False
-
-
-def abandoned(file: Path) -> bool:
-    """Whether nobody has the file open any more, so that nothing can still be written to it."""
-    if not hasattr(fcntl, "F_SETLEASE"):
-        return True
-    try:
-        with file.open("rb+") as handle:
-            fcntl.fcntl(handle.fileno(), _F_SETSIG, signal.SIGURG)
-            fcntl.fcntl(handle.fileno(), fcntl.F_SETLEASE, fcntl.F_WRLCK)
-            fcntl.fcntl(handle.fileno(), fcntl.F_SETLEASE, fcntl.F_UNLCK)
-    except OSError as error:
-        return error.errno != errno.EAGAIN
-    return True
-
-
-def write_durably(file: Path, data: bytes, mode: int = 0o600) -> None:
-    """A whole new file, fsynced. The folder is not: the caller does that once for all of its files."""
-    fd = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
+    fd = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode if like is None else 0o600)
     try:
         with open(fd, "wb", closefd=False) as handle:
             handle.write(data)
-        os.fchmod(fd, mode)
+        if like is not None:
+            if (like.st_uid, like.st_gid) != (os.geteuid(), os.getegid()):
+                with contextlib.suppress(PermissionError):  # only root may give a file to its owner again
+                    os.fchown(fd, like.st_uid, like.st_gid)
+            os.fchmod(fd, like.st_mode & 0o777)
         os.fsync(fd)
     finally:
         os.close(fd)
@@ -89,94 +56,123 @@ def write_durably(file: Path, data: bytes, mode: int = 0o600) -> None:
 
 def sync_folder(folder: Path) -> None:
     """Make the names in a folder durable."""
-    fd = os.open(folder, os.O_RDONLY)
+    fd = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
     try:
         os.fsync(fd)
     finally:
         os.close(fd)
 
 
-def out_name(file: Path, key: str) -> Path:
-    return file.with_name(f"{OUT}{key}-{file.name}")
-
-
-def put(file: Path, data: bytes | None, key: str) -> bytes | None:
-    """Put `data` (None: nothing) in the place of `file` and return what was there (None: nothing).
-
-    What was there stays beside it under `out_name(file, key)` until the caller removes it, so that a
-    crash right after can still find a person's save in it. CannotWrite where the file system refuses.
-    """
-    out = out_name(file, key)
+def lay(file: Path, data: bytes, out: Path) -> None:
+    """Put what shall replace `file` beside it, whole and fsynced, under the name `out` (step W4)."""
     try:
-        if data is None:
+        _make_folder(file.parent)
+        like = file.stat() if file.exists() else None
+        fresh = out.with_name(f"{FRESH}{out.name.removeprefix(OUT)}-{secrets.token_hex(3)}")
+        try:
+            write_durably(fresh, data, like)
+            fresh.rename(out)
+        except OSError:
+            with contextlib.suppress(OSError):
+                fresh.unlink()
+            raise
+    except OSError as error:
+        refused(error, file)
+
+
+def enter(file: Path, out: Path) -> None:
+    """Let `out` and `file` change places (step W5). Where there was no `file`, both names stand for the
+    new one afterwards; where there is no `out`, the file goes and becomes it."""
+    try:
+        if file.is_dir():
+            raise IsADirectoryError(errno.EISDIR, "is a folder", str(file))
+        if not out.exists():
             with contextlib.suppress(FileNotFoundError):
                 file.rename(out)
         else:
-            file.parent.mkdir(parents=True, exist_ok=True)
-            mode = file.stat().st_mode & 0o777 if file.exists() else 0o644
-            fresh = file.with_name(f"{FRESH}{key}-{secrets.token_hex(3)}")
-            write_durably(fresh, data, mode)
-            fresh.rename(out)
-            _enter(out, file)
-        if file.parent.exists():
-            sync_folder(file.parent)
+            _change_places(out, file)
     except OSError as error:
-        raise CannotWrite(error.strerror or str(error), where=str(file), mend="ua-memory doctor") from error
-    came = read(out)
-    return None if data is not None and came is not None and _same_file(out, file) else came
+        refused(error, file)
 
 
-def _enter(out: Path, file: Path) -> None:
-    """`out` and `file` change places; where there was no `file`, both names stand for the new one."""
-    while True:
-        try:
-            os.link(out, file)
-            return
-        except FileExistsError:
-            pass
-        try:
-            exchange(out, file)
-            return
-        except FileNotFoundError:  # a person deleted it between the two calls
-            continue
-
-
-def _same_file(one: Path, other: Path) -> bool:
+def settle(folder: Path) -> None:
+    """Make what `enter` did in a folder durable."""
     try:
-        return os.path.samefile(one, other)
+        if folder.exists():
+            sync_folder(folder)
+    except OSError as error:
+        refused(error, folder)
+
+
+def came_out(file: Path, out: Path) -> bytes | None:
+    """What `enter` found in the place of `file`: None where there was nothing."""
+    return None if same_file(out, file) else read(out)
+
+
+def same_file(one: Path, other: Path) -> bool:
+    """Whether two names stand for one file; no where either is missing."""
+    try:
+        return one.samefile(other)
     except FileNotFoundError:
         return False
 
 
-def _exchange_call() -> Callable[[bytes, bytes], int] | None:
-    libc = ctypes.CDLL(None, use_errno=True)
-    if sys.platform == "darwin":
-        swap = getattr(libc, "renamex_np", None)
-        return swap and (lambda a, b: int(swap(a, b, _EXCHANGE)))
-    rename = getattr(libc, "renameat2", None)
-    return rename and (lambda a, b: int(rename(_AT_FDCWD, a, _AT_FDCWD, b, _EXCHANGE)))
+def beside(folder: Path, prefix: str) -> Iterator[Path]:
+    """The files in a folder whose names begin so."""
+    try:
+        names = os.listdir(folder)  # noqa: PTH208
+    except (FileNotFoundError, NotADirectoryError):
+        return
+    except OSError as error:
+        refused(error, folder)
+    yield from sorted(folder / name for name in names if name.startswith(prefix))
+
+
+def _make_folder(folder: Path) -> None:
+    if not folder.is_dir():
+        _make_folder(folder.parent)
+        folder.mkdir(exist_ok=True)
+        sync_folder(folder.parent)
+
+
+def _change_places(out: Path, file: Path) -> None:
+    while True:
+        with contextlib.suppress(FileExistsError):
+            os.link(out, file)
+            return
+        with contextlib.suppress(FileNotFoundError):  # a person deleted it between the two calls
+            exchange(out, file)
+            return
 
 
 def exchange(one: Path, other: Path) -> None:
     """Let two files change names in one step, or as nearly so as the file system can.
 
-    Without an exchange, the old file is first moved aside whole, so that no save made meanwhile is overwritten.
+    Without an exchange, the old file is first moved aside whole, so that no save is overwritten; one that
+    comes within that gap is moved aside too and is what comes out, the older stays beside for the caller.
     """
-    call = _exchange_call()
+    call = exchange_call()
     if call is not None:
         if call(os.fsencode(one), os.fsencode(other)) == 0:
             return
         code = ctypes.get_errno()
         if code not in (errno.ENOSYS, errno.EINVAL, errno.ENOTSUP):
             raise OSError(code, os.strerror(code), str(other))
-    aside = one.with_name(one.name + ".aside")
-    other.rename(aside)
-    try:
-        os.link(one, other)
-    except (
-        FileExistsError
-    ):  # saved again within the gap: the newer save goes aside too, and is what comes out
-        other.rename(aside)
-        os.link(one, other)
+    for turn in count():
+        moved = one.with_name(f"{one.name}{MOVED}{turn}")
+        other.rename(moved)
+        with contextlib.suppress(FileExistsError):
+            os.link(one, other)
+            break
     one.unlink()
-    aside.rename(one)
+    moved.rename(one)
+
+
+def exchange_call() -> Callable[[bytes, bytes], int] | None:
+    """The system's own exchange of two names, or None where there is none."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    if sys.platform == "darwin":
+        swap = getattr(libc, "renamex_np", None)
+        return swap and (lambda a, b: int(swap(a, b, _EXCHANGE)))
+    rename = getattr(libc, "renameat2", None)
+    return rename and (lambda a, b: int(rename(_AT_FDCWD, a, _AT_FDCWD, b, _EXCHANGE)))

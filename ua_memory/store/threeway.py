@@ -7,7 +7,7 @@ only if they change the same lines or insert at the same spot.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from io import BytesIO
@@ -38,7 +38,7 @@ class _Hunk:
 
 
 def merge(base: bytes, ours: bytes, theirs: bytes) -> Merged:
-    """Apply to `base` what changed towards `ours` and towards `theirs`. Nothing that either side added is lost."""
+    """Apply to `base` what changed towards `ours` and towards `theirs`; nothing either side added is lost."""
     if ours in (base, theirs):
         return Merged(theirs)
     if theirs == base:
@@ -64,8 +64,22 @@ def merge(base: bytes, ours: bytes, theirs: bytes) -> Merged:
 
 
 def _lines(data: bytes) -> list[bytes]:
-    # Split at newlines alone: a lone carriage return is part of its line. A missing final newline is no change.
+    # Split at newlines alone: a lone carriage return is part of its line. A missing final newline is
+    # no change.
     return BytesIO(data if not data or data.endswith(b"\n") else data + b"\n").readlines()
+
+
+def changes(before: bytes, after: bytes) -> Iterator[tuple[list[bytes], list[bytes], bool]]:
+    """The two as stretches of whole lines: (lines before, lines after, whether they are the same)."""
+    old, new = BytesIO(before).readlines(), BytesIO(after).readlines()
+    at = to = 0
+    for hunk in _hunks(old, new):
+        same = old[at : hunk.start]
+        yield same, same, True
+        to += len(same) + len(hunk.lines)
+        yield old[hunk.start : hunk.end], list(hunk.lines), False
+        at = hunk.end
+    yield old[at:], new[to:], True
 
 
 def _hunks(old: list[bytes], new: list[bytes]) -> list[_Hunk]:
@@ -75,7 +89,7 @@ def _hunks(old: list[bytes], new: list[bytes]) -> list[_Hunk]:
     tail = 0
     while tail < min(len(old), len(new)) - head and old[-1 - tail] == new[-1 - tail]:
         tail += 1
-    # Only the stretch that differs is compared: a long file with a short change costs no more than the change.
+    # Only the stretch that differs is compared: a short change costs no more in a long file.
     a, b = old[head : len(old) - tail], new[head : len(new) - tail]
     codes = SequenceMatcher(None, a, b, autojunk=len(a) > 5000).get_opcodes()
     return [_Hunk(head + i, head + j, tuple(b[k:m])) for tag, i, j, k, m in codes if tag != "equal"]

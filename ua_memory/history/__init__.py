@@ -1,0 +1,16 @@
+"""The trail in git: every revision a commit, read back as revisions. The only package that knows git."""
+
+from __future__ import annotations
+
+from ua_memory.history.revisions import (
+    MACHINE,
+    SOMEBODY,
+    BlameLine,
+    Commit,
+    Revision,
+    blob_id,
+    parse_trailers,
+)
+from ua_memory.history.trail import History
+
+__all__ = ["MACHINE", "SOMEBODY", "BlameLine", "Commit", "History", "Revision", "blob_id", "parse_trailers"]

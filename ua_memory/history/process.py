@@ -1,0 +1,121 @@
+"""One git directory and the processes that are run on it, whatever the caller's shell or settings say."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import tempfile
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ua_memory.errors import GitFailed
+
+if TYPE_CHECKING:
+    from git import Git
+
+NOT_THERE = "git is not installed or does not run"
+CONFIG = {
+    "core.fsync": "all",  # the first one, so that it can be replaced by its number: plain git fsyncs nothing
+    "core.fsyncMethod": "fsync",
+    "core.hooksPath": os.devnull,  # fast-import would run the user's reference-transaction hook
+    "core.attributesFile": os.devnull,
+    "core.autocrlf": "false",
+    "core.fsmonitor": "false",
+    "core.quotePath": "false",
+    "gc.auto": "0",
+    "i18n.commitEncoding": "UTF-8",
+    "i18n.logOutputEncoding": "UTF-8",
+    "log.showSignature": "false",
+    "diff.noprefix": "false",
+    "diff.mnemonicPrefix": "false",
+}
+"""Settings of ours for every git process; a user's own would change what is written or read."""
+NO_FSYNC = {"GIT_CONFIG_VALUE_0": "none"}
+"""For what can be made again, as an index."""
+
+
+class Process:
+    """A git directory and the work tree it belongs to."""
+
+    def __init__(self, git_dir: Path, root: Path, *, own: bool) -> None:
+        self.git_dir, self.root, self.own = git_dir, root, own
+        self._git: Git | None = None
+
+    @property
+    def shared(self) -> Path:
+        """The directory with the objects and refs: the git directory's own, or that of the main worktree."""
+        common = self.git_dir / "commondir"
+        return (self.git_dir / common.read_text().strip()).resolve() if common.is_file() else self.git_dir
+
+    def git(self) -> Git:
+        """GitPython's command object, bound to this trail whatever the caller's shell has set."""
+        if self._git is None:
+            try:
+                from git import Git
+            except ImportError as error:  # GitPython refuses to be imported where there is no git
+                mend = "install git; what was being written waits in pending/, the next command commits it"
+                raise GitFailed(NOT_THERE, mend=mend) from error
+            self._git = Git(str(self.root))
+            self._git.update_environment(**self.environment())
+        return self._git
+
+    def environment(self) -> dict[str, str]:
+        """Variables that pin git to this trail: inside a hook of the user's, theirs name the outer one."""
+        pairs: dict[str, str] = {}
+        for n, (key, value) in enumerate(CONFIG.items()):
+            pairs |= {f"GIT_CONFIG_KEY_{n}": key, f"GIT_CONFIG_VALUE_{n}": value}
+        return {
+            "GIT_DIR": str(self.git_dir),
+            "GIT_WORK_TREE": str(self.root),
+            "GIT_COMMON_DIR": str(self.shared),
+            "GIT_INDEX_FILE": str(self.git_dir / "index"),
+            "GIT_OBJECT_DIRECTORY": str(self.shared / "objects"),
+            "GIT_ALTERNATE_OBJECT_DIRECTORIES": "",
+            "GIT_NAMESPACE": "",
+            "GIT_CONFIG_PARAMETERS": "",
+            "GIT_TERMINAL_PROMPT": "0",
+            "GIT_LITERAL_PATHSPECS": "1",
+            "GIT_GLOB_PATHSPECS": "0",
+            "GIT_NOGLOB_PATHSPECS": "0",
+            "GIT_ICASE_PATHSPECS": "0",
+            "GIT_CONFIG_COUNT": str(len(CONFIG)),
+            **pairs,
+        }
+
+    def run(self, *words: str, stdin: bytes | None = None, ok: Sequence[int] = (0,), **extra: Any) -> bytes:
+        """Standard output of one git command. GitFailed carries what git said."""
+        git = self.git()
+        from git.exc import GitError
+
+        with contextlib.ExitStack() as stack:
+            try:
+                if stdin is not None:
+                    spool = stack.enter_context(tempfile.TemporaryFile())
+                    spool.write(stdin)
+                    spool.seek(0)
+                    extra["istream"] = spool
+                status, out, said = git.execute(
+                    ["git", *words],
+                    with_extended_output=True,
+                    with_exceptions=False,
+                    stdout_as_string=False,
+                    strip_newline_in_stdout=False,
+                    **extra,
+                )
+            except (OSError, GitError) as error:  # gone since it was imported, or no process to be had
+                why = error if isinstance(error, OSError) else NOT_THERE
+                raise GitFailed(
+                    f"git did not start: {why}", where=str(self.git_dir), mend="install git"
+                ) from error
+        if status not in ok:
+            raise GitFailed(
+                f"git {words[0]} failed: {_last_line(said)}", where=str(self.git_dir), mend="ua-memory doctor"
+            )
+        return bytes(out) if isinstance(out, bytes) else str(out).encode()
+
+
+def _last_line(said: str | bytes) -> str:
+    text = said.decode("utf-8", "replace") if isinstance(said, bytes) else said
+    lines: Iterable[str] = [line for line in text.strip().splitlines() if line.strip()]
+    return list(lines)[-1][:500] if lines else "it said nothing"

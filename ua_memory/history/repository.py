@@ -1,0 +1,104 @@
+"""The git directory as a place: whether it is there, its making, where it stands, who the person is."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from pathlib import Path
+
+from ua_memory.errors import CannotWrite, GitFailed
+from ua_memory.history.process import Process
+from ua_memory.history.revisions import SOMEBODY, plain
+
+UNDER_WAY = ("MERGE_HEAD", "rebase-merge", "rebase-apply", "CHERRY_PICK_HEAD", "REVERT_HEAD")
+
+
+class Repository(Process):
+    """Standing and settings of one git directory."""
+
+    @property
+    def exists(self) -> bool:
+        """Whether `create` has been here and came to its end."""
+        return (self.git_dir / "HEAD").is_file() and (self.shared / "objects").is_dir()
+
+    def create(self) -> None:
+        """Make the trail's git directory, or the bank's own repository. Nothing happens where it exists."""
+        if self.exists:
+            return
+        try:
+            self.git_dir.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise CannotWrite(error.strerror or str(error), where=str(self.git_dir)) from error
+        where = {"GIT_OBJECT_DIRECTORY": str(self.git_dir / "objects")}
+        self.run("init", "--quiet", "--initial-branch=main", "--object-format=sha1", "--template=", env=where)
+        if not self.own:
+            # The work tree belongs to somebody else: plain `git` there must not find a second repository.
+            self.run("config", "core.worktree", str(self.root))
+        # `git init` fsyncs nothing: without these, the first durable commit may be in no repository.
+        for name in ("HEAD", "config", "objects", "refs/heads", "refs", "", ".."):
+            _sync(self.git_dir / name)
+
+    def ref(self) -> str:
+        """The branch that revisions go to. GitFailed on a detached HEAD or in a merge or rebase."""
+        head = self._head_line()
+        if not head.startswith("ref: "):
+            raise GitFailed("HEAD is detached", where=str(self.git_dir), mend="git switch main")
+        for mark in UNDER_WAY:
+            if self.own and (self.git_dir / mark).exists():
+                raise GitFailed("a merge or rebase is under way", where=str(self.git_dir), mend="git status")
+        if self._reftable:
+            return self.run("symbolic-ref", "HEAD").decode().strip()
+        return head[5:]
+
+    def head(self) -> str | None:
+        """The newest revision's id, or None in a trail without commits. No process is started for it,
+        except where refs are not kept in files."""
+        if not self.exists:
+            return None
+        head = self._head_line()
+        if not head.startswith("ref: "):
+            return head or None
+        name = head[5:]
+        with contextlib.suppress(OSError):
+            found = (self.shared / name).read_text().strip()
+            return self._asked() if found.startswith("ref: ") else found or self._asked()
+        with contextlib.suppress(FileNotFoundError):
+            for line in (self.shared / "packed-refs").read_text().splitlines():
+                if line.endswith(f" {name}"):
+                    return line.split()[0]
+        return self._asked() if self._reftable else None
+
+    def person(self) -> tuple[str, str]:
+        """Whose name and address hand edits are committed under: git's own for this user, or a stand-in."""
+        try:
+            ident = self.run("var", "GIT_AUTHOR_IDENT").decode("utf-8", "replace")
+        except GitFailed:
+            return SOMEBODY
+        name, _, rest = ident.partition(" <")
+        return plain(name) or SOMEBODY[0], plain(rest.partition(">")[0]) or SOMEBODY[1]
+
+    @property
+    def _reftable(self) -> bool:
+        return (self.shared / "reftable").is_dir()
+
+    def _head_line(self) -> str:
+        try:
+            return (self.git_dir / "HEAD").read_text().strip()
+        except (OSError, ValueError) as error:
+            raise GitFailed(
+                f"HEAD cannot be read: {error}", where=str(self.git_dir), mend="git fsck"
+            ) from error
+
+    def _asked(self) -> str | None:
+        with contextlib.suppress(GitFailed):
+            return self.run("rev-parse", "--verify", "--quiet", "HEAD^{commit}").decode().strip() or None
+        return None
+
+
+def _sync(path: Path) -> None:
+    with contextlib.suppress(OSError):  # a file system that cannot: nothing is promised there
+        fd = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(fd)
+        finally:
+            os.close(fd)

@@ -1,0 +1,227 @@
+"""Reading the trail, and writing it: every revision a commit, with exactly its bytes.
+
+Commits are written by `git fast-import`: it takes the bytes of a revision instead of whatever lies on
+disk at that moment, needs no index and no lock on one, asks for no identity, and is one process
+(docs/decisions/0001). Nothing here goes through the attributes of the work tree: a filter or an
+`eol=crlf` of the user's would show or store other bytes than the file has.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from difflib import SequenceMatcher, unified_diff
+
+from ua_memory.errors import GitFailed, NotFound
+from ua_memory.history import revisions as notation
+from ua_memory.history.process import NO_FSYNC
+from ua_memory.history.repository import Repository
+from ua_memory.history.revisions import NOBODY, BlameLine, Commit, Revision, blob_id
+
+BEHIND = "ua-memory/index-behind"
+"""In the bank's own git directory: paths whose index entries could not be brought along yet."""
+NOT_YET = "not committed yet"
+
+
+class History(Repository):
+    """The git directory of one bank's trail, with the bank's root as its work tree."""
+
+    # -- reading -----------------------------------------------------------------------------------
+
+    def resolve(self, revision: str) -> str:
+        """The full id of a revision by any of git's names for it."""
+        if not self.exists or revision.startswith("-"):
+            raise NotFound("no such revision", where=revision, mend="ua-memory log")
+        try:
+            return self.run("rev-parse", "--verify", "--quiet", f"{revision}^{{commit}}").decode().strip()
+        except GitFailed as error:
+            raise NotFound("no such revision", where=revision, mend="ua-memory log") from error
+
+    def blobs(self, paths: Sequence[str] = (), rev: str = "HEAD") -> dict[str, str]:
+        """{path: blob id} of a revision's plain files; of all, or of those named."""
+        if rev == "HEAD" and self.head() is None:
+            return {}
+        out = self.run("ls-tree", "-r", "-z", rev, "--", *paths)
+        rows = (entry.split("\t", 1) for entry in out.decode("utf-8", "surrogateescape").split("\0") if entry)
+        # Links (120000) and submodules (160000) of a bank's own repository are nobody's text.
+        return {path: meta.split()[2] for meta, path in rows if meta.startswith("100")}
+
+    def read(self, rev: str, path: str) -> bytes | None:
+        """A file's bytes as a revision has them, or None."""
+        if rev == "HEAD" and self.head() is None:
+            return None
+        return self.read_all([(rev, path)])[0]
+
+    def read_all(self, wanted: Sequence[tuple[str, str]]) -> list[bytes | None]:
+        """The bytes of (revision, path) each, None where a revision has no such file; one process for all."""
+        asked = "".join(f"{rev}:{path}\n" for rev, path in wanted).encode("utf-8", "surrogateescape")
+        out, at, found = self.run("cat-file", "--batch", stdin=asked), 0, list[bytes | None]()
+        for _ in wanted:
+            end = out.index(b"\n", at)
+            words = out[at:end].split(b" ")
+            if len(words) != 3 or words[1] != b"blob" or not words[2].isdigit():
+                skip = int(words[2]) + 1 if len(words) == 3 and words[2].isdigit() else 0
+                found.append(None)
+                at = end + 1 + skip
+                continue
+            size = int(words[2])
+            found.append(out[end + 1 : end + 1 + size])
+            at = end + size + 2
+        return found
+
+    def blob(self, name: str) -> bytes:
+        """The content git keeps under a blob id."""
+        return self.run("cat-file", "blob", name)
+
+    def log(
+        self,
+        paths: Sequence[str] = (),
+        *,
+        limit: int | None = None,
+        grep: Sequence[str] = (),
+        rev: str = "HEAD",
+    ) -> list[Revision]:
+        """Revisions, newest first: those that touched the paths and have all fixed strings of `grep`."""
+        if self.head() is None:
+            return []
+        mark = secrets.token_hex(8)
+        words = ["log", "-z", "--name-only", "--no-renames", "--diff-merges=first-parent", "--no-color"]
+        words += [f"--format={notation.log_format(mark)}"]
+        words += [f"-n{limit}"] if limit else []
+        words += ["-F", "--all-match", *(f"--grep={text}" for text in grep)] if grep else []
+        return list(notation.revisions(self.run(*words, rev, "--", *paths), mark))
+
+    def show(self, revision: str) -> Revision:
+        """One revision. NotFound if there is none."""
+        return self.log(rev=self.resolve(revision), limit=1)[0]
+
+    def diff(self, old: str | None, new: str | None, paths: Sequence[str] = (), *, context: int = 3) -> str:
+        """A unified diff between two revisions; None is the empty tree as `old`, the disk as `new`."""
+        if new is None:
+            return "".join(
+                self._diff_to_disk(old, path, context) for path in paths or self.blobs(rev=old or "HEAD")
+            )
+        first = old or self.run("hash-object", "-t", "tree", "--stdin", stdin=b"").decode().strip()
+        words = [
+            "diff",
+            "--no-color",
+            "--no-ext-diff",
+            "--no-textconv",
+            "--no-renames",
+            "--text",
+            f"-U{context}",
+        ]
+        return self.run(*words, first, new, "--", *paths).decode("utf-8", "replace")
+
+    def _diff_to_disk(self, old: str | None, path: str, context: int) -> str:
+        file = self.root / path
+        now = file.read_bytes() if file.is_file() and not file.is_symlink() else None
+        then = self.read(old, path) if old else None
+        names = ("/dev/null" if then is None else f"a/{path}", "/dev/null" if now is None else f"b/{path}")
+        sides = ((data or b"").decode("utf-8", "replace").split("\n") for data in (then, now))
+        one, other = (
+            [*(f"{line}\n" for line in lines[:-1]), *(lines[-1:] if lines[-1] else [])] for lines in sides
+        )
+        rows = list(unified_diff(one, other, *names, n=context))
+        shown = [row if row.endswith("\n") else f"{row}\n\\ No newline at end of file\n" for row in rows]
+        return "".join([f"diff --git a/{path} b/{path}\n", *shown]) if shown else ""
+
+    def blame(self, path: str, contents: bytes, *, lines: tuple[int, int] | None = None) -> list[BlameLine]:
+        """Who wrote each line of `contents`, the file's present bytes; NOBODY where no one has yet."""
+        known: list[BlameLine] = []
+        if self.blobs([path]):
+            out = self.run("blame", "--porcelain", "--no-textconv", "HEAD", "--", path)
+            known = list(notation.blame_lines(out.decode("utf-8", "surrogateescape")))
+        rows = contents.decode("utf-8", "surrogateescape").split("\n")
+        rows = rows if rows[-1] else rows[:-1]
+        epoch = datetime.fromtimestamp(0, UTC)
+        found = [BlameLine(n, NOBODY, NOT_YET, epoch, "", row) for n, row in enumerate(rows, 1)]
+        for i, j, size in SequenceMatcher(
+            None, [k.text for k in known], rows, autojunk=False
+        ).get_matching_blocks():
+            for n in range(size):
+                found[j + n] = replace(known[i + n], line=j + n + 1)
+        chosen = found[lines[0] - 1 : lines[1]] if lines else found
+        return [
+            replace(b, text=b.text.encode("utf-8", "surrogateescape").decode("utf-8", "replace"))
+            for b in chosen
+        ]
+
+    # -- writing -----------------------------------------------------------------------------------
+
+    def commit(self, commits: Sequence[Commit]) -> list[str]:
+        """Write commits on top of the branch, durably (`core.fsync=all`); their ids.
+
+        GitFailed also where the branch moved meanwhile: nothing is committed then.
+        """
+        stream = notation.fast_import(self.ref(), commits, self.head())
+        try:
+            out = self.run("fast-import", "--quiet", "--done", "--date-format=raw", stdin=stream)
+        except GitFailed:
+            for report in self.git_dir.glob("fast_import_crash_*"):
+                report.unlink(missing_ok=True)
+            raise
+        final = {path: data for c in commits for path, data in c.files.items()}
+        self._follow({path: None if data is None else blob_id(data) for path, data in final.items()})
+        return out.decode().split()
+
+    def mend_index(self, paths: Sequence[str] = ()) -> None:
+        """Bring the index along for these paths and those that an earlier commit could not."""
+        if self.own and (late := {*paths, *self.behind()}):
+            there = self.blobs(sorted(late))
+            self._follow({path: there.get(path) for path in late})
+
+    def _follow(self, ids: dict[str, str | None]) -> None:
+        """Set index entries of the bank's own repository, so that `git status` shows what a person did.
+
+        Where the index is locked nothing fails: the commit stands, and the paths wait for the next call.
+        """
+        if not self.own:
+            return
+        late = [path for path in self.behind() if path not in ids]
+        try:
+            there = self.blobs(late) if late else {}
+            ids |= {path: there.get(path) for path in late}
+            rows = [f"100644 {name}\t{path}" if name else f"0 {NOBODY}\t{path}" for path, name in ids.items()]
+            if rows:
+                stdin = "".join(f"{row}\0" for row in rows).encode("utf-8", "surrogateescape")
+                self.run("update-index", "-z", "--index-info", stdin=stdin, env=NO_FSYNC)
+            self._note_behind([])
+        except GitFailed:
+            self._note_behind(sorted(ids))
+
+    def behind(self) -> list[str]:
+        """Paths whose index entries lag behind the last commit, as a locked index has left them."""
+        try:
+            raw = (self.git_dir / BEHIND).read_bytes()
+        except OSError:
+            return []
+        return [path for path in raw.decode("utf-8", "surrogateescape").split("\0") if path]
+
+    def _note_behind(self, paths: Sequence[str]) -> None:
+        note = self.git_dir / BEHIND
+        with contextlib.suppress(OSError):  # only about how `git status` looks
+            if paths:
+                note.write_bytes("\0".join(paths).encode("utf-8", "surrogateescape"))
+            else:
+                note.unlink(missing_ok=True)
+
+    def repack(self, *, full: bool = False) -> None:
+        """Fold loose objects into packs, geometrically, so that the work stays in step with what was added.
+
+        Nothing is dropped: in a bank of its own, what no branch leads to may be somebody's stash.
+        """
+        how = ["-a", "-k", "-f", "--depth=200", "--window=50"] if full else ["--geometric=2"]
+        self.run("repack", "-d", "-q", "-l", *how)
+
+    def loose_bytes(self) -> int:
+        """About how much lies in loose objects; one of the 256 folders is looked at, as git itself does."""
+        sample = self.shared / "objects" / "17"
+        try:
+            return 256 * sum(entry.stat().st_size for entry in os.scandir(sample))
+        except OSError:
+            return 0

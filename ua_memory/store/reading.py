@@ -1,0 +1,87 @@
+"""Reading a file that a person's editor may have half written.
+
+On Linux a lease tells whether somebody has a file open for writing. Where there are none (macOS, network
+file systems, other people's files) what is left is the age of the last change.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import signal
+import time
+from pathlib import Path
+
+from ua_memory.errors import CannotWrite, TooLarge
+
+MAX_FILE = 64 * 1024 * 1024
+STILL_SECONDS = 2.0
+"""Without leases, an exchanged-away file that was written to so recently may be written to again."""
+
+_F_SETSIG = 10
+_WAITS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.3)
+_BETWEEN_NAMES = 6
+"""So many of the waits are given to a file that is missing: an editor that renames the old one away
+and then writes the new one leaves none for a moment."""
+
+
+def read(file: Path, *, expected: bool = False) -> bytes | None:
+    """A file's bytes once nobody is in the midst of writing it; None where there is none.
+
+    `expected` tells that it was there before. CannotWrite where the file system refuses to read it,
+    TooLarge beyond `MAX_FILE`.
+    """
+    for turn, wait in enumerate(_WAITS):
+        try:
+            with file.open("rb") as handle:
+                if not being_written(handle.fileno()):
+                    data = handle.read(MAX_FILE + 1)
+                    break
+        except (FileNotFoundError, NotADirectoryError):
+            if not expected or turn >= _BETWEEN_NAMES:
+                return None
+        except OSError as error:
+            raise CannotWrite(f"cannot be read: {error.strerror or error}", where=str(file)) from error
+        # An editor that truncates and writes leaves an empty file for a moment: that is no deletion.
+        time.sleep(wait)
+    else:
+        with contextlib.suppress(FileNotFoundError):
+            data = file.read_bytes()
+            return data
+        return None
+    if len(data) > MAX_FILE:
+        raise TooLarge(f"larger than {MAX_FILE >> 20} MB", where=str(file), mend="split the file")
+    return data
+
+
+def being_written(fd: int) -> bool:
+    """Whether another process has the file open for writing, asked by a read lease held for an instant.
+
+    Where there are no leases the answer is no, and the exchange alone guards.
+    """
+    return _lease(fd, "F_RDLCK") is False
+
+
+def abandoned(file: Path) -> bool:
+    """Whether nobody has the file open any more, so that nothing can still be written to it."""
+    try:
+        with file.open("rb+") as handle:
+            free = _lease(handle.fileno(), "F_WRLCK")
+        return time.time() - file.stat().st_mtime > STILL_SECONDS if free is None else free
+    except OSError:
+        return True
+
+
+def _lease(fd: int, kind: str) -> bool | None:
+    """Whether a lease could be had, which nobody's open file forbids; None where there are none."""
+    if not hasattr(fcntl, "F_SETLEASE"):
+        return None
+    try:
+        # A broken lease is announced by a signal; SIGURG is the one that is ignored by default.
+        fcntl.fcntl(fd, _F_SETSIG, signal.SIGURG)
+        fcntl.fcntl(fd, fcntl.F_SETLEASE, getattr(fcntl, kind))
+        fcntl.fcntl(fd, fcntl.F_SETLEASE, fcntl.F_UNLCK)
+    except OSError as error:
+        return False if error.errno == errno.EAGAIN else None
+    return True
