@@ -28,8 +28,8 @@ COLLECTION = "texts"
 LAYOUT = "1"
 HNSW: Mapping[str, Any] = {"space": "cosine", "ef_construction": 64, "max_neighbors": 16, "ef_search": 1000}
 """Of the 150 nearest of 60 queries among 3,000 random vectors and among 10,000 clustered ones none is lost;
-Chroma's defaults (100, 16, 100) lose 11 % and 3 %. The width of the search decides, at 1 to 3 ms a query; a denser
-graph finds no more, and with 200 and 32 an insert costs 2.7 times as much."""
+Chroma's defaults (100, 16, 100) lose 11 % and 3 %. The search's width decides, at
+1 to 3 ms a query; a denser graph finds no more, and with 200 and 32 an insert costs 2.7 times as much."""
 
 BATCH = 2000
 LOCK_SECONDS = 0.3
