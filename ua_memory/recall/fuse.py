@@ -11,8 +11,8 @@ neighbours are those under the same heading: a reply answers what the line above
 absolute, so it can be compared across queries, and the order is that of the score; the last step only
 places it, so that 0.35 parts good hits from others. The constants were picked among some ninety settings on
 two development conversations, where most lie within a point of each other, which is noise. Scored offline,
-over all items, R@10 is 71.9 with these, 71.7 with standardised scores added up, 60.9 with reciprocal ranks and no
-neighbours; the search itself, which sees only its candidates, reaches 71.5.
+over all items, R@10 is 71.9 with these, 71.7 with standardised scores added up, 60.9 with reciprocal ranks
+and no neighbours; the search itself, which sees only its candidates, reaches 71.5.
 """
 
 from __future__ import annotations
