@@ -26,15 +26,14 @@ COMMON = {"config", "tokens", "dates", "redaction", "paths"}
 
 @dataclass(frozen=True)
 class Unit:
-    """A module or a package directly below ua_memory; `parts` are modules it has been split into."""
+    """A module or a package directly below ua_memory: its level, and the units it may import."""
 
     level: int
     may: frozenset[str] = frozenset()
-    parts: tuple[str, ...] = ()
 
 
-def unit(level: int, may: str = "", parts: str = "") -> Unit:
-    return Unit(level, frozenset(may.split()), tuple(parts.split()))
+def unit(level: int, may: str = "") -> Unit:
+    return Unit(level, frozenset(may.split()))
 
 
 _KNOWLEDGE = "core facts observations pages entities"
@@ -50,7 +49,7 @@ UNITS: dict[str, Unit] = {
     "redaction": unit(1),
     "paths": unit(1),
     "config": unit(1, "paths"),
-    "markdown": unit(2, "config paths", parts="blocks escapes fields header items lines"),
+    "markdown": unit(2, "config paths"),
     "history": unit(2, "config paths"),
     "transcripts": unit(2, "config paths"),
     "clients": unit(2, "config paths"),
@@ -108,8 +107,6 @@ EXPORTS = {"Memory": "memory", "__version__": None}
 """What `from ua_memory import …` may name besides a module, and the module that stands behind it."""
 
 # -- reading -------------------------------------------------------------------------------------------
-
-OWNER = {part: name for name, entry in UNITS.items() for part in entry.parts}
 
 
 @dataclass(frozen=True)
@@ -177,7 +174,6 @@ def violations(source: str, inner: str, is_package: bool = False) -> list[str]:
 
 def _unit_of(inner: str) -> str | None:
     first = inner.partition(".")[0]
-    first = OWNER.get(first, first)
     return first if first in UNITS else None
 
 
@@ -203,8 +199,7 @@ def _foreign(me: str, inner: str, top: str) -> str | None:
         return f"{top} is for level {LIBRARIES_FROM_LEVEL[top]} and up" if low else None
     if top not in HOMES:
         return f"{top} has no home in the table"
-    here = inner if inner.partition(".")[0] not in OWNER else me
-    at_home = any(here == home or here.startswith(f"{home}.") for home in HOMES[top])
+    at_home = any(inner == home or inner.startswith(f"{home}.") for home in HOMES[top])
     return None if at_home else f"{top} is at home in {', '.join(HOMES[top])} only"
 
 
@@ -287,8 +282,8 @@ def _cycle(graph: dict[str, set[str]]) -> list[str]:
         ("markdown", "from ua_memory.store import Store", "markdown may not import store"),
         ("markdown", "from ua_memory import store", "markdown may not import store"),
         ("markdown", "import ua_memory.tokens", "markdown may not import tokens"),
-        ("blocks", "from ua_memory import history", "markdown may not import history"),
-        ("escapes", "import git", "git is at home in history only"),
+        ("markdown.blocks", "from ua_memory import history", "markdown may not import history"),
+        ("markdown.escapes", "import git", "git is at home in history only"),
         ("facts", "def f():\n    from ua_memory.index import sync", "facts may not import index"),
         ("facts", "from .index.sync import Index", "facts may not import index"),
         ("facts", "from . import index", "facts may not import index"),
@@ -320,8 +315,11 @@ def test_a_bad_import_is_found(inner: str, source: str, complaint: str) -> None:
 @pytest.mark.parametrize(
     ("inner", "source"),
     [
-        ("markdown", "import frontmatter\nfrom ua_memory.blocks import Block\nfrom .escapes import escape"),
-        ("blocks", "import frontmatter\nfrom ua_memory.records import Fact"),
+        (
+            "markdown",
+            "import frontmatter\nfrom ua_memory.markdown.blocks import Block\nfrom .escapes import escape",
+        ),
+        ("markdown.header", "import frontmatter\nfrom ua_memory.records import Fact"),
         ("store", "import os, json\nfrom ua_memory import tokens, redaction, errors, history"),
         ("index.vectors", "import numpy as np\nfrom chromadb.config import Settings\nfrom . import embed"),
         ("recall.rerank", "import onnxruntime"),

@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
-from ua_memory import fields, markdown, redaction
-from ua_memory.blocks import scan
+from ua_memory import markdown, redaction
 from ua_memory.errors import Malformed, NotFound, TooLarge, Usage
-from ua_memory.lines import readable
+from ua_memory.markdown.blocks import scan
+from ua_memory.markdown.lines import readable
 from ua_memory.paths import LOGS
 from ua_memory.records import KINDS, Fact, Heading, Observation, Opinion, Origin, Place, Quote
 from ua_memory.store import Draft, Result, Store
@@ -140,7 +140,7 @@ def _checked(fact: Fact) -> Fact:
         )
     if fact.kind not in KINDS or fact.kind in ("observation", "opinion", "pattern", "risk"):
         raise Usage(f"{fact.kind!r} is no kind of fact", mend="use world, experience or preference")
-    if fact.when is not None and not fields.is_time(fact.when):
+    if fact.when is not None and not markdown.is_time(fact.when):
         raise Usage(f"{fact.when!r} is no date", mend="use 2026-11-21, 2026-11-21T14:32 or 2026-11")
     tags = tuple(dict.fromkeys(readable(tag.removeprefix("#")) for tag in fact.tags))
     for tag in tags:

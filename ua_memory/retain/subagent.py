@@ -11,8 +11,8 @@ from dataclasses import dataclass, field, replace
 from datetime import tzinfo
 from typing import Any
 
+from ua_memory import markdown
 from ua_memory.errors import Usage
-from ua_memory.fields import is_time
 from ua_memory.llm import Bounds, Message, Model, Tool, ToolError, run_tools, user
 from ua_memory.llm import Usage as Tokens
 from ua_memory.records import CoreBlock
@@ -146,7 +146,7 @@ class _Session:
         turn = self.turns[index]
         said = (turn.at.astimezone(self.zone) if turn.at else None) or next((t.at for t in self.turns if t.at), None)
         when = given.get("when") or None
-        if when is not None and not is_time(when):
+        if when is not None and not markdown.is_time(when):
             raise ToolError(f"{when!r} is no ISO date; nothing was kept")
         text, note = " ".join(given["content"].split()), ""
         day = said.date() if said else None

@@ -6,15 +6,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from ua_memory.blocks import Block, Shape, scan
-from ua_memory.fields import KEYS
-from ua_memory.filekinds import ITEMS, FileKind, day_of, kind_of
-from ua_memory.header import Header
-from ua_memory.headings import heading_of, older, stamp_day
-from ua_memory.items import Item
-from ua_memory.lines import BLANK, heading_level, heading_text
-from ua_memory.passages import ITEM_LIMIT, LIMIT, Span, cut
-from ua_memory.printer import core_name, decode_core, strip_blank
+from ua_memory.markdown.blocks import Block, Shape, scan
+from ua_memory.markdown.fields import KEYS
+from ua_memory.markdown.filekinds import ITEMS, FileKind, day_of, kind_of
+from ua_memory.markdown.header import Header
+from ua_memory.markdown.headings import heading_of, older, stamp_day
+from ua_memory.markdown.items import Item
+from ua_memory.markdown.lines import BLANK, heading_level, heading_text
+from ua_memory.markdown.passages import ITEM_LIMIT, LIMIT, Span, cut
+from ua_memory.markdown.printer import core_name, decode_core, strip_blank
+from ua_memory.markdown.statements import read_record
 from ua_memory.records import (
     CoreBlock,
     Fact,
@@ -29,7 +30,6 @@ from ua_memory.records import (
     Record,
     SourceDocument,
 )
-from ua_memory.statements import read_record
 
 _OLDER_KEYS = ("session", "tags", "summary")
 

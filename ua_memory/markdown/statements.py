@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from ua_memory.escapes import split_tail
-from ua_memory.fields import read_fields
-from ua_memory.items import Item
+from ua_memory.markdown.escapes import split_tail
+from ua_memory.markdown.fields import read_fields
+from ua_memory.markdown.items import Item
+from ua_memory.markdown.values import read_names
 from ua_memory.records import Entity, Fact, Heading, Observation, Opinion, Place, Record, Tombstone
-from ua_memory.values import read_names
 
 Note = Callable[[int, str], None]
 """Takes a problem: its line, counted from 0, and what is wrong."""

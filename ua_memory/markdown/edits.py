@@ -10,16 +10,16 @@ from dataclasses import replace
 from difflib import SequenceMatcher
 from typing import Any
 
-from ua_memory.blocks import scan
 from ua_memory.errors import Malformed
-from ua_memory.escapes import is_id
-from ua_memory.header import change_header, read_header
-from ua_memory.items import read_item
-from ua_memory.lines import heading_level
-from ua_memory.reader import Reader
+from ua_memory.markdown.blocks import scan
+from ua_memory.markdown.escapes import is_id
+from ua_memory.markdown.header import change_header, read_header
+from ua_memory.markdown.items import read_item
+from ua_memory.markdown.lines import heading_level
+from ua_memory.markdown.reader import Reader
+from ua_memory.markdown.source import BOM, add_at_end, newline_of, split
+from ua_memory.markdown.source import insert_after as insert_lines
 from ua_memory.records import Fact, Place, Record
-from ua_memory.source import BOM, add_at_end, newline_of, split
-from ua_memory.source import insert_after as insert_lines
 
 
 def append(data: bytes, lines: Sequence[str]) -> bytes:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 
-from ua_memory.lines import readable
+from ua_memory.markdown.lines import readable
 from ua_memory.records import ORIGINS, Heading, Origin
 
 _SEPARATOR = " · "

@@ -9,10 +9,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ua_memory.escapes import decode, encode_value
-from ua_memory.items import Item
-from ua_memory.records import KINDS, ORIGINS, Entity, Fact, Observation, Opinion, Tombstone
-from ua_memory.values import (
+from ua_memory.markdown.escapes import decode, encode_value
+from ua_memory.markdown.items import Item
+from ua_memory.markdown.values import (
     is_time,
     read_confidence,
     read_count,
@@ -33,6 +32,7 @@ from ua_memory.values import (
     write_tags,
     write_was,
 )
+from ua_memory.records import KINDS, ORIGINS, Entity, Fact, Observation, Opinion, Tombstone
 
 __all__ = ["FIELDS", "KEYS", "OPINION_KINDS", "Field", "is_time", "read_fields", "write_fields"]
 

@@ -11,16 +11,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from ua_memory.edits import append, set_front, with_id
-from ua_memory.escapes import hashtags
-from ua_memory.filekinds import FileKind, day_of, kind_of
-from ua_memory.header import read_header
-from ua_memory.headings import heading_line
-from ua_memory.lines import readable
-from ua_memory.printer import show, through_line
-from ua_memory.reader import Reader
+from ua_memory.markdown.edits import append, set_front, with_id
+from ua_memory.markdown.escapes import hashtags
+from ua_memory.markdown.fields import is_time
+from ua_memory.markdown.filekinds import FileKind, day_of, kind_of
+from ua_memory.markdown.header import read_header
+from ua_memory.markdown.headings import heading_line
+from ua_memory.markdown.lines import readable
+from ua_memory.markdown.printer import show, through_line
+from ua_memory.markdown.reader import Reader
+from ua_memory.markdown.source import insert_after, replace_lines, split
 from ua_memory.records import Problem, Record
-from ua_memory.source import insert_after, replace_lines, split
 
 __all__ = [
     "Document",
@@ -30,8 +31,10 @@ __all__ = [
     "hashtags",
     "heading_line",
     "insert_after",
+    "is_time",
     "kind_of",
     "parse",
+    "readable",
     "replace_lines",
     "set_front",
     "show",

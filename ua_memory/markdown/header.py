@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ua_memory.errors import Malformed
-from ua_memory.lines import BLANK
+from ua_memory.markdown.lines import BLANK
 
 _LIMIT = 65_536
 """Characters. A longer header is none: YAML in pure Python is slow, and nobody writes one by hand."""

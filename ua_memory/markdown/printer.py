@@ -10,12 +10,13 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from ua_memory.blocks import Shape, scan
 from ua_memory.errors import Malformed
-from ua_memory.escapes import encode_text, is_id, is_tag
-from ua_memory.fields import KEYS, OPINION_KINDS, write_fields
-from ua_memory.header import write_header
-from ua_memory.lines import BLANK, heading_level, heading_text, readable
+from ua_memory.markdown.blocks import Shape, scan
+from ua_memory.markdown.escapes import encode_text, is_id, is_tag
+from ua_memory.markdown.fields import KEYS, OPINION_KINDS, write_fields
+from ua_memory.markdown.header import write_header
+from ua_memory.markdown.lines import BLANK, heading_level, heading_text, readable
+from ua_memory.markdown.values import is_time, write_link
 from ua_memory.records import (
     KINDS,
     ORIGINS,
@@ -31,7 +32,6 @@ from ua_memory.records import (
     SourceDocument,
     Tombstone,
 )
-from ua_memory.values import is_time, write_link
 
 _CORE_SYNTAX = re.compile(r"[ \t]*(\\*)(?:#{1,2}(?=[ \t]|$)|```|~~~|<!--)")
 _CORE_UNSAFE = re.compile("\r|&(?=#(?:13|38);)")

@@ -11,8 +11,8 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from enum import Enum, auto
 
-from ua_memory.escapes import decode, is_id, key_of, paragraph_end, split_tail, unescape_start
-from ua_memory.lines import (
+from ua_memory.markdown.escapes import decode, is_id, key_of, paragraph_end, split_tail, unescape_start
+from ua_memory.markdown.lines import (
     BLANK,
     closes,
     comment_end,

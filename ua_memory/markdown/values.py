@@ -11,7 +11,7 @@ import re
 from collections.abc import Sequence
 from datetime import date, datetime
 
-from ua_memory.escapes import decode, encode_value, is_id
+from ua_memory.markdown.escapes import decode, encode_value, is_id
 from ua_memory.records import ORIGINS, Proof, Quote, Was
 
 _TIME = re.compile(

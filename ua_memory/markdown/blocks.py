@@ -10,8 +10,8 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
 
-from ua_memory.items import Item, read_item
-from ua_memory.lines import (
+from ua_memory.markdown.items import Item, read_item
+from ua_memory.markdown.lines import (
     BLANK,
     closes,
     comment_end,

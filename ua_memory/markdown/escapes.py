@@ -12,7 +12,7 @@ import unicodedata
 from bisect import bisect_right
 from collections.abc import Collection, Sequence
 
-from ua_memory.lines import (
+from ua_memory.markdown.lines import (
     BLANK,
     closes,
     fence_of,
