@@ -68,6 +68,7 @@ UNITS: dict[str, Unit] = {
     "reflect": unit(7, f"llm recall store history {_KNOWLEDGE}"),
     "audit": unit(7, f"store history markdown index recall retain {_KNOWLEDGE}"),
     "health": unit(7, "store history index"),
+    "undo": unit(7, "store history markdown"),
     "merge": unit(7, f"store history markdown index recall retain {_KNOWLEDGE}"),
     "memory": unit(8, _BELOW_MEMORY),
     "mcp_server": unit(9, "memory"),
@@ -317,7 +318,7 @@ def test_a_bad_import_is_found(inner: str, source: str, complaint: str) -> None:
     [
         (
             "markdown",
-            "import frontmatter\nfrom ua_memory.markdown.blocks import Block\nfrom .escapes import escape",
+            "from ua_memory.markdown.blocks import Block\nfrom .escapes import escape",
         ),
         ("markdown.header", "import frontmatter\nfrom ua_memory.records import Fact"),
         ("store", "import os, json\nfrom ua_memory import tokens, redaction, errors, history"),
