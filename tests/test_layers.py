@@ -38,7 +38,7 @@ def unit(level: int, may: str = "") -> Unit:
 
 _KNOWLEDGE = "core facts observations pages entities"
 _BELOW_MEMORY = (
-    f"markdown history transcripts store llm {_KNOWLEDGE} bank index recall retain reflect audit health merge"
+    f"markdown history transcripts store llm {_KNOWLEDGE} bank index recall retain reflect audit health undo merge"
 )
 
 UNITS: dict[str, Unit] = {
@@ -67,8 +67,9 @@ UNITS: dict[str, Unit] = {
     "retain": unit(6, "llm store history core facts entities transcripts"),
     "reflect": unit(7, f"llm recall store history {_KNOWLEDGE}"),
     "audit": unit(7, f"store history markdown index recall retain {_KNOWLEDGE}"),
+    "undo": unit(7, "store history markdown audit"),
     "health": unit(7, "store history index"),
-    "undo": unit(7, "store history markdown"),
+    "undo": unit(7, "audit store history markdown"),
     "merge": unit(7, f"store history markdown index recall retain {_KNOWLEDGE}"),
     "memory": unit(8, _BELOW_MEMORY),
     "mcp_server": unit(9, "memory"),
@@ -316,10 +317,7 @@ def test_a_bad_import_is_found(inner: str, source: str, complaint: str) -> None:
 @pytest.mark.parametrize(
     ("inner", "source"),
     [
-        (
-            "markdown",
-            "from ua_memory.markdown.blocks import Block\nfrom .escapes import escape",
-        ),
+        ("markdown.reader", "from ua_memory.markdown.blocks import Block\nfrom .escapes import escape"),
         ("markdown.header", "import frontmatter\nfrom ua_memory.records import Fact"),
         ("store", "import os, json\nfrom ua_memory import tokens, redaction, errors, history"),
         ("index.vectors", "import numpy as np\nfrom chromadb.config import Settings\nfrom . import embed"),
