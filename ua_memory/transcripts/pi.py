@@ -1,0 +1,191 @@
+"""pi's session JSONL v1–v3, Clawdbot's (the same), and OpenClaw's v4 archives: a tree under a header.
+
+v1 has no ids: its lines follow one another. From v2 on every entry names its parent and the last one
+appended is the leaf, unless a `leaf` entry points elsewhere. `custom_message` is what extensions injected,
+we among them: it is never read.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from typing import ClassVar
+
+from ua_memory.transcripts.calls import call, committed, ours
+from ua_memory.transcripts.format import Entry, Format, Gauge, blocks, filling, texts
+from ua_memory.transcripts.tree import Tree
+from ua_memory.transcripts.turns import Boundary, Event, Record, Result, Turn, instant, table, tokens, word
+from ua_memory.transcripts.words import typed, uttered, without_envelope
+
+_SUMMARIES = ("compaction", "branch_summary")
+
+
+class Pi(Format):
+    """`~/.pi/agent/sessions/--<cwd>--/<timestamp>_<id>.jsonl`."""
+
+    client = "pi"
+    channels: ClassVar[bool] = False
+    """Whether a person's words come wrapped in a chat channel's envelope."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._tree = Tree()
+        self._gauge = Gauge()
+        self._headed = False
+        self._compactions: list[tuple[int, int, Record]] = []
+        self._spoken = 0
+        """The first line with a message, in a file without ids."""
+        self._messages = array("Q")
+        self._gone: set[int] = set()
+        """Lines of summaries whose turns are not in the file."""
+
+    def survey(self, line: int, record: Record) -> None:
+        kind = record.get("type")
+        if kind == "session":
+            if not self._headed:
+                self._head(record)
+            return
+        id = word(record.get("id"))
+        number = -1
+        if id:
+            up = "targetId" if kind == "leaf" else "parentId"
+            number = self._tree.add(id, word(record.get(up)), line, follows=up not in record)
+        if kind == "message":
+            self._spoken = self._spoken or line
+            if number >= 0:
+                self._messages.append(number)
+            message = table(record.get("message"))
+            if message.get("role") == "assistant" and message.get("stopReason") not in ("aborted", "error"):
+                self._gauge.reply(line, word(message.get("model")), _size(table(message.get("usage"))))
+        elif kind in ("compaction", "reset", "branch_summary"):
+            light = {key: value for key, value in record.items() if key not in ("summary", "details")}
+            self._compactions.append((line, number, light))
+
+    def _head(self, record: Record) -> None:
+        self._headed = True
+        version = record.get("version")
+        self.session = replace(
+            self.session,
+            session=word(record.get("id")),
+            cwd=word(record.get("cwd")),
+            started=instant(record.get("timestamp")),
+            parent=word(record.get("parentSession")) or word(record.get("branchedFrom")),
+            version=str(version) if isinstance(version, int) else "1",
+        )
+
+    def close(self, lines: int) -> None:
+        if len(self._tree):
+            self.keep = bytearray(lines + 1)
+            self._tree.walk(len(self._tree) - 1)
+            self._tree.keep(self.keep)
+        else:
+            super().close(lines)
+        first = self._first_message()
+        for line, _, record in self._compactions:
+            if not self.keep[line]:
+                continue
+            kept = self._kept(line, record)
+            if record.get("type") == "branch_summary":
+                if self._tree.find(word(record.get("fromId"))) < 0:
+                    self._gone.add(line)
+                continue
+            if not first or first >= kept:
+                self._gone.add(line)
+            before, after = tokens(record.get("tokensBefore")), tokens(record.get("tokensAfter"))
+            trigger = word(record.get("reason")) or word(record.get("type"))
+            at = instant(record.get("timestamp"))
+            self.boundary = Boundary(line, kept, at, trigger, before or None, after or None)
+        self.usage = self._gauge.usage(self.boundary)
+
+    def _first_message(self) -> int:
+        """The first line of the path that holds a message."""
+        if not len(self._tree):
+            return self._spoken
+        return next((self._tree.line(number) for number in self._messages if self._tree.on[number]), 0)
+
+    def _kept(self, line: int, record: Record) -> int:
+        """The first line that the compaction left in the context; its own if it left none, or does not say.
+
+        v1 counts entries, the header included, where later versions name an id.
+        """
+        index = record.get("firstKeptEntryIndex")
+        if isinstance(index, int) and 0 <= index < line:
+            return index + 1
+        found = self._tree.line(self._tree.find(word(record.get("firstKeptEntryId"))))
+        return found if 0 < found < line else line
+
+    def read_to(self, id: str, line: int) -> int:
+        return self._tree.last_read(id)
+
+    def events(self, records: Iterable[tuple[int, Record]]) -> Iterator[Event]:
+        for line, record in records:
+            kind = record.get("type")
+            message = table(record.get("message"))
+            at = instant(record.get("timestamp")) or instant(message.get("timestamp"))
+            entry = Entry(Turn(self.name(line, record), "person", "", at, line=line))
+            if kind == "message":
+                yield from self._message(entry, message)
+            elif kind in _SUMMARIES and line in self._gone and (text := word(record.get("summary")).strip()):
+                yield entry.next(role="assistant", text=text, summary=True)
+
+    def _message(self, entry: Entry, message: Record) -> Iterator[Event]:
+        role = message.get("role")
+        if role == "user":
+            said = texts(message.get("content"))
+            if self.channels:
+                said = map(without_envelope, said)
+            if text := "\n\n".join(filter(None, map(typed, said))):
+                yield entry.next(text=text)
+        elif role == "assistant":
+            yield from self._assistant(entry, message)
+        elif role == "toolResult":
+            output = "\n".join(texts(message.get("content")))
+            yield Result(word(message.get("toolCallId")), message.get("isError") is True, committed(output))
+        elif role == "bashExecution" and not message.get("excludeFromContext"):
+            key, given = "!", {"command": message.get("command")}
+            if not ours("bash", given):
+                yield call(entry.next(role="tool"), key, "bash", given, self.session.cwd)
+                yield Result(key, bool(message.get("exitCode")) or message.get("cancelled") is True)
+
+    def _assistant(self, entry: Entry, message: Record) -> Iterator[Event]:
+        for block in blocks(message.get("content")):
+            if block.get("type") == "text" and (text := uttered(word(block.get("text")))):
+                yield entry.next(role="assistant", text=text)
+            elif block.get("type") == "toolCall":
+                name, given = word(block.get("name")), block.get("arguments")
+                if name and not ours(name, given):
+                    key = word(block.get("id"))
+                    yield call(entry.next(role="tool"), key, name, given, self.session.cwd)
+
+    def contents(self, line: int, record: Record) -> Iterator[str]:
+        kind = record.get("type")
+        message = table(record.get("message"))
+        if kind == "message":
+            yield from filling(message.get("content"))
+            yield word(message.get("command"))
+            yield word(message.get("output"))
+        elif kind == "custom_message":
+            yield from filling(record.get("content"))
+        elif kind == "branch_summary" or (
+            kind == "compaction" and self.boundary and line == self.boundary.line
+        ):
+            yield word(record.get("summary"))
+
+
+class Clawdbot(Pi):
+    """pi's v3, whose user texts a chat channel delivered."""
+
+    client = "clawdbot"
+    channels = True
+
+
+class OpenClaw(Clawdbot):
+    """v4: `reset` and `leaf` entries besides, in archives of sessions that live in SQLite otherwise."""
+
+    client = "openclaw"
+
+
+def _size(usage: Record) -> int:
+    parts = sum(tokens(usage.get(key)) for key in ("input", "output", "cacheRead", "cacheWrite"))
+    return parts or tokens(usage.get("totalTokens"))

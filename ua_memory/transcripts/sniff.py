@@ -1,0 +1,115 @@
+"""Which client wrote a transcript, by what is in it: names and suffixes of files say nothing in a pipe."""
+
+from __future__ import annotations
+
+import re
+
+from ua_memory.errors import Malformed
+from ua_memory.transcripts.prose import is_markdown, named_speakers
+from ua_memory.transcripts.source import parse
+from ua_memory.transcripts.turns import Record, table, word
+from ua_memory.transcripts.words import in_envelope
+
+CLIENTS = ("claude-code", "pi", "clawdbot", "openclaw", "codex", "messages", "markdown", "text")
+
+_LOOKED_AT = 50
+_CODEX = ("session_meta", "response_item", "event_msg", "turn_context", "compacted", "world_state")
+_CLAUDE_CODE = (
+    "summary",
+    "file-history-snapshot",
+    "queue-operation",
+    "last-prompt",
+    "permission-mode",
+    "mode",
+    "agent-name",
+    "custom-title",
+    "ai-title",
+)
+_CUT_SHORT = (
+    (re.compile(r'^\{\s*"type"\s*:\s*"session"'), "pi"),
+    (re.compile(r'"type"\s*:\s*"(?:session_meta|response_item|event_msg)"\s*,\s*"payload"'), "codex"),
+    (re.compile(r'"(?:parentUuid|isSidechain|sessionId)"\s*:'), "claude-code"),
+    (re.compile(r'^\{\s*"(?:messages|model|system|max_tokens|tools|role|content)"\s*:'), "messages"),
+)
+"""For a first line longer than the head: what its beginning gives away."""
+
+
+def sniff(head: bytes) -> str:
+    """One of `CLIENTS`, from the first bytes of a transcript (64 KB are plenty).
+
+    Raises Malformed for JSON that is no transcript we know: its text would otherwise be taken for a person's.
+    """
+    text = head.decode("utf-8", "replace").lstrip("\ufeff \t\r\n")
+    if re.match(r"\[\s*(?:\{|\]|$)", text):
+        return "messages"
+    if not re.match(r'\{\s*(?:"|\}|$)', text):
+        return "markdown" if is_markdown(text) or named_speakers(text) else "text"
+    records = [
+        record
+        for line in text.splitlines()[:_LOOKED_AT]
+        if (record := parse(line.encode("utf-8", "replace")))
+    ]
+    for record in records:
+        if client := _client(record, records):
+            return client
+    for pattern, client in _CUT_SHORT:
+        if pattern.search(text):
+            return client
+    raise Malformed(
+        "this is JSON, but no transcript of a client known here",
+        mend="known are: " + ", ".join(CLIENTS),
+    )
+
+
+def _client(record: Record, records: list[Record]) -> str:
+    kind = record.get("type")
+    if kind == "session" and ("cwd" in record or "version" in record):
+        return _of_the_pi_family(record, records)
+    if kind in _CODEX and isinstance(record.get("payload"), dict):
+        return "codex"
+    if (
+        kind is None
+        and "id" in record
+        and "timestamp" in record
+        and ("instructions" in record or "git" in record)
+    ):
+        return "codex"
+    if "role" in record and "content" in record and kind in (None, "message"):
+        return "codex" if kind and _has_input_text(record) else "messages"
+    if isinstance(record.get("messages"), list):
+        return "messages"
+    if ("uuid" in record and "parentUuid" in record) or "sessionId" in record or kind in _CLAUDE_CODE:
+        return "claude-code"
+    if kind == "message" and "timestamp" in record and isinstance(record.get("message"), dict):
+        return "pi"  # a session file whose header is broken
+    return ""
+
+
+def _has_input_text(record: Record) -> bool:
+    content = record.get("content")
+    return isinstance(content, list) and any(
+        word(table(block).get("type")) in ("input_text", "output_text") for block in content
+    )
+
+
+def _of_the_pi_family(header: Record, records: list[Record]) -> str:
+    """v4 is OpenClaw's alone; Clawdbot's v3 is pi's, but chat channels deliver its messages."""
+    version = header.get("version")
+    if isinstance(version, int) and version >= 4:
+        return "openclaw"
+    cwd = word(header.get("cwd")).rstrip("/")
+    if re.search(r"/(?:clawd|\.clawdbot|\.openclaw|\.moltbot)(?:/|$)", cwd):
+        return "clawdbot"
+    for record in records:
+        message = table(record.get("message"))
+        if message.get("role") == "user":
+            content = message.get("content")
+            first = (
+                content
+                if isinstance(content, str)
+                else word(table((content or [{}])[0]).get("text"))
+                if isinstance(content, list)
+                else ""
+            )
+            return "clawdbot" if in_envelope(first) else "pi"
+    return "pi"

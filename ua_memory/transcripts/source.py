@@ -1,0 +1,268 @@
+"""Bytes that can be read twice, line by line or value by value, in bounded memory.
+
+A reader goes over a transcript once to find the path of the conversation and once to read it. What cannot
+seek is spooled to a temporary file; what is compressed is unpacked there. No line longer than `LONGEST_LINE`
+is held, so that one pasted video does not decide how much memory a flush takes.
+"""
+
+from __future__ import annotations
+
+import codecs
+import gzip
+import json
+import tempfile
+import weakref
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import IO, Any, cast
+
+from ua_memory.errors import Malformed
+from ua_memory.records import Problem
+from ua_memory.transcripts.turns import Record
+
+LONGEST_LINE = 16 << 20
+"""Bytes. Such a line may take eight times as much while it is parsed, at four bytes a letter."""
+SPOOL = 4 << 20
+HEAD = 64 << 10
+CHUNK = 64 << 10
+PROBLEMS_KEPT = 50
+
+_decoder = json.JSONDecoder()
+
+
+@dataclass(slots=True)
+class Report:
+    """What could not be read. `cut` says that the end is half written, which a live transcript's often is."""
+
+    problems: list[Problem] = field(default_factory=list)
+    broken: int = 0
+    cut: bool = False
+
+    def add(self, line: int, message: str) -> None:
+        self.broken += 1
+        if len(self.problems) < PROBLEMS_KEPT:
+            self.problems.append(Problem("", line, message))
+
+
+class Source:
+    """A transcript's bytes from where the stream stands, readable any number of times, one pass at a time."""
+
+    def __init__(self, stream: IO[bytes]) -> None:
+        self._stream, self._start = _rereadable(stream)
+        if self._stream is not stream:  # the copy is ours to close
+            weakref.finalize(self, self._stream.close)
+        self._end: int | None = None
+        self.head = self._stream.read(HEAD)
+        if self.head.startswith(b"SQLite format 3"):
+            raise Malformed(
+                "this is an SQLite database, not a transcript",
+                mend="export the session first: openclaw sessions export-trajectory, opencode export",
+            )
+
+    def freeze(self) -> None:
+        """Later passes end where this one did: a live transcript may grow in between."""
+        self._end = self._stream.tell()
+
+    def lines(self) -> Iterator[tuple[int, bytes | None]]:
+        """Number and bytes of each line, newline included; None for one that is too long."""
+        self._stream.seek(self._start)
+        left = None if self._end is None else self._end - self._start
+        number = 0
+        while left is None or left > 0:
+            raw = self._stream.readline(LONGEST_LINE + 1)
+            if not raw:
+                return
+            number += 1
+            size = len(raw)
+            if size > LONGEST_LINE and not raw.endswith(b"\n"):
+                raw = b""
+                while (more := self._stream.readline(CHUNK)) and not more.endswith(b"\n"):
+                    size += len(more)
+                size += len(more)
+            if left is not None:
+                left -= size
+            yield number, raw or None
+
+    def pieces(self) -> Iterator[str]:
+        """The text, in pieces of at most `CHUNK` bytes; bytes that are not UTF-8 come as U+FFFD."""
+        self._stream.seek(self._start)
+        left = None if self._end is None else self._end - self._start
+        decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        while left is None or left > 0:
+            data = self._stream.read(CHUNK if left is None else min(CHUNK, left))
+            if not data:
+                break
+            left = None if left is None else left - len(data)
+            yield decoder.decode(data)
+        yield decoder.decode(b"", final=True)
+
+
+def _rereadable(stream: IO[bytes]) -> tuple[IO[bytes], int]:
+    """The stream itself where it can seek, else a spooled copy; and where to begin."""
+    start = 0
+    if _seekable(stream):
+        readable, start = stream, stream.tell()
+    else:
+        readable = _spool(stream)
+    magic = readable.read(4)
+    readable.seek(start)
+    if not _packed(magic):
+        return readable, start
+    try:
+        return _spool(_unpacked(readable, magic)), 0
+    finally:
+        if readable is not stream:
+            readable.close()
+
+
+def _seekable(stream: IO[bytes]) -> bool:
+    try:
+        return stream.seekable()
+    except (AttributeError, OSError, ValueError):
+        return False
+
+
+def _packed(magic: bytes) -> bool:
+    return magic[:2] == b"\x1f\x8b" or magic == b"\x28\xb5\x2f\xfd"
+
+
+def _unpacked(stream: IO[bytes], magic: bytes) -> IO[bytes]:
+    if magic[:2] == b"\x1f\x8b":
+        return cast(IO[bytes], gzip.GzipFile(fileobj=stream))
+    # The standard library reads zstd from Python 3.14 on only, and no dependency of ours does.
+    raise Malformed("the transcript is compressed with zstd", mend="zstd -dc FILE | ua-memory flush -")
+
+
+def _spool(stream: IO[bytes]) -> IO[bytes]:
+    copy = cast(IO[bytes], tempfile.SpooledTemporaryFile(max_size=SPOOL))  # noqa: SIM115
+    try:
+        while data := stream.read(1 << 20):
+            copy.write(data)
+    except EOFError:
+        pass  # an archive cut short: what came out of it is read, as with any half-written transcript
+    except (gzip.BadGzipFile, zlib.error) as error:
+        copy.close()
+        raise Malformed(f"the compressed transcript is damaged: {error}", mend="unpack it by hand") from error
+    copy.seek(0)
+    return copy
+
+
+def parse(raw: bytes) -> Record | None:
+    """The JSON object that a line holds, or None. Bytes that are not UTF-8 inside it come as U+FFFD."""
+    try:
+        value = json.loads(raw)
+    except UnicodeDecodeError:
+        try:
+            value = json.loads(raw.decode("utf-8", "replace"))
+        except (ValueError, RecursionError):
+            return None
+    except (ValueError, RecursionError):
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def json_lines(source: Source, report: Report, keep: bytearray | None = None) -> Iterator[tuple[int, Record]]:
+    """The objects of a JSONL file with their line numbers; with `keep`, of the lines flagged there alone."""
+    last = 0
+    for number, raw in source.lines():
+        if keep is not None and (number >= len(keep) or not keep[number]):
+            continue
+        record = parse(raw) if raw else None
+        if record is not None:
+            yield number, record
+        elif raw is None:
+            report.add(number, f"the line is longer than {LONGEST_LINE >> 20} MB and was skipped")
+        elif raw.strip() and not raw.endswith(b"\n"):
+            report.cut = True
+            last = number
+        elif raw.strip():
+            report.add(number, "not a JSON object")
+    if report.cut and keep is None:
+        report.add(last, "the last line is half written and was left for later")
+
+
+class Elements:
+    """The messages of one JSON document, `[…]` or `{"messages": […], …}`, without holding the document."""
+
+    def __init__(self, source: Source, report: Report) -> None:
+        self._pieces, self._report = source.pieces(), report
+        self._text, self._at, self._over = "", 0, False
+        self.top: Record = {}
+        """Short values that stand before the messages: model, session id."""
+
+    def __iter__(self) -> Iterator[tuple[int, Any]]:
+        try:
+            if self._peek() == "{" and not self._enter():
+                return
+            self._take("[")
+            number = 0
+            while self._peek() != "]":
+                if number:
+                    self._take(",")
+                number += 1
+                yield number, self._value()
+        except EOFError:
+            self._report.cut = True
+            self._report.add(0, "the list of messages ends in the middle")
+        except (ValueError, RecursionError) as error:
+            self._report.add(0, f"the list of messages cannot be read further: {error}"[:200])
+
+    def _enter(self) -> bool:
+        """Past the keys before "messages"; False where there is no such key."""
+        self._take("{")
+        while self._peek() == '"':
+            key = self._value()
+            self._take(":")
+            if key == "messages" and self._peek() == "[":
+                return True
+            value = self._value()
+            if isinstance(value, str) and len(value) < 1000 and len(self.top) < 100:
+                self.top[key] = value
+            if self._peek() == ",":
+                self._take(",")
+        self._report.add(0, "no list of messages in it")
+        return False
+
+    def _more(self, at_least: int = CHUNK) -> bool:
+        """More text, if there is any: what has been used is let go."""
+        got: list[str] = [self._text[self._at :]]
+        size = 0
+        while size < at_least and not self._over:
+            piece = next(self._pieces, None)
+            self._over = piece is None
+            got.append(piece or "")
+            size += len(piece or "")
+        self._text, self._at = "".join(got), 0
+        return size > 0
+
+    def _peek(self) -> str:
+        while True:
+            while self._at < len(self._text):
+                if self._text[self._at] not in " \t\r\n\ufeff":
+                    return self._text[self._at]
+                self._at += 1
+            if not self._more():
+                raise EOFError
+
+    def _take(self, sign: str) -> None:
+        if self._peek() != sign:
+            raise ValueError(f"expected {sign}")
+        self._at += 1
+
+    def _value(self) -> Any:
+        """The next value. What is read doubles with each try, so that a large one is not parsed often."""
+        self._peek()
+        while True:
+            try:
+                value, end = _decoder.raw_decode(self._text, self._at)
+                if end < len(self._text) or self._over:
+                    self._at = end
+                    return value
+                self._more()  # a number may go on in the next piece
+            except ValueError:
+                have = len(self._text) - self._at
+                if have > LONGEST_LINE:
+                    raise ValueError(f"a message is longer than {LONGEST_LINE >> 20} MB, or broken") from None
+                if not self._more(max(CHUNK, have)):
+                    raise EOFError from None
