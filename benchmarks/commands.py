@@ -26,9 +26,22 @@ def measure(args: Sequence[str]) -> Iterator[Figure]:
     script, python = console_script()
     with tempfile.TemporaryDirectory() as folder:
         home = Path(folder)
-        env = {**os.environ, "HOME": folder, "GIT_AUTHOR_NAME": "b", "GIT_AUTHOR_EMAIL": "b@b", "GIT_COMMITTER_NAME": "b", "GIT_COMMITTER_EMAIL": "b@b"}
+        env = {
+            **os.environ,
+            "HOME": folder,
+            "GIT_AUTHOR_NAME": "b",
+            "GIT_AUTHOR_EMAIL": "b@b",
+            "GIT_COMMITTER_NAME": "b",
+            "GIT_COMMITTER_EMAIL": "b@b",
+        }
         bank, plain = home / "bank", home / "plain"
-        yield paired("ua-memory --help / python -c pass", process(script, "--help", env=env), process(python, "-c", "pass", env=env), bar=8, runs=runs)
+        yield paired(
+            "ua-memory --help / python -c pass",
+            process(script, "--help", env=env),
+            process(python, "-c", "pass", env=env),
+            bar=8,
+            runs=runs,
+        )
         process(script, "init", str(bank), env=env)()
         (plain / "memory").mkdir(parents=True)
         process("git", "init", "-q", env=env, cwd=plain)()
@@ -36,7 +49,14 @@ def measure(args: Sequence[str]) -> Iterator[Figure]:
         number = iter(range(10**6))
 
         def insert() -> None:
-            process(script, "--bank", str(bank), "insert", f"a line that somebody says, number {next(number)}", env={**env, "UA_MEMORY_DAEMON": "off"})()
+            process(
+                script,
+                "--bank",
+                str(bank),
+                "insert",
+                f"a line that somebody says, number {next(number)}",
+                env={**env, "UA_MEMORY_DAEMON": "off"},
+            )()
 
         def append() -> None:
             process("sh", "add.sh", str(next(number)), env=env, cwd=plain)()

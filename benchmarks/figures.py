@@ -49,7 +49,15 @@ def seconds(work: Callable[[], object]) -> float:
     return time.perf_counter() - start
 
 
-def paired(name: str, ours: Callable[[], object], theirs: Callable[[], object], *, bar: float, runs: int, detail: str = "") -> Figure:
+def paired(
+    name: str,
+    ours: Callable[[], object],
+    theirs: Callable[[], object],
+    *,
+    bar: float,
+    runs: int,
+    detail: str = "",
+) -> Figure:
     """Both in turn, `runs` times after one warm-up each; the median of the pairs' ratios."""
     seconds(ours), seconds(theirs)
     pairs = [(seconds(ours), seconds(theirs)) for _ in range(runs)]
@@ -59,8 +67,11 @@ def paired(name: str, ours: Callable[[], object], theirs: Callable[[], object], 
     return Figure(name, statistics.median(ratios), bar, said, ratios[0], ratios[-1])
 
 
-def process(*argv: str, env: dict[str, str] | None = None, cwd: Path | None = None, stdin: str = "") -> Callable[[], object]:
+def process(
+    *argv: str, env: dict[str, str] | None = None, cwd: Path | None = None, stdin: str = ""
+) -> Callable[[], object]:
     """A whole process, its output thrown away; it must succeed."""
+
     def run() -> None:
         done = subprocess.run(argv, env=env, cwd=cwd, input=stdin, text=True, capture_output=True)
         if done.returncode:

@@ -43,7 +43,12 @@ def measure(args: Sequence[str]) -> Iterator[Figure]:
             if n % 250 == 249:
                 peak = max(peak, _size(founded.bank.git_dir) / sum(map(len, logs.values())))
         text, trail = sum(map(len, logs.values())), _size(founded.bank.git_dir)
-        yield Figure(f".git / text after {count:,} revisions", trail / text, 3, f"{trail / 1e6:.1f} MB for {text / 1e6:.1f} MB of text; at most {peak:.2f} on the way")
+        yield Figure(
+            f".git / text after {count:,} revisions",
+            trail / text,
+            3,
+            f"{trail / 1e6:.1f} MB for {text / 1e6:.1f} MB of text; at most {peak:.2f} on the way",
+        )
 
 
 def _path(first: datetime, day: int) -> str:

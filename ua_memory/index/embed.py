@@ -34,7 +34,7 @@ BATCH_TOKENS = 1024
 BULK = 2000
 """From so many texts on a child process does it."""
 
-PORTION = 512
+PORTION = 128
 """Texts handed to the child at a time: what a kill may cost."""
 
 
