@@ -12,7 +12,7 @@ from ua_memory.markdown.lines import heading_level, readable
 from ua_memory.markdown.printer import strip_blank
 from ua_memory.paths import CORE_NAMES
 from ua_memory.records import CoreBlock
-from ua_memory.store import Result, Store
+from ua_memory.store import Draft, Result, Store
 
 TITLE = b"# Memory\n"
 LONGEST_NAME = 200
@@ -104,24 +104,30 @@ def replace(
     where the new value would pass a budget that the old one did not. Usage for a value that would end
     the block or open another.
     """
+    with store.revision("core replace", door=door, request=request, session=session) as draft:
+        if draft.answered is None:
+            draft.by_person = by_person
+            draft.even_if_empty = request is not None
+            done = put(store, draft, name, value, expect=expect)
+    if draft.answered is not None:
+        return _answered(store, draft.answered.id, _new_block(name))
+    return change(done, result=draft.result)
+
+
+def put(store: Store, draft: Draft, name: str, value: str, *, expect: str | None = None) -> Replaced:
+    """Replace a block's value, or add the block, in an open revision. Raises what `replace` raises; then
+    the draft is as it was."""
     value = _checked_value(value)
     new_block = _new_block(name)
     path = core_path(store)
-    with store.revision("core replace", door=door, request=request, session=session) as draft:
-        answered = store.known_request(request) if request else None
-        if answered is None:
-            draft.by_person = by_person
-            draft.even_if_empty = request is not None
-            data, value = draft.read(path), strip_blank(draft.redact(value))
-            before = _named(_blocks(data, path), new_block.name)
-            _expected(before, expect, path)
-            new = _with_value(data, path, before, change(new_block, value=value))
-            warnings = _within_budget(store, path, data, new, before, new_block.name)
-            draft.write(path, new, removes=[before] if before else [])
-            draft.subject = f"core: {'replace' if before else 'add'} {new_block.name}"
-            after = _named(_blocks(draft.read(path), path), new_block.name) or new_block
-    if answered is not None:
-        return _answered(store, answered, new_block)
+    data, value = draft.read(path), strip_blank(draft.redact(value))
+    before = _named(_blocks(data, path), new_block.name)
+    _expected(before, expect, path)
+    new = _with_value(data, path, before, change(new_block, value=value))
+    warnings = _within_budget(store, path, data, new, before, new_block.name)
+    draft.write(path, new, removes=[before] if before else [])
+    draft.subject = f"core: {'replace' if before else 'add'} {new_block.name}"
+    after = _named(_blocks(draft.read(path), path), new_block.name) or new_block
     return Replaced(before, after, draft.result, warnings)
 
 

@@ -74,20 +74,20 @@ def insert(
     A request id that was answered before changes nothing. A fact of ours that says all of it already is
     noted as seen again; beside a person's line it is a fact of its own. Usage, TooLarge.
     """
-    fact = _checked(fact)
-    heading = said.heading
     with store.revision("insert", door=door, request=request, session=said.session) as draft:
-        # Asked within the lock: two processes that retry at once are one after the other here.
-        answered = store.known_request(request) if request else None
-        if answered is None:
+        if draft.answered is None:
             draft.by_person = said.origin == "person"
             draft.even_if_empty = request is not None
-            fact = _redacted(fact, draft)
-            placed, sighting = _place(draft, fact, said, heading, equal)
+            placed, sighting = add(draft, fact, said, equal)
             draft.facts = [f"^{placed.id}"]
-    if answered is not None:
-        return _answered(store, answered)
+    if draft.answered is not None:
+        return _answered(store, draft.answered.id)
     return Inserted(placed, draft.result, sighting)
+
+
+def add(draft: Draft, fact: Fact, said: Said, equal: Equal | None = None) -> tuple[Fact, bool]:
+    """Put one fact into an open revision: as it stands then, and whether it was there. Usage, TooLarge."""
+    return _place(draft, _redacted(_checked(fact), draft), said, said.heading, equal)
 
 
 def log_path(day: str) -> str:
