@@ -67,7 +67,6 @@ UNITS: dict[str, Unit] = {
     "retain": unit(6, "llm store history core facts entities transcripts"),
     "reflect": unit(7, f"llm recall store history {_KNOWLEDGE}"),
     "audit": unit(7, f"store history markdown index recall retain {_KNOWLEDGE}"),
-    "undo": unit(7, "store history markdown audit"),
     "health": unit(7, "store history index"),
     "undo": unit(7, "audit store history markdown"),
     "merge": unit(7, f"store history markdown index recall retain {_KNOWLEDGE}"),

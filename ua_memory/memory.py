@@ -9,20 +9,20 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ua_memory import audit, bank, core, facts, health, markdown
+from ua_memory import audit, bank, core, facts, health, markdown, undo
 from ua_memory import config as settings
-from ua_memory.audit import Undone
 from ua_memory.bank import Founded
 from ua_memory.config import Config
 from ua_memory.core import Budget, Replaced
 from ua_memory.errors import NoBank, NotFound
-from ua_memory.facts import Inserted, Said
+from ua_memory.facts import Inserted, Said, Statement
 from ua_memory.health import Check
 from ua_memory.history import BlameLine, Revision
+from ua_memory.markdown.lines import readable
 from ua_memory.paths import is_bank
 from ua_memory.records import CoreBlock, Fact, Kind, Origin, Place, Problem, Quote
-from ua_memory.store import Store
-from ua_memory.store.draft import Result
+from ua_memory.store import Result, Store
+from ua_memory.undo import Undone
 
 if TYPE_CHECKING:
     from ua_memory.index.sync import Index, Refresh
@@ -93,13 +93,9 @@ class Memory:
 
     @classmethod
     def open(
-        cls,
-        root: Path | str,
-        *,
-        config: Config | None = None,
-        now: Callable[[], datetime] | None = None,
+        cls, root: Path | str, *, config: Config | None = None, now: Callable[[], datetime] | None = None,
         door: str = "python",
-    ) -> Memory:
+    ) -> Memory:  # fmt: skip
         """The bank in a folder. NoBank where the folder is none; `Memory.init` makes one."""
         root = Path(root).absolute()
         if not root.is_dir() or not is_bank(root):
@@ -109,13 +105,9 @@ class Memory:
 
     @classmethod
     def init(
-        cls,
-        root: Path | str,
-        *,
-        now: Callable[[], datetime] | None = None,
-        timezone: str = "",
+        cls, root: Path | str, *, now: Callable[[], datetime] | None = None, timezone: str = "",
         door: str = "python",
-    ) -> Memory:
+    ) -> Memory:  # fmt: skip
         """Make a bank in a folder, or complete one, and open it. `bank.init` tells more."""
         founded = bank.init(Path(root).absolute(), now, timezone=timezone, door=door)
         memory = cls.open(founded.bank.root, config=founded.config, now=now, door=door)
@@ -128,8 +120,14 @@ class Memory:
 
         return Index(self.store, embedding=self.config.embedding)
 
+    def __enter__(self) -> Memory:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
     def close(self) -> None:
-        """Let go of the index, so that another process may own it."""
+        """Let go of the index, so that another process may own it. What is used after it opens again."""
         if "index" in self.__dict__:
             self.index.close()
             del self.__dict__["index"]
@@ -137,19 +135,10 @@ class Memory:
     # -- archival memory -------------------------------------------------------------------------------
 
     def insert(
-        self,
-        text: str,
-        *,
-        tags: Sequence[str] = (),
-        kind: Kind = "world",
-        when: str | None = None,
-        entities: Sequence[str] = (),
-        quotes: Sequence[Quote] = (),
-        origin: Origin = "agent",
-        client: str | None = None,
-        session: str | None = None,
-        request: str | None = None,
-    ) -> Inserted:
+        self, text: str, *, tags: Sequence[str] = (), kind: Kind = "world", when: str | None = None,
+        entities: Sequence[str] = (), quotes: Sequence[Quote] = (), origin: Origin = "agent",
+        client: str | None = None, session: str | None = None, request: str | None = None,
+    ) -> Inserted:  # fmt: skip
         """Remember one fact, verbatim, in the log of today. It is durable and committed on return."""
         fact = Fact(
             text, kind=kind, when=when, tags=tuple(tags), entities=tuple(entities), quotes=tuple(quotes)
@@ -158,15 +147,15 @@ class Memory:
         return facts.insert(self.store, fact, said, door=self.door, request=request, equal=self._equal)
 
     def get(self, target: str) -> Excerpt:
-        """Read `^id`, `PATH`, `PATH:LINE` or `PATH:FROM-TO`."""
+        """Read `^id`, `PATH`, `PATH:LINE` or `PATH:FROM-TO`. NotFound, Usage."""
         if target.startswith("^"):
             found = self.fact(target)
             return self._excerpt(found.place.path, (found.place.line, found.place.end), found.id)
-        path, _, span = target.partition(":")
+        path, span = audit.split_target(target)
         return self._excerpt(path, span)
 
-    def fact(self, block: str) -> Fact:
-        """The fact with a block id, by the index if it knows the file, else by looking through all files."""
+    def fact(self, block: str) -> Statement:
+        """What has a block id, by the index if it knows the file, else by looking through all files."""
         from ua_memory.index.sync import Index
 
         item = None if Index.absent(self.store) else self.index.words.by_id(block.removeprefix("^"))
@@ -179,11 +168,7 @@ class Memory:
         lines = markdown.parse(self.store.truth(path), path).lines
         if isinstance(span, str):
             span = audit.line_span(span, len(lines)) if span else (1, len(lines))
-        text = (
-            "\n".join(lines[span[0] - 1 : span[1]])
-            .encode("utf-8", "surrogateescape")
-            .decode("utf-8", "replace")
-        )
+        text = readable("\n".join(lines[span[0] - 1 : span[1]]))
         return Excerpt(path, span[0], span[1], len(lines), text, block)
 
     def _equal(self, text: str) -> Sequence[Fact]:
@@ -203,25 +188,16 @@ class Memory:
         return self.index.rebuild(progress=progress)
 
     def search(
-        self,
-        query: str,
-        *,
-        limit: int | None = None,
-        min_score: float | None = None,
+        self, query: str, *, limit: int | None = None, min_score: float | None = None,
         filters: Filters | None = None,
-    ) -> Answer:
+    ) -> Answer:  # fmt: skip
         """Hits for one query, over what is in the files now."""
         return self.search_many([query], limit=limit, min_score=min_score, filters=filters)[0]
 
     def search_many(
-        self,
-        queries: Sequence[str],
-        *,
-        limit: int | None = None,
-        min_score: float | None = None,
-        filters: Filters | None = None,
-        progress: Progress | None = None,
-    ) -> list[Answer]:
+        self, queries: Sequence[str], *, limit: int | None = None, min_score: float | None = None,
+        filters: Filters | None = None, progress: Progress | None = None,
+    ) -> list[Answer]:  # fmt: skip
         """Hits for many queries, in their order; the query vectors are made in one go."""
         from ua_memory.recall.search import Filters, search_many
 
@@ -229,7 +205,7 @@ class Memory:
         return search_many(
             self.index,
             queries,
-            limit=limit or self.config.search_limit,
+            limit=self.config.search_limit if limit is None else limit,
             refreshed=refreshed,
             filters=filters or Filters(),
             min_score=self.config.min_score if min_score is None else min_score,
@@ -237,13 +213,9 @@ class Memory:
 
     @staticmethod
     def filters(
-        *,
-        since: str | None = None,
-        until: str | None = None,
-        tags: Sequence[str] = (),
-        kinds: Sequence[str] = (),
-        sources: Sequence[str] = (),
-    ) -> Filters:
+        *, since: str | None = None, until: str | None = None, tags: Sequence[str] = (),
+        kinds: Sequence[str] = (), sources: Sequence[str] = (),
+    ) -> Filters:  # fmt: skip
         """What a search may return; see `Filters`."""
         from ua_memory.recall.search import Filters
 
@@ -260,26 +232,14 @@ class Memory:
         return core.block(self.store, name)
 
     def core_replace(
-        self,
-        name: str,
-        value: str,
-        *,
-        expect: str | None = None,
-        request: str | None = None,
-        session: str | None = None,
-        by_person: bool = False,
-    ) -> Replaced:
+        self, name: str, value: str, *, expect: str | None = None, request: str | None = None,
+        session: str | None = None, by_person: bool = False,
+    ) -> Replaced:  # fmt: skip
         """Replace a block of core memory, or add it. `expect` is the value that was read."""
         return core.replace(
-            self.store,
-            name,
-            value,
-            door=self.door,
-            expect=expect,
-            request=request,
-            session=session,
+            self.store, name, value, door=self.door, expect=expect, request=request, session=session,
             by_person=by_person,
-        )
+        )  # fmt: skip
 
     def core_budgets(self) -> list[Budget]:
         """Tokens against budgets: MEMORY.md first, then its blocks."""
@@ -299,11 +259,11 @@ class Memory:
 
     def undo(self, revision: str | None = None) -> Undone:
         """Take back a revision (the newest, unless one is named), or restore what is held."""
-        return audit.undo(self.store, revision, door=self.door)
+        return undo.undo(self.store, revision, door=self.door)
 
     def redo(self) -> Undone:
         """Take back the newest undo."""
-        return audit.redo(self.store, door=self.door)
+        return undo.redo(self.store, door=self.door)
 
     def blame(self, target: str) -> list[BlameLine]:
         """Who wrote each line of a file, a range or a fact."""
@@ -330,15 +290,9 @@ class Memory:
         store, seen = self.store, self.store.survey()
         head = store.history.log(limit=1)
         return Status(
-            root=str(store.bank.root),
-            trail=str(store.bank.git_dir),
-            own=store.bank.own,
-            head=head[0] if head else None,
-            files=len(seen.files),
-            edited=tuple(sorted(set(seen.changed) - set(seen.held))),
-            held=tuple(sorted(seen.held)),
-            pending=tuple(health.pending_revisions(store)),
-            budgets=tuple(self.core_budgets()),
-            problems=len(audit.verify(store)),
-            index=health.index_state(store),
-        )
+            root=str(store.bank.root), trail=str(store.bank.git_dir), own=store.bank.own,
+            head=head[0] if head else None, files=len(seen.files),
+            edited=tuple(sorted(set(seen.changed) - set(seen.held))), held=tuple(sorted(seen.held)),
+            pending=tuple(health.pending_revisions(store)), budgets=tuple(self.core_budgets()),
+            problems=sum(1 for _ in audit.file_problems(store)), index=health.index_state(store),
+        )  # fmt: skip

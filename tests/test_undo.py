@@ -1,0 +1,350 @@
+"""Taking back: any revision, three-way, with both sides shown or nothing lost."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from banks import DAY, Bank, everywhere, new_bank
+
+from ua_memory import core, markdown
+from ua_memory.errors import Conflict, NotFound, Usage
+from ua_memory.records import Fact
+from ua_memory.undo import Undone, redo, undo
+
+
+@pytest.fixture
+def there(tmp_path: Path) -> Bank:
+    return new_bank(tmp_path / "bank")
+
+
+def back(bank: Bank, revision: str | None = None) -> Undone:
+    return undo(bank.store, revision, door="test")
+
+
+def again(bank: Bank) -> Undone:
+    return redo(bank.store, door="test")
+
+
+def facts(bank: Bank, path: str = DAY) -> list[str]:
+    data = bank.bytes(path) if bank.path(path).exists() else b""
+    return [fact.text for fact in markdown.parse(data, path).of(Fact)]
+
+
+# -- which one -------------------------------------------------------------------------------------------
+
+
+def test_the_newest(there: Bank) -> None:
+    """I43"""
+    there.insert("one")
+    before = there.bytes()
+    two = there.insert("two")
+    done = back(there)
+    assert done.revision.id == two.result.revision
+    assert there.bytes() == before
+    newest = there.store.history.log(limit=1)[0]
+    assert (newest.trailer("Memory-Op"), newest.trailer("Undoes")) == ("undo", two.result.revision)
+    assert newest.subject == f"undo: insert: 1 fact into {DAY}"
+    assert newest.trailers["Facts"] == (f"^{two.fact.id}",)
+    assert there.clean()
+
+
+def test_an_old_one(there: Bank) -> None:
+    first = there.insert("one")
+    there.insert("two")
+    there.insert("three")
+    back(there, first.result.revision)
+    assert facts(there) == ["two", "three"]
+
+
+def test_again_goes_further_back(there: Bank) -> None:
+    """`redo` is there to go forth; a second undo that took back the first would be of no use."""
+    for text in ("one", "two", "three"):
+        there.insert(text)
+    back(there)
+    back(there)
+    assert facts(there) == ["one"]
+    again(there)
+    assert facts(there) == ["one", "two"]
+    again(there)
+    assert facts(there) == ["one", "two", "three"]
+    with pytest.raises(NotFound, match="nothing was undone"):
+        again(there)
+    back(there)
+    there.insert("four")
+    back(there)
+    assert facts(there) == ["one", "two"]
+    back(there)
+    back(there)
+    assert facts(there) == []
+    with pytest.raises(NotFound, match="nothing is left"):
+        back(there)
+
+
+def test_an_undo_can_be_taken_back_by_its_name(there: Bank) -> None:
+    there.insert("one")
+    undone = back(there)
+    back(there, undone.result.revision)
+    assert facts(there) == ["one"]
+    back(there)
+    assert facts(there) == [], "what was taken back twice counts again"
+    again(there)
+    assert facts(there) == ["one"]
+
+
+def test_the_making_of_the_bank_is_not_taken_back(there: Bank) -> None:
+    with pytest.raises(NotFound):
+        back(there)
+    with pytest.raises(Usage, match="making of the bank"):
+        back(there, "HEAD")
+    assert there.path("ua-memory.toml").exists()
+
+
+def test_what_was_there_before_the_bank_needs_to_be_named(tmp_path: Path) -> None:
+    (tmp_path / "bank" / "memory").mkdir(parents=True)
+    (tmp_path / "bank" / DAY).write_text("- mine\n")
+    there = new_bank(tmp_path / "bank")
+    with pytest.raises(NotFound):
+        back(there)
+    assert facts(there) == ["mine"]
+    back(there, there.store.history.log()[-1].id)
+    assert not there.path().exists()
+    again(there)
+    assert there.text() == "- mine\n"
+
+
+def test_revisions_that_are_none(there: Bank) -> None:
+    for name in ("nope", "-x", "HEAD~99", "0" * 40, ""):
+        with pytest.raises(NotFound):
+            back(there, name)
+
+
+def test_twice_the_same_one(there: Bank) -> None:
+    one = there.insert("one")
+    there.insert("two")
+    back(there, one.result.revision)
+    with pytest.raises(Conflict, match="nothing of it is left"):
+        back(there, one.result.revision)
+
+
+# -- what it was -----------------------------------------------------------------------------------------
+
+
+def test_of_a_file_s_first_fact(there: Bank) -> None:
+    there.insert("one")
+    back(there)
+    assert not there.path().exists()
+    again(there)
+    assert facts(there) == ["one"]
+    assert there.text().startswith("# 2026-11-21\n")
+
+
+def test_later_facts_keep_the_heading_they_stand_under(there: Bank) -> None:
+    one = there.insert("one", session="8f2c", origin="tool")
+    there.insert("two", session="8f2c", origin="tool")
+    there.insert("three", session="other")
+    back(there, one.result.revision)
+    assert [(f.text, f.said_by, f.heading.session) for f in markdown.parse(there.bytes(), DAY).of(Fact)] == [
+        ("two", "tool", "8f2c"),
+        ("three", "agent", "other"),
+    ]
+    assert there.text().startswith("# 2026-11-21\n")
+
+
+def test_a_heading_that_nothing_stands_under_goes_too(there: Bank) -> None:
+    there.insert("one", session="a")
+    two = there.insert("two", session="b")
+    there.insert("three", session="c")
+    back(there, two.result.revision)
+    assert "session b" not in there.text()
+
+
+def test_a_sighting(there: Bank) -> None:
+    there.insert("said")
+    before = there.bytes()
+    there.insert("said", equal=everywhere(there))
+    back(there)
+    assert there.bytes() == before
+
+
+def test_a_fact_that_was_seen_again(there: Bank) -> None:
+    one = there.insert("said")
+    there.insert("said", equal=everywhere(there))
+    with pytest.raises(Conflict):
+        back(there, one.result.revision)
+    assert facts(there) == ["said"]
+
+
+def test_a_core_block(there: Bank) -> None:
+    core.replace(there.store, "User", "Ann", door="test")
+    core.replace(there.store, "Mood", "fine", door="test")
+    there.clock.later(minutes=1)
+    changed = core.replace(there.store, "User", "Bob", door="test")
+    core.replace(there.store, "Mood", "tired", door="test")
+    back(there, changed.result.revision)
+    assert {b.name: b.value for b in core.blocks(there.store)} == {"User": "Ann", "Mood": "tired"}
+
+
+def test_a_hand_edit(there: Bank) -> None:
+    there.insert("one")
+    there.edit("one", "one, corrected")
+    there.insert("two")
+    edit = there.store.history.log()[1]
+    assert edit.trailer("Memory-Op") == "edit"
+    back(there, edit.id)
+    assert facts(there) == ["one", "two"]
+
+
+def test_a_file_s_deletion(there: Bank) -> None:
+    there.write("- a\n- b\n", "memory/notes.md")
+    there.store.adopt()
+    there.path("memory/notes.md").unlink()
+    there.store.adopt()
+    assert there.ops()[0] == "edit"
+    back(there)
+    assert there.text("memory/notes.md") == "- a\n- b\n"
+    again(there)
+    assert not there.path("memory/notes.md").exists()
+
+
+def test_a_deletion_of_a_file_that_is_there_again(there: Bank) -> None:
+    there.write("- a\n", "memory/notes.md")
+    there.store.adopt()
+    there.path("memory/notes.md").unlink()
+    there.store.adopt()
+    there.write("- b\n", "memory/notes.md")
+    there.store.adopt()
+    back(there, there.store.history.log()[1].id)
+    assert sorted(facts(there, "memory/notes.md")) == ["a", "b"]
+
+
+def test_what_a_stale_buffer_was_merged_with(there: Bank) -> None:
+    there.write("# Day\n\nmine\n")
+    there.store.adopt()
+    there.insert("one")
+    there.write("# Day\n\nmine, changed\n")  # saved from a buffer that never saw the fact
+    there.insert("two", session="x")
+    assert "merge" in there.ops()
+    assert facts(there) == ["one", "two"]
+    merged = next(r for r in there.store.history.log() if r.trailer("Memory-Op") == "merge")
+    back(there, merged.id)
+    assert facts(there) == ["two"]
+    assert "mine, changed" in there.text()
+
+
+def test_crlf_and_other_bytes_stay(there: Bank) -> None:
+    data = b"\xef\xbb\xbf# Day\r\n\r\n- caf\xe9\r\n"
+    there.write(data)
+    one = there.insert("one")
+    there.insert("two", session="x")
+    back(there, one.result.revision)
+    back(there)
+    assert there.bytes() == data
+
+
+# -- beside later changes ----------------------------------------------------------------------------------
+
+
+def test_hand_edits_since_are_committed_first_and_kept(there: Bank) -> None:
+    one = there.insert("one")
+    there.insert("two")
+    there.edit("# 2026-11-21", "# 2026-11-21\n\nMy own words.")
+    back(there, one.result.revision)
+    assert facts(there) == ["two"]
+    assert "My own words." in there.text()
+    assert there.ops()[:2] == ["undo", "edit"]
+    assert there.log()[1][0] == "person"
+
+
+def test_a_conflict_shows_both_sides_and_writes_nothing(there: Bank) -> None:
+    """I43"""
+    one = there.insert("the price was 5")
+    there.edit("price was 5", "price was 7")
+    there.store.adopt()
+    before, log = there.bytes(), there.log()
+    with pytest.raises(Conflict) as caught:
+        back(there, one.result.revision)
+    said = str(caught.value)
+    assert "1 place was changed again since" in said
+    assert f"{DAY}:" in said and "now:    - the price was 7" in said
+    assert caught.value.mend
+    assert (there.bytes(), there.log()) == (before, log)
+    assert there.clean()
+
+
+def test_both_sides_of_a_conflict(there: Bank) -> None:
+    there.write("- a: 1\n")
+    there.store.adopt()
+    there.write("- a: 2\n")
+    there.store.adopt()
+    there.write("- a: 3\n")
+    there.store.adopt()
+    with pytest.raises(Conflict) as caught:
+        back(there, there.store.history.log()[1].id)
+    assert "now:    - a: 3" in str(caught.value)
+    assert "wanted: - a: 1" in str(caught.value)
+
+
+def test_of_many_files_all_or_none(there: Bank) -> None:
+    """I2"""
+    there.write("- a\n", "memory/a.md")
+    there.write("- b\n", "memory/b.md")
+    there.store.adopt()
+    both = there.store.history.log(limit=1)[0]
+    assert len(both.paths) == 2
+    there.edit("- b", "- b, changed", "memory/b.md")
+    there.store.adopt()
+    before = there.log()
+    with pytest.raises(Conflict):
+        back(there, both.id)
+    assert facts(there, "memory/a.md") == ["a"]
+    assert there.log() == before
+
+
+def test_an_id_is_never_given_again(there: Bank) -> None:
+    """I34"""
+    ids = []
+    for _ in range(4):
+        ids.append(there.insert("said").fact.id)
+        back(there)
+    assert len(set(ids)) == 4
+
+
+def test_old_words_are_not_redacted_anew(there: Bank) -> None:
+    line = "- my token ghp_" + "0123456789abcdefghijABCDEFGHIJ012345\n"
+    there.write(line, "memory/notes.md")
+    there.store.adopt()
+    there.write("- gone\n", "memory/notes.md")
+    there.store.adopt()
+    back(there)
+    assert there.text("memory/notes.md") == line
+
+
+# -- what is held ------------------------------------------------------------------------------------------
+
+
+def test_what_disappeared_is_restored(there: Bank) -> None:
+    """I7"""
+    for n in range(9):
+        there.insert(f"fact {n}")
+    before = there.bytes()
+    there.path().unlink()
+    there.path("MEMORY.md").write_text("# Mine\n")
+    assert list(there.store.survey().held) == [DAY]
+    back(there)
+    assert there.bytes() == before
+    assert there.text("MEMORY.md") == "# Mine\n"
+    assert not there.store.survey().held
+
+
+def test_what_the_person_added_meanwhile_is_kept(there: Bank) -> None:
+    for n in range(9):
+        there.insert(f"fact {n}")
+    lines = there.text().splitlines(keepends=True)
+    reworded = lines[4].replace("fact 0", "fact 0, reworded")
+    there.write("".join([*lines[:4], reworded, lines[9], "\nMine.\n\n- my own\n"]))
+    assert there.store.survey().held
+    back(there)
+    assert sorted(facts(there)) == ["fact 0, reworded", *(f"fact {n}" for n in range(1, 9)), "my own"]
+    assert "Mine." in there.text()
+    assert there.clean()

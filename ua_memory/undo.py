@@ -1,0 +1,197 @@
+"""Taking back revisions: three-way against everything since, never a rewrite of the trail."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from difflib import SequenceMatcher
+from io import BytesIO
+from itertools import pairwise
+
+from ua_memory import markdown
+from ua_memory.audit import parent
+from ua_memory.errors import Conflict, NotFound, Usage
+from ua_memory.history import Revision
+from ua_memory.markdown.blocks import Shape, scan
+from ua_memory.records import Record
+from ua_memory.store import Draft, Result, Store, saves
+from ua_memory.store.threeway import Clash, merge
+
+SHOWN = 5
+"""So many places of a conflict are shown in full."""
+
+
+@dataclass(frozen=True, slots=True)
+class Undone:
+    """The revision that was taken back, and what did it. Where held facts were restored, the newest one."""
+
+    revision: Revision
+    result: Result
+
+
+def undo(store: Store, revision: str | None = None, *, door: str) -> Undone:
+    """Take back any revision, also an old one: what came later stays. Conflict shows both sides, and
+    nothing is written.
+
+    Without a revision: restore what disappeared and is held, else take back the newest one that was not
+    taken back yet, so that undoing again goes further back.
+    """
+    if revision is not None:
+        return _take_back(store, store.history.show(revision), "undo", door)
+    if store.survey().held:
+        return _restore_held(store, door)
+    settled: set[str] = set()
+    for done in store.history.log():
+        op = done.trailer("Memory-Op")
+        if done.id in settled:
+            continue
+        if op in ("undo", "redo"):
+            # An undo settles what it took back; a redo the undo, and what that had taken back counts again.
+            settled.add(done.trailer("Undoes"))
+        elif op == "init":  # what was there before the bank is not taken away unless it is named
+            break
+        elif done.paths:
+            return _take_back(store, done, "undo", door)
+    raise NotFound("nothing is left to take back", mend="ua-memory log")
+
+
+def redo(store: Store, *, door: str) -> Undone:
+    """Take back the newest undo that was not taken back yet."""
+    settled: set[str] = set()
+    for done in store.history.log():
+        if done.trailer("Memory-Op") in ("undo", "redo") and done.id not in settled:
+            if done.trailer("Memory-Op") == "undo":
+                return _take_back(store, done, "redo", door)
+            settled.add(done.trailer("Undoes"))
+    raise NotFound("nothing was undone", mend="ua-memory log")
+
+
+def _take_back(store: Store, done: Revision, op: str, door: str) -> Undone:
+    if done.trailer("Memory-Op") == "init":
+        raise Usage("the making of the bank is not taken back", where=done.id[:10], mend="delete its folder")
+    before = parent(store, done.id)
+    with store.revision(op, door=door) as draft:
+        clashes: list[tuple[str, Clash]] = []
+        for path in done.paths:
+            clashes += [(path, c) for c in _take_back_file(store, draft, path, before, done.id)]
+        if clashes:
+            raise Conflict(
+                _shown(clashes),
+                where=done.id[:10],
+                mend="change the file by hand, or undo the later revision first",
+            )
+        if not draft.changed():
+            raise Conflict("nothing of it is left to take back", where=done.id[:10], mend="ua-memory log")
+        draft.trailers["Undoes"] = [done.id]
+        draft.facts = list(done.trailers.get("Facts", ()))
+        draft.subject = f"{op}: {done.subject}"
+    return Undone(done, draft.result)
+
+
+def _take_back_file(store: Store, draft: Draft, path: str, parent: str | None, sha: str) -> tuple[Clash, ...]:
+    """Write into the draft what a file is without one revision's change of it."""
+    then = store.history.read(sha, path)
+    before = store.history.read(parent, path) if parent else None
+    now = draft.read(path) if draft.exists(path) else None
+    if now == then:
+        _set(draft, path, before)
+        return ()
+    added, there = _added(then or b"", before or b"", path), saves.keys(now, path)
+    if added is None or any(kind == "text" and (kind, name) not in there for kind, name in added):
+        merged = merge(then or b"", now or b"", before or b"")
+        draft.write(path, merged.data, restored=True)
+        return merged.clashes
+    # A log grows at its end, where the lines around a fact come and go: it is taken back fact by fact.
+    changed = [there[key] for key, record in added.items() if key in there and there[key] != record]
+    if changed:
+        lines = _lines(now or b"")
+        return tuple(Clash(r.place.line, tuple(lines[r.place.line - 1 : r.place.end]), ()) for r in changed)
+    left = _without(
+        now or b"", path, [there[key] for key in added if key in there], then or b"", before or b""
+    )
+    bare = not any(line.strip() and not line.startswith(b"# ") for line in _lines(left))
+    _set(draft, path, None if before is None and bare else left)
+    return ()
+
+
+def _set(draft: Draft, path: str, data: bytes | None) -> None:
+    if data is not None:
+        draft.write(path, data, restored=True)
+    elif draft.exists(path):
+        draft.delete(path)
+
+
+def _added(then: bytes, before: bytes, path: str) -> Mapping[saves.Key, Record] | None:
+    """The facts and beliefs that a revision added to a file; None if it changed anything else of it."""
+    old, new = saves.keys(before, path), saves.keys(then, path)
+    added = {key: record for key, record in new.items() if key not in old}
+    if not added or any(new.get(key) != record for key, record in old.items()):
+        return None
+    rest = _without(then, path, list(added.values()), then, before)
+    title = 1 if not before and rest.startswith(b"# ") else 0
+    return added if _solid(rest)[title:] == _solid(before) else None
+
+
+def _lines(data: bytes) -> list[bytes]:
+    return BytesIO(data).readlines()  # at newlines alone, as `markdown` counts them
+
+
+def _solid(data: bytes) -> list[bytes]:
+    return [line.rstrip() for line in _lines(data) if line.strip()]
+
+
+def _without(data: bytes, path: str, records: Sequence[Record], then: bytes, before: bytes) -> bytes:
+    """A file without some of its records, and without the revision's headings that nothing is under then."""
+    lines = _lines(data)
+    gone = {n for record in records for n in range(record.place.line - 1, record.place.end)}
+    document = markdown.parse(data, path)
+    starts = [b.start for b in scan(document.lines, document.front_end) if b.shape is Shape.HEADING]
+    for start, end in pairwise([*starts, len(lines)]):
+        body = [n for n in range(start + 1, end) if lines[n].strip()]
+        its_own = _solid(then).count(lines[start].rstrip()) > _solid(before).count(lines[start].rstrip())
+        if its_own and gone.intersection(body) and gone.issuperset(body):
+            gone.update(range(start, end))
+            if end == len(lines) and start and not lines[start - 1].strip():
+                gone.add(start - 1)
+    return b"".join(line for n, line in enumerate(lines) if n not in gone)
+
+
+def _restore_held(store: Store, door: str) -> Undone:
+    held = store.survey().held
+    newest = store.history.show("HEAD")
+    with store.revision("restore", door=door) as draft:
+        for path, blob in held.items():
+            draft.read(path)
+            # Decided: the save goes into the trail as the person's, and what it dropped comes back.
+            draft.touched[path] = replace(draft.touched[path], held=False)
+            disk = draft.touched[path].disk or b""
+            draft.write(path, _with_both(store.history.blob(blob), disk, path), restored=True)
+        draft.subject = f"restore: what disappeared from {len(held)} file{'s' if len(held) > 1 else ''}"
+    return Undone(newest, draft.result)
+
+
+def _with_both(trail: bytes, disk: bytes, path: str) -> bytes:
+    """The trail's lines and, at their places, those that only the disk has; of a reworded fact the disk's."""
+    kept = saves.keys(disk, path)
+    reworded = {
+        number
+        for key, record in saves.keys(trail, path).items()
+        if key in kept and kept[key] != record
+        for number in range(record.place.line - 1, record.place.end)
+    }
+    a, b = _lines(trail), _lines(disk)
+    out: list[bytes] = []
+    for tag, i, j, k, m in SequenceMatcher(None, a, b, autojunk=False).get_opcodes():
+        out += [line for n, line in enumerate(a[i:j], i) if tag == "equal" or n not in reworded]
+        out += b[k:m] if tag in ("insert", "replace") else []
+    return b"".join(line if line.endswith(b"\n") else line + b"\n" for line in out)
+
+
+def _shown(clashes: list[tuple[str, Clash]]) -> str:
+    count = len(clashes)
+    parts = [f"{count} place{'s were' if count > 1 else ' was'} changed again since:"]
+    for path, clash in clashes[:SHOWN]:
+        parts.append(f"{path}:{clash.line}")
+        parts += [f"  now:    {line.decode('utf-8', 'replace').rstrip()}" for line in clash.ours]
+        parts += [f"  wanted: {line.decode('utf-8', 'replace').rstrip()}" for line in clash.theirs]
+    return "\n".join(parts)
