@@ -146,23 +146,29 @@ def clear(record: InFlight, ground: Ground) -> tuple[InFlight, bool]:
     """
     done = True
     for number in range(len(record.changes)):
-        change = record.changes[number]
-        file = ground.root / change.path
-        known = {change.start, change.aim, change.trail, change.placed, change.wanted, *change.taken}
-        for out in list(_beside(change, record.key, ground)):
-            if not out.name.startswith(swap.FRESH) and not swap.same_file(out, file):
-                if not abandoned(out):
-                    done = False
-                    continue
-                late = read(out)
-                if late and late.strip() and late not in known:
-                    if record.commits:
-                        done = False
-                        continue
-                    record = _take_late(record, number, out, late, ground)
-            with contextlib.suppress(OSError):
-                out.unlink()
+        seen: set[Path] = set()
+        while fresh := [p for p in _beside(record.changes[number], record.key, ground) if p not in seen]:
+            seen.update(fresh)
+            for out in fresh:
+                record, gone = _clear_one(record, number, out, ground)
+                done = done and gone
     return record, done
+
+
+def _clear_one(record: InFlight, number: int, out: Path, ground: Ground) -> tuple[InFlight, bool]:
+    change = record.changes[number]
+    if not out.name.startswith(swap.FRESH) and not swap.same_file(out, ground.root / change.path):
+        if not abandoned(out):
+            return record, False
+        late = read(out)
+        known = (change.start, change.aim, change.trail, change.placed, change.wanted, *change.taken)
+        if late and late.strip() and late not in known:
+            if record.commits:
+                return record, False
+            record = _take_late(record, number, out, late, ground)
+    with contextlib.suppress(OSError):
+        out.unlink()
+    return record, True
 
 
 def _take_late(record: InFlight, number: int, out: Path, late: bytes, ground: Ground) -> InFlight:

@@ -129,6 +129,11 @@ def found(folder: Path) -> list[InFlight]:
     return [record for key in keys(folder) if (record := _read(folder / f"revision-{key}.json"))]
 
 
+def at_rest(folder: Path) -> bool:
+    """Whether nothing waits, and no kill has left anything half written."""
+    return all(file.suffix == UNREADABLE for file in swap.beside(folder, ""))
+
+
 def owed(records: list[InFlight]) -> dict[str, bytes | None]:
     """{path: bytes} as the commits that are still owed will leave the trail."""
     written = (commit for record in records if record.written for commit in record.commits)

@@ -15,19 +15,18 @@ from dataclasses import replace
 from datetime import datetime
 
 from ua_memory.config import Config
-from ua_memory.errors import GitFailed, NotFound, Usage
-from ua_memory.history import History, Revision, blob_id
-from ua_memory.paths import BESIDE, SETTINGS, Bank, confined
-from ua_memory.store import flight, pending, saves
-from ua_memory.store.draft import Draft, Result, Touched
+from ua_memory.errors import GitFailed, NotFound
+from ua_memory.history import History, Revision
+from ua_memory.paths import BESIDE, Bank, confined
+from ua_memory.store import flight, pending
+from ua_memory.store.draft import Draft, Result
+from ua_memory.store.judge import Judge
 from ua_memory.store.landing import Ground, clear, land, resume
 from ua_memory.store.lock import locked
 from ua_memory.store.pending import FileChange, InFlight
 from ua_memory.store.reading import read
-from ua_memory.store.saves import Edit
 from ua_memory.store.survey import FileStat, Survey, survey
 from ua_memory.store.swap import refused
-from ua_memory.store.threeway import merge
 
 PACK_BEYOND = 4 * 1024 * 1024
 """Loose objects may take this much before they are packed."""
@@ -43,7 +42,8 @@ class Store:
     def __init__(self, bank: Bank, config: Config, now: Callable[[], datetime]) -> None:
         self.bank, self.config, self.now = bank, config, now
         self.history = History(bank.git_dir, bank.root, own=bank.own)
-        self._ground = Ground(bank.root, bank.pending, self._judge_save, self.history.person)
+        self._judge = Judge(bank, config, self.history, self.survey)
+        self._ground = Ground(bank.root, bank.pending, self._judge.save, self.history.person)
         self._glance: tuple[float, Survey] | None = None
 
     # -- reading -----------------------------------------------------------------------------------
@@ -89,7 +89,7 @@ class Store:
         request = flight.request_id(request) if request is not None else None
         with self.locked():
             owed = self._finish_pending()
-            draft = Draft(op, door, lambda path: self._touch(path, owed), self.config.redact)
+            draft = Draft(op, door, lambda path: self._judge.touch(path, owed), self.config.redact)
             draft.answered = self.answered(request) if request else None
             if session:
                 draft.trailers["Session"] = [session]
@@ -107,14 +107,14 @@ class Store:
         chosen -= set() if accept else set(seen.held)
         horizon = time.time_ns() - int(quiet * 1e9)
         chosen -= {path for path in chosen if seen.changed_at(path) > horizon} if quiet else set()
-        if not chosen and not pending.keys(self.bank.pending):
+        if not chosen and pending.at_rest(self.bank.pending):
             return Result(self.history.head())
         with self.locked():
             owed = self._finish_pending()
             draft = Draft(
                 "adopt",
                 "editor",
-                lambda path: self._touch(path, owed, adopting=True, accept=accept),
+                lambda path: self._judge.touch(path, owed, adopting=True, accept=accept),
                 self.config.redact,
             )
             for path in sorted(chosen):
@@ -159,60 +159,6 @@ class Store:
         return (found.id or None) if found else None
 
     # -- how a revision goes on its way ----------------------------------------------------------------
-
-    def _touch(
-        self, path: str, owed: dict[str, bytes | None], *, adopting: bool = False, accept: bool = False
-    ) -> Touched:
-        try:
-            disk = read(file := confined(self.bank.root, path))
-        except Usage:
-            if not adopting:
-                raise
-            disk, file = None, None  # a link where a file was: to the bank, the file is gone
-        trail = owed[path] if path in owed else self._trail(path, disk)
-        if disk is None and file and trail is not None:
-            disk = read(file, expected=True)
-        if trail == disk:
-            return Touched(path, disk, trail, disk)
-        if path == SETTINGS:
-            return Touched(
-                path, disk, trail, disk, held=disk is None and not accept and path in self.survey().held
-            )
-        return self._judge(Edit(path, trail, disk), accept=accept)
-
-    def _trail(self, path: str, disk: bytes | None) -> bytes | None:
-        """What the trail has of a file. Where git cannot say, what is on disk: nothing can be told apart
-        then, and the commit that is owed is put on top of what the trail turns out to have."""
-        try:
-            name = self.history.blobs([path]).get(path) if self.history.exists else None
-            if name is None or (disk is not None and blob_id(disk) == name):
-                return disk if name else None
-            return self.history.blob(name)
-        except GitFailed:
-            return disk
-
-    def _judge_save(self, path: str, came: bytes | None, trail: bytes | None) -> Touched:
-        """What a save is that came while the file was being replaced: to be seen by itself."""
-        return self._judge(Edit(path, trail, came), alone=True)
-
-    def _judge(self, edit: Edit, *, accept: bool = False, alone: bool = False) -> Touched:
-        path, trail, disk = edit.path, edit.trail, edit.disk
-        if path == SETTINGS:
-            return Touched(path, disk, trail, disk)
-        old = None
-        with contextlib.suppress(GitFailed):
-            old = saves.stale(edit, self.history)
-        if old and disk is not None and trail is not None:
-            merged = merge(old.base, trail, disk).data
-            return Touched(path, disk, trail, merged, dropped=old.dropped)
-        held = bool(saves.held({path: edit}, self.config.few)) if alone else self._is_held(edit)
-        return Touched(path, disk, trail, disk, held=held and not accept)
-
-    def _is_held(self, edit: Edit) -> bool:
-        """Whether the edit is part of a disappearance; in other files facts may be gone, or turn up again."""
-        if edit.disk is not None and not any(saves.vanished({edit.path: edit}).values()):
-            return False
-        return edit.path in self.survey().held
 
     def _publish(self, draft: Draft, request: str | None) -> Result:
         notes, redacted = list(draft.notes), dict(draft.redacted)

@@ -1,0 +1,81 @@
+"""What a revision finds in a file: what is the person's, what a stale buffer dropped, what is held back."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Mapping
+
+from ua_memory.config import Config
+from ua_memory.errors import GitFailed, Usage
+from ua_memory.history import History, blob_id
+from ua_memory.paths import SETTINGS, Bank, confined
+from ua_memory.store import saves
+from ua_memory.store.draft import Touched
+from ua_memory.store.reading import read
+from ua_memory.store.saves import Edit
+from ua_memory.store.survey import Survey
+from ua_memory.store.threeway import merge
+
+
+class Judge:
+    """Compares disk and trail of one bank, file by file; `survey` is asked where all files matter."""
+
+    def __init__(self, bank: Bank, config: Config, history: History, survey: Callable[[], Survey]) -> None:
+        self._root, self._few, self._history, self._survey = bank.root, config.few, history, survey
+
+    def touch(
+        self, path: str, owed: Mapping[str, bytes | None], *, adopting: bool = False, accept: bool = False
+    ) -> Touched:
+        """A file as a revision meets it. `owed` are the bytes that commits still owed will give the trail;
+        `adopting` takes a link in its place for a file that went, where else Usage is raised; `accept` lets
+        a held disappearance stand."""
+        try:
+            disk = read(file := confined(self._root, path))
+        except Usage:
+            if not adopting:
+                raise
+            disk, file = None, None  # a link where a file was: to the bank, the file is gone
+        trail = owed[path] if path in owed else self._trail(path, disk)
+        if disk is None and file and trail is not None:
+            disk = read(file, expected=True)
+        if trail == disk:
+            return Touched(path, disk, trail, disk)
+        if path == SETTINGS:
+            return Touched(
+                path, disk, trail, disk, held=disk is None and not accept and path in self._survey().held
+            )
+        return self._judge(Edit(path, trail, disk), accept=accept)
+
+    def _trail(self, path: str, disk: bytes | None) -> bytes | None:
+        """What the trail has of a file. Where git cannot say, what is on disk: nothing can be told apart
+        then, and the commit that is owed is put on top of what the trail turns out to have."""
+        try:
+            name = self._history.blobs([path]).get(path) if self._history.exists else None
+            if name is None or (disk is not None and blob_id(disk) == name):
+                return disk if name else None
+            return self._history.blob(name)
+        except GitFailed:
+            return disk
+
+    def save(self, path: str, came: bytes | None, trail: bytes | None) -> Touched:
+        """What a save is that came while the file was being replaced: to be seen by itself."""
+        return self._judge(Edit(path, trail, came), alone=True)
+
+    def _judge(self, edit: Edit, *, accept: bool = False, alone: bool = False) -> Touched:
+        path, trail, disk = edit.path, edit.trail, edit.disk
+        if path == SETTINGS:
+            return Touched(path, disk, trail, disk)
+        old = None
+        with contextlib.suppress(GitFailed):
+            old = saves.stale(edit, self._history)
+        if old and disk is not None and trail is not None:
+            merged = merge(old.base, trail, disk).data
+            return Touched(path, disk, trail, merged, dropped=old.dropped)
+        held = bool(saves.held({path: edit}, self._few)) if alone else self._is_held(edit)
+        return Touched(path, disk, trail, disk, held=held and not accept)
+
+    def _is_held(self, edit: Edit) -> bool:
+        """Whether the edit is part of a disappearance; in other files facts may be gone, or turn up again."""
+        if edit.disk is not None and not any(saves.vanished({edit.path: edit}).values()):
+            return False
+        return edit.path in self._survey().held
