@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 from banks import Bank, new_bank
 
-from ua_memory import audit, core
+from ua_memory import core
 from ua_memory.core import Replaced
 from ua_memory.errors import ChangedOnDisk, Malformed, NotFound, TooLarge, Usage
+from ua_memory.undo import undo
 
 CORE = "MEMORY.md"
 TOKEN = "ghp_" + "0123456789abcdefghijABCDEFGHIJ012345"
@@ -257,7 +258,7 @@ def test_a_request_is_carried_out_once(there: Bank) -> None:
     assert two.repeated and two.result.revision == one.result.revision
     assert two.after.value == "Warmer."
     replaced(there, "Temp", "x", request="r2")
-    audit.undo(there.store, door="test")
+    undo(there.store, door="test")
     assert replaced(there, "Temp", "x", request="r2").repeated
     assert "Temp" not in values(there)
 
@@ -315,7 +316,7 @@ def test_the_whole_has_a_budget(tmp_path: Path) -> None:
     there.again(core_block_tokens=100, core_tokens=150)
     replaced(there, "A", WORD * 60)
     assert "MEMORY.md has" in "".join(replaced(there, "B", WORD * 50).warnings)
-    with pytest.raises(TooLarge, match="MEMORY[.]md has"):
+    with pytest.raises(TooLarge, match=r"MEMORY\.md has"):
         replaced(there, "C", WORD * 60)
     assert [b.name for b in core.budgets(there.store)] == ["", "A", "B"]
 

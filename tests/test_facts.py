@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from ua_memory import audit, facts, markdown
 from ua_memory.errors import NotFound, TooLarge, Usage
 from ua_memory.records import Fact, Quote
+from ua_memory.undo import undo
 
 TOKEN = "ghp_" + "0123456789abcdefghijABCDEFGHIJ012345"
 NASTY = [
@@ -519,7 +520,7 @@ def test_a_retry_after_hand_edits(there: Bank) -> None:
 
 def test_a_retry_after_undo(there: Bank) -> None:
     one = there.insert("said", request="r1")
-    audit.undo(there.store, door="test")
+    undo(there.store, door="test")
     again = there.insert("said", request="r1")
     assert (again.repeated, again.fact.id, again.fact.text) == (True, one.fact.id, "")
     assert not there.path().exists()

@@ -110,7 +110,7 @@ def replace(
             draft.even_if_empty = request is not None
             done = put(store, draft, name, value, expect=expect)
     if draft.answered is not None:
-        return _answered(store, draft.answered.id, _new_block(name))
+        return _answered(store, draft, _new_block(name))
     return change(done, result=draft.result)
 
 
@@ -131,12 +131,12 @@ def put(store: Store, draft: Draft, name: str, value: str, *, expect: str | None
     return Replaced(before, after, draft.result, warnings)
 
 
-def _answered(store: Store, revision: str, asked: CoreBlock) -> Replaced:
-    done = store.history.show(revision)
-    if done.trailer("Memory-Op") != "core replace":
-        raise Usage("this request id was used for something else", where=f"revision {revision[:10]}")
+def _answered(store: Store, draft: Draft, asked: CoreBlock) -> Replaced:
+    done = draft.answered
+    if done and done.trailer("Memory-Op") != "core replace":
+        raise Usage("this request id was used for something else", where=done.subject)
     there = _named(blocks(store), asked.name)  # None: undone or deleted since
-    return Replaced(there, there or asked, Result(revision, done.paths), repeated=True)
+    return Replaced(there, there or asked, draft.result, repeated=True)
 
 
 def _text(store: Store, path: str) -> bytes:

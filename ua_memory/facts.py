@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 import secrets
 from collections.abc import Callable, Iterator, Sequence
@@ -81,7 +82,7 @@ def insert(
             placed, sighting = add(draft, fact, said, equal)
             draft.facts = [f"^{placed.id}"]
     if draft.answered is not None:
-        return _answered(store, draft.answered.id)
+        return _answered(store, draft)
     return Inserted(placed, draft.result, sighting)
 
 
@@ -169,21 +170,18 @@ def _redacted(fact: Fact, draft: Draft) -> Fact:
     )
 
 
-def _answered(store: Store, revision: str) -> Inserted:
-    done = store.history.show(revision)
+def _answered(store: Store, draft: Draft) -> Inserted:
+    done, result = draft.answered, draft.result
+    assert done is not None
     if done.trailer("Memory-Op") != "insert":
-        raise Usage("this request id was used for something else", where=f"revision {revision[:10]}")
+        raise Usage("this request id was used for something else", where=done.subject)
     name = done.trailer("Facts")
-    gone = Fact("", id=name.removeprefix("^"))
     for paths in (done.paths, None):  # where it was written, else wherever it was moved to
-        try:
+        with contextlib.suppress(NotFound):
             found = find(store, name, paths)
-        except NotFound:
-            continue
-        return Inserted(
-            found if isinstance(found, Fact) else gone, Result(revision, done.paths), repeated=True
-        )
-    return Inserted(gone, Result(revision, done.paths), repeated=True)
+            if isinstance(found, Fact):
+                return Inserted(found, result, repeated=True)
+    return Inserted(Fact("", id=name.removeprefix("^")), result, repeated=True)
 
 
 def _place(draft: Draft, fact: Fact, said: Said, heading: str, equal: Equal | None) -> tuple[Fact, bool]:
