@@ -8,10 +8,11 @@ import shutil
 import stat
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from ua_memory.errors import GitFailed, UaMemoryError
 from ua_memory.history import blob_id
-from ua_memory.paths import LOGS
+from ua_memory.paths import LOGS, SETTINGS
 from ua_memory.records import Problem
 from ua_memory.store import Store, pending, swap
 
@@ -115,60 +116,59 @@ def _close_state(store: Store) -> None:
     store.bank.state.chmod(0o700)
 
 
+def _settings(store: Store) -> Check:
+    unknown = ", ".join(store.config.unknown)
+    return Check(
+        "settings", not unknown, f"no setting is called {unknown}" if unknown else SETTINGS,
+        "ua-memory config lists those there are" if unknown else "",
+    )  # fmt: skip
+
+
 def _in_flight(store: Store) -> Check:
     owed, aside = len(pending.keys(store.bank.pending)), pending.unreadable(store.bank.pending)
     if aside:
         return Check(
-            "pending",
-            False,
-            f"a revision in flight cannot be read: {aside[0]}",
+            "pending", False, f"a revision in flight cannot be read: {aside[0]}",
             "look at what it holds, then delete it",
-        )
-    return Check(
-        "pending",
-        not owed,
-        f"{owed} revisions not finished" if owed else "nothing owed",
-        "ua-memory doctor --mend" if owed else "",
-    )
+        )  # fmt: skip
+    seen = f"{owed} revision{'' if owed == 1 else 's'} not finished" if owed else "nothing owed"
+    return Check("pending", not owed, seen, "ua-memory doctor --mend" if owed else "")
 
 
 def _roll_forward(store: Store) -> None:
     with store.revision("mend", door="doctor"):
-        pass
+        pass  # whoever opens a revision first finishes what is owed
 
 
 def _leftovers(store: Store) -> Check:
-    left = list(_stray(store))
+    left = _stray(store)
     return Check(
-        "leftovers",
-        not left,
-        f"{len(left)} files of killed writes" if left else "none",
-        "ua-memory doctor --mend",
-    )
+        "leftovers", not left, f"{len(left)} of killed writes, such as {left[0]}" if left else "none",
+        "look at those that --mend leaves: they hold what the trail does not" if left else "",
+    )  # fmt: skip
 
 
-def _stray(store: Store) -> Iterator[str]:
-    flying = pending.keys(store.bank.pending)
-    for folder, _, names in os.walk(store.bank.root):
-        if "/.git" in folder or (
-            folder != str(store.bank.root) and not folder.startswith(str(store.bank.root / LOGS))
-        ):
-            continue
-        for name in names:
-            if name.startswith((swap.FRESH, swap.OUT)) and not any(key in name for key in flying):
-                yield os.path.join(folder, name)
+def _stray(store: Store) -> list[Path]:
+    """Files beside the truth that a killed write left and no record in `pending/` needs any more."""
+    root, aside = store.bank.root, pending.unreadable(store.bank.pending)
+    needed = [*pending.keys(store.bank.pending), *(file.stem.removeprefix("revision-") for file in aside)]
+    folders = [root, *(Path(folder) for folder, _, _ in os.walk(root / LOGS))]
+    found = (file for folder in folders for file in folder.glob(".ua-*") if file.is_file())
+    return [
+        f for f in found if f.name.startswith((swap.FRESH, swap.OUT)) and not any(k in f.name for k in needed)
+    ]
 
 
 def _sweep(store: Store) -> None:
-    """Remove leftovers whose content the trail has, or that never were complete; keep anything else."""
+    """Remove leftovers that the trail or a file beside them has word for word; keep anything else."""
     with store.locked():
-        for name in list(_stray(store)):
-            base = os.path.basename(name)
+        for file in _stray(store):
             with contextlib.suppress(OSError):
-                data = open(name, "rb").read()  # noqa: SIM115
-                known = base.startswith(swap.FRESH) or _has_blob(store, data)
-                if known:
-                    os.unlink(name)
+                data = file.read_bytes()
+                # What was only half written when its process died is the beginning of what stands there now.
+                beside = (other.read_bytes() for other in file.parent.glob("[!.]*.md") if other.is_file())
+                if _has_blob(store, data) or any(whole.startswith(data) for whole in beside):
+                    file.unlink()
 
 
 def _has_blob(store: Store, data: bytes) -> bool:
@@ -219,6 +219,7 @@ def _model(store: Store) -> Check:
 _CHECKS: tuple[tuple[Callable[[Store], Check], Callable[[Store], None] | None], ...] = (
     (_git, None),
     (_writable, None),
+    (_settings, None),
     (_private, _close_state),
     (_in_flight, _roll_forward),
     (_leftovers, _sweep),
