@@ -1,0 +1,317 @@
+"""The facade end to end, with the real index and model; and what it must not load."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from zoneinfo import ZoneInfo
+
+import pytest
+from banks import DAY, NOON, Clock, git
+
+from ua_memory import Memory
+from ua_memory.config import Config
+from ua_memory.errors import ChangedOnDisk, NoBank, NotFound, Usage
+from ua_memory.facts import Inserted
+from ua_memory.records import Fact, Quote
+
+ROOT = Path(__file__).parent.parent
+SAID = {
+    "heroku": "We left Heroku for Fly.io because the price doubled.",
+    "tea": "Alice drinks green tea in the morning.",
+    "deploy": "Deployments run on Tuesdays after the stand-up.",
+    "kyiv": "The office in Kyiv moved to Podil.",
+    "bug": "The crash in the parser came from an unclosed fence.",
+}
+
+
+@pytest.fixture(scope="module")
+def memory(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Memory]:
+    """One bank with a few facts for all tests that only read or add: the model is loaded once."""
+    with Memory.init(tmp_path_factory.mktemp("m") / "bank", now=Clock(), door="test") as opened:
+        for text in SAID.values():
+            opened.insert(text, client="claude-code", session="8f2c")
+        yield opened
+
+
+@pytest.fixture
+def fresh(tmp_path: Path) -> Iterator[Memory]:
+    with Memory.init(tmp_path / "bank", now=Clock(), door="test") as opened:
+        yield opened
+
+
+# -- opening ---------------------------------------------------------------------------------------------
+
+
+def test_the_package_exports_it_lazily() -> None:
+    assert Memory.__module__ == "ua_memory.memory"
+
+
+def test_a_folder_that_is_no_bank(tmp_path: Path) -> None:
+    for root in (tmp_path, tmp_path / "gone", str(tmp_path)):
+        with pytest.raises(NoBank) as caught:
+            Memory.open(root)
+        assert (caught.value.mend or "").startswith("ua-memory init ")
+
+
+def test_init_then_open(tmp_path: Path) -> None:
+    made = Memory.init(tmp_path / "bank", timezone="Europe/Kyiv")
+    assert made.founded and made.founded.made == ("MEMORY.md", "ua-memory.toml")
+    opened = Memory.open(tmp_path / "bank")
+    assert opened.founded is None
+    assert opened.config.timezone == "Europe/Kyiv"
+    assert opened.config.id == made.config.id
+    assert opened.store.now().tzinfo == ZoneInfo("Europe/Kyiv")
+
+
+def test_settings_and_clock_can_be_handed_in(tmp_path: Path) -> None:
+    Memory.init(tmp_path / "bank")
+    opened = Memory.open(
+        tmp_path / "bank", config=Config(search_limit=2, trail="own"), now=lambda: NOON, door="x"
+    )
+    done = opened.insert("said")
+    assert done.fact.place.path == DAY
+    assert done.fact.heading.client == "x", "a door that names no client is one"
+    assert opened.log(limit=1)[0].trailer("Door") == "x"
+
+
+# -- remembering and finding -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("query", "wanted"),
+    [
+        ("why did we leave Heroku", "heroku"),
+        ("what does Alice like to drink", "tea"),
+        ("when do we release", "deploy"),
+        ("Podil", "kyiv"),
+        ("parser crash", "bug"),
+    ],
+)
+def test_what_was_inserted_is_found(memory: Memory, query: str, wanted: str) -> None:
+    answer = memory.search(query)
+    assert answer.mode == "hybrid"
+    assert answer.hits[0].item.text == SAID[wanted]
+    assert 0 < answer.hits[0].score <= 1
+    assert answer.hits[0].item.path == DAY
+
+
+def test_what_was_just_written_is_found_by_the_next_search(fresh: Memory) -> None:
+    """I52, I25"""
+    assert fresh.search("zeppelin").hits == ()
+    fresh.insert("The zeppelin landed.")
+    assert fresh.search("zeppelin").hits[0].item.text == "The zeppelin landed."
+    (fresh.store.bank.root / DAY).write_text("- A balloon, typed by hand.\n")
+    assert fresh.search("balloon").hits[0].item.text == "A balloon, typed by hand."
+    # A stale buffer: the fact it dropped comes back once the file is written again.
+    fresh.insert("another")
+    assert fresh.search("zeppelin").hits
+
+
+def test_limits_filters_and_many_queries(memory: Memory) -> None:
+    assert len(memory.search("the", limit=2).hits) <= 2
+    assert memory.search("Heroku", limit=0).hits == ()
+    assert memory.search("Heroku", min_score=1.0).hits == ()
+    assert memory.search("Heroku", filters=memory.filters(tags=["none"])).hits == ()
+    assert memory.search("Heroku", filters=memory.filters(since="2026-11-21", kinds=["fact"])).hits
+    one, two = memory.search_many(["Heroku", "Podil"])
+    assert (one.hits[0].item.text, two.hits[0].item.text) == (SAID["heroku"], SAID["kyiv"])
+
+
+def test_an_equal_text_is_seen_again_in_another_file(fresh: Memory) -> None:
+    one = fresh.insert("said", tags=["a"])
+    clock = fresh.store.now
+    assert isinstance(clock, Clock)
+    clock.later(days=3)
+    two = fresh.insert("said", tags=["a"])
+    assert two.sighting and two.fact.id == one.fact.id and two.fact.place.path == DAY
+    assert not fresh.insert("said", tags=["b"]).sighting
+
+
+def test_an_equal_text_is_known_when_the_index_is_gone(fresh: Memory) -> None:
+    """I50"""
+    import shutil
+
+    one = fresh.insert("said")
+    fresh.close()
+    shutil.rmtree(fresh.store.bank.index)
+    assert fresh.insert("said").fact.id == one.fact.id
+
+
+def test_every_option_of_insert(fresh: Memory) -> None:
+    done = fresh.insert(
+        "Alice moved the API",
+        tags=["infra"],
+        kind="experience",
+        when="2026-11-19",
+        entities=["Alice"],
+        quotes=[Quote("Fly from today", "turn 41")],
+        origin="tool",
+        client="codex",
+        session="8f2c",
+        request="r1",
+    )
+    assert isinstance(done, Inserted)
+    fact = fresh.fact(str(done.fact.id))
+    assert isinstance(fact, Fact) and fact == done.fact
+    assert (fact.said_by, fact.heading.client, fact.heading.session) == ("tool", "codex", "8f2c")
+    assert fresh.insert("anything", request="r1").repeated
+
+
+# -- reading -----------------------------------------------------------------------------------------------
+
+
+def test_get(fresh: Memory) -> None:
+    one = fresh.insert("one\ntwo")
+    whole = fresh.get(DAY)
+    assert (whole.line, whole.end, whole.lines) == (1, 6, 6)
+    assert whole.text.startswith("# 2026-11-21\n") and not whole.text.endswith("\n")
+    assert fresh.get(f"{DAY}:1").text == "# 2026-11-21"
+    part = fresh.get(f"{DAY}:5-99")
+    assert (part.line, part.end, part.text) == (5, 6, f"- one\n  two ^{one.fact.id}")
+    by_id = fresh.get(f"^{one.fact.id}")
+    assert (by_id.text, by_id.id, by_id.line, by_id.end) == (part.text, one.fact.id, 5, 6)
+    fresh.search("one")
+    assert fresh.get(f"^{one.fact.id}") == by_id, "the same through the index"
+    (fresh.store.bank.root / "memory" / "x.md").write_bytes(b"caf\xe9\r\nline\r\n")
+    assert fresh.get("memory/x.md").text == "caf\ufffd\nline"
+    (fresh.store.bank.root / "memory" / "empty.md").touch()
+    empty = fresh.get("memory/empty.md")
+    assert (empty.text, empty.lines) == ("", 0)
+
+
+def test_get_by_an_id_that_moved_since_the_index_was_made(fresh: Memory) -> None:
+    one = fresh.insert("one")
+    fresh.search("one")
+    root = fresh.store.bank.root
+    (root / DAY).rename(root / "memory" / "moved.md")
+    assert fresh.get(f"^{one.fact.id}").path == "memory/moved.md"
+
+
+@pytest.mark.parametrize(
+    ("target", "error"),
+    [
+        ("^zzzzzzzzzz", NotFound),
+        ("memory/none.md", NotFound),
+        (f"{DAY}:99", NotFound),
+        (f"{DAY}:0", Usage),
+        (f"{DAY}:b", Usage),
+        ("../../etc/passwd", Usage),
+        ("/etc/passwd", Usage),
+        ("", Usage),
+    ],
+)
+def test_get_what_is_not_there(memory: Memory, target: str, error: type[Exception]) -> None:
+    """I63"""
+    with pytest.raises(error):
+        memory.get(target)
+
+
+def test_core(fresh: Memory) -> None:
+    assert fresh.core_blocks() == []
+    fresh.core_replace("User", "Ann")
+    assert fresh.core_block("user").value == "Ann"
+    with pytest.raises(ChangedOnDisk):
+        fresh.core_replace("User", "Bob", expect="Carl")
+    assert [budget.name for budget in fresh.core_budgets()] == ["", "User"]
+    assert fresh.search("Ann").hits[0].item.kind == "core"
+
+
+# -- audit -------------------------------------------------------------------------------------------------
+
+
+def test_audit(fresh: Memory) -> None:
+    one = fresh.insert("zeppelin")
+    assert fresh.log(DAY)[0].id == one.result.revision
+    assert "+- zeppelin" in fresh.diff(one.result.revision)
+    assert fresh.diff() == ""
+    assert fresh.blame(f"^{one.fact.id}")[0].author == "ua-memory"
+    assert fresh.verify() == []
+    fresh.undo()
+    assert fresh.search("zeppelin").hits == ()
+    fresh.redo()
+    assert fresh.search("zeppelin").hits
+    assert fresh.secrets() == []
+    assert all(check.ok for check in fresh.doctor())
+
+
+def test_status_reads_only(fresh: Memory) -> None:
+    fresh.insert("one")
+    fresh.search("one")
+    root = fresh.store.bank.root
+    (root / "memory" / "notes.md").write_text("- mine ^abcdefghij\n- other ^abcdefghij\n")
+    before = git(root, "rev-parse", "HEAD"), {p: p.read_bytes() for p in root.rglob("*.md")}
+    found = fresh.status()
+    assert (found.root, found.own, found.files) == (str(root), True, 4)
+    assert found.head and found.head.id == before[0].strip()
+    assert (found.edited, found.held, found.pending) == (("memory/notes.md",), (), ())
+    assert found.problems == 1
+    assert found.index["state"] in ("ready", "behind")
+    assert (git(root, "rev-parse", "HEAD"), {p: p.read_bytes() for p in root.rglob("*.md")}) == before
+
+
+def test_what_is_held_is_found_until_it_is_accepted(fresh: Memory) -> None:
+    """I7"""
+    for n in range(9):
+        fresh.insert(f"zeppelin number {n}")
+    (fresh.store.bank.root / DAY).unlink()
+    assert fresh.status().held == (DAY,)
+    assert len(fresh.search("zeppelin", limit=20).hits) == 9
+    assert "zeppelin number 3" in fresh.get(DAY).text
+    assert fresh.accept().revision
+    assert fresh.status().held == ()
+    assert fresh.search("zeppelin").hits == ()
+    fresh.undo()
+    assert len(fresh.search("zeppelin", limit=20).hits) == 9
+
+
+def test_rebuild_gives_the_same_hits(memory: Memory) -> None:
+    """I50"""
+    before = [(h.item.key, h.score) for h in memory.search("price of Heroku").hits]
+    report = memory.rebuild()
+    assert report.semantic == "ready" and report.embedded == 0, "from the cache"
+    assert [(h.item.key, h.score) for h in memory.search("price of Heroku").hits] == before
+
+
+def test_close_lets_another_have_the_index(fresh: Memory) -> None:
+    """I53"""
+    fresh.insert("zeppelin")
+    assert fresh.search("zeppelin").mode == "hybrid"
+    other = Memory.open(fresh.store.bank.root, now=Clock())
+    waiting = other.search("zeppelin")
+    assert waiting.hits
+    fresh.close()
+    other.close()
+    assert other.search("zeppelin").mode == "hybrid"
+    other.close()
+    fresh.close()
+    assert fresh.search("zeppelin").hits, "what is used after closing opens again"
+
+
+# -- what is not loaded ------------------------------------------------------------------------------------
+
+HEAVY = ("chromadb", "onnxruntime", "tokenizers", "numpy", "anthropic", "mcp", "rich", "typer", "tiktoken")
+
+
+def loaded_by(script: str, root: Path) -> set[str]:
+    lines = f"import sys\nfrom pathlib import Path\nroot = Path({str(root)!r})\n{script}\nprint(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", lines], cwd=ROOT, capture_output=True, text=True, check=True)
+    return {name.partition(".")[0] for name in done.stdout.split()} & {*HEAVY, "git"}
+
+
+def test_importing_loads_nothing_heavy(tmp_path: Path) -> None:
+    assert loaded_by("import ua_memory", tmp_path) == set()
+    assert loaded_by("from ua_memory import Memory", tmp_path) == set()
+
+
+def test_an_insert_loads_no_model(tmp_path: Path) -> None:
+    """An insert is to cost what a commit costs; chromadb alone takes a second to import."""
+    Memory.init(tmp_path / "bank")
+    script = "from ua_memory import Memory\nwith Memory.open(root) as m: m.insert('said'); m.insert('said')"
+    assert loaded_by(script, tmp_path / "bank") == {"git"}
+    script = (
+        "from ua_memory import Memory\nwith Memory.open(root) as m: m.status(); m.log(); m.get('MEMORY.md')"
+    )
+    assert loaded_by(script, tmp_path / "bank") <= {"git", "tiktoken"}
