@@ -64,7 +64,7 @@ UNITS: dict[str, Unit] = {
     "bank": unit(5, "store history markdown core facts"),
     "index": unit(5, "store markdown entities"),
     "recall": unit(6, "index facts entities"),
-    "retain": unit(6, "llm store history core facts entities transcripts"),
+    "retain": unit(6, "llm store history markdown core facts entities transcripts"),
     "reflect": unit(7, f"llm recall store history {_KNOWLEDGE}"),
     "audit": unit(7, f"store history markdown index recall retain {_KNOWLEDGE}"),
     "health": unit(7, "store history index"),

@@ -62,6 +62,20 @@ class Config:
     min_score: float = _setting(0.0, "search.min_score", "weaker hits are left out", low=0, high=1)
     redact: Mapping[str, str] = _setting({}, "redaction.patterns", "own secrets: kind to regular expression")
     enabled: bool = _setting(True, "enabled", "0 switches flush and hooks off", "UA_MEMORY_ENABLED")
+    truncation_threshold: int = _setting(
+        150_000,
+        "flush.threshold",
+        "tokens of context from which a flush is due",
+        "UA_TRUNCATION_THRESHOLD",
+        low=1,
+    )
+    context_window: int = _setting(
+        200_000, "flush.context_window", "tokens that an agent's context holds", "UA_CONTEXT_WINDOW", low=1000
+    )
+    run_tokens: int = _setting(5_000_000, "limits.run_tokens", "what one run may send and get", low=0)
+    run_usd: float = _setting(3.0, "limits.run_usd", "what one run may cost, in dollars", low=0)
+    day_tokens: int = _setting(50_000_000, "limits.day_tokens", "what a day may send and get", low=0)
+    day_usd: float = _setting(15.0, "limits.day_usd", "what a day may cost, in dollars", low=0)
     sources: Mapping[str, str] = field(default_factory=dict)
     unknown: tuple[str, ...] = ()
 

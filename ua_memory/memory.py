@@ -21,31 +21,22 @@ from ua_memory.history import BlameLine, Revision
 from ua_memory.markdown.lines import readable
 from ua_memory.paths import is_bank
 from ua_memory.records import CoreBlock, Fact, Kind, Origin, Place, Problem, Quote
+from ua_memory.retain.flushes import Flushes
 from ua_memory.store import Result, Store
 from ua_memory.undo import Undone
 
 if TYPE_CHECKING:
     from ua_memory.index.sync import Index, Refresh
+    from ua_memory.llm import Endpoint, Spent, Totals
     from ua_memory.recall.search import Answer, Filters, Hit
+    from ua_memory.retain.estimate import Estimate
+    from ua_memory.retain.flush import Flush, Flushed, Waiting
 
 __all__ = [
-    "Answer",
-    "BlameLine",
-    "Budget",
-    "Check",
-    "CoreBlock",
-    "Excerpt",
-    "Filters",
-    "Hit",
-    "Inserted",
-    "Memory",
-    "Refresh",
-    "Replaced",
-    "Result",
-    "Revision",
-    "Status",
-    "Undone",
-]
+    "Answer", "BlameLine", "Budget", "Check", "CoreBlock", "Endpoint", "Estimate", "Excerpt", "Filters",
+    "Flush", "Flushed", "Hit", "Inserted", "Memory", "Refresh", "Replaced", "Result", "Revision",
+    "Spent", "Status", "Totals", "Undone", "Waiting",
+]  # fmt: skip
 """The types that a door meets, which imports them from here."""
 
 Progress = Callable[[int, int], None]
@@ -78,9 +69,10 @@ class Status:
     budgets: tuple[Budget, ...]
     problems: int
     index: Mapping[str, object] = field(default_factory=dict)
+    waiting: tuple[Waiting, ...] = ()
 
 
-class Memory:
+class Memory(Flushes):
     """One bank. `door` names where the calls come from and stands in every commit they make.
 
     Methods raise the errors of `ua_memory.errors`; nothing reads the environment. Times are the bank's.
@@ -171,17 +163,25 @@ class Memory:
         text = readable("\n".join(lines[span[0] - 1 : span[1]]))
         return Excerpt(path, span[0], span[1], len(lines), text, block)
 
-    def _equal(self, text: str) -> Sequence[Fact]:
+    def _known(self) -> facts.Equal:
         self.index.refresh(vectors=False)
+        return self._with_text
+
+    def _lines(self, query: str) -> Sequence[str]:
+        hits = self.search(query, limit=8).hits
+        return [f"{hit.item.day or hit.item.path}: {' '.join(hit.snippet.split())}" for hit in hits]
+
+    def _with_text(self, text: str) -> Sequence[Fact]:
         items = self.index.words.by_texthash(markdown.texthash(text))
         return [Fact(text, place=Place(i.path, i.line, i.end)) for i in items if i.kind != "passage"]
 
     # -- search ----------------------------------------------------------------------------------------
 
-    def refresh(self, progress: Progress | None = None) -> Refresh:
-        """Bring the index up to date with the files, vectors too; what changed is in the report."""
-        self.store.adopt(quiet=self.config.quiet_seconds)
-        return self.index.refresh(progress=progress)
+    def refresh(self, progress: Progress | None = None, *, vectors: bool = True) -> Refresh:
+        """Bring the index up to date with the files; what changed is in the report. One look serves all."""
+        seen = self.store.survey()
+        self.store.adopt(quiet=self.config.quiet_seconds, seen=seen)
+        return self.index.refresh(vectors, progress, seen)
 
     def rebuild(self, progress: Progress | None = None) -> Refresh:
         """Build the index anew from the files alone."""
@@ -295,4 +295,5 @@ class Memory:
             edited=tuple(sorted(set(seen.changed) - set(seen.held))), held=tuple(sorted(seen.held)),
             pending=tuple(health.pending_revisions(store)), budgets=tuple(self.core_budgets()),
             problems=sum(1 for _ in audit.file_problems(store)), index=health.index_state(store),
+            waiting=tuple(self.waiting()),
         )  # fmt: skip

@@ -7,162 +7,183 @@ written in one revision whose `Through` says how far the session has been read; 
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import tzinfo
+from typing import IO
+from zoneinfo import ZoneInfo
 
-from ua_memory import core, facts, markdown, tokens
-from ua_memory.core import Replaced
-from ua_memory.errors import ChangedOnDisk, TooLarge, Usage
-from ua_memory.facts import Equal, Said
+from ua_memory import redaction, tokens
+from ua_memory.errors import Busy, NotFound, UaMemoryError
+from ua_memory.facts import Equal
 from ua_memory.llm import Model
-from ua_memory.llm import Usage as Tokens
-from ua_memory.records import Fact, Quote
 from ua_memory.retain import through
 from ua_memory.retain.candidate import Candidate
 from ua_memory.retain.extract import extract
+from ua_memory.retain.intake import Due, Intake, take_in
+from ua_memory.retain.keeping import Flushed, Keeping
 from ua_memory.retain.queue import Queue, Waiting
-from ua_memory.retain.subagent import CoreEdit, Harvest, View, study
-from ua_memory.store import Draft, Store
+from ua_memory.retain.subagent import Harvest, View, study
+from ua_memory.store import Store
 from ua_memory.transcripts.turns import Session, Turn
 
-AGAIN_AFTER = 20_000
-"""After a flush, so many new tokens of context make the next one due."""
 OVERLAP = 4
 """Turns that two stretches of a long transcript share, so that no statement loses its neighbours."""
+PART_OF_WINDOW = 0.5
+"""What of a model's window one stretch may fill: its tokens are smaller than ours, and it has to answer."""
+_PER_TURN = 12
+
+Tell = Callable[[int, int], None]
+Done = Callable[[Flushed], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Due:
-    """Whether a session's size calls for a flush: `size` tokens now, fires at `threshold`."""
+class Flush:
+    """What a call did. `due` is None where no transcript was given, `turns` are the new ones of it; `done`
+    is what was flushed, one for each session; `preview` is what a dry run would have kept."""
 
-    fires: bool
-    size: int
-    threshold: int
-
-    def __str__(self) -> str:
-        return f"{self.size:,} tokens, flushes at {self.threshold:,}"
-
-
-@dataclass(frozen=True, slots=True)
-class Flushed:
-    """What a flush kept. `mode` is model or extractive; `refused` is what was proposed and not kept as proposed."""
-
-    mode: str
-    session: Session
-    turns: int
-    facts: tuple[Fact, ...] = ()
-    seen_again: tuple[Fact, ...] = ()
-    core: tuple[Replaced, ...] = ()
-    refused: tuple[str, ...] = ()
-    revision: str | None = None
+    due: Due | None = None
+    session: Session | None = None
+    turns: int = 0
+    done: tuple[Flushed, ...] = ()
+    preview: tuple[Candidate, ...] | None = None
+    redacted: dict[str, int] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
-    usage: Tokens = field(default_factory=Tokens)
 
 
-def due(size: int, last: int | None, threshold: int) -> Due:
-    """At the threshold, then every 20,000 new tokens; a context that shrank since was compacted and counts anew."""
-    at = threshold if last is None or last > size else max(threshold, last + AGAIN_AFTER)
-    return Due(size >= at, size, at)
+class Flusher:
+    """Flushes into one bank. `tell` is told how many turns of how many have been read."""
 
+    def __init__(
+        self, store: Store, view: View, known: Callable[[], Equal], *, door: str,
+        model: Model | None = None, tell: Tell | None = None,
+    ) -> None:  # fmt: skip
+        self.store, self.view, self.known = store, view, known
+        self.door, self.model, self.tell = door, model, tell
+        self.redacted: Counter[str] = Counter()
+        self.queue = Queue(store.bank.pending, self._clean)
+        self.zone: tzinfo | None = ZoneInfo(store.config.timezone) if store.config.timezone else None
 
-def propose(waiting: Waiting, *, model: Model | None, view: View, zone: tzinfo | None, window: int) -> Harvest:
-    """What is worth keeping of the turns, by the model or, without one, by extraction. Writes nothing."""
-    if model is None:
-        return Harvest(kept=extract(waiting.turns))
-    whole = Harvest()
-    for stretch in stretches(waiting.turns, window):
-        part = study(model, stretch, view, zone)
-        known = {(c.text.casefold(), c.turn) for c in whole.kept}
-        whole.kept += [c for c in part.kept if (c.text.casefold(), c.turn) not in known]
-        whole.core |= part.core
-        whole.refused += part.refused
-        whole.usage += part.usage
-    return whole
+    def take(
+        self, stream: IO[bytes], *, client: str | None = None, session: str | None = None, force: bool = False,
+        keep: bool = True,
+    ) -> tuple[Flush, tuple[Turn, ...]]:  # fmt: skip
+        """Look at a transcript; if it is due, let its new turns wait, unless `keep` is false."""
+        found = take_in(self.store, stream, client=client, session=session, force=force)
+        if keep and found.turns:
+            self.put(found.session, found.turns, found.due.size)
+        seen = Flush(found.due, found.session, len(found.turns), (), None, dict(self.redacted), found.notes)
+        return seen, found.turns
+
+    def put(self, session: Session, turns: Iterable[Turn], size: int | None) -> Waiting:
+        """Let turns wait for their flush; they are on the disk, without secrets, when this returns."""
+        self.store.make_state()
+        return self.queue.put(session, turns, at=self.store.now(), size=size)
+
+    def preview(self, turns: Sequence[Turn]) -> tuple[Candidate, ...]:
+        """What an extractive flush of these turns would keep. Nothing is written or sent."""
+        clean = (replace(turn, text=self._clean(turn.text)) for turn in turns)
+        return tuple(extract(clean, zone=self.zone or self.store.now().tzinfo))
+
+    def drain(self, first: Session | None = None, done: Done | None = None) -> list[Flushed]:
+        """Flush what waits: of `first` before all others, each as one revision.
+
+        `done` hears of each as soon as it is committed. Raises what the model or the store raises: the turns
+        go on waiting then, and so do those of the sessions that would have come after.
+        """
+        mine = [key for each in self.queue.all() if (key := each.key) and first and each.session == first]
+        flushed = []
+        for key in dict.fromkeys((*mine, *(each.key for each in self.queue.all()))):
+            try:
+                one = self.one(key, self.store.config.lock_seconds if key in mine or not first else 0)
+            except Busy:
+                if key in mine or not first:
+                    raise
+                continue  # another process is at it
+            if one is not None:
+                flushed.append(one)
+                if done:
+                    done(one)
+        return flushed
+
+    def one(self, key: str, patience: float) -> Flushed | None:
+        """Flush what waits under a key; None if all of it was read before, by a run that was killed late."""
+        with self.queue.claimed(key, patience):
+            try:
+                waiting = self.queue.get(key)
+            except NotFound:
+                return None
+            fresh = through.unread(waiting.turns, through.entries(self.store, waiting.session))
+            flushed = self._flushed(replace(waiting, turns=tuple(fresh))) if fresh else None
+            self.queue.taken(key, {turn.id for turn in waiting.turns})
+            return flushed
+
+    def _flushed(self, waiting: Waiting) -> Flushed:
+        try:
+            harvest = self._harvest(waiting.turns)
+            by = self.model.name if self.model else ""
+            return Keeping(self.store, waiting, self.zone, self.known()).write(harvest, by=by, door=self.door)
+        except UaMemoryError as error:
+            self.queue.failed(waiting.key, error.what, self.store.now())
+            turns = len(waiting.turns)
+            error.what += f"; nothing was kept, and {turns} turn{'' if turns == 1 else 's'} wait"
+            error.mend = (
+                f"{error.mend}; then: ua-memory queue retry" if error.mend else "ua-memory queue retry"
+            )
+            raise
+
+    def _harvest(self, turns: Sequence[Turn]) -> Harvest:
+        if self.model is None:
+            return Harvest(kept=extract(turns, zone=self.zone or self.store.now().tzinfo))
+        whole, behind = Harvest(), 0
+        for stretch in stretches(turns, int(self.store.config.context_window * PART_OF_WINDOW)):
+            watch = self._watch(behind, len(turns))
+            study(self.model, stretch, self.view, self.zone, into=whole, watch=watch)
+            behind = min(behind + len(stretch) - OVERLAP, len(turns))
+        return whole
+
+    def _watch(self, behind: int, total: int) -> Callable[[int], None]:
+        return lambda reached: self.tell(min(max(behind, 0) + reached, total), total) if self.tell else None
+
+    def _clean(self, text: str) -> str:
+        found = redaction.redact(text, self.store.config.redact)
+        self.redacted.update(found.taken)
+        return found.text
 
 
 def stretches(turns: Sequence[Turn], window: int) -> Iterator[Sequence[Turn]]:
-    """The turns in runs of at most `window` tokens, each beginning with the last turns of the one before."""
+    """The turns in runs of at most `window` tokens, each beginning with the last turns of the one before.
+
+    A turn that is too long by itself comes in pieces, which have its id.
+    """
+    sized = [
+        (piece, tokens.count(piece.text) + _PER_TURN) for turn in turns for piece in _pieces(turn, window)
+    ]
     start, used = 0, 0
-    for n, turn in enumerate(turns):
-        size = tokens.count(turn.text) + 12
+    for n, (_, size) in enumerate(sized):
         if used + size > window and n > start:
-            yield turns[start:n]
-            start = max(start + 1, n - OVERLAP)
-            used = sum(tokens.count(t.text) + 12 for t in turns[start:n])
+            yield [turn for turn, _ in sized[start:n]]
+            back = n
+            used = 0
+            while back > max(start + 1, n - OVERLAP) and used + sized[back - 1][1] + size <= window // 2:
+                back -= 1
+                used += sized[back][1]
+            start = back
         used += size
-    if start < len(turns):
-        yield turns[start:]
+    if start < len(sized):
+        yield [turn for turn, _ in sized[start:]]
 
 
-def keep(
-    store: Store, queue: Queue, waiting: Waiting, harvest: Harvest, *, mode: str, door: str, equal: Equal | None,
-    zone: tzinfo | None, size: int | None = None,
-) -> Flushed:  # fmt: skip
-    """Write a harvest as one revision, then let the turns go. Nothing is written if any part of it cannot be."""
-    session, last = waiting.session, waiting.turns[-1]
-    placed: list[Fact] = []
-    again: list[Fact] = []
-    replaced: list[Replaced] = []
-    notes: list[str] = []
-    with store.revision("flush", door=door, session=session.session or None) as draft:
-        for candidate in sorted(harvest.kept, key=lambda c: (c.at is None, c.at)):
-            fact, seen = facts.add(draft, _fact(candidate, zone), _said(store, session, candidate, zone), equal)
-            (again if seen else placed).append(fact)
-        for edit in harvest.core.values():
-            notes += _replace(store, draft, edit, replaced)
-        mark = through.mark(session, last.id)
-        if placed:
-            _write_mark(draft, placed[-1], mark)
-        draft.even_if_empty = True
-        draft.trailers |= {through.TRAILER: [mark], **({through.SIZE: [str(size)]} if size else {})}
-        draft.facts = [f"^{fact.id}" for fact in (*placed, *again)]
-        draft.subject = f"flush: {_counted(placed, again, replaced)} from {session.client}"
-    queue.taken(waiting.key, {turn.id for turn in waiting.turns})
-    return Flushed(
-        mode, session, len(waiting.turns), tuple(placed), tuple(again), tuple(replaced), tuple(harvest.refused),
-        draft.result.revision, (*notes, *draft.result.notes), harvest.usage,
-    )  # fmt: skip
+def _pieces(turn: Turn, window: int) -> Iterator[Turn]:
+    text, room = turn.text, max(window - _PER_TURN, 1)
+    if len(text) <= room:  # no token is shorter than a character
+        yield turn
+        return
+    while text:
+        head = tokens.fit(text, room) or text[:1]
+        yield replace(turn, text=head)
+        text = text[len(head) :]
 
 
-def _fact(candidate: Candidate, zone: tzinfo | None) -> Fact:
-    """A statement as a fact. Where it is its own quote, one line of origin says who said it and in which turn."""
-    own_words = " ".join(candidate.text.split()) == " ".join(candidate.quote.split())
-    fact = Fact(candidate.text, kind=candidate.kind, when=candidate.when, entities=candidate.entities, tags=candidate.tags)
-    if own_words and candidate.who == "person":
-        return replace(fact, origin="person", trail=f"turn {candidate.turn}")
-    if own_words:
-        return replace(fact, origin="agent", trail=f"turn {candidate.turn}")
-    return replace(fact, quotes=(Quote(candidate.quote, f"turn {candidate.turn}"),))
-
-
-def _said(store: Store, session: Session, candidate: Candidate, zone: tzinfo | None) -> Said:
-    at = candidate.at.astimezone(zone) if candidate.at else store.now()
-    return Said(at, session.client, "agent", session.session or None)
-
-
-def _replace(store: Store, draft: Draft, edit: CoreEdit, replaced: list[Replaced]) -> list[str]:
-    """Put one core edit into the draft; one that cannot be is left out and told, for the facts are worth keeping."""
-    try:
-        replaced.append(core.put(store, draft, edit.name, edit.value, expect=edit.read))
-    except (ChangedOnDisk, TooLarge, Usage) as error:
-        return [f"core block {edit.name} was left as it is: {error.what}"]
-    return []
-
-
-def _write_mark(draft: Draft, fact: Fact, mark: str) -> None:
-    """Stand the mark right under the heading that the fact stands under."""
-    path = fact.place.path
-    data = draft.read(path)
-    lines = markdown.parse(data, path).lines
-    row = next((n for n in range(fact.place.line - 1, 0, -1) if re.match(r"## ", lines[n - 1])), None)
-    if row is not None:
-        draft.write(path, markdown.insert_after(data, row, [markdown.through_line(mark)]))
-
-
-def _counted(placed: Sequence[Fact], again: Sequence[Fact], replaced: Sequence[Replaced]) -> str:
-    parts = [f"{len(placed)} fact{'' if len(placed) == 1 else 's'}"]
-    parts += [f"{len(again)} seen again"] if again else []
-    parts += [f"{len(replaced)} core block{'' if len(replaced) == 1 else 's'}"] if replaced else []
-    return ", ".join(parts)
+__all__ = ["Due", "Flush", "Flushed", "Flusher", "Intake", "Queue", "Waiting", "stretches"]

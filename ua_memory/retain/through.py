@@ -1,54 +1,136 @@
 """How far a session has been read: `through:` in the files and `Through` in the trail, and nothing else.
 
-Both say `client/session/entry`. Either suffices: a file's mark survives a lost trail, a trailer survives a
-file that somebody tidied up. A turn counts as read if it stands at or before any marked one on its path.
+Both say `client/session/entry`, with what separates them written as %xx. Either suffices: the files' marks
+survive a lost trail, the trailers survive a file that somebody tidied up. A turn counts as read if it
+stands at or before a marked one on its path.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import hashlib
+import re
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import replace
+from urllib.parse import quote, unquote
 
-from ua_memory import markdown
-from ua_memory.store import Store
+from ua_memory import facts, markdown
+from ua_memory.records import Fact, Place
+from ua_memory.store import Draft, Store
 from ua_memory.transcripts.turns import Session, Turn
 
 TRAILER, SIZE = "Through", "Context"
+_UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-([0-9a-f])[0-9a-f-]{21}", re.IGNORECASE)
+_LONGEST = 40
+
+
+def prefix(session: Session) -> str:
+    """What every mark of a session begins with."""
+    return f"{_part(session.client)}/{_part(session.session)}/"
 
 
 def mark(session: Session, entry: str) -> str:
     """`client/session/entry`, as it stands in files and trailers."""
-    return f"{_part(session.client)}/{_part(session.session)}/{_part(entry)}"
+    return prefix(session) + _part(entry)
 
 
-def read_so_far(store: Store, session: Session) -> set[str]:
-    """The marks of a session, from the files as they are and from every revision."""
-    prefix = f"{_part(session.client)}/{_part(session.session)}/"
-    found = {m for r in store.history.log(grep=[f"{TRAILER}: {prefix}"]) for m in r.trailers.get(TRAILER, ())}
-    for stat in store.files():
-        data = store.truth(stat.path)
-        if prefix.encode() in data:
-            found |= set(markdown.parse(data, stat.path).through)
-    return {m for m in found if m.startswith(prefix)}
+def entries(store: Store, session: Session) -> set[str]:
+    """The ids of the turns up to which a session has been read. The trail is asked first: it is one call."""
+    start = prefix(session)
+    found = {m for r in store.history.log(grep=[f"{TRAILER}: {start}"]) for m in r.trailers.get(TRAILER, ())}
+    found = found or in_files(store, start)
+    return {unquote(m.removeprefix(start)) for m in found if m.startswith(start)}
 
 
 def size_at_last_flush(store: Store, session: Session) -> int | None:
     """How large the session's context was when it was last flushed, in tokens; None if it never was."""
-    prefix = f"{TRAILER}: {_part(session.client)}/{_part(session.session)}/"
-    last = store.history.log(grep=[prefix], limit=1)
+    last = store.history.log(grep=[f"{TRAILER}: {prefix(session)}"], limit=1)
     size = last[0].trailer(SIZE) if last else ""
     return int(size) if size.isdigit() else None
 
 
-def unread(turns: Iterable[Turn], session: Session, marks: set[str]) -> list[Turn]:
-    """The turns behind the last marked one, in order."""
+def unread(turns: Iterable[Turn], read: Collection[str]) -> list[Turn]:
+    """The turns behind the last of them that was read, in order."""
     fresh: list[Turn] = []
     for turn in turns:
         fresh.append(turn)
-        if mark(session, turn.id) in marks:
+        if turn.id in read:
             fresh.clear()
     return fresh
 
 
+def chained(turns: Iterable[Turn]) -> Iterator[Turn]:
+    """The turns of a transcript without ids of its own, each named by a hash of all up to it.
+
+    Line numbers would do within one transcript; but another without a session id has the same lines, and
+    would be taken for read. Equal hashes mean that the same words were said from the beginning on.
+    """
+    state = hashlib.sha256()
+    for turn in turns:
+        state.update(f"{turn.role}\0{turn.text}\0".encode("utf-8", "surrogatepass"))
+        yield replace(turn, id=state.hexdigest()[:16])
+
+
+def short(name: str) -> str:
+    """A session's or turn's id as a person reads it: the first part of a UUID, else the id, if that is short.
+
+    A UUID that begins with the time keeps all of its time. The mark has the whole id in any case.
+    """
+    plain = re.sub(r"[^\w.-]", "-", name)
+    found = _UUID.fullmatch(name.partition(".")[0])
+    if found:
+        return name[: 13 if found[1] in "67" else 8] + name[36:]
+    return plain if len(plain) <= _LONGEST else hashlib.sha256(name.encode()).hexdigest()[:8]
+
+
+def in_files(store: Store, start: str) -> set[str]:
+    """The marks in all files that begin so."""
+    found: set[str] = set()
+    for path, data in facts.texts(store):
+        if start.encode() in data:
+            found |= set(markdown.parse(data, path).through)
+    return {each for each in found if each.startswith(start)}
+
+
+def write(draft: Draft, placed: Sequence[tuple[Fact, str]], last: str) -> None:
+    """Stand a mark under each heading that facts of an open revision stand under.
+
+    `placed` are facts as they were put, each with the mark of its turn, in the order they were said; the last
+    heading gets `last`. A mark of the same session that stands there already gives way to the new one.
+    """
+    wanted: dict[tuple[str, int], str] = {}
+    for fact, own in placed:
+        if (row := _heading_row(draft, fact)) is not None:
+            wanted.pop((fact.place.path, row), None)
+            wanted[fact.place.path, row] = own
+    if wanted:
+        wanted[next(reversed(wanted))] = last
+    for (path, row), text in sorted(wanted.items(), reverse=True):
+        if draft.redact(text) == text:  # an id that looks like a secret stands in the trailer alone
+            _stand(draft, path, row, text)
+
+
+def _heading_row(draft: Draft, fact: Fact) -> int | None:
+    """The line of the heading above a fact, where it stands in the draft now."""
+    document = markdown.parse(draft.read(fact.place.path), fact.place.path)
+    now = next((each for each in document.of(Fact) if each.id == fact.id), None)
+    if now is None:
+        return None
+    above = range(now.place.line - 1, 0, -1)
+    return next((row for row in above if document.lines[row - 1].startswith("## ")), None)
+
+
+def _stand(draft: Draft, path: str, row: int, text: str) -> None:
+    data = draft.read(path)
+    lines = markdown.parse(data, path).lines
+    below = lines[row] if row < len(lines) else ""
+    if below.startswith(f"<!-- through: {text.rpartition('/')[0]}/") and "," not in below:
+        draft.write(
+            path, markdown.replace_lines(data, Place(path, row + 1, row + 1), [markdown.through_line(text)])
+        )
+    else:
+        draft.write(path, markdown.insert_after(data, row, [markdown.through_line(text)]))
+
+
 def _part(text: str) -> str:
     """One part of a mark, with what separates marks, parts and comments written as %xx."""
-    return "".join(f"%{ord(c):02x}" if c in "/%,>" or not c.isprintable() or c.isspace() else c for c in text) or "-"
+    return quote(text, safe=":@+=~", errors="replace") or "-"

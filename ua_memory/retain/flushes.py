@@ -1,0 +1,179 @@
+"""What `Memory` does with conversations: flush them, keep them waiting, and account for what a model cost.
+
+A base of `Memory`, which hands it search and core blocks as callables. The parts are imported when they are
+used: most commands flush nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from datetime import datetime
+from typing import IO, TYPE_CHECKING
+
+from ua_memory.config import Config
+from ua_memory.store import Store
+
+if TYPE_CHECKING:
+    from ua_memory.facts import Equal
+    from ua_memory.llm import Endpoint, Model, Spent
+    from ua_memory.records import CoreBlock, Fact
+    from ua_memory.retain.estimate import Estimate
+    from ua_memory.retain.flush import Done, Flush, Flushed, Flusher, Tell, Waiting
+    from ua_memory.transcripts.turns import Session, Turn
+
+    Asked = Endpoint | Model | None
+
+OFF = "flush is switched off (UA_MEMORY_ENABLED, or `enabled` in ua-memory.toml): nothing was read"
+
+
+class Flushes:
+    """The half of `Memory` that reads conversations."""
+
+    store: Store
+    config: Config
+    door: str
+
+    def core_blocks(self) -> list[CoreBlock]:
+        """The blocks of MEMORY.md."""
+        raise NotImplementedError
+
+    def _lines(self, query: str) -> Sequence[str]:
+        """Hits of a search, one line each."""
+        raise NotImplementedError
+
+    def _known(self) -> Equal:
+        """Facts by their exact text, as the index knows them now."""
+        raise NotImplementedError
+
+    def _equal(self, text: str) -> Sequence[Fact]:
+        return self._known()(text)
+
+    def flush(
+        self, transcript: IO[bytes] | None = None, *, model: Asked = None, force: bool = False,
+        client: str | None = None, session: str | None = None, tell: Tell | None = None,
+        done: Done | None = None,
+    ) -> Flush:  # fmt: skip
+        """Save what matters of a conversation, and of all that waits; one commit for each session.
+
+        `transcript` is a stream of any client's; below the threshold nothing happens unless `force`d.
+        Without one, what waits is flushed. Without a `model` the speakers' own sentences are kept. `tell`
+        hears how far it is, `done` of each session as soon as it is committed.
+
+        Raises what the transcript (Malformed), the model (ModelUnavailable, KeyRejected, RequestRejected,
+        ModelRefused, ModelMisbehaved, BudgetSpent) or the store raises: the turns wait then.
+        """
+        from dataclasses import replace
+
+        from ua_memory.retain.flush import Flush
+
+        if not self.config.enabled:
+            return Flush(notes=(OFF,))
+        with self._asking(model) as asked:
+            flusher = self._flusher(asked, tell)
+            seen = Flush()
+            if transcript is not None:
+                seen, _ = flusher.take(transcript, client=client, session=session, force=force)
+                if seen.due and not seen.due.fires and not force:
+                    return seen
+            return replace(seen, done=tuple(flusher.drain(seen.session, done)))
+
+    def hand_over(
+        self, transcript: IO[bytes], *, force: bool = False, client: str | None = None,
+        session: str | None = None,
+    ) -> Flush:  # fmt: skip
+        """Let a transcript's new turns wait, durably, if it is due; flush nothing."""
+        from ua_memory.retain.flush import Flush
+
+        if not self.config.enabled:
+            return Flush(notes=(OFF,))
+        return self._flusher(None, None).take(transcript, client=client, session=session, force=force)[0]
+
+    def preview(
+        self, transcript: IO[bytes] | None = None, *, model: Asked = None, force: bool = False,
+        client: str | None = None, session: str | None = None,
+    ) -> tuple[Flush, Estimate | None]:  # fmt: skip
+        """What a flush without a model would keep and, where there is a model, what it would cost. Nothing
+        is written, and nothing sent."""
+        from dataclasses import replace
+
+        from ua_memory.retain.estimate import estimate
+        from ua_memory.retain.flush import Flush
+
+        if not self.config.enabled:
+            return Flush(notes=(OFF,)), None
+        flusher = self._flusher(None, None)
+        seen, turns = Flush(), tuple(turn for each in flusher.queue.all() for turn in each.turns)
+        if transcript is not None:
+            seen, turns = flusher.take(transcript, client=client, session=session, force=force, keep=False)
+        cost = estimate(turns, model, self.config.context_window) if model and turns else None
+        return replace(seen, preview=flusher.preview(turns), redacted=dict(flusher.redacted)), cost
+
+    def flush_turns(
+        self, session: Session, turns: Sequence[Turn], *, size: int | None = None,
+        model: Asked = None
+    ) -> list[Flushed]:  # fmt: skip
+        """Flush turns that a program has in its hands. They wait first, as those of a transcript do."""
+        with self._asking(model) as asked:
+            flusher = self._flusher(asked, None)
+            flusher.put(session, turns, size)
+            return flusher.drain(session)
+
+    # -- what waits --------------------------------------------------------------------------------------
+
+    def waiting(self) -> list[Waiting]:
+        """The sessions whose turns wait for their flush, those that wait longest first."""
+        return self._flusher(None, None).queue.all()
+
+    def retry(
+        self, keys: Sequence[str] = (), *, model: Asked = None, tell: Tell | None = None,
+        done: Done | None = None,
+    ) -> list[Flushed]:  # fmt: skip
+        """Flush what waits under these keys, or all of it. NotFound; else as `flush`."""
+        with self._asking(model) as asked:
+            flusher = self._flusher(asked, tell)
+            if not keys:
+                return flusher.drain(done=done)
+            flushed = []
+            for key in keys:
+                flusher.queue.get(key)
+                one = flusher.one(key, self.config.lock_seconds)
+                flushed += [one] if one else []
+                if one and done:
+                    done(one)
+            return flushed
+
+    def drop(self, key: str) -> Waiting:
+        """Throw away what waits under a key, and return it. NotFound, Busy."""
+        return self._flusher(None, None).queue.drop(key)
+
+    # -- the model ---------------------------------------------------------------------------------------
+
+    def spent(self, since: datetime | None = None) -> Spent:
+        """What models have used in this bank since then, by purpose, day and model."""
+        from ua_memory.llm import Ledger
+
+        return Ledger(self.store.bank.local).spent(since)
+
+    @contextmanager
+    def _asking(self, model: Asked) -> Iterator[Model | None]:
+        """A model to ask: an endpoint is opened for one run, metered by this bank's limits and ledger."""
+        from ua_memory.llm import Claude, Endpoint, Ledger, Limits, Meter
+
+        if not isinstance(model, Endpoint):
+            yield model
+            return
+        own = self.config
+        limits = Limits(own.run_tokens, own.run_usd, own.day_tokens, own.day_usd)
+        self.store.make_state()
+        meter = Meter(Ledger(self.store.bank.local), limits, self.store.now)
+        with Claude(model, meter, patterns=own.redact) as claude:
+            yield claude
+
+    def _flusher(self, model: Model | None, tell: Tell | None) -> Flusher:
+        from ua_memory.redaction import redact
+        from ua_memory.retain.flush import Flusher
+        from ua_memory.retain.subagent import View
+
+        view = View(self._lines, self.core_blocks, lambda text: redact(text, self.config.redact).text)
+        return Flusher(self.store, view, self._known, door=self.door, model=model, tell=tell)
