@@ -34,6 +34,10 @@ GOOD: dict[str, tuple[str, Any]] = {
     "enabled": ("enabled = false", False),
 }
 
+for _name, _key, _, _, _default in config.settings():
+    if _name not in GOOD and isinstance(_default, int | float):  # a number is tried as its next
+        GOOD[_name] = (f"{_key} = {_default + 1}", _default + 1)
+
 
 def write(root: Path, text: str | bytes) -> None:
     (root / "ua-memory.toml").write_bytes(text if isinstance(text, bytes) else text.encode())
