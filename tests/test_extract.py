@@ -1,0 +1,313 @@
+"""The flush without a model: what is kept, word for word, and what not. The conversations are made up."""
+
+from __future__ import annotations
+
+import random
+import time
+from dataclasses import FrozenInstanceError
+from datetime import UTC, datetime, timedelta, timezone
+
+import labelled
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ua_memory.retain.candidate import Candidate
+from ua_memory.retain.extract import AT_LEAST, extract
+from ua_memory.retain.grounding import locate, ungrounded
+from ua_memory.transcripts.turns import Turn
+
+FRIDAY = datetime(2026, 11, 20, 14, 30, tzinfo=UTC)
+
+
+def talk(*lines: tuple[str, str], at: datetime | None = FRIDAY) -> list[Turn]:
+    return [Turn(f"t{n}", role, text, at) for n, (role, text) in enumerate(lines, 1)]  # type: ignore[arg-type]
+
+
+def person(text: str) -> list[Candidate]:
+    return extract(talk(("person", text)))
+
+
+def assistant(text: str, *after: tuple[str, str]) -> list[Candidate]:
+    """What is kept of an assistant's turn; `after` follows it, else the conversation ends there."""
+    found = extract(talk(("assistant", text), *after), per_10_000_words=5000)
+    return [candidate for candidate in found if candidate.turn == "t1"]
+
+
+def texts(found: list[Candidate]) -> list[str]:
+    return [candidate.text for candidate in found]
+
+
+# -- what is kept --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "I prefer tabs over spaces in the Makefile.",
+        "please never reformat the vendored files",
+        "We moved the API to Fly.io because Heroku doubled its price.",
+        "Let's use Postgres 17 instead of MySQL.",
+        "My sister Jana is allergic to peanuts.",
+        "Alice from Acme wants the report by 2026-12-01.",
+        "the old links should be kept alive for a year, right?",
+        "parsers, printers and the lexer -> core",
+    ],
+)
+def test_what_a_person_decides_prefers_and_tells_is_kept(said: str) -> None:
+    assert texts(person(said)) == [said]
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "SQLite doesn't support dropping a constraint from a table.",
+        "The session was lost because the cookie had no domain.",
+        "The whole import epic is implemented and pushed to Hetzner.",
+        "The key fix: the parser requires a final newline.",
+    ],
+)
+def test_what_an_assistant_found_out_or_brought_about_is_kept(said: str) -> None:
+    assert texts(assistant(said)) == [said]
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Let me check the config because the tests fail.",
+        "Great, now I'll replace the parser, which requires a newline.",
+        "Now let me run the tests, because the parser was replaced.",
+        "Perfect! All 12 tests pass.",
+        "I see the issue.",
+        "Want me to switch to Postgres instead of MySQL?",
+        "First, let me remove the old code because it breaks the build:",
+        "The trouble is that both readers were split because of:",
+        "- `src/a.py`\n- `src/b.py`, `src/c.py`, `src/d.py`\n- config.ts, main.ts, cli.ts, args.ts",
+        "- Model resolution\n- Session loading (for resume)",
+        "```python\nx = decide()  # we decided to always use this because it is fast\n```",
+        "| decided | because |\n|---|---|\n| we decided to use it | because it was removed |",
+        "> We decided to use Postgres because MySQL was slow.",
+        "## We decided to use Postgres because MySQL was slow",
+        "Great work! The old importer was replaced because the",
+    ],
+)
+def test_boilerplate_code_tables_quotations_and_half_sentences_are_not(said: str) -> None:
+    assert assistant(said) == []
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "ok",
+        "thanks, that's great",
+        "did you push?",
+        "why are there 2 handlers?",
+        "now run the tests and commit",
+        "read main.ts in full, then continue",
+        "yes needs to be clean",
+        '{"type":"message","text":"we decided to always use this because it must be"}',
+        "TypeError: we always need this because it must be\n    at read (app.ts:12:3)",
+    ],
+)
+def test_errands_questions_thanks_and_pasted_output_are_not(said: str) -> None:
+    assert person(said) == []
+
+
+def test_tool_turns_are_never_read() -> None:
+    assert extract(talk(("tool", "Bash echo 'we decided to use Postgres because I prefer it': ok"))) == []
+
+
+# -- where it was said ---------------------------------------------------------------------------------
+
+
+def test_a_closing_summary_weighs_more_than_narration_on_the_way() -> None:
+    said = "We replaced the parser in three places."
+    assert assistant(said, ("tool", "Edit a.py: ok"), ("person", "ok")) == []
+    assert texts(assistant(f"## Summary\n\n- {said}", ("person", "ok"))) == [said]
+
+
+def test_a_persons_words_weigh_more_than_the_assistants() -> None:
+    said = "We decided to switch to Postgres because of its JSON type."
+    both = extract(talk(("assistant", said + " Really."), ("tool", "x: ok"), ("person", said)))
+    assert [candidate.who for candidate in both] == ["person"]
+    assert both[0].seen == ("t1",)
+
+
+def test_a_refused_proposal_is_dropped_and_its_findings_stay() -> None:
+    reply = (
+        "## Root cause\n\nThe upload fails because the proxy requires a length.\n\n"
+        "## Plan\n\nWe'll switch to Nginx because it buffers.\n\nShould I go on?"
+    )
+    found = assistant(reply, ("person", "no, not like this"))
+    assert texts(found) == ["The upload fails because the proxy requires a length."]
+
+
+def test_what_a_person_takes_back_is_not_kept() -> None:
+    found = extract(
+        talk(
+            ("person", "I want all parsers in one module."),
+            ("assistant", "Done."),
+            ("person", "actually, let's not. I want each parser in its own module."),
+        )
+    )
+    assert texts(found) == ["I want each parser in its own module."]
+
+
+def test_a_sentence_that_leans_on_the_one_before_comes_with_it() -> None:
+    said = "I prefer small modules with one job. They are easier to test because nothing is shared."
+    assert texts(person(said)) == [said]
+    apart = "I prefer small modules with one job. My sister Jana is allergic to peanuts."
+    assert len(person(apart)) == 2
+
+
+def test_steps_of_a_numbered_list_are_one_thought_bullets_are_not() -> None:
+    steps = ["The proxy requires a length.", "The client can't send one.", "The upload fails if both hold."]
+    numbered = "\n".join(f"{n}. {step}" for n, step in enumerate(steps, 1))
+    (one,) = assistant(numbered)
+    assert one.text == " ".join(steps)
+    assert locate(one.quote, [numbered]) == 0
+    assert texts(assistant("\n".join(f"- {step}" for step in steps))) == steps
+
+
+# -- what a candidate says -----------------------------------------------------------------------------
+
+
+def test_a_candidate_says_who_what_and_from_where() -> None:
+    (found,) = person("We left Heroku yesterday, because *their price* doubled to **$250** a month. #infra")
+    assert found == Candidate(
+        text="We left Heroku yesterday, because their price doubled to $250 a month.",
+        kind="world",
+        who="person",
+        when="2026-11-19",
+        entities=("Heroku",),
+        tags=(),
+        quote="We left Heroku yesterday, because *their price* doubled to **$250** a month.",
+        turn="t1",
+        at=FRIDAY,
+        score=found.score,
+        reason=found.reason,
+    )
+    assert "reason" in found.reason
+    with pytest.raises(FrozenInstanceError):
+        found.text = "Something else."  # type: ignore[misc]
+
+
+def test_kinds_follow_from_what_the_sentence_was_kept_for() -> None:
+    assert person("I prefer tabs over spaces everywhere.")[0].kind == "preference"
+    assert person("We shipped the new parser on 12 November.")[0].kind == "world"
+    assert (
+        assistant("## Summary\n\nRemoved the old parser and its tests from Hetzner.")[0].kind == "experience"
+    )
+
+
+@pytest.mark.parametrize(
+    ("said", "when"),
+    [
+        ("We moved the database to Hetzner yesterday because it was slow.", "2026-11-19"),
+        ("We moved the database to Hetzner today because it was slow.", None),
+        ("We moved the database between 2026-01-02 and 2026-01-05 because it was slow.", None),
+        ("We moved the database on 2026-01-02 because it was slow.", "2026-01-02"),
+        ("We moved the database last month because it was slow.", None),
+    ],
+)
+def test_when_is_the_one_other_day_that_a_sentence_names(said: str, when: str | None) -> None:
+    assert [candidate.when for candidate in person(said)] == [when]
+
+
+def test_yesterday_is_counted_from_the_speakers_day() -> None:
+    late = datetime(2026, 11, 20, 23, 30, tzinfo=UTC)
+    said = talk(("person", "We left Heroku yesterday because it was slow."), at=late)
+    assert extract(said)[0].when == "2026-11-19"
+    assert extract(said, zone=timezone(timedelta(hours=2)))[0].when == "2026-11-20"
+    assert extract(talk(("person", "We left Heroku yesterday because it was slow."), at=None))[0].when is None
+
+
+def test_hashtags_of_a_sentence_are_its_tags() -> None:
+    assert person("I prefer tabs over spaces #style here #go/lint always, not #1 or a#b.")[0].tags == (
+        "style",
+        "go/lint",
+    )
+
+
+# -- folding and budget --------------------------------------------------------------------------------
+
+
+def test_what_is_said_again_is_one_candidate_with_a_sighting() -> None:
+    found = extract(
+        talk(
+            ("person", "I prefer tabs over spaces in the Makefile."),
+            ("assistant", "Done."),
+            ("person", "as I said, i prefer tabs over spaces in every Makefile"),
+        )
+    )
+    assert len(found) == 1
+    assert {found[0].turn, *found[0].seen} == {"t1", "t3"}
+
+
+def test_unlike_statements_with_words_in_common_are_not_folded() -> None:
+    found = person("I prefer tabs in the Makefile.\n\nI prefer spaces in Python files.")
+    assert len(found) == 2
+
+
+def _dense(count: int, seed: int = 1) -> list[Turn]:
+    rng = random.Random(seed)
+    syllables = ["ka", "lo", "mi", "re", "tu", "ze", "po", "ni", "da", "vu"]
+    word = lambda: "".join(rng.choices(syllables, k=4))  # noqa: E731
+    lines = [
+        f"We decided to use {word()} instead of {word()} because {word()} requires {word()}."
+        for _ in range(count)
+    ]
+    return talk(*[("person" if n % 2 else "assistant", line) for n, line in enumerate(lines)])
+
+
+def test_a_long_conversation_leaves_no_more_than_its_budget() -> None:
+    said = _dense(1200)
+    count = labelled.words(said)
+    assert len(extract(said)) == count * 15 // 10_000
+    assert len(extract(said, per_10_000_words=50)) == count * 50 // 10_000
+
+
+def test_a_short_conversation_keeps_what_its_person_said_first() -> None:
+    found = extract(_dense(40))
+    assert len(found) == AT_LEAST
+    assert sum(candidate.who == "person" for candidate in found) >= AT_LEAST - 1
+    alone = [turn for turn in _dense(40) if turn.role == "assistant"]
+    assert len(extract(alone)) == 1
+
+
+def test_memory_is_bounded_by_what_is_kept_and_order_is_the_conversations() -> None:
+    from ua_memory.retain.extract import Extraction
+
+    extraction = Extraction()
+    for turn in _dense(3000):
+        extraction.hear(turn)
+    assert len(extraction._held) <= 600
+    assert len(extraction._by_term) <= 600 * 12
+    order = [int(candidate.turn[1:]) for candidate in extraction.best()]
+    assert order == sorted(order) and order
+
+
+# -- any text at all -----------------------------------------------------------------------------------
+
+MESSY = st.text(st.sampled_from("abcABC .!?:,;`*_#>|-\n\t()[]{}\"'1→é。"), max_size=300) | st.text(
+    max_size=100
+)
+
+
+@given(st.lists(st.tuples(st.sampled_from(["person", "assistant", "tool"]), MESSY), max_size=12))
+def test_whatever_is_said_nothing_is_made_up(lines: list[tuple[str, str]]) -> None:
+    said = talk(*lines)
+    for candidate in extract(said):
+        turn = next(turn for turn in said if turn.id == candidate.turn)
+        assert candidate.quote in " ".join(turn.text.split())
+        assert not ungrounded(" ".join(candidate.entities), [turn.text], FRIDAY.date())
+
+
+@pytest.mark.parametrize(
+    "unit", ["**a ", "`", "(x. ", "a. ", "{", " \t", "_a", "*", "- ", "we decided because ", "I "]
+)
+def test_no_text_takes_long(unit: str) -> None:
+    text = unit * (200_000 // len(unit))
+    start = time.perf_counter()
+    extract(talk(("person", text), ("assistant", text)))
+    assert time.perf_counter() - start < 10

@@ -1,0 +1,130 @@
+"""What a fact may claim: only what its evidence has. Each case says which claims are refused."""
+
+from __future__ import annotations
+
+from datetime import date
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ua_memory.retain.grounding import around, claims, locate, ungrounded
+
+SAID = date(2026, 11, 20)
+
+
+@pytest.mark.parametrize(
+    ("text", "evidence"),
+    [
+        ("Alice left Heroku's platform.", "we, alice and me, are done with Heroku"),
+        ("Decided to move to Fly.io.", "let's decide: Fly.io it is"),
+        ("The price is 1,500.", "it costs 1500 now"),
+        ("The price is 1500.0 for twelve.", "it costs 1'500 for 12"),
+        ("Two servers, one owner.", "there are 2 of them"),
+        ("On 2026-11-19 the API moved.", "yesterday the API moved"),
+        ("The API moved on November 19, 2026.", "the API moved yesterday"),
+        ("The API moved on 19 November.", "the API moved yesterday"),
+        ("The APIs changed.", "the API changed"),
+        ("See `src/core/a.py` and a.py.", "I edited src/core/a.py, again"),
+        ("It is at https://x.io/a?b=1.", "look at https://x.io/a?b=1, please"),
+        ("It uses snake_case and getName(), v1.2 and gpt-4.", "snake_case, getName, v1.2 and gpt-4 work"),
+        ("The mail goes to bob@acme.com, e.g. at 10 a.m.", "bob@acme.com, mornings at 10"),
+        ("“Quoted” and don’t.", "quoted, don't"),
+        ("The user prefers tabs.", "tabs please"),
+        ("", "anything"),
+    ],
+)
+def test_what_the_evidence_has_is_grounded(text: str, evidence: str) -> None:
+    assert ungrounded(text, [evidence], SAID) == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "evidence", "missing"),
+    [
+        ("Alice left Heroku.", "we left Heroku", ("Alice",)),
+        ("Then James left.", "the jam left", ("James",)),
+        ("Bob asked Anne-Marie.", "Bob asked Anne", ("Anne-Marie",)),
+        ("The price is 15.", "it costs 1500, or 1.5", ("15",)),
+        ("There are 5 in room 20.", "there are 520 rooms", ("20", "5")),
+        ("It took 2024 days, 5 of them off.", "it took 20245 days", ("2024", "5")),
+        ("There are seven.", "there are 8", ("7",)),
+        ("On 2026-11-18 it moved.", "yesterday it moved", ("2026-11-18",)),
+        ("It moved on 18 November.", "it moved yesterday", ("2026-11-18",)),
+        ("See a.py.", "I edited data.py", ("a.py",)),
+        ("See src/core.", "I edited src/corex/a", ("src/core",)),
+        ("See /etc.", "see etc", ("/etc",)),
+        ("It is at https://x.io/a.", "it is at https://x.io/ab", ("https://x.io/a",)),
+        ("It is at https://x.io.", "it is at https://x.io/private", ("https://x.io",)),
+        ("The API calls getName.", "rapid calls to getNames2", ("API", "getName")),
+        ("Write to eve@acme.com.", "write to bob@acme.com", ("eve@acme.com",)),
+        ("It needs v2.0.", "it needs v2.01", ("v2.0",)),
+        ("Ask @dave.", "ask dave2", ("@dave",)),
+    ],
+)
+def test_what_it_lacks_is_named(text: str, evidence: str, missing: tuple[str, ...]) -> None:
+    assert ungrounded(text, [evidence], SAID) == missing
+
+
+def test_without_a_day_only_dates_with_a_year_are_dates() -> None:
+    assert ungrounded("It moved on 2026-11-19.", ["it moved on November 19, 2026"]) == ()
+    assert ungrounded("It moved on 2026-11-19.", ["it moved yesterday"]) == ("2026-11-19",)
+    assert ungrounded("It moved yesterday.", ["it moved yesterday"]) == ()
+
+
+def test_the_day_it_was_said_is_known() -> None:
+    assert ungrounded("On 2026-11-20 it moved.", ["it moved"], SAID) == ()
+
+
+def test_claims_are_told_by_kind() -> None:
+    text = (
+        "Alice put 3 keys for bob@x.io into ~/a/b.toml at https://x.io on 2026-01-02 via API_KEY with Jana."
+    )
+    assert list(claims(text)) == [
+        ("url", "https://x.io"),
+        ("email", "bob@x.io"),
+        ("path", "~/a/b.toml"),
+        ("date", "2026-01-02"),
+        ("identifier", "API_KEY"),
+        ("number", "3"),
+        ("opening", "Alice"),
+        ("name", "Jana"),
+    ]
+
+
+def test_a_quote_is_found_white_space_and_quotation_marks_aside() -> None:
+    turns = ["nothing", "he said:\n  “we're done\nwith Heroku”."]
+    assert locate('"we’re done with  Heroku"', turns) == 1
+    assert locate("we are done with Heroku", turns) is None
+    assert locate("ith Hero", turns) is None
+    assert locate("  ", turns) is None
+
+
+def test_around_is_the_turn_and_its_neighbours() -> None:
+    turns = ["a", "b", "c", "d"]
+    assert [around(n, turns) for n in range(4)] == [["a", "b"], ["a", "b", "c"], ["b", "c", "d"], ["c", "d"]]
+
+
+SAYING = (
+    "Alice Bob's we moved to Fly.io on 2026-11-19 at 10:30 for $1,500.50 (12 %) because `src/a_b.py` and "
+    "https://x.io/a?b=1, v1.2.3 said me@x.io. Then last Friday: three API-keys; yesterday!"
+)
+WORDS = st.lists(st.sampled_from(SAYING.split()), max_size=20).map(" ".join)
+
+
+@given(WORDS)
+def test_what_was_said_is_grounded_in_itself(text: str) -> None:
+    assert ungrounded(text, [text], SAID) == ()
+
+
+@given(
+    WORDS,
+    st.sampled_from(["Zelda", "4711", "2031-05-06", "src/zz.py", "https://z.org/q", "zz@z.org", "zz_top"]),
+)
+def test_what_was_not_said_never_is(text: str, invented: str) -> None:
+    assert ungrounded(f"{text} and {invented}", [text], SAID)
+
+
+@given(st.text(max_size=200), st.text(max_size=200))
+def test_any_text_can_be_judged(text: str, evidence: str) -> None:
+    assert isinstance(ungrounded(text, [evidence], SAID), tuple)
+    assert locate(text, [evidence]) in (0, None)

@@ -1,0 +1,74 @@
+"""Where a sentence begins and ends, what decorates it, and the names in it."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ua_memory.retain.names import names
+from ua_memory.retain.sentences import plain, sentences
+
+
+def test_decoration_is_stripped_and_content_is_not() -> None:
+    assert plain("**Bold** and *italic* and __both__ of `a*b*c` and snake_case_name") == (
+        "Bold and italic and both of `a*b*c` and snake_case_name"
+    )
+    (said,) = sentences("- [x] ✅ **`run`** does [it](https://x.y/z)!")
+    assert (said.text, said.quote) == (
+        "`run` does [it](https://x.y/z)!",
+        "**`run`** does [it](https://x.y/z)!",
+    )
+
+
+def test_sentences_end_where_they_end() -> None:
+    text = "See e.g. main.ts (old one. Really) first. Then v1.2.3 at 10 a.m. today! Ok? Dr. Who"
+    assert [said.text for said in sentences(text)] == [
+        "See e.g. main.ts (old one. Really) first.",
+        "Then v1.2.3 at 10 a.m. today!",
+        "Ok?",
+        "Dr. Who",
+    ]
+
+
+def test_wrapped_lines_are_one_sentence_and_chat_lines_are_each_one() -> None:
+    wrapped = "We decided to keep the database where it is, since the contract still\nruns until March."
+    assert [said.text for said in sentences(wrapped)] == [wrapped.replace("\n", " ")]
+    assert [said.text for said in sentences("tools go to core\nthemes go to modes")] == [
+        "tools go to core",
+        "themes go to modes",
+    ]
+
+
+def test_a_list_knows_what_introduces_it() -> None:
+    item, after = sentences("## Plan\n\n**Remaining:**\n- do this\n\nThat is all.")[1:]
+    assert (item.heading, item.lead, item.marker) == ("Plan", "Remaining:", "-")
+    assert (after.lead, after.marker, after.last) == ("", "", True)
+
+
+MESSY = st.text(st.sampled_from("abcABC .!?:,;`*_#>|-\n\t()[]{}\"'1→é。"), max_size=300) | st.text(
+    max_size=100
+)
+
+
+@given(MESSY)
+def test_every_quote_stands_in_its_turn(text: str) -> None:
+    whole = " ".join(text.split())
+    for sentence in sentences(text):
+        assert sentence.quote in whole
+        assert "\n" not in sentence.text
+
+
+@pytest.mark.parametrize(
+    ("said", "found"),
+    [
+        ("We moved from Heroku to Fly.io with Jana Novak.", ("Heroku", "Fly.io", "Jana Novak")),
+        ("Anthropic Console is where `Tool.Use` and https://Example.com live.", ("Anthropic Console",)),
+        ("Use Postgres 17 on Monday.", ("Postgres 17",)),
+        ("Replaced MySQL with an API.", ("MySQL",)),
+        ("Taking care of pendingMessageContainer. The rest is Bob's.", ("Bob",)),
+        ("I think so", ()),
+    ],
+)
+def test_names_are_taken_with_caution(said: str, found: tuple[str, ...]) -> None:
+    assert names(said) == found
