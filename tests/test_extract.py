@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import random
-import time
 from dataclasses import FrozenInstanceError
 from datetime import UTC, datetime, timedelta, timezone
 
 import labelled
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from ua_memory.retain.candidate import Candidate
 from ua_memory.retain.extract import AT_LEAST, extract
-from ua_memory.retain.grounding import locate, ungrounded
+from ua_memory.retain.grounding import locate
 from ua_memory.transcripts.turns import Turn
 
 FRIDAY = datetime(2026, 11, 20, 14, 30, tzinfo=UTC)
@@ -285,29 +282,3 @@ def test_memory_is_bounded_by_what_is_kept_and_order_is_the_conversations() -> N
     assert len(extraction._by_term) <= 600 * 12
     order = [int(candidate.turn[1:]) for candidate in extraction.best()]
     assert order == sorted(order) and order
-
-
-# -- any text at all -----------------------------------------------------------------------------------
-
-MESSY = st.text(st.sampled_from("abcABC .!?:,;`*_#>|-\n\t()[]{}\"'1→é。"), max_size=300) | st.text(
-    max_size=100
-)
-
-
-@given(st.lists(st.tuples(st.sampled_from(["person", "assistant", "tool"]), MESSY), max_size=12))
-def test_whatever_is_said_nothing_is_made_up(lines: list[tuple[str, str]]) -> None:
-    said = talk(*lines)
-    for candidate in extract(said):
-        turn = next(turn for turn in said if turn.id == candidate.turn)
-        assert candidate.quote in " ".join(turn.text.split())
-        assert not ungrounded(" ".join(candidate.entities), [turn.text], FRIDAY.date())
-
-
-@pytest.mark.parametrize(
-    "unit", ["**a ", "`", "(x. ", "a. ", "{", " \t", "_a", "*", "- ", "we decided because ", "I "]
-)
-def test_no_text_takes_long(unit: str) -> None:
-    text = unit * (200_000 // len(unit))
-    start = time.perf_counter()
-    extract(talk(("person", text), ("assistant", text)))
-    assert time.perf_counter() - start < 10

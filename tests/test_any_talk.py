@@ -1,0 +1,53 @@
+"""Whatever is said, and however long: extraction makes nothing up and does not hang."""
+
+from __future__ import annotations
+
+import time
+from datetime import UTC, datetime
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ua_memory.retain.extract import extract
+from ua_memory.retain.grounding import ungrounded
+from ua_memory.retain.sentences import sentences
+from ua_memory.transcripts.turns import Turn
+
+FRIDAY = datetime(2026, 11, 20, 14, 30, tzinfo=UTC)
+
+
+def talk(*lines: tuple[str, str]) -> list[Turn]:
+    return [Turn(f"t{n}", role, text, FRIDAY) for n, (role, text) in enumerate(lines, 1)]  # type: ignore[arg-type]
+
+
+MESSY = st.text(st.sampled_from("abcABC .!?:,;`*_#>|-\n\t()[]{}\"'1→é。"), max_size=300) | st.text(
+    max_size=100
+)
+
+
+@given(st.lists(st.tuples(st.sampled_from(["person", "assistant", "tool"]), MESSY), max_size=12))
+def test_whatever_is_said_nothing_is_made_up(lines: list[tuple[str, str]]) -> None:
+    said = talk(*lines)
+    for candidate in extract(said):
+        turn = next(turn for turn in said if turn.id == candidate.turn)
+        assert candidate.quote in " ".join(turn.text.split())
+        assert not ungrounded(" ".join(candidate.entities), [turn.text], FRIDAY.date())
+
+
+@pytest.mark.parametrize(
+    "unit", ["**a ", "`", "(x. ", "a. ", "{", " \t", "_a", "*", "- ", "we decided because ", "I "]
+)
+def test_no_text_takes_long(unit: str) -> None:
+    text = unit * (200_000 // len(unit))
+    start = time.perf_counter()
+    extract(talk(("person", text), ("assistant", text)))
+    assert time.perf_counter() - start < 10
+
+
+@given(MESSY)
+def test_every_quote_stands_in_its_turn(text: str) -> None:
+    whole = " ".join(text.split())
+    for sentence in sentences(text):
+        assert sentence.quote in whole
+        assert "\n" not in sentence.text
