@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import strategies as st
 
 from ua_memory.retain.names import names
 from ua_memory.retain.sentences import plain, sentences
@@ -43,11 +42,6 @@ def test_a_list_knows_what_introduces_it() -> None:
     item, after = sentences("## Plan\n\n**Remaining:**\n- do this\n\nThat is all.")[1:]
     assert (item.heading, item.lead, item.marker) == ("Plan", "Remaining:", "-")
     assert (after.lead, after.marker, after.last) == ("", "", True)
-
-
-MESSY = st.text(st.sampled_from("abcABC .!?:,;`*_#>|-\n\t()[]{}\"'1→é。"), max_size=300) | st.text(
-    max_size=100
-)
 
 
 @pytest.mark.parametrize(
