@@ -38,7 +38,7 @@ def unit(level: int, may: str = "") -> Unit:
 
 _KNOWLEDGE = "core facts observations pages entities"
 _BELOW_MEMORY = (
-    f"markdown history transcripts store llm {_KNOWLEDGE} bank index recall retain reflect audit health undo merge"
+    f"markdown history transcripts store llm {_KNOWLEDGE} bank index recall retain reflect audit health stats undo merge"
 )
 
 UNITS: dict[str, Unit] = {
@@ -68,6 +68,7 @@ UNITS: dict[str, Unit] = {
     "reflect": unit(7, f"llm recall store history {_KNOWLEDGE}"),
     "audit": unit(7, f"store history markdown index recall retain {_KNOWLEDGE}"),
     "health": unit(7, "store history index"),
+    "stats": unit(7, "store history markdown facts"),
     "undo": unit(7, "audit store history markdown"),
     "merge": unit(7, f"store history markdown index recall retain {_KNOWLEDGE}"),
     "memory": unit(8, _BELOW_MEMORY),

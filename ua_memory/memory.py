@@ -22,6 +22,7 @@ from ua_memory.markdown.lines import readable
 from ua_memory.paths import is_bank
 from ua_memory.records import CoreBlock, Fact, Kind, Origin, Place, Problem, Quote
 from ua_memory.retain.flushes import Flushes
+from ua_memory.stats import Stats, count
 from ua_memory.store import Result, Store
 from ua_memory.undo import Undone
 
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Answer", "BlameLine", "Budget", "Check", "CoreBlock", "Endpoint", "Estimate", "Excerpt", "Filters",
     "Flush", "Flushed", "Hit", "Inserted", "Memory", "Refresh", "Replaced", "Result", "Revision",
-    "Spent", "Status", "Totals", "Undone", "Waiting",
+    "Spent", "Stats", "Status", "Totals", "Undone", "Waiting",
 ]  # fmt: skip
 """The types that a door meets, which imports them from here."""
 
@@ -167,10 +168,6 @@ class Memory(Flushes):
         self.index.refresh(vectors=False)
         return self._with_text
 
-    def _lines(self, query: str) -> Sequence[str]:
-        hits = self.search(query, limit=8).hits
-        return [f"{hit.item.day or hit.item.path}: {' '.join(hit.snippet.split())}" for hit in hits]
-
     def _with_text(self, text: str) -> Sequence[Fact]:
         items = self.index.words.by_texthash(markdown.texthash(text))
         return [Fact(text, place=Place(i.path, i.line, i.end)) for i in items if i.kind != "passage"]
@@ -284,6 +281,10 @@ class Memory(Flushes):
     def accept(self) -> Result:
         """Let what disappeared by hand be gone: commit it as the person's."""
         return self.store.adopt(accept=True)
+
+    def stats(self) -> Stats:
+        """What the bank holds, counted."""
+        return count(self.store)
 
     def status(self) -> Status:
         """How the bank stands. Reads only."""

@@ -29,6 +29,7 @@ VERBS: dict[str, dict[str, Listed]] = {
     "Remember and find": {
         "insert": Listed("insert", "Remember one fact, verbatim."),
         "search": Listed("search", "Find facts and notes by words and by meaning."),
+        "flush": Listed("flush", "Save what matters of a conversation."),
         "get": Listed("get", "Read a file, some of its lines, or a fact."),
         "core": Listed("core", "Core memory: the blocks of MEMORY.md."),
     },
@@ -43,6 +44,8 @@ VERBS: dict[str, dict[str, Listed]] = {
     "Look after a bank": {
         "init": Listed("init", "Make a memory bank."),
         "status": Listed("status", "Show how the bank stands."),
+        "stats": Listed("stats", "Count what there is, and what models cost."),
+        "queue": Listed("queue", "Conversations that wait for their flush."),
         "verify": Listed("verify", "Check everything that must hold."),
         "doctor": Listed("doctor", "Find and mend what is wrong around the bank."),
         "scan": Listed("scan", "Look for secrets that stand in the files."),

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, BinaryIO, TextIO
 
 if TYPE_CHECKING:
     from ua_memory.config import Config
-    from ua_memory.memory import Memory
+    from ua_memory.memory import Endpoint, Memory
 
 Clock = Callable[[], datetime]
 Opener = Callable[[Path, "Config", Clock | None], AbstractContextManager["Memory"]]
@@ -67,6 +67,14 @@ class Call:
     @property
     def debug(self) -> bool:
         return self.env.get("UA_MEMORY_DEBUG", "0") not in ("", "0")
+
+    @property
+    def endpoint(self) -> Endpoint | None:
+        """The model that the caller has configured: by environment alone, never by a bank's file."""
+        from ua_memory.memory import Memory
+
+        names = ("ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL", "UA_MEMORY_MODEL")
+        return Memory.endpoint(*(self.env.get(name, "") for name in names))
 
     @property
     def reads_terminal(self) -> bool:

@@ -43,7 +43,7 @@ def status(
 
 
 def shape(found: Status) -> dict[str, Any]:
-    from ua_memory.cli import shapes
+    from ua_memory.cli import queue, shapes
 
     whole, *blocks = found.budgets
     return {
@@ -55,6 +55,7 @@ def shape(found: Status) -> dict[str, Any]:
         "edited": list(found.edited),
         "held": list(found.held),
         "pending": list(found.pending),
+        "waiting": [queue.shape(one) for one in found.waiting],
         "core": {**shapes.budget(whole), "blocks": {block.name: shapes.budget(block) for block in blocks}},
         "problems": found.problems,
         "index": dict(found.index),
@@ -77,6 +78,7 @@ def _tell(call: Call, memory: Memory, found: Status) -> None:
             ("\n".join([*found.pending, "finish: ua-memory doctor --mend"]) if found.pending else "", "warn"),
         ),
     ]
+    rows.append(("Waiting", (_waiting(found), "warn")))
     whole, *blocks = found.budgets
     rows.append(("Core", f"{whole.used:,} of {whole.limit:,} tokens in {count(len(blocks), 'block')}"))
     rows += [("", (budget.warning, "warn")) for budget in found.budgets]
@@ -90,6 +92,17 @@ HELD = ("confirm: ua-memory status --accept", "restore: ua-memory undo")
 
 def _listed(paths: tuple[str, ...], says: str, *more: str) -> str:
     return "\n".join([f"{', '.join(paths)}: {says}", *more]) if paths else ""
+
+
+def _waiting(found: Status) -> str:
+    """Conversations that no flush has read, each with the reason where one failed."""
+    from ua_memory.cli.format import count
+
+    lines = [
+        f"{count(len(one.turns), 'turn')} of {one.session.client}" + (f": {one.reason}" if one.reason else "")
+        for one in found.waiting
+    ]
+    return "\n".join([*lines, "flush them: ua-memory queue retry"]) if lines else ""
 
 
 def _last(found: Status, memory: Memory, *, relative: bool) -> str:

@@ -66,8 +66,8 @@ class Flusher:
         self.zone: tzinfo | None = ZoneInfo(store.config.timezone) if store.config.timezone else None
 
     def take(
-        self, stream: IO[bytes], *, client: str | None = None, session: str | None = None, force: bool = False,
-        keep: bool = True,
+        self, stream: IO[bytes], *, client: str | None = None, session: str | None = None,
+        force: bool = False, keep: bool = True,
     ) -> tuple[Flush, tuple[Turn, ...]]:  # fmt: skip
         """Look at a transcript; if it is due, let its new turns wait, unless `keep` is false."""
         found = take_in(self.store, stream, client=client, session=session, force=force)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, Any
 
 from ua_memory.config import Config
 from ua_memory.store import Store
@@ -38,9 +38,13 @@ class Flushes:
         """The blocks of MEMORY.md."""
         raise NotImplementedError
 
-    def _lines(self, query: str) -> Sequence[str]:
-        """Hits of a search, one line each."""
+    def search(self, query: str, *, limit: int | None = None) -> Any:
+        """Hits for one query."""
         raise NotImplementedError
+
+    def _lines(self, query: str) -> Sequence[str]:
+        hits = self.search(query, limit=8).hits
+        return [f"{hit.item.day or hit.item.path}: {' '.join(hit.snippet.split())}" for hit in hits]
 
     def _known(self) -> Equal:
         """Facts by their exact text, as the index knows them now."""
@@ -149,11 +153,26 @@ class Flushes:
 
     # -- the model ---------------------------------------------------------------------------------------
 
+    @staticmethod
+    def endpoint(api_key: str = "", base_url: str = "", model: str = "") -> Endpoint | None:
+        """Where a model is, as the owner's environment says it; None where neither key nor URL is given."""
+        from ua_memory.llm import Endpoint
+
+        given = api_key.strip() or base_url.strip()
+        return Endpoint(api_key.strip(), base_url.strip(), model.strip()) if given else None
+
     def spent(self, since: datetime | None = None) -> Spent:
         """What models have used in this bank since then, by purpose, day and model."""
         from ua_memory.llm import Ledger
 
         return Ledger(self.store.bank.local).spent(since)
+
+    @staticmethod
+    def prices_as_of() -> str:
+        """The month in which the price list was read."""
+        from ua_memory.llm import PRICES_AS_OF
+
+        return PRICES_AS_OF
 
     @contextmanager
     def _asking(self, model: Asked) -> Iterator[Model | None]:

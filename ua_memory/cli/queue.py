@@ -1,0 +1,99 @@
+"""`ua-memory queue`: conversations whose turns wait for their flush."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ua_memory.cli import context, verbs
+
+if TYPE_CHECKING:
+    from ua_memory.memory import Flushed, Waiting
+
+queue_app = verbs.new(no_args_is_help=True, help="Conversations that wait for their flush.")
+
+Keys = Annotated[
+    list[str] | None, typer.Argument(metavar="[KEY...]", help="Only these; else all.", show_default=False)
+]
+
+
+@queue_app.command("list", cls=verbs.Verb)
+def queue_list(ctx: typer.Context, as_json: verbs.Json = False, bank: verbs.Bank = None) -> None:
+    """List what waits, how long, and why."""
+    from ua_memory.cli.format import Screen, count, emit
+    from ua_memory.cli.times import ago
+
+    with context.opened(ctx) as (call, memory):
+        waiting = memory.waiting()
+        if call.as_json:
+            emit(call, {"waiting": [shape(one) for one in waiting]})
+            return
+        screen, now = Screen(call), memory.store.now()
+        if not waiting:
+            screen.line("Nothing waits.")
+        for one in waiting:
+            since = ago(one.since.astimezone(now.tzinfo), now) if one.since else "at some time"
+            screen.item([(one.key, "id"), "  "], f"{count(len(one.turns), 'turn')}, handed over {since}")
+            if one.reason:
+                screen.item("  ", (f"failed {count(one.tries, 'time')}, last: {one.reason}", "warn"))
+
+
+@queue_app.command("retry", cls=verbs.Verb)
+def queue_retry(
+    ctx: typer.Context, key: Keys = None, as_json: verbs.Json = False, bank: verbs.Bank = None
+) -> None:
+    """Flush what waits, now."""
+    from ua_memory.cli import kept
+    from ua_memory.cli.format import emit
+    from ua_memory.cli.progress import progress
+
+    done: list[Flushed] = []
+    with context.opened(ctx) as (call, memory):
+        model = call.endpoint
+        try:
+            with progress(call, "Reading turns") as tell:
+                memory.retry(key or (), model=model, tell=tell, done=done.append)
+        finally:
+            if call.as_json and done:
+                emit(call, kept.shape(None, done, len(memory.waiting())))
+            for one in () if call.as_json else done:
+                kept.show(call, one)
+        if not call.as_json:
+            kept.conclude(call, None, done, bool(model))
+        elif not done:
+            emit(call, kept.shape(None, done, len(memory.waiting())))
+
+
+@queue_app.command("drop", cls=verbs.Verb)
+def queue_drop(
+    ctx: typer.Context,
+    key: Annotated[
+        list[str], typer.Argument(metavar="KEY...", help="What to throw away.", show_default=False)
+    ],
+    as_json: verbs.Json = False,
+    bank: verbs.Bank = None,
+) -> None:
+    """Throw away what waits: it is never flushed."""
+    from ua_memory.cli.format import Screen, count, emit
+
+    with context.opened(ctx) as (call, memory):
+        gone = [memory.drop(one) for one in key]
+        if call.as_json:
+            emit(call, {"dropped": [shape(one) for one in gone]})
+        for one in () if call.as_json else gone:
+            Screen(call).line(f"Dropped {count(len(one.turns), 'turn')} of ", (one.key, "id"))
+
+
+def shape(one: Waiting) -> dict[str, Any]:
+    from ua_memory.cli import shapes
+
+    known = {"since": one.since.isoformat() if one.since else "", "reason": one.reason, "tokens": one.size}
+    return {
+        "key": one.key,
+        "client": one.session.client,
+        "session": one.session.session,
+        "turns": len(one.turns),
+        "tries": one.tries,
+        **shapes.without_empty(known),
+    }
