@@ -1,4 +1,4 @@
-"""Whole processes against the floor: `--help` against an interpreter that does nothing, `insert` against a shell script.
+"""Whole processes against the floor: `--help` against an idle interpreter, `insert` against a shell script.
 
 Needs an installation that is not editable, since that is what users have; `make bench` makes one.
 """
@@ -65,4 +65,4 @@ def measure(args: Sequence[str]) -> Iterator[Figure]:
 
 
 if __name__ == "__main__":
-    main(lambda args: list(measure(args)))
+    main(measure)

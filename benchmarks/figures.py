@@ -1,4 +1,4 @@
-"""A measured figure, and how to measure one on a shared, noisy machine: in pairs, as a ratio, by the median."""
+"""A measured figure, and how to get one on a shared, noisy machine: in pairs, as a ratio, by the median."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -30,16 +30,18 @@ class Figure:
 
     def __str__(self) -> str:
         span = f" ({self.lower:.2f}–{self.upper:.2f})" if self.upper else ""
-        return f"{'ok  ' if self.met else 'MISS'} {self.name:<44} {self.ratio:6.2f}{span:<15} bar {self.bar:<5g} {self.detail}"
+        verdict = "ok  " if self.met else "MISS"
+        return f"{verdict} {self.name:<48} {self.ratio:6.2f}{span:<15} bar {self.bar:<5g} {self.detail}"
 
 
 def machine() -> str:
     """What it was measured on."""
-    model = next(
-        (line.split(":")[1].strip() for line in Path("/proc/cpuinfo").read_text().splitlines() if "model name" in line), ""
-    ) if Path("/proc/cpuinfo").exists() else ""  # fmt: skip
+    info = Path("/proc/cpuinfo")
+    lines = info.read_text().splitlines() if info.exists() else []
+    model = next((line.split(":")[1].strip() for line in lines if "model name" in line), platform.machine())
     git = subprocess.run(["git", "--version"], capture_output=True, text=True, check=True).stdout.split()[2]
-    return f"{model or platform.processor() or platform.machine()}, {os.cpu_count()} cores, {platform.system()} {platform.release()}, Python {platform.python_version()}, git {git}"
+    system = f"{platform.system()} {platform.release()}"
+    return f"{model}, {os.cpu_count()} cores, {system}, Python {platform.python_version()}, git {git}"
 
 
 def seconds(work: Callable[[], object]) -> float:
@@ -67,6 +69,14 @@ def paired(
     return Figure(name, statistics.median(ratios), bar, said, ratios[0], ratios[-1])
 
 
+def ratio(name: str, pairs: Sequence[tuple[float, float]], bar: float, detail: str) -> Figure:
+    """A figure from pairs of seconds that were measured in turn."""
+    ratios = sorted(ours / theirs for ours, theirs in pairs)
+    mine, other = (statistics.median(side) for side in zip(*pairs, strict=True))
+    said = f"{mine:.2f} s against {other:.2f} s; {detail}"
+    return Figure(name, statistics.median(ratios), bar, said, ratios[0], ratios[-1])
+
+
 def process(
     *argv: str, env: dict[str, str] | None = None, cwd: Path | None = None, stdin: str = ""
 ) -> Callable[[], object]:
@@ -87,7 +97,7 @@ def console_script() -> tuple[str, str]:
     return str(script), first.removeprefix("#!").strip()
 
 
-def main(measure: Callable[[Sequence[str]], Sequence[Figure]]) -> None:
+def main(measure: Callable[[Sequence[str]], Iterable[Figure]]) -> None:
     """Run one benchmark file by itself."""
     print(machine())
     for figure in measure(sys.argv[1:]):

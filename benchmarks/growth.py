@@ -19,7 +19,7 @@ from ua_memory.bank import init
 from ua_memory.history import MACHINE, SOMEBODY, Commit
 from ua_memory.store import Store
 
-SYLLABLES = "ka lo mi ter ran su vel da no pri sto en ur bi ga fo lin che mar ot".split()
+SYLLABLES = tuple("ka lo mi ter ran su vel da no pri sto en ur bi ga fo lin che mar ot".split())  # noqa: SIM905
 
 
 def measure(args: Sequence[str]) -> Iterator[Figure]:
@@ -37,7 +37,9 @@ def measure(args: Sequence[str]) -> Iterator[Figure]:
         for n in range(count):
             path = _path(first, n * days // count)
             logs[path] += _fact(rng, words, first + timedelta(days=n * days // count))
-            message = f"insert: 1 fact into {path}\n\nMemory-Op: insert\nDoor: hook\nSession: 8f2c\nFacts: ^{n:010d}\nRequest: {n:020d}-1349189d\n"
+            trailers = "Memory-Op: insert\nDoor: hook\nSession: 8f2c\n"
+            trailers += f"Facts: ^{n:010d}\nRequest: {n:020d}-1349189d\n"
+            message = f"insert: 1 fact into {path}\n\n{trailers}"
             store.history.commit([Commit(MACHINE, first, message, {path: logs[path]})])
             store.tidy()
             if n % 250 == 249:
@@ -66,8 +68,9 @@ def _notes(rng: random.Random, words: list[str], day: datetime) -> bytes:
 
 def _fact(rng: random.Random, words: list[str], day: datetime) -> bytes:
     name = "".join(rng.choices("abcdefghijklmnopqrstuvwxyz234567", k=10))
-    rest = f'  - when: {day.date().isoformat()}\n  - entities: [[{rng.choice(words)}]], [[{rng.choice(words)}]]\n  - quote: "{_sentence(rng, words, 9)}" (turn 41)\n'
-    return f"- {_sentence(rng, words, 12)} #infra ^{name}\n{rest}".encode()
+    said = f"- {_sentence(rng, words, 12)} #infra ^{name}\n  - when: {day.date().isoformat()}\n"
+    named = f"  - entities: [[{rng.choice(words)}]], [[{rng.choice(words)}]]\n"
+    return f'{said}{named}  - quote: "{_sentence(rng, words, 9)}" (turn 41)\n'.encode()
 
 
 def _size(folder: Path) -> int:
@@ -75,4 +78,4 @@ def _size(folder: Path) -> int:
 
 
 if __name__ == "__main__":
-    main(lambda args: list(measure(args)))
+    main(measure)

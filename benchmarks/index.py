@@ -8,21 +8,23 @@ nothing changed      the check over FILES files against `os.stat` of each of the
 from __future__ import annotations
 
 import os
-import platform
 import random
 import sqlite3
-import statistics
-import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+from figures import Figure, main, paired, ratio
+
+from ua_memory.bank import init
 from ua_memory.config import Config
 from ua_memory.index.embed import Embedder, in_portions
 from ua_memory.index.sync import READY, Index
+from ua_memory.memory import Memory
 from ua_memory.paths import locate
 from ua_memory.store import Store
 
@@ -47,11 +49,6 @@ def timed(work: Callable[[], Any]) -> tuple[float, Any]:
     began = time.perf_counter()
     result = work()
     return time.perf_counter() - began, result
-
-
-def show(what: str, seconds: float, against: str, floor: float, bar: float) -> None:
-    ratio = f"{seconds / floor:.2f} x, bar {bar}"
-    print(f"{what:20} {seconds * 1e3:9.1f} ms   {against:24} {floor * 1e3:9.1f} ms   {ratio}")
 
 
 def raw_inserts(folder: Path, texts: list[str], rows: list[Any]) -> float:
@@ -79,60 +76,69 @@ def raw_inserts(folder: Path, texts: list[str], rows: list[Any]) -> float:
     return timed(chroma)[0] + timed(words)[0]
 
 
-def indexing(root: Path, items: int) -> None:
+def indexing(root: Path, items: int) -> Iterator[Figure]:
+    """Rebuild and first index, in turn with the raw inserts they are held against."""
     import chromadb  # noqa: F401  (its import is nobody's index time)
 
     store, model = a_bank(root / "bank", items), Embedder()
     model.texts(["loaded before anything is timed"])
     with Index(store, embeds=model) as index:
-        first, report = timed(index.refresh)
-        assert report.semantic == READY and report.embedded == items, report
+        index.refresh()
         texts = [item.search_text for item in index.words.all_items()]
-        embedding, rows = timed(lambda: [row for _, part in in_portions(model, texts) for row in part])
-        raw = min(raw_inserts(root / f"raw{n}", texts, rows) for n in range(3))
-        again = []
-        for _ in range(3):
-            seconds, report = timed(index.rebuild)
+        rebuilds, firsts = [], []
+        for turn in range(3):
+            embedding, rows = timed(lambda: [row for _, part in in_portions(model, texts) for row in part])
+            first = _first_index(root / f"fresh{turn}", items, model)
+            raw = raw_inserts(root / f"raw{turn}", texts, rows)
+            again, report = timed(index.rebuild)
             assert report.semantic == READY and report.embedded == 0 and report.added == items, report
-            again.append(seconds)
-    show("rebuild from cache", min(again), "raw inserts", raw, 1.5)
-    show("first index", first, "embedding + raw inserts", embedding + raw, 1.25)
+            rebuilds.append((again, raw))
+            firsts.append((first, embedding + raw))
+    yield ratio("rebuild from cache / raw Chroma and FTS inserts", rebuilds, 1.5, f"{items:,} items")
+    yield ratio("first index / embedding + raw inserts", firsts, 1.25, f"{items:,} items")
 
 
-def nothing_changed(root: Path, files: int) -> None:
-    store = Store(locate(root), Config(), lambda: datetime.now(UTC))
+def _first_index(root: Path, items: int, model: Embedder) -> float:
+    with Index(a_bank(root, items), embeds=model) as index:
+        seconds, report = timed(index.refresh)
+    assert report.semantic == READY and report.embedded == items, report
+    return seconds
+
+
+def nothing_changed(root: Path, files: int) -> Iterator[Figure]:
+    """What a search does before it trusts its index, against one `os.stat` of each file."""
+    founded = init(root, timezone="UTC")
     for number in range(files):
         file = root / "memory" / str(2000 + number // 365) / f"note-{number}.md"
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(f"- fact {number}\n")
-    with Index(store) as index:
-        index.refresh(vectors=False)
-        time.sleep(0.1)
-        index.refresh(vectors=False)
-        paths = [str(file) for file in root.glob("memory/*/*.md")]
+    memory = Memory.open(founded.bank.root, config=replace(founded.config, quiet_seconds=0))
+    memory.index.refresh(vectors=False)
+    memory.store.adopt()
+    time.sleep(0.1)
+    memory.refresh(vectors=False)
+    paths = [str(file) for file in root.glob("memory/*/*.md")]
 
-        def stats() -> None:
-            for path in paths:
-                os.stat(path)  # noqa: PTH116  (this is the baseline)
+    def stats() -> None:
+        for path in paths:
+            os.stat(path)  # noqa: PTH116  (this is the baseline)
 
-        check, floor = [], []
-        for _ in range(7):
-            seconds, same = timed(index.unchanged)
-            assert same
-            check.append(seconds)
-            floor.append(timed(stats)[0])
-    show("nothing changed", statistics.median(check), "os.stat of each", statistics.median(floor), 2)
+    def check() -> None:
+        assert not memory.refresh(vectors=False).changed
+
+    yield paired(
+        "nothing changed / os.stat of each file", check, stats, bar=2, runs=9, detail=f"{files:,} files"
+    )
+    memory.close()
 
 
-def main() -> None:
-    items = int(sys.argv[1]) if len(sys.argv) > 1 else 2000
-    files = int(sys.argv[2]) if len(sys.argv) > 2 else 10_000
-    print(f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}")
-    print(f"{items} items; {files} files for the check that nothing changed")
+def measure(args: Sequence[str]) -> Iterator[Figure]:
+    """[ITEMS [FILES]]: 2,000 and 10,000 unless told."""
+    items, files = (int(args[0]) if args else 2000), (int(args[1]) if len(args) > 1 else 10_000)
     with tempfile.TemporaryDirectory() as folder:
-        nothing_changed(Path(folder) / "many", files)
-        indexing(Path(folder), items)
+        yield from nothing_changed(Path(folder) / "many", files)
+        yield from indexing(Path(folder), items)
 
 
 if __name__ == "__main__":
-    main()
+    main(measure)

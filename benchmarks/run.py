@@ -1,4 +1,4 @@
-"""Every figure of `docs/benchmarks.md`, measured on this machine; the exit code tells whether all bars were met."""
+"""Every figure of `docs/benchmarks.md`, on this machine; the exit code tells whether all bars were met."""
 
 from __future__ import annotations
 

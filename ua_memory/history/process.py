@@ -22,6 +22,7 @@ CONFIG = {
     "core.attributesFile": os.devnull,
     "core.autocrlf": "false",
     "core.fsmonitor": "false",
+    "core.logAllRefUpdates": "false",  # in ten years a reflog outgrows the text
     "core.quotePath": "false",
     "gc.auto": "0",
     "i18n.commitEncoding": "UTF-8",

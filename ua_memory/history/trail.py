@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from difflib import SequenceMatcher, unified_diff
+from pathlib import Path
 
 from ua_memory.errors import GitFailed, NotFound
 from ua_memory.history import revisions as notation
@@ -57,8 +58,10 @@ class History(Repository):
         return self.read_all([(rev, path)])[0]
 
     def read_all(self, wanted: Sequence[tuple[str, str]]) -> list[bytes | None]:
-        """The bytes of (revision, path) each, None where a revision has no such file; one process for all."""
-        asked = "".join(f"{rev}:{path}\n" for rev, path in wanted).encode("utf-8", "surrogateescape")
+        """The bytes of (revision, path) each, or of (blob id, ""), None where there are none; one process."""
+        asked = "".join(f"{rev}:{path}\n" if path else f"{rev}\n" for rev, path in wanted).encode(
+            "utf-8", "surrogateescape"
+        )
         out, at, found = self.run("cat-file", "--batch", stdin=asked), 0, list[bytes | None]()
         for _ in wanted:
             end = out.index(b"\n", at)
@@ -218,10 +221,21 @@ class History(Repository):
         how = ["-a", "-k", "-f", "--depth=200", "--window=50"] if full else ["--geometric=2"]
         self.run("repack", "-d", "-q", "-l", *how)
 
-    def loose_bytes(self) -> int:
-        """About how much lies in loose objects; one of the 256 folders is looked at, as git itself does."""
-        sample = self.shared / "objects" / "17"
-        try:
-            return 256 * sum(entry.stat().st_size for entry in os.scandir(sample))
-        except OSError:
-            return 0
+    def outgrown(self) -> bool:
+        """Whether loose objects take more than a megabyte and half of what is packed: time to repack.
+
+        All 256 folders are looked at. One of them, as git itself does, would tell little: the tree of ten
+        years of logs is a single large object.
+        """
+        objects = self.shared / "objects"
+        loose = sum(_bytes_in(objects / f"{n:02x}") for n in range(256))
+        return loose > max(1 << 20, _bytes_in(objects / "pack") // 2)
+
+
+def _bytes_in(folder: Path) -> int:
+    total = 0
+    with contextlib.suppress(OSError):
+        for entry in os.scandir(folder):
+            with contextlib.suppress(OSError):
+                total += entry.stat().st_size
+    return total

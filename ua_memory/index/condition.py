@@ -36,11 +36,11 @@ def state(store: Store) -> dict[str, object]:
     except sqlite3.Error as error:
         return {"state": "damaged", "why": str(error)}
     try:
-        meta = dict(db.execute("SELECT name, value FROM meta WHERE name != 'listing'"))
+        meta = dict(db.execute("SELECT name, value FROM meta WHERE name != 'proof'"))
         if meta.get("schema") != SCHEMA_VERSION:
             return {"state": "of another version"}
         return {
-            "state": "ready" if Manifest(db, store.bank.root).unchanged() else "behind",
+            "state": "ready" if Manifest(db).stands_for(store.survey().proof) else "behind",
             "items": db.execute("SELECT count(*) FROM items").fetchone()[0],
             "files": db.execute("SELECT count(*) FROM files").fetchone()[0],
             "vectors": _vectors(folder, meta),

@@ -14,12 +14,13 @@ from typing import TYPE_CHECKING
 
 from ua_memory import markdown
 from ua_memory.index.items import items_of
-from ua_memory.index.manifest import RACY_NS, Known, Manifest, content_hash, filesystem_now
+from ua_memory.index.manifest import Known, Manifest, content_hash
 from ua_memory.index.words import Words
 from ua_memory.records import Problem
+from ua_memory.store.proof import RACY_NS, filesystem_now
 
 if TYPE_CHECKING:
-    from ua_memory.store import FileStat, Store
+    from ua_memory.store import FileStat, Store, Survey
 
 Masked = Callable[[str], str]
 
@@ -40,16 +41,14 @@ class Reading:
         return bool(self.added or self.changed or self.removed)
 
 
-def read_changes(store: Store, words: Words, folder: Path, masked: Masked) -> Reading:
+def read_changes(store: Store, seen: Survey, words: Words, folder: Path, masked: Masked) -> Reading:
     """Bring the words up to date with the files. `folder` is one we may touch, for the file system's clock.
 
     sqlite3.Error if the words cannot be written; whatever the store raises when files cannot be listed.
     """
-    manifest = Manifest(words.db, store.bank.root)
+    manifest = Manifest(words.db)
     with words.writing():
         now = filesystem_now(folder)
-        names, digest = manifest.listing()
-        seen = store.survey()
         files = {stat.path: stat for stat in seen.files if stat.path.endswith(".md")}
         known = manifest.files()
         done = Reading(files=len(files))
@@ -69,8 +68,7 @@ def read_changes(store: Store, words: Words, folder: Path, masked: Masked) -> Re
         manifest.forget(gone)
         if done.any:
             words.next_generation()
-        settled = not seen.held and not any(one.racy for one in fresh)
-        manifest.seal(names, digest, now, settled=settled)
+        manifest.seal("" if any(one.racy for one in fresh) else seen.proof)
     return done
 
 

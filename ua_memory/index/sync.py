@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from ua_memory.index.cache import Cache
     from ua_memory.index.embed import Embeds
     from ua_memory.index.vectors import Owner, Vectors
-    from ua_memory.store import Store
+    from ua_memory.store import Store, Survey
 
 Progress = Callable[[int, int], None]
 READY = "ready"
@@ -133,13 +133,15 @@ class Index:
 
     # -- bringing up to date -------------------------------------------------------------------------------
 
-    def refresh(self, vectors: bool = True, progress: Progress | None = None) -> Refresh:
+    def refresh(
+        self, vectors: bool = True, progress: Progress | None = None, seen: Survey | None = None
+    ) -> Refresh:
         """Make the index that of the files as they are. Never raises for what can be answered from words.
 
-        `progress(done, all)` is called while texts are embedded.
+        `progress(done, all)` is called while texts are embedded. `seen` is a look that was just taken.
         """
         began = time.perf_counter()
-        reading = self._refresh_words()
+        reading = self._refresh_words(seen or self.store.survey())
         return self._report(began, reading, vectors, progress)
 
     def _report(self, began: float, reading: Reading, vectors: bool, progress: Progress | None) -> Refresh:
@@ -150,9 +152,9 @@ class Index:
             time.perf_counter() - began, semantic, embedded, notes,
         )  # fmt: skip
 
-    def unchanged(self) -> bool:
+    def unchanged(self, seen: Survey | None = None) -> bool:
         """Whether the words are those of the files as they are, by one stat of each."""
-        return Manifest(self.words.db, self.store.bank.root).unchanged()
+        return Manifest(self.words.db).stands_for((seen or self.store.survey()).proof)
 
     def rebuild(self, vectors: bool = True, progress: Progress | None = None) -> Refresh:
         """Make the whole index again beside the old one, from files and cache, then put it in its place.
@@ -176,7 +178,9 @@ class Index:
             self._current.use(Words(fresh / "words.db"), fresh)
             self._owner = owner
             try:
-                reading = read_changes(self.store, self.words, self.shelf.folder, self._masked)
+                reading = read_changes(
+                    self.store, self.store.survey(), self.words, self.shelf.folder, self._masked
+                )
                 report = self._report(began, reading, vectors, progress)
             except BaseException:
                 self.close()
@@ -185,15 +189,15 @@ class Index:
             self.shelf.sweep()
         return report
 
-    def _refresh_words(self) -> Reading:
+    def _refresh_words(self, seen: Survey) -> Reading:
         if self._current.stale():
             self._close_vectors()
             self._current.close()
         for again in (True, False):
             try:
-                if self.unchanged():
+                if self.unchanged(seen):
                     return Reading(files=self.words.files_known())
-                return read_changes(self.store, self.words, self._current.scratch, self._masked)
+                return read_changes(self.store, seen, self.words, self._current.scratch, self._masked)
             except sqlite3.DatabaseError as error:
                 if not again or not broken(error):
                     self._current.notes.append(f"the word index could not be brought up to date: {error}")

@@ -28,8 +28,8 @@ from ua_memory.store.reading import read
 from ua_memory.store.survey import FileStat, Survey, survey
 from ua_memory.store.swap import refused
 
-PACK_BEYOND = 4 * 1024 * 1024
-"""Loose objects may take this much before they are packed."""
+TIDY_EVERY = 16
+"""After about so many revisions it is asked whether the trail wants packing."""
 TRIES = 3
 """So often a commit is made anew because somebody else committed at the same moment."""
 GLANCE_SECONDS = 0.2
@@ -95,14 +95,18 @@ class Store:
                 draft.trailers["Session"] = [session]
             yield draft
             draft.result = self._publish(draft, request)
-        self._tidy()
+        self.tidy()
 
-    def adopt(self, paths: Iterable[str] | None = None, *, quiet: float = 0, accept: bool = False) -> Result:
+    def adopt(
+        self, paths: Iterable[str] | None = None, *, quiet: float = 0, accept: bool = False,
+        seen: Survey | None = None,
+    ) -> Result:  # fmt: skip
         """Commit hand edits as the person's: of some paths or all, left alone for `quiet` seconds.
 
-        `accept` lets a held disappearance stand. A stale buffer is committed and then merged.
+        `accept` lets a held disappearance stand. A stale buffer is committed and then merged. `seen` is a
+        look that was just taken.
         """
-        seen = self.survey()
+        seen = seen or self.survey()
         chosen = set(seen.changed) if paths is None else set(paths) & set(seen.changed)
         chosen -= set() if accept else set(seen.held)
         horizon = time.time_ns() - int(quiet * 1e9)
@@ -192,8 +196,13 @@ class Store:
             parent = self.history.head() if self.history.exists else None
             try:
                 self.history.create()
-                commits = flight.rebased(record, self.history) if again or attempt else list(record.commits)
-                done = self.history.commit(commits)[-1]
+                commits = (
+                    flight.rebased(record, self.history)
+                    if again or attempt
+                    else [*record.commits, *record.after]
+                )
+                own = next(n for n, c in enumerate(commits) if flight.is_own(c, record))
+                done = self.history.commit(commits)[own]
             except GitFailed as error:
                 trouble = error
                 if not self.history.exists or self.history.head() == parent:
@@ -236,14 +245,17 @@ class Store:
         """Drop the record once nobody can still write into a file that was exchanged away."""
         record, done = clear(record, self._ground)
         if not done:
-            record = replace(record, commits=(), written=True)
+            record = replace(record, commits=(), after=(), written=True)
             pending.save(self.bank.pending, record)
             record, done = clear(record, self._ground)
         if done:
             pending.drop(self.bank.pending, record.key)
 
-    def _tidy(self) -> None:
-        """Pack the trail when its loose objects have outgrown the text."""
+    def tidy(self) -> None:
+        """Pack the trail when its loose objects have outgrown the rest of it."""
+        head = self.history.head() or "1"
+        if int(head[-2:], 16) % TIDY_EVERY:  # ids are as good as dice, and nothing has to be remembered
+            return
         with contextlib.suppress(GitFailed):
-            if self.history.loose_bytes() > PACK_BEYOND:
+            if self.history.outgrown():
                 self.history.repack()

@@ -1,31 +1,28 @@
 """One look at all truth files: which there are, which differ from the trail, which are held back.
 
-While nothing changes, this is one `stat` a file and the comparison of one digest. What it remembers
-(`cache/survey.json`) may be deleted at any moment.
+While nothing changes, this is one `stat` a file and the comparison of one digest. What it remembers (the
+proof in `cache/survey`, the blob ids in `cache/blobs`) may be deleted at any moment.
 """
 
 from __future__ import annotations
 
 import contextlib
-import hashlib
-import json
+import marshal
 import os
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from ua_memory.errors import CannotWrite, GitFailed, TooLarge
 from ua_memory.history import History, blob_id
 from ua_memory.paths import CORE_NAMES, LOGS, SETTINGS, Bank, is_truth
-from ua_memory.store import pending, saves
+from ua_memory.store import pending, proof, saves
 from ua_memory.store.reading import MAX_FILE, read
 from ua_memory.store.saves import Edit
 from ua_memory.store.swap import refused
-
-RACY_NS = 50_000_000
-"""A file that changed so shortly before it was read may change again within the same time stamp."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,15 +40,23 @@ class FileStat:
         return max(self.mtime_ns, self.ctime_ns)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Survey:
     """What lies in the bank. `changed` are paths that differ from the trail (gone ones too); `held` is
-    {path: the trail's blob id} of those whose facts disappeared all at once; `digest` names the state."""
+    {path: the trail's blob id} of those whose facts disappeared all at once. `proof` names the state of all
+    files; it is empty while one of them may change again without a trace."""
 
-    files: tuple[FileStat, ...]
+    root: Path
     changed: Mapping[str, int]
     held: Mapping[str, str]
-    digest: str = ""
+    proof: str = ""
+
+    @cached_property
+    def files(self) -> tuple[FileStat, ...]:
+        """The files that may be searched, by path: those on disk, with the trail's where they are held."""
+        shown = [f for f in scan(self.root) if f.path not in self.held]
+        shown += [FileStat(path, 0, 0, 0, int(blob, 16)) for path, blob in self.held.items()]
+        return tuple(sorted(shown, key=lambda f: f.path))
 
     def changed_at(self, path: str) -> int:
         """When a changed path was last changed, in ns since the epoch; if it is gone, its folder."""
@@ -60,14 +65,18 @@ class Survey:
 
 @dataclass(slots=True)
 class _Seen:
-    """The remembered survey: what it holds for, the blob id of each file by its stat, the verdicts."""
+    """The remembered verdicts and what they hold for: the names and stamp of all files, the trail's head."""
 
-    digest: str = ""
-    head: str | None = None
-    blobs: dict[str, list[Any]] = field(default_factory=dict)
+    names: list[bytes] = field(default_factory=list)
+    stamp: str = ""
+    head: str = ""
+    few: int = -1
     changed: dict[str, int] = field(default_factory=dict)
     held: dict[str, str] = field(default_factory=dict)
-    few: int = -1
+
+
+Blobs = dict[str, tuple[int, int, int, int, str]]
+"""{path: size, times, inode and blob id} of each file as it was last read."""
 
 
 def scan(root: Path) -> list[FileStat]:
@@ -109,72 +118,74 @@ def _stat(entry: os.DirEntry[str], path: str) -> Iterator[FileStat]:
         yield FileStat(path, s.st_size, s.st_mtime_ns, s.st_ctime_ns, s.st_ino)
 
 
-def digest(files: list[FileStat]) -> str:
-    """One name for the state of all files."""
-    rows = "\0".join(f"{f.path}\0{f.size}\0{f.mtime_ns}\0{f.ctime_ns}\0{f.inode}" for f in files)
-    return hashlib.sha1(rows.encode("utf-8", "surrogateescape"), usedforsecurity=False).hexdigest()
-
-
 def survey(bank: Bank, history: History, few: int) -> Survey:
     """Compare disk and trail. Before the first revision nothing differs and nothing is held."""
-    files = scan(bank.root)
     waiting = pending.keys(bank.pending)
-    state, head = digest(files), " ".join([history.head() or "", *waiting])
+    head = " ".join([history.head() or "", *waiting])
     seen = _remembered(bank.cache)
-    if (seen.digest, seen.head, seen.few) != (state, head, few):
-        began = time.time_ns()
+    stamp = proof.stamp(bank.root, seen.names) if seen.stamp and (seen.head, seen.few) == (head, few) else ""
+    if not stamp or stamp != seen.stamp:
+        names = proof.listing(bank.root)
+        stamp, now = proof.stamp(bank.root, names), _now(bank)
         owed = pending.owed(pending.found(bank.pending)) if waiting else {}
-        seen = _compare(bank, history, files, seen, few, owed)
-        seen.head, seen.digest = head, state
-        if files and began - max(f.changed_ns for f in files) < RACY_NS:
-            seen.digest = ""  # too fresh to be trusted next time
-        _remember(bank.cache, seen)
-    if not seen.held:
-        return Survey(tuple(files), seen.changed, {}, state)
-    shown = [f for f in files if f.path not in seen.held]
-    shown += [FileStat(path, 0, 0, 0, int(blob, 16)) for path, blob in seen.held.items()]
-    return Survey(
-        tuple(sorted(shown, key=lambda f: f.path)),
-        seen.changed,
-        seen.held,
-        state + "".join(seen.held.values()),
-    )
+        sure = stamp if proof.settled(bank.root, names, now) else ""
+        try:
+            changed, held = _compare(bank, history, few, owed)
+        except GitFailed:  # no git: nothing can be told apart now, and nothing is remembered of that
+            return Survey(bank.root, {}, {}, sure)
+        seen = _Seen(names, sure, head, few, changed, held)
+        _remember(bank.cache, "survey", [getattr(seen, name) for name in _Seen.__slots__])
+    return Survey(bank.root, seen.changed, seen.held, _named(seen))
+
+
+def _named(seen: _Seen) -> str:
+    """The state's name: the files by their stamp, and the trail's content of those that are held."""
+    return " ".join([seen.stamp, *seen.held.values()]) if seen.stamp else ""
+
+
+def _now(bank: Bank) -> int:
+    try:
+        _make(bank.cache)
+        return proof.filesystem_now(bank.cache)
+    except OSError:
+        return time.time_ns()  # a folder we cannot write to: its files' clock cannot be asked
 
 
 def _compare(
-    bank: Bank,
-    history: History,
-    files: list[FileStat],
-    seen: _Seen,
-    few: int,
-    owed: Mapping[str, bytes | None],
-) -> _Seen:
-    blobs: dict[str, list[Any]] = {}
-    unread: set[str] = set()
-    for f in files:
-        stamp = [f.size, f.mtime_ns, f.ctime_ns, f.inode]
-        known = seen.blobs.get(f.path)
-        if known and known[:4] == stamp and time.time_ns() - f.changed_ns > RACY_NS:
-            blobs[f.path] = known
-        elif (data := _data(bank, f)) is not None:
-            blobs[f.path] = [*stamp, blob_id(data)]
-        else:
-            unread.add(f.path)
-    try:
-        trail = history.blobs() if history.exists else {}
-    except GitFailed:
-        return _Seen(blobs=blobs, few=few)
+    bank: Bank, history: History, few: int, owed: Mapping[str, bytes | None]
+) -> tuple[dict[str, int], dict[str, str]]:
+    """(what differs from the trail and when it changed, what is held)."""
+    files = scan(bank.root)
+    blobs, unread = _read_blobs(bank, files)
+    trail = history.blobs() if history.exists else {}
     trail |= {path: blob_id(data) for path, data in owed.items() if data is not None}
     gone = {path for path, data in owed.items() if data is None}
     mine = {path: name for path, name in trail.items() if is_truth(path) and path not in gone | unread}
     times = {f.path: f.changed_ns for f in files}
     changed = {p: times[p] for p, row in blobs.items() if mine.get(p) != row[4]}
     changed |= {path: _folder_time(bank.root / path) for path in mine.keys() - blobs.keys()}
-    try:
-        held = _held(bank, history, changed, mine, few, owed)
-    except GitFailed:
-        held = {}
-    return _Seen(blobs=blobs, changed=changed, held=held, few=few)
+    return changed, _held(bank, history, changed, mine, few, owed)
+
+
+def _read_blobs(bank: Bank, files: list[FileStat]) -> tuple[Blobs, set[str]]:
+    """The blob id of every file, read only where its stat is new, and the paths that could not be read."""
+    before: Blobs = _recalled(bank.cache, "blobs") or {}
+    blobs: Blobs = {}
+    unread: set[str] = set()
+    horizon = time.time_ns() - proof.RACY_NS
+    for f in files:
+        stat = (f.size, f.mtime_ns, f.ctime_ns, f.inode)
+        known = before.get(f.path)
+        if known and known[:4] == stat and f.changed_ns < horizon:
+            blobs[f.path] = known
+        elif (data := _data(bank, f)) is not None:
+            # Read within its own time stamp it may change again unseen: remembered so that it is read again.
+            blobs[f.path] = (*stat, blob_id(data))
+        else:
+            unread.add(f.path)
+    if blobs != before:
+        _remember(bank.cache, "blobs", {p: row for p, row in blobs.items() if max(row[1], row[2]) < horizon})
+    return blobs, unread
 
 
 def _held(
@@ -219,20 +230,28 @@ def _folder_time(file: Path) -> int:
 
 
 def _remembered(cache: Path) -> _Seen:
+    raw = _recalled(cache, "survey")
+    return _Seen(*raw) if isinstance(raw, list) and len(raw) == len(_Seen.__slots__) else _Seen()
+
+
+def _recalled(cache: Path, name: str) -> Any:
     try:
-        raw = json.loads((cache / "survey.json").read_bytes())
-        return _Seen(**raw)
-    except (OSError, ValueError, TypeError):
-        return _Seen()
+        return marshal.loads((cache / name).read_bytes())
+    except (OSError, ValueError, EOFError, TypeError):
+        return None
 
 
-def _remember(cache: Path, seen: _Seen) -> None:
+def _remember(cache: Path, name: str, what: Any) -> None:
     # A cache: where it cannot be written, the next look does the work again.
     with contextlib.suppress(OSError):
-        # `parents` would make the state folder with the mode of any other.
-        cache.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        cache.mkdir(exist_ok=True, mode=0o700)
-        fresh = cache / f"survey.{os.getpid()}.fresh"
+        _make(cache)
+        fresh = cache / f"{name}.{os.getpid()}.fresh"
         fresh.touch(mode=0o600)
-        fresh.write_text(json.dumps({name: getattr(seen, name) for name in _Seen.__slots__}))
-        fresh.replace(cache / "survey.json")
+        fresh.write_bytes(marshal.dumps(what))
+        fresh.replace(cache / name)
+
+
+def _make(cache: Path) -> None:
+    # `parents` would make the state folder with the mode of any other.
+    cache.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    cache.mkdir(exist_ok=True, mode=0o700)
