@@ -38,7 +38,21 @@ def _show_help(ctx: Any, _param: Any, value: bool) -> None:
 
 
 class Verb(TyperCommand):
-    """A command whose help goes to the caller."""
+    """A command whose help goes to the caller, and to which `- buy milk` is words and no option."""
+
+    def make_parser(self, ctx: Any) -> Any:
+        parser = super().make_parser(ctx)
+        as_option = parser._process_opts
+
+        def as_words(arg: str, state: Any) -> None:
+            # No option has white space in its name; a list item that somebody wants remembered has.
+            if any(c.isspace() for c in arg.partition("=")[0]):
+                state.largs.append(arg)
+            else:
+                as_option(arg, state)
+
+        parser._process_opts = as_words
+        return parser
 
     def get_help_option(self, ctx: Any) -> Any:
         option = super().get_help_option(ctx)
