@@ -22,6 +22,8 @@ class Commit:
     when: datetime
     message: str
     files: Mapping[str, bytes | None]
+    blobs: tuple[bytes, ...] = ()
+    """Contents to be kept for a while though no file of the commit has them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,9 +66,10 @@ def plain(text: str) -> str:
 
 def fast_import(ref: str, commits: Sequence[Commit], parent: str | None) -> bytes:
     """The stream that writes commits on top of each other and prints their ids."""
+    blobs = [b"blob\ndata %d\n%b\n" % (len(blob), blob) for commit in commits for blob in commit.blobs]
     parts = [_commit(ref, n, c, parent if n == 1 else None) for n, c in enumerate(commits, 1)]
     asked = [b"get-mark :%d\n" % n for n in range(1, len(commits) + 1)]
-    return b"".join([*parts, *asked, b"done\n"])
+    return b"".join([*blobs, *parts, *asked, b"done\n"])
 
 
 def _commit(ref: str, mark: int, commit: Commit, parent: str | None) -> bytes:

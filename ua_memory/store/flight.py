@@ -110,6 +110,11 @@ def for_trail(data: bytes | None, touched: Touched) -> bytes | None:
     return merge(touched.disk or b"", data, touched.trail or b"").data
 
 
+def is_own(commit: Commit, record: InFlight) -> bool:
+    """Whether a commit is the revision's own, among those made along with it."""
+    return record.request in trailers(commit).get("Request", ())
+
+
 def stands(record: InFlight, history: History) -> bool:
     """Whether the record's own commit is in the trail already."""
     newest = history.log(grep=[f"Request: {record.request}"])
@@ -119,13 +124,14 @@ def stands(record: InFlight, history: History) -> bool:
 def rebased(record: InFlight, history: History) -> list[Commit]:
     """The record's commits on top of a trail that may have moved since (a branch switch, a commit by hand),
     with the person's name where git knew none when the record was written."""
-    paths = sorted({path for commit in record.commits for path in commit.files})
+    wanted = (*record.commits, *record.after)
+    paths = sorted({path for commit in wanted for path in commit.files})
     there = history.blobs(paths) if history.exists and paths else {}
     known = {c.path: c.trail for c in record.changes}
     tip = {path: _content(there.get(path), known.get(path), history) for path in paths}
     base = {path: known.get(path, tip[path]) for path in paths}
     made = []
-    for commit in record.commits:
+    for commit in wanted:
         files = {}
         for path, data in commit.files.items():
             moved = data if tip[path] == base[path] else _on_top(base[path], tip[path], data)

@@ -22,6 +22,7 @@ class Judge:
 
     def __init__(self, bank: Bank, config: Config, history: History, survey: Callable[[], Survey]) -> None:
         self._root, self._few, self._history, self._survey = bank.root, config.few, history, survey
+        self._known: dict[str, saves.Past] = {}
 
     def touch(
         self, path: str, owed: Mapping[str, bytes | None], *, adopting: bool = False, accept: bool = False
@@ -67,12 +68,18 @@ class Judge:
             return Touched(path, disk, trail, disk)
         old = None
         with contextlib.suppress(GitFailed):
-            old = saves.stale(edit, self._history)
+            old = saves.stale(edit, self._past(path))
         if old and disk is not None and trail is not None:
             merged = merge(old.base, trail, disk).data
             return Touched(path, disk, trail, merged, dropped=old.dropped)
         held = bool(saves.held({path: edit}, self._few)) if alone else self._is_held(edit)
         return Touched(path, disk, trail, disk, held=held and not accept)
+
+    def _past(self, path: str) -> saves.Past:
+        past, head = self._known.get(path), self._history.head()
+        if past is None or past.head != head:
+            past = self._known[path] = saves.Past(path, self._history, head)
+        return past
 
     def _is_held(self, edit: Edit) -> bool:
         """Whether the edit is part of a disappearance; in other files facts may be gone, or turn up again."""

@@ -12,7 +12,7 @@ import contextlib
 import hashlib
 import json
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
@@ -58,7 +58,7 @@ class FileChange:
 class InFlight:
     """A revision on its way. `written` tells that the files are done; without commits none is owed.
 
-    The last commit is the revision's own, those before it are a person's edits and what was put back.
+    The last of `commits` is the revision's own, those before it are a person's edits and what was put back.
     """
 
     key: str
@@ -66,6 +66,8 @@ class InFlight:
     changes: tuple[FileChange, ...]
     commits: tuple[Commit, ...]
     written: bool = False
+    after: tuple[Commit, ...] = ()
+    """What a person saved on top of ours while it was being written."""
 
     def with_change(self, number: int, change: FileChange) -> InFlight:
         """The same revision with one of its changes replaced."""
@@ -77,10 +79,6 @@ class InFlight:
         files = {**own.files, path: data} if path in own.files else own.files
         return replace(self, commits=(*self.commits[:-1], replace(own, files=files)))
 
-    def with_commits_before(self, commits: list[Commit]) -> InFlight:
-        """The same revision with some commits put before its own."""
-        return replace(self, commits=(*self.commits[:-1], *commits, self.commits[-1]))
-
 
 def new_key(folder: Path, token: str) -> str:
     """A key that sorts after those there are, also if the clock was set back."""
@@ -88,17 +86,21 @@ def new_key(folder: Path, token: str) -> str:
     return f"{max(time.time_ns(), newest + 1):020d}-{token}"
 
 
-def save(folder: Path, record: InFlight) -> None:
-    """Write or rewrite a record; it is on the disk when this returns. CannotWrite."""
+def save(folder: Path, record: InFlight, *, durably: bool = True) -> None:
+    """Write or rewrite a record; it is on the disk when this returns. CannotWrite.
+
+    Without `durably` it outlives this process, but not a loss of power.
+    """
     fresh, file = folder / f"{record.key}{FRESH}", folder / f"revision-{record.key}.json"
     try:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         there = file.exists()
         try:
             fresh.unlink(missing_ok=True)
-            swap.write_durably(fresh, _packed(record), mode=0o600)
+            swap.write(fresh, _packed(record), mode=0o600, durably=durably)
             fresh.replace(file)
-            swap.sync_folder(folder)
+            if durably:
+                swap.sync_folder(folder)
         except OSError:
             with contextlib.suppress(OSError):
                 fresh.unlink(missing_ok=True)
@@ -136,7 +138,7 @@ def at_rest(folder: Path) -> bool:
 
 def owed(records: list[InFlight]) -> dict[str, bytes | None]:
     """{path: bytes} as the commits that are still owed will leave the trail."""
-    written = (commit for record in records if record.written for commit in record.commits)
+    written = (c for record in records if record.written for c in (*record.commits, *record.after))
     return {path: data for commit in written for path, data in commit.files.items()}
 
 
@@ -192,10 +194,8 @@ def _packed(record: InFlight) -> bytes:
             [c.path, [number(t) for t in c.taken], *(number(getattr(c, side)) for side in SIDES)]
             for c in record.changes
         ],
-        "commits": [
-            [list(c.author), c.when.isoformat(), c.message, {p: number(d) for p, d in c.files.items()}]
-            for c in record.commits
-        ],
+        "commits": [_commit_row(c, number) for c in record.commits],
+        "after": [_commit_row(c, number) for c in record.after],
         "texts": [_pack(text) for text in texts],
     }
     rest = json.dumps(raw, indent=1).encode()
@@ -216,11 +216,22 @@ def _from_json(raw: Mapping[str, Any]) -> InFlight:
             FileChange(path, **_sides([text(n) for n in numbers]), taken=tuple(text(t) for t in taken))
             for path, taken, *numbers in raw["changes"]
         ),
-        commits=tuple(
-            Commit((a[0], a[1]), datetime.fromisoformat(w), m, {p: text(d) for p, d in f.items()})
-            for a, w, m, f in raw["commits"]
-        ),
+        commits=tuple(_commit(row, text) for row in raw["commits"]),
+        after=tuple(_commit(row, text) for row in raw["after"]),
     )
+
+
+def _commit_row(commit: Commit, number: Callable[[bytes | None], int | None]) -> list[Any]:
+    files = {path: number(data) for path, data in commit.files.items()}
+    when = commit.when.isoformat()
+    return [list(commit.author), when, commit.message, files, [number(blob) for blob in commit.blobs]]
+
+
+def _commit(row: list[Any], text: Callable[[int | None], bytes | None]) -> Commit:
+    (name, address), when, message, files, blobs = row
+    kept = tuple(text(number) or b"" for number in blobs)
+    contents = {path: text(number) for path, number in files.items()}
+    return Commit((name, address), datetime.fromisoformat(when), message, contents, kept)
 
 
 def _sides(texts: list[bytes | None]) -> dict[str, bytes | None]:

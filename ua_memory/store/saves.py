@@ -8,9 +8,9 @@ until their owner confirms. Everything else is theirs and stands.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
-from dataclasses import dataclass
-from itertools import pairwise
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
 
 from ua_memory import markdown
 from ua_memory.history import History, Revision
@@ -33,6 +33,10 @@ MERGED = "merge"
 LOOK_BACK = 200
 """So many revisions of one file are looked at for the one an editor's buffer is from."""
 AT_ONCE = 20
+CACHED = 256 * 1024
+"""Bytes of a content whose records are remembered."""
+SHOWN = "Shown"
+"""The trailer that names a content by its blob id: it stood in the file for a moment and was in no commit."""
 
 Key = tuple[str, str]
 NAMELESS = "text"
@@ -65,7 +69,15 @@ def keys(data: bytes | None, path: str) -> dict[Key, Record]:
     """
     if data is None:
         return {}
+    return dict(_parsed(data, path) if len(data) < CACHED else _keys(data, path))
+
+
+def _keys(data: bytes, path: str) -> dict[Key, Record]:
     return {key: r for r in markdown.parse(data, path).records if (key := _key(r))}
+
+
+_parsed = lru_cache(maxsize=32)(_keys)
+"""One judgement asks for the same few contents again and again, while an editor may be saving."""
 
 
 def _key(record: Record) -> Key | None:
@@ -120,7 +132,46 @@ def held(edits: Mapping[str, Edit], few: int) -> set[str]:
     return {path for path, count in gone.items() if count or edits[path].disk is None}
 
 
-def stale(edit: Edit, history: History) -> Stale | None:
+@dataclass(slots=True)
+class Past:
+    """The newest revisions of one file and what they left in it, read once. Good for one head of the trail."""
+
+    path: str
+    history: History
+    head: str | None
+    revisions: list[Revision] | None = None
+    contents: dict[int, list[tuple[Revision, bytes, bool]]] = field(default_factory=dict)
+
+    def newest(self) -> list[Revision]:
+        if self.revisions is None:
+            self.revisions = self.history.log([self.path], limit=LOOK_BACK)
+        return self.revisions
+
+    def buffers(self) -> Iterator[tuple[Revision, bytes, bool]]:
+        """What an editor may have read, newest first: what a revision left, or (True) showed for a moment.
+        It ends at a person's own edit: what they wrote since, they took away."""
+        for start in range(0, len(self.newest()), AT_ONCE):
+            if start not in self.contents:
+                self.contents[start] = self._read(self.newest()[start : start + AT_ONCE])
+            last = None
+            for revision, data, shown in self.contents[start]:
+                if last is not None and last is not revision and last.trailer("Memory-Op") == EDIT:
+                    return
+                last = revision
+                yield revision, data, shown
+            if last is not None and last.trailer("Memory-Op") == EDIT:
+                return
+
+    def _read(self, some: Sequence[Revision]) -> list[tuple[Revision, bytes, bool]]:
+        named = ((r, ((r.id, self.path), *((s, "") for s in r.trailers.get(SHOWN, ())))) for r in some)
+        rows = [(r, name) for r, names_ in named for name in names_]
+        found = self.history.read_all([name for _, name in rows])
+        there = ((r, data, not path) for (r, (_, path)), data in zip(rows, found, strict=True))
+        # A content that was shown may be collected as garbage in time; a file that was not there was empty.
+        return [(r, data or b"", shown) for r, data, shown in there if data is not None or not shown]
+
+
+def stale(edit: Edit, past: Past) -> Stale | None:
     """The revision whose buffer was saved, if the edit drops just what machines wrote after it, for the
     first time."""
     if edit.trail is None or edit.disk is None:
@@ -129,23 +180,36 @@ def stale(edit: Edit, history: History) -> Stale | None:
     dropped = set(then) - set(now)
     if not dropped:
         return None
-    newest = history.log([edit.path], limit=LOOK_BACK)
-    put_back = {
-        name for r in newest if r.trailer("Memory-Op") == MERGED for name in r.trailers.get("Facts", ())
-    }
-    # Put back once already and dropped again: that is meant.
-    dropped = {key for key in dropped if not put_back & set(names({key: then[key]}, edit.path))}
-    contents: list[bytes | None] = []
-    for number, (later, revision) in enumerate(pairwise(newest)):
-        if not dropped or later.trailer("Memory-Op") == EDIT:
-            return None  # what a person wrote since, a person took away
-        if number == len(contents):
-            ahead = newest[number + 1 : number + 1 + AT_ONCE]
-            contents += history.read_all([(r.id, edit.path) for r in ahead])
-        base = contents[number] or b""
+    newest = past.newest()
+    called = {names({key: record}, edit.path)[0]: key for key, record in then.items()}
+    lacking = {name for name, key in called.items() if key in dropped}
+    # Put back once already, and dropped again by somebody who has seen that: it is meant.
+    dropped -= {called[name] for name in _put_back_and_seen(newest, lacking, set(called) - lacking)}
+    if not dropped:
+        return None
+    for revision, base, shown in past.buffers():
         missing = set(then) - set(keys(base, edit.path))
         if missing == dropped:
             return Stale(revision, base, names({key: then[key] for key in dropped}, edit.path))
-        if not missing <= dropped:
+        if not shown and not missing <= dropped:
             return None
     return None
+
+
+def _put_back_and_seen(newest: Sequence[Revision], lacking: set[str], having: set[str]) -> set[str]:
+    """Those of the names a save lacks that were put back in a revision which the save has seen.
+
+    What is put back comes into the file in one step with what its revision adds. A save that lacks that
+    too was read before: it is the old buffer still, and no answer.
+    """
+    seen: set[str] = set()
+    for number, revision in enumerate(newest):
+        named = set(revision.trailers.get("Facts", ()))
+        if revision.trailer("Memory-Op") != MERGED or not named & lacking:
+            continue
+        # A put-back with a request of its own was all of its revision.
+        along = newest[number - 1] if number and not revision.trailer("Request") else None
+        added = set(along.trailers.get("Facts", ())) - named if along else set()
+        if not added & lacking or added & having:
+            seen |= named
+    return seen & lacking

@@ -205,7 +205,7 @@ def _held(
         trail = owed[path] if path in owed else history.blob(mine[path]) if path in mine else None
         found[path] = Edit(path, trail, _at(bank.root / path))
     held = {path for path in saves.held(found, few) if path in mine}
-    held = {path for path in held if not saves.stale(found[path], history)}
+    held = {path for path in held if not saves.stale(found[path], saves.Past(path, history, None))}
     if held and SETTINGS in changed and SETTINGS in mine and not (bank.root / SETTINGS).exists():
         held.add(SETTINGS)  # went with them
     return {path: mine[path] for path in held if path not in owed}

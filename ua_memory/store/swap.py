@@ -35,7 +35,9 @@ def refused(error: OSError, where: Path, mend: str = "check owner, mode and free
     raise CannotWrite(error.strerror or str(error), where=str(where), mend=mend) from error
 
 
-def write_durably(file: Path, data: bytes, like: os.stat_result | None = None, mode: int = 0o666) -> None:
+def write(
+    file: Path, data: bytes, like: os.stat_result | None = None, *, mode: int = 0o666, durably: bool = True
+) -> None:
     """A whole new file, fsynced; with the mode and owner of the file it is to replace, if there is one.
 
     The folder is not fsynced: the caller does that once for all of its files.
@@ -49,7 +51,8 @@ def write_durably(file: Path, data: bytes, like: os.stat_result | None = None, m
                 with contextlib.suppress(PermissionError):  # only root may give a file to its owner again
                     os.fchown(fd, like.st_uid, like.st_gid)
             os.fchmod(fd, like.st_mode & 0o777)
-        os.fsync(fd)
+        if durably:
+            os.fsync(fd)
     finally:
         os.close(fd)
 
@@ -70,7 +73,7 @@ def lay(file: Path, data: bytes, out: Path) -> None:
         like = file.stat() if file.exists() else None
         fresh = out.with_name(f"{FRESH}{out.name.removeprefix(OUT)}-{secrets.token_hex(3)}")
         try:
-            write_durably(fresh, data, like)
+            write(fresh, data, like)
             fresh.rename(out)
         except OSError:
             with contextlib.suppress(OSError):
