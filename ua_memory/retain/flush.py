@@ -33,6 +33,7 @@ OVERLAP = 4
 PART_OF_WINDOW = 0.5
 """What of a model's window one stretch may fill: its tokens are smaller than ours, and it has to answer."""
 _PER_TURN = 12
+RETRY = "ua-memory queue retry"
 
 Tell = Callable[[int, int], None]
 Done = Callable[[Flushed], None]
@@ -127,11 +128,9 @@ class Flusher:
         except UaMemoryError as error:
             self.queue.failed(waiting.key, error.what, self.store.now())
             turns = len(waiting.turns)
-            error.what += f"; nothing was kept, and {turns} turn{'' if turns == 1 else 's'} wait"
-            error.mend = (
-                f"{error.mend}; then: ua-memory queue retry" if error.mend else "ua-memory queue retry"
-            )
-            raise
+            what = f"{error.what}; nothing was kept, and {turns} turn{'' if turns == 1 else 's'} wait"
+            mend = f"{error.mend}; then: {RETRY}" if error.mend else RETRY
+            raise type(error)(what, where=error.where, mend=mend) from error
 
     def _harvest(self, turns: Sequence[Turn]) -> Harvest:
         if self.model is None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import IO, cast
 
@@ -64,7 +65,13 @@ def take_in(
     `client` and `session` go before what the transcript says of itself. Malformed for what is none, Usage
     for a client that cannot stand in a heading.
     """
-    stream = _rereadable(stream)
+    with _rereadable(stream) as again:
+        return _taken_in(store, again, client, session, force)
+
+
+def _taken_in(
+    store: Store, stream: IO[bytes], client: str | None, session: str | None, force: bool
+) -> Intake:
     start = stream.tell()
     reading = read(stream)
     own = reading.session
@@ -116,14 +123,18 @@ def _notes(reading: Reading) -> Iterator[str]:
         yield "the last line of the transcript is half written; the next flush reads it"
 
 
-def _rereadable(stream: IO[bytes]) -> IO[bytes]:
+@contextmanager
+def _rereadable(stream: IO[bytes]) -> Iterator[IO[bytes]]:
+    """The stream, or a copy of one that cannot be read twice."""
     try:
-        if stream.seekable():
-            return stream
+        seekable = stream.seekable()
     except (AttributeError, ValueError):
-        pass
-    copy = cast(IO[bytes], tempfile.SpooledTemporaryFile(max_size=4 << 20))  # noqa: SIM115
-    while data := stream.read(1 << 20):
-        copy.write(data)
-    copy.seek(0)
-    return copy
+        seekable = False
+    if seekable:
+        yield stream
+        return
+    with tempfile.SpooledTemporaryFile(max_size=4 << 20) as copy:
+        while data := stream.read(1 << 20):
+            copy.write(data)
+        copy.seek(0)
+        yield cast(IO[bytes], copy)
