@@ -76,7 +76,11 @@ def test_what_is_no_date(text: str) -> None:
 
 
 def test_several_in_order() -> None:
-    assert dates.days("moved yesterday, planned 3 days ago, due 2026-12-01", SAID) == ("2026-11-20", "2026-11-18", "2026-12-01")
+    assert dates.days("moved yesterday, planned 3 days ago, due 2026-12-01", SAID) == (
+        "2026-11-20",
+        "2026-11-18",
+        "2026-12-01",
+    )
 
 
 @given(st.text(), st.dates(min_value=date(1, 1, 1), max_value=date(9999, 12, 31)))

@@ -38,7 +38,8 @@ def unit(level: int, may: str = "") -> Unit:
 
 _KNOWLEDGE = "core facts observations pages entities"
 _BELOW_MEMORY = (
-    f"markdown history transcripts store llm {_KNOWLEDGE} bank index recall retain reflect audit health stats undo merge"
+    f"markdown history transcripts store llm {_KNOWLEDGE} bank index recall retain reflect"
+    " audit health stats undo merge"
 )
 
 UNITS: dict[str, Unit] = {
@@ -76,7 +77,7 @@ UNITS: dict[str, Unit] = {
     "bench": unit(9, "memory"),
     "daemon": unit(10, "memory mcp_server"),
     "cli": unit(11, "memory daemon mcp_server bench clients importers transcripts"),
-    "__init__": unit(12, "memory"),
+    "__init__": unit(12, "memory retain"),
     "__main__": unit(12, "cli"),
 }
 
@@ -105,7 +106,7 @@ HOMES: dict[str, tuple[str, ...]] = {
 LIBRARIES_FROM_LEVEL = {"numpy": 5}
 """Import name → the level from which anyone may import it."""
 
-EXPORTS = {"Memory": "memory", "__version__": None}
+EXPORTS = {"AutoFlush": "retain", "Memory": "memory", "__version__": None}
 """What `from ua_memory import …` may name besides a module, and the module that stands behind it."""
 
 # -- reading -------------------------------------------------------------------------------------------

@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 from records_json import as_json
 from records_strategies import PATHS, RECORDS, TEXTS
 
-from ua_memory.markdown.fields import FIELDS
 from ua_memory.markdown import (
     append,
     parse,
@@ -23,9 +22,10 @@ from ua_memory.markdown import (
     texthash,
     with_id,
 )
+from ua_memory.markdown.fields import FIELDS
 from ua_memory.markdown.printer import PRINTERS
-from ua_memory.records import Fact, Heading, Place, Problem, Record
 from ua_memory.markdown.source import split
+from ua_memory.records import Fact, Heading, Place, Problem, Record
 
 LOG = "memory/2026-11-21.md"
 GOLDEN = Path(__file__).parent / "golden" / "format"

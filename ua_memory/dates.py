@@ -30,7 +30,26 @@ class Span:
 _MONTHS = {name.lower(): n for n, name in enumerate(calendar.month_name) if n}
 _MONTHS |= {name.lower(): n for n, name in enumerate(calendar.month_abbr) if n} | {"sept": 9}
 _WEEKDAYS = {name.lower(): n for n, name in enumerate(calendar.day_name)}
-_NUMBERS = {word: n for n, word in enumerate("zero one two three four five six seven eight nine ten eleven twelve".split())}
+_NUMBERS = {
+    word: n
+    for n, word in enumerate(
+        [
+            "zero",
+            "one",
+            "two",
+            "three",
+            "four",
+            "five",
+            "six",
+            "seven",
+            "eight",
+            "nine",
+            "ten",
+            "eleven",
+            "twelve",
+        ]
+    )
+}
 _NUMBERS |= {"a": 1, "an": 1, "a couple of": 2, "a few": 3}
 
 _MONTH = "(?P<month>" + "|".join(sorted(_MONTHS, key=len, reverse=True)) + r")\.?"
@@ -43,7 +62,7 @@ Reader = Callable[[re.Match[str], date], tuple[date, date] | None]
 
 
 def read(text: str, said: date) -> tuple[Span, ...]:
-    """Every date that `text` names, as one who said it on the day `said` meant it; in order, never overlapping."""
+    """Every date that `text` names, as who said it on the day `said` meant it; in order, no two overlap."""
     found: list[Span] = []
     for pattern, reader in _READERS:
         for match in pattern.finditer(text):
@@ -80,7 +99,11 @@ def _named(match: re.Match[str], said: date) -> tuple[date, date]:
     if year:
         return _day(date(int(year), month, day))
     # Without a year people mean the nearest one.
-    near = [date(said.year + n, month, day) for n in (-1, 0, 1) if day <= calendar.monthrange(said.year + n, month)[1]]
+    near = [
+        date(said.year + n, month, day)
+        for n in (-1, 0, 1)
+        if day <= calendar.monthrange(said.year + n, month)[1]
+    ]
     return _day(min(near, key=lambda d: abs(d - said)))
 
 
@@ -90,7 +113,15 @@ def _month(match: re.Match[str], said: date) -> tuple[date, date]:
 
 
 def _near(match: re.Match[str], said: date) -> tuple[date, date]:
-    steps = {"today": 0, "tonight": 0, "yesterday": -1, "last night": -1, "tomorrow": 1, "the day before yesterday": -2, "the day after tomorrow": 2}
+    steps = {
+        "today": 0,
+        "tonight": 0,
+        "yesterday": -1,
+        "last night": -1,
+        "tomorrow": 1,
+        "the day before yesterday": -2,
+        "the day after tomorrow": 2,
+    }
     return _day(said + timedelta(days=steps[" ".join(match[0].lower().split())]))
 
 
@@ -141,7 +172,12 @@ def _readers() -> Iterator[tuple[re.Pattern[str], Reader]]:
     yield at_word(rf"{_MONTH}\s+{_DAY}(?:,?\s+{_YEAR})?"), _named
     yield at_word(rf"{_DAY}(?:\s+of)?\s+{_MONTH}(?:,?\s+{_YEAR})?"), _named
     yield at_word(rf"{_MONTH}\s+{_YEAR}"), _month
-    yield at_word(r"the\s+day\s+before\s+yesterday|the\s+day\s+after\s+tomorrow|yesterday|today|tonight|last\s+night|tomorrow"), _near
+    yield (
+        at_word(
+            r"the\s+day\s+before\s+yesterday|the\s+day\s+after\s+tomorrow|yesterday|today|tonight|last\s+night|tomorrow"
+        ),
+        _near,
+    )
     yield at_word(rf"(?P<which>last|this|next)\s+{_WEEKDAY}"), _weekday
     yield at_word(rf"{_COUNT}\s+(?P<unit>day|week|month|year)s?\s+ago"), _ago
     yield at_word(r"(?P<which>last|this|next)\s+(?P<unit>week|month|year)"), _last

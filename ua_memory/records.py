@@ -241,4 +241,15 @@ class Passage:
     heading: Heading = field(default=Heading(), compare=False)
 
 
-Record = Fact | Observation | Opinion | Entity | Tombstone | Page | MentalModel | SourceDocument | CoreBlock | Passage
+Record = (
+    Fact
+    | Observation
+    | Opinion
+    | Entity
+    | Tombstone
+    | Page
+    | MentalModel
+    | SourceDocument
+    | CoreBlock
+    | Passage
+)

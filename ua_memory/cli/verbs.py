@@ -51,7 +51,7 @@ class Verb(TyperCommand):
             else:
                 as_option(arg, state)
 
-        parser._process_opts = as_words
+        parser._process_opts = as_words  # type: ignore[method-assign]
         return parser
 
     def get_help_option(self, ctx: Any) -> Any:

@@ -1,1 +1,1 @@
-"""Conversations and texts into facts: the flush, its queue, extraction, and the check that nothing is made up."""
+"""Conversations and texts into facts: the flush, its queue, extraction, and that nothing is made up."""
