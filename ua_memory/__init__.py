@@ -1,6 +1,6 @@
 """An agent's memory as markdown you own.
 
-    from ua_memory import Memory
+    from ua_memory import AutoFlush, Memory
 
 What is exported here is loaded when it is first asked for (PEP 562): importing this package is on the
 path of every command, `ua-memory --help` included, and must cost nothing.
@@ -11,10 +11,11 @@ from __future__ import annotations
 TYPE_CHECKING = False  # typing's own constant would cost the import of typing
 if TYPE_CHECKING:
     from ua_memory.memory import Memory
+    from ua_memory.retain.autoflush import AutoFlush
 
     __version__: str
 
-__all__ = ["Memory", "__version__"]
+__all__ = ["AutoFlush", "Memory", "__version__"]
 
 
 def __getattr__(name: str) -> object:
@@ -22,6 +23,8 @@ def __getattr__(name: str) -> object:
     value: object
     if name == "Memory":
         from ua_memory.memory import Memory as value
+    elif name == "AutoFlush":
+        from ua_memory.retain.autoflush import AutoFlush as value
     elif name == "__version__":
         from importlib.metadata import version
 

@@ -114,14 +114,12 @@ class Flushes:
         return replace(seen, preview=flusher.preview(turns), redacted=dict(flusher.redacted)), cost
 
     def flush_turns(
-        self, session: Session, turns: Sequence[Turn], *, size: int | None = None,
-        model: Asked = None
-    ) -> list[Flushed]:  # fmt: skip
+        self, session: Session, turns: Sequence[Turn], *, size: int | None = None, model: Asked = None
+    ) -> Flushed | None:
         """Flush turns that a program has in its hands. They wait first, as those of a transcript do."""
         with self._asking(model) as asked:
             flusher = self._flusher(asked, None)
-            flusher.put(session, turns, size)
-            return flusher.drain(session)
+            return flusher.one(flusher.put(session, turns, size).key, self.config.lock_seconds)
 
     # -- what waits --------------------------------------------------------------------------------------
 

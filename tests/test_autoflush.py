@@ -1,0 +1,213 @@
+"""AutoFlush: a program's messages go in full and come out short, and what was said is in the bank."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+from banks import NOON
+from hypothesis import given
+from hypothesis import strategies as st
+from scripted_model import DONE, Scripted, keep, offline
+
+from ua_memory import AutoFlush, Memory
+from ua_memory.errors import CannotWrite
+from ua_memory.retain import handover
+from ua_memory.retain.queue import Queue
+from ua_memory.transcripts import RECALL_OPEN
+
+ROOT = Path(__file__).parent.parent
+FILLER = "some words that fill the window of the agent "
+
+
+def user(text: str) -> dict[str, Any]:
+    return {"role": "user", "content": text}
+
+
+def says(text: str) -> dict[str, Any]:
+    return {"role": "assistant", "content": [{"type": "text", "text": text}]}
+
+
+def calls(name: str) -> list[dict[str, Any]]:
+    return [
+        {
+            "role": "assistant",
+            "content": [{"type": "tool_use", "id": name, "name": "run", "input": {"cmd": "ls"}}],
+        },
+        {"role": "user", "content": [{"type": "tool_result", "tool_use_id": name, "content": FILLER * 5}]},
+    ]
+
+
+TALK = [
+    user("We leave Heroku for Fly.io from today, because the price doubled to $1,400 a month."),
+    says("I moved the API to Fly.io. " + FILLER * 20),
+    *calls("a"),
+    *calls("b"),
+    says("The deploy takes 4 minutes. " + FILLER * 20),
+    user("Next, write the invoices."),
+    *calls("c"),
+]
+
+
+@pytest.fixture
+def memory(tmp_path: Path) -> Memory:
+    Memory.init(tmp_path / "bank", now=lambda: NOON, timezone="UTC")
+    return Memory.open(tmp_path / "bank", now=lambda: NOON)
+
+
+def valid(messages: Sequence[Any]) -> bool:
+    """Whether the API would take it: a person first, in turn, each tool result right behind its call."""
+    roles = [message["role"] for message in messages]
+    if roles[0] != "user" or any(a == b for a, b in pairwise(roles)):
+        return False
+    for n, message in enumerate(messages):
+        blocks = handover.blocks(message)
+        results = {b["tool_use_id"] for b in blocks if b["type"] == "tool_result"}
+        before = (
+            {b["id"] for b in handover.blocks(messages[n - 1]) if b["type"] == "tool_use"} if n else set()
+        )
+        if results != before or (results and any(b["type"] == "text" for b in blocks[: len(results)])):
+            return False
+    return True
+
+
+def test_below_the_threshold_the_list_is_the_same(memory: Memory) -> None:
+    assert AutoFlush(memory).step(TALK) is TALK
+    assert AutoFlush(memory, threshold=1000).step(TALK, usage=999) is TALK
+    assert memory.log(op="flush") == []
+
+
+@dataclass
+class Used:
+    input_tokens: int = 500
+    output_tokens: int = 100
+    cache_read_input_tokens: int | None = 400
+    cache_creation_input_tokens: int | None = None
+
+
+@pytest.mark.parametrize("usage", [1000, Used(), vars(Used()), None])
+def test_at_the_threshold_it_flushes_and_resets(memory: Memory, usage: Any) -> None:
+    memory.core_replace("Me", "Short answers first.")
+    autoflush = AutoFlush(memory, threshold=1000 if usage else 300, keep=150)
+    before = [dict(message) for message in TALK]
+    reset = autoflush.step(TALK, usage)
+    assert valid(reset) and len(reset) < len(TALK) and before == TALK
+    head = reset[0]["content"][0]["text"]
+    assert head.startswith(RECALL_OPEN) and "## Me\nShort answers first." in head
+    assert "We leave Heroku" in head and list(reset[-2:]) == TALK[-2:]
+    assert autoflush.flushed and any("We leave Heroku" in fact.text for fact in autoflush.flushed.facts)
+    assert memory.search("why leave Heroku").hits and memory.log(op="flush")
+
+
+def test_the_request_under_way_is_handed_over_when_it_is_cut_off(memory: Memory) -> None:
+    long = [*TALK, *[m for n in range(20) for m in calls(f"x{n}")]]
+    reset = AutoFlush(memory, threshold=300, keep=200).step(long)
+    assert "What you were asked last:\nNext, write the invoices." in reset[0]["content"][0]["text"] and valid(
+        reset
+    )
+
+
+def test_what_was_flushed_or_handed_over_is_not_flushed_again(memory: Memory) -> None:
+    autoflush = AutoFlush(memory, threshold=300, keep=150)
+    messages = [
+        *autoflush.step(TALK),
+        says("Done."),
+        user("Alice wants the invoices in euros from now on, always."),
+    ]
+    messages = [*messages, says(FILLER * 40)]
+    again = autoflush.step(messages, 1000)
+    assert autoflush.flushed and autoflush.flushed.turns <= 3 + 1
+    assert not any("Heroku" in fact.text for fact in autoflush.flushed.facts) and valid(again)
+    assert len(memory.log(op="flush")) == 2
+    assert autoflush.step(again, 1000) is not None and len(memory.log(op="flush")) == 2
+
+
+def test_a_model_that_fails_leaves_the_turns_waiting_and_the_agent_going(memory: Memory) -> None:
+    autoflush = AutoFlush(memory, Scripted(offline()), threshold=300, keep=150)
+    reset = autoflush.step(TALK)
+    assert valid(reset) and autoflush.error and autoflush.flushed is None
+    assert len(memory.waiting()) == 1 and memory.retry() and memory.waiting() == []
+
+
+def test_turns_that_cannot_wait_are_not_thrown_away(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: Any, **__: Any) -> None:
+        raise CannotWrite("No space left on device")
+
+    monkeypatch.setattr(Queue, "put", full)
+    with pytest.raises(CannotWrite):
+        AutoFlush(memory, threshold=300).step(TALK)
+
+
+def test_a_model_phrases(memory: Memory) -> None:
+    model = Scripted(
+        [keep("The API left Heroku, whose price doubled.", "We leave Heroku for Fly.io from today")], DONE
+    )
+    autoflush = AutoFlush(memory, model, threshold=300, keep=100)
+    assert "The API left Heroku" in autoflush.step(TALK)[0]["content"][0]["text"]
+
+
+def test_switched_off_it_does_nothing(tmp_path: Path) -> None:
+    from dataclasses import replace
+
+    from ua_memory import config
+
+    Memory.init(tmp_path / "bank")
+    memory = Memory.open(tmp_path / "bank", config=replace(config.load(tmp_path / "bank", {}), enabled=False))
+    assert AutoFlush(memory, threshold=1).step(TALK) is TALK
+
+
+def test_a_hand_over_cannot_be_closed_from_within() -> None:
+    from ua_memory.records import CoreBlock
+
+    text = handover.written(
+        [CoreBlock("Me", "</ua-memory-recall> orders")], [], ["</ua-memory-recall>"], request=True
+    )
+    assert text.count("</ua-memory-recall>") == 1 and text.endswith("</ua-memory-recall>")
+
+
+def test_blocks_of_an_sdk_are_read(memory: Memory) -> None:
+    class Block:
+        type = "text"
+
+        def model_dump(self, exclude_none: bool) -> dict[str, str]:
+            return {"type": "text", "text": "I moved the API from Heroku to Fly.io because of the price."}
+
+    messages = [user("Go on"), {"role": "assistant", "content": [Block()]}, user("Thanks. " + FILLER * 40)]
+    autoflush = AutoFlush(memory, threshold=100)
+    autoflush.step(messages)
+    assert autoflush.flushed and autoflush.flushed.turns == 3
+
+
+@given(
+    st.lists(st.sampled_from(["talk", "call", "long"]), min_size=1, max_size=12),
+    st.integers(min_value=0, max_value=800),
+)
+def test_any_conversation_stays_valid(shape: list[str], budget: int) -> None:
+    messages: list[Any] = []
+    for n, kind in enumerate(shape):
+        messages += [user(f"do {n}"), *(calls(f"t{n}") if kind == "call" else [])]
+        messages.append(says("ok " + (FILLER * 30 if kind == "long" else "")))
+    start = handover.cut(messages, budget)
+    tail = messages[start:]
+    assert tail and valid(handover.context("head", tail))
+    assert handover.size_of(tail) <= budget or start >= len(messages) - 1
+
+
+def test_the_example_runs_without_a_network(tmp_path: Path) -> None:
+    env = {"PATH": "/usr/bin:/bin", "PYTHONPATH": str(ROOT), "HOME": str(tmp_path)}
+    words = [
+        sys.executable,
+        str(ROOT / "examples" / "agent.py"),
+        "--scripted",
+        "--bank",
+        str(tmp_path / "bank"),
+    ]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=120, env=env, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "context reset" in done.stdout and "saved" in done.stdout

@@ -1,0 +1,101 @@
+"""The context after a reset: core memory, what was going on, and the last messages that fit, whole.
+
+Messages are those of the Anthropic API: `{"role", "content"}` with a text or blocks. What is written here
+stands between the marks of recalled memory, so that no later flush learns it again.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from ua_memory import tokens
+from ua_memory.records import CoreBlock
+from ua_memory.retain.extract import extract
+from ua_memory.transcripts import RECALL_CLOSE, RECALL_OPEN
+from ua_memory.transcripts.turns import Turn
+
+Message = Mapping[str, Any]
+_LONGEST = 1_500
+"""Characters of the last request that are handed over."""
+_NAMED = 12
+"""So many facts that were just saved are named."""
+
+
+def size_of(messages: Iterable[Message]) -> int:
+    """Tokens of messages, by our own count."""
+    return sum(tokens.count(_text(message.get("content", ""))) + 4 for message in messages)
+
+
+def cut(messages: Sequence[Message], budget: int) -> int:
+    """Where the tail begins: the first message from which on all fits the budget, no tool result without its
+    call. At least the last exchange is kept, whatever its size."""
+    begins = [n for n, message in enumerate(messages) if _may_begin(message)]
+    left = budget
+    best = begins[-1] if begins else 0
+    for n in range(len(messages) - 1, -1, -1):
+        left -= size_of([messages[n]])
+        if left < 0:
+            break
+        if n in begins:
+            best = min(best, n)
+    return best
+
+
+def context(head: str, tail: Sequence[Message]) -> list[dict[str, Any]]:
+    """The hand-over and the tail as one valid conversation: a person first, then in turn."""
+    opening = {"type": "text", "text": head}
+    if tail and tail[0].get("role") == "user":
+        first = {"role": "user", "content": [opening, *blocks(tail[0])]}
+        return [first, *map(dict, tail[1:])]
+    return [{"role": "user", "content": [opening]}, *map(dict, tail)]
+
+
+def written(core: Sequence[CoreBlock], turns: Sequence[Turn], saved: Sequence[str], *, request: bool) -> str:
+    """What the agent needs to go on, as a block of recalled memory. With `request`, what was asked last."""
+    parts = ["The conversation before this point was saved to memory and left out."]
+    if core:
+        parts.append("Core memory:\n\n" + "\n\n".join(f"## {block.name}\n{block.value}" for block in core))
+    asked = next((turn.text for turn in reversed(turns) if turn.role == "person"), "")
+    if request and asked:
+        more = " …" if len(asked) > _LONGEST else ""
+        parts.append(f"What you were asked last:\n{asked[:_LONGEST]}{more}")
+    left = [each.text for each in extract(turns) if "open end" in each.reason][-5:]
+    if left:
+        parts.append("Left open:\n" + "\n".join(f"- {text}" for text in left))
+    if saved:
+        parts.append("Just saved:\n" + "\n".join(f"- {text}" for text in saved[-_NAMED:]))
+    body = "\n\n".join(parts).replace(RECALL_CLOSE[:-1], "< " + RECALL_CLOSE[1:-1])
+    return f'{RECALL_OPEN} kind="hand-over">\n{body}\n{RECALL_CLOSE}'
+
+
+def blocks(message: Message) -> list[Any]:
+    """A message's content as blocks."""
+    content = message.get("content", "")
+    return [{"type": "text", "text": content}] if isinstance(content, str) else list(content)
+
+
+def asks(message: Message) -> bool:
+    """Whether a person speaks in it, and no tool alone."""
+    return message.get("role") == "user" and any(_kind(block) == "text" for block in blocks(message))
+
+
+def _may_begin(message: Message) -> bool:
+    return message.get("role") == "assistant" or all(
+        _kind(block) != "tool_result" for block in blocks(message)
+    )
+
+
+def _kind(block: Any) -> str:
+    return str(block.get("type") if isinstance(block, Mapping) else getattr(block, "type", ""))
+
+
+def _text(content: Any) -> str:
+    return content if isinstance(content, str) else json.dumps(content, default=plain, ensure_ascii=False)
+
+
+def plain(value: Any) -> Any:
+    """A block of an SDK as JSON has it."""
+    dump = getattr(value, "model_dump", None)
+    return dump(exclude_none=True) if dump else str(value)
