@@ -33,7 +33,7 @@ PERSON, MACHINE = "Ann", "ua-memory"
 DONE = 17
 
 
-def counted(stop: int | None, raises: Callable[[], BaseException] | None = None) -> list[str]:
+def counted(stop: int | None, raises: Callable[[str], BaseException] | None = None) -> list[str]:
     """Make every step count itself; number `stop` kills the process, or raises, instead."""
     taken: list[str] = []
 
@@ -44,7 +44,7 @@ def counted(stop: int | None, raises: Callable[[], BaseException] | None = None)
             taken.append(name)
             if stop is not None and len(taken) == stop + 1:
                 if raises is not None:
-                    raise raises()
+                    raise raises(name)
                 os.kill(os.getpid(), signal.SIGKILL)
             return real(*args, **named)
 

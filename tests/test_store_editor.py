@@ -60,7 +60,7 @@ def edit_against(store: Store, kind: str, saves: int, facts: int, *, reload: boo
         lines.append(line)
         buffer += f"- {line}\n"
         save(file, buffer)
-        time.sleep(pause.uniform(0, 0.05))
+        time.sleep(pause.uniform(0, 0.03))
     finish(writers)
     settle(store)
     return lines
@@ -88,13 +88,13 @@ def survivors(store: Store) -> int:
 @pytest.mark.parametrize("kind", KINDS)
 def test_three_hundred_saves_of_a_buffer_that_is_never_read_again(kind: str, tmp_path: Path) -> None:
     store = make(tmp_path / "b")
-    lines = edit_against(store, kind, 100, 40, reload=False)
+    lines = edit_against(store, kind, 100, 24, reload=False)
     present, ever = on_disk(store), everything_ever(store)
     assert [line for line in lines if line not in present] == [], "the editor never dropped a line of its own"
     assert [line for line in present if present.count(line) > 1] == []
     for revision in store.history.log([DAY]):
         assert markdown.parse(store.history.read(revision.id, DAY) or b"", DAY).problems == ()
-    facts = [f"fact {name} {n} end" for name in ("one", "two") for n in range(20)]
+    facts = [f"fact {name} {n} end" for name in ("one", "two") for n in range(12)]
     assert [fact for fact in facts if fact not in ever] == [], "what was acknowledged is in the trail"
     assert {first_author(store, fact) for fact in facts[::5]} == {"ua-memory"}
     assert {first_author(store, line) for line in lines[::20]} == {"Ann"}
@@ -109,10 +109,10 @@ def test_an_editor_that_reads_before_it_saves(kind: str, tmp_path: Path) -> None
     """Between its reading and its saving there is a gap, in which its buffer is stale: what is lost in it
     is put back."""
     store = make(tmp_path / "b")
-    lines = edit_against(store, kind, 60, 30, reload=True)
+    lines = edit_against(store, kind, 60, 20, reload=True)
     present, ever = on_disk(store), everything_ever(store)
     assert [line for line in lines if line not in present] == []
-    facts = [f"fact {name} {n} end" for name in ("one", "two") for n in range(15)]
+    facts = [f"fact {name} {n} end" for name in ("one", "two") for n in range(10)]
     assert [fact for fact in facts if fact not in ever] == []
     assert [fact for fact in facts if fact not in present] == []
     assert len(present) == len(set(present)) == 1 + len(lines) + len(facts)

@@ -224,8 +224,10 @@ def _clear_one(record: InFlight, number: int, out: Path, ground: Ground) -> tupl
             if record.commits:
                 return record, False
             record = _take_late(record, number, out, late, ground)
-    with contextlib.suppress(OSError):
-        out.unlink()
+    try:
+        out.unlink(missing_ok=True)
+    except OSError:
+        return record, False
     return record, True
 
 

@@ -134,7 +134,7 @@ def held(edits: Mapping[str, Edit], few: int) -> set[str]:
 
 @dataclass(slots=True)
 class Past:
-    """The newest revisions of one file and what they left in it, read once. Good for one head of the trail."""
+    """The newest revisions of one file and what they left in it, read once, for one head of the trail."""
 
     path: str
     history: History

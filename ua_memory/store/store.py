@@ -15,7 +15,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from ua_memory.config import Config
-from ua_memory.errors import GitFailed, NotFound
+from ua_memory.errors import CannotWrite, GitFailed, NotFound
 from ua_memory.history import History, Revision
 from ua_memory.paths import BESIDE, Bank, confined
 from ua_memory.store import flight, pending
@@ -242,14 +242,18 @@ class Store:
         return pending.owed(pending.found(self.bank.pending)) if stuck else {}
 
     def _settle(self, record: InFlight) -> None:
-        """Drop the record once nobody can still write into a file that was exchanged away."""
-        record, done = clear(record, self._ground)
-        if not done:
-            record = replace(record, commits=(), after=(), written=True)
-            pending.save(self.bank.pending, record)
+        """Drop the record once nobody can still write into a file that was exchanged away.
+
+        The commit stands: where the disk refuses now, the next command does this.
+        """
+        with contextlib.suppress(CannotWrite):
             record, done = clear(record, self._ground)
-        if done:
-            pending.drop(self.bank.pending, record.key)
+            if not done:
+                record = replace(record, commits=(), after=(), written=True)
+                pending.save(self.bank.pending, record)
+                record, done = clear(record, self._ground)
+            if done:
+                pending.drop(self.bank.pending, record.key)
 
     def tidy(self) -> None:
         """Pack the trail when its loose objects have outgrown the rest of it."""

@@ -1,0 +1,339 @@
+"""The trail: exact bytes in and out, whatever stands in paths, messages and settings (I10, I41)."""
+
+from __future__ import annotations
+
+import os
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+
+import pytest
+from truth import DAY, NOW, git, in_trail, insert, make, open_again, write
+
+from ua_memory.errors import GitFailed, NotFound, Usage
+from ua_memory.history import MACHINE, SOMEBODY, Commit, History, blob_id
+from ua_memory.history.revisions import NOBODY
+from ua_memory.store import Store, flight
+
+
+@pytest.fixture
+def trail(tmp_path: Path) -> History:
+    root = tmp_path / "b"
+    root.mkdir()
+    history = History(root / ".git", root, own=True)
+    history.create()
+    return history
+
+
+def commit(trail: History, files: dict[str, bytes | None], message: str = "say\n\nMemory-Op: test\n") -> str:
+    return trail.commit([Commit(MACHINE, NOW, message, files)])[0]
+
+
+NASTY = [
+    "a b.md",
+    'quo"te.md',
+    "back\\slash.md",
+    "tab\t.md",
+    "ünï.md",
+    "日本.md",
+    "*.md",
+    ":(top)x.md",
+    "-x.md",
+    "#a.md",
+]
+
+
+def test_paths_of_all_kinds(trail: History) -> None:
+    files: dict[str, bytes | None] = {f"memory/{name}": name.encode() for name in NASTY}
+    made = commit(trail, files)
+    assert trail.read_all([(made, path) for path in files]) == list(files.values())
+    assert set(trail.blobs()) == set(files) == set(trail.log()[0].paths)
+    for path, data in files.items():
+        assert trail.read("HEAD", path) == data
+        assert trail.blobs([path]) == {path: blob_id(data or b"")}
+        assert [r.id for r in trail.log([path])] == [made]
+    assert git(trail.root, "status", "--porcelain", "--untracked-files=no").count("\n") == len(files), (
+        "no work tree"
+    )
+    commit(trail, dict.fromkeys(files))
+    assert trail.blobs() == {}
+
+
+@pytest.mark.parametrize(
+    "data", [b"", b"\n", b"no newline", b"\r\n\0\xff", b"data 5\nM 100644", b"x" * 300_000]
+)
+def test_bytes_of_all_kinds(trail: History, data: bytes) -> None:
+    made = commit(trail, {"MEMORY.md": data, "memory/a.md": b"next"})
+    assert trail.read(made, "MEMORY.md") == data
+    assert trail.read(made, "memory/a.md") == b"next"
+    assert trail.blob(trail.blobs()["MEMORY.md"]) == data
+
+
+def test_what_is_not_there(trail: History) -> None:
+    assert (
+        trail.head() is None and trail.log() == [] and trail.blobs() == {} and trail.read("HEAD", "x") is None
+    )
+    commit(trail, {"memory/a.md": b"1"})
+    assert trail.read_all([("HEAD", "memory"), ("HEAD", "x"), ("0" * 40, ""), ("HEAD", "memory/a.md")]) == [
+        None,
+        None,
+        None,
+        b"1",
+    ]
+    for name in ("nonsense", "HEAD~5", "-x", "--all"):
+        with pytest.raises(NotFound):
+            trail.resolve(name)
+
+
+def test_an_empty_commit_with_its_trailer(trail: History) -> None:
+    commit(trail, {"a.md": b"1"})
+    made = commit(trail, {}, "consolidate\n\nMemory-Op: consolidate\nConsidered: ^a\nConsidered: ^b\n")
+    assert trail.head() == made
+    assert trail.show(made).trailers == {"Memory-Op": ("consolidate",), "Considered": ("^a", "^b")}
+    assert trail.show(made).paths == ()
+
+
+@pytest.mark.parametrize(
+    "subject",
+    ["plain", "ünï 日本", "with \x1f and \x1e and \x01", "x" * 5000, "'\"$(x)", "Memory-Op: fake", "%H %x00"],
+)
+def test_messages_of_all_kinds(trail: History, subject: str) -> None:
+    commit(trail, {"a.md": b"1"})
+    text = flight.message(
+        subject, "a body\n\nMemory-Op: fake\n\nend", {"Memory-Op": ["test"], "Facts": ["^a", "^b\nX: y"]}
+    )
+    made = commit(trail, {"a.md": b"2"}, text)
+    found = trail.show(made)
+    assert found.subject == " ".join(subject.split())
+    assert found.trailers == {"Memory-Op": ("test",), "Facts": ("^a", "^b X: y")}
+    assert len(trail.log()) == 2
+
+
+def test_authors_and_times(trail: History) -> None:
+    when = datetime(2026, 11, 21, 23, 59, tzinfo=timezone(timedelta(hours=5, minutes=45)))
+    for name in ("Ann <x> \n Lee", "Ünï", ""):
+        trail.commit([Commit((name, "a@b>c"), when, "x\n", {"a.md": name.encode()})])
+    assert [r.when == when for r in trail.log()] == [True] * 3
+    assert trail.log()[1].author == "Ünï"
+    assert "+0545" in trail.run("log", "-1", "--format=%ad").decode()
+
+
+def test_several_commits_at_once_follow_each_other(trail: History) -> None:
+    ids = trail.commit([Commit(MACHINE, NOW, f"{n}\n", {"a.md": str(n).encode()}) for n in range(3)])
+    assert [r.id for r in trail.log()] == ids[::-1]
+    assert trail.run("rev-list", "--count", "HEAD").strip() == b"3"
+
+
+def test_a_rename_by_hand_names_both_paths_and_a_merge_its_files(trail: History) -> None:
+    commit(trail, {"memory/a.md": b"x\n" * 50})
+    commit(trail, {"memory/a.md": None, "memory/b.md": b"x\n" * 50})
+    assert set(trail.log(limit=1)[0].paths) == {"memory/a.md", "memory/b.md"}
+    git(trail.root, "reset", "--quiet", "--hard")
+    git(trail.root, "checkout", "--quiet", "-b", "side")
+    (trail.root / "memory" / "c.md").write_text("c")
+    git(trail.root, "add", ".")
+    git(trail.root, "commit", "--quiet", "-m", "side")
+    git(trail.root, "checkout", "--quiet", "main")
+    git(trail.root, "merge", "--quiet", "--no-ff", "-m", "both", "side")
+    assert trail.log(limit=1)[0].paths == ("memory/c.md",)
+
+
+def test_links_and_submodules_of_a_person_are_no_text(trail: History) -> None:
+    commit(trail, {"memory/a.md": b"1"})
+    git(trail.root, "reset", "--quiet", "--hard")
+    (trail.root / "memory" / "l.md").symlink_to("a.md")
+    git(trail.root, "add", ".")
+    git(trail.root, "commit", "--quiet", "-m", "link")
+    assert set(trail.blobs()) == {"memory/a.md"}
+
+
+def test_diff_and_blame(trail: History) -> None:
+    commit(trail, {"a.md": b"one\r\ntwo\r\n"})
+    trail.commit([Commit(("Ann", "a@b"), NOW, "more\n", {"a.md": b"one\r\nTWO\r\n\xff\n"})])
+    assert "-two\r\n+TWO\r\n" in trail.diff("HEAD~1", "HEAD")
+    assert "+one" in trail.diff(None, "HEAD~1") and "a.md" in trail.diff(None, "HEAD~1")
+    now = b"zero\none\r\nTWO\r\n\xff\nlast"
+    (trail.root / "a.md").write_bytes(now)
+    shown = trail.diff("HEAD", None, ["a.md"])
+    assert "+zero\n" in shown and "+last\n\\ No newline" in shown and "\n-" not in shown.replace("\n---", "")
+    lines = trail.blame("a.md", now)
+    assert [b.author for b in lines] == ["not committed yet", "ua-memory", "Ann", "Ann", "not committed yet"]
+    assert [b.line for b in lines] == [1, 2, 3, 4, 5] and lines[0].revision == NOBODY
+    assert [b.text for b in trail.blame("a.md", now, lines=(2, 3))] == ["one\r", "TWO\r"]
+    assert [b.author for b in trail.blame("new.md", b"x\n")] == ["not committed yet"]
+
+
+def test_attributes_and_filters_of_the_person_change_nothing(trail: History) -> None:
+    (trail.root / ".gitattributes").write_text("* text=auto eol=crlf filter=up diff=odd\n")
+    config = Path(os.environ["GIT_CONFIG_GLOBAL"])
+    config.write_text('[filter "up"]\n\tclean = tr a-z A-Z\n\trequired\n[diff "odd"]\n\ttextconv = false\n')
+    commit(trail, {"a.md": b"one\ntwo\n"})
+    (trail.root / "a.md").write_bytes(b"one\ntwo\n")
+    assert trail.read("HEAD", "a.md") == b"one\ntwo\n"
+    assert trail.diff("HEAD", None, ["a.md"]) == ""
+    assert "+one" in trail.diff(None, "HEAD", ["a.md"])
+    assert {b.author for b in trail.blame("a.md", b"one\ntwo\n")} == {"ua-memory"}
+
+
+def test_settings_and_hooks_of_the_person_change_nothing(trail: History, tmp_path: Path) -> None:
+    hooks = tmp_path / "hooks"
+    hooks.mkdir()
+    for name in ("pre-commit", "commit-msg", "reference-transaction", "post-commit", "post-index-change"):
+        (hooks / name).write_text("#!/bin/sh\nexit 1\n")
+        (hooks / name).chmod(0o755)
+    Path(os.environ["GIT_CONFIG_GLOBAL"]).write_text(
+        f"[core]\n\thooksPath = {hooks}\n\tautocrlf = true\n\tsafecrlf = true\n\tfsmonitor = true\n"
+        "[commit]\n\tgpgsign = true\n[user]\n\tuseConfigOnly = true\n[log]\n\tshowSignature = true\n"
+        "[i18n]\n\tlogOutputEncoding = latin1\n[color]\n\tui = always\n[diff]\n\tnoprefix = true\n"
+        "\trenames = copies\n"
+        "[init]\n\tdefaultBranch = trunk\n\tdefaultObjectFormat = sha256\n[pack]\n\tpackSizeLimit = 1\n"
+        "[fetch]\n\tfsckObjects = true\n[format]\n\tpretty = oneline\n[grep]\n\tpatternType = perl\n"
+    )
+    made = commit(trail, {"a.md": b"caf\xc3\xa9\r\n"}, "caf\u00e9\n\nMemory-Op: test\n")
+    assert trail.log(grep=["Memory-Op: test"])[0].subject == "café"
+    assert trail.read(made, "a.md") == b"caf\xc3\xa9\r\n"
+    assert "a/a.md" in trail.diff(None, made) or "b/a.md" in trail.diff(None, made)
+    assert "\x1b" not in trail.diff(None, made)
+    assert trail.person() == SOMEBODY
+
+
+def test_variables_that_a_hook_leaves_change_nothing(
+    trail: History, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    for name, value in {
+        "GIT_DIR": tmp_path / "other",
+        "GIT_INDEX_FILE": tmp_path / "index",
+        "GIT_OBJECT_DIRECTORY": tmp_path / "objects",
+        "GIT_WORK_TREE": tmp_path,
+        "GIT_NAMESPACE": "x",
+        "GIT_ICASE_PATHSPECS": "1",
+        "GIT_CONFIG_PARAMETERS": "'core.bare=true'",
+        "GIT_CONFIG_COUNT": "1",
+        "GIT_CONFIG_KEY_0": "core.bare",
+        "GIT_CONFIG_VALUE_0": "true",
+        "GIT_PREFIX": "sub/",
+    }.items():
+        monkeypatch.setenv(name, str(value))
+    fresh = History(trail.git_dir, trail.root, own=True)
+    made = commit(fresh, {"a.md": b"1"})
+    assert fresh.head() == made and fresh.blobs() == {"a.md": blob_id(b"1")}
+    assert not (tmp_path / "objects").exists() and not (tmp_path / "other").exists()
+
+
+def test_head_is_found_wherever_git_keeps_it(trail: History) -> None:
+    made = commit(trail, {"a.md": b"1"})
+    git(trail.root, "pack-refs", "--all")
+    assert not (trail.git_dir / "refs/heads/main").exists() and trail.head() == made
+    git(trail.root, "update-ref", "refs/heads/new", made)
+    git(trail.root, "symbolic-ref", "refs/heads/other", "refs/heads/new")
+    git(trail.root, "symbolic-ref", "HEAD", "refs/heads/other")
+    assert trail.head() == made
+    git(trail.root, "checkout", "--quiet", "--detach")
+    assert trail.head() == made
+    with pytest.raises(GitFailed, match="detached"):
+        commit(trail, {"a.md": b"2"})
+
+
+def test_refs_that_are_kept_in_a_table(tmp_path: Path) -> None:
+    root = tmp_path / "b"
+    root.mkdir()
+    if (
+        "reftable" not in git(root, "init", "--quiet", "--ref-format=reftable", ".", ok=False)
+        and not (root / ".git/reftable").exists()
+    ):
+        pytest.skip("this git knows no reftable")
+    trail = History(root / ".git", root, own=True)
+    made = commit(trail, {"a.md": b"1"})
+    assert trail.head() == made and trail.ref().startswith("refs/heads/")
+
+
+def test_a_making_that_was_cut_short_is_made_again(tmp_path: Path) -> None:
+    trail = History(tmp_path / "t.git", tmp_path, own=False)
+    trail.git_dir.mkdir()
+    (trail.git_dir / "HEAD").write_text("ref: refs/heads/main\n")
+    assert not trail.exists and trail.head() is None
+    trail.create()
+    commit(trail, {"a.md": b"1"})
+    assert trail.run("fsck", "--strict") == b""
+
+
+def test_repacking_keeps_everything(trail: History) -> None:
+    ids = [commit(trail, {"a.md": bytes([65 + n]) * 100 * n}) for n in range(30)]
+    git(trail.root, "reset", "--quiet", "--hard")
+    (trail.root / "a.md").write_text("stashed")
+    git(trail.root, "stash", "--quiet")
+    lost = git(trail.root, "stash", "drop").split("(")[-1].rstrip(")\n")
+    for full in (False, True, False):
+        trail.repack(full=full)
+        assert [r.id for r in trail.log()] == ids[::-1]
+        assert [trail.read(i, "a.md") for i in ids] == [bytes([65 + n]) * 100 * n for n in range(30)]
+    assert git(trail.root, "cat-file", "-t", lost) == "commit\n", (
+        "what no branch leads to is not ours to drop"
+    )
+
+
+def test_a_failing_commit_leaves_no_report(trail: History) -> None:
+    commit(trail, {"a.md": b"1"})
+    (trail.git_dir / "refs/heads/main.lock").touch()
+    with pytest.raises(GitFailed):
+        commit(trail, {"a.md": b"2"})
+    assert not list(trail.git_dir.glob("fast_import_crash*"))
+    (trail.git_dir / "refs/heads/main.lock").unlink()
+    with pytest.raises(GitFailed):
+        trail.run("fast-import", stdin=b"nonsense\n")
+
+
+def test_git_that_goes_away(trail: History, monkeypatch: pytest.MonkeyPatch) -> None:
+    commit(trail, {"a.md": b"1"})
+    monkeypatch.setenv("PATH", "/nowhere")
+    with pytest.raises(GitFailed, match="not installed"):
+        trail.blobs()
+    assert trail.person() == SOMEBODY
+    assert trail.head() is not None
+
+
+SECRETIVE = "the wording of this fact must not stand in a message"
+
+
+def test_no_message_has_the_text_of_a_fact(tmp_path: Path) -> None:
+    store = make(tmp_path / "b")
+    insert(store, SECRETIVE)
+    old = store.read(DAY).decode()
+    insert(store, f"{SECRETIVE} either")
+    write(store, DAY, old + f"- {SECRETIVE} by hand\n")
+    store.adopt()
+    write(store, "memory/note.md", f"- {SECRETIVE}\n\nprose {SECRETIVE}\n")
+    (store.bank.root / DAY).unlink()
+    store.adopt(accept=True)
+    assert SECRETIVE not in store.history.run("log", "--format=%B%an%ae").decode()
+    assert len(store.history.log()) > 4
+
+
+@pytest.mark.parametrize("request_id", ["", " ", "a\nFacts: ^x", "a  b", "x" * 201, "a\x1f"])
+def test_a_request_id_that_would_not_be_found_again(tmp_path: Path, request_id: str) -> None:
+    store = make(tmp_path / "b")
+    with pytest.raises(Usage), store.revision("x", door="test", request=request_id):
+        pass
+
+
+def test_requests_are_found_among_others_that_look_like_them(tmp_path: Path) -> None:
+    store = make(tmp_path / "b")
+    for request in ("r.1", "r11", "r.1 b", "Request: r.1"):
+        insert(store, f"of {request}", request=request)
+    found = store.answered("r.1")
+    assert found and found.id == store.history.log()[3].id
+    assert store.answered("r.2") is None and store.known_request("r") is None
+    assert len(in_trail(store)) == 4
+
+
+def test_few_processes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An insert asks git what the trail has, commits, and brings the index along: three processes."""
+    make(tmp_path / "b")
+    store: Store = open_again(tmp_path / "b")
+    insert(store, "first")
+    asked: list[str] = []
+    run = store.history.run
+    monkeypatch.setattr(
+        store.history, "run", lambda *words, **more: (asked.append(words[0]), run(*words, **more))[1]
+    )
+    insert(store, "second")
+    assert asked == ["ls-tree", "fast-import", "update-index"]
