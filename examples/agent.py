@@ -21,7 +21,7 @@ Reply = tuple[str, int]
 Ask = Callable[[list[Any]], Reply]
 
 SCRIPT = [
-    ("We leave Heroku for Fly.io today, because the price doubled to $1,400 a month.", "I will move the API."),
+    ("We leave Heroku for Fly.io today, because the price doubled to $1,400 a month.", "I will move it."),
     ("Alice has to approve every invoice above 500 euros from now on.", "I will ask her before I send one."),
     ("How long does a deploy take?", "The last one took 4 minutes and 10 seconds."),
     ("I prefer deploys before ten in the morning, never on Fridays.", "At nine, then, Monday to Thursday."),

@@ -68,8 +68,13 @@ def flush(
         if dry_run:
             _preview(call, memory, stream, chosen)
         elif detach:
-            found = memory.hand_over(stream, **chosen) if stream else None
-            _told(call, memory, found, detached.start(call, memory) if memory.waiting() else None)
+            found = memory.hand_over(stream, **chosen)
+            _told(
+                call,
+                memory,
+                found,
+                detached.start(call, memory) if memory.config.enabled and memory.waiting() else None,
+            )
         else:
             _flush(call, memory, stream, chosen)
 

@@ -67,7 +67,7 @@ def conclude(call: Call, found: Flush | None, done: Sequence[Flushed], modelled:
 def _nothing(screen: Screen, found: Flush) -> None:
     if found.due is None:
         screen.line("Nothing waits for a flush.")
-    elif found.turns or found.due.fires:
+    elif found.looked:
         screen.line(f"{found.due}: all of it was read by an earlier flush.")
     else:
         screen.line(f"{found.due}: nothing to do yet. Flush anyway with --force.")

@@ -41,12 +41,14 @@ Done = Callable[[Flushed], None]
 
 @dataclass(frozen=True, slots=True)
 class Flush:
-    """What a call did. `due` is None where no transcript was given, `turns` are the new ones of it; `done`
-    is what was flushed, one for each session; `preview` is what a dry run would have kept."""
+    """What a call did. `due` is None where no transcript was given; `looked` tells whether it was due, or
+    forced, and `turns` how many new ones it had. `done` is what was flushed, one for each session; `preview`
+    is what a dry run would have kept."""
 
     due: Due | None = None
     session: Session | None = None
     turns: int = 0
+    looked: bool = False
     done: tuple[Flushed, ...] = ()
     preview: tuple[Candidate, ...] | None = None
     redacted: dict[str, int] = field(default_factory=dict)
@@ -74,7 +76,10 @@ class Flusher:
         found = take_in(self.store, stream, client=client, session=session, force=force)
         if keep and found.turns:
             self.put(found.session, found.turns, found.due.size)
-        seen = Flush(found.due, found.session, len(found.turns), (), None, dict(self.redacted), found.notes)
+        seen = Flush(
+            found.due, found.session, len(found.turns), force or found.due.fires,
+            redacted=dict(self.redacted), notes=found.notes,
+        )  # fmt: skip
         return seen, found.turns
 
     def put(self, session: Session, turns: Iterable[Turn], size: int | None) -> Waiting:

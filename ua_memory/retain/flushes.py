@@ -78,12 +78,12 @@ class Flushes:
             seen = Flush()
             if transcript is not None:
                 seen, _ = flusher.take(transcript, client=client, session=session, force=force)
-                if seen.due and not seen.due.fires and not force:
+                if not seen.looked:
                     return seen
             return replace(seen, done=tuple(flusher.drain(seen.session, done)))
 
     def hand_over(
-        self, transcript: IO[bytes], *, force: bool = False, client: str | None = None,
+        self, transcript: IO[bytes] | None, *, force: bool = False, client: str | None = None,
         session: str | None = None,
     ) -> Flush:  # fmt: skip
         """Let a transcript's new turns wait, durably, if it is due; flush nothing."""
@@ -91,6 +91,8 @@ class Flushes:
 
         if not self.config.enabled:
             return Flush(notes=(OFF,))
+        if transcript is None:
+            return Flush()
         return self._flusher(None, None).take(transcript, client=client, session=session, force=force)[0]
 
     def preview(
