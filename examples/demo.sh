@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# A bank from its first minute to its first undo, in a temporary folder that is removed at the end.
+# A bank from its first minute to its first flush, in a temporary folder that is removed at the end.
 # `make demo` runs it; by hand: PATH="$PWD/.venv/bin:$PATH" bash examples/demo.sh
 set -euo pipefail
 
@@ -8,7 +8,7 @@ place=$(mktemp -d "${TMPDIR:-/tmp}/ua-memory-demo.XXXXXX")
 trap 'cd / && rm -rf "$place"' EXIT
 # Nothing of the machine takes part: no bank, no settings and no git identity from outside.
 export HOME="$place" GIT_CONFIG_GLOBAL="$place/.gitconfig" GIT_CONFIG_NOSYSTEM=1
-unset UA_MEMORY_BANK
+unset UA_MEMORY_BANK UA_MEMORY_ENABLED UA_TRUNCATION_THRESHOLD UA_CONTEXT_WINDOW ANTHROPIC_API_KEY ANTHROPIC_BASE_URL
 git config --global user.name "Noor Lindqvist"
 git config --global user.email noor@example.org
 
@@ -72,6 +72,13 @@ if grep -q Lotte "memory/$today"; then echo "The demo failed: the undo did nothi
 tell "Who wrote which line of today?"
 run ua-memory blame "memory/$today"
 check "Noor Lindqvist" ua-memory blame "memory/$today"
+
+tell "Her agent's context window is full. What was said in it goes into memory, without a key: the speakers' own sentences."
+run ua-memory flush "$here/session.jsonl"
+run ua-memory flush "$here/session.jsonl"
+run ua-memory search "why do we leave Mapbox, and when" --limit 1
+check "310 to 780 euros" ua-memory search "why do we leave Mapbox, and when" --limit 1
+check "Henrik will send the certificate" cat memory/2026-10-14.md
 
 tell "Does everything hold?"
 run ua-memory verify

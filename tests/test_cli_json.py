@@ -8,13 +8,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from fake_model import FakeModel
+from scripted_model import keep
 from terminal import EVERY, Shell, new_shell
+from test_flush import TALK, transcript
 
 TEXT = (Path(__file__).parent.parent / "docs" / "json.md").read_text("utf-8")
 EXAMPLES = {
     name: json.loads(body) for name, body in re.findall(r"^```json (.+?)\n(.+?)^```$", TEXT, re.M | re.S)
 }
-OPEN = {"trailers", "redacted", "arms", "parts", "index"}
+OPEN = {"trailers", "redacted", "arms", "parts", "index", "kinds", "origins", "clients", "months", "ops"}
+OPEN |= {"purposes", "days", "models"}
 """Objects whose keys are data; what they hold is checked where it matters."""
 OPTIONAL = {"warning", "accepted", "retired"}
 """Keys that an example need not show."""
@@ -107,6 +111,42 @@ def test_core(shell: Shell) -> None:
     agrees("core list", listed)
     assert shell.ok("core", "get", "--json").json == {"blocks": listed["blocks"]}
     assert shell.ok("core", "get", "Me", "--json").json == listed["blocks"][0]
+
+
+def test_flush_and_what_waits(shell: Shell) -> None:
+    talk = transcript().getvalue()
+    key = {"ANTHROPIC_API_KEY": "sk-ant-test"}
+    preview = shell.ok("flush", "--dry-run", "--json", stdin=talk, **key).json
+    for one in preview["preview"]:
+        one.pop("when", None)
+    agrees("flush dry-run", preview)
+    shell("flush", "--json", stdin=talk, ANTHROPIC_BASE_URL="http://127.0.0.1:9")
+    agrees("queue list", shell.ok("queue", "list", "--json").json)
+    shell.ok("core", "replace", "Hosting", "The API runs on Heroku.")
+    steps = [
+        {"calls": [("get_core_memory_blocks", {})]},
+        {
+            "calls": [
+                keep(TALK[0][3:]),
+                ("core_memory_replace", {"section": "Hosting", "value": "It runs on Fly.io."}),
+            ]
+        },
+        {"text": "done"},
+    ]
+    with FakeModel(*steps) as fake:
+        printed = shell.ok("flush", "--force", "--json", stdin=talk, ANTHROPIC_BASE_URL=fake.url).json
+    agrees("flush", printed)
+    agrees("stats", shell.ok("stats", "--json").json)
+    agrees("stats cost", shell.ok("stats", "--cost", "--json").json)
+    shell("flush", stdin=transcript(name="other").getvalue(), ANTHROPIC_BASE_URL="http://127.0.0.1:9")
+    (waiting,) = shell.ok("status", "--json").json["waiting"]
+    assert shell.ok("queue", "drop", waiting["key"], "--json").json == {"dropped": [waiting]}
+    assert shell.ok("queue", "retry", "--json").json == {
+        "flushed": [],
+        "waiting": 0,
+        "redacted": {},
+        "notes": [],
+    }
 
 
 def test_history(shell: Shell) -> None:
