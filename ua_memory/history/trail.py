@@ -222,14 +222,14 @@ class History(Repository):
         self.run("repack", "-d", "-q", "-l", *how)
 
     def outgrown(self) -> bool:
-        """Whether loose objects take more than a megabyte and half of what is packed: time to repack.
+        """Whether loose objects take more than a megabyte and an eighth of what is packed: time to repack.
 
         All 256 folders are looked at. One of them, as git itself does, would tell little: the tree of ten
         years of logs is a single large object.
         """
         objects = self.shared / "objects"
         loose = sum(_bytes_in(objects / f"{n:02x}") for n in range(256))
-        return loose > max(1 << 20, _bytes_in(objects / "pack") // 2)
+        return loose > max(1 << 20, _bytes_in(objects / "pack") // 8)
 
 
 def _bytes_in(folder: Path) -> int:
