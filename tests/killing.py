@@ -12,7 +12,7 @@ from typing import Any
 
 from truth import DAY, NOW, first_author, insert, leftovers, make, on_disk, open_again, texts, write
 
-from ua_memory import audit, core
+from ua_memory import core, undo
 from ua_memory.errors import UaMemoryError
 from ua_memory.history.process import Process
 from ua_memory.store import Store, swap
@@ -185,9 +185,9 @@ SCENARIOS = {
     "core replace": Scenario(
         _core, lambda s: core.replace(s, "User", "killed value", door="test"), _core_replaced
     ),
-    "undo": Scenario(_two, lambda s: audit.undo(s, "HEAD~1", door="test"), _undone),
+    "undo": Scenario(_two, lambda s: undo.undo(s, "HEAD~1", door="test"), _undone),
     "undo of a whole file": Scenario(
-        _only_one, lambda s: audit.undo(s, "HEAD", door="test"), _whole_file_undone
+        _only_one, lambda s: undo.undo(s, "HEAD", door="test"), _whole_file_undone
     ),
 }
 

@@ -9,7 +9,7 @@ import pytest
 from killing import whole
 from truth import DAY, git, in_trail, insert, make, on_disk, open_again, write
 
-from ua_memory import audit, core, facts
+from ua_memory import core, facts, undo
 from ua_memory.store import Store
 
 OTHER = "memory/2026-11-20.md"
@@ -80,7 +80,7 @@ def test_a_yes_makes_it_stand(store: Store) -> None:
 
 def test_undo_restores_it_with_what_was_added(store: Store) -> None:
     write(store, DAY, "".join(lines(store)[:4]) + "- by hand\n")
-    audit.undo(store, None, door="test")
+    undo.undo(store, None, door="test")
     store.adopt()
     assert sorted(on_disk(store)) == sorted(["by hand", *(f"fact {n}" for n in range(10))])
     assert not store.survey().held
@@ -95,7 +95,7 @@ def test_the_whole_memory_and_its_settings_come_back(store: Store) -> None:
         (store.bank.root / name).unlink()
     assert set(store.survey().held) == set(before)
     assert core.block(store, "User").value == "value"
-    audit.undo(store, None, door="test")
+    undo.undo(store, None, door="test")
     assert {f.path: store.read(f.path) for f in store.files()} == before
     whole(store)
 
@@ -108,7 +108,7 @@ def test_an_insert_into_a_held_file_works_and_keeps_the_hold(store: Store) -> No
     assert DAY in store.survey().held
     insert(store, "newer")
     assert DAY in store.survey().held
-    audit.undo(store, None, door="test")
+    undo.undo(store, None, door="test")
     assert sorted(on_disk(store)) == sorted([*(f"fact {n}" for n in range(10)), "new", "newer"])
     whole(store)
 

@@ -57,7 +57,9 @@ def open_again(root: Path) -> Store:
 
 
 def insert(store: Store, text: str, request: str | None = None, session: str | None = None) -> Fact:
-    return facts.insert(store, Fact(text), Said(NOW, "test", "agent", session), door="test", request=request).fact
+    return facts.insert(
+        store, Fact(text), Said(NOW, "test", "agent", session), door="test", request=request
+    ).fact
 
 
 def inserted(store: Store, text: str) -> Result:
@@ -87,7 +89,12 @@ def in_trail(store: Store, path: str = DAY) -> list[str]:
 def git(where: Path, *words: str, ok: bool = True, env: dict[str, str] | None = None) -> str:
     """Plain git as a person runs it."""
     done = subprocess.run(
-        ["git", *GIT, *words], cwd=where, capture_output=True, text=True, env={**os.environ, **(env or {})}, check=False
+        ["git", *GIT, *words],
+        cwd=where,
+        capture_output=True,
+        text=True,
+        env={**os.environ, **(env or {})},
+        check=False,
     )
     assert not ok or done.returncode == 0, done.stderr
     return done.stdout
@@ -104,7 +111,9 @@ def first_author(store: Store, needle: str, path: str = DAY) -> str:
 def leftovers(store: Store) -> list[str]:
     """Names beside the files that are ours, and records that wait."""
     root = store.bank.root
-    beside = [p.name for p in (*root.glob(".ua-*"), *(root / "memory").rglob(".ua-*")) if p.name != ".ua-memory"]
+    beside = [
+        p.name for p in (*root.glob(".ua-*"), *(root / "memory").rglob(".ua-*")) if p.name != ".ua-memory"
+    ]
     waiting = [p.name for p in store.bank.pending.iterdir()] if store.bank.pending.exists() else []
     return [*beside, *waiting]
 
