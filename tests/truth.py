@@ -1,4 +1,4 @@
-"""Banks for the tests of the store: made with a fixed clock, written to, looked at from outside by plain git."""
+"""Banks for the tests of the store: made with a fixed clock, written to, looked at by plain git."""
 
 from __future__ import annotations
 
