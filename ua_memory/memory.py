@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cached_property
 from pathlib import Path
@@ -175,10 +175,11 @@ class Memory(Flushes):
     # -- search ----------------------------------------------------------------------------------------
 
     def refresh(self, progress: Progress | None = None, *, vectors: bool = True) -> Refresh:
-        """Bring the index up to date with the files; what changed is in the report. One look serves all."""
+        """Bring the index up to date with the files; what changed is in the report."""
         seen = self.store.survey()
-        self.store.adopt(quiet=self.config.quiet_seconds, seen=seen)
-        return self.index.refresh(vectors, progress, seen)
+        adopted = self.store.adopt(quiet=self.config.quiet_seconds, seen=seen)
+        done = self.index.refresh(vectors, progress, seen)
+        return replace(done, notes=(*adopted.notes, *done.notes))
 
     def rebuild(self, progress: Progress | None = None) -> Refresh:
         """Build the index anew from the files alone."""

@@ -36,6 +36,7 @@ def undo(store: Store, revision: str | None = None, *, door: str) -> Undone:
     Without a revision: restore what disappeared and is held, else take back the newest one that was not
     taken back yet, so that undoing again goes further back.
     """
+    store.require_settled()
     if revision is not None:
         return _take_back(store, store.history.show(revision), "undo", door)
     if store.survey().held:
@@ -57,6 +58,7 @@ def undo(store: Store, revision: str | None = None, *, door: str) -> Undone:
 
 def redo(store: Store, *, door: str) -> Undone:
     """Take back the newest undo that was not taken back yet."""
+    store.require_settled()
     settled: set[str] = set()
     for done in store.history.log():
         if done.trailer("Memory-Op") in ("undo", "redo") and done.id not in settled:

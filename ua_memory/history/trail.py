@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import os
 import secrets
+import tempfile
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -26,6 +27,7 @@ from ua_memory.history.revisions import NOBODY, BlameLine, Commit, Revision, blo
 BEHIND = "ua-memory/index-behind"
 """In the bank's own git directory: paths whose index entries could not be brought along yet."""
 NOT_YET = "not committed yet"
+STALE_SECONDS = 10.0
 
 
 class History(Repository):
@@ -161,6 +163,7 @@ class History(Repository):
 
         GitFailed also where the branch moved meanwhile: nothing is committed then.
         """
+        self._clear_locks()
         stream = notation.fast_import(self.ref(), commits, self.head())
         try:
             out = self.run("fast-import", "--quiet", "--done", "--date-format=raw", stdin=stream)
@@ -171,6 +174,18 @@ class History(Repository):
         final = {path: data for c in commits for path, data in c.files.items()}
         self._follow({path: None if data is None else blob_id(data) for path, data in final.items()})
         return out.decode().split()
+
+    def _clear_locks(self) -> None:
+        """Remove ref locks that a killed git left: nothing but us writes a trail kept beside, and in a bank
+        of its own no git holds one for ten seconds. GitFailed names one that may be alive."""
+        for lock in (self.git_dir / "HEAD.lock", self.shared / f"{self.ref()}.lock"):
+            try:
+                age = filesystem_now(self.git_dir) - lock.stat().st_mtime
+            except FileNotFoundError:
+                continue
+            if self.own and age < STALE_SECONDS:
+                raise GitFailed("git is at work there", where=str(lock), mend=f"try again; else rm {lock}")
+            lock.unlink(missing_ok=True)
 
     def mend_index(self, paths: Sequence[str] = ()) -> None:
         """Bring the index along for these paths and those that an earlier commit could not."""
@@ -230,6 +245,12 @@ class History(Repository):
         objects = self.shared / "objects"
         loose = sum(_bytes_in(objects / f"{n:02x}") for n in range(256))
         return loose > max(1 << 20, _bytes_in(objects / "pack") // 8)
+
+
+def filesystem_now(folder: Path) -> float:
+    """Seconds since the epoch by the file system's own clock, which stamps the files that are compared."""
+    with tempfile.NamedTemporaryFile(dir=folder, prefix=".clock-") as file:
+        return os.fstat(file.fileno()).st_mtime
 
 
 def _bytes_in(folder: Path) -> int:

@@ -94,6 +94,16 @@ def put_back_commit(touched: Sequence[Touched], when: datetime) -> Commit:
     return Commit(MACHINE, when, message(subject, "", said), {t.path: t.start for t in touched})
 
 
+def put_back_notes(draft: Draft) -> list[str]:
+    """What to tell of stale buffers: a merge that nobody hears of looks like a line that will not go away."""
+    return [
+        f"{t.path}: {count(len(t.dropped), 'fact')} put back that an old editor buffer had dropped;"
+        " drop them again if that was meant"
+        for t in draft.touched.values()
+        if t.dropped
+    ]
+
+
 def brief(names: Sequence[str]) -> list[str]:
     """Fact names as one trailer each, or their number where there are too many to read."""
     return list(names) if len(names) <= NAMED else [str(len(names))]

@@ -68,7 +68,8 @@ class Judge:
             return Touched(path, disk, trail, disk)
         old = None
         with contextlib.suppress(GitFailed):
-            old = saves.stale(edit, self._past(path))
+            # Who accepts what is gone has seen it: then it is no old buffer.
+            old = None if accept else saves.stale(edit, self._past(path))
         if old and disk is not None and trail is not None:
             merged = merge(old.base, trail, disk).data
             return Touched(path, disk, trail, merged, dropped=old.dropped)

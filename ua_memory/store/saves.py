@@ -28,6 +28,9 @@ from ua_memory.records import (
 
 EDIT = "edit"
 """The `Memory-Op` of a person's own change."""
+RESTORED = "restore"
+"""The `Memory-Op` of a person's wish to have back what had disappeared."""
+BY_PERSON = (EDIT, RESTORED)
 MERGED = "merge"
 """The `Memory-Op` of a revision that put facts back which a stale buffer had dropped."""
 LOOK_BACK = 200
@@ -155,11 +158,11 @@ class Past:
                 self.contents[start] = self._read(self.newest()[start : start + AT_ONCE])
             last = None
             for revision, data, shown in self.contents[start]:
-                if last is not None and last is not revision and last.trailer("Memory-Op") == EDIT:
+                if last is not None and last is not revision and last.trailer("Memory-Op") in BY_PERSON:
                     return
                 last = revision
                 yield revision, data, shown
-            if last is not None and last.trailer("Memory-Op") == EDIT:
+            if last is not None and last.trailer("Memory-Op") in BY_PERSON:
                 return
 
     def _read(self, some: Sequence[Revision]) -> list[tuple[Revision, bytes, bool]]:

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from datetime import datetime
 
+from ua_memory import redaction
 from ua_memory.config import Config
 from ua_memory.errors import CannotWrite, GitFailed, NotFound
 from ua_memory.history import History, Revision
@@ -86,7 +87,8 @@ class Store:
         is written. Busy, CannotWrite and GitFailed say when nothing was begun; once files are written, a
         commit that cannot be made is owed and noted, not raised.
         """
-        request = flight.request_id(request) if request is not None else None
+        request = flight.request_id(self._clean(request)) if request is not None else None
+        session = self._clean(session) if session else None
         with self.locked():
             owed = self._finish_pending()
             draft = Draft(op, door, lambda path: self._judge.touch(path, owed), self.config.redact)
@@ -141,8 +143,24 @@ class Store:
         except OSError as error:
             refused(error, self.bank.state)
 
+    def require_settled(self) -> None:
+        """Finish what is owed to the trail. GitFailed where that cannot be done now: who looks at the newest
+        revision would see the wrong one."""
+        if pending.keys(self.bank.pending):
+            with self.revision("settle", door="store"):
+                pass
+        owed = sum(bool(record.commits) for record in pending.found(self.bank.pending))
+        if owed:
+            raise GitFailed(
+                f"{flight.count(owed, 'revision')} still wait for their commit", mend="ua-memory doctor"
+            )
+
+    def _clean(self, text: str) -> str:
+        return redaction.redact(text, self.config.redact).text
+
     def answered(self, request: str) -> Revision | None:
         """The revision that carried out a request id; its `id` is empty while its commit is owed."""
+        request = self._clean(request)
         for record in pending.found(self.bank.pending):
             if record.request == request and record.commits:
                 own = record.commits[-1]
@@ -165,7 +183,7 @@ class Store:
     # -- how a revision goes on its way ----------------------------------------------------------------
 
     def _publish(self, draft: Draft, request: str | None) -> Result:
-        notes, redacted = list(draft.notes), dict(draft.redacted)
+        notes, redacted = [*draft.notes, *flight.put_back_notes(draft)], dict(draft.redacted)
         if draft.answered:
             return Result(draft.answered.id or None, draft.answered.paths, tuple(notes), redacted)
         key = pending.new_key(self.bank.pending, secrets.token_hex(4))
