@@ -256,3 +256,24 @@ def test_snippets_are_cut_around_the_match(index: Index) -> None:
     assert snippet(index.words, "short", {}) == "short"
     assert len(snippet(index.words, "東京" * 1000, {"東京": 1.0})) <= LENGTH
     assert snippet(index.words, long, {}).startswith("filler")
+
+
+# -- what the model has no words for -----------------------------------------------------------------------
+
+
+def test_what_the_model_does_not_know_is_found_by_words_alone(tmp_path: Path, model: Embedder) -> None:
+    facts = ("🎉🎉🎉", "鼊鼋", "x" * 60_000, "we ate at the Greek place 🎉", "鼊 is a kind of turtle")
+    with an_index(a_bank(tmp_path, {DAY: log(*facts)}), model) as index:
+        assert index.refresh().semantic == "ready"
+        assert index.vectors.count() == 2, "only what has known words has a vector"
+        for query in ("🐈", "猫猫 🎉", "y" * 60_000, "!?", ""):
+            answer = search(index, query)
+            assert not [hit for hit in answer.hits if "semantic" in hit.arms], query
+        answer = search(index, "鼊鼋")
+        assert answer.mode == "words" and shown(answer)[0] == "鼊鼋"
+        assert "knows too few" in answer.notes[0]
+        answer = search(index, "a restaurant")
+        assert answer.mode == "hybrid" and shown(answer)[0].startswith("we ate")
+        assert [one.mode for one in search_many(index, ["🐈", "turtle", "🐈"])] == ["words", "hybrid", "words"]
+        assert index.refresh().embedded == 0 and index.rebuild().embedded == 0
+        assert index.vectors.count() == 2

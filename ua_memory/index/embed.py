@@ -34,6 +34,10 @@ BATCH_TOKENS = 1024
 BULK = 2000
 """From so many texts on a child process does it."""
 
+KNOWN_SHARE = 0.25
+"""Of a text's words so many must be in the model's vocabulary. One that is all [UNK] has a vector like that
+of every other such text, whatever they say: a cat in Chinese would find any emoji, with a cosine of 1."""
+
 PORTION = 128
 """Texts handed to the child at a time: what a kill may cost."""
 
@@ -48,7 +52,7 @@ class Embeds(Protocol):
     model: str
 
     def texts(self, texts: Sequence[str]) -> Vectors32:
-        """(n, d) float32, each row of length 1."""
+        """(n, d) float32, each row of length 1, or all zeros where the model knows none of a text's words."""
         ...
 
 
@@ -56,20 +60,23 @@ class Embedder:
     """The bundled model, loaded at the first text. Raises EmbeddingUnavailable where that fails."""
 
     def __init__(self, model_file: Path | None = None, tokenizer_file: Path | None = None) -> None:
-        self.model = f"minilm-int8-{MODEL_SHA256[:8]}-{MOST_TOKENS}"
+        self.model = f"minilm-int8-{MODEL_SHA256[:8]}-{MOST_TOKENS}-known"
         self._model_file, self._tokenizer_file = model_file, tokenizer_file
         self._session: Any = None
         self._tokenizer: Any = None
 
     def texts(self, texts: Sequence[str]) -> Vectors32:
-        """(n, 384) float32 of length 1, half-precision values; a row does not depend on the others."""
+        """(n, 384) float32 of length 1, half-precision values; a row does not depend on the others. All
+        zeros for a text of which the model knows too little."""
         import numpy as np
 
         self._load()
-        tokens = [encoding.ids for encoding in self._tokenizer.encode_batch(list(texts))]
-        found = np.zeros((len(tokens), DIMENSIONS), dtype=np.float32)
-        for batch in batches([len(ids) for ids in tokens]):
-            found[batch] = self._pooled([tokens[number] for number in batch])
+        encoded = self._tokenizer.encode_batch(list(texts))
+        found = np.zeros((len(encoded), DIMENSIONS), dtype=np.float32)
+        said = [number for number, encoding in enumerate(encoded) if knows(encoding.tokens)]
+        for batch in batches([len(encoded[number].ids) for number in said]):
+            rows = [said[number] for number in batch]
+            found[rows] = self._pooled([encoded[row].ids for row in rows])
         return halved(found)
 
     def query(self, text: str) -> Vectors32:
@@ -180,8 +187,15 @@ def model_problem(name: str) -> str:
     return f"not installed: {', '.join(missing)}" if missing else ""
 
 
+def knows(tokens: Sequence[str]) -> bool:
+    """Whether a text's tokens say something to the model: enough of its words are in the vocabulary."""
+    words = [token for token in tokens if token not in ("[CLS]", "[SEP]") and any(map(str.isalnum, token))]
+    known = len(words) - words.count("[UNK]")
+    return known > 0 and known >= KNOWN_SHARE * len(words)
+
+
 def halved(vectors: Vectors32) -> Vectors32:
-    """Rows brought to length 1 and rounded to half precision, as the cache keeps them."""
+    """Rows brought to length 1 and rounded to half precision, as the cache keeps them; zeros stay zeros."""
     import numpy as np
 
     length = np.linalg.norm(vectors, axis=1, keepdims=True)

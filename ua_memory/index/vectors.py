@@ -152,10 +152,10 @@ class Vectors:
         return set(self._call("get", include=[])["ids"])
 
     def upsert(self, vectors: Mapping[str, Row]) -> None:
-        """Add or replace {name: vector}."""
+        """Add or replace {name: vector}. A row of zeros means nothing, and is left out."""
         import numpy as np
 
-        names = list(vectors)
+        names = [name for name, row in vectors.items() if row.any()]
         for start in range(0, len(names), BATCH):
             part = names[start : start + BATCH]
             self._call("upsert", ids=part, embeddings=np.stack([vectors[name] for name in part]))

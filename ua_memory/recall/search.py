@@ -24,6 +24,8 @@ __all__ = ["Answer", "Filters", "Hit", "search", "search_many"]
 DEPTH = 150
 """Candidates asked of each arm."""
 
+UNKNOWN = "the model knows too few of the query's words"
+
 CLOSE = 60
 """Candidates whose neighbours are looked at."""
 
@@ -83,11 +85,14 @@ def search_many(
     answers = []
     for number, text in enumerate(queries):
         asked = _Asked(index, text, where)
-        if vectors is not None and text.strip():
+        said = vectors is not None and bool(vectors[number].any())
+        if said:
             asked.by_meaning(vectors[number], near[number])
         hits, missing = _hits(asked, present, limit, min_score)
-        left = [*notes, *([f"{missing} left out: changed in their files since"] if missing else [])]
-        answers.append(Answer(hits, tuple(left), "words" if vectors is None else "hybrid"))
+        unknown = vectors is not None and not said and bool(text.strip())
+        left = [*notes, *([f"searched by words alone: {UNKNOWN}"] if unknown else [])]
+        left += [f"{missing} left out: changed in their files since"] if missing else []
+        answers.append(Answer(hits, tuple(left), "hybrid" if said else "words"))
     return answers
 
 
@@ -101,7 +106,10 @@ def _prepared(index: Index, queries: Sequence[str], report: Refresh) -> tuple[li
 
     try:
         vectors: Any = index.embeds.texts([clean(query) for query in queries]) if queries else []
-        return notes, vectors, index.nearest(list(vectors), DEPTH)
+        # A query of which the model knows no word is a row of zeros: near to nothing, asked by words alone.
+        said = [number for number, row in enumerate(vectors) if row.any()]
+        near = dict(zip(said, index.nearest([vectors[number] for number in said], DEPTH), strict=True))
+        return notes, vectors, near
     except (EmbeddingUnavailable, VectorsUnavailable) as error:
         return [*notes, f"searched by words alone: {error}"], None, None
 
