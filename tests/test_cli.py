@@ -117,6 +117,19 @@ def test_insert_reads_standard_input(shell: Shell) -> None:
     assert refused.code == 2 and "there is no text" in refused.err
 
 
+def test_an_option_without_its_value_leads_to_the_help_of_its_verb(shell: Shell) -> None:
+    done = shell("insert", "x", "--tag")
+    assert done.code == 2 and "requires an argument" in done.err
+    assert "mend: ua-memory insert --help" in done.err
+
+
+def test_a_kind_that_there_is_not(shell: Shell) -> None:
+    done = shell("search", "x", "--kind", "nonsense")
+    assert done.code == 2 and "no such kind: nonsense" in done.err and "preference" in done.err
+    for kind in ("world", "passage", "core"):
+        shell.ok("search", "x", "--kind", kind)
+
+
 def test_insert_again_is_a_sighting_and_a_repeated_request_is_answered(shell: Shell) -> None:
     shell.ok("insert", "the same words")
     assert shell.ok("insert", "the same words").out.startswith("Seen again: memory/2026-11-21.md:")

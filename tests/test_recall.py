@@ -274,6 +274,7 @@ def test_what_the_model_does_not_know_is_found_by_words_alone(tmp_path: Path, mo
         assert "knows too few" in answer.notes[0]
         answer = search(index, "a restaurant")
         assert answer.mode == "hybrid" and shown(answer)[0].startswith("we ate")
-        assert [one.mode for one in search_many(index, ["🐈", "turtle", "🐈"])] == ["words", "hybrid", "words"]
+        modes = [one.mode for one in search_many(index, ["🐈", "turtle", "🐈"])]
+        assert modes == ["words", "hybrid", "words"]
         assert index.refresh().embedded == 0 and index.rebuild().embedded == 0
         assert index.vectors.count() == 2

@@ -54,6 +54,15 @@ class Verb(TyperCommand):
         parser._process_opts = as_words  # type: ignore[method-assign]
         return parser
 
+    def parse_args(self, ctx: Any, args: list[str]) -> Any:
+        try:
+            return super().parse_args(ctx, args)
+        except Exception as error:
+            # An option without its value is refused without saying whose option it is.
+            if getattr(error, "ctx", ctx) is None:
+                error.ctx = ctx  # type: ignore[attr-defined]
+            raise
+
     def get_help_option(self, ctx: Any) -> Any:
         option = super().get_help_option(ctx)
         if option is not None:

@@ -3,6 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import get_args
+
+from ua_memory.errors import Usage
+from ua_memory.records import Kind
+
+KINDS = tuple(
+    dict.fromkeys((*get_args(Kind), "fact", "passage", "observation", "opinion", "page", "model", "core"))
+)
+"""What `kinds` may name: the kinds of facts and opinions, and the records an item may be."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -12,6 +21,7 @@ class Filters:
     `tags`: any of them, case aside; a tag also stands for those nested below it (`infra` for
     `infra/db`). `kinds`: a fact's kind or the name of a record. `sources`: an origin word or a client's
     name. `path`: the beginning of a bank-relative path. `retired`: whether retired facts may come.
+    Usage for a kind that there is not: it would find nothing, and nobody would know why.
     """
 
     since: str | None = None
@@ -21,6 +31,11 @@ class Filters:
     sources: tuple[str, ...] = ()
     path: str = ""
     retired: bool = True
+
+    def __post_init__(self) -> None:
+        for kind in self.kinds:
+            if kind not in KINDS:
+                raise Usage(f"no such kind: {kind}", mend=f"one of {', '.join(KINDS)}")
 
     def __bool__(self) -> bool:
         """Whether anything is filtered at all."""
