@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 
 import commands
+import flush
 import growth
 import index
 from figures import machine
@@ -12,7 +13,7 @@ from figures import machine
 if __name__ == "__main__":
     print(machine(), flush=True)
     missed = 0
-    for benchmark in (commands, index, growth):
+    for benchmark in (commands, index, flush, growth):
         for figure in benchmark.measure([]):
             print(figure, flush=True)
             missed += not figure.met

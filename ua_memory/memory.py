@@ -35,8 +35,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Answer", "BlameLine", "Budget", "Check", "CoreBlock", "Endpoint", "Estimate", "Excerpt", "Filters",
-    "Flush", "Flushed", "Hit", "Inserted", "Memory", "Refresh", "Replaced", "Result", "Revision",
-    "Spent", "Stats", "Status", "Totals", "Undone", "Waiting",
+    "Flush", "Flushed", "Hit", "Inserted", "Memory", "Refresh", "Replaced", "Result", "Revision", "Spent",
+    "Stats", "Status", "Totals", "Undone", "Waiting",
 ]  # fmt: skip
 """The types that a door meets, which imports them from here."""
 
@@ -293,9 +293,8 @@ class Memory(Flushes):
         head = store.history.log(limit=1)
         return Status(
             root=str(store.bank.root), trail=str(store.bank.git_dir), own=store.bank.own,
-            head=head[0] if head else None, files=len(seen.files),
+            head=head[0] if head else None, files=len(seen.files), waiting=tuple(self.waiting()),
             edited=tuple(sorted(set(seen.changed) - set(seen.held))), held=tuple(sorted(seen.held)),
             pending=tuple(health.pending_revisions(store)), budgets=tuple(self.core_budgets()),
             problems=sum(1 for _ in audit.file_problems(store)), index=health.index_state(store),
-            waiting=tuple(self.waiting()),
         )  # fmt: skip

@@ -32,6 +32,8 @@ OVERLAP = 4
 """Turns that two stretches of a long transcript share, so that no statement loses its neighbours."""
 PART_OF_WINDOW = 0.5
 """What of a model's window one stretch may fill: its tokens are smaller than ours, and it has to answer."""
+LONGEST_ANSWER = 8_000
+"""Tokens of one answer of the sub-agent: some forty statements. A model that says more says nothing."""
 _PER_TURN = 12
 RETRY = "ua-memory queue retry"
 
@@ -140,10 +142,11 @@ class Flusher:
     def _harvest(self, turns: Sequence[Turn]) -> Harvest:
         if self.model is None:
             return Harvest(kept=extract(turns, zone=self.zone or self.store.now().tzinfo))
-        whole, behind = Harvest(), 0
-        for stretch in stretches(turns, int(self.store.config.context_window * PART_OF_WINDOW)):
+        whole, behind, window = Harvest(), 0, self.store.config.context_window
+        answer = min(LONGEST_ANSWER, window // 4)
+        for stretch in stretches(turns, int(window * PART_OF_WINDOW)):
             watch = self._watch(behind, len(turns))
-            study(self.model, stretch, self.view, self.zone, into=whole, watch=watch)
+            study(self.model, stretch, self.view, self.zone, into=whole, watch=watch, max_tokens=answer)
             behind = min(behind + len(stretch) - OVERLAP, len(turns))
         return whole
 

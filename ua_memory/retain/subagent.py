@@ -115,12 +115,12 @@ class Harvest:
 
 def study(
     model: Model, turns: Sequence[Turn], view: View, zone: tzinfo | None, *, bounds: Bounds | None = None,
-    into: Harvest | None = None, watch: Callable[[int], None] | None = None,
+    into: Harvest | None = None, watch: Callable[[int], None] | None = None, max_tokens: int = 8_000,
 ) -> Harvest:  # fmt: skip
     """Let a fresh sub-agent read the turns. Raises what the model raises; then nothing is to be kept.
 
     `into` is what earlier stretches of the same transcript brought, which this one adds to. `watch` is told
-    after each answer how many turns lie behind what was quoted last.
+    after each answer how many turns lie behind what was quoted last. `max_tokens` bounds each answer.
     """
     session = _Session(turns, view, zone, into or Harvest())
 
@@ -130,7 +130,14 @@ def study(
 
     opening = [_opening(turns, zone)]
     outcome = run_tools(
-        model, DIRECTIVE, opening, session.tools(), purpose="flush", bounds=bounds, watch=watching
+        model,
+        DIRECTIVE,
+        opening,
+        session.tools(),
+        purpose="flush",
+        bounds=bounds,
+        max_tokens=max_tokens,
+        watch=watching,
     )
     session.harvest.usage += outcome.usage
     outcome.require_done()

