@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ua_memory.index.shelf import private
 from ua_memory.index.tables import chunks, marks
 
 if TYPE_CHECKING:
@@ -36,6 +37,7 @@ class Cache:
             self.db = self._open()
 
     def _open(self) -> sqlite3.Connection:
+        private(self.file)
         db = sqlite3.connect(self.file, isolation_level=None, check_same_thread=False, timeout=10)
         try:
             db.execute("PRAGMA journal_mode = WAL")

@@ -2,17 +2,26 @@
 
 index/current      the name of the folder in use
 index/7/           words.db, chroma/, chroma.json
+index/clock        touched to learn the file system's time
 index/owner.lock   who has Chroma open       index/build.lock   who makes or removes generations
 """
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import os
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+
+
+def private(file: Path | str) -> None:
+    """Make a file that only its owner may read, where there is none: SQLite gives what it keeps beside a
+    database the mode of the database, and makes that by the umask. What fails, the caller meets."""
+    with contextlib.suppress(OSError):
+        os.close(os.open(file, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600))
 
 
 class Shelf:
@@ -23,6 +32,7 @@ class Shelf:
 
     def make(self) -> None:
         self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        private(self.folder / "clock")
 
     def current(self) -> Path | None:
         """The generation in use, None if there is none yet or it was deleted."""
@@ -44,6 +54,7 @@ class Shelf:
         """Make a generation the current one (inside `building`)."""
         pointer = self.folder / "current.new"
         pointer.write_text(generation.name)
+        pointer.chmod(0o600)
         pointer.replace(self.folder / "current")
 
     def sweep(self) -> None:

@@ -7,6 +7,7 @@ Beside Chroma's folder a mark says which generation of the word index it stands 
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import json
 import logging
@@ -121,6 +122,7 @@ class Vectors:
         client, self._client, self._collection = self._client, None, None
         if client is not None:
             client.close()
+            _make_private(self.folder)
         else:
             _forget(self.folder)
 
@@ -142,6 +144,7 @@ class Vectors:
         """Say what the vectors stand for, after they do."""
         fresh = self._mark_file.with_suffix(".new")
         fresh.write_text(json.dumps(asdict(mark)))
+        fresh.chmod(0o600)
         fresh.replace(self._mark_file)
 
     def count(self) -> int:
@@ -187,6 +190,13 @@ class Vectors:
             if isinstance(error, KeyboardInterrupt | SystemExit | MemoryError):
                 raise
             raise VectorsBroken(f"Chroma: {name} failed: {error}") from error
+
+
+def _make_private(folder: Path) -> None:
+    """Close to others what Chroma makes by the umask."""
+    with contextlib.suppress(OSError):
+        for path in (folder, *folder.rglob("*")):
+            path.chmod(0o700 if path.is_dir() else 0o600)
 
 
 def _forget(folder: Path) -> None:

@@ -16,6 +16,7 @@ from pathlib import Path
 
 from ua_memory.index.filters import Filters
 from ua_memory.index.items import Item
+from ua_memory.index.shelf import private
 from ua_memory.index.tables import COLUMNS, SCHEMA, SCHEMA_VERSION, chunks, from_row, marks, row
 from ua_memory.index.terms import Query, indexed
 from ua_memory.index.vocabulary import Vocabulary
@@ -44,6 +45,8 @@ class Words:
 
     def __init__(self, file: Path | str) -> None:
         self.file = file
+        if file != ":memory:":
+            private(file)
         self.db = sqlite3.connect(file, isolation_level=None, check_same_thread=False, timeout=10)
         try:
             self._open()
