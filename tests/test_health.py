@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import stat
 from dataclasses import replace
@@ -9,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from banks import DAY, Bank, new_bank
+from index_bank import Counting
 
 from ua_memory import health
 from ua_memory.errors import GitFailed
@@ -131,6 +133,7 @@ def test_an_unreadable_record_is_named_and_kept(there: Bank) -> None:
     assert "cannot be read" in "".join(health.pending_revisions(there.store))
     found = check(there, "pending", mend=True)
     assert not found.ok and not found.mended and str(aside[0]) in found.seen
+    assert "--mend" not in found.mend and "delete it" in found.mend
     assert aside[0].exists()
 
 
@@ -171,6 +174,7 @@ def test_a_leftover_that_only_exists_here_is_kept(there: Bank, prefix: str) -> N
     file = leave(there, prefix, b"- a person's only copy\n")
     found = check(there, "leftovers", mend=True)
     assert not found.ok and not found.mended and str(file) in found.seen
+    assert "--mend" not in found.mend and str(file) in found.mend
     assert file.read_bytes() == b"- a person's only copy\n"
 
 
@@ -207,6 +211,14 @@ def test_a_broken_trail(there: Bank) -> None:
     assert "one" in there.text()
 
 
+def test_an_object_that_is_not_what_its_name_says(there: Bank) -> None:
+    there.insert("one")
+    loose = max((there.root / ".git/objects").glob("??/*"), key=lambda file: file.stat().st_size)
+    loose.chmod(0o644)
+    loose.write_bytes(loose.read_bytes()[:-4] + b"\0\0\0\0")
+    assert not check(there, "trail").ok
+
+
 def test_no_trail_yet(tmp_path: Path) -> None:
     (tmp_path / "MEMORY.md").touch()
     assert check(Bank(tmp_path), "trail").seen == "no revision yet"
@@ -228,6 +240,31 @@ def test_a_damaged_index_is_dropped(there: Bank) -> None:
     assert found.ok and found.mended
     assert "none yet" in str(health.index_state(there.store)["state"])
     assert "one" in there.text() and there.ops() == ["insert", "init"]
+
+
+def test_an_index_that_cannot_be_made_again(there: Bank, monkeypatch: pytest.MonkeyPatch) -> None:
+    there.insert("one")
+    with sync.Index(there.store) as index:
+        index.refresh(vectors=False)
+    next(there.store.bank.index.rglob("words.db")).write_bytes(b"no database" * 1000)
+    monkeypatch.setattr("os.access", lambda path, mode: Path(path) != there.store.bank.state)
+    assert "rebuild" not in check(there, "index").mend
+
+
+def test_what_the_index_keeps_is_its_owner_s_alone(there: Bank) -> None:
+    """I67"""
+    before = os.umask(0o022)
+    try:
+        there.insert("one")
+        with sync.Index(there.store, embeds=Counting()) as index:
+            assert index.refresh().semantic == "ready"
+            index.rebuild()
+        folder = there.store.bank.index
+        made = [folder, *folder.rglob("*"), *there.store.bank.cache.glob("emb*")]
+        modes = {str(path): stat.S_IMODE(path.stat().st_mode) for path in made}
+    finally:
+        os.umask(before)
+    assert {path: oct(mode) for path, mode in modes.items() if mode & 0o077} == {}
 
 
 def test_the_model_is_not_what_it_should_be(there: Bank, monkeypatch: pytest.MonkeyPatch) -> None:

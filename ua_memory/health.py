@@ -129,7 +129,7 @@ def _in_flight(store: Store) -> Check:
     if aside:
         return Check(
             "pending", False, f"a revision in flight cannot be read: {aside[0]}",
-            "look at what it holds, then delete it",
+            "it holds a revision that was not finished: take from it what you miss, then delete it",
         )  # fmt: skip
     seen = f"{owed} revision{'' if owed == 1 else 's'} not finished" if owed else "nothing owed"
     return Check("pending", not owed, seen, "ua-memory doctor --mend" if owed else "")
@@ -144,8 +144,17 @@ def _leftovers(store: Store) -> Check:
     left = _stray(store)
     return Check(
         "leftovers", not left, f"{len(left)} of killed writes, such as {left[0]}" if left else "none",
-        "look at those that --mend leaves: they hold what the trail does not" if left else "",
+        _about(store, left),
     )  # fmt: skip
+
+
+def _about(store: Store, left: list[Path]) -> str:
+    """What mends leftovers: a command where it can, else where to look."""
+    if any(_is_elsewhere(store, file) for file in left):
+        return "ua-memory doctor --mend"
+    if not left:
+        return ""
+    return f"look at {left[0]}: the trail does not have what it holds; take what you miss, then delete it"
 
 
 def _stray(store: Store) -> list[Path]:
@@ -164,11 +173,19 @@ def _sweep(store: Store) -> None:
     with store.locked():
         for file in _stray(store):
             with contextlib.suppress(OSError):
-                data = file.read_bytes()
-                # What was only half written when its process died is the beginning of what stands there now.
-                beside = (other.read_bytes() for other in file.parent.glob("[!.]*.md") if other.is_file())
-                if _has_blob(store, data) or any(whole.startswith(data) for whole in beside):
+                if _is_elsewhere(store, file):
                     file.unlink()
+
+
+def _is_elsewhere(store: Store, file: Path) -> bool:
+    """Whether the trail, or a file beside it, has a leftover word for word."""
+    try:
+        data = file.read_bytes()
+        # What was only half written when its process died is the beginning of what stands there now.
+        beside = (other.read_bytes() for other in file.parent.glob("[!.]*.md") if other.is_file())
+        return _has_blob(store, data) or any(whole.startswith(data) for whole in beside)
+    except OSError:
+        return False
 
 
 def _has_blob(store: Store, data: bytes) -> bool:
@@ -184,7 +201,7 @@ def _trail(store: Store) -> Check:
         return Check("trail", True, "no revision yet")
     try:
         store.history.ref()
-        store.history.run("fsck", "--no-dangling", "--no-progress", "--connectivity-only")
+        store.history.run("fsck", "--full", "--no-dangling", "--no-progress")
     except GitFailed as error:
         return Check("trail", False, error.what, error.mend or "restore it from a clone or a backup")
     return Check("trail", True, str(store.bank.git_dir))
@@ -196,8 +213,14 @@ def _index(store: Store) -> Check:
         "index",
         not found,
         str(found[0]) if found else str(index_state(store).get("state", "ready")),
-        "ua-memory index rebuild" if found else "",
+        _remake(store) if found else "",
     )
+
+
+def _remake(store: Store) -> str:
+    if os.access(store.bank.state, os.W_OK):
+        return "ua-memory index rebuild"
+    return f"nothing here: {store.bank.state} cannot be written; searches read the files themselves"
 
 
 def _drop_index(store: Store) -> None:

@@ -75,7 +75,7 @@ def _tell(call: Call, memory: Memory, found: Status) -> None:
         ("Held", (_listed(found.held, "facts disappeared", *HELD), "bad")),
         (
             "Pending",
-            ("\n".join([*found.pending, "finish: ua-memory doctor --mend"]) if found.pending else "", "warn"),
+            ("\n".join([*found.pending, "what to do: ua-memory doctor"]) if found.pending else "", "warn"),
         ),
     ]
     rows.append(("Waiting", (_waiting(found), "warn")))
