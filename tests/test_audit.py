@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from ua_memory import audit, bank
 from ua_memory.errors import NotFound, Usage
 from ua_memory.undo import undo
 
-CLAWD = Path("/work/shared/data/logs/clawd")
+CLAWD = Path(os.environ.get("UA_SHARED") or Path(__file__).parents[2] / "shared") / "data" / "logs" / "clawd"
 NOTES = "memory/notes.md"
 TOKEN = "ghp_" + "0123456789abcdefghijABCDEFGHIJ012345"
 

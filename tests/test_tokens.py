@@ -30,11 +30,11 @@ def test_special_tokens_are_ordinary_text(special: str) -> None:
 @pytest.mark.parametrize("word", ["a", " ", "漢", "ab/", "\n"])
 def test_one_huge_word_does_not_hang(word: str) -> None:
     text = word * 300_000 if len(word.encode()) > 1 else word * 1_000_000
-    started = time.perf_counter()
+    started = time.process_time()
     tokens = count(text)
     assert 0 < tokens <= len(text) * 3
     assert count(fit(text, tokens // 2)) <= tokens // 2
-    assert time.perf_counter() - started < 20
+    assert time.process_time() - started < 20
 
 
 def test_pieces_count_nearly_as_the_whole() -> None:
