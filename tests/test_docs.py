@@ -87,3 +87,9 @@ def test_links_between_documents_lead_somewhere() -> None:
     for file in [root / "README.md", root / "CONTRIBUTING.md", *DOCS.rglob("*.md")]:
         for target in re.findall(r"\]\((?!https?:|mailto:)([^)#\s]+)", file.read_text("utf-8")):
             assert (file.parent / target).exists(), f"{file.relative_to(root)} links to {target}"
+
+
+def test_the_tests_that_documents_name_are_there() -> None:
+    for file in [DOCS.parent / "README.md", DOCS.parent / "CONTRIBUTING.md", *DOCS.rglob("*.md")]:
+        for name in re.findall(r"`((?:tests|benchmarks|examples)/[\w./-]*)", file.read_text("utf-8")):
+            assert (DOCS.parent / name).exists(), f"{file.name} names {name}"
