@@ -116,8 +116,10 @@ def test_a_damaged_cache_is_begun_anew(tmp_path: Path) -> None:
 # -- Chroma ----------------------------------------------------------------------------------------------
 
 
-def test_every_one_of_3000_random_vectors_finds_itself(vectors: Vectors, tmp_path: Path) -> None:
-    rows = some(3000)
+@pytest.mark.parametrize("count", [1100, pytest.param(3000, marks=pytest.mark.slow)])
+def test_every_one_of_many_random_vectors_finds_itself(vectors: Vectors, tmp_path: Path, count: int) -> None:
+    """I55"""
+    rows = some(count)
     vectors.upsert(rows)
     assert self_misses(vectors, rows) == []
     vectors.close()
