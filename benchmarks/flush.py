@@ -6,6 +6,7 @@ The transcript is the largest of the shared ones where they are at hand, else on
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -17,7 +18,7 @@ from typing import Any
 
 from figures import Figure, console_script, main
 
-SHARED = Path("/work/shared/data/sessions")
+SHARED = Path(os.environ.get("UA_SHARED") or Path(__file__).resolve().parents[2] / "shared") / "data/sessions"
 MB = 1_000_000
 PEAK_MB, SPEED, UNCACHED, PREFIX = 300, 1.0, 1.15, 0.8
 OVERHEAD = 1_500

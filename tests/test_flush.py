@@ -34,7 +34,7 @@ from ua_memory.retain.flush import stretches
 from ua_memory.retain.intake import due
 from ua_memory.transcripts.turns import Session
 
-SHARED = Path("/work/shared/data/sessions")
+SHARED = Path(os.environ.get("UA_SHARED") or Path(__file__).resolve().parents[2] / "shared") / "data/sessions"
 ID = "258c7280-ae70-4798-800f-63464d01a85d"
 TALK = (
     "p: We leave Heroku for Fly.io from today, because the price doubled to $1,400 a month.",

