@@ -40,9 +40,9 @@ def test_whatever_is_said_nothing_is_made_up(lines: list[tuple[str, str]]) -> No
 )
 def test_no_text_takes_long(unit: str) -> None:
     text = unit * (200_000 // len(unit))
-    start = time.perf_counter()
+    start = time.process_time()
     extract(talk(("person", text), ("assistant", text)))
-    assert time.perf_counter() - start < 10
+    assert time.process_time() - start < 20, "grows with more than the length of the text"
 
 
 @given(MESSY)
