@@ -13,7 +13,7 @@ from ua_memory.audit import parent
 from ua_memory.errors import Conflict, NotFound, Usage
 from ua_memory.history import Revision
 from ua_memory.markdown.blocks import Shape, scan
-from ua_memory.records import Record
+from ua_memory.records import CoreBlock, Record
 from ua_memory.store import Draft, Result, Store, saves
 from ua_memory.store.threeway import Clash, merge
 
@@ -105,6 +105,9 @@ def _take_back_file(store: Store, draft: Draft, path: str, parent: str | None, s
         return merged.clashes
     # A log grows at its end, where the lines around a fact come and go: it is taken back fact by fact.
     changed = [there[key] for key, record in added.items() if key in there and there[key] != record]
+    # A block of core memory is known by its value, too: one of the same name has another value now.
+    lost = {r.name for key, r in added.items() if key not in there and isinstance(r, CoreBlock)}
+    changed += [r for r in there.values() if isinstance(r, CoreBlock) and r.name in lost]
     if changed:
         lines = _lines(now or b"")
         return tuple(Clash(r.place.line, tuple(lines[r.place.line - 1 : r.place.end]), ()) for r in changed)

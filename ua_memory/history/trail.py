@@ -179,13 +179,18 @@ class History(Repository):
         """Remove ref locks that a killed git left: nothing but us writes a trail kept beside, and in a bank
         of its own no git holds one for ten seconds. GitFailed names one that may be alive."""
         for lock in (self.git_dir / "HEAD.lock", self.shared / f"{self.ref()}.lock"):
+            if not lock.exists():
+                continue
             try:
-                age = filesystem_now(self.git_dir) - lock.stat().st_mtime
+                if self.own and filesystem_now(self.git_dir) - lock.stat().st_mtime < STALE_SECONDS:
+                    raise GitFailed(
+                        "git is at work there", where=str(lock), mend=f"try again; else rm {lock}"
+                    )
+                lock.unlink(missing_ok=True)
             except FileNotFoundError:
                 continue
-            if self.own and age < STALE_SECONDS:
-                raise GitFailed("git is at work there", where=str(lock), mend=f"try again; else rm {lock}")
-            lock.unlink(missing_ok=True)
+            except OSError as error:
+                raise GitFailed(f"{error.strerror}: {lock}", mend=f"rm {lock}") from error
 
     def mend_index(self, paths: Sequence[str] = ()) -> None:
         """Bring the index along for these paths and those that an earlier commit could not."""
