@@ -11,6 +11,16 @@ from ua_memory.history.revisions import (
     blob_id,
     parse_trailers,
 )
-from ua_memory.history.trail import History
+from ua_memory.history.trail import History, filesystem_now
 
-__all__ = ["MACHINE", "SOMEBODY", "BlameLine", "Commit", "History", "Revision", "blob_id", "parse_trailers"]
+__all__ = [
+    "MACHINE",
+    "SOMEBODY",
+    "BlameLine",
+    "Commit",
+    "History",
+    "Revision",
+    "blob_id",
+    "filesystem_now",
+    "parse_trailers",
+]

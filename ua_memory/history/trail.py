@@ -27,7 +27,7 @@ from ua_memory.history.revisions import NOBODY, BlameLine, Commit, Revision, blo
 BEHIND = "ua-memory/index-behind"
 """In the bank's own git directory: paths whose index entries could not be brought along yet."""
 NOT_YET = "not committed yet"
-STALE_SECONDS = 10.0
+STALE_NS = 10 * 10**9
 
 
 class History(Repository):
@@ -182,7 +182,7 @@ class History(Repository):
             if not lock.exists():
                 continue
             try:
-                if self.own and filesystem_now(self.git_dir) - lock.stat().st_mtime < STALE_SECONDS:
+                if self.own and filesystem_now(self.git_dir) - lock.stat().st_mtime_ns < STALE_NS:
                     raise GitFailed(
                         "git is at work there", where=str(lock), mend=f"try again; else rm {lock}"
                     )
@@ -252,10 +252,10 @@ class History(Repository):
         return loose > max(1 << 20, _bytes_in(objects / "pack") // 8)
 
 
-def filesystem_now(folder: Path) -> float:
-    """Seconds since the epoch by the file system's own clock, which stamps the files that are compared."""
+def filesystem_now(folder: Path) -> int:
+    """The file system's own clock in ns, which stamps the files that are compared; a file is made to ask."""
     with tempfile.NamedTemporaryFile(dir=folder, prefix=".clock-") as file:
-        return os.fstat(file.fileno()).st_mtime
+        return os.fstat(file.fileno()).st_mtime_ns
 
 
 def _bytes_in(folder: Path) -> int:

@@ -13,7 +13,10 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
+from ua_memory.history import filesystem_now
 from ua_memory.paths import CORE_NAMES, LOGS, SETTINGS
+
+__all__ = ["RACY_NS", "filesystem_now", "listing", "settled", "stamp"]
 
 RACY_NS = 50_000_000
 
@@ -54,13 +57,6 @@ def settled(root: Path, names: Sequence[bytes], now_ns: int) -> bool:
         if max(found.st_mtime_ns, found.st_ctime_ns) >= now_ns - RACY_NS:
             return False
     return True
-
-
-def filesystem_now(folder: Path) -> int:
-    """The file system's own clock in ns, by touching a file: the one that stamps the files we compare."""
-    file = folder / "clock"
-    file.touch(mode=0o600)
-    return file.stat().st_mtime_ns
 
 
 def _below(folder: bytes, prefix: bytes) -> list[bytes]:
