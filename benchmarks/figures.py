@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+os.environ["UA_MEMORY_DAEMON"] = "off"  # what is measured is the process itself; `warm` says otherwise
+
 
 @dataclass(frozen=True, slots=True)
 class Figure:

@@ -8,12 +8,13 @@ import commands
 import flush
 import growth
 import index
+import warm
 from figures import machine
 
 if __name__ == "__main__":
     print(machine(), flush=True)
     missed = 0
-    for benchmark in (commands, index, flush, growth):
+    for benchmark in (commands, index, flush, growth, warm):
         for figure in benchmark.measure([]):
             print(figure, flush=True)
             missed += not figure.met

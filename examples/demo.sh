@@ -7,7 +7,7 @@ here=$(cd "$(dirname "$0")" && pwd)
 place=$(mktemp -d "${TMPDIR:-/tmp}/ua-memory-demo.XXXXXX")
 trap 'cd / && rm -rf "$place"' EXIT
 # Nothing of the machine takes part: no bank, no settings and no git identity from outside.
-export HOME="$place" GIT_CONFIG_GLOBAL="$place/.gitconfig" GIT_CONFIG_NOSYSTEM=1
+export HOME="$place" GIT_CONFIG_GLOBAL="$place/.gitconfig" GIT_CONFIG_NOSYSTEM=1 UA_MEMORY_DAEMON=off
 unset UA_MEMORY_BANK UA_MEMORY_ENABLED UA_TRUNCATION_THRESHOLD UA_CONTEXT_WINDOW ANTHROPIC_API_KEY ANTHROPIC_BASE_URL
 git config --global user.name "Noor Lindqvist"
 git config --global user.email noor@example.org

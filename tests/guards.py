@@ -40,6 +40,7 @@ def isolated_environment(home: Path) -> dict[str, str]:
         "ANONYMIZED_TELEMETRY": "False",
         "HF_HUB_OFFLINE": "1",
         "PYTHONUTF8": "1",
+        "UA_MEMORY_DAEMON": "off",
     }
 
 

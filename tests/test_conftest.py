@@ -24,7 +24,8 @@ def test_home_is_a_folder_of_the_test(tmp_path_factory: pytest.TempPathFactory) 
 
 
 def test_no_setting_leaks_in() -> None:
-    assert not [name for name in os.environ if name.startswith(("UA_", "ANTHROPIC_"))]
+    assert [name for name in os.environ if name.startswith(("UA_", "ANTHROPIC_"))] == ["UA_MEMORY_DAEMON"]
+    assert os.environ["UA_MEMORY_DAEMON"] == "off"
 
 
 def test_git_has_neither_identity_nor_settings(tmp_path: Path) -> None:

@@ -60,6 +60,12 @@ class Config:
     embedding: str = _setting("minilm-int8", "index.embedding", "what embeds", "UA_MEMORY_EMBEDDING")
     search_limit: int = _setting(6, "search.limit", "hits a search prints", low=1, high=1000)
     min_score: float = _setting(0.0, "search.min_score", "weaker hits are left out", low=0, high=1)
+    daemon_idle_minutes: float = _setting(
+        10.0, "daemon.idle_minutes", "rest after which the daemon leaves", low=0
+    )
+    daemon_warm_minutes: float = _setting(
+        3.0, "daemon.warm_minutes", "rest after which it lets go of index and model", low=0
+    )
     redact: Mapping[str, str] = _setting({}, "redaction.patterns", "own secrets: kind to regular expression")
     enabled: bool = _setting(True, "enabled", "0 switches flush and hooks off", "UA_MEMORY_ENABLED")
     truncation_threshold: int = _setting(

@@ -6,8 +6,11 @@ does, and its module is imported when the verb is called.
 
 from __future__ import annotations
 
+import contextlib
+import io
 import os
 import sys
+from functools import cache
 from importlib import import_module
 from typing import Annotated, Any, NamedTuple, NoReturn
 
@@ -51,6 +54,7 @@ VERBS: dict[str, dict[str, Listed]] = {
         "scan": Listed("scan", "Look for secrets that stand in the files."),
         "config": Listed("config", "List the settings and where each comes from."),
         "index": Listed("index", "The search index."),
+        "daemon": Listed("daemon", "The process that keeps the bank warm."),
     },
 }
 
@@ -112,8 +116,9 @@ def ua_memory(
     """An agent's memory as markdown you own."""
 
 
+@cache
 def group() -> Any:
-    """The whole command line as typer builds it."""
+    """The whole command line as typer builds it, once: a daemon runs many commands."""
     app = new(cls=Verbs, no_args_is_help=True, help=ua_memory.__doc__)
     app.callback()(ua_memory)
     return typer.main.get_command(app)
@@ -137,8 +142,53 @@ def run(call: Call) -> int:
 
 def main(argv: list[str] | None = None) -> NoReturn:
     """Run as a process: the arguments, streams and environment are this process's own."""
-    code = run(of_process(argv))
+    leave(run(of_process(argv)))
+
+
+def in_process(argv: list[str], data: bytes | None = None, *, then: bool = False) -> NoReturn:
+    """Run as a process for the fast path, which found no daemon, or none that takes the command.
+
+    `data` is standard input that was read already. With `then` a daemon is started for the next command.
+    """
+    from ua_memory.cli.starting import InProcess, in_background
+
+    call = _called(argv, data)
+    call.opener = opener = InProcess(call.env)
+    code = run(call)
+    if then and opener.bank is not None:
+        in_background(opener.bank, call.env)
+    leave(code)
+
+
+def bring_up(argv: list[str], data: bytes | None = None) -> None:
+    """Have the daemon of the bank that a command is about. Only a command that needs no bank is run here."""
+    from ua_memory.cli.starting import BroughtUp, InProcess
+
+    call = _called(argv, data)
+    call.opener = InProcess(call.env, insist=True)
+    with contextlib.suppress(BroughtUp):
+        leave(run(call))
+
+
+def fail(argv: list[str], error: Exception) -> NoReturn:
+    """End as a command that has met this error."""
+
+    def work() -> int:
+        raise error
+
+    leave(guarded(of_process(argv), work))
+
+
+def leave(code: int) -> NoReturn:
+    """End the process."""
     if code == PIPE_CLOSED:
         # The interpreter flushes once more on its way out and would complain about the closed pipe.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     sys.exit(code)
+
+
+def _called(argv: list[str], data: bytes | None) -> Call:
+    call = of_process(argv)
+    if data is not None:
+        call.stdin = io.BytesIO(data)
+    return call

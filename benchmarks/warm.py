@@ -1,0 +1,124 @@
+"""A warm daemon: whole processes of `search` and `insert` against their floors, its memory and its idleness.
+
+Needs an installation that is not editable, since that is what users have; `make bench` makes one.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from figures import Figure, console_script, main, paired, process, seconds
+
+SCRIPT = """\
+#!/bin/sh
+echo "- a line that somebody says, number $1" >> memory/2026-11-21.md
+git -c core.fsync=all add memory/2026-11-21.md
+git -c core.fsync=all commit -q -m "add a line"
+"""
+IDLE_SECONDS = 30
+
+
+def measure(args: Sequence[str]) -> Iterator[Figure]:
+    """[RUNS [FACTS]]: how many pairs (40) in a bank of how many facts (10000)."""
+    runs, facts = (*(int(arg) for arg in args), *(40, 10_000)[len(args) :])
+    script, python = console_script()
+    with tempfile.TemporaryDirectory() as folder:
+        env = _environment(folder)
+        bank = Path(folder) / "bank"
+        process(script, "init", str(bank), env=env)()
+        _fill(bank, facts)
+        at = (script, "--bank", str(bank))
+        process(*at, "search", "a first look", env={**env, "UA_MEMORY_DAEMON": "off"})()
+        process(*at, "daemon", "start", env=env)()
+        try:
+            yield from _searches(at, python, env, runs)
+            yield _inserts(at, Path(folder) / "plain", env, runs)
+            yield from _at_rest(at, bank, env, facts)
+        finally:
+            process(*at, "daemon", "stop", env=env)()
+
+
+def _environment(home: str) -> dict[str, str]:
+    who = {f"GIT_{role}_{part}": "b@b" for role in ("AUTHOR", "COMMITTER") for part in ("NAME", "EMAIL")}
+    return {**os.environ, "HOME": home, "XDG_RUNTIME_DIR": home, "UA_MEMORY_DAEMON": "require", **who}
+
+
+def _fill(bank: Path, facts: int) -> None:
+    """Facts in logs of a hundred each."""
+    (bank / "memory").mkdir(exist_ok=True)
+    for day in range((facts + 99) // 100):
+        name = f"{2000 + day // 336}-{day // 28 % 12 + 1:02}-{day % 28 + 1:02}.md"
+        rows = [f"- on day {day} customer {n} asked about invoice {day * 100 + n}" for n in range(100)]
+        (bank / "memory" / name).write_text("\n".join(rows) + "\n", encoding="utf-8")
+
+
+def _searches(at: tuple[str, ...], python: str, env: dict[str, str], runs: int) -> Iterator[Figure]:
+    asked = [process(*at, "search", "--json", f"invoice of customer {n}", env=env) for n in range(runs + 1)]
+    floor = process(python, "-c", "pass", env=env)
+    asked[-1](), floor()
+    pairs = [(seconds(ask), seconds(floor)) for ask in asked[:-1]]
+    ratios = sorted(ours / theirs for ours, theirs in pairs)
+    ours, theirs = sorted(o for o, _ in pairs), statistics.median(t for _, t in pairs)
+    said = f"{statistics.median(ours) * 1000:.1f} ms against {theirs * 1000:.1f} ms"
+    yield Figure(
+        "warm search, p50 / python -c pass", statistics.median(ratios), 2.5, said, ratios[0], ratios[-1]
+    )
+    late = ours[int(len(ours) * 0.95)]
+    yield Figure("warm search, p95 / python -c pass", late / theirs, 4, f"{late * 1000:.1f} ms")
+
+
+def _inserts(at: tuple[str, ...], plain: Path, env: dict[str, str], runs: int) -> Figure:
+    (plain / "memory").mkdir(parents=True)
+    process("git", "init", "-q", env=env, cwd=plain)()
+    (plain / "add.sh").write_text(SCRIPT)
+    number = iter(range(10**6))
+
+    def insert() -> None:
+        process(*at, "insert", f"a line that somebody says, number {next(number)}", env=env)()
+
+    def append() -> None:
+        process("sh", "add.sh", str(next(number)), env=env, cwd=plain)()
+
+    return paired("warm insert / shell script, core.fsync=all", insert, append, bar=6, runs=max(runs // 2, 5))
+
+
+def _at_rest(at: tuple[str, ...], bank: Path, env: dict[str, str], facts: int) -> Iterator[Figure]:
+    """Memory and processor time of the daemon when nobody asks, first warm, then with all let go."""
+    said = subprocess.run([*at, "daemon", "status", "--json"], env=env, capture_output=True, check=True)
+    pid = json.loads(said.stdout)["pid"]
+    yield Figure("daemon's memory in MB, warm", _megabytes(pid), 400, f"{facts:,} facts")
+    before, began = _busy(pid), time.monotonic()
+    time.sleep(IDLE_SECONDS)
+    share = 100 * (_busy(pid) - before) / (time.monotonic() - began)
+    yield Figure("idle daemon, % of a processor", share, 0.1, f"over {IDLE_SECONDS} s")
+    with (bank / "ua-memory.toml").open("a", encoding="utf-8") as settings:
+        settings.write("\n[daemon]\nwarm_minutes = 0\n")
+    process(*at, "search", "the last", env=env)()
+    time.sleep(20)  # it looks every 15 s whether there is something to let go of
+    yield Figure("daemon's memory in MB, all let go", _megabytes(pid), 150, f"{facts:,} facts")
+
+
+def _megabytes(pid: int) -> float:
+    done = subprocess.run(["ps", "-o", "rss=", "-p", str(pid)], capture_output=True, text=True, check=True)
+    return int(done.stdout) / 1024
+
+
+def _busy(pid: int) -> float:
+    """Seconds of processor time so far; to a hundredth where there is /proc."""
+    stat = Path(f"/proc/{pid}/stat")
+    if not stat.exists():
+        sys.exit("the idle figure needs /proc")
+    fields = stat.read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+if __name__ == "__main__":
+    main(measure)

@@ -1,0 +1,160 @@
+"""Daemons for tests: whole processes of the command line on real sockets, all gone at the end."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import pty
+import select
+import signal
+import socket
+import subprocess
+import sys
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ua_memory import bank, config
+from ua_memory.daemon import address, client
+from ua_memory.daemon.service import runs
+
+
+@dataclass
+class Ran:
+    """What a process did."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.out)
+
+
+@dataclass
+class Place:
+    """A bank, and processes of the command line in it. `env` goes on top of the test's environment."""
+
+    root: Path
+    env: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def local(self) -> Path:
+        settings = config.load(self.root, {})
+        return bank.open_store(self.root, settings, settings.clock()).bank.local
+
+    def environment(self, daemon: str, **more: str) -> dict[str, str]:
+        return {**os.environ, "UA_MEMORY_DAEMON": daemon, "TERM": "xterm-256color", **self.env, **more}
+
+    def run(
+        self, *argv: str, daemon: str = "auto", stdin: str = "", cwd: Path | None = None, **env: str
+    ) -> Ran:
+        """A whole process; its output in pipes."""
+        done = subprocess.run(
+            [sys.executable, "-P", "-m", "ua_memory", *argv],
+            cwd=cwd or self.root,
+            env=self.environment(daemon, **env),
+            input=stdin.encode(),
+            capture_output=True,
+            timeout=60,
+            check=False,
+        )
+        return Ran(done.returncode, done.stdout.decode(), done.stderr.decode())
+
+    def terminal(self, *argv: str, daemon: str = "auto", width: int = 70) -> Ran:
+        """The same on a terminal of its own; what it shows is in `out`."""
+        ours, theirs = pty.openpty()
+        import fcntl
+        import struct
+        import termios
+
+        fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, width, 0, 0))
+        process = subprocess.Popen(
+            [sys.executable, "-P", "-m", "ua_memory", *argv],
+            cwd=self.root,
+            env=self.environment(daemon),
+            stdin=theirs,
+            stdout=theirs,
+            stderr=theirs,
+        )
+        os.close(theirs)
+        shown = b""
+        try:
+            while select.select([ours], [], [], 60)[0]:
+                try:
+                    got = os.read(ours, 1 << 16)
+                except OSError:  # Linux: the other end is closed
+                    break
+                if not got:
+                    break
+                shown += got
+        finally:
+            os.close(ours)
+        return Ran(process.wait(60), shown.decode(), "")
+
+    # -- its daemon --------------------------------------------------------------------------------
+
+    def status(self) -> dict[str, Any] | None:
+        return client.status(self.root, os.environ)
+
+    def up(self, seconds: float = 30) -> dict[str, Any]:
+        """Wait for a daemon that answers."""
+        return until(self.status, seconds)
+
+    def gone(self, seconds: float = 30) -> None:
+        until(lambda: not runs(self.local), seconds)
+
+    def kill(self, number: int = signal.SIGKILL) -> None:
+        """Kill the daemon, whose process id is in its lock."""
+        with contextlib.suppress(OSError, ValueError):
+            if runs(self.local):
+                os.kill(int((self.local / "daemon.lock").read_text()), number)
+                self.gone()
+
+    def socket(self) -> Path:
+        return Path(next(address.folders(os.environ)), address.name(str(self.root)))
+
+    def connected(self) -> socket.socket:
+        caller = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        caller.settimeout(30)
+        caller.connect(str(self.socket()))
+        return caller
+
+    def ask(self, method: str, **params: Any) -> Any:
+        """One request of the protocol and its answer, without the client."""
+        with self.connected() as caller:
+            message = {"jsonrpc": "2.0", "id": 7, "method": method, "params": params}
+            caller.sendall(json.dumps(message).encode() + b"\n")
+            return answer(caller)
+
+    def command(self, *argv: str, **more: Any) -> Any:
+        """`run` of the protocol."""
+        told: dict[str, Any] = {
+            "protocol": address.PROTOCOL, "code": address.PACKAGE, "argv": list(argv), "cwd": str(self.root),
+            "home": os.environ["HOME"], "env": {"HOME": os.environ["HOME"]}, "encodings": ["utf-8", "utf-8"],
+            "terminals": [], "width": 80, "stdin": None,
+        }  # fmt: skip
+        return self.ask("run", **{**told, **more})
+
+
+def answer(caller: socket.socket) -> Any:
+    """The next answer on a connection, notifications left out."""
+    with caller.makefile("rb") as lines:
+        for line in lines:
+            message = json.loads(line)
+            if "id" in message:
+                return message
+    return None
+
+
+def until(found: Any, seconds: float) -> Any:
+    """What `found()` returns once it is true; it must be so within these seconds."""
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        if result := found():
+            return result
+        time.sleep(0.02)
+    raise AssertionError(f"not within {seconds} s")

@@ -1,0 +1,223 @@
+"""The daemon: one a bank, whatever happens to its socket, its callers or its process."""
+
+from __future__ import annotations
+
+import os
+import signal
+import stat
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from banks import new_bank
+from daemons import Place, answer, until
+from test_cli_json import agrees
+
+from ua_memory.daemon import address, messages, peer
+from ua_memory.daemon.log import LARGEST, Log
+from ua_memory.daemon.messages import BUSY, ELSEWHERE, INPUT, OTHER_CODE, Refused
+from ua_memory.daemon.service import runs
+from ua_memory.daemon.worker import Job, Worker
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Iterator[Place]:
+    bank = new_bank(tmp_path / "bank")
+    bank.insert("Alice moved the API to Fly.io because Heroku doubled its price")
+    found = Place(bank.root)
+    yield found
+    found.kill()
+
+
+@pytest.fixture
+def served(place: Place) -> Place:
+    assert place.run("daemon", "start").code == 0
+    return place
+
+
+# -- starting and leaving ------------------------------------------------------------------------------
+
+
+def test_it_starts_answers_and_stops(place: Place) -> None:
+    assert place.run("daemon", "status", "--json").json == {"running": False}
+    started = place.run("daemon", "start", "--json").json
+    assert started["running"] and started["commands"] == 0
+    agrees("daemon status", started)
+    agrees("daemon status", place.run("daemon", "status", "--json").json)
+    agrees("daemon logs", place.run("daemon", "logs", "--json").json)
+    assert "answers" in place.run("doctor").out
+    assert stat.S_IMODE(place.socket().stat().st_mode) == 0o600
+    assert stat.S_IMODE(place.socket().parent.stat().st_mode) == 0o700
+    assert place.run("daemon", "start", "--json").json["pid"] == started["pid"]
+    again = place.run("daemon", "restart", "--json").json
+    assert again["pid"] != started["pid"]
+    assert "Stopped: process" in place.run("daemon", "stop").out
+    assert not runs(place.local) and not place.socket().exists()
+    assert "No daemon" in place.run("daemon", "stop").out
+    logs = place.run("daemon", "logs", "--json").json["lines"]
+    assert "listens on" in logs[0] and "left: asked to" in logs[-1]
+
+
+def test_two_that_start_at_once_become_one(place: Place) -> None:
+    argv = [sys.executable, "-P", "-m", "ua_memory", "--bank", str(place.root), "daemon", "run"]
+    both = [subprocess.Popen(argv, env=place.environment("off")) for _ in range(3)]
+    pid = place.up()["pid"]
+    losers = [one for one in both if one.pid != pid]
+    assert len(losers) == 2 and [one.wait(30) for one in losers] == [0, 0]
+    place.kill(signal.SIGTERM)
+    assert [one.wait(30) for one in both] == [0, 0, 0]
+
+
+def test_what_a_killed_one_leaves_is_no_hindrance(served: Place) -> None:
+    served.kill()
+    assert served.socket().exists()  # and nobody listens
+    assert served.run("search", "heroku", daemon="auto", UA_MEMORY_DAEMON="off").code == 0
+    assert served.status() is None
+    assert served.run("daemon", "start").code == 0
+    assert served.command("get", "memory/2026-11-21.md")["result"]["code"] == 0
+
+
+def test_it_leaves_when_it_has_nothing_to_do_or_no_bank(place: Place) -> None:
+    settings = place.root / "ua-memory.toml"
+    settings.write_text(settings.read_text() + "\n[daemon]\nidle_minutes = 0\n")
+    import ua_memory.daemon.service as service
+
+    code = f"import {service.__name__} as s; s.TICK = 0.2\nfrom ua_memory.__main__ import main; main()"
+    argv = [sys.executable, "-P", "-c", code, "daemon", "run"]
+    done = subprocess.run(argv, cwd=place.root, env=place.environment("off"), timeout=60, check=False)
+    assert done.returncode == 0 and "left: idle" in place.run("daemon", "logs").out
+
+
+def test_sigterm_lets_a_command_end(served: Place) -> None:
+    pid = served.up()["pid"]
+    found: list[object] = []
+    caller = threading.Thread(target=lambda: found.append(served.command("search", "heroku", "--json")))
+    caller.start()
+    until(lambda: (served.status() or {}).get("busy") or found, 20)
+    os.kill(pid, signal.SIGTERM)
+    caller.join(30)
+    served.gone()
+    assert found[0]["result"]["code"] == 0  # type: ignore[index]
+
+
+# -- callers ---------------------------------------------------------------------------------------------
+
+
+def test_slow_and_broken_callers_keep_nobody_waiting(served: Place) -> None:
+    silent = [served.connected() for _ in range(5)]
+    half = served.connected()
+    half.sendall(b'{"jsonrpc": "2.0", "id"')
+    gone = served.connected()
+    gone.sendall(b'{"jsonrpc":"2.0","id":1,"method":"status"}\n' * 50)
+    gone.close()
+    began = time.monotonic()
+    assert served.command("get", "MEMORY.md")["result"]["code"] == 0
+    assert time.monotonic() - began < 5
+    for caller in [*silent, half]:
+        caller.close()
+
+
+@pytest.mark.parametrize(
+    ("line", "code"),
+    [
+        (b"nonsense\n", messages.BAD_JSON),
+        (b"[" * 100_000 + b"\n", messages.BAD_JSON),
+        (b"[]\n", messages.BAD_REQUEST),
+        (b'{"jsonrpc":"2.0","id":1,"method":5}\n', messages.BAD_REQUEST),
+        (b'{"jsonrpc":"2.0","id":1,"method":"dance"}\n', messages.NO_METHOD),
+        (b'{"jsonrpc":"2.0","id":1,"method":"run","params":{}}\n', OTHER_CODE),
+    ],
+)
+def test_what_is_no_request_is_refused(line: bytes, code: int, served: Place) -> None:
+    with served.connected() as caller:
+        caller.sendall(line)
+        assert answer(caller)["error"]["code"] == code
+
+
+def test_a_line_without_an_end_is_cut_off(served: Place) -> None:
+    with served.connected() as caller, pytest.raises(OSError):
+        for _ in range(address.LARGEST // (1 << 20) + 2):
+            caller.sendall(b"x" * (1 << 20))
+        caller.recv(1)
+    assert served.status()
+
+
+def test_requests_with_parameters_of_another_type(served: Place) -> None:
+    for wrong in ({"argv": [1]}, {"width": "80"}, {"env": 5}, {"cwd": None}, {"stdin": "\u20ac"}):
+        assert served.command("log", **wrong)["error"]["code"] == messages.BAD_PARAMS, wrong
+
+
+def test_another_bank_input_and_other_code_are_handed_back(served: Place, tmp_path: Path) -> None:
+    other = new_bank(tmp_path / "other")
+    assert served.command("log", "--bank", str(other.root))["error"]["code"] == ELSEWHERE
+    assert served.command("insert")["error"]["code"] == INPUT
+    assert served.command("insert", stdin="from a pipe é\n".encode().decode("latin-1"))["result"]["code"] == 0
+    assert "from a pipe é" in (served.root / "memory" / time.strftime("%Y-%m-%d.md")).read_text("utf-8")
+    assert served.command("log", code="/elsewhere")["error"]["code"] == OTHER_CODE
+    served.gone()
+
+
+def test_the_peer_is_who_the_kernel_says(tmp_path: Path) -> None:
+    import socket
+
+    ours, theirs = socket.socketpair()
+    assert peer.uid(ours) == os.getuid()
+    ours.close()
+    theirs.close()
+
+
+# -- what it is made of ----------------------------------------------------------------------------------
+
+
+def test_a_job_waits_only_so_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ua_memory.daemon.worker.PATIENCE", 0.1)
+    worker, free, heard = Worker(lambda _: None), threading.Event(), []
+    long = threading.Thread(
+        target=lambda: heard.append(worker.ask(Job(lambda _: free.wait(20)), lambda _: None))
+    )
+    long.start()
+    until(lambda: worker.busy, 5)
+    with pytest.raises(Refused) as refused:
+        worker.ask(Job(lambda _: heard.append("never")), lambda _: None)
+    assert refused.value.code == BUSY
+    free.set()
+    long.join(5)
+    assert worker.ask(Job(lambda _: "next"), lambda _: None) == "next"
+    assert worker.stop(5) and heard == [True]
+
+
+def test_a_job_that_fails_is_not_the_end() -> None:
+    worker = Worker(lambda _: None)
+
+    def fails(_: Job) -> None:
+        raise SystemExit(3)
+
+    with pytest.raises(Refused) as refused:
+        worker.ask(Job(fails), lambda _: None)
+    assert refused.value.code == messages.INTERNAL
+    assert worker.ask(Job(lambda _: 1), lambda _: None) == 1
+    assert worker.stop(5)
+
+
+def test_the_log_is_bounded(tmp_path: Path) -> None:
+    log = Log(tmp_path)
+    for _ in range(5):
+        log.say("x" * (LARGEST // 2))
+    assert sum(file.stat().st_size for file in tmp_path.iterdir()) <= 2 * LARGEST + 200
+    log.say("the last")
+    assert log.tail(1)[0].endswith("the last") and log.tail(0) == []
+
+
+def test_sockets_lie_where_only_the_user_can_put_one(tmp_path: Path) -> None:
+    long = {"XDG_RUNTIME_DIR": f"/tmp/{'x' * 90}", "TMPDIR": "/var/tmp/"}
+    found = list(address.folders(long))
+    assert f"/var/tmp/ua-memory-{os.getuid()}" in found and all(len(one) < 80 for one in found)
+    assert address.made({"XDG_RUNTIME_DIR": str(tmp_path)}) == f"{tmp_path}/ua-memory"
+    (tmp_path / "ua-memory").chmod(0o755)
+    assert not address.private(f"{tmp_path}/ua-memory")
+    (tmp_path / "link").symlink_to(tmp_path)
+    assert not address.private(f"{tmp_path}/link") and not address.private(f"{tmp_path}/none")
