@@ -6,6 +6,8 @@ index, Chroma and the model.
 
 from __future__ import annotations
 
+import ctypes
+import gc
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import datetime
@@ -68,3 +70,13 @@ class Warm:
         index, self._index = self._index, None
         if index is not None:
             index.close()
+            del index
+            _give_back()
+
+
+def _give_back() -> None:
+    """Return freed memory to the system. glibc keeps it: 258 MB stay without this, 140 MB with it."""
+    gc.collect()
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # neither on macOS nor with musl
+    if trim:
+        trim(0)
