@@ -30,6 +30,10 @@ def place(tmp_path: Path) -> Iterator[Place]:
     bank.insert("Alice moved the API to Fly.io because Heroku doubled its price", tags=("infra",))
     bank.insert("Зоряна переїхала до Одеси, \u202e перевернуто")
     bank.write("# Notes\n\n- a line by hand about Heroku\n", "memory/notes.md")
+    settings = bank.text(
+        "ua-memory.toml"
+    )  # an edit that is committed half way through would tell the two apart
+    bank.write(f"{settings}\n[hand_edits]\nquiet_seconds = 3600\n", "ua-memory.toml")
     found = Place(bank.root)
     yield found
     found.kill()
