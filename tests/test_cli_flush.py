@@ -141,6 +141,26 @@ def test_a_model_phrases_and_the_ledger_counts(shell: Shell) -> None:
     assert refused.code == 19 and "limits.run_usd" in refused.err and "2 turns wait" not in refused.out
 
 
+def test_what_a_model_only_talks_about_is_kept_in_the_speakers_own_words(shell: Shell) -> None:
+    with FakeModel({"text": "What a nice talk about Heroku!"}) as fake:
+        done = asking(shell, fake, "flush", "talk.jsonl")
+    assert done.code == 0 and "called no tool for 4 of 4 turns" in done.out + done.err
+    assert "We leave Heroku" in done.out and "nice talk" not in done.out
+    assert shell.ok("queue", "list").out == "Nothing waits.\n"
+
+
+def test_a_new_bank_s_core_grows_by_a_flush(shell: Shell) -> None:
+    value = {"section": "Projects", "value": "The API runs on Fly.io."}
+    replies = [
+        {"calls": [("get_core_memory_blocks", {})]},
+        {"calls": [("core_memory_replace", value)]},
+        {"text": "done"},
+    ]
+    with FakeModel(*replies) as fake:
+        assert asking(shell, fake, "flush", "talk.jsonl").code == 0
+    assert shell.ok("core", "get", "Projects").out == "The API runs on Fly.io.\n"
+
+
 @pytest.mark.parametrize(
     ("replies", "code"),
     [

@@ -302,3 +302,16 @@ def test_progress_is_how_far_it_has_quoted() -> None:
     )
     study(model, TALK, view(), None, watch=heard.append)
     assert heard[-1] == 4 and heard == sorted(heard)
+
+
+@pytest.mark.parametrize("answers", [["I see a talk about Heroku.", "Sure! It was long."], ["", ""]])
+def test_a_model_that_only_talks_has_studied_nothing(answers: list[Answer]) -> None:
+    model = Scripted(*answers)
+    harvest = study(model, TALK, view(), None)
+    assert harvest.kept == [] and harvest.unstudied == TALK
+    assert len(model.asked) == 2 and "you called no tool" in str(model.asked[1][-1])
+
+
+@pytest.mark.parametrize("answers", [["Done."], ["Let me think.", "done"], ["Hm.", [keep(QUOTE)], "done"]])
+def test_a_model_that_says_so_or_comes_to_its_tools_has_studied(answers: list[Answer]) -> None:
+    assert study(Scripted(*answers), TALK, view(), None).unstudied == []

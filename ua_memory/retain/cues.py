@@ -62,7 +62,9 @@ CUES = (
         0.75,
         r"\b(?:must(?:n't)?(?! have)|from now on|by default|at all times|as a rule)\b",
         r"\b(?:has|have|needs?) to be\b|\bshould(?:n't)?(?: \w+)? be\b|\bmake sure\b|\bonly ever\b",
-        r"\b(?:no longer|not allowed|forbidden)\b",
+        r"\b(?:no longer|not allowed|forbidden)\b|^remember (?:that|to)\b",
+        r"^(?:please )?(?:always|never|don't ever|do not ever)\b",
+        r"^(?:please )?use \S+(?: \w+)?,? (?:not|never)\b",
     ),
     _cue(
         "decision",
@@ -104,7 +106,21 @@ CUES = (
         r"\bif (?:we|i|you|the (?!latter|former)|a|an|user|they|it)\b",
         r"\bwhen(?:ever)? (?:we|i|you|the|a|an|user|`)",
     ),
-    _cue("habit", 1.25, 0.5, r"\b(?:always|never|every (?:day|week|month|year|morning|night|time))\b"),
+    _cue(
+        "habit",
+        1.25,
+        0.5,
+        r"\b(?:always|never|every (?:day|week|month|year|morning|night|time|\d+ \w+s))\b",
+    ),
+    _cue(
+        "how things are",
+        2.0,
+        0.5,
+        r"\bwe (?:use|host|deploy|store|run)\b",
+        r"\b(?:lives?|listens?|runs?|is (?:hosted|stored|deployed)) (?:at|on|in|under|behind) \S*[\w./:-]",
+        r"\bis (?:the|our|my|a) (?:new )?"
+        r"(?:owner|lead|maintainer|manager|contact|boss|designer|accountant|landlord)\b",
+    ),
     _cue(
         "date",
         1.25,
@@ -148,7 +164,8 @@ LEANS = _cue(
     "leans on another sentence",
     -1.0,
     -1.25,
-    rf"^{_IT}(?:'s)?(?= \w+s\b| {_DOES}\b)|^(?:it|its|it's|that's|they|them|he|she|both|all|yes|yeah|yep)\b",
+    rf"^{_IT}(?:'s)?(?= \w+s\b| {_DOES}\b)",
+    r"^(?:it(?! turn)|its|it's|that's|they|them|he|she|both|all|yes|yeah|yep)\b",
     rf"\b(?:{_IT}|the same|such) (?:files?|things?|stuff|ones?|approach|way|place|part)\b",
 )
 
@@ -179,7 +196,8 @@ PENALTIES = (
         0.0,
         rf"^{_ASKING}(?:read|check|look|run|continue|start|work on|do|go|fix|commit|push)\b",
         rf"^{_ASKING}(?:implement|tackle|propose)\b",
-        rf"^{_ASKING}(?:show|tell|give|explain|try|investigate|remember|revert|create|copy|move|write)\b",
+        rf"^{_ASKING}(?:show|tell|give|explain|try|investigate)\b",
+        rf"^{_ASKING}(?:remember(?! that| to)|revert|create|copy|move|write)\b",
         rf"^{_ASKING}(?:open|find|kill)\b",
         rf"^{_ASKING}(?:let's tackle|could read)\b",
     ),

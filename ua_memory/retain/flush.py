@@ -92,7 +92,7 @@ class Flusher:
     def preview(self, turns: Sequence[Turn]) -> tuple[Candidate, ...]:
         """What an extractive flush of these turns would keep. Nothing is written or sent."""
         clean = (replace(turn, text=self._clean(turn.text)) for turn in turns)
-        return tuple(extract(clean, zone=self.zone or self.store.now().tzinfo))
+        return tuple(self._own_words(clean))
 
     def drain(self, first: Session | None = None, done: Done | None = None) -> list[Flushed]:
         """Flush what waits: of `first` before all others, each as one revision.
@@ -141,14 +141,20 @@ class Flusher:
 
     def _harvest(self, turns: Sequence[Turn]) -> Harvest:
         if self.model is None:
-            return Harvest(kept=extract(turns, zone=self.zone or self.store.now().tzinfo))
+            return Harvest(kept=self._own_words(turns))
         whole, behind, window = Harvest(), 0, self.store.config.context_window
         answer = min(LONGEST_ANSWER, window // 4)
         for stretch in stretches(turns, int(window * PART_OF_WINDOW)):
             watch = self._watch(behind, len(turns))
             study(self.model, stretch, self.view, self.zone, into=whole, watch=watch, max_tokens=answer)
             behind = min(behind + len(stretch) - OVERLAP, len(turns))
+        # What a model only talked about was not read by anybody yet: its speakers' own words are kept.
+        unread = {turn.id for turn in whole.unstudied}
+        whole.kept += self._own_words([turn for turn in turns if turn.id in unread])
         return whole
+
+    def _own_words(self, turns: Iterable[Turn]) -> list[Candidate]:
+        return extract(turns, zone=self.zone or self.store.now().tzinfo)
 
     def _watch(self, behind: int, total: int) -> Callable[[int], None]:
         return lambda reached: self.tell(min(max(behind, 0) + reached, total), total) if self.tell else None

@@ -65,6 +65,8 @@ class Keeping:
             draft.trailers |= {through.TRAILER: [last], **({through.SIZE: [str(size)]} if size else {})}
             draft.facts = [f"^{fact.id}" for fact in (*(f for f, _ in self.placed), *self.again)]
             draft.subject = f"flush: {self._counted()} from {session.client}"
+        if harvest.unstudied:
+            self.notes.append(self._talked(by, {turn.id for turn in harvest.unstudied}))
         placed = tuple(self._now(fact) for fact, _ in self.placed)
         return Flushed(
             self.waiting.key, session.client, session.session, len(turns), by, placed, tuple(self.again),
@@ -92,6 +94,12 @@ class Keeping:
             self.core.append(core.put(self.store, draft, edit.name, edit.value, expect=edit.read))
         except (ChangedOnDisk, Malformed, TooLarge, Usage) as error:
             self.notes.append(f"core block {edit.name} was left as it is: {error.what}")
+
+    def _talked(self, by: str, unstudied: set[str]) -> str:
+        return (
+            f"{by} called no tool for {len(unstudied)} of {len(self.waiting.turns)} turns; the speakers' own "
+            "sentences were kept of these (another UA_MEMORY_MODEL would do better)"
+        )
 
     def _now(self, fact: Fact) -> Fact:
         """The fact where it stands after all, others and marks having come above it."""

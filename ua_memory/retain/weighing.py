@@ -74,11 +74,11 @@ NOTHING = Score(float("-inf"), ())
 def score(sentence: Sentence, context: Context) -> Score:
     """What a sentence weighs in its place; `NOTHING` for what is no statement at all."""
     text = sentence.text
-    if not _is_statement(sentence, context.person):
+    if not _stands_alone(sentence, context.person):
         return NOTHING
     found = [(weight, cue.name) for cue, weight in _found(text, context.person)]
     carries = [entry for entry in found if entry[0] > 0]
-    if not carries:
+    if not carries or not (_VERB.search(_CODE.sub(" ", text)) or (context.person and max(carries)[0] >= 2)):
         return NOTHING
     total = sum(weight for weight, _ in found)
     if sentence.index == 0 and any(name == LEANS.name for _, name in found):
@@ -114,14 +114,14 @@ def _place(sentence: Sentence, context: Context) -> float:
     return value if good and not bad else value - 1.0 * context.proposal - 2.0 * context.refused
 
 
-def _is_statement(sentence: Sentence, person: bool) -> bool:
-    """Whether it can stand alone: long enough, short enough, not cut off, with a verb, no row of names."""
+def _stands_alone(sentence: Sentence, person: bool) -> bool:
+    """Whether it is long enough, short enough, not cut off, and no row of names."""
     text = sentence.text
     words = text.split()
-    if not 5 <= len(words) <= 80 or text.endswith(":") or len(text) > 600:
+    if not 5 - person <= len(words) <= 80 or text.endswith(":") or len(text) > 600:
         return False
     if not (person or sentence.whole or sentence.marker):
         return False
     bare = _CODE.sub(" ", text)
     spoken = [word for word in bare.split() if word[:1].isalpha()]
-    return len(spoken) >= 4 and 2 * len(spoken) >= len(words) and bool(_VERB.search(bare))
+    return len(spoken) >= 4 and 2 * len(spoken) >= len(words)
