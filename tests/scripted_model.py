@@ -19,13 +19,16 @@ DONE = "done"
 class Scripted:
     """Answers in turn, the last one for ever: text, calls as (tool, input), or an error to raise.
 
+    `stop` is the reason why an answer of words ended.
     `asked` are the messages of each request; `told` what the tools answered, in order.
     """
 
     name = "scripted"
 
-    def __init__(self, *answers: Answer, on_ask: Callable[[], None] | None = None) -> None:
-        self.answers, self.on_ask = list(answers) or [DONE], on_ask
+    def __init__(
+        self, *answers: Answer, on_ask: Callable[[], None] | None = None, stop: str = "end_turn"
+    ) -> None:
+        self.answers, self.on_ask, self.stop = list(answers) or [DONE], on_ask, stop
         self.asked: list[list[Message]] = []
         self.tools: list[Sequence[Mapping[str, Any]]] = []
 
@@ -48,7 +51,7 @@ class Scripted:
             raise answer
         usage = Usage(input=100, output=10)
         if isinstance(answer, str):
-            return Reply(answer, (), "end_turn", usage, ({"type": "text", "text": answer},))
+            return Reply(answer, (), self.stop, usage, ({"type": "text", "text": answer},))
         number = len(self.asked)
         calls = tuple(ToolCall(f"call_{number}_{n}", name, given) for n, (name, given) in enumerate(answer))
         blocks = [{"type": "tool_use", "id": c.id, "name": c.name, "input": c.input or {}} for c in calls]

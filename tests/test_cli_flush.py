@@ -178,7 +178,7 @@ def test_a_new_bank_s_core_grows_by_a_flush(shell: Shell) -> None:
         ([{"calls": [("nonsense", {})]}], 18),
         ([{"calls": [("archival_memory_insert", '{"content": "half')]}], 18),
         ([{"calls": [("get_core_memory_blocks", {})]}], 18),
-        ([{"text": "and on", "stop": "max_tokens"}], 18),
+        (2 * [KEEPS, {"text": "and on", "stop": "max_tokens"}], 18),
     ],
     ids=[
         "401", "400", "429", "429 for a day", "529", "529 half-way", "cut", "short", "broken", "garbage",

@@ -312,6 +312,13 @@ def test_a_model_that_only_talks_has_studied_nothing(answers: list[Answer]) -> N
     assert len(model.asked) == 2 and "you called no tool" in str(model.asked[1][-1])
 
 
+def test_a_model_that_talks_on_and_on_is_not_asked_again() -> None:
+    model = Scripted("It was a dark and stormy night", stop="max_tokens")
+    assert study(model, TALK, view(), None).unstudied == TALK and len(model.asked) == 1
+    with pytest.raises(ModelMisbehaved, match="cut off"):
+        study(Scripted([keep(QUOTE)], "and on", stop="max_tokens"), TALK, view(), None)
+
+
 @pytest.mark.parametrize("answers", [["Done."], ["Let me think.", "done"], ["Hm.", [keep(QUOTE)], "done"]])
 def test_a_model_that_says_so_or_comes_to_its_tools_has_studied(answers: list[Answer]) -> None:
     assert study(Scripted(*answers), TALK, view(), None).unstudied == []

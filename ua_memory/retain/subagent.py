@@ -139,7 +139,7 @@ def study(
     )  # fmt: skip
     outcome = ask(messages=opening)
     session.harvest.usage += outcome.usage
-    if _talks(outcome):
+    if _talks(outcome) and outcome.ended == "done":
         outcome = ask(messages=[*outcome.messages, user(_REMINDER)])
         session.harvest.usage += outcome.usage
     if _talks(outcome):
@@ -152,8 +152,9 @@ def study(
 def _talks(outcome: Outcome) -> bool:
     """Whether the model called nothing, and said something else than that it is done: small models often
     write about the transcript instead. Nobody may take that for "nothing here was worth keeping"."""
-    called = outcome.calls or outcome.refused
-    return outcome.ended == "done" and not called and outcome.text.strip(" \n.!*\"'").casefold() != "done"
+    if outcome.ended not in ("done", "cut") or outcome.calls or outcome.refused:
+        return False
+    return outcome.text.strip(" \n.!*\"'").casefold() != "done"
 
 
 def shown(turns: Sequence[Turn], zone: tzinfo | None) -> str:
