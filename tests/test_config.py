@@ -50,7 +50,8 @@ def test_defaults_where_there_is_no_file(tmp_path: Path) -> None:
 
 
 def test_every_setting_is_tried_below() -> None:
-    assert set(GOOD) == {name for name, *_ in config.settings()}
+    in_file = {each.name for each in config._table() if each.metadata["in_file"]}
+    assert set(GOOD) == in_file == {name for name, *_ in config.settings()} - {"chroma_url"}
 
 
 @pytest.mark.parametrize("name", GOOD)
@@ -158,7 +159,7 @@ def test_a_section_that_is_none_is_told(tmp_path: Path) -> None:
 
 def test_no_endpoint_or_key_can_come_from_the_file(tmp_path: Path) -> None:
     """I64: what came with a cloned repository redirects nothing."""
-    names = [toml for _, toml, *_ in config.settings()]
+    names = [each.metadata["toml"] for each in config._table() if each.metadata["in_file"]]
     suspicious = (
         "url",
         "key",
@@ -172,10 +173,13 @@ def test_no_endpoint_or_key_can_come_from_the_file(tmp_path: Path) -> None:
         "proxy",
     )
     assert not [name for name in names if any(word in name for word in suspicious)]
-    write(tmp_path, 'ANTHROPIC_BASE_URL = "http://evil"\nUA_MEMORY_CHROMA_URL = "http://evil"')
+    evil = ("ANTHROPIC_BASE_URL", "UA_MEMORY_CHROMA_URL", "index.chroma_url")
+    write(tmp_path, "\n".join(f'{key} = "http://evil"' for key in evil))
     found = config.load(tmp_path, {})
     assert replace(found, sources={}, unknown=()) == Config()
-    assert found.unknown == ("ANTHROPIC_BASE_URL", "UA_MEMORY_CHROMA_URL")
+    assert found.unknown == evil
+    own = config.load(tmp_path, {"UA_MEMORY_CHROMA_URL": "http://mine"})
+    assert own.chroma_url == "http://mine" and own.sources["chroma_url"] == "UA_MEMORY_CHROMA_URL"
 
 
 @pytest.mark.parametrize("name", ["openai", "cohere", "voyageai", "anything"])

@@ -26,9 +26,10 @@ EMBEDDINGS_ON_THIS_MACHINE = ("minilm-int8",)
 
 
 def _setting(
-    default: Any, toml: str, says: str, env: str = "", low: float | None = None, high: float | None = None
-) -> Any:
-    meta = {"toml": toml, "env": env, "says": says, "low": low, "high": high}
+    default: Any, toml: str, says: str, env: str = "", low: float | None = None, high: float | None = None,
+    in_file: bool = True,
+) -> Any:  # fmt: skip
+    meta = {"toml": toml, "env": env, "says": says, "low": low, "high": high, "in_file": in_file}
     if isinstance(default, dict):
         return field(default_factory=default.copy, metadata=meta)
     return field(default=default, metadata=meta)
@@ -58,6 +59,9 @@ class Config:
     few: int = _setting(5, "hand_edits.few", "more facts than this gone at once wait for a yes", low=0)
     lock_seconds: float = _setting(60.0, "store.lock_seconds", "how long to wait for another writer", low=0)
     embedding: str = _setting("minilm-int8", "index.embedding", "what embeds", "UA_MEMORY_EMBEDDING")
+    chroma_url: str = _setting(
+        "", "index.chroma_url", "a Chroma server; only by its variable", "UA_MEMORY_CHROMA_URL", in_file=False
+    )
     search_limit: int = _setting(6, "search.limit", "hits a search prints", low=1, high=1000)
     min_score: float = _setting(0.0, "search.min_score", "weaker hits are left out", low=0, high=1)
     daemon_idle_minutes: float = _setting(
@@ -128,14 +132,15 @@ def load(root: Path, env: Mapping[str, str]) -> Config:
     values: dict[str, Any] = {}
     sources: dict[str, str] = {}
     for spec in _table():
-        raw, source = _lookup(written, spec.metadata["toml"]), SETTINGS
+        in_file = spec.metadata["in_file"]
+        raw, source = _lookup(written, spec.metadata["toml"]) if in_file else None, SETTINGS
         variable = spec.metadata["env"]
         if variable and env.get(variable):
             raw, source = env[variable], variable
         sources[spec.name] = "default" if raw is None else source
         if raw is not None:
             values[spec.name] = _checked(spec, raw, source)
-    known = {spec.metadata["toml"] for spec in _table()}
+    known = {spec.metadata["toml"] for spec in _table() if spec.metadata["in_file"]}
     return Config(**values, sources=sources, unknown=tuple(_strangers(written, known)))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -60,6 +61,8 @@ def _rows(loaded: Config, key: str | None) -> list[dict[str, Any]]:
     rows = []
     for name, toml, env, says, default in settings.settings():
         value, source = getattr(loaded, name), loaded.sources[name]
+        if name == "chroma_url":
+            value = re.sub(r"(?<=//)[^/@]*@", "…@", value)  # a token stands before the host
         row = {
             "key": toml,
             "value": _plain(value),

@@ -55,8 +55,9 @@ class Warm:
         index, self._index = self._index, None
         if index is None:
             return
-        same = index.store.bank == memory.store.bank and index.embedding == memory.config.embedding
-        if same:
+        then, now = index.store.config, memory.config
+        same = (then.embedding, then.chroma_url) == (now.embedding, now.chroma_url)
+        if same and index.store.bank == memory.store.bank:
             index.store = memory.store
             memory.__dict__["index"] = index
         else:  # another model, another id, a repository that came or went

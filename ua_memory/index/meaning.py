@@ -13,7 +13,7 @@ from collections.abc import Callable
 from ua_memory.index.cache import Cache
 from ua_memory.index.embed import Embeds, in_portions
 from ua_memory.index.tables import chunks
-from ua_memory.index.vectors import BATCH, Mark, Vectors
+from ua_memory.index.vectors import BATCH, Mark, Rows
 from ua_memory.index.words import Words
 
 Progress = Callable[[int, int], None]
@@ -25,7 +25,7 @@ def wanted(words: Words, model: str) -> Mark:
 
 
 def catch_up(
-    words: Words, vectors: Vectors, cache: Cache, embeds: Embeds, progress: Progress | None = None
+    words: Words, vectors: Rows, cache: Cache, embeds: Embeds, progress: Progress | None = None
 ) -> int:
     """Make the vectors those of the words' texts; how many texts went through the model."""
     goal, mark = wanted(words, embeds.model), vectors.mark
@@ -43,7 +43,7 @@ def catch_up(
 
 def _apply(
     words: Words,
-    vectors: Vectors,
+    vectors: Rows,
     cache: Cache,
     embeds: Embeds,
     goal: Mark,
@@ -69,7 +69,7 @@ def _apply(
 def _embed(
     names: list[str],
     texts: dict[str, str],
-    vectors: Vectors,
+    vectors: Rows,
     cache: Cache,
     embeds: Embeds,
     progress: Progress | None,

@@ -10,6 +10,7 @@ import sqlite3
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ua_memory.errors import Busy
@@ -27,7 +28,8 @@ if TYPE_CHECKING:
 
     from ua_memory.index.cache import Cache
     from ua_memory.index.embed import Embeds
-    from ua_memory.index.vectors import Owner, Vectors
+    from ua_memory.index.server import Line
+    from ua_memory.index.vectors import Owner, Rows
     from ua_memory.store import Store, Survey
 
 Progress = Callable[[int, int], None]
@@ -60,7 +62,8 @@ class Index:
         self.shelf = Shelf(store.bank.index)
         self._current = Current(self.shelf)
         self._embeds: Embeds | None = embeds
-        self._vectors: Vectors | None = None
+        self._vectors: Rows | None = None
+        self._line: Line | None = None
         self._owner: Owner | None = None
         self._cache: Cache | None = None
 
@@ -78,27 +81,43 @@ class Index:
         return self._current.words
 
     @property
-    def vectors(self) -> Vectors:
-        """The vectors, opened by taking the lock. VectorsUnavailable says why not."""
-        from ua_memory.index.vectors import Owner, Vectors, VectorsBroken, VectorsUnavailable, drop
+    def vectors(self) -> Rows:
+        """The vectors: on the server that the owner named, else the folder's, opened by taking its lock.
+        VectorsUnavailable says why not."""
+        from ua_memory.index.vectors import VectorsUnavailable
 
         if self._current.folder is None:
             raise VectorsUnavailable("the index folder cannot be written")
         if self._vectors is None:
-            self._owner = self._owner or Owner(self.shelf.folder / "owner.lock")
-            self._owner.take()
-            folder = self._current.folder / "chroma"
-            try:
-                try:
-                    self._vectors = Vectors(folder)
-                except VectorsBroken as error:
-                    self._current.notes.append(f"{error}; rebuilt")
-                    drop(folder)
-                    self._vectors = Vectors(folder)
-            except BaseException:
-                self._owner.release()
-                raise
+            self._vectors = (
+                self._shared() if self.store.config.chroma_url else self._own(self._current.folder)
+            )
         return self._vectors
+
+    def _shared(self) -> Rows:
+        from ua_memory.index.server import Line, Shared, machine
+
+        self._line = self._line or Line(self.store.config.chroma_url)
+        bank = self.store.bank
+        mark = self.shelf.folder / "server.json"
+        return Shared(self._line, self.store.config.id, machine(bank.state), self.embedding, mark)
+
+    def _own(self, generation: Path) -> Rows:
+        from ua_memory.index.vectors import Owner, Vectors, VectorsBroken, drop
+
+        self._owner = self._owner or Owner(self.shelf.folder / "owner.lock")
+        self._owner.take()
+        folder = generation / "chroma"
+        try:
+            try:
+                return Vectors(folder)
+            except VectorsBroken as error:
+                self._current.notes.append(f"{error}; rebuilt")
+                drop(folder)
+                return Vectors(folder)
+        except BaseException:
+            self._owner.release()
+            raise
 
     @property
     def embeds(self) -> Embeds:
@@ -210,6 +229,7 @@ class Index:
         from ua_memory.index import vectors as chroma
         from ua_memory.index.embed import EmbeddingUnavailable
         from ua_memory.index.meaning import catch_up
+        from ua_memory.index.server import ServerAway
 
         for again in (True, False):
             try:
@@ -219,11 +239,25 @@ class Index:
                     return str(error), 0
                 self._current.notes.append(f"{error}; rebuilt")
                 self._drop_vectors()
+            except ServerAway as error:
+                return self._keep(str(error), progress)
             except (chroma.VectorsUnavailable, EmbeddingUnavailable) as error:
                 return str(error), 0
             except (sqlite3.DatabaseError, OSError) as error:
                 return f"the embedding cache cannot be used: {error}", 0
         raise AssertionError("unreachable")
+
+    def _keep(self, why: str, progress: Progress | None) -> tuple[str, int]:
+        """Do without the server: the embeddings kept here find the same, more slowly."""
+        from ua_memory.index.embed import EmbeddingUnavailable
+        from ua_memory.index.kept import keep
+
+        try:
+            embedded = keep(self.words, self.cache, self.embeds, progress)
+        except (EmbeddingUnavailable, sqlite3.DatabaseError, OSError) as error:
+            return f"{why}, and {error}", 0
+        self._current.notes.append(f"{why}; compared with the embeddings kept here")
+        return READY, embedded
 
     def _drop_vectors(self) -> None:
         from ua_memory.index.vectors import drop
@@ -235,7 +269,13 @@ class Index:
 
     def nearest(self, vectors: Sequence[NDArray[np.float32]], limit: int) -> list[list[tuple[str, float]]]:
         """For each vector the nearest texts as (name, cosine). VectorsUnavailable says why not."""
-        return self.vectors.query(vectors, limit)
+        from ua_memory.index import kept
+        from ua_memory.index.server import ServerAway
+
+        try:
+            return self.vectors.query(vectors, limit)
+        except ServerAway:
+            return kept.nearest(self.words, self.cache, self.embeds.model, vectors, limit)
 
     # -- how it stands, told without opening it ---------------------------------------------------------
 

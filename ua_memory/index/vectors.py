@@ -14,7 +14,8 @@ import logging
 import os
 import shutil
 import time
-from collections.abc import Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -85,7 +86,67 @@ class Owner:
             self._fd = None
 
 
-class Vectors:
+class Rows(ABC):
+    """Vectors in a collection of Chroma's, by the names of their texts: in a folder, or on a server."""
+
+    batch = BATCH
+    """How many go at once."""
+
+    @property
+    @abstractmethod
+    def mark(self) -> Mark:
+        """What the vectors stand for; an empty mark where that is unknown."""
+
+    @abstractmethod
+    def set_mark(self, mark: Mark) -> None:
+        """Say what the vectors stand for, after they do."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Let go of what others might need."""
+
+    @abstractmethod
+    def wipe(self) -> None:
+        """Begin anew with nothing: vectors of another model may not even be of the same length."""
+
+    @abstractmethod
+    def _call(self, name: str, **values: Any) -> Any:
+        """A method of the collection. VectorsUnavailable, or VectorsBroken, whatever Chroma raises."""
+
+    def count(self) -> int:
+        return int(self._call("count"))
+
+    def names(self) -> set[str]:
+        """The names of all texts that have a vector."""
+        return set(self._call("get", include=[])["ids"])
+
+    def upsert(self, vectors: Mapping[str, Row]) -> None:
+        """Add or replace {name: vector}. A row of zeros means nothing, and is left out."""
+        import numpy as np
+
+        names = [name for name, row in vectors.items() if row.any()]
+        for start in range(0, len(names), self.batch):
+            part = names[start : start + self.batch]
+            self._call("upsert", ids=part, embeddings=np.stack([vectors[name] for name in part]))
+
+    def delete(self, names: Sequence[str]) -> None:
+        """Drop texts; unknown names are none of our business."""
+        for start in range(0, len(names), self.batch):
+            self._call("delete", ids=list(names[start : start + self.batch]))
+
+    def query(self, vectors: Sequence[Row], limit: int) -> list[list[tuple[str, float]]]:
+        """For each vector the nearest texts as (name, cosine), best first, equal ones by name."""
+        limit = min(limit, self.count())
+        if limit < 1 or not len(vectors):
+            return [[] for _ in vectors]
+        found = self._call("query", query_embeddings=list(vectors), n_results=limit, include=["distances"])
+        return [
+            nearest_first(names, distances)
+            for names, distances in zip(found["ids"], found["distances"], strict=True)
+        ]
+
+
+class Vectors(Rows):
     """A Chroma folder. The caller holds the Owner's lock from before opening until after `close`."""
 
     def __init__(self, folder: Path) -> None:
@@ -118,7 +179,7 @@ class Vectors:
             raise VectorsBroken(f"Chroma cannot open its files: {error}") from error
 
     def close(self) -> None:
-        """Let go of Chroma's files, so that they may be deleted, moved or opened by another."""
+        """Let go of the files, so that they may be deleted, moved or opened by another."""
         client, self._client, self._collection = self._client, None, None
         if client is not None:
             client.close()
@@ -127,61 +188,19 @@ class Vectors:
             _forget(self.folder)
 
     def wipe(self) -> None:
-        """Begin anew with nothing: vectors of another model may not even be of the same length."""
         self.close()
         drop(self.folder)
         self._open()
 
     @property
     def mark(self) -> Mark:
-        """What the vectors stand for; an empty mark where that is unknown."""
         try:
             return Mark(**json.loads(self._mark_file.read_text()))
         except (OSError, ValueError, TypeError):
             return Mark()
 
     def set_mark(self, mark: Mark) -> None:
-        """Say what the vectors stand for, after they do."""
-        fresh = self._mark_file.with_suffix(".new")
-        fresh.write_text(json.dumps(asdict(mark)))
-        fresh.chmod(0o600)
-        fresh.replace(self._mark_file)
-
-    def count(self) -> int:
-        return int(self._call("count"))
-
-    def names(self) -> set[str]:
-        """The names of all texts that have a vector."""
-        return set(self._call("get", include=[])["ids"])
-
-    def upsert(self, vectors: Mapping[str, Row]) -> None:
-        """Add or replace {name: vector}. A row of zeros means nothing, and is left out."""
-        import numpy as np
-
-        names = [name for name, row in vectors.items() if row.any()]
-        for start in range(0, len(names), BATCH):
-            part = names[start : start + BATCH]
-            self._call("upsert", ids=part, embeddings=np.stack([vectors[name] for name in part]))
-
-    def delete(self, names: Sequence[str]) -> None:
-        """Drop texts; unknown names are none of our business."""
-        for start in range(0, len(names), BATCH):
-            self._call("delete", ids=list(names[start : start + BATCH]))
-
-    def query(self, vectors: Sequence[Row], limit: int) -> list[list[tuple[str, float]]]:
-        """For each vector the nearest texts as (name, cosine), best first, equal ones by name."""
-        limit = min(limit, self.count())
-        if limit < 1 or not len(vectors):
-            return [[] for _ in vectors]
-        found = self._call("query", query_embeddings=list(vectors), n_results=limit, include=["distances"])
-        # Six digits: the last bits depend on the order in which rows came in.
-        return [
-            sorted(
-                ((name, round(1.0 - float(far), 6)) for name, far in zip(names, distances, strict=True)),
-                key=lambda hit: (-hit[1], hit[0]),
-            )
-            for names, distances in zip(found["ids"], found["distances"], strict=True)
-        ]
+        write_mark(self._mark_file, asdict(mark))
 
     def _call(self, name: str, **values: Any) -> Any:
         try:
@@ -190,6 +209,20 @@ class Vectors:
             if isinstance(error, KeyboardInterrupt | SystemExit | MemoryError):
                 raise
             raise VectorsBroken(f"Chroma: {name} failed: {error}") from error
+
+
+def write_mark(file: Path, value: Mapping[str, Any]) -> None:
+    """Replace a mark, for this user's eyes only."""
+    fresh = file.with_suffix(".new")
+    fresh.write_text(json.dumps(value))
+    fresh.chmod(0o600)
+    fresh.replace(file)
+
+
+def nearest_first(names: Sequence[str], distances: Iterable[float]) -> list[tuple[str, float]]:
+    """(name, cosine) in order. Six digits: the last bits depend on the order in which rows came in."""
+    found = [(name, round(1.0 - float(far), 6)) for name, far in zip(names, distances, strict=True)]
+    return sorted(found, key=lambda hit: (-hit[1], hit[0]))
 
 
 def _make_private(folder: Path) -> None:
