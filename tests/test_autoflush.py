@@ -18,9 +18,9 @@ from scripted_model import DONE, Scripted, keep, offline
 
 from ua_memory import AutoFlush, Memory
 from ua_memory.errors import CannotWrite
+from ua_memory.fence import RECALL_OPEN
 from ua_memory.retain import handover
 from ua_memory.retain.queue import Queue
-from ua_memory.transcripts import RECALL_OPEN
 
 ROOT = Path(__file__).parent.parent
 FILLER = "some words that fill the window of the agent "

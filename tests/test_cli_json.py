@@ -67,6 +67,13 @@ def test_search(shell: Shell) -> None:
     assert set(hit["arms"]) <= {"keyword", "semantic"} and set(hit["arms"]["keyword"]) == {"rank", "score"}
 
 
+def test_recall(shell: Shell) -> None:
+    shell.ok(*FACT)
+    printed = shell.ok("recall", "why leave Heroku", "--limit", "1", "--json").json
+    agrees("recall", printed)
+    assert printed["block"] == shell.ok("recall", "why leave Heroku", "--limit", "1").out.rstrip("\n")
+
+
 def test_a_plain_note_has_only_the_keys_it_can_fill(shell: Shell) -> None:
     shell.write("memory/ideas.md", "Otters hold hands while they sleep.\n")
     hit = shell.ok("search", "otters", "--limit", "1", "--json").json["results"][0]

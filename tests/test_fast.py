@@ -17,7 +17,7 @@ import pytest
 from banks import new_bank
 from daemons import Place
 
-from ua_memory.cli import fast
+from ua_memory.cli import asking, fast
 from ua_memory.cli.app import VERBS
 from ua_memory.cli.origin import AGENTS
 from ua_memory.daemon import address, messages
@@ -50,6 +50,9 @@ READS = (
     ["search", "x", "--since", "no day"],
     ["search", "--limit", "many", "x", "--json"],
     ["search", "--help"],
+    ["recall", "heroku"],
+    ["recall", "heroku", "--json", "--limit", "1"],
+    ["recall", "nothing of the sort", "--min-score", "0.9"],
     ["--bank", ".", "search", "fly"],
     ["get", "memory/2026-11-21.md"],
     ["get", "memory/2026-11-21.md:1-3", "--json"],
@@ -168,7 +171,7 @@ def test_a_daemon_that_hangs_does_nothing_twice(place: Place) -> None:
     assert place.run("daemon", "start").code == 0
     pid = place.up()["pid"]
     os.kill(pid, signal.SIGSTOP)
-    code = "from ua_memory.cli import fast; fast.WITHIN = 0.5; fast.main()"
+    code = "from ua_memory.cli import asking, fast; asking.WITHIN = 0.5; fast.main()"
     argv, env = [sys.executable, "-P", "-c", code], place.environment("auto")
     try:
         read = subprocess.run([*argv, "log"], cwd=place.root, env=env, capture_output=True, check=False)
@@ -235,9 +238,9 @@ def test_a_reader_who_leaves_and_a_closed_output(place: Place) -> None:
 def test_it_knows_the_verbs_the_agents_and_the_codes() -> None:
     verbs = {name for section in VERBS.values() for name in section}
     assert verbs >= fast.FORWARDED >= fast.WRITES | fast.STARTS
-    assert all(start.startswith(fast.PASSED) for start, _ in AGENTS)
+    assert all(start.startswith(asking.PASSED) for start, _ in AGENTS)
     for name in ("ELSEWHERE", "OTHER_CODE", "BUSY", "INPUT"):
-        assert getattr(fast, name) == getattr(messages, name)
+        assert getattr(asking, name) == getattr(messages, name)
 
 
 @pytest.mark.parametrize(
@@ -258,12 +261,12 @@ def test_the_verb_is_found(words: list[str], verb: str) -> None:
 
 def test_a_request_is_json_and_an_answer_is_read_as_json_is() -> None:
     words = ["insert", 'a "b" \\ \n \udcff é 🙂', "--tag", ""]
-    line = fast._request(words, "/a", "/b", b"\x00\xff")
+    line = asking.request(words, "/a", "/b", b"\x00\xff")
     told = json.loads(line)["params"]
     assert told["argv"] == words and told["stdin"] == "\x00\xff" and line.count(b"\n") == 1
     assert messages.request(told).stdin == b"\x00\xff"
     value = {"result": {"code": 0, "output": [[1, "é\ud800 \u2028\n"], [2, ""]]}, "x": [1.5, None, True, -3]}
-    assert fast._parsed(json.dumps(value)) == value
+    assert asking.parsed(json.dumps(value)) == value
 
 
 def test_a_warm_search_loads_next_to_nothing(place: Place) -> None:

@@ -19,9 +19,9 @@ PACKAGE = ROOT / "ua_memory"
 
 # -- the table -----------------------------------------------------------------------------------------
 
-EVERYONE = {"errors", "records"}
+EVERYONE = {"errors", "fence", "records"}
 COMMON = {"config", "tokens", "dates", "redaction", "paths"}
-"""Everyone may import the first two; from level 3 up, these too."""
+"""Everyone may import these three; from level 3 up, these too."""
 
 
 @dataclass(frozen=True)
@@ -49,6 +49,7 @@ UNITS: dict[str, Unit] = {
     "dates": unit(1),
     "redaction": unit(1),
     "paths": unit(1),
+    "fence": unit(1),
     "config": unit(1, "paths"),
     "markdown": unit(2, "config paths"),
     "history": unit(2, "config paths"),
@@ -68,6 +69,7 @@ UNITS: dict[str, Unit] = {
     "retain": unit(6, "llm store history markdown core facts entities transcripts"),
     "reflect": unit(7, f"llm recall store history {_KNOWLEDGE}"),
     "audit": unit(7, f"store history markdown index recall retain {_KNOWLEDGE}"),
+    "glance": unit(7, "index"),
     "health": unit(7, "store history index"),
     "stats": unit(7, "store history markdown facts"),
     "undo": unit(7, "audit store history markdown"),
@@ -76,7 +78,7 @@ UNITS: dict[str, Unit] = {
     "mcp_server": unit(9, "memory"),
     "bench": unit(9, "memory"),
     "daemon": unit(10, "memory mcp_server"),
-    "cli": unit(11, "memory daemon mcp_server bench clients importers transcripts"),
+    "cli": unit(11, "memory glance daemon mcp_server bench clients importers transcripts"),
     "__init__": unit(12, "memory retain"),
     "__main__": unit(12, "cli"),
 }

@@ -194,20 +194,17 @@ class Memory(Flushes):
 
     def search_many(
         self, queries: Sequence[str], *, limit: int | None = None, min_score: float | None = None,
-        filters: Filters | None = None, progress: Progress | None = None,
+        filters: Filters | None = None, progress: Progress | None = None, by_words: bool = False,
     ) -> list[Answer]:  # fmt: skip
-        """Hits for many queries, in their order; the query vectors are made in one go."""
+        """Hits for many queries, in their order; the query vectors are made in one go, unless `by_words`."""
         from ua_memory.recall.search import Filters, search_many
 
-        refreshed = self.refresh(progress)
+        refreshed = self.refresh(progress, vectors=not by_words)
         return search_many(
-            self.index,
-            queries,
+            self.index, queries, refreshed=refreshed, filters=filters or Filters(),
             limit=self.config.search_limit if limit is None else limit,
-            refreshed=refreshed,
-            filters=filters or Filters(),
             min_score=self.config.min_score if min_score is None else min_score,
-        )
+        )  # fmt: skip
 
     @staticmethod
     def filters(

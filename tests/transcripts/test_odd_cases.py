@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from ua_memory.errors import Malformed, Usage
-from ua_memory.transcripts import CLIENTS, RECALL_CLOSE, RECALL_OPEN, Turn, read, sniff
+from ua_memory.fence import RECALL_CLOSE, RECALL_OPEN
+from ua_memory.transcripts import CLIENTS, Turn, read, sniff
 from ua_memory.transcripts.calls import commit_subject, ours
 from ua_memory.transcripts.source import LONGEST_LINE
 from ua_memory.transcripts.words import typed, uttered, without_envelope

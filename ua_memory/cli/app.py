@@ -32,6 +32,7 @@ VERBS: dict[str, dict[str, Listed]] = {
     "Remember and find": {
         "insert": Listed("insert", "Remember one fact, verbatim."),
         "search": Listed("search", "Find facts and notes by words and by meaning."),
+        "recall": Listed("recall", "What search finds, as a block for a prompt."),
         "flush": Listed("flush", "Save what matters of a conversation."),
         "get": Listed("get", "Read a file, some of its lines, or a fact."),
         "core": Listed("core", "Core memory: the blocks of MEMORY.md."),
@@ -55,6 +56,7 @@ VERBS: dict[str, dict[str, Listed]] = {
         "config": Listed("config", "List the settings and where each comes from."),
         "index": Listed("index", "The search index."),
         "daemon": Listed("daemon", "The process that keeps the bank warm."),
+        "hook": Listed("hook", "Answer an event of an agent's client."),
     },
 }
 

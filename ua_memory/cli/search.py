@@ -92,19 +92,20 @@ def search(
     from ua_memory.cli.format import emit
 
     with context.opened(ctx) as (call, memory):
-        chosen = _filters(memory, since, until, tag, kind, source)
-        queries = _lines(call) if batch else [_one(query)]
-        answers = _asked(call, memory, queries, limit, min_score, chosen)
+        filters = chosen(memory, since, until, tag, kind, source)
+        queries = _lines(call) if batch else [one(query)]
+        answers = asked(call, memory, queries, limit, min_score, filters)
         if not (batch or call.as_json):
             from ua_memory.cli.hits import show
 
-            return show(call, memory, queries[0], answers[0], explain, bool(chosen) or bool(min_score))
+            return show(call, memory, queries[0], answers[0], explain, bool(filters) or bool(min_score))
         for answer in answers:
             emit(call, shape(answer, explain), line=batch)
     return None
 
 
-def _one(words: list[str] | None) -> str:
+def one(words: list[str] | None) -> str:
+    """The query that the words of a call are. Usage if they say nothing."""
     from ua_memory.errors import Usage
 
     if not words or not " ".join(words).strip():
@@ -118,7 +119,7 @@ def _lines(call: Call) -> list[str]:
     return [row.removesuffix("\r") for row in (rows[:-1] if not rows[-1] else rows)]
 
 
-def _filters(
+def chosen(
     memory: Memory,
     since: str | None,
     until: str | None,
@@ -126,6 +127,7 @@ def _filters(
     kind: list[str] | None,
     source: list[str] | None,
 ) -> Filters:
+    """What the options let through. Usage for a date that is none."""
     from ua_memory.cli.times import parse_day
 
     today = memory.store.now().date()
@@ -138,18 +140,19 @@ def _filters(
     )
 
 
-def _asked(
+def asked(
     call: Call,
     memory: Memory,
     queries: list[str],
     limit: int | None,
     min_score: float | None,
-    chosen: Filters,
+    filters: Filters,
 ) -> list[Answer]:
+    """The answers, with a bar of progress where somebody waits and the index is behind."""
     from ua_memory.cli.progress import progress
 
     with progress(call, "Indexing") as tell:
-        return memory.search_many(queries, limit=limit, min_score=min_score, filters=chosen, progress=tell)
+        return memory.search_many(queries, limit=limit, min_score=min_score, filters=filters, progress=tell)
 
 
 def shape(answer: Answer, explain: bool = False) -> dict[str, Any]:

@@ -1,4 +1,5 @@
-"""The daemon's log in `local/`: one line an event, begun anew when it has grown, one old one kept."""
+"""A log in `local/`, of the daemon and of hooks: one line an event, begun anew when it has grown, one old one
+kept."""
 
 from __future__ import annotations
 
@@ -14,10 +15,10 @@ NAME = "daemon.log"
 
 
 class Log:
-    """Where the daemon says what happens to it. A log that cannot be written is no reason to fail."""
+    """Where is said what happens and nobody sees. A log that cannot be written is no reason to fail."""
 
-    def __init__(self, folder: Path) -> None:
-        self.file = folder / NAME
+    def __init__(self, folder: Path, name: str = NAME) -> None:
+        self.file = folder / name
         self._lock = threading.Lock()
 
     def say(self, text: str) -> None:

@@ -11,9 +11,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from ua_memory import tokens
+from ua_memory.fence import fenced
 from ua_memory.records import CoreBlock
 from ua_memory.retain.extract import extract
-from ua_memory.transcripts import RECALL_CLOSE, RECALL_OPEN
 from ua_memory.transcripts.turns import Turn
 
 Message = Mapping[str, Any]
@@ -66,8 +66,7 @@ def written(core: Sequence[CoreBlock], turns: Sequence[Turn], saved: Sequence[st
         parts.append("Left open:\n" + "\n".join(f"- {text}" for text in left))
     if saved:
         parts.append("Just saved:\n" + "\n".join(f"- {text}" for text in saved[-_NAMED:]))
-    body = "\n\n".join(parts).replace(RECALL_CLOSE[:-1], "< " + RECALL_CLOSE[1:-1])
-    return f'{RECALL_OPEN} kind="hand-over">\n{body}\n{RECALL_CLOSE}'
+    return fenced("hand-over", "\n\n".join(parts))
 
 
 def blocks(message: Message) -> list[Any]:

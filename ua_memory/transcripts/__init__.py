@@ -8,12 +8,9 @@ reading.usage.context               # tokens, as the last reply reported them
 from ua_memory.transcripts.reading import Reading, read
 from ua_memory.transcripts.sniff import CLIENTS, sniff
 from ua_memory.transcripts.turns import Boundary, Session, Turn, Usage
-from ua_memory.transcripts.words import RECALL_CLOSE, RECALL_OPEN
 
 __all__ = [
     "CLIENTS",
-    "RECALL_CLOSE",
-    "RECALL_OPEN",
     "Boundary",
     "Reading",
     "Session",

@@ -1,19 +1,17 @@
 """What of a recorded text its speaker said: without what a client, a hook or we ourselves put into it.
 
-Recalled memory goes into a prompt between `RECALL_OPEN` and `RECALL_CLOSE`, and whatever writes it must
-not let the closing mark through from the inside. Nothing between them is ever read as if it were new.
+Recalled memory goes into a prompt between the marks of `fence`. Nothing between them is ever read as if it
+were new.
 """
 
 from __future__ import annotations
 
 import re
 
-RECALL_OPEN = "<ua-memory-recall"
-"""How a block of recalled memory begins; attributes and `>` follow."""
-RECALL_CLOSE = "</ua-memory-recall>"
+from ua_memory.fence import RECALL_OPEN
 
 MEMORIES = (
-    "ua-memory-recall",
+    RECALL_OPEN[1:],
     "hindsight-recall",
     "hindsight_memories",
     "memory-context",

@@ -1,0 +1,155 @@
+"""A look at the words: it says what the bank would say, or nothing."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+import pytest
+from banks import Bank, git, new_bank
+
+from ua_memory import glance
+from ua_memory.fence import MOST, RECALL_CLOSE
+from ua_memory.glance import Glance, core_block, look
+from ua_memory.index.tables import SCHEMA_VERSION
+from ua_memory.memory import Memory
+
+CORE = (
+    "# Memory\n\nWhat it is.\n\n## Me\n\nShort answers.\n\n- a list\n### deeper\nmore\n\n\n## Todo\nnothing\n"
+)
+
+
+@pytest.fixture
+def bank(tmp_path: Path) -> Bank:
+    bank = new_bank(tmp_path / "a #bank?")
+    bank.insert("Alice moved the API to Fly.io because Heroku doubled its price", when="2026-11-19")
+    bank.insert("The garden gate squeaks in the wind", retired="2026-11-20, oiled")
+    bank.write("- Heroku by hand, twice: Heroku\n", "memory/notes.md")
+    bank.write(CORE, "MEMORY.md")
+    indexed(bank)
+    return bank
+
+
+def indexed(bank: Bank) -> None:
+    """The index as a search leaves it, once time has shown that the files rest."""
+    time.sleep(0.06)
+    with Memory(bank.again()) as memory:
+        memory.search_many(["x"], by_words=True)
+
+
+def seen(bank: Bank) -> Glance | None:
+    return look(bank.store.bank, bank.store.config)
+
+
+def test_it_finds_what_has_the_words(bank: Bank) -> None:
+    found = seen(bank)
+    assert found
+    rows = found.recall("why did we leave heroku, and its price?", 6).splitlines()
+    assert "by words alone" in rows[1] and len(rows) == 5
+    assert rows[2].startswith("- 2026-11-19: Alice moved") and "[memory/2026-11-21.md#L" in rows[2]
+    assert found.recall("squeaking gates", 6).splitlines()[2].endswith(", no longer so: 2026-11-20, oiled]")
+    assert len(found.recall("heroku", 1).splitlines()) == 4
+    assert found.recall('"by hand"', 6).count("\n- ") == 1
+    for nothing in ("", "?!", "otters", '"hand by"'):
+        assert found.recall(nothing, 6) == "", nothing
+    found.close()
+
+
+def test_a_prompt_is_only_told_what_has_enough_of_its_words(bank: Bank) -> None:
+    found = seen(bank)
+    assert found
+    assert "Alice" in found.recall("is heroku cheaper?", 6, glance.ENOUGH)
+    assert not found.recall(
+        "please refactor the parser module, wind up its loops and tests", 6, glance.ENOUGH
+    )
+    assert found.recall("x " * 5000 + " ".join(f"w{n}" for n in range(5000)), 6) == ""
+    found.close()
+
+
+def test_core_memory_is_as_the_parser_reads_it(bank: Bank) -> None:
+    found = seen(bank)
+    assert found
+    with Memory(bank.store) as memory:
+        assert found.core() == core_block([(b.name, b.value) for b in memory.core_blocks()]) != ""
+    found.close()
+    for odd in ("## [ME]\nx\n", "## Me\n```\n## No\n```\n", "## Me\n\\# x\n", "- ## Me\n", "## Me ##\nx\n"):
+        bank.write(odd, "MEMORY.md")
+        indexed(bank)
+        found = seen(bank)
+        assert found and found.core() is None, odd
+        found.close()
+    bank.write("## Me\npassword = hunter2-Xq9!vv-0w\n", "MEMORY.md")
+    indexed(bank)
+    found = seen(bank)
+    assert found and found.core() is None
+    found.close()
+    bank.path("MEMORY.md").unlink()
+    indexed(bank)
+    found = seen(bank)
+    assert found and found.core() == ""
+    found.close()
+
+
+def test_what_finds_no_room_in_core_is_counted() -> None:
+    text = core_block([("A", "a" * 6000), ("B", "b" * 6000), ("C", "c"), ("D", "")])
+    assert len(text) <= MOST and "## C\nc" in text and "## B" not in text and "1 more found no room" in text
+    assert "1 more" in core_block([("A", "a" * 20000)]) and core_block([("A", "a")]).endswith(RECALL_CLOSE)
+
+
+def test_it_says_nothing_where_the_index_is_not_proven(bank: Bank) -> None:
+    assert seen(bank)
+
+    def changes(what: object) -> None:
+        assert seen(bank) is None, what
+        indexed(bank)
+        assert seen(bank), what
+
+    bank.insert("one more")
+    changes("a fact")
+    bank.write("- another line\n", "memory/notes.md")
+    changes("an edit")
+    bank.write("- a line\n", "memory/deep/new.md")
+    changes("a new file")
+    bank.path("memory/deep/new.md").unlink()
+    changes("a file gone")
+    git(bank.root, "commit", "--quiet", "--allow-empty", "-m", "somebody's")
+    changes("a commit")
+    pending = bank.store.bank.pending
+    pending.mkdir(exist_ok=True)
+    (pending / "revision-1.json").write_text("{}")
+    assert seen(bank) is None
+    (pending / "revision-1.json").unlink()
+    assert seen(bank)
+    (bank.store.bank.index / "current").write_text("99")
+    assert seen(bank) is None
+
+
+def test_a_held_disappearance_is_for_the_bank_to_judge(bank: Bank) -> None:
+    for n in range(8):
+        bank.insert(f"fact number {n}")
+    bank.path().unlink()
+    indexed(bank)
+    assert bank.store.survey().held and seen(bank) is None
+
+
+def test_a_hit_is_looked_up_in_its_file(bank: Bank) -> None:
+    found = seen(bank)
+    assert found
+    bank.edit("Heroku", "Hetzner")
+    assert "Alice" not in found.recall("heroku price", 6)
+    bank.path().unlink()
+    assert "Alice" not in found.recall("heroku price", 6)
+    found.close()
+
+
+def test_it_reads_the_index_as_it_is_written() -> None:
+    assert glance.SCHEMA == SCHEMA_VERSION
+
+
+def test_no_bank_no_index_no_survey(tmp_path: Path) -> None:
+    bank = new_bank(tmp_path / "bank")
+    assert seen(bank) is None
+    indexed(bank)
+    (bank.store.bank.cache / "survey").write_bytes(os.urandom(40))
+    assert seen(bank) is None

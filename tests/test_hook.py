@@ -1,0 +1,204 @@
+"""The hook: an agent's prompt gets what memory holds on it, and nothing ever stands in the agent's way."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from banks import new_bank
+from daemons import Place, Ran
+
+from ua_memory import clients
+from ua_memory.cli import fast
+from ua_memory.memory import Memory
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Iterator[Place]:
+    bank = new_bank(tmp_path / "bank")
+    bank.insert("Alice moved the API to Fly.io because Heroku doubled its price", when="2026-11-19")
+    bank.write("# Memory\n\n## Me\n\nShort answers.\n", "MEMORY.md")
+    found = Place(bank.root)
+    found.local.mkdir(mode=0o700, exist_ok=True)
+    time.sleep(0.06)
+    with Memory(bank.store) as memory:
+        memory.search_many(["x"], by_words=True)
+    yield found
+    found.kill()
+
+
+def told(name: str, **more: Any) -> str:
+    """What Claude Code hands a hook."""
+    common = {
+        "session_id": "5df2e272",
+        "transcript_path": "/x.jsonl",
+        "cwd": "/home/noor",
+        "prompt_id": "3ae7",
+    }
+    return json.dumps({**common, "hook_event_name": name, **more})
+
+
+PROMPT = told("UserPromptSubmit", prompt="Is Heroku's price still doubled?", permission_mode="default")
+START = told("SessionStart", source="startup")
+
+
+def context(done: Ran, name: str) -> str:
+    """What reaches the model."""
+    assert done.code == 0 and done.err == "" and done.out.count("\n") == 1
+    found = done.json["hookSpecificOutput"]
+    assert found["hookEventName"] == name and set(found) == {"hookEventName", "additionalContext"}
+    return str(found["additionalContext"])
+
+
+def log(place: Place) -> str:
+    file = place.local / "hook.log"
+    return file.read_text() if file.exists() else ""
+
+
+@pytest.mark.parametrize("daemon", ["off", "auto"])
+def test_a_prompt_is_told_what_memory_holds(place: Place, daemon: str) -> None:
+    (place.local / "daemon.started").touch()  # so that none is started
+    found = context(place.run("hook", daemon=daemon, stdin=PROMPT), "UserPromptSubmit")
+    assert found.startswith('<ua-memory-recall kind="search">') and "words alone" in found
+    assert "- 2026-11-19: Alice moved the API" in found
+    core = context(place.run("hook", daemon=daemon, stdin=START), "SessionStart")
+    assert core.startswith('<ua-memory-recall kind="core">') and "## Me\nShort answers." in core
+    assert log(place) == ""
+
+
+def test_by_a_daemon_it_is_the_same_and_by_meaning_too(place: Place) -> None:
+    (place.local / "daemon.started").touch()
+    here = {event: place.run("hook", daemon="off", stdin=event) for event in (PROMPT, START)}
+    assert place.run("daemon", "start").code == 0
+    assert place.run("search", "warm it up").code == 0
+    there = {event: place.run("hook", stdin=event) for event in (PROMPT, START)}
+    assert place.status()["commands"] == 3  # type: ignore[index]
+    assert there[START] == here[START]
+    assert context(there[PROMPT], "UserPromptSubmit") == context(here[PROMPT], "UserPromptSubmit").replace(
+        " Found by words alone.", ""
+    )
+    unsaid = told("UserPromptSubmit", prompt="what did they say about the hosting company's pricing")
+    assert "Alice" in context(place.run("hook", stdin=unsaid), "UserPromptSubmit")
+
+
+@pytest.mark.parametrize("daemon", ["off", "auto"])
+def test_it_is_silent_whatever_comes(place: Place, daemon: str, tmp_path: Path) -> None:
+    if daemon == "auto":
+        assert place.run("daemon", "start").code == 0
+    for given in (
+        told("UserPromptSubmit", prompt="otters"),
+        told("UserPromptSubmit", prompt="  "),
+        told("UserPromptSubmit", prompt="<task-notification>\nheroku price\n</task-notification>"),
+        told("UserPromptSubmit"),
+        told("PreCompact", trigger="manual", custom_instructions=None),
+        told("Stop", last_assistant_message="heroku price"),
+    ):
+        assert place.run("hook", daemon=daemon, stdin=given) == Ran(0, "", ""), given
+    assert log(place) == ""
+    for wrong in ("", "{", "[]", "\x00", '{"hook_event_name": 7}', '"x"', "[" * 100_000):
+        assert place.run("hook", daemon=daemon, stdin=wrong) == Ran(0, "", ""), wrong[:20]
+    assert log(place).count("nothing said") == 7
+    assert place.run("hook", "session-start", "--what", daemon=daemon, stdin=START).out
+    elsewhere = tmp_path / "project"
+    elsewhere.mkdir()
+    assert place.run("hook", daemon=daemon, stdin=PROMPT, cwd=elsewhere) == Ran(0, "", "")
+    assert place.run("hook", daemon=daemon, stdin=START, UA_MEMORY_BANK="/nowhere") == Ran(0, "", "")
+    assert list(elsewhere.iterdir()) == []
+
+
+def test_a_broken_bank_is_no_reason_to_speak(place: Place) -> None:
+    (place.root / "ua-memory.toml").write_text("search = 7 7\n")
+    assert place.run("hook", daemon="off", stdin=PROMPT) == Ran(0, "", "")
+    (place.root / "ua-memory.toml").write_text("")
+    (place.local / "daemon.lock").unlink(missing_ok=True)
+    assert place.run("hook", daemon="require", stdin=START).code == 0
+
+
+@pytest.mark.parametrize("off", ["0", "false", "off", "No"])
+def test_switched_off_it_costs_nothing(place: Place, off: str) -> None:
+    started = time.monotonic()
+    for event in (PROMPT, START):
+        assert place.run("hook", stdin=event, UA_MEMORY_ENABLED=off) == Ran(0, "", "")
+    assert time.monotonic() - started < 5 and not (place.local / "daemon.started").exists()
+    with (place.root / "ua-memory.toml").open("a") as settings:
+        settings.write("\nenabled = false\n")
+    assert place.run("hook", daemon="off", stdin=START) == Ran(0, "", "")
+
+
+def test_the_next_prompt_finds_a_daemon_that_is_warm(place: Place) -> None:
+    assert "words alone" in context(place.run("hook", stdin=PROMPT), "UserPromptSubmit")
+    place.up()
+    deadline = time.monotonic() + 30
+    while not (place.status() or {}).get("commands"):
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+    assert place.status()["warm"]  # type: ignore[index]
+    assert "words alone" not in context(place.run("hook", stdin=PROMPT), "UserPromptSubmit")
+
+
+def test_a_daemon_that_hangs_costs_a_second(place: Place) -> None:
+    assert place.run("daemon", "start").code == 0
+    pid = place.up()["pid"]
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        started = time.monotonic()
+        assert "Alice" in context(place.run("hook", stdin=PROMPT), "UserPromptSubmit")
+        assert time.monotonic() - started < fast.HOOK_WITHIN + 4
+    finally:
+        os.kill(pid, signal.SIGCONT)
+
+
+def test_recall_too_goes_by_words_where_no_daemon_runs(place: Place) -> None:
+    (place.local / "daemon.started").touch()
+    done = place.run("recall", "heroku", "price")
+    assert done.code == 0 and "Alice" in done.out and "words alone" in done.out
+    assert done.err == "ua-memory: searched by words alone: no daemon runs yet\n"
+    none = place.run("--bank", str(place.root), "recall", "otters", cwd=Path("/"))
+    assert (none.code, none.out) == (0, "") and "by words alone" in none.err
+    assert place.run("recall").code == 2
+    assert place.run("recall", "heroku", "--json").json["mode"] == "hybrid"
+
+
+HEAVY = {
+    *("typer", "rich", "click", "chromadb", "onnxruntime", "numpy", "git", "tokenizers", "yaml", "mcp"),
+    *(
+        "subprocess",
+        "socket",
+        "ua_memory.memory",
+        "ua_memory.markdown",
+        "ua_memory.records",
+        "ua_memory.store",
+    ),
+}
+
+
+@pytest.mark.parametrize("event", [PROMPT, START], ids=["prompt", "start"])
+def test_without_a_daemon_it_loads_nothing_heavy(place: Place, event: str) -> None:
+    code = (
+        "import os, sys\nfrom ua_memory.cli import fast\n"
+        "fast._leave = lambda code: (print(*sorted(sys.modules), file=sys.stderr), os._exit(code))\n"
+        "fast.main()"
+    )
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", code, "hook"],
+        input=event, cwd=place.root, env=place.environment("off"), capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert "additionalContext" in done.stdout
+    assert "sqlite3" in done.stderr.split() and not HEAVY & set(done.stderr.split())
+
+
+@pytest.mark.parametrize("name", ["UserPromptSubmit", "BeforeAgent"])
+def test_events_are_read(name: str) -> None:
+    event = clients.event(json.dumps({"hook_event_name": name, "prompt": " é\ud83d\ude00 "}).encode())
+    assert event and (event.kind, event.prompt) == ("prompt", "é😀")
+    assert json.loads(clients.reply(event, 'a "b"\n')) == {
+        "hookSpecificOutput": {"hookEventName": name, "additionalContext": 'a "b"\n'}
+    }

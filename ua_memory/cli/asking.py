@@ -1,0 +1,197 @@
+"""Speaking with a daemon: finding its socket, putting the call to it, printing what comes back.
+
+Nothing is imported that costs: no typer, no dataclasses, `_socket` and `_json` instead of the modules around
+them. Together those take longer than the answer.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+TYPE_CHECKING = False  # typing's own constant would cost the import of typing
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+PASSED = (
+    *("UA_", "GIT_", "LANG", "LC_", "TZ", "HOME", "EMAIL", "XDG_CONFIG_HOME"),
+    *("TERM", "COLORTERM", "COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR", "TTY_"),
+    *("CLAUDECODE", "CODEX_", "PI_", "OPENCLAW_", "HERMES_", "GEMINI_CLI", "OPENCODE", "CURSOR_AGENT"),
+)
+"""How the variables begin that go along: settings, git's, the clock's, the terminal's, those of agents."""
+WITHIN = 15.0
+"""Seconds of silence after which a daemon counts as stuck: it says each second that it is at work."""
+ELSEWHERE, OTHER_CODE, BUSY, INPUT = -32001, -32002, -32003, -32004
+
+
+class NoAnswer(Exception):
+    """The daemon ended, failed or is stuck. Unless it has taken the command, it will not do it."""
+
+    def __init__(self, why: str, taken: bool) -> None:
+        self.taken = taken
+        super().__init__(why)
+
+
+def connected(words: list[str], cwd: str, home: str) -> Any:
+    """A connection to the daemon that the command may be for, or None. The daemon knows whether it is."""
+    from _socket import AF_UNIX, SOCK_STREAM, socket
+
+    from ua_memory.daemon import address
+
+    for folder in address.folders(os.environ):
+        try:
+            there = os.listdir(folder)  # noqa: PTH208
+        except OSError:
+            continue
+        if not there or not address.private(folder):
+            continue
+        for root in _banks(words, cwd, home):
+            name = address.name(root)
+            if name in there:
+                daemon = socket(AF_UNIX, SOCK_STREAM)
+                daemon.settimeout(WITHIN)
+                try:
+                    daemon.connect(f"{folder}/{name}")
+                except OSError:  # of one that was killed
+                    daemon.close()
+                else:
+                    return daemon
+    return None
+
+
+def _banks(words: list[str], cwd: str, home: str) -> Iterator[str]:
+    """Folders that may be the bank that is meant, the likeliest first."""
+    named = os.environ.get("UA_MEMORY_BANK") or ""
+    options = words[: words.index("--")] if "--" in words else words
+    for n, word in enumerate(options):
+        if word.startswith("--bank="):
+            named = word[7:]
+        elif word == "--bank":
+            named = "".join(options[n + 1 : n + 2])
+    if named:
+        if named == "~" or named.startswith("~/"):
+            named = home + named[1:]
+        yield os.path.realpath(os.path.join(cwd, named))  # noqa: PTH118
+        return
+    while len(cwd) > 1:
+        yield cwd
+        cwd = cwd.rpartition("/")[0]
+    yield f"{home}/ua-memory"
+
+
+def request(words: list[str], cwd: str, home: str, data: bytes | None) -> bytes:
+    from _json import encode_basestring_ascii as quoted
+
+    from ua_memory.daemon.address import PACKAGE, PROTOCOL
+
+    terminals = [name for fd, name in enumerate(("stdin", "stdout", "stderr")) if os.isatty(fd)]
+    env = [f"{quoted(k)}:{quoted(v)}" for k, v in os.environ.items() if k.startswith(PASSED)]
+    outer = [getattr(stream, "encoding", None) or "utf-8" for stream in (sys.stdout, sys.stderr)]
+    params = [
+        f'"protocol":{PROTOCOL}',
+        f'"code":{quoted(PACKAGE)}',
+        f'"argv":[{",".join(map(quoted, words))}]',
+        f'"cwd":{quoted(cwd)}',
+        f'"home":{quoted(home)}',
+        f'"env":{{{",".join(env)}}}',
+        f'"encodings":[{",".join(map(quoted, outer))}]',
+        f'"terminals":[{",".join(map(quoted, terminals))}]',
+        f'"width":{_width() if terminals else 80}',
+        f'"stdin":{"null" if data is None else quoted(data.decode("latin-1"))}',
+    ]
+    return f'{{"jsonrpc":"2.0","id":1,"method":"run","params":{{{",".join(params)}}}}}\n'.encode()
+
+
+def _width() -> int:
+    for fd in (1, 2, 0):
+        try:
+            columns = os.get_terminal_size(fd).columns
+        except OSError:
+            continue
+        if columns > 0:
+            return columns
+    return 80
+
+
+# -- what comes back ---------------------------------------------------------------------------------
+
+
+def answer(daemon: Any, hurry: float = 0) -> tuple[int | None, int, str]:
+    """(exit code or None, the code of a refusal, its words). Prints what comes.
+
+    NoAnswer after WITHIN seconds of silence; for one in a hurry after so many, and as soon as it takes long.
+    """
+    daemon.settimeout(hurry or WITHIN)
+    rest, taken = b"", False
+    while True:
+        while b"\n" not in rest:
+            got = _received(daemon)
+            if not got:
+                raise NoAnswer("it does not answer", taken)
+            rest, taken = rest + got, True
+        line, _, rest = rest.partition(b"\n")
+        message = parsed(line.decode())
+        if "method" in message:
+            if message["method"] == "write":
+                _print(message["params"])
+            elif message["method"] == "alive" and hurry:
+                raise NoAnswer("it takes long", taken)
+        elif "result" in message:
+            found = message["result"]
+            return _print(found["output"]) or found["code"], 0, ""
+        else:
+            refused = message["error"]
+            if refused["code"] not in (ELSEWHERE, OTHER_CODE, BUSY, INPUT):
+                raise NoAnswer(refused["message"], taken)
+            return None, refused["code"], refused["message"]
+
+
+def _received(daemon: Any) -> Any:
+    """What the daemon sends next; empty where it has ended or is stuck."""
+    try:
+        return daemon.recv(1 << 18)
+    except OSError:
+        # From here on it cannot take the command any more: it says so first, and that would fail.
+        try:
+            daemon.shutdown(2)
+            return daemon.recv(1 << 18)
+        except OSError:
+            return b""
+
+
+def parsed(line: str) -> Any:
+    try:
+        from _json import make_scanner
+    except ImportError:  # another Python's JSON is made of other parts
+        import json
+
+        return json.loads(line)
+    return make_scanner(_Plain)(line, 0)[0]  # type: ignore[arg-type]
+
+
+class _Plain:
+    """How the standard library's scanner is to read JSON, as `json.loads` has it."""
+
+    strict, memo = True, dict[str, str]()
+    object_hook = object_pairs_hook = None
+    parse_float, parse_int, parse_constant = float, int, float
+
+
+def _print(chunks: list[tuple[int, str]]) -> int:
+    """Write what the command wrote, in its order; 141 if nobody reads it any more, else 0."""
+    for number, text in chunks:
+        stream = sys.stdout if number == 1 else sys.stderr
+        if stream is None:  # closed by the caller (`>&-`)
+            continue
+        try:
+            stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
+            stream.write(text)
+            stream.flush()
+        except BrokenPipeError:
+            return 141
+        except OSError as error:
+            from ua_memory.cli.app import fail
+
+            fail(sys.argv[1:], error)
+    return 0

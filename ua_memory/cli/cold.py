@@ -1,0 +1,134 @@
+"""Without a daemon: what only needs files and words is answered by `glance`, before anything heavy is loaded.
+
+What it cannot answer for certain is left to the command itself, which opens the bank.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+
+from ua_memory import config, paths
+from ua_memory.cli import context
+from ua_memory.cli.call import Call, of_process
+from ua_memory.errors import NoBank, UaMemoryError
+
+TYPE_CHECKING = False  # typing's own constant would cost the import of typing
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from ua_memory.clients import Event
+    from ua_memory.config import Config
+    from ua_memory.glance import Glance
+    from ua_memory.paths import Bank
+
+
+def hook(words: list[str], data: bytes, *, start: bool) -> None:
+    """Answer a client's event, if need be by the command itself. With `start` there is a daemon next time."""
+    from ua_memory import clients
+
+    call = _called(words)
+    try:
+        event = clients.event(data)
+        if event is None:
+            return
+        bank, settings = _bank(call)
+        if not settings.enabled:
+            return
+        text = _said(_glance(bank, settings), event, settings)
+    except NoBank:  # a folder that is no bank is left alone
+        return
+    except (ValueError, UaMemoryError):  # the command says it in the bank's log
+        text = None
+    if text is None:
+        from ua_memory.cli.app import in_process
+
+        in_process(words, data, then=start)
+    if text and event:
+        call.stdout.write(clients.reply(event, text))
+    call.stdout.flush()
+    if start:
+        wake(bank, call.env)
+
+
+def recall(words: list[str]) -> bool:
+    """Answer a recall without options, and tell whether that could be done. A daemon is there next time."""
+    at = words.index("recall") + 1
+    if any(word.startswith("-") for word in words[at:]) or not " ".join(words[at:]).strip():
+        return False
+    call = _called(words)
+    try:
+        bank, settings = _bank(call)
+        found = None if settings.min_score else _glance(bank, settings)
+    except UaMemoryError:
+        return False
+    if found is None:
+        return False
+    text = found.recall(" ".join(words[at:]), settings.search_limit)
+    call.stdout.write(f"{text}\n" if text else "")
+    call.stdout.flush()
+    said = "searched by words alone: no daemon runs yet" if text else "nothing found by words alone"
+    call.stderr.write(f"ua-memory: {said}\n")
+    wake(bank, call.env)
+    return True
+
+
+def _called(words: list[str]) -> Call:
+    call = of_process(words)
+    for n, word in enumerate(words):
+        if word == "--bank":
+            call.bank = "".join(words[n + 1 : n + 2])
+        elif word.startswith("--bank="):
+            call.bank = word[7:]
+    return call
+
+
+def _bank(call: Call) -> tuple[Bank, Config]:
+    root = context.bank_root(call)
+    settings = config.load(root, call.env)
+    return paths.locate(root, own=settings.own, bank_id=settings.id), settings
+
+
+def _glance(bank: Bank, settings: Config) -> Glance | None:
+    from ua_memory import glance
+
+    return glance.look(bank, settings)
+
+
+def _said(found: Glance | None, event: Event, settings: Config) -> str | None:
+    from ua_memory.glance import ENOUGH
+
+    if found is None:
+        return None
+    return (
+        found.core() if event.kind == "start" else found.recall(event.prompt, settings.search_limit, ENOUGH)
+    )
+
+
+# -- the next time ---------------------------------------------------------------------------------------
+
+
+def wake(bank: Bank, env: Mapping[str, str]) -> None:
+    """Have a daemon for the next time, its model loaded, by a process that nobody waits for."""
+    try:
+        if time.time() - os.stat(bank.local / "daemon.started").st_mtime < 30:  # noqa: PTH116
+            return
+    except OSError:
+        pass
+    if os.fork():
+        return
+    try:
+        os.setsid()
+        null = os.open(os.devnull, os.O_RDWR)
+        for fd in (0, 1, 2):
+            os.dup2(null, fd)
+        from ua_memory.cli.starting import ensure, in_background
+
+        if in_background(bank, env):
+            ensure(bank, env)
+            # The first question is what has it load the model.
+            ask = [sys.executable, "-P", "-m", "ua_memory", "--bank", str(bank.root), "recall", "memory"]
+            os.execv(ask[0], ask)
+    finally:
+        os._exit(0)
