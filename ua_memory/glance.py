@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from ua_memory.config import Config
     from ua_memory.paths import Bank
+    from ua_memory.recall.search import Answer
 
 SCHEMA = "1"
 """The version of the word index that is read here; a test holds it to `index.tables`."""
@@ -144,6 +145,16 @@ def source(path: str, line: int, end: int, block: str | None, retired: str | Non
     citation = f"{path}#L{line}" + (f"-L{end}" if end != line else "")
     known = f"{citation} ^{block}" if block else citation
     return f"{known}, no longer so: {retired}" if retired else known
+
+
+def hits_block(answer: Answer) -> tuple[str, Sequence[str]]:
+    """(the hits of a search as a block, '' where there are none; the lines that found no room in it)."""
+    rows = []
+    for hit in answer.hits:
+        item = hit.item
+        stands = source(item.path, item.line, item.end, item.id, item.retired)
+        rows.append(fence.row(item.date, hit.snippet, stands))
+    return fence.block("search", HEAD if answer.mode == "hybrid" else BY_WORDS, rows)
 
 
 def core_block(blocks: Sequence[tuple[str, str]]) -> str:

@@ -57,6 +57,7 @@ VERBS: dict[str, dict[str, Listed]] = {
         "index": Listed("index", "The search index."),
         "daemon": Listed("daemon", "The process that keeps the bank warm."),
         "hook": Listed("hook", "Answer an event of an agent's client."),
+        "mcp": Listed("mcp", "Memory's tools for agents: an MCP server."),
     },
 }
 

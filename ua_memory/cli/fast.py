@@ -15,13 +15,13 @@ if TYPE_CHECKING:
     from typing import NoReturn
 
 FORWARDED = frozenset(
-    "search recall hook insert get core log diff undo redo blame status config index".split()  # noqa: SIM905
+    "search recall hook insert get core log diff undo redo blame status config index mcp".split()  # noqa: SIM905
 )
 """What a daemon does on a caller's behalf. All else stays here: init, git and daemon by their nature; flush
 and queue, which may wait for a model; verify, scan, stats and doctor, which read every file."""
-WRITES = frozenset(("insert", "core", "undo", "redo"))
+WRITES = frozenset(("insert", "core", "undo", "redo", "mcp"))
 """What must not be done a second time when the daemon died without an answer."""
-STARTS = frozenset(("search", "recall", "hook", "insert", "get"))
+STARTS = frozenset(("search", "recall", "hook", "insert", "get", "mcp"))
 """What, done without a daemon, starts one for the next time."""
 MOST_INPUT = 2 << 20
 """Bytes of standard input that are sent along: as JSON each may take six, and a message holds 16 MB."""
@@ -36,6 +36,11 @@ def main(argv: list[str] | None = None) -> NoReturn:
     verb = _verb(words)
     if verb == "hook" and "--help" not in words and not os.isatty(0):
         _hook(words, mode)
+    if verb == "mcp" and "--call" not in words and "--help" not in words:
+        from ua_memory.cli import relay
+
+        relay.serve(words, mode)
+        _leave(0)
     data: bytes | None = None
     if mode != "off" and verb in FORWARDED and hasattr(os, "getuid"):
         data = _asked(words, verb, mode)

@@ -68,13 +68,13 @@ def log(local: Path | None, error: Exception) -> None:
 
 def _recalled(call: Call, memory: Memory, event: Event) -> str:
     from ua_memory.cli.call import in_process
-    from ua_memory.cli.recall import block
     from ua_memory.cli.starting import InProcess
+    from ua_memory.glance import hits_block
 
     # A process of its own has no time to load Chroma and a model.
     alone = call.opener is in_process or isinstance(call.opener, InProcess)
     least = max(ENOUGH, memory.config.min_score)
-    return block(memory.search_many([event.prompt], min_score=least, by_words=alone)[0])[0]
+    return hits_block(memory.search_many([event.prompt], min_score=least, by_words=alone)[0])[0]
 
 
 def _core(memory: Memory) -> str:

@@ -2,17 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import typer
 
 from ua_memory.cli import context, verbs
 from ua_memory.cli.search import Kinds, Limit, MinScore, Query, Since, Sources, Tags, Until
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from ua_memory.memory import Answer
 
 recall_app = verbs.new()
 
@@ -38,11 +31,12 @@ def recall(
     """
     from ua_memory.cli.format import Screen, emit, note
     from ua_memory.cli.search import asked, chosen, one, shape
+    from ua_memory.glance import hits_block
 
     with context.opened(ctx) as (call, memory):
         filters = chosen(memory, since, until, tag, kind, source)
         answer = asked(call, memory, [one(query)], limit, min_score, filters)[0]
-        text, left = block(answer)
+        text, left = hits_block(answer)
         if call.as_json:
             return emit(call, {"block": text, "left_out": len(left), **shape(answer)})
         if text:
@@ -54,15 +48,3 @@ def recall(
         if left:
             note(call, f"{len(left)} left out: no room in 9,500 characters")
     return None
-
-
-def block(answer: Answer) -> tuple[str, Sequence[str]]:
-    """(the hits as a block for a prompt, '' where there are none; the lines that found no room in it)."""
-    from ua_memory import fence, glance
-
-    rows = []
-    for hit in answer.hits:
-        item = hit.item
-        source = glance.source(item.path, item.line, item.end, item.id, item.retired)
-        rows.append(fence.row(item.date, hit.snippet, source))
-    return fence.block("search", glance.HEAD if answer.mode == "hybrid" else glance.BY_WORDS, rows)
