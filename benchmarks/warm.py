@@ -1,4 +1,6 @@
-"""A warm daemon: whole processes of `search` and `insert` against their floors, its memory and its idleness.
+"""A warm daemon: whole processes of `search`, `hook` and `insert` against their floors, its memory at rest.
+
+The facts are sentences of 6 to 16 made-up words, common and rare ones as in a language; a query has five.
 
 Needs an installation that is not editable, since that is what users have; `make bench` makes one.
 """
@@ -7,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import statistics
 import subprocess
 import sys
@@ -26,6 +29,12 @@ git -c core.fsync=all commit -q -m "add a line"
 IDLE_SECONDS = 30
 
 
+SYLLABLES = tuple("ka lo mi ter ran su vel da no pri sto en ur bi ga fo lin che mar ot".split())  # noqa: SIM905
+RNG = random.Random(7)
+WORDS = ["".join(RNG.choices(SYLLABLES, k=RNG.randint(1, 4))) for _ in range(4000)]
+WEIGHTS = [1 / rank for rank in range(10, 4010)]
+
+
 def measure(args: Sequence[str]) -> Iterator[Figure]:
     """[RUNS [FACTS]]: how many pairs (40) in a bank of how many facts (10000)."""
     runs, facts = (*(int(arg) for arg in args), *(40, 10_000)[len(args) :])
@@ -40,6 +49,7 @@ def measure(args: Sequence[str]) -> Iterator[Figure]:
         process(*at, "daemon", "start", env=env)()
         try:
             yield from _searches(at, python, env, runs)
+            yield _hooks(at, python, env, runs)
             yield _inserts(at, Path(folder) / "plain", env, runs)
             yield from _at_rest(at, bank, env, facts)
         finally:
@@ -56,12 +66,16 @@ def _fill(bank: Path, facts: int) -> None:
     (bank / "memory").mkdir(exist_ok=True)
     for day in range((facts + 99) // 100):
         name = f"{2000 + day // 336}-{day // 28 % 12 + 1:02}-{day % 28 + 1:02}.md"
-        rows = [f"- on day {day} customer {n} asked about invoice {day * 100 + n}" for n in range(100)]
+        rows = [f"- {_sentence(RNG.randint(6, 16))}" for _ in range(100)]
         (bank / "memory" / name).write_text("\n".join(rows) + "\n", encoding="utf-8")
 
 
+def _sentence(length: int) -> str:
+    return " ".join(RNG.choices(WORDS, WEIGHTS, k=length))
+
+
 def _searches(at: tuple[str, ...], python: str, env: dict[str, str], runs: int) -> Iterator[Figure]:
-    asked = [process(*at, "search", "--json", f"invoice of customer {n}", env=env) for n in range(runs + 1)]
+    asked = [process(*at, "search", "--json", _sentence(5), env=env) for _ in range(runs + 1)]
     floor = process(python, "-c", "pass", env=env)
     asked[-1](), floor()
     pairs = [(seconds(ask), seconds(floor)) for ask in asked[:-1]]
@@ -73,6 +87,18 @@ def _searches(at: tuple[str, ...], python: str, env: dict[str, str], runs: int) 
     )
     late = ours[int(len(ours) * 0.95)]
     yield Figure("warm search, p95 / python -c pass", late / theirs, 4, f"{late * 1000:.1f} ms")
+
+
+def _hooks(at: tuple[str, ...], python: str, env: dict[str, str], runs: int) -> Figure:
+    """A prompt event as Claude Code hands it over."""
+    prompt = {"session_id": "8f4a", "cwd": "/", "hook_event_name": "UserPromptSubmit"}
+    events = iter([json.dumps({**prompt, "prompt": _sentence(8)}) for _ in range(runs + 1)])
+
+    def hook() -> None:
+        process(*at, "hook", env=env, stdin=next(events))()
+
+    floor = process(python, "-c", "pass", env=env)
+    return paired("warm hook on a prompt / python -c pass", hook, floor, bar=3, runs=runs)
 
 
 def _inserts(at: tuple[str, ...], plain: Path, env: dict[str, str], runs: int) -> Figure:
