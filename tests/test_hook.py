@@ -146,6 +146,7 @@ def test_the_next_prompt_finds_a_daemon_that_is_warm(place: Place) -> None:
 
 def test_a_daemon_that_hangs_costs_a_second(place: Place) -> None:
     assert place.run("daemon", "start").code == 0
+    (place.local / "daemon.started").touch()  # so that none is started once this one is gone
     pid = place.up()["pid"]
     os.kill(pid, signal.SIGSTOP)
     try:
