@@ -52,7 +52,7 @@ def test_a_day(text: str, day: str) -> None:
     ],
 )
 def test_a_stretch(text: str, start: str, end: str) -> None:
-    (span,) = dates.read(text, SAID)
+    (span,) = dates.spans(text, SAID)
     assert (span.start.isoformat(), span.end.isoformat()) == (start, end)
 
 
@@ -72,7 +72,7 @@ def test_a_stretch(text: str, start: str, end: str) -> None:
     ],
 )
 def test_what_is_no_date(text: str) -> None:
-    assert dates.read(text, SAID) == ()
+    assert dates.spans(text, SAID) == ()
 
 
 def test_several_in_order() -> None:
@@ -85,6 +85,6 @@ def test_several_in_order() -> None:
 
 @given(st.text(), st.dates(min_value=date(1, 1, 1), max_value=date(9999, 12, 31)))
 def test_any_text_on_any_day(text: str, said: date) -> None:
-    for span in dates.read(text, said):
+    for span in dates.spans(text, said):
         assert span.start < span.end
         assert 0 <= span.at < span.to <= len(text)

@@ -128,7 +128,7 @@ def around(index: int, turns: Sequence[str]) -> list[str]:
 def _dates(text: str, said: date | None) -> list[tuple[dates.Span, str]]:
     """The single days of a text and where it names them; none that needs a today we do not have."""
     found = []
-    for span in dates.read(text, said or date(2000, 1, 1)):
+    for span in dates.spans(text, said or date(2000, 1, 1)):
         words = text[span.at : span.to]
         if span.is_day and (said or re.search(r"\d{4}", words)):
             found.append((span, span.start.isoformat()))

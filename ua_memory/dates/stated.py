@@ -61,7 +61,7 @@ _WEEKDAY = "(?P<weekday>" + "|".join(_WEEKDAYS) + ")"
 Reader = Callable[[re.Match[str], date], tuple[date, date] | None]
 
 
-def read(text: str, said: date) -> tuple[Span, ...]:
+def spans(text: str, said: date) -> tuple[Span, ...]:
     """Every date that `text` names, as who said it on the day `said` meant it; in order, no two overlap."""
     found: list[Span] = []
     for pattern, reader in _READERS:
@@ -76,7 +76,7 @@ def read(text: str, said: date) -> tuple[Span, ...]:
 
 def days(text: str, said: date) -> tuple[str, ...]:
     """The single days among them, as ISO days."""
-    return tuple(span.start.isoformat() for span in read(text, said) if span.is_day)
+    return tuple(span.start.isoformat() for span in spans(text, said) if span.is_day)
 
 
 def _safely(reader: Reader, match: re.Match[str], said: date) -> tuple[date, date] | None:

@@ -1,0 +1,14 @@
+"""Time words → days. "Last spring" asked on a known day is a known stretch; what is no date stays a word.
+
+`read` reads a query: one stretch that it is about, and whether it asks for the newest or the oldest. `spans`
+reads what somebody said, more strictly: the single dates that a statement names. docs/time.md is the table of
+what is read how. English is read here, other languages through dateparser, loaded when it is needed.
+"""
+
+from __future__ import annotations
+
+from ua_memory.dates.order import Order
+from ua_memory.dates.reading import Reading, read
+from ua_memory.dates.stated import Span, days, spans
+
+__all__ = ["Order", "Reading", "Span", "days", "read", "spans"]
