@@ -187,6 +187,17 @@ def test_search_finds_what_was_written_by_hand_and_by_tool(shell: Shell) -> None
     assert "found by" in explained and "score" in explained
 
 
+def test_explain_says_how_a_query_is_read(shell: Shell) -> None:
+    out = shell.ok("explain", "when did Alice last ride over the summer", "--now", "2026-11-21").out
+    assert "time   Monday 1 June 2026 to Monday 31 August 2026\n" in out
+    assert "names  Alice\n" in out and "order  the latest first\n" in out
+    assert "time   none\n" in shell.ok("explain", "port 2019").out
+    since = shell.ok("explain", "since last spring", "--now", "2026-11-21T14:00").out
+    assert "from Sunday 1 March 2026 on\n" in since
+    assert "up to Tuesday 31 December 2019\n" in shell.ok("explain", "before 2020").out
+    assert "'soon' is no time" in shell("explain", "x", "--now", "soon").err
+
+
 def test_search_that_finds_nothing_says_what_to_try(shell: Shell) -> None:
     done = shell.ok("search", "xylophone", "--tag", "nope")
     assert "Nothing found" in done.out and "without the filters" in done.out

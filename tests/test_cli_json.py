@@ -74,6 +74,25 @@ def test_recall(shell: Shell) -> None:
     assert printed["block"] == shell.ok("recall", "why leave Heroku", "--limit", "1").out.rstrip("\n")
 
 
+def test_explain(shell: Shell) -> None:
+    query = 'when did Alice last touch src/app.py between March and May 2026 on "Fly.io"'
+    printed = shell.ok("explain", query, "--json").json
+    agrees("explain", printed)
+    assert printed["time"] == {"start": "2026-03-01", "end": "2026-06-01"} and printed["order"] == "latest"
+    assert printed["entities"] == ["Alice", "src/app.py", "Fly.io"] and printed["phrases"] == ["fly io"]
+    assert {"alice", "touch", "fly_io"} <= set(printed["terms"]) and "when" not in printed["terms"]
+    assert shell.ok("explain", "port", "2019", "--json").json == {
+        "time": None,
+        "entities": [],
+        "terms": ["port", "2019"],
+    }
+    asked = shell.ok("explain", "since yesterday", "--now", "2026-03-01", "--json").json
+    assert asked["time"] == {"start": "2026-02-28", "end": None}
+    late = shell.ok("explain", "today", "--now", "2026-03-01T23:30Z", "--json").json["time"]["start"]
+    assert late in ("2026-03-01", "2026-03-02")
+    assert not list(shell.cwd.rglob("words.db*")), "nothing is indexed"
+
+
 def test_a_plain_note_has_only_the_keys_it_can_fill(shell: Shell) -> None:
     shell.write("memory/ideas.md", "Otters hold hands while they sleep.\n")
     hit = shell.ok("search", "otters", "--limit", "1", "--json").json["results"][0]

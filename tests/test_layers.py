@@ -20,8 +20,8 @@ PACKAGE = ROOT / "ua_memory"
 # -- the table -----------------------------------------------------------------------------------------
 
 EVERYONE = {"errors", "fence", "records"}
-COMMON = {"config", "tokens", "dates", "redaction", "paths"}
-"""Everyone may import these three; from level 3 up, these too."""
+COMMON = {"config", "tokens", "dates", "names", "redaction", "paths"}
+"""Everyone may import the first three; from level 3 up, these too."""
 
 
 @dataclass(frozen=True)
@@ -47,6 +47,7 @@ UNITS: dict[str, Unit] = {
     "records": unit(1),
     "tokens": unit(1),
     "dates": unit(1),
+    "names": unit(1),
     "redaction": unit(1),
     "paths": unit(1),
     "fence": unit(1),

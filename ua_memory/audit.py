@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from ua_memory import facts, markdown, redaction
 from ua_memory.errors import GitFailed, NotFound, Usage
@@ -13,6 +14,18 @@ from ua_memory.history import BlameLine, Revision
 from ua_memory.paths import CORE_NAMES, LOGS, SETTINGS, is_truth
 from ua_memory.records import Place, Problem, Tombstone
 from ua_memory.store import Store
+
+
+@dataclass(frozen=True, slots=True)
+class Excerpt:
+    """Lines of a file: `text` without its final newline, `line` to `end` of `lines` in all."""
+
+    path: str
+    line: int
+    end: int
+    lines: int
+    text: str
+    id: str | None = None
 
 
 def log(

@@ -93,9 +93,14 @@ class Config:
     def own(self) -> bool:
         return self.trail == "own"
 
+    @property
+    def zone(self) -> tzinfo | None:
+        """The bank's timezone; None for the system's."""
+        return ZoneInfo(self.timezone) if self.timezone else None
+
     def clock(self) -> Callable[[], datetime]:
         """A clock in the bank's timezone: what `Memory.open` goes by when nobody sets the time."""
-        zone: tzinfo | None = ZoneInfo(self.timezone) if self.timezone else None
+        zone = self.zone
         return lambda: datetime.now(zone).astimezone(zone)
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from ua_memory import audit, bank, core, facts, health, markdown, undo
 from ua_memory import config as settings
+from ua_memory.audit import Excerpt
 from ua_memory.bank import Founded
 from ua_memory.config import Config
 from ua_memory.core import Budget, Replaced
@@ -29,30 +30,19 @@ from ua_memory.undo import Undone
 if TYPE_CHECKING:
     from ua_memory.index.sync import Index, Refresh
     from ua_memory.llm import Endpoint, Spent, Totals
+    from ua_memory.recall.explain import Explained
     from ua_memory.recall.search import Answer, Filters, Hit
     from ua_memory.retain.estimate import Estimate
     from ua_memory.retain.flush import Flush, Flushed, Waiting
 
 __all__ = [
-    "Answer", "BlameLine", "Budget", "Check", "CoreBlock", "Endpoint", "Estimate", "Excerpt", "Filters",
-    "Flush", "Flushed", "Hit", "Inserted", "Memory", "Refresh", "Replaced", "Result", "Revision", "Spent",
-    "Stats", "Status", "Totals", "Undone", "Waiting",
+    "Answer", "BlameLine", "Budget", "Check", "CoreBlock", "Endpoint", "Estimate", "Excerpt", "Explained",
+    "Filters", "Flush", "Flushed", "Hit", "Inserted", "Memory", "Refresh", "Replaced", "Result",
+    "Revision", "Spent", "Stats", "Status", "Totals", "Undone", "Waiting",
 ]  # fmt: skip
 """The types that a door meets, which imports them from here."""
 
 Progress = Callable[[int, int], None]
-
-
-@dataclass(frozen=True, slots=True)
-class Excerpt:
-    """Lines of a file: `text` without its final newline, `line` to `end` of `lines` in all."""
-
-    path: str
-    line: int
-    end: int
-    lines: int
-    text: str
-    id: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,6 +195,12 @@ class Memory(Flushes):
             limit=self.config.search_limit if limit is None else limit,
             min_score=self.config.min_score if min_score is None else min_score,
         )  # fmt: skip
+
+    def explain(self, query: str, now: datetime | None = None) -> Explained:
+        """How a query is read when it is asked at `now`: its time, names and terms. Nothing is searched."""
+        from ua_memory.recall.explain import explain
+
+        return explain(query, now or self.store.now(), self.config.zone)
 
     @staticmethod
     def filters(

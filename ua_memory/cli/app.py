@@ -33,6 +33,7 @@ VERBS: dict[str, dict[str, Listed]] = {
         "insert": Listed("insert", "Remember one fact, verbatim."),
         "search": Listed("search", "Find facts and notes by words and by meaning."),
         "recall": Listed("recall", "What search finds, as a block for a prompt."),
+        "explain": Listed("explain", "Show how a query is read."),
         "flush": Listed("flush", "Save what matters of a conversation."),
         "get": Listed("get", "Read a file, some of its lines, or a fact."),
         "core": Listed("core", "Core memory: the blocks of MEMORY.md."),

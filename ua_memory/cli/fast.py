@@ -18,7 +18,8 @@ FORWARDED = frozenset(
     "search recall hook insert get core log diff undo redo blame status config index mcp".split()  # noqa: SIM905
 )
 """What a daemon does on a caller's behalf. All else stays here: init, git and daemon by their nature; flush
-and queue, which may wait for a model; verify, scan, stats and doctor, which read every file."""
+and queue, which may wait for a model; verify, scan, stats and doctor, which read every file; explain, which
+reads none."""
 WRITES = frozenset(("insert", "core", "undo", "redo", "mcp"))
 """What must not be done a second time when the daemon died without an answer."""
 STARTS = frozenset(("search", "recall", "hook", "insert", "get", "mcp"))

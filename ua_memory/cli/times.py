@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import calendar
 import re
-from datetime import date, datetime, timedelta
+from datetime import date, datetime, time, timedelta
 
 from ua_memory.errors import Usage
 
@@ -35,6 +35,24 @@ def ago_day(day: date, today: date) -> str:
     if abs(days) > 60:
         return day.isoformat()
     return f"{days} days ago" if days > 0 else f"in {-days} days"
+
+
+def parse_moment(text: str | None, option: str, now: datetime) -> datetime:
+    """A moment out of what an option was given: `2026-11-21` (its noon), `2026-11-21T14:00`.
+
+    With an offset or in the zone of `now`, which is the answer to None. Usage for anything else.
+    """
+    if text is None:
+        return now
+    word = text.strip()
+    try:
+        if re.fullmatch(r"\d{4}-\d\d-\d\d", word, re.ASCII):
+            return datetime.combine(date.fromisoformat(word), time(12), now.tzinfo)
+        given = datetime.fromisoformat(word)
+        return given if given.tzinfo else given.replace(tzinfo=now.tzinfo)
+    except ValueError as error:
+        mend = "use 2026-11-21 or 2026-11-21T14:00"
+        raise Usage(f"{text!r} is no time", where=option, mend=mend) from error
 
 
 def parse_day(text: str | None, option: str, today: date, *, end: bool = False) -> str | None:

@@ -7,8 +7,21 @@ what is read how. English is read here, other languages through dateparser, load
 
 from __future__ import annotations
 
-from ua_memory.dates.order import Order
-from ua_memory.dates.reading import Reading, read
+from typing import TYPE_CHECKING, Any
+
 from ua_memory.dates.stated import Span, days, spans
 
+if TYPE_CHECKING:
+    from ua_memory.dates.order import Order
+    from ua_memory.dates.reading import Reading, read
+
 __all__ = ["Order", "Reading", "Span", "days", "read", "spans"]
+
+
+def __getattr__(name: str) -> Any:
+    """The reader of queries, loaded by who reads one: 30 ms that a flush need not pay."""
+    if name not in ("Order", "Reading", "read"):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from ua_memory.dates import order, reading
+
+    return order.Order if name == "Order" else getattr(reading, name)

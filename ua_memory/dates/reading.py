@@ -7,10 +7,27 @@ from dataclasses import dataclass
 from datetime import datetime, tzinfo
 from functools import reduce
 
+from ua_memory.dates.feasts import FEASTS
 from ua_memory.dates.order import Order, order_of
 from ua_memory.dates.phrases import phrase
 from ua_memory.dates.stretch import Stretch, joined
 from ua_memory.dates.text import Text
+from ua_memory.dates.words import (
+    ALL_MONTHS,
+    DAYTIMES,
+    DECADES,
+    LAST,
+    NEXT,
+    NUMBERS,
+    ORDINALS,
+    PART,
+    SEASONS,
+    SHORT_WEEKDAYS,
+    THIS,
+    UNITS,
+    WEEKDAYS,
+    several,
+)  # fmt: skip
 
 _MONTH_FIRST = [
     "America/New_York",
@@ -46,6 +63,28 @@ _MAYBE_FOREIGN = re.compile(
     re.IGNORECASE,
 )
 """Date words of other languages in plain letters: the gate for a query in ASCII."""
+
+_BEGIN = frozenset(
+    several(
+        "the very earlier later latter former final calendar iso today tonight yesterday tomorrow"
+        " yday overmorrow now this half more over at longer less under within not another about"
+        " around roughly almost nearly in ytd so since ever no up until till through by before prior"
+        " older after newer from starting as between nye mlk"
+    )
+)
+_BEGIN |= {
+    *ALL_MONTHS,
+    *WEEKDAYS,
+    *SHORT_WEEKDAYS,
+    *SEASONS,
+    *NUMBERS,
+    *ORDINALS,
+    *UNITS,
+    *DAYTIMES,
+    *DECADES,
+}
+_BEGIN |= LAST | THIS | NEXT | set(PART) | {name.split()[0].removesuffix("'s") for name in FEASTS}
+"""Words that a phrase of time can begin with. Most words of a query are none, and need no reading."""
 
 LONGEST = 4000
 """Characters of a query that are read: who pastes a page asks for no one day."""
@@ -91,7 +130,11 @@ def read(text: str, now: datetime, zone: tzinfo | None = None) -> Reading:
 def _english(text: Text) -> list[tuple[Stretch, tuple[int, int]]]:
     found, i = [], 0
     while i < len(text):
-        one = phrase(text, i)
+        one = (
+            phrase(text, i)
+            if text.kind(i) not in ("word", "mark", "other") or text.low(i) in _BEGIN
+            else None
+        )
         if one and (one[0].start or one[0].end):
             found.append((one[0], (text.tokens[i].at, text.tokens[one[1] - 1].to)))
             i = one[1]

@@ -1,0 +1,52 @@
+"""Names in queries, drawn without a model."""
+
+from __future__ import annotations
+
+from time import perf_counter
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ua_memory.names import entities
+
+
+@pytest.mark.parametrize(
+    ("query", "named"),
+    [
+        ("When did Alice move the API to Fly.io?", ("Alice", "Fly.io")),
+        ("Caroline's job", ("Caroline",)),
+        ("Who is Bob Smith and what of New York", ("Bob Smith", "New York")),
+        ("Summarize Melanie and Bob", ("Melanie", "Bob")),
+        ("how did we use Docker and PostgreSQL", ("Docker", "PostgreSQL")),
+        ("what does UA_TRUNCATION_THRESHOLD do in src/foo.py", ("UA_TRUNCATION_THRESHOLD", "src/foo.py")),
+        ("ECONNREFUSED on db-1.example.com:5432", ("ECONNREFUSED", "db-1.example.com:5432")),
+        ("mail from bob@example.com about @carol", ("bob@example.com", "@carol")),
+        ("readQuery and StateMachine, ABC-123, #42", ("readQuery", "StateMachine", "ABC-123", "#42")),
+        ("https://fly.io/docs and 10.0.0.1", ("https://fly.io/docs", "10.0.0.1")),
+        ("[[Alice|her]] said `foo bar`", ("Alice", "foo bar")),
+        ("parse_day() in cli/times.py", ("parse_day()", "cli/times.py")),
+        ("ls ~/projects/ua-memory", ("~/projects/ua-memory",)),
+        ("когда Ольга переехала в Киев", ("Ольга", "Киев")),
+        ("he/she and/or w/o it", ()),
+        ("What is 3.12 of 5/3", ()),
+        ("what did we decide on Friday in May", ()),
+        ("Tell me why", ()),
+        ("alice and bob", ()),
+        ("", ()),
+    ],
+)
+def test_a_query(query: str, named: tuple[str, ...]) -> None:
+    assert entities(query) == named
+
+
+@given(st.text())
+def test_what_is_named_stands_in_the_query(query: str) -> None:
+    assert all(name in query for name in entities(query))
+
+
+@pytest.mark.parametrize("piece", ["a+", "A", "a.b", "/a", "_a", "Aa ", "a+" * 90 + " "])
+def test_a_pasted_blob_costs_little(piece: str) -> None:
+    begun = perf_counter()
+    entities((piece * 10_000)[:10_000])
+    assert perf_counter() - begun < 2
