@@ -46,6 +46,8 @@ def ago(text: Text, i: int) -> Found | None:
     if found is None:
         return None
     j = found[1]
+    if text.low(j) == "ago" and text.low(j + 1) == "today" and found[0].point:
+        return day(found[0].point), j + 2
     if text.low(j) == "ago" or (
         text.low(j) in ("back", "earlier") and text.low(i) != "an" and _closes(text, j + 1)
     ):

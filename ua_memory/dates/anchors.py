@@ -5,6 +5,7 @@ A name without its year is a `Cycle`; whether a word is a name at all is asked o
 
 from __future__ import annotations
 
+import re
 from datetime import date
 
 from ua_memory.dates.digits import decade, digits, quarter_or_half, year_alone, year_at
@@ -135,6 +136,9 @@ def _season(text: Text, i: int) -> Found | None:
     if first is None:
         return None
     cycle = season(first)
+    both = re.fullmatch(r"(\d{4})-(\d\d)", text.low(text.skip(i + 1, ("of",))))
+    if both and (int(both[1]) + 1) % 100 == int(both[2]):  # winter 2025-26
+        return cycle.at(int(both[1])), text.skip(i + 1, ("of",)) + 1
     if of_year := year_at(text, i + 1):
         found, j = cycle.at(of_year[0]), of_year[1]
         if text.low(j) in ("/", "-", "–") and text.kind(j + 1) == "number":  # winter 2025/26

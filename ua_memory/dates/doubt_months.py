@@ -45,6 +45,8 @@ def is_month(text: Text, i: int, j: int) -> bool:
         return not named
     if text.tokens[i].text.isupper() and len(word) <= 4:
         return False
+    if text.kind(j) == "dash" and joins_months(text, j) and not low_case:
+        return True
     if len(word) <= 4 and word in ALL_MONTHS and word not in ("may", "june"):
         return before in IN | WHICH | words("from to and between by before after") and ends(text, j)
     if i == 0 and j + (text.kind(j) == "mark") >= len(text):

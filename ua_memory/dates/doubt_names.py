@@ -75,6 +75,8 @@ def is_season(text: Text, i: int, j: int) -> bool:
         return direct in ("-", "–") and text.low(i - 2) in MIDDLE
     if of_a_year(text, j):
         return True
+    if (text.low(j) in ("or", "and", "to") and text.low(j + 1) in SEASONS) and before not in EACH:
+        return text.kind(j + 2) == "number" or before in IN | ROUND
     then = text.low(j) in TIMES_OF or ends(text, j)
     if before in WHICH:
         mine = text.low(i - 2) in ("my", "his", "her", "their", "its", "our", "your") and not then
@@ -100,6 +102,8 @@ def is_quarter(text: Text, i: int) -> bool:
         text.kind(i + 1) == "dash" or text.low(i + 1) in ("and", "to", "through", "or")
     ):
         return True
+    if of_a_year(text, i + 1):
+        return True
     if "h" in text.low(i):
         return before in IN | WHICH | words("by before after from for to and") and ends(text, i + 1)
     return before in IN | ROUND | WHICH | words("our my the their his her your did last's") or text.owns(
@@ -116,6 +120,8 @@ def is_named_quarter(text: Text, i: int, j: int) -> bool:
 
 def is_feast(text: Text, i: int, j: int) -> bool:
     """Whether a feast is the day: `at Christmas`; not `Easter egg`, `every Christmas`."""
+    if of_a_year(text, j):
+        return True
     before = before_word(text, i)
     if text.low(i - 1) in EACH or text.kind(j) == "dash" or text.owns(j - 1):
         return text.low(j - 1) in ("new year", "years") or (text.owns(j - 1) and ends(text, j))

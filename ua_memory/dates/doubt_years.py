@@ -47,10 +47,15 @@ def is_year(text: Text, i: int, at: int) -> bool:
         return _year_beside_dash(text, i, j)
     if i != at:
         return True
+    if text.low(j) in ("to", "through", "until") and text.kind(j + 1) == "number" and before not in NUMBERED:
+        other = text.low(j + 1)
+        return len(other) == 4 and 1900 <= int(other) <= 2100 and text.low(j + 2) not in COUNTED
     if before in IN | LAST | THIS or (
         before in ROUND and before not in ("at", "on", "to", "for", "about", "than")
     ):
         return _year_after_preposition(text, at, before)
+    if before == "to" and text.kind(at - 2) == "number" and text.low(at - 3) in NUMBERED:
+        return False
     if before in ("to", "for", "about", "than") or before in WHICH:
         return ends(text, j) and _plausible(text, number)
     if i == 0 and j + (text.kind(j) == "mark") >= len(text):
@@ -78,7 +83,8 @@ def _year_after_preposition(text: Text, at: int, before: str) -> bool:
         and text.low(j) in ("and", "to", "-")
         and text.kind(j + 1) == "number"
     ):
-        return len(text.low(j + 1)) == 4 and 1900 <= int(text.low(j + 1).strip("'’")) <= 2100
+        other = text.low(j + 1)
+        return len(other) == 4 and 1900 <= int(other) <= 2100 and text.low(j + 2) not in COUNTED
     if before in ("and", "or"):
         other = text.low(at - 2)
         return len(other) == 4 and other.isdigit() and 1900 <= int(other) <= 2100

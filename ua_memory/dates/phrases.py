@@ -48,6 +48,8 @@ def _bare_day_of(text: Text, j: int) -> Found | None:
 
 
 def _sided(text: Text, found: Stretch, how: str, i: int, j: int) -> Stretch:
+    if text.low(i) == "through" and found.grain == "season":
+        return found
     at_edge = _edge_word(text, j)
     begin, end = first_day(found), found.point + DAY if found.point else found.end
     if at_edge == "end" and how in ("before", "until"):
@@ -104,6 +106,7 @@ _SIDES: tuple[tuple[tuple[str, ...], str], ...] = (
     (("not", "after"), "until"),
     (("up", "until"), "until"),
     (("up", "till"), "until"),
+    (("up", "to", "and", "including"), "until"),
     (("up", "to"), "until"),
     (("until",), "until"),
     (("till",), "until"),

@@ -66,7 +66,7 @@ _MAYBE_FOREIGN = re.compile(
 
 _BEGIN = frozenset(
     several(
-        "the very earlier later latter former final calendar iso today tonight yesterday tomorrow"
+        "the my our your very earlier later latter former final calendar iso today tonight yesterday tomorrow"
         " yday overmorrow now this half more over at longer less under within not another about"
         " around roughly almost nearly in ytd so since ever no up until till through by before prior"
         " older after newer from starting as between nye mlk"

@@ -63,7 +63,9 @@ def _near(text: Text, i: int) -> Found | None:
         title = title or (text.low(i + 1) == "never" and text.low(i + 2) == "dies")
         hyphened = text.kind(i + 1) == "dash" and text.low(i + 1) == "-"
         return None if title or hyphened else (day(today + steps[word] * DAY), i + 1)
-    if word == "the" and text.low(at) == "weekend" and is_weekend(text, at):
+    if word in ("my", "our", "your") and text.low(i + 1) == "weekend":
+        at = i + 1
+    if (word == "the" or at == i + 1) and text.low(at) == "weekend" and is_weekend(text, at):
         found = unit_of(today, "weekend")
         past = found.parts()[0] > today
         return (unit_of(today - timedelta(weeks=1), "weekend") if past else found), at + 1
