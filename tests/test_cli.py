@@ -607,8 +607,8 @@ def test_one_module_looks_at_the_process() -> None:
     found = {
         file.name for file in folder.glob("*.py") if world.search(file.read_text("utf-8").replace("`", ""))
     }
-    # fast.py is what runs before a daemon is asked; serving.py lends the daemon's own to its caller.
-    assert found == {"call.py", "app.py", "fast.py", "serving.py"}
+    # fast, asking and relay run before a daemon is asked; serving lends the daemon's own to its caller.
+    assert found == {"call.py", "app.py", "fast.py", "asking.py", "relay.py", "serving.py"}
     assert len(world.findall((folder / "app.py").read_text("utf-8"))) == 1, "only to hush a closed pipe"
 
 

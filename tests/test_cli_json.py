@@ -136,7 +136,7 @@ def test_core(shell: Shell) -> None:
     listed = shell.ok("core", "list", "--json").json
     agrees("core list", listed)
     assert shell.ok("core", "get", "--json").json == {"blocks": listed["blocks"]}
-    assert shell.ok("core", "get", "Me", "--json").json == listed["blocks"][-1]
+    assert shell.ok("core", "get", "Me", "--json").json == listed["blocks"][0]
 
 
 def test_flush_and_what_waits(shell: Shell) -> None:

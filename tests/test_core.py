@@ -318,7 +318,7 @@ def test_the_whole_has_a_budget(tmp_path: Path) -> None:
     assert "MEMORY.md has" in "".join(replaced(there, "B", WORD * 50).warnings)
     with pytest.raises(TooLarge, match=r"MEMORY\.md has"):
         replaced(there, "C", WORD * 60)
-    assert [b.name for b in core.budgets(there.store)] == ["", "User", "Agent", "Projects", "A", "B"]
+    assert [b.name for b in core.budgets(there.store)] == ["", "A", "B"]
 
 
 def test_over_budget_by_hand_may_only_shrink(tmp_path: Path) -> None:

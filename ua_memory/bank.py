@@ -20,18 +20,7 @@ from ua_memory.paths import CORE_NAMES, LOGS, SETTINGS, Bank, git_around, locate
 from ua_memory.store import Store
 from ua_memory.store.draft import Result
 
-CORE = b"""\
-# Memory
-
-What every session begins with: one `## Section` a block, kept short.
-
-## User
-
-## Agent
-
-## Projects
-"""
-"""The blocks are there since a flush may only replace blocks: so a new bank's core can grow by itself."""
+CORE = b"# Memory\n\nWhat every session begins with: one `## Section` a block, kept short.\n"
 
 
 @dataclass(frozen=True, slots=True)
