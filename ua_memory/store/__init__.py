@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ua_memory.store.draft import Draft, Result
 from ua_memory.store.store import Store
-from ua_memory.store.survey import FileStat, Survey
+from ua_memory.store.survey import FileStat, Seen, Survey
+from ua_memory.store.witness import Witness
 
-__all__ = ["Draft", "FileStat", "Result", "Store", "Survey"]
+__all__ = ["Draft", "FileStat", "Result", "Seen", "Store", "Survey", "Witness"]

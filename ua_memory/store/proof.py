@@ -7,6 +7,7 @@ is such a one, nothing is proven.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import marshal
 import os
@@ -67,7 +68,8 @@ def _below(folder: bytes, prefix: bytes) -> list[bytes]:
                 continue
             if entry.is_dir(follow_symlinks=False):
                 found.append(prefix + b"/" + entry.name)
-                found += _below(entry.path, prefix + b"/" + entry.name)
+                with contextlib.suppress(FileNotFoundError, NotADirectoryError):  # removed since
+                    found += _below(entry.path, prefix + b"/" + entry.name)
             elif entry.name.endswith(b".md"):
                 found.append(prefix + b"/" + entry.name)
     return found

@@ -26,8 +26,9 @@ from ua_memory.store.landing import Ground, clear, land, resume
 from ua_memory.store.lock import locked
 from ua_memory.store.pending import FileChange, InFlight
 from ua_memory.store.reading import read
-from ua_memory.store.survey import FileStat, Survey, survey
+from ua_memory.store.survey import FileStat, Seen, Survey, survey
 from ua_memory.store.swap import refused
+from ua_memory.store.witness import Witness
 
 TIDY_EVERY = 16
 """After about so many revisions it is asked whether the trail wants packing."""
@@ -46,6 +47,8 @@ class Store:
         self._judge = Judge(bank, config, self.history, self.survey)
         self._ground = Ground(bank.root, bank.pending, self._judge.save, self.history.person)
         self._glance: tuple[float, Survey] | None = None
+        self.witness: Witness[Seen] | None = None
+        """Who spares a look while nothing happens to the files; a daemon has one."""
 
     # -- reading -----------------------------------------------------------------------------------
 
@@ -58,7 +61,7 @@ class Store:
 
     def survey(self) -> Survey:
         """All truth files, which differ from the trail, and which are held. Cheap while nothing changed."""
-        seen = survey(self.bank, self.history, self.config.few)
+        seen = survey(self.bank, self.history, self.config.few, self.witness)
         self._glance = (time.monotonic(), seen)
         return seen
 

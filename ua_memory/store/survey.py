@@ -23,6 +23,7 @@ from ua_memory.store import pending, proof, saves
 from ua_memory.store.reading import MAX_FILE, read
 from ua_memory.store.saves import Edit
 from ua_memory.store.swap import refused
+from ua_memory.store.witness import Witness
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +65,7 @@ class Survey:
 
 
 @dataclass(slots=True)
-class _Seen:
+class Seen:
     """The remembered verdicts and what they hold for: the names and stamp of all files, the trail's head."""
 
     names: list[bytes] = field(default_factory=list)
@@ -103,7 +104,8 @@ def _below(folder: str, prefix: str) -> Iterator[FileStat]:
             if name.endswith(".md") and entry.is_file(follow_symlinks=False):
                 yield from _stat(entry, f"{prefix}/{name}")
             elif entry.is_dir(follow_symlinks=False):
-                yield from _below(entry.path, f"{prefix}/{name}")
+                with contextlib.suppress(FileNotFoundError, NotADirectoryError):  # removed since
+                    yield from _below(entry.path, f"{prefix}/{name}")
 
 
 def _sayable(name: str) -> bool:
@@ -118,10 +120,23 @@ def _stat(entry: os.DirEntry[str], path: str) -> Iterator[FileStat]:
         yield FileStat(path, s.st_size, s.st_mtime_ns, s.st_ctime_ns, s.st_ino)
 
 
-def survey(bank: Bank, history: History, few: int) -> Survey:
-    """Compare disk and trail. Before the first revision nothing differs and nothing is held."""
+def survey(bank: Bank, history: History, few: int, witness: Witness[Seen] | None = None) -> Survey:
+    """Compare disk and trail. Before the first revision nothing differs and nothing is held.
+
+    With a `witness` who has heard of no change, the files are not looked at again.
+    """
     waiting = pending.keys(bank.pending)
     head = " ".join([history.head() or "", *waiting])
+    at = witness.marks() if witness else None
+    seen = witness.standing(at) if witness else None
+    if not seen or (seen.head, seen.few) != (head, few):
+        seen = _looked(bank, history, few, head, waiting)
+        if witness and seen.stamp:
+            witness.keep(seen, at)
+    return Survey(bank.root, seen.changed, seen.held, _named(seen))
+
+
+def _looked(bank: Bank, history: History, few: int, head: str, waiting: list[str]) -> Seen:
     seen = _remembered(bank.cache)
     stamp = proof.stamp(bank.root, seen.names) if seen.stamp and (seen.head, seen.few) == (head, few) else ""
     if not stamp or stamp != seen.stamp:
@@ -132,13 +147,13 @@ def survey(bank: Bank, history: History, few: int) -> Survey:
         try:
             changed, held = _compare(bank, history, few, owed)
         except GitFailed:  # no git: nothing can be told apart now, and nothing is remembered of that
-            return Survey(bank.root, {}, {}, sure)
-        seen = _Seen(names, sure, head, few, changed, held)
-        _remember(bank.cache, "survey", [getattr(seen, name) for name in _Seen.__slots__])
-    return Survey(bank.root, seen.changed, seen.held, _named(seen))
+            return Seen(stamp=sure)
+        seen = Seen(names, sure, head, few, changed, held)
+        _remember(bank.cache, "survey", [getattr(seen, name) for name in Seen.__slots__])
+    return seen
 
 
-def _named(seen: _Seen) -> str:
+def _named(seen: Seen) -> str:
     """The state's name: the files by their stamp, and the trail's content of those that are held."""
     return " ".join([seen.stamp, *seen.held.values()]) if seen.stamp else ""
 
@@ -229,9 +244,9 @@ def _folder_time(file: Path) -> int:
     return 0
 
 
-def _remembered(cache: Path) -> _Seen:
+def _remembered(cache: Path) -> Seen:
     raw = _recalled(cache, "survey")
-    return _Seen(*raw) if isinstance(raw, list) and len(raw) == len(_Seen.__slots__) else _Seen()
+    return Seen(*raw) if isinstance(raw, list) and len(raw) == len(Seen.__slots__) else Seen()
 
 
 def _recalled(cache: Path, name: str) -> Any:
