@@ -19,6 +19,7 @@ from ua_memory.index import meaning, reading
 from ua_memory.index.sync import READY, Index
 from ua_memory.index.terms import read_query
 from ua_memory.index.vectors import Mark, Owner, Vectors
+from ua_memory.markdown import texthash
 
 DAY = "memory/2026-11-21.md"
 ALICE, BOB, CAROL = "Alice moved to Fly.io ^aaaaaaaaaa", "Bob paints boats", "Carol keeps bees"
@@ -408,3 +409,59 @@ def test_state_and_problems(tmp_path: Path) -> None:
         index.words.db.execute("DELETE FROM words WHERE rowid = 1")
         assert len(Index.problems(store)) == 1
     assert not Index.absent(store)
+
+
+# -- stopped in the middle ---------------------------------------------------------------------------------
+
+
+def test_at_a_stop_words_go_first_and_the_newest_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ua_memory.index.reading.AT_LEAST", 1)
+    store = a_bank(tmp_path)
+    for n in range(6):
+        write(tmp_path / f"memory/n{n}.md", log(f"the bird number{n}"), age=100 - 10 * n)
+    with an_index(store) as index:
+        done = index.refresh(stop=lambda: True)
+        assert (done.files, done.left_files, done.added) == (6, 5, 1)
+        assert not index.unchanged(), "no proof for what was not read"
+        assert [item.path for item in index.words.by_texthash(texthash("the bird number5"))]
+        left = [index.refresh(stop=lambda: True).left_files for _ in range(5)]
+        assert left == [4, 3, 2, 1, 0]
+
+
+def test_vectors_go_on_where_they_were_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ua_memory.index.embed.PORTION", 4)
+    monkeypatch.setattr("ua_memory.index.meaning.AT_A_TIME", 3)
+    store = a_bank(tmp_path, {"memory/n.md": log(*(f"bird number{n}" for n in range(10)))})
+    counting = Counting()
+    with an_index(store, counting) as index:
+        first = index.refresh(stop=lambda: True)
+        assert (first.embedded, first.left_texts) == (4, 6) and index.vectors.count() == 4
+        write(tmp_path / "memory/m.md", log("one bird more"))
+        second = index.refresh(stop=lambda: True)
+        assert (second.embedded, second.left_texts) == (4, 3) and counting.seen == 8
+        third = index.refresh()
+        assert (third.embedded, third.left_texts) == (3, 0) and counting.seen == 11
+        assert index.vectors.count() == 11 == len(index.words.text_ids())
+        index._drop_vectors()
+        again = index.refresh(stop=lambda: True)
+        assert (again.embedded, again.left_texts) == (0, 8), "from the cache, and stopped as well"
+        assert index.refresh().left_texts == 0 and counting.seen == 11
+
+
+def test_a_search_says_what_there_was_no_time_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from ua_memory.recall.search import search
+
+    monkeypatch.setattr("ua_memory.index.embed.PORTION", 1)
+    monkeypatch.setattr("ua_memory.index.reading.AT_LEAST", 1)
+    store = a_bank(tmp_path, {f"memory/n{n}.md": log(f"bird number{n}") for n in range(3)})
+    with an_index(store) as index:
+        answer = search(index, "bird", refreshed=index.refresh(stop=lambda: True))
+        assert answer.stale == {"files": 2} and len(answer.hits) == 1
+        assert answer.notes == ("stale: 2 changed files not read yet; the next search reads on",)
+        index.refresh(vectors=False)
+        answer = search(index, "bird", refreshed=index.refresh(stop=lambda: True))
+        assert answer.stale == {"texts": 1} and len(answer.hits) == 3
+        assert "1 text found by words alone yet" in answer.notes[0]
+        assert not search(index, "bird").stale

@@ -64,6 +64,9 @@ class Config:
     )
     search_limit: int = _setting(6, "search.limit", "hits a search prints", low=1, high=1000)
     min_score: float = _setting(0.0, "search.min_score", "weaker hits are left out", low=0, high=1)
+    search_seconds: float = _setting(
+        2.0, "search.seconds", "time to read changes before a search answers without them; 0: any", low=0
+    )
     daemon_idle_minutes: float = _setting(
         10.0, "daemon.idle_minutes", "rest after which the daemon leaves", low=0
     )

@@ -24,11 +24,12 @@ from ua_memory.paths import is_bank
 from ua_memory.records import CoreBlock, Fact, Kind, Origin, Place, Problem, Quote
 from ua_memory.retain.flushes import Flushes
 from ua_memory.stats import Stats, count
-from ua_memory.store import Result, Store
+from ua_memory.store import Result, Seen, Store, Witness
 from ua_memory.undo import Undone
 
 if TYPE_CHECKING:
-    from ua_memory.index.sync import Index, Refresh
+    from ua_memory.index.reading import Stop
+    from ua_memory.index.sync import Index, Progress, Refresh
     from ua_memory.llm import Endpoint, Spent, Totals
     from ua_memory.recall.explain import Explained
     from ua_memory.recall.search import Answer, Filters, Hit
@@ -38,11 +39,9 @@ if TYPE_CHECKING:
 __all__ = [
     "Answer", "BlameLine", "Budget", "Check", "CoreBlock", "Endpoint", "Estimate", "Excerpt", "Explained",
     "Filters", "Flush", "Flushed", "Hit", "Inserted", "Memory", "Refresh", "Replaced", "Result",
-    "Revision", "Spent", "Stats", "Status", "Totals", "Undone", "Waiting",
+    "Revision", "Seen", "Spent", "Stats", "Status", "Totals", "Undone", "Waiting", "Witness",
 ]  # fmt: skip
 """The types that a door meets, which imports them from here."""
-
-Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,11 +163,13 @@ class Memory(Flushes):
 
     # -- search ----------------------------------------------------------------------------------------
 
-    def refresh(self, progress: Progress | None = None, *, vectors: bool = True) -> Refresh:
-        """Bring the index up to date with the files; what changed is in the report."""
+    def refresh(
+        self, progress: Progress | None = None, *, vectors: bool = True, stop: Stop | None = None
+    ) -> Refresh:
+        """Bring the index up to date with the files until `stop`; the report says what changed."""
         seen = self.store.survey()
         adopted = self.store.adopt(quiet=self.config.quiet_seconds, seen=seen)
-        done = self.index.refresh(vectors, progress, seen)
+        done = self.index.refresh(vectors, progress, seen, stop)
         return replace(done, notes=(*adopted.notes, *done.notes))
 
     def rebuild(self, progress: Progress | None = None) -> Refresh:
@@ -186,12 +187,15 @@ class Memory(Flushes):
         self, queries: Sequence[str], *, limit: int | None = None, min_score: float | None = None,
         filters: Filters | None = None, progress: Progress | None = None, by_words: bool = False,
     ) -> list[Answer]:  # fmt: skip
-        """Hits for many queries, in their order; the query vectors are made in one go, unless `by_words`."""
-        from ua_memory.recall.search import Filters, search_many
+        """Hits for many queries, in their order; the query vectors are made in one go, unless `by_words`.
+        An answer is `stale` where `search.seconds` were too few to read all."""
+        from ua_memory.index.sync import within
+        from ua_memory.recall.search import search_many
 
-        refreshed = self.refresh(progress, vectors=not by_words)
+        stop = within(self.config.search_seconds)
         return search_many(
-            self.index, queries, refreshed=refreshed, filters=filters or Filters(),
+            self.index, queries, filters=filters,
+            refreshed=self.refresh(progress, vectors=not by_words, stop=stop),
             limit=self.config.search_limit if limit is None else limit,
             min_score=self.config.min_score if min_score is None else min_score,
         )  # fmt: skip

@@ -160,6 +160,7 @@ def shape(answer: Answer, explain: bool = False) -> dict[str, Any]:
     return {
         "results": [_hit(hit, explain) for hit in answer.hits],
         "mode": answer.mode,
+        **({"stale": dict(answer.stale)} if answer.stale else {}),
         "notes": list(answer.notes),
     }
 

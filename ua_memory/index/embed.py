@@ -12,7 +12,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from importlib import resources
 from importlib.util import find_spec
 from pathlib import Path
@@ -228,7 +228,7 @@ def checked(file: Path, sha256: str) -> bytes:
 
 def in_portions(
     embeds: Embeds, texts: Sequence[str], progress: Callable[[int, int], None] | None = None
-) -> Iterator[tuple[int, Vectors32]]:
+) -> Generator[tuple[int, Vectors32], None, None]:
     """(number of the first text, vectors) portion by portion; many texts by a child process."""
     child = _Child() if len(texts) >= BULK and type(embeds) is Embedder and not embeds._model_file else None
     try:

@@ -7,10 +7,12 @@ nothing is embedded twice when it is back.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from typing import TYPE_CHECKING
 
 from ua_memory.index.cache import Cache
 from ua_memory.index.embed import Embeds, in_portions
+from ua_memory.index.reading import Caught, Stop
 from ua_memory.index.tables import chunks
 from ua_memory.index.vectors import nearest_first
 from ua_memory.index.words import Words
@@ -23,14 +25,22 @@ AT_ONCE = 20_000
 """Rows compared in one go: some 30 MB."""
 
 
-def keep(words: Words, cache: Cache, embeds: Embeds, progress: Callable[[int, int], None] | None) -> int:
-    """Embed what has no embedding yet, portion by portion; how many texts that were."""
+def keep(
+    words: Words, cache: Cache, embeds: Embeds, progress: Callable[[int, int], None] | None,
+    stop: Stop | None = None,
+) -> Caught:  # fmt: skip
+    """Embed what has no embedding yet, portion by portion; at `stop` it ends with those done so far."""
     names = cache.missing(embeds.model, sorted(words.text_ids()))
     texts = words.texts(names)
     names = [name for name in names if name in texts]
-    for start, rows in in_portions(embeds, [texts[name] for name in names], progress):
-        cache.put(embeds.model, dict(zip(names[start : start + len(rows)], rows, strict=True)))
-    return len(names)
+    done = 0
+    with closing(in_portions(embeds, [texts[name] for name in names], progress)) as portions:
+        for start, rows in portions:
+            cache.put(embeds.model, dict(zip(names[start : start + len(rows)], rows, strict=True)))
+            done = start + len(rows)
+            if stop and done < len(names) and stop():
+                break
+    return Caught(done, len(names) - done)
 
 
 def nearest(

@@ -23,17 +23,23 @@ if TYPE_CHECKING:
     from ua_memory.store import FileStat, Store, Survey
 
 Masked = Callable[[str], str]
+Stop = Callable[[], bool]
+"""Whether there is no more time: asked after each piece of work, so that something is always done."""
+AT_LEAST = 50
+"""Files read between two looks at the time: a small bank is always read whole."""
 
 
 @dataclass(slots=True)
 class Reading:
-    """What one look at the files did to the words, in items; `files` counts those there are."""
+    """What one look at the files did to the words, in items; `files` counts those there are, `left` those
+    that have changed and were not read."""
 
     added: int = 0
     changed: int = 0
     removed: int = 0
     files: int = 0
     read: int = 0
+    left: int = 0
     failed: list[Problem] = field(default_factory=list)
 
     @property
@@ -41,8 +47,20 @@ class Reading:
         return bool(self.added or self.changed or self.removed)
 
 
-def read_changes(store: Store, seen: Survey, words: Words, folder: Path, masked: Masked) -> Reading:
+@dataclass(frozen=True, slots=True)
+class Caught:
+    """What was done to the vectors: texts that went through the model, and those left without a vector."""
+
+    embedded: int = 0
+    left: int = 0
+
+
+def read_changes(
+    store: Store, seen: Survey, words: Words, folder: Path, masked: Masked, stop: Stop | None = None
+) -> Reading:
     """Bring the words up to date with the files. `folder` is one we may touch, for the file system's clock.
+
+    At `stop` it ends with the files read so far, those that changed last first.
 
     sqlite3.Error if the words cannot be written; whatever the store raises when files cannot be listed.
     """
@@ -53,23 +71,30 @@ def read_changes(store: Store, seen: Survey, words: Words, folder: Path, masked:
         known = manifest.files()
         done = Reading(files=len(files))
         fresh: list[Known] = []
-        for path, stat in files.items():
-            before = known.get(path)
-            if (
-                before
-                and before.stamp == (stat.size, stat.mtime_ns, stat.ctime_ns, stat.inode)
-                and not before.racy
-            ):
-                continue
-            fresh.append(_read_one(store, words, stat, before, seen.held.get(path), now, masked, done))
+        racy = {path for path, before in known.items() if before.racy}
+        due = [f for f in files.values() if f.path in racy or not _known(f, known.get(f.path))]
+        # Who has changed goes before who might have, the newest before all others.
+        due.sort(key=lambda stat: (_known(stat, known.get(stat.path)), -stat.changed_ns))
+        for number, stat in enumerate(due):
+            if number and not number % AT_LEAST and stop and stop():
+                done.left = sum(not _known(rest, known.get(rest.path)) for rest in due[number:])
+                break
+            before, held = known.get(stat.path), seen.held.get(stat.path)
+            fresh.append(_read_one(store, words, stat, before, held, now, masked, done))
+        whole = len(fresh) == len(due) and not any(one.racy for one in fresh)
         manifest.record(fresh)
         gone = [path for path in known if path not in files]
         done.removed += sum(words.remove_file(path) for path in gone)
         manifest.forget(gone)
         if done.any:
             words.next_generation()
-        manifest.seal("" if any(one.racy for one in fresh) else seen.proof)
+        manifest.seal(seen.proof if whole else "")
     return done
+
+
+def _known(stat: FileStat, before: Known | None) -> bool:
+    """Whether a file has the stamp that it was read under."""
+    return before is not None and before.stamp == (stat.size, stat.mtime_ns, stat.ctime_ns, stat.inode)
 
 
 def _read_one(

@@ -17,7 +17,7 @@ from ua_memory.errors import Busy
 from ua_memory.index import condition
 from ua_memory.index.current import Current, broken
 from ua_memory.index.manifest import Manifest
-from ua_memory.index.reading import Reading, read_changes
+from ua_memory.index.reading import Caught, Reading, Stop, read_changes
 from ua_memory.index.shelf import Shelf
 from ua_memory.index.words import Words
 from ua_memory.records import Problem
@@ -36,9 +36,16 @@ Progress = Callable[[int, int], None]
 READY = "ready"
 
 
+def within(seconds: float) -> Stop | None:
+    """Stops that many seconds from now; 0 for never."""
+    until = time.monotonic() + seconds
+    return (lambda: time.monotonic() > until) if seconds else None
+
+
 @dataclass(frozen=True, slots=True)
 class Refresh:
-    """What a refresh did, in items. `semantic` is 'ready', or why there are no vectors."""
+    """What a refresh did, in items. `semantic` is 'ready', or why there are no vectors. Where it was stopped,
+    `left_files` have changed and were not read, `left_texts` have no vector yet."""
 
     added: int = 0
     changed: int = 0
@@ -49,6 +56,8 @@ class Refresh:
     semantic: str = READY
     embedded: int = 0
     notes: tuple[str, ...] = ()
+    left_files: int = 0
+    left_texts: int = 0
 
 
 class Index:
@@ -153,22 +162,26 @@ class Index:
     # -- bringing up to date -------------------------------------------------------------------------------
 
     def refresh(
-        self, vectors: bool = True, progress: Progress | None = None, seen: Survey | None = None
-    ) -> Refresh:
+        self, vectors: bool = True, progress: Progress | None = None, seen: Survey | None = None,
+        stop: Stop | None = None,
+    ) -> Refresh:  # fmt: skip
         """Make the index that of the files as they are. Never raises for what can be answered from words.
 
-        `progress(done, all)` is called while texts are embedded. `seen` is a look that was just taken.
+        `progress(done, all)` is called while texts are embedded. `seen` is a look that was just taken. At
+        `stop` it ends with what it has, words before vectors.
         """
         began = time.perf_counter()
-        reading = self._refresh_words(seen or self.store.survey())
-        return self._report(began, reading, vectors, progress)
+        reading = self._refresh_words(seen or self.store.survey(), stop)
+        return self._report(began, reading, vectors, progress, stop)
 
-    def _report(self, began: float, reading: Reading, vectors: bool, progress: Progress | None) -> Refresh:
-        semantic, embedded = self._refresh_vectors(progress) if vectors else ("not asked for", 0)
+    def _report(
+        self, began: float, reading: Reading, vectors: bool, progress: Progress | None, stop: Stop | None
+    ) -> Refresh:
+        semantic, caught = self._refresh_vectors(progress, stop) if vectors else ("not asked for", Caught())
         notes, self._current.notes = tuple(self._current.notes), []
         return Refresh(
             reading.added, reading.changed, reading.removed, reading.files, tuple(reading.failed),
-            time.perf_counter() - began, semantic, embedded, notes,
+            time.perf_counter() - began, semantic, caught.embedded, notes, reading.left, caught.left,
         )  # fmt: skip
 
     def unchanged(self, seen: Survey | None = None) -> bool:
@@ -200,7 +213,7 @@ class Index:
                 reading = read_changes(
                     self.store, self.store.survey(), self.words, self.shelf.folder, self._masked
                 )
-                report = self._report(began, reading, vectors, progress)
+                report = self._report(began, reading, vectors, progress, None)
             except BaseException:
                 self.close()
                 raise
@@ -208,7 +221,7 @@ class Index:
             self.shelf.sweep()
         return report
 
-    def _refresh_words(self, seen: Survey) -> Reading:
+    def _refresh_words(self, seen: Survey, stop: Stop | None) -> Reading:
         if self._current.stale():
             self._close_vectors()
             self._current.close()
@@ -216,7 +229,7 @@ class Index:
             try:
                 if self.unchanged(seen):
                     return Reading(files=self.words.files_known())
-                return read_changes(self.store, seen, self.words, self._current.scratch, self._masked)
+                return read_changes(self.store, seen, self.words, self._current.scratch, self._masked, stop)
             except sqlite3.DatabaseError as error:
                 if not again or not broken(error):
                     self._current.notes.append(f"the word index could not be brought up to date: {error}")
@@ -225,7 +238,7 @@ class Index:
                 self._current.anew(f"the word index was damaged ({error})")
         raise AssertionError("unreachable")
 
-    def _refresh_vectors(self, progress: Progress | None) -> tuple[str, int]:
+    def _refresh_vectors(self, progress: Progress | None, stop: Stop | None) -> tuple[str, Caught]:
         from ua_memory.index import vectors as chroma
         from ua_memory.index.embed import EmbeddingUnavailable
         from ua_memory.index.meaning import catch_up
@@ -233,31 +246,31 @@ class Index:
 
         for again in (True, False):
             try:
-                return READY, catch_up(self.words, self.vectors, self.cache, self.embeds, progress)
+                return READY, catch_up(self.words, self.vectors, self.cache, self.embeds, progress, stop)
             except chroma.VectorsBroken as error:
                 if not again or self._current.folder is None:
-                    return str(error), 0
+                    return str(error), Caught()
                 self._current.notes.append(f"{error}; rebuilt")
                 self._drop_vectors()
             except ServerAway as error:
-                return self._keep(str(error), progress)
+                return self._keep(str(error), progress, stop)
             except (chroma.VectorsUnavailable, EmbeddingUnavailable) as error:
-                return str(error), 0
+                return str(error), Caught()
             except (sqlite3.DatabaseError, OSError) as error:
-                return f"the embedding cache cannot be used: {error}", 0
+                return f"the embedding cache cannot be used: {error}", Caught()
         raise AssertionError("unreachable")
 
-    def _keep(self, why: str, progress: Progress | None) -> tuple[str, int]:
+    def _keep(self, why: str, progress: Progress | None, stop: Stop | None) -> tuple[str, Caught]:
         """Do without the server: the embeddings kept here find the same, more slowly."""
         from ua_memory.index.embed import EmbeddingUnavailable
         from ua_memory.index.kept import keep
 
         try:
-            embedded = keep(self.words, self.cache, self.embeds, progress)
+            caught = keep(self.words, self.cache, self.embeds, progress, stop)
         except (EmbeddingUnavailable, sqlite3.DatabaseError, OSError) as error:
-            return f"{why}, and {error}", 0
+            return f"{why}, and {error}", Caught()
         self._current.notes.append(f"{why}; compared with the embeddings kept here")
-        return READY, embedded
+        return READY, caught
 
     def _drop_vectors(self) -> None:
         from ua_memory.index.vectors import drop

@@ -44,11 +44,15 @@ class Hit:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The hits, best first; `notes` say what was left out or not at hand; mode is 'hybrid' or 'words'."""
+    """The hits, best first; `notes` say what was left out or not at hand; mode is 'hybrid' or 'words'.
+
+    `stale` counts what there was no time to read: `files` that have changed, `texts` without a vector.
+    """
 
     hits: tuple[Hit, ...]
     notes: tuple[str, ...] = ()
     mode: str = "words"
+    stale: Mapping[str, int] = field(default_factory=dict)
 
 
 def search(
@@ -81,6 +85,8 @@ def search_many(
     """
     report = refreshed or index.refresh()
     notes, vectors, near = _prepared(index, queries, report)
+    left = {name: n for name, n in (("files", report.left_files), ("texts", report.left_texts)) if n}
+    notes += [f"stale: {_left(left)}; the next search reads on"] if left else []
     where, present = filters or Filters(), Present(index.store)
     answers = []
     for number, text in enumerate(queries):
@@ -90,10 +96,17 @@ def search_many(
             asked.by_meaning(vectors[number], near[number])
         hits, missing = _hits(asked, present, limit, min_score)
         unknown = vectors is not None and not said and bool(text.strip())
-        left = [*notes, *([f"searched by words alone: {UNKNOWN}"] if unknown else [])]
-        left += [f"{missing} left out: changed in their files since"] if missing else []
-        answers.append(Answer(hits, tuple(left), "hybrid" if said else "words"))
+        told = [*notes, *([f"searched by words alone: {UNKNOWN}"] if unknown else [])]
+        told += [f"{missing} left out: changed in their files since"] if missing else []
+        answers.append(Answer(hits, tuple(told), "hybrid" if said else "words", left))
     return answers
+
+
+def _left(left: Mapping[str, int]) -> str:
+    files, texts = left.get("files", 0), left.get("texts", 0)
+    said = [f"{files} changed file{'' if files == 1 else 's'} not read yet"] if files else []
+    said += [f"{texts} text{'' if texts == 1 else 's'} found by words alone yet"] if texts else []
+    return ", ".join(said)
 
 
 def _prepared(index: Index, queries: Sequence[str], report: Refresh) -> tuple[list[str], Any, Any]:
