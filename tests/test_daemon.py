@@ -84,7 +84,9 @@ def test_what_a_killed_one_leaves_is_no_hindrance(served: Place) -> None:
 
 def test_it_leaves_when_it_has_nothing_to_do_or_no_bank(place: Place) -> None:
     settings = place.root / "ua-memory.toml"
-    settings.write_text(settings.read_text() + "\n[daemon]\nidle_minutes = 0\n")
+    settings.write_text(
+        settings.read_text() + "\n[daemon]\nidle_minutes = 0\n[hand_edits]\nquiet_seconds = 0\n"
+    )
     import ua_memory.daemon.service as service
 
     code = f"import {service.__name__} as s; s.TICK = 0.2\nfrom ua_memory.__main__ import main; main()"

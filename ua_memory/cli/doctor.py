@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -31,7 +32,7 @@ def doctor(
     from ua_memory.errors import ProblemsFound
 
     with context.opened(ctx) as (call, memory):
-        checks = [*memory.doctor(mend=mend), _daemon(call, memory)]
+        checks = [*memory.doctor(mend=mend), *_daemon(call, memory)]
     if call.as_json:
         emit(
             call,
@@ -66,16 +67,33 @@ def doctor(
         raise typer.Exit(ProblemsFound.exit_code)
 
 
-def _daemon(call: Call, memory: Memory) -> Check:
-    """Whether the bank's daemon answers, if it has one; without one every command does its own work."""
+def _daemon(call: Call, memory: Memory) -> Iterator[Check]:
+    """Whether the bank's daemon answers, if it has one, and whether its watch is alive; without one every
+    command does its own work."""
     from ua_memory.daemon import client
     from ua_memory.daemon.service import runs
     from ua_memory.memory import Check
 
     bank = memory.store.bank
     if not runs(bank.local):
-        return Check("daemon", True, "none runs; the next search starts it")
+        yield Check("daemon", True, "none runs; the next search starts it")
+        return
     found = client.status(bank.root, call.env)
     if found is None:
-        return Check("daemon", False, "it runs, but does not answer here", "ua-memory daemon restart")
-    return Check("daemon", True, f"process {found['pid']} answers")
+        yield Check("daemon", False, "it runs, but does not answer here", "ua-memory daemon restart")
+        return
+    yield Check("daemon", True, f"process {found['pid']} answers")
+    yield _watch(found["watch"])
+
+
+def _watch(found: dict[str, Any]) -> Check:
+    """Whether the daemon hears of changes. Where it cannot, on a shared file system, that is no fault."""
+    from ua_memory.memory import Check
+
+    if found["mode"] == "events":
+        return Check("watch", True, f"{found['folders']} folders by events, heartbeat {found['heartbeat']}")
+    why = found["why"]
+    limited = "limit" in why
+    mend = "raise fs.inotify.max_user_watches and max_user_instances (sysctl)" if limited else ""
+    seen = f"no events ({why}); the files are looked at now and then"
+    return Check("watch", "unheard" in why, seen, mend or "ua-memory daemon restart")

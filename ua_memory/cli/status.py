@@ -36,10 +36,20 @@ def status(
                 note(call, text)
             note(call, f"accepted: {', '.join(held)}" if held else "nothing was held")
         found = memory.status()
+        watch = _watch(call, memory)
         if call.as_json:
-            emit(call, shape(found) | ({"accepted": list(held)} if accept else {}))
+            more = {**({"watch": watch} if watch else {}), **({"accepted": list(held)} if accept else {})}
+            emit(call, shape(found) | more)
         else:
-            _tell(call, memory, found)
+            _tell(call, memory, found, watch)
+
+
+def _watch(call: Call, memory: Memory) -> dict[str, str]:
+    """How the bank's daemon hears of changes; empty where none runs."""
+    from ua_memory.daemon import client
+
+    asked = client.status(memory.store.bank.root, call.env) or {}
+    return {key: asked["watch"][key] for key in ("mode", "why") if key in asked.get("watch", {})}
 
 
 def shape(found: Status) -> dict[str, Any]:
@@ -62,7 +72,7 @@ def shape(found: Status) -> dict[str, Any]:
     }
 
 
-def _tell(call: Call, memory: Memory, found: Status) -> None:
+def _tell(call: Call, memory: Memory, found: Status, watch: dict[str, str]) -> None:
     from ua_memory.cli.format import Screen, count
 
     screen = Screen(call)
@@ -84,6 +94,8 @@ def _tell(call: Call, memory: Memory, found: Status) -> None:
     rows += [("", (budget.warning, "warn")) for budget in found.budgets]
     problems: Piece = (f"{found.problems}, see ua-memory verify", "bad") if found.problems else "none"
     rows += [("Problems", problems), ("Index", _index(dict(found.index)))]
+    deaf = f"no events ({watch.get('why')}): the daemon looks at the files now and then"
+    rows.append(("Watch", (deaf if "why" in watch else "", "warn")))
     screen.rows([[(name, "strong"), said] for name, said in rows if said and said[0]])
 
 

@@ -23,8 +23,11 @@ from ua_memory.daemon.code import Code
 from ua_memory.daemon.log import Log
 from ua_memory.daemon.messages import OTHER_CODE, Refused, Request
 from ua_memory.daemon.streams import Output
+from ua_memory.daemon.upkeep import Upkeep
 from ua_memory.daemon.warm import Warm
+from ua_memory.daemon.watch import Watch
 from ua_memory.daemon.worker import Job, Worker
+from ua_memory.memory import Witness
 
 Perform = Callable[[Request, Output, Warm], int]
 """Runs a command on a caller's behalf and returns its exit code: the command line hands this in."""
@@ -82,6 +85,9 @@ class Service:
         self._folder = address.made(env)
         self.path = f"{self._folder}/{address.name(str(warm.root))}"
         self.began, self._code = time.time(), Code()
+        self.upkeep = Upkeep(warm, self.log.say, lambda: self.worker.nudge(), lambda: self.worker.wanted)
+        self.watch = Watch(warm.root, local, self.upkeep.heard, self.log.say)
+        warm.witness = Witness(self.watch.marks)
         self.worker = Worker(self._rest, TICK)
         self._callers, self._why = threading.Semaphore(CALLERS), ""
         self._awake, self._wake = socket.socketpair()
@@ -98,6 +104,7 @@ class Service:
             signal.signal(number, lambda *_: self.leave("asked to by a signal"))
         signal.signal(signal.SIGHUP, signal.SIG_IGN)
         self.log.say(f"listens on {self.path} for {self.warm.root}")
+        self.upkeep.tend(self.watch)
         try:
             while not self._why:
                 ready, _, _ = select.select([listener, self._awake], [], [], TICK)
@@ -138,6 +145,7 @@ class Service:
             for _ in range(CALLERS):
                 if not self._callers.acquire(timeout=0.5):
                     break
+        self.watch.stop()
         self.log.say(f"left: {self._why or 'failed'}")
 
     def _in_place(self) -> bool:
@@ -148,7 +156,7 @@ class Service:
 
     def _reason(self) -> str:
         """Why to leave now, '' to stay."""
-        if self.worker.resting > self.warm.config.daemon_idle_minutes * 60:
+        if self.worker.resting > self.warm.config.daemon_idle_minutes * 60 and not self.upkeep.waits:
             return "idle"
         if not self._in_place():
             return "its socket was taken away"
@@ -156,10 +164,12 @@ class Service:
             return "its bank is gone"
         return "its code was replaced" if self._code.changed() else ""
 
-    def _rest(self, seconds: float) -> None:
+    def _rest(self, seconds: float) -> float:
         if self.warm.warm and seconds > self.warm.config.daemon_warm_minutes * 60:
             self.warm.cool()
             self.log.say("let go of the index and the model")
+        self.upkeep.do()
+        return self.upkeep.next() - time.monotonic()
 
     # -- one caller --------------------------------------------------------------------------------
 
@@ -240,7 +250,8 @@ class Service:
             "pid": os.getpid(), "socket": self.path, "protocol": address.PROTOCOL, "code": address.PACKAGE,
             "since": time.strftime("%Y-%m-%dT%H:%M:%S%z", time.localtime(self.began)),
             "commands": self.worker.done, "busy": self.worker.busy, "warm": self.warm.warm,
-            "idle_seconds": round(self.worker.resting, 1),
+            "idle_seconds": round(self.worker.resting, 1), "caught_up": self.upkeep.caught_up,
+            "watch": self.watch.state(),
         }  # fmt: skip
 
 

@@ -1,7 +1,7 @@
 """A bank kept warm between commands: each opens it anew, as a process of its own would, but for the index.
 
-Settings, trail and files are read afresh each time; what is kept is what costs seconds to open: the word
-index, Chroma and the model.
+Settings and trail are read afresh each time; what is kept is what costs seconds to open: the word index,
+Chroma and the model. And the files are not looked at again while a witness vouches for the last look.
 """
 
 from __future__ import annotations
@@ -10,14 +10,16 @@ import ctypes
 import gc
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from ua_memory import config as settings
 from ua_memory.config import Config
 from ua_memory.daemon.messages import ELSEWHERE, Refused
 from ua_memory.errors import UaMemoryError
-from ua_memory.memory import Memory
+from ua_memory.memory import Memory, Seen, Witness
 
 
 class Warm:
@@ -25,6 +27,7 @@ class Warm:
 
     def __init__(self, root: Path, config: Config) -> None:
         self.root, self.config = root, config
+        self.witness: Witness[Seen] = Witness(lambda: None)
         self._index: Any = None
 
     @property
@@ -39,9 +42,34 @@ class Warm:
             raise Refused(ELSEWHERE, f"this daemon's bank is {self.root}")
         memory = Memory.open(root, config=config, now=now, door="cli")
         self.config = config
-        self._lend(memory)
-        try:
+        with self._lent(memory):
             yield memory
+
+    @contextmanager
+    def own(self) -> Iterator[Memory]:
+        """The bank for what the daemon does by itself. What was cold before is cold again afterwards.
+
+        What embeds is what the last command named: it may have been its caller's environment that did.
+        """
+        cold, chosen = not self.warm, {"UA_MEMORY_EMBEDDING": self.config.embedding}
+        by_caller = self.config.sources.get("embedding") == "UA_MEMORY_EMBEDDING"
+        config = settings.load(self.root, chosen if by_caller else {})
+        # Commands wait for what is done here, so it waits for nobody.
+        config = replace(config, lock_seconds=min(config.lock_seconds, 0.5))
+        memory = Memory.open(self.root, config=config, door="editor")
+        try:
+            with self._lent(memory):
+                yield memory
+        finally:
+            if cold:
+                self._close()
+
+    @contextmanager
+    def _lent(self, memory: Memory) -> Iterator[None]:
+        self._lend(memory)
+        memory.store.witness = self.witness
+        try:
+            yield
         except (UaMemoryError, Refused):
             self._take_back(memory)
             raise
@@ -68,11 +96,14 @@ class Warm:
 
     def cool(self) -> None:
         """Let go of Chroma, the model and their memory; the next command opens them again."""
+        if self._close():
+            _give_back()
+
+    def _close(self) -> bool:
         index, self._index = self._index, None
         if index is not None:
             index.close()
-            del index
-            _give_back()
+        return index is not None
 
 
 def _give_back() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import queue
 import threading
 import time
@@ -48,12 +49,16 @@ class Job:
             self.out.put(("failed", error))
 
 
-class Worker:
-    """The thread. `idle(seconds)` is called in it once in a while with the time since the last job."""
+Idle = Callable[[float], float | None]
 
-    def __init__(self, idle: Callable[[float], None], tick: float = 15.0) -> None:
+
+class Worker:
+    """The thread. Between jobs `idle(seconds)` is called in it, with the time since the last one: every
+    `tick` seconds, after a `nudge`, and as soon as it said itself, if it returned a number of seconds."""
+
+    def __init__(self, idle: Idle, tick: float = 15.0) -> None:
         self._jobs: queue.Queue[Job | None] = queue.Queue(QUEUED)
-        self._idle, self._tick = idle, tick
+        self._idle, self._tick, self._leaving = idle, tick, False
         self.last, self.done, self.busy = time.monotonic(), 0, False
         self._thread = threading.Thread(target=self._run, name="worker", daemon=True)
         self._thread.start()
@@ -62,6 +67,16 @@ class Worker:
     def resting(self) -> float:
         """Seconds since anything was done; 0 while something is."""
         return 0.0 if self.busy or not self._jobs.empty() else time.monotonic() - self.last
+
+    @property
+    def wanted(self) -> bool:
+        """Whether a job waits."""
+        return not self._jobs.empty()
+
+    def nudge(self) -> None:
+        """Have `idle` called soon. From any thread."""
+        with contextlib.suppress(queue.Full):  # it is called after each job
+            self._jobs.put_nowait(None)
 
     def ask(self, job: Job, tell: Callable[[Any], None]) -> Any:
         """Have a job done and return its result; `tell` gets what it sends, None each second. Refused."""
@@ -101,20 +116,22 @@ class Worker:
                 break
             if job and job.settle():
                 job.out.put(("refused", Refused(BUSY, "the daemon is leaving")))
+        self._leaving = True
         self._jobs.put(None)
         self._thread.join(seconds)
         return not self._thread.is_alive()
 
     def _run(self) -> None:
-        while True:
+        wait = 0.0
+        while not self._leaving:
             try:
-                job = self._jobs.get(timeout=self._tick)
+                job = self._jobs.get(timeout=wait)
             except queue.Empty:
-                self._idle(time.monotonic() - self.last)
+                due = self._idle(time.monotonic() - self.last)
+                wait = self._tick if due is None else min(max(due, 0.0), self._tick)
                 continue
-            if job is None:
-                return
-            if job.settle():
+            wait = 0.0
+            if job is not None and job.settle():
                 self.busy = True
                 job.do()
                 self.last, self.done, self.busy = time.monotonic(), self.done + 1, False

@@ -1,0 +1,186 @@
+"""What a daemon does by itself: it catches up with the files, and commits hand edits that have rested."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from banks import Bank, git, new_bank
+from daemons import Place, until
+
+from ua_memory.daemon.upkeep import Upkeep
+from ua_memory.daemon.warm import Warm
+from ua_memory.errors import Busy
+from ua_memory.index.sync import Index
+from ua_memory.store import Witness
+
+DAY = "memory/2026-11-20.md"
+QUIET = 0.3
+
+
+class Served:
+    """A bank with a daemon that no command asks anything: what is seen is its own doing."""
+
+    def __init__(self, root: Path) -> None:
+        self.bank = new_bank(root)
+        settings = root / "ua-memory.toml"
+        settings.write_text(settings.read_text() + f"\n[hand_edits]\nquiet_seconds = {QUIET}\n")
+        self.bank.again().adopt()
+        self.place = Place(self.bank.root)
+        assert self.place.run("daemon", "start").code == 0
+        self.bank.again()
+        until(self.caught_up, 10)
+
+    def caught_up(self) -> bool:
+        return Index.state(self.bank.store).get("state") == "ready"
+
+    def item(self, text: str) -> bool:
+        """Whether the index has a text, asked without bringing it up to date."""
+        import sqlite3
+
+        found = list(self.bank.store.bank.index.glob("*/words.db"))
+        if not found:
+            return False
+        db = sqlite3.connect(f"{found[0].as_uri()}?mode=ro", uri=True)
+        try:
+            return bool(
+                db.execute("SELECT count(*) FROM items WHERE text LIKE ?", (f"%{text}%",)).fetchone()[0]
+            )
+        finally:
+            db.close()
+
+
+@pytest.fixture
+def served(tmp_path: Path) -> Iterator[Served]:
+    found = Served(tmp_path / "bank")
+    yield found
+    found.place.kill()
+
+
+def test_a_save_is_indexed_within_two_seconds_and_committed_after_its_quiet(served: Served) -> None:
+    began = time.monotonic()
+    served.bank.write("- Otters hold hands\n", DAY)
+    until(lambda: served.item("Otters"), 2)
+    edits = lambda: [row for row in served.bank.log() if row[1] == "edit"]  # noqa: E731
+    before = len(edits())
+    until(lambda: len(edits()) > before, 5)
+    assert time.monotonic() - began >= QUIET and served.bank.clean()
+    assert edits()[0][0] != "ua-memory"
+
+
+def test_an_edit_that_goes_on_is_not_committed(served: Served) -> None:
+    began, before = time.monotonic(), len(served.bank.log())
+    while time.monotonic() - began < 3 * QUIET:
+        served.bank.write(f"- Otters hold hands {time.monotonic()}\n", DAY)
+        assert len(served.bank.log()) == before
+        time.sleep(QUIET / 8)
+    until(lambda: len(served.bank.log()) == before + 1, 5)
+
+
+def test_its_own_writes_do_not_echo(served: Served) -> None:
+    done = served.place.run("insert", "Herons stand still", daemon="require")
+    assert done.code == 0
+    until(lambda: served.item("Herons"), 5)
+    before, status = served.bank.log(), served.place.up()
+    time.sleep(0.5)
+    after = served.place.up()
+    assert served.bank.log() == before and served.bank.clean()
+    assert after["caught_up"] == status["caught_up"], "no loop"
+
+
+def test_a_checkout_and_what_goes_with_it(served: Served) -> None:
+    root = served.bank.root
+    git(root, "switch", "-qc", "more")
+    for n in range(200):
+        served.bank.write(f"- fact number{n}\n", f"memory/deep/n{n}.md")
+    git(root, "add", "-A")
+    git(root, "commit", "-qm", "many")
+    until(lambda: served.item("number199"), 5)
+    git(root, "switch", "-q", "-")
+    until(lambda: not served.item("number199"), 5)
+    git(root, "switch", "-q", "-")
+    until(lambda: served.item("number0"), 5)
+    assert served.bank.clean()
+
+
+def test_a_search_finds_what_was_written_the_moment_before(served: Served) -> None:
+    for n in range(12):
+        served.bank.write(f"- the bird called name{n}x is here\n", f"memory/birds{n % 3}.md")
+        by = "off" if n % 5 == 4 else "require"
+        found = served.place.run("search", f"name{n}x", "--json", "--limit", "1", daemon=by)
+        assert f"name{n}x is here" in found.json["results"][0]["snippet"], (n, by)
+
+
+def test_folders_that_vanish_and_return(served: Served) -> None:
+    logs = served.bank.root / "memory"
+    served.bank.write("- Otters hold hands\n", DAY)
+    until(lambda: served.item("Otters"), 5)
+    logs.rename(logs.with_name("away"))
+    until(lambda: not served.item("Otters"), 5)
+    logs.with_name("away").rename(logs)
+    until(lambda: served.item("Otters"), 5)
+    served.bank.write("- Herons stand still\n", DAY)
+    until(lambda: served.item("Herons"), 5)
+
+
+def test_the_watch_is_told_and_checked(served: Served) -> None:
+    watch = served.place.up()["watch"]
+    assert watch["mode"] == "events" and watch["folders"] == 2 and watch["heartbeat"]
+    checks = {one["name"]: one for one in served.place.run("doctor", "--json").json["checks"]}
+    assert checks["watch"]["ok"] and "heartbeat" in checks["watch"]["seen"]
+    assert served.place.run("status", "--json", daemon="off").json["watch"] == {"mode": "events"}
+
+
+# -- the parts -------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def bank(tmp_path: Path) -> Bank:
+    return new_bank(tmp_path / "bank")
+
+
+def upkeep(bank: Bank) -> tuple[Upkeep, list[str], list[str]]:
+    said: list[str] = []
+    nudged: list[str] = []
+    warm = Warm(bank.root, bank.store.config)
+    warm.witness = Witness(lambda: None)
+    return Upkeep(warm, said.append, lambda: nudged.append("x"), lambda: False), said, nudged
+
+
+def test_a_burst_wakes_it_once_and_is_read_once(bank: Bank) -> None:
+    found, _, nudged = upkeep(bank)
+    for _ in range(100):
+        found.heard()
+    assert nudged == ["x"] and found.waits
+    found.do()
+    assert found.waits, "not before it is still"
+    until(lambda: found.do() or not found.waits, 5)
+    assert found.next() == float("inf")
+
+
+def test_what_fails_is_tried_again_and_said_once(bank: Bank, monkeypatch: pytest.MonkeyPatch) -> None:
+    found, said, _ = upkeep(bank)
+    monkeypatch.setattr("ua_memory.daemon.upkeep.AGAIN", 0.05)
+    monkeypatch.setattr("ua_memory.daemon.upkeep.STILL", 0.0)
+
+    def busy(*_: object, **__: object) -> None:
+        raise Busy("another process writes")
+
+    monkeypatch.setattr("ua_memory.memory.Memory.refresh", busy)
+    found.heard()
+    until(lambda: found.do() or found._failures > 2, 5)
+    assert len(said) == 1 and "another process writes" in said[0]
+    monkeypatch.undo()
+    until(lambda: found.do() or not found.waits, 5)
+
+
+def test_a_time_in_the_future_is_not_waited_for(bank: Bank) -> None:
+    import os
+
+    found, _, _ = upkeep(bank)
+    bank.write("- Otters\n", DAY)
+    os.utime(bank.path(DAY), (time.time() + 1e6,) * 2)
+    found.heard()
+    until(lambda: found.do() or not found.waits, 5)

@@ -1,0 +1,242 @@
+"""Native events on Linux: one queue of the kernel's for all folders of a bank, read in its order.
+
+The order is the point. The kernel queues an event before the call that caused it returns, so when a probe
+that was written after a request comes back, every change that ended before the request has been heard of.
+watchdog's `Observer` reads each folder in a thread of its own and holds renames back for half a second;
+its `InotifyFD`, one step below, keeps the order.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import itertools
+import os
+import re
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+from watchdog.observers.inotify_c import (
+    CallbackId,
+    InotifyConstants,
+    InotifyEvent,
+    InotifyFD,
+    Mask,
+    WatchDescriptor,
+)
+
+from ua_memory.paths import CORE_NAMES, LOGS, SETTINGS
+
+_KINDS = "ext2 ext3 ext4 xfs btrfs bcachefs f2fs jfs zfs tmpfs ramfs overlay"
+ORDERED = frozenset(_KINDS.split())
+"""File systems of which this kernel sees every change; one that is shared (nfs, 9p, fuse) changes unheard."""
+BACK = 0.5
+"""Seconds in which a probe must come back."""
+
+_FLAGS = (
+    *("IN_MODIFY", "IN_ATTRIB", "IN_MOVED_FROM", "IN_MOVED_TO", "IN_CREATE", "IN_DELETE"),
+    *("IN_DELETE_SELF", "IN_MOVE_SELF", "IN_ONLYDIR", "IN_DONT_FOLLOW"),
+)
+MASK = Mask(sum(getattr(InotifyConstants, name) for name in _FLAGS))
+PROBED = Mask(
+    MASK & ~sum(getattr(InotifyConstants, name) for name in ("IN_MODIFY", "IN_ATTRIB", "IN_DELETE"))
+)
+TOP = frozenset(os.fsencode(name) for name in (*(name.lower() for name in CORE_NAMES), SETTINGS, LOGS))
+"""What matters of the bank's own folder, which may be a whole code project."""
+
+
+class Inotify:
+    """Watches a bank's folder, and `memory/` with all below it. `heard` is called at each mark, in a thread
+    that must not be kept. OSError where there are no instances or watches left."""
+
+    def __init__(self, root: Path, probes: Path, heard: Callable[[], None]) -> None:
+        self._root, self._probes, self._heard = os.fsencode(root), os.fsencode(probes), heard
+        self.blind = ""
+        """Why it may miss something; '' while it does not."""
+        self._marks, self._came = 0, b""
+        self._back, self._asking = threading.Condition(), threading.Lock()
+        self._ids, self._names = itertools.count(1), itertools.count(1)
+        self._folders: dict[WatchDescriptor, tuple[bytes, CallbackId, tuple[int, int]]] = {}
+        self._kinds: dict[int, str] = {}
+        self._fd = InotifyFD()
+        try:
+            self._add(self._probes, PROBED)
+            self._add_all()
+        except OSError:
+            self._fd.start()
+            self.stop()
+            raise
+        self._fd.start()
+
+    @property
+    def folders(self) -> int:
+        """How many are watched."""
+        return len(self._folders)
+
+    def stop(self) -> None:
+        """Hear nothing more."""
+        self._fd.stop()
+        self._fd.join(5)
+
+    # -- what has happened ---------------------------------------------------------------------------
+
+    def marks(self) -> int | None:
+        """How many changes were heard of, all that ended before this call among them.
+
+        None where a probe does not come back, or something may have been missed.
+        """
+        if self.blind:
+            return None
+        name = b"%d.%d" % (os.getpid(), next(self._names))
+        with self._asking, self._back:
+            if not self._probed(name) or not self._back.wait_for(lambda: self._came == name, BACK):
+                return None
+            found = self._marks
+        return None if self.blind or not self._in_place() else found
+
+    def alive(self) -> bool:
+        """Whether a probe's event comes back, and what is watched is what is there."""
+        return self.marks() is not None
+
+    def _probed(self, name: bytes) -> bool:
+        path = self._probes + b"/" + name
+        try:
+            os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
+            os.unlink(path)  # noqa: PTH108 (bytes, and on the way to every answer)
+        except OSError:
+            return False
+        return True
+
+    def _in_place(self) -> bool:
+        """Whether what is watched is what is there: another folder may have come in place of one."""
+        for path, _, there in list(self._folders.values()):
+            try:
+                found = os.lstat(path)
+            except OSError:
+                return False
+            if (found.st_dev, found.st_ino) != there:
+                return False
+        return True
+
+    # -- called in the thread that reads the queue -----------------------------------------------------
+
+    def on_event(self, event: InotifyEvent) -> None:
+        known = self._folders.get(event.wd)
+        if known is None:
+            return
+        folder = known[0]
+        if folder == self._probes:
+            if event.is_create:
+                with self._back:
+                    self._came = event.name
+                    self._back.notify_all()
+            elif event.is_delete_self or event.is_move_self:
+                self.blind = "its own folder was taken away"
+            return
+        if not event.name:
+            self._of_itself(folder, event)
+        elif self._matters(folder, event):
+            if event.is_directory:
+                self._of_folder(folder + b"/" + event.name, event)
+            self._mark()
+
+    def on_watch_deleted(self, wd: WatchDescriptor) -> None:
+        if self._folders.pop(wd, None):
+            self._mark()
+
+    def on_queue_overflow(self) -> None:
+        with contextlib.suppress(OSError):
+            self._add_all()  # a folder may have come of which nothing was heard
+        self._mark()
+
+    def _matters(self, folder: bytes, event: InotifyEvent) -> bool:
+        if folder == self._root:
+            return event.name.lower() in TOP
+        return not event.name.startswith(b".") and (event.is_directory or event.name.endswith(b".md"))
+
+    def _of_itself(self, folder: bytes, event: InotifyEvent) -> None:
+        if folder == self._root and (event.is_delete_self or event.is_move_self):
+            self.blind = "the bank's folder was taken away"
+        self._mark()
+
+    def _of_folder(self, path: bytes, event: InotifyEvent) -> None:
+        if event.is_moved_from:
+            self._drop_all(path)
+        elif event.is_create or event.is_moved_to:
+            with contextlib.suppress(OSError):
+                self._add_tree(path)
+
+    def _mark(self) -> None:
+        with self._back:
+            self._marks += 1
+        self._heard()
+
+    # -- folders ---------------------------------------------------------------------------------------
+
+    def _add_all(self) -> None:
+        self._add(self._root)
+        self._add_tree(self._root + b"/" + os.fsencode(LOGS))
+
+    def _add_tree(self, path: bytes) -> None:
+        """Watch a folder, then look what is in it: what comes between the two is heard of."""
+        if not self._add(path):
+            return
+        try:
+            with os.scandir(path) as entries:
+                below = [
+                    e.path for e in entries if not e.name.startswith(b".") and e.is_dir(follow_symlinks=False)
+                ]
+        except FileNotFoundError:
+            return
+        for folder in below:
+            self._add_tree(folder)
+
+    def _add(self, path: bytes, mask: Mask = MASK) -> bool:
+        """Watch one folder; False if there is none any more. OSError, and `blind`, if that cannot be."""
+        try:
+            found = os.lstat(path)
+            number = CallbackId(next(self._ids))
+            wd = self._fd.add_callback(path, mask, self, number)
+            if wd < 0:  # watchdog 7.1 says nothing where the kernel says EACCES
+                raise PermissionError(errno.EACCES, "may not be read", os.fsdecode(path))
+            if found.st_dev not in self._kinds:
+                self._kinds[found.st_dev] = _foreign(os.fsdecode(path))
+            if kind := self._kinds[found.st_dev]:
+                raise OSError(errno.EOPNOTSUPP, f"on {kind}, files may change unheard", os.fsdecode(path))
+        except (FileNotFoundError, NotADirectoryError):
+            return False
+        except OSError as error:
+            if error.errno == errno.ELOOP:  # a symbolic link, which is not followed
+                return False
+            self.blind = f"{os.fsdecode(path)}: {error.strerror or error}"
+            raise
+        before = self._folders.get(wd)
+        if before:
+            self._fd.remove_callbacks([(wd, before[1])])
+        self._folders[wd] = (path, number, (found.st_dev, found.st_ino))
+        return True
+
+    def _drop_all(self, path: bytes) -> None:
+        """Watch a folder no longer that was moved away, nor what is below it."""
+        gone = {
+            wd: known[1]
+            for wd, known in list(self._folders.items())
+            if known[0] == path or known[0].startswith(path + b"/")
+        }
+        for wd in gone:
+            self._folders.pop(wd, None)
+        with contextlib.suppress(OSError):
+            self._fd.remove_callbacks(list(gone.items()))
+
+
+def _foreign(path: str) -> str:
+    """The kind of file system that a folder lies on, if it is none of `ORDERED`; '' if that is unknown."""
+    best, kind = "", ""
+    with contextlib.suppress(OSError, ValueError, IndexError):
+        for row in Path("/proc/self/mountinfo").read_text("utf-8", "surrogateescape").splitlines():
+            left, _, right = row.partition(" - ")
+            point = re.sub(r"\\([0-7]{3})", lambda found: chr(int(found[1], 8)), left.split()[4])
+            if (path == point or path.startswith(point.rstrip("/") + "/")) and len(point) >= len(best):
+                best, kind = point, right.split()[0]
+    return "" if kind in ORDERED else kind

@@ -1,0 +1,103 @@
+"""What a daemon does by itself between commands: catch up with the files, commit edits that have rested,
+take up what waits for its flush. All of it in the one worker, in pieces that keep no command waiting.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from ua_memory.errors import UaMemoryError
+
+if TYPE_CHECKING:
+    from ua_memory.daemon.warm import Warm
+    from ua_memory.daemon.watch import Watch
+
+STILL = 0.15
+"""Seconds without an event after which files are read: an editor's save is several events."""
+AT_MOST = 1.0
+"""Seconds after the first event when they are read in any case."""
+AGAIN = 5.0
+"""Seconds after which what failed is tried again; each further time twice as many, to a minute."""
+NEVER = float("inf")
+
+
+class Upkeep:
+    """Heard of from the watch's thread, done in the worker's. `nudge` wakes the worker; `hurried` says
+    whether a command waits for it."""
+
+    def __init__(
+        self, warm: Warm, say: Callable[[str], None], nudge: Callable[[], None], hurried: Callable[[], bool]
+    ) -> None:
+        self._warm, self._say, self._nudge, self._hurried = warm, say, nudge, hurried
+        self.watch: Watch | None = None
+        self._lock = threading.Lock()
+        self._first, self._last = NEVER, 0.0
+        self._rested, self._behind, self._failures, self._not_before = NEVER, False, 0, 0.0
+        self.caught_up = 0
+        """So many times the index was brought up to date without a command."""
+
+    def heard(self) -> None:
+        """Something may have changed. From any thread; returns at once."""
+        now = time.monotonic()
+        with self._lock:
+            first, self._last = self._first == NEVER, now
+            self._first = min(self._first, now)
+        if first:
+            self._nudge()
+
+    def tend(self, watch: Watch) -> None:
+        """Begin: start the watch, keep it alive, and read what has changed while no daemon was there."""
+        self.watch = watch
+        self.heard()
+
+    @property
+    def waits(self) -> bool:
+        """Whether an edit waits for its quiet, or something is to be read: no time to leave."""
+        return self._first != NEVER or self._rested != NEVER
+
+    def next(self) -> float:
+        """When there is something to do, in seconds of the monotonic clock."""
+        return min(self._due(), self.watch.next() if self.watch else NEVER)
+
+    def do(self) -> None:
+        """Do one piece of what is due. What fails is noted, and tried again."""
+        whole = self.watch is not None and self.watch.tend()
+        if whole:
+            self._warm.witness.forget()
+        if not whole and time.monotonic() < self._due():
+            return
+        with self._lock:
+            first, self._first = self._first, NEVER
+        try:
+            self._catch_up(whole)
+        except UaMemoryError as error:
+            self._first = min(first, time.monotonic())
+            self._not_before = time.monotonic() + min(AGAIN * 2**self._failures, 60.0)
+            self._failures += 1
+            if self._failures == 1:
+                self._say(f"could not catch up with the files, and tries again: {error}")
+        else:
+            self._failures, self._not_before = 0, 0.0
+
+    def _due(self) -> float:
+        with self._lock:
+            read = min(self._last + STILL, self._first + AT_MOST) if self._first != NEVER else NEVER
+        return max(min(read, self._rested, 0.0 if self._behind else NEVER), self._not_before)
+
+    def _catch_up(self, whole: bool) -> None:
+        began, warm = time.monotonic(), self._warm.warm
+        with self._warm.own() as memory:
+            # Cold, words will do: nobody waits, and the model would take 200 MB for nothing.
+            done = memory.refresh(vectors=warm, stop=self._hurried)
+            seen, quiet = memory.store.survey(), memory.config.quiet_seconds
+        if whole and self.watch:
+            self.watch.took(time.monotonic() - began)
+        self._behind = bool(done.left_files or done.left_texts)
+        self.caught_up += bool(done.added or done.changed or done.removed)
+        since = [time.time() - seen.changed_at(path) / 1e9 for path in set(seen.changed) - set(seen.held)]
+        # A time in the future, as `touch` can set it, is nothing to wait for.
+        rest = [quiet - age if age < quiet else AGAIN for age in since if age >= 0]
+        self._rested = time.monotonic() + min(rest) + 0.02 if rest else NEVER
