@@ -144,7 +144,7 @@ def bank(tmp_path: Path) -> Bank:
 def upkeep(bank: Bank) -> tuple[Upkeep, list[str], list[str]]:
     said: list[str] = []
     nudged: list[str] = []
-    warm = Warm(bank.root, bank.store.config)
+    warm = Warm(bank.root, bank.store.config, bank.store.bank.pending)
     warm.witness = Witness(lambda: None)
     return Upkeep(warm, said.append, lambda: nudged.append("x"), lambda: False), said, nudged
 

@@ -68,7 +68,7 @@ def flush(
         if dry_run:
             _preview(call, memory, stream, chosen)
         elif detach:
-            found = memory.hand_over(stream, **chosen)
+            found = memory.hand_over(stream, model=call.endpoint, **chosen)
             _told(
                 call,
                 memory,

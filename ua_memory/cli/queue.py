@@ -36,7 +36,7 @@ def queue_list(ctx: typer.Context, as_json: verbs.Json = False, bank: verbs.Bank
             since = ago(one.since.astimezone(now.tzinfo), now) if one.since else "at some time"
             screen.item([(one.key, "id"), "  "], f"{count(len(one.turns), 'turn')}, handed over {since}")
             if one.reason:
-                screen.item("  ", (f"failed {count(one.tries, 'time')}, last: {one.reason}", "warn"))
+                screen.item("  ", (why(one), "bad" if one.aside else "warn"))
 
 
 @queue_app.command("retry", cls=verbs.Verb)
@@ -85,10 +85,23 @@ def queue_drop(
             Screen(call).line(f"Dropped {count(len(one.turns), 'turn')} of ", (one.key, "id"))
 
 
+def why(one: Waiting) -> str:
+    """Why a session waits still, and what comes next."""
+    from ua_memory.cli.format import count
+
+    if one.broken:
+        return f"set aside: {one.broken}"
+    told = f"failed {count(one.tries, 'time')}, last: {one.reason}"
+    if one.aside:
+        return f"set aside: {told}; try again: ua-memory queue retry {one.key}"
+    return told
+
+
 def shape(one: Waiting) -> dict[str, Any]:
     from ua_memory.cli import shapes
 
     known = {"since": one.since.isoformat() if one.since else "", "reason": one.reason, "tokens": one.size}
+    known |= {"aside": one.aside or None, "again": one.tried.again.isoformat() if one.tried.again else ""}
     return {
         "key": one.key,
         "client": one.session.client,

@@ -83,6 +83,6 @@ def serve(call: Call, memory: Memory) -> str:
     bank = memory.store.bank
     memory.store.make_state()
     with only_one(bank.local):
-        service = Service(Warm(bank.root, memory.config), perform, bank.local, call.env)
+        service = Service(Warm(bank.root, memory.config, bank.pending), perform, bank.local, call.env)
         gc.freeze()
         return service.run()

@@ -108,10 +108,12 @@ def _listed(paths: tuple[str, ...], says: str, *more: str) -> str:
 
 def _waiting(found: Status) -> str:
     """Conversations that no flush has read, each with the reason where one failed."""
+    from ua_memory.cli import queue
     from ua_memory.cli.format import count
 
     lines = [
-        f"{count(len(one.turns), 'turn')} of {one.session.client}" + (f": {one.reason}" if one.reason else "")
+        f"{count(len(one.turns), 'turn')} of {one.session.client}"
+        + (f": {queue.why(one)}" if one.reason else "")
         for one in found.waiting
     ]
     return "\n".join([*lines, "flush them: ua-memory queue retry"]) if lines else ""

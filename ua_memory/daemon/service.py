@@ -20,6 +20,7 @@ from typing import Any
 
 from ua_memory.daemon import address, messages, peer
 from ua_memory.daemon.code import Code
+from ua_memory.daemon.flushing import Flushing
 from ua_memory.daemon.log import Log
 from ua_memory.daemon.messages import OTHER_CODE, Refused, Request
 from ua_memory.daemon.streams import Output
@@ -85,7 +86,10 @@ class Service:
         self._folder = address.made(env)
         self.path = f"{self._folder}/{address.name(str(warm.root))}"
         self.began, self._code = time.time(), Code()
-        self.upkeep = Upkeep(warm, self.log.say, lambda: self.worker.nudge(), lambda: self.worker.wanted)
+        self.flushing = Flushing(warm.root, env, self.log.say)
+        self.upkeep = Upkeep(
+            warm, self.log.say, lambda: self.worker.nudge(), lambda: self.worker.wanted, self.flushing
+        )
         self.watch = Watch(warm.root, local, self.upkeep.heard, self.log.say)
         warm.witness = Witness(self.watch.marks)
         self.worker = Worker(self._rest, TICK)
@@ -145,6 +149,7 @@ class Service:
             for _ in range(CALLERS):
                 if not self._callers.acquire(timeout=0.5):
                     break
+        self.flushing.stop()
         self.watch.stop()
         self.log.say(f"left: {self._why or 'failed'}")
 
@@ -168,7 +173,7 @@ class Service:
         if self.warm.warm and seconds > self.warm.config.daemon_warm_minutes * 60:
             self.warm.cool()
             self.log.say("let go of the index and the model")
-        self.upkeep.do()
+        self.upkeep.do(seconds)
         return self.upkeep.next() - time.monotonic()
 
     # -- one caller --------------------------------------------------------------------------------
@@ -252,6 +257,7 @@ class Service:
             "commands": self.worker.done, "busy": self.worker.busy, "warm": self.warm.warm,
             "idle_seconds": round(self.worker.resting, 1), "caught_up": self.upkeep.caught_up,
             "watch": self.watch.state(),
+            **({"flushing": self.flushing.key} if self.flushing.key else {}),
         }  # fmt: skip
 
 

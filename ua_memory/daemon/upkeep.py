@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from ua_memory.errors import UaMemoryError
 
 if TYPE_CHECKING:
+    from ua_memory.daemon.flushing import Flushing
     from ua_memory.daemon.warm import Warm
     from ua_memory.daemon.watch import Watch
 
@@ -29,8 +30,10 @@ class Upkeep:
     whether a command waits for it."""
 
     def __init__(
-        self, warm: Warm, say: Callable[[str], None], nudge: Callable[[], None], hurried: Callable[[], bool]
-    ) -> None:
+        self, warm: Warm, say: Callable[[str], None], nudge: Callable[[], None], hurried: Callable[[], bool],
+        flushing: Flushing | None = None,
+    ) -> None:  # fmt: skip
+        self._flushing = flushing
         self._warm, self._say, self._nudge, self._hurried = warm, say, nudge, hurried
         self.watch: Watch | None = None
         self._lock = threading.Lock()
@@ -55,15 +58,20 @@ class Upkeep:
 
     @property
     def waits(self) -> bool:
-        """Whether an edit waits for its quiet, or something is to be read: no time to leave."""
-        return self._first != NEVER or self._rested != NEVER
+        """Whether an edit waits for its quiet, a file to be read, a flush to end: no time to leave."""
+        flushes = self._flushing is not None and bool(self._flushing.key)
+        return self._first != NEVER or self._rested != NEVER or flushes
 
     def next(self) -> float:
         """When there is something to do, in seconds of the monotonic clock."""
-        return min(self._due(), self.watch.next() if self.watch else NEVER)
+        flush = self._flushing.next() if self._flushing else NEVER
+        return min(self._due(), self.watch.next() if self.watch else NEVER, flush)
 
-    def do(self) -> None:
-        """Do one piece of what is due. What fails is noted, and tried again."""
+    def do(self, resting: float = 0.0) -> None:
+        """Do one piece of what is due. What fails is noted, and tried again. `resting` are the seconds since
+        the last command."""
+        if self._flushing and time.monotonic() >= self._flushing.next():
+            self._flush(self._flushing, resting)
         whole = self.watch is not None and self.watch.tend()
         if whole:
             self._warm.witness.forget()
@@ -81,6 +89,15 @@ class Upkeep:
                 self._say(f"could not catch up with the files, and tries again: {error}")
         else:
             self._failures, self._not_before = 0, 0.0
+
+    def _flush(self, flushing: Flushing, resting: float) -> None:
+        if flushing.idle(self._warm.pending):
+            return
+        try:
+            with self._warm.own() as memory:
+                flushing.tend(memory, resting)
+        except (UaMemoryError, OSError) as error:
+            self._say(f"could not see what waits for its flush: {error}")
 
     def _due(self) -> float:
         with self._lock:

@@ -25,8 +25,8 @@ from ua_memory.memory import Memory, Seen, Witness
 class Warm:
     """The bank at `root`, a path without symbolic links. Used from one thread, but for `config`."""
 
-    def __init__(self, root: Path, config: Config) -> None:
-        self.root, self.config = root, config
+    def __init__(self, root: Path, config: Config, pending: Path) -> None:
+        self.root, self.config, self.pending = root, config, pending
         self.witness: Witness[Seen] = Witness(lambda: None)
         self._index: Any = None
 

@@ -15,7 +15,7 @@ from typing import IO
 from zoneinfo import ZoneInfo
 
 from ua_memory import redaction, tokens
-from ua_memory.errors import Busy, NotFound, UaMemoryError
+from ua_memory.errors import Busy, Malformed, NotFound, UaMemoryError
 from ua_memory.facts import Equal
 from ua_memory.llm import Model
 from ua_memory.retain import through
@@ -25,6 +25,7 @@ from ua_memory.retain.intake import Due, Intake, take_in
 from ua_memory.retain.keeping import Flushed, Keeping
 from ua_memory.retain.queue import Queue, Waiting
 from ua_memory.retain.subagent import Harvest, View, study
+from ua_memory.retain.tries import STOPPED, its_own
 from ua_memory.store import Store
 from ua_memory.transcripts.turns import Session, Turn
 
@@ -62,10 +63,12 @@ class Flusher:
 
     def __init__(
         self, store: Store, view: View, known: Callable[[], Equal], *, door: str,
-        model: Model | None = None, tell: Tell | None = None,
+        model: Model | None = None, tell: Tell | None = None, wants: bool | None = None,
     ) -> None:  # fmt: skip
         self.store, self.view, self.known = store, view, known
         self.door, self.model, self.tell = door, model, tell
+        self.wants = model is not None if wants is None else wants
+        """Whether a model is to read what is made to wait."""
         self.redacted: Counter[str] = Counter()
         self.queue = Queue(store.bank.pending, self._clean)
         self.zone: tzinfo | None = ZoneInfo(store.config.timezone) if store.config.timezone else None
@@ -87,7 +90,7 @@ class Flusher:
     def put(self, session: Session, turns: Iterable[Turn], size: int | None) -> Waiting:
         """Let turns wait for their flush; they are on the disk, without secrets, when this returns."""
         self.store.make_state()
-        return self.queue.put(session, turns, at=self.store.now(), size=size)
+        return self.queue.put(session, turns, at=self.store.now(), size=size, modelled=self.wants)
 
     def preview(self, turns: Sequence[Turn]) -> tuple[Candidate, ...]:
         """What an extractive flush of these turns would keep. Nothing is written or sent."""
@@ -95,14 +98,15 @@ class Flusher:
         return tuple(self._own_words(clean))
 
     def drain(self, first: Session | None = None, done: Done | None = None) -> list[Flushed]:
-        """Flush what waits: of `first` before all others, each as one revision.
+        """Flush what waits: of `first` before all others, each as one revision. Not what was set aside.
 
         `done` hears of each as soon as it is committed. Raises what the model or the store raises: the turns
         go on waiting then, and so do those of the sessions that would have come after.
         """
         mine = [key for each in self.queue.all() if (key := each.key) and first and each.session == first]
         flushed = []
-        for key in dict.fromkeys((*mine, *(each.key for each in self.queue.all()))):
+        rest = [each.key for each in self.queue.all() if not each.aside]
+        for key in dict.fromkeys((*mine, *rest)):
             try:
                 one = self.one(key, self.store.config.lock_seconds if key in mine or not first else 0)
             except Busy:
@@ -115,15 +119,28 @@ class Flusher:
                     done(one)
         return flushed
 
-    def one(self, key: str, patience: float) -> Flushed | None:
-        """Flush what waits under a key; None if all of it was read before, by a run that was killed late."""
+    def one(self, key: str, patience: float, *, unasked: bool = False) -> Flushed | None:
+        """Flush what waits under a key; None if all of it was read before, by a run that was killed late.
+
+        A try that nobody asked for is noted before it begins, so that one that its process does not survive
+        is counted as well; it leaves alone (None) what is set aside.
+        """
         with self.queue.claimed(key, patience):
             try:
-                waiting = self.queue.get(key)
+                waiting = self.queue.begin(key, self.store.now()) if unasked else self.queue.get(key)
             except NotFound:
                 return None
+            if unasked and waiting.aside:
+                return None
+            if waiting.broken:
+                mend = f"take what you miss, then: ua-memory queue drop {key}"
+                raise Malformed(waiting.broken, where=str(self.queue.folder), mend=mend)
             fresh = through.unread(waiting.turns, through.entries(self.store, waiting.session))
-            flushed = self._flushed(replace(waiting, turns=tuple(fresh))) if fresh else None
+            try:
+                flushed = self._flushed(replace(waiting, turns=tuple(fresh))) if fresh else None
+            except SystemExit:
+                self.queue.failed(key, STOPPED, self.store.now())
+                raise
             self.queue.taken(key, {turn.id for turn in waiting.turns})
             return flushed
 
@@ -133,11 +150,18 @@ class Flusher:
             by = self.model.name if self.model else ""
             return Keeping(self.store, waiting, self.zone, self.known()).write(harvest, by=by, door=self.door)
         except UaMemoryError as error:
-            self.queue.failed(waiting.key, error.what, self.store.now())
+            self._failed(waiting.key, error.what, error)
             turns = len(waiting.turns)
             what = f"{error.what}; nothing was kept, and {turns} turn{'' if turns == 1 else 's'} wait"
             mend = f"{error.mend}; then: {RETRY}" if error.mend else RETRY
             raise type(error)(what, where=error.where, mend=mend) from error
+        except Exception as error:  # a bug: it must not be met with each flush to come
+            self._failed(waiting.key, f"{type(error).__name__}: {error}", error)
+            raise
+
+    def _failed(self, key: str, why: str, error: Exception) -> None:
+        modelled = self.model is not None
+        self.queue.failed(key, why, self.store.now(), own=its_own(error), modelled=modelled)
 
     def _harvest(self, turns: Sequence[Turn]) -> Harvest:
         if self.model is None:

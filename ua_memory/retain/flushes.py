@@ -84,16 +84,18 @@ class Flushes:
 
     def hand_over(
         self, transcript: IO[bytes] | None, *, force: bool = False, client: str | None = None,
-        session: str | None = None,
+        session: str | None = None, model: Asked = None,
     ) -> Flush:  # fmt: skip
-        """Let a transcript's new turns wait, durably, if it is due; flush nothing."""
+        """Let a transcript's new turns wait, durably, if it is due; flush nothing. `model` is who is to read
+        them later."""
         from ua_memory.retain.flush import Flush
 
         if not self.config.enabled:
             return Flush(notes=(OFF,))
         if transcript is None:
             return Flush()
-        return self._flusher(None, None).take(transcript, client=client, session=session, force=force)[0]
+        flusher = self._flusher(None, None, wants=bool(model))
+        return flusher.take(transcript, client=client, session=session, force=force)[0]
 
     def preview(
         self, transcript: IO[bytes] | None = None, *, model: Asked = None, force: bool = False,
@@ -133,9 +135,11 @@ class Flushes:
         self, keys: Sequence[str] = (), *, model: Asked = None, tell: Tell | None = None,
         done: Done | None = None,
     ) -> list[Flushed]:  # fmt: skip
-        """Flush what waits under these keys, or all of it. NotFound; else as `flush`."""
+        """Flush what waits under these keys, or all of it, set aside or not. NotFound; else as `flush`."""
         with self._asking(model) as asked:
             flusher = self._flusher(asked, tell)
+            for key in keys or flusher.queue.keys():
+                flusher.queue.revive(key, self.store.now())
             if not keys:
                 return flusher.drain(done=done)
             flushed = []
@@ -146,6 +150,11 @@ class Flushes:
                 if one and done:
                     done(one)
             return flushed
+
+    def attempt(self, key: str, *, model: Asked = None) -> Flushed | None:
+        """Flush what waits under a key, unasked; None if it is set aside. Busy; else as `flush`."""
+        with self._asking(model) as asked:
+            return self._flusher(asked, None).one(key, 0, unasked=True)
 
     def drop(self, key: str) -> Waiting:
         """Throw away what waits under a key, and return it. NotFound, Busy."""
@@ -189,10 +198,10 @@ class Flushes:
         with Claude(model, meter, patterns=own.redact) as claude:
             yield claude
 
-    def _flusher(self, model: Model | None, tell: Tell | None) -> Flusher:
+    def _flusher(self, model: Model | None, tell: Tell | None, wants: bool | None = None) -> Flusher:
         from ua_memory.redaction import redact
         from ua_memory.retain.flush import Flusher
         from ua_memory.retain.subagent import View
 
         view = View(self._lines, self.core_blocks, lambda text: redact(text, self.config.redact).text)
-        return Flusher(self.store, view, self._known, door=self.door, model=model, tell=tell)
+        return Flusher(self.store, view, self._known, door=self.door, model=model, tell=tell, wants=wants)

@@ -11,48 +11,76 @@ import contextlib
 import hashlib
 import json
 import os
+import random
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from datetime import datetime
 from pathlib import Path
 from typing import IO, Any, TypeVar, cast
 
 from ua_memory.errors import Busy, CannotWrite, NotFound
+from ua_memory.retain import tries
+from ua_memory.retain.tries import Tries
 from ua_memory.store import swap
 from ua_memory.transcripts.turns import Session, Turn
 
 PREFIX, SUFFIX, CLAIM = "turns-", ".jsonl", ".claim"
+OF_TRIES = {"failed", "begun", "revived"}
 Row = dict[str, Any]
 T = TypeVar("T", Session, Turn)
 
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """A session whose turns wait: what they are, how often a flush of them failed, why the last time, and
-    since when. `size` is how large the session's context was, in tokens, when its last turns came."""
+    """A session whose turns wait: what they are, since when, when the `newest` came, and what was tried.
+
+    `size` is its context's, in tokens, when its last turns came. `modelled` tells whether a model was meant
+    to read them, None if nobody said. `broken` is why the record cannot be read, '' if it can."""
 
     key: str
     session: Session
     turns: tuple[Turn, ...]
     size: int | None = None
-    tries: int = 0
-    reason: str = ""
+    tried: Tries = field(default_factory=Tries)
     since: datetime | None = None
+    newest: datetime | None = None
+    modelled: bool | None = None
+    broken: str = ""
+
+    @property
+    def tries(self) -> int:
+        """How many flushes of it have failed."""
+        return self.tried.count
+
+    @property
+    def reason(self) -> str:
+        """Why it waits still; '' if nothing was tried."""
+        return self.broken or self.tried.reason
+
+    @property
+    def aside(self) -> bool:
+        """Whether it waits for a person."""
+        return bool(self.broken) or self.tried.aside
 
 
 class Queue:
-    """The waiting turns of a bank. `clean` takes secrets out of a text before it is written."""
+    """The waiting turns of a bank. `clean` takes secrets out of a text before it is written; `chance` gives
+    numbers from 0 to 1."""
 
-    def __init__(self, folder: Path, clean: Callable[[str], str]) -> None:
-        self.folder, self.clean = folder, clean
+    def __init__(
+        self, folder: Path, clean: Callable[[str], str], chance: Callable[[], float] = random.random
+    ) -> None:
+        self.folder, self.clean, self.chance = folder, clean, chance
 
     def put(
-        self, session: Session, turns: Iterable[Turn], *, at: datetime, size: int | None = None
-    ) -> Waiting:
+        self, session: Session, turns: Iterable[Turn], *, at: datetime, size: int | None = None,
+        modelled: bool | None = None,
+    ) -> Waiting:  # fmt: skip
         """Append those turns that do not wait already; on the disk when this returns. CannotWrite."""
         key = key_of(session)
+        self._make_way(key)
         with self._open(key) as file:
             rows = list(_rows(file))
             known = {row["id"] for row in rows if "id" in row}
@@ -61,7 +89,7 @@ class Queue:
                 if turn.id not in known:
                     known.add(turn.id)
                     lines.append(_plain(replace(turn, text=self.clean(turn.text))))
-            _append(file, [*lines, {"put": at.isoformat(), "size": size}])
+            _append(file, [*lines, {"put": at.isoformat(), "size": size, "model": modelled}])
             swap.sync_folder(self.folder)
         return self.get(key)
 
@@ -69,7 +97,10 @@ class Queue:
         """What waits under a key. NotFound."""
         try:
             with self._path(key).open("rb") as file:
-                return _waiting(key, list(_rows(file)))
+                rows = list(_rows(file))
+                file.seek(0)
+                # A first line that was never ended is no record: its writer was killed, or is at it.
+                return _waiting(key, rows, garbled=not rows and b"\n" in file.read())
         except FileNotFoundError as error:
             raise NotFound("nothing waits under this key", where=key, mend="ua-memory queue list") from error
 
@@ -86,15 +117,45 @@ class Queue:
                 found.append(self.get(key))
         return sorted(found, key=lambda each: (each.since is None, each.since and each.since.timestamp()))
 
-    def failed(self, key: str, reason: str, at: datetime) -> None:
-        """Note that a flush of these turns failed; they go on waiting."""
+    def failed(
+        self, key: str, reason: str, at: datetime, *, own: bool = False, modelled: bool | None = None
+    ) -> None:
+        """Note that a flush of these turns failed, through what they are themselves or not; they wait on."""
+        again = tries.next_try(at, self.get(key).tries + 1, self.chance())
+        row = {"failed": reason, "at": at.isoformat(), "own": own, "again": again.isoformat()}
+        self._note(key, {**row, "model": True} if modelled else row)
+
+    def begin(self, key: str, at: datetime) -> Waiting:
+        """What waits under a key, noted as being tried: if the process dies of it, that counts. NotFound."""
+        found = self.get(key)
+        if found.tried.begun:
+            self.failed(key, tries.DIED, at, own=True)
+            found = self.get(key)
+        if not found.aside:
+            self._note(key, {"begun": at.isoformat()})
+        return found
+
+    def revive(self, key: str, at: datetime) -> None:
+        """Have a session that was set aside tried again. NotFound."""
+        if self.get(key).tried.own:
+            self._note(key, {"revived": at.isoformat()})
+
+    def _note(self, key: str, row: Row) -> None:
         with self._open(key) as file:
-            _append(file, [{"failed": reason, "at": at.isoformat()}])
+            _append(file, [row])
+
+    def _make_way(self, key: str) -> None:
+        """Give a record that cannot be read another name, where it waits for a person."""
+        with contextlib.suppress(NotFound, OSError):  # what is in the way is said by who writes there
+            if self.get(key).broken:
+                with self._open(key):
+                    aside = (self._path(f"{key}-{n}") for n in range(1, 1000))
+                    self._path(key).rename(next(path for path in aside if not path.exists()))
 
     def taken(self, key: str, consumed: Collection[str]) -> None:
         """Let go of turns whose facts are committed; what was added meanwhile stays."""
         with self._open(key) as file:
-            rows = [row for row in _rows(file) if row.get("id") not in consumed and "failed" not in row]
+            rows = [row for row in _rows(file) if row.get("id") not in consumed and not row.keys() & OF_TRIES]
             path = self._path(key)
             if not any("id" in row for row in rows):
                 path.unlink(missing_ok=True)
@@ -204,15 +265,21 @@ def _rows(file: IO[bytes]) -> Iterator[Row]:
             yield row
 
 
-def _waiting(key: str, rows: list[Row]) -> Waiting:
-    head = next((row["session"] for row in rows if "session" in row), {"client": "text"})
-    failures = [row for row in rows if "failed" in row]
+def _waiting(key: str, rows: list[Row], *, garbled: bool) -> Waiting:
+    head = next((row["session"] for row in rows if "session" in row), None if rows else {"client": "text"})
     puts = [row for row in rows if "put" in row]
-    return Waiting(
-        key, _made(Session, head), tuple(_made(Turn, row) for row in rows if "id" in row),
-        next((row["size"] for row in reversed(puts) if row.get("size")), None),
-        len(failures), failures[-1]["failed"] if failures else "", _time(puts[0]["put"]) if puts else None,
-    )  # fmt: skip
+    asked = [row["model"] for row in rows if row.get("model") is not None]
+    try:
+        if head is None or garbled:
+            raise ValueError("it does not say which session it is of")
+        return Waiting(
+            key, _made(Session, head), tuple(_made(Turn, row) for row in rows if "id" in row),
+            next((row["size"] for row in reversed(puts) if row.get("size")), None),
+            tries.told(rows), _time(puts[0]["put"]) if puts else None,
+            _time(puts[-1]["put"]) if puts else None, any(asked) if asked else None,
+        )  # fmt: skip
+    except (ValueError, TypeError, AttributeError, KeyError) as error:
+        return Waiting(key, Session("unknown", ""), (), broken=f"the record cannot be read: {error}")
 
 
 def _made(kind: type[T], row: Row) -> T:

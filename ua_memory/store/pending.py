@@ -132,8 +132,8 @@ def found(folder: Path) -> list[InFlight]:
 
 
 def at_rest(folder: Path) -> bool:
-    """Whether nothing waits, and no kill has left anything half written."""
-    return all(file.suffix == UNREADABLE for file in swap.beside(folder, ""))
+    """Whether no revision waits, and no kill has left one half written."""
+    return not any(file.suffix in (".json", FRESH) for file in swap.beside(folder, ""))
 
 
 def owed(records: list[InFlight]) -> dict[str, bytes | None]:
