@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from banks import Bank, git, new_bank
 from daemons import Place, until
+from index_bank import Counting
 
 from ua_memory.daemon.upkeep import Upkeep
 from ua_memory.daemon.warm import Warm
@@ -184,3 +185,18 @@ def test_a_time_in_the_future_is_not_waited_for(bank: Bank) -> None:
     os.utime(bank.path(DAY), (time.time() + 1e6,) * 2)
     found.heard()
     until(lambda: found.do() or not found.waits, 5)
+
+
+def test_what_a_search_had_no_time_for_is_done_after_it(bank: Bank, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ua_memory.index.embed.PORTION", 1)
+    bank.write("".join(f"- bird number{n}\n" for n in range(5)), DAY)
+    found, _, _ = upkeep(bank)
+    with found._warm.opened(bank.root, bank.store.config, None) as memory:
+        memory.index._embeds = Counting()
+        assert memory.refresh(stop=lambda: True).left_texts == 5
+    assert found._warm.behind and found.next() == 0.0
+    found.do()
+    assert not found._warm.behind and found.waits, "the edit has not rested yet"
+    with found._warm.opened(bank.root, bank.store.config, None) as memory:
+        assert memory.index.vectors.count() == 6
+    found._warm.cool()

@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from ua_memory.daemon.warm import give_back
 from ua_memory.errors import UaMemoryError
 
 if TYPE_CHECKING:
@@ -102,10 +103,12 @@ class Upkeep:
     def _due(self) -> float:
         with self._lock:
             read = min(self._last + STILL, self._first + AT_MOST) if self._first != NEVER else NEVER
-        return max(min(read, self._rested, 0.0 if self._behind else NEVER), self._not_before)
+        return max(
+            min(read, self._rested, 0.0 if self._behind or self._warm.behind else NEVER), self._not_before
+        )
 
     def _catch_up(self, whole: bool) -> None:
-        began, warm = time.monotonic(), self._warm.warm
+        began, warm, much = time.monotonic(), self._warm.warm, self._behind or self._warm.behind
         with self._warm.own() as memory:
             # Cold, words will do: nobody waits, and the model would take 200 MB for nothing.
             done = memory.refresh(vectors=warm, stop=self._hurried)
@@ -113,6 +116,8 @@ class Upkeep:
         if whole and self.watch:
             self.watch.took(time.monotonic() - began)
         self._behind = bool(done.left_files or done.left_texts)
+        if much and not self._behind:
+            give_back()
         self.caught_up += bool(done.added or done.changed or done.removed)
         since = [time.time() - seen.changed_at(path) / 1e9 for path in set(seen.changed) - set(seen.held)]
         # A time in the future, as `touch` can set it, is nothing to wait for.

@@ -35,6 +35,11 @@ class Warm:
         """Whether an index is open."""
         return self._index is not None
 
+    @property
+    def behind(self) -> bool:
+        """Whether the last command had no time to bring it up to date."""
+        return self._index is not None and self._index.behind
+
     @contextmanager
     def opened(self, root: Path, config: Config, now: Callable[[], datetime] | None) -> Iterator[Memory]:
         """The bank for one command. Refused if it is another one."""
@@ -97,7 +102,7 @@ class Warm:
     def cool(self) -> None:
         """Let go of Chroma, the model and their memory; the next command opens them again."""
         if self._close():
-            _give_back()
+            give_back()
 
     def _close(self) -> bool:
         index, self._index = self._index, None
@@ -106,7 +111,7 @@ class Warm:
         return index is not None
 
 
-def _give_back() -> None:
+def give_back() -> None:
     """Return freed memory to the system. glibc keeps it: 258 MB stay without this, 140 MB with it."""
     gc.collect()
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # neither on macOS nor with musl

@@ -227,10 +227,16 @@ def checked(file: Path, sha256: str) -> bytes:
 
 
 def in_portions(
-    embeds: Embeds, texts: Sequence[str], progress: Callable[[int, int], None] | None = None
+    embeds: Embeds,
+    texts: Sequence[str],
+    progress: Callable[[int, int], None] | None = None,
+    *,
+    whole: bool = True,
 ) -> Generator[tuple[int, Vectors32], None, None]:
-    """(number of the first text, vectors) portion by portion; many texts by a child process."""
-    child = _Child() if len(texts) >= BULK and type(embeds) is Embedder and not embeds._model_file else None
+    """(number of the first text, vectors) portion by portion; many texts by a child process, unless it
+    may end before the `whole` is done: to start one takes as long as a few portions."""
+    ours = type(embeds) is Embedder and not embeds._model_file
+    child = _Child() if whole and ours and len(texts) >= BULK else None
     try:
         for start in range(0, len(texts), PORTION):
             portion = texts[start : start + PORTION]

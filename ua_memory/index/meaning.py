@@ -92,7 +92,7 @@ class _Work:
         done = 0
         # Closed at once when it is left: there may be a process behind it.
         with contextlib.closing(
-            in_portions(self.embeds, [texts[name] for name in names], self.progress)
+            in_portions(self.embeds, [texts[name] for name in names], self.progress, whole=self.stop is None)
         ) as portions:
             for start, rows in portions:
                 portion = dict(zip(names[start : start + len(rows)], rows, strict=True))

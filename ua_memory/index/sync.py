@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 Progress = Callable[[int, int], None]
 READY = "ready"
+NO_TIME = "there was no time left for the vectors"
 
 
 def within(seconds: float) -> Stop | None:
@@ -75,6 +76,8 @@ class Index:
         self._line: Line | None = None
         self._owner: Owner | None = None
         self._cache: Cache | None = None
+        self.behind = False
+        """Whether the last refresh was stopped before its end."""
 
     def __enter__(self) -> Index:
         return self
@@ -177,7 +180,12 @@ class Index:
     def _report(
         self, began: float, reading: Reading, vectors: bool, progress: Progress | None, stop: Stop | None
     ) -> Refresh:
-        semantic, caught = self._refresh_vectors(progress, stop) if vectors else ("not asked for", Caught())
+        caught, semantic = Caught(), "not asked for"
+        if vectors and reading.left:  # words first; what vectors there are will do if they are at hand
+            semantic = READY if self._vectors else NO_TIME
+        elif vectors:
+            semantic, caught = self._refresh_vectors(progress, stop)
+        self.behind = bool(reading.left or caught.left)
         notes, self._current.notes = tuple(self._current.notes), []
         return Refresh(
             reading.added, reading.changed, reading.removed, reading.files, tuple(reading.failed),
