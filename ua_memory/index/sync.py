@@ -115,21 +115,10 @@ class Index:
         return Shared(self._line, self.store.config.id, machine(bank.state), self.embedding, mark)
 
     def _own(self, generation: Path) -> Rows:
-        from ua_memory.index.vectors import Owner, Vectors, VectorsBroken, drop
+        from ua_memory.index.vectors import Owner, owned
 
         self._owner = self._owner or Owner(self.shelf.folder / "owner.lock")
-        self._owner.take()
-        folder = generation / "chroma"
-        try:
-            try:
-                return Vectors(folder)
-            except VectorsBroken as error:
-                self._current.notes.append(f"{error}; rebuilt")
-                drop(folder)
-                return Vectors(folder)
-        except BaseException:
-            self._owner.release()
-            raise
+        return owned(generation / "chroma", self._owner, self._current.notes)
 
     @property
     def embeds(self) -> Embeds:

@@ -211,6 +211,21 @@ class Vectors(Rows):
             raise VectorsBroken(f"Chroma: {name} failed: {error}") from error
 
 
+def owned(folder: Path, owner: Owner, notes: list[str]) -> Vectors:
+    """A folder's vectors, opened by taking the lock; damaged ones are begun anew, and `notes` says so."""
+    owner.take()
+    try:
+        try:
+            return Vectors(folder)
+        except VectorsBroken as error:
+            notes.append(f"{error}; rebuilt")
+            drop(folder)
+            return Vectors(folder)
+    except BaseException:
+        owner.release()
+        raise
+
+
 def write_mark(file: Path, value: Mapping[str, Any]) -> None:
     """Replace a mark, for this user's eyes only."""
     fresh = file.with_suffix(".new")
