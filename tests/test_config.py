@@ -30,6 +30,7 @@ GOOD: dict[str, tuple[str, Any]] = {
     "embedding": ('index.embedding = "minilm-int8"', "minilm-int8"),
     "search_limit": ("search.limit = 1000", 1000),
     "min_score": ("search.min_score = 0.35", 0.35),
+    "order": ('search.order = "rrf"', "rrf"),
     "redact": ('redaction.patterns = { host = "[a-z]+[.]corp" }', {"host": "[a-z]+[.]corp"}),
     "enabled": ("enabled = false", False),
 }

@@ -12,9 +12,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ua_memory.index import embed
+from ua_memory.index import bulk, embed, functions, late
+from ua_memory.index.bulk import in_portions
 from ua_memory.index.cache import FILE, Cache
-from ua_memory.index.embed import Embedder, EmbeddingUnavailable, batches, checked, in_portions, model_problem
+from ua_memory.index.embed import (
+    Embedded,
+    Embedder,
+    EmbeddingUnavailable,
+    batches,
+    checked,
+    model_problem,
+)
 from ua_memory.index.vectors import Mark, Owner, Vectors, VectorsBroken, VectorsUnavailable, drop
 
 
@@ -78,20 +86,49 @@ def test_a_file_that_is_not_the_pinned_one_is_not_loaded(tmp_path: Path) -> None
 
 
 def test_a_child_process_makes_the_same_vectors(model: Embedder, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(embed, "BULK", 4)
-    monkeypatch.setattr(embed, "PORTION", 2)
+    monkeypatch.setattr(bulk, "BULK", 4)
+    monkeypatch.setattr(bulk, "PORTION", 2)
     texts = ["one", "two words", "three \udcff words here", "four", "fünf"]
     texts = [text.encode("utf-8", "replace").decode() for text in texts]
+    runs = [texts[:2], texts[2:3], texts[3:4], texts[4:]]
     told: list[tuple[int, int]] = []
-    parts = list(in_portions(model, texts, lambda done, total: told.append((done, total))))
-    assert [start for start, _ in parts] == [0, 2, 4]
-    assert np.array_equal(np.concatenate([rows for _, rows in parts]), model.texts(texts))
-    assert told == [(2, 5), (4, 5), (5, 5)]
+    parts = list(in_portions(model, runs, lambda done, total: told.append((done, total))))
+    assert told == [(3, 5), (5, 5)] and [len(part) for part in parts] == [3, 2]
+    child, own = [one for part in parts for one in part], model.runs(runs)
+    assert [one.codes for one in child] == [one.codes for one in own]
+    assert all(np.array_equal(one.vector, other.vector) for one, other in zip(child, own, strict=True))
+    assert np.array_equal(np.stack([one.vector for one in child[2:]]), model.texts(texts[2:]))
+
+
+def test_turns_read_differently_among_others(model: Embedder) -> None:
+    turns = ["**Ann**: Did you see the dentist?", "**Bob**: Yes, two cavities.", "🎉"]
+    together, (alone,) = model.runs([turns]), model.runs([[turns[1]]])
+    query = model.queries(["a visit to the dentist"])[0]
+    assert query.vector @ together[1].vector > query.vector @ alone.vector + 0.1
+    assert len(together[1].codes) == len(alone.codes) == 48 * 6  # bob yes two ca ##vi ##ties
+    assert not together[2].vector.any() and together[2].codes == b"", "the model knows nothing of it"
+    assert model.runs([]) == []
+
+
+def test_a_run_that_is_too_long_for_the_model_is_read_text_by_text(model: Embedder) -> None:
+    texts = ["one two three " * 60, "four five six " * 60]
+    together, apart = model.runs([texts]), model.runs([[text] for text in texts])
+    assert [one.codes for one in together] == [one.codes for one in apart]
+
+
+def test_late_interaction_is_the_best_match_with_any_token() -> None:
+    rows = np.random.default_rng(3).standard_normal((7, 384)).astype(np.float32)
+    query = rows[[2, 5]] / np.linalg.norm(rows[[2, 5]], axis=1, keepdims=True)
+    found = late.best(query, [late.pack(rows[:3]), b"", late.pack(rows[3:])])
+    signs = np.where(rows > 0, 1, -1) / np.sqrt(384)
+    expected = np.stack([(query @ signs[:3].T).max(1), [0, 0], (query @ signs[3:].T).max(1)], axis=1)
+    assert np.allclose(found, np.maximum(expected, 0), atol=1e-5) and found.argmax(axis=1).tolist() == [0, 2]
+    assert len(late.pack(rows)) == 7 * 48 and late.best(query, []).shape == (2, 0)
 
 
 def test_unknown_embedding_function() -> None:
     with pytest.raises(EmbeddingUnavailable, match="knows no"):
-        embed.embedder("no-such-function")
+        functions.embedder("no-such-function")
 
 
 # -- the cache -------------------------------------------------------------------------------------------
@@ -99,7 +136,8 @@ def test_unknown_embedding_function() -> None:
 
 def test_the_cache_gives_back_what_it_got(tmp_path: Path) -> None:
     cache, rows = Cache(tmp_path), some(5)
-    cache.put("m", rows)
+    cache.put("m", {name: Embedded(row, name.encode()) for name, row in rows.items()})
+    assert all(one.codes == name.encode() for name, one in cache.kept("m", list(rows)).items())
     assert all(np.array_equal(row, rows[name]) for name, row in cache.get("m", list(rows)).items())
     assert cache.missing("m", [*rows, "other"]) == ["other"]
     assert cache.get("another model", list(rows)) == {}

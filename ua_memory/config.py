@@ -25,6 +25,9 @@ EMBEDDINGS_ON_THIS_MACHINE = ("minilm-int8",)
 """What a bank's file may choose. Chroma's other functions may call a service with the owner's key."""
 
 
+ORDERS = ("late", "score", "rrf")
+
+
 def _setting(
     default: Any, toml: str, says: str, env: str = "", low: float | None = None, high: float | None = None,
     in_file: bool = True,
@@ -67,6 +70,7 @@ class Config:
     search_seconds: float = _setting(
         2.0, "search.seconds", "time to read changes before a search answers without them; 0: any", low=0
     )
+    order: str = _setting("late", "search.order", "late, score or rrf: how candidates become one order")
     daemon_idle_minutes: float = _setting(
         10.0, "daemon.idle_minutes", "rest after which the daemon leaves", low=0
     )
@@ -249,6 +253,11 @@ def _embedding(value: str, source: str) -> None:
         raise ValueError(f"{value!r} may send texts off the machine: set UA_MEMORY_EMBEDDING yourself")
 
 
+def _order(value: str, _: str) -> None:
+    if value not in ORDERS:
+        raise ValueError(f"{value!r} is none of {', '.join(ORDERS)}")
+
+
 def _patterns(value: Mapping[str, str], _: str) -> None:
     for kind, pattern in value.items():
         if not re.fullmatch(r"[a-z][a-z0-9-]{0,39}", kind):
@@ -261,4 +270,5 @@ def _patterns(value: Mapping[str, str], _: str) -> None:
 
 _RULES: Mapping[str, Callable[[Any, str], None]] = {
     "id": _id, "trail": _trail, "timezone": _zone, "embedding": _embedding, "redact": _patterns,
+    "order": _order,
 }  # fmt: skip

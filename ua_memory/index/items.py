@@ -10,9 +10,10 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+from ua_memory.index import talk
 from ua_memory.index.terms import clean
 from ua_memory.markdown import Document, FileKind, day_of, hashtags, kind_of, texthash
 from ua_memory.records import (
@@ -35,7 +36,8 @@ class Item:
 
     `record` is fact, passage, observation, opinion, page, model or core; `kind` a fact's or opinion's
     kind, else the record's name. `texthash` is of the exact text, `linehash` of the file's lines from
-    `line` to `end`, `vhash` of the text that is embedded. `seq` counts the items of a file.
+    `line` to `end`, `vhash` of the text that is embedded. `seq` counts the items of a file. `speaker` is who
+    says it, where the file is a talk, and `run` the name of the turns it is embedded with; see `talk`.
     """
 
     key: str
@@ -60,6 +62,8 @@ class Item:
     entities: tuple[str, ...] = ()
     retired: str | None = None
     context: str = ""
+    speaker: str = ""
+    run: str = ""
 
     @property
     def search_text(self) -> str:
@@ -79,6 +83,7 @@ class Item:
         """A hash of all but where it stands in its file: equal digests need no reindexing."""
         parts = [self.key, self.record, self.kind, self.id, self.text, self.texthash, self.linehash]
         parts += [self.when, self.day, self.origin, self.client, self.session, self.heading, self.retired]
+        parts += [self.speaker]
         return _hash(json.dumps([parts, self.tags, self.entities, self.context]))
 
 
@@ -103,11 +108,27 @@ def items_of(document: Document, masked: Masked) -> Iterator[Item]:
     everything = "\n\n".join(text for found in records for text in (found["text"], _context(found)))
     if masked(everything) == everything:
         masked = str
-    for seq, found in enumerate(records):
+    speakers = talk.speakers([found["text"] for found in records])
+    items = []
+    for seq, (found, speaker) in enumerate(zip(records, speakers, strict=True)):
         identity = f"^{found['id']}" if found["id"] else texthash(found["text"])
         occurrence = seen.get(identity, 0)
         seen[identity] = occurrence + 1
-        yield _item(document, found, seq, _hash(f"{document.path}\0{identity}\0{occurrence}"), tags, masked)
+        key = _hash(f"{document.path}\0{identity}\0{occurrence}")
+        items.append(_item(document, found, seq, key, tags, masked, clean(masked(speaker))))
+    yield from _in_runs(items)
+
+
+def _in_runs(items: list[Item]) -> Iterator[Item]:
+    """The items, each turn of a talk with the run it is embedded in."""
+    for start, end in talk.runs([(item.speaker, item.heading, item.session, item.text) for item in items]):
+        if end - start < 2:
+            alone = items[start]
+            yield replace(alone, vhash=text_id(talk.led(alone.heading, alone.text)))
+            continue
+        run = text_id("\n".join(item.text for item in items[start:end]))
+        for number in range(start, end):
+            yield replace(items[number], run=run, vhash=text_id(f"{run} {number - start}"))
 
 
 def _findable(document: Document) -> Iterator[dict[str, Any]]:
@@ -159,7 +180,13 @@ def _prose(record: Passage, name: str) -> dict[str, Any]:
 
 
 def _item(
-    document: Document, found: dict[str, Any], seq: int, key: str, page_tags: tuple[str, ...], masked: Masked
+    document: Document,
+    found: dict[str, Any],
+    seq: int,
+    key: str,
+    page_tags: tuple[str, ...],
+    masked: Masked,
+    speaker: str,
 ) -> Item:
     place: Place = found["place"]
     heading: Heading = found["heading"]
@@ -180,7 +207,7 @@ def _item(
         text=text,
         texthash=texthash(found["text"]),
         linehash=lines_hash(lines.encode("utf-8", "surrogateescape")),
-        vhash=text_id(text),
+        vhash="",
         when=found["when"],
         day=day_of(document.path),
         origin=found["origin"] or heading.origin or "person",
@@ -191,6 +218,7 @@ def _item(
         entities=entities,
         retired=found["retired"],
         context=context.strip(),
+        speaker=speaker,
     )
 
 

@@ -7,11 +7,11 @@ nothing is embedded twice when it is back.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import closing
 from typing import TYPE_CHECKING
 
 from ua_memory.index.cache import Cache
-from ua_memory.index.embed import Embeds, in_portions
+from ua_memory.index.embed import Embeds
+from ua_memory.index.meaning import embed
 from ua_memory.index.reading import Caught, Stop
 from ua_memory.index.tables import chunks
 from ua_memory.index.vectors import nearest_first
@@ -30,17 +30,7 @@ def keep(
     stop: Stop | None = None,
 ) -> Caught:  # fmt: skip
     """Embed what has no embedding yet, portion by portion; at `stop` it ends with those done so far."""
-    names = cache.missing(embeds.model, sorted(words.text_ids()))
-    texts = words.texts(names)
-    names = [name for name in names if name in texts]
-    done = 0
-    with closing(in_portions(embeds, [texts[name] for name in names], progress)) as portions:
-        for start, rows in portions:
-            cache.put(embeds.model, dict(zip(names[start : start + len(rows)], rows, strict=True)))
-            done = start + len(rows)
-            if stop and done < len(names) and stop():
-                break
-    return Caught(done, len(names) - done)
+    return embed(words, cache, embeds, cache.missing(embeds.model, sorted(words.text_ids())), progress, stop)
 
 
 def nearest(

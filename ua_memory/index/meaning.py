@@ -8,23 +8,29 @@ from __future__ import annotations
 
 import contextlib
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
 
+from ua_memory.index.bulk import in_portions
 from ua_memory.index.cache import Cache
-from ua_memory.index.embed import Embeds, in_portions
+from ua_memory.index.embed import Embeds
 from ua_memory.index.reading import Caught, Stop
-from ua_memory.index.tables import chunks
+from ua_memory.index.tables import chunks, marks
+from ua_memory.index.talk import led
 from ua_memory.index.vectors import Mark, Rows
 from ua_memory.index.words import Words
+
+if TYPE_CHECKING:
+    from ua_memory.index.embed import Embedded
 
 Progress = Callable[[int, int], None]
 AT_A_TIME = 500
 """Vectors put from the cache into Chroma between two looks at the time: some 0.4 s."""
 
 
-def wanted(words: Words, model: str) -> Mark:
+def wanted(words: Words, model: str, cache: Cache) -> Mark:
     """The mark of vectors that stand for the words as they are."""
-    return Mark(words.epoch, words.generation, model)
+    return Mark(words.epoch, words.generation, model, cache=cache.epoch)
 
 
 def catch_up(
@@ -32,7 +38,7 @@ def catch_up(
     stop: Stop | None = None,
 ) -> Caught:  # fmt: skip
     """Make the vectors those of the words' texts; at `stop` it ends with those done so far."""
-    goal, mark = wanted(words, embeds.model), vectors.mark
+    goal, mark = wanted(words, embeds.model, cache), vectors.mark
     if mark == goal:
         return Caught()
     work = _Work(words, vectors, cache, embeds, goal, progress, stop)
@@ -40,6 +46,8 @@ def catch_up(
         if vectors.count():
             vectors.wipe()
         vectors.set_mark(work.partly)
+    elif mark.cache != goal.cache:  # the cache was deleted or begun anew: it lacks what Chroma may have
+        return work.do(sorted(words.text_ids() | vectors.names()))
     elif mark.epoch == goal.epoch and 0 <= mark.generation < goal.generation:
         return work.do(words.touched(mark.generation))
     there, here = words.text_ids(), vectors.names()
@@ -55,7 +63,7 @@ class _Work:
     ) -> None:  # fmt: skip
         self.words, self.vectors, self.cache, self.embeds = words, vectors, cache, embeds
         self.goal, self.progress, self.stop = goal, progress, stop
-        self.partly = Mark(goal.epoch, -1, goal.model)
+        self.partly = Mark(goal.epoch, -1, goal.model, cache=goal.cache)
         """What vectors stand for of which only the names can tell."""
 
     def do(self, names: list[str]) -> Caught:
@@ -63,10 +71,10 @@ class _Work:
         texts = self.words.texts(names)
         self.vectors.delete([name for name in names if name not in texts])
         missing = self.cache.missing(self.embeds.model, sorted(texts))
-        left, embedded = self._put(sorted(texts.keys() - set(missing))), 0
+        left, caught = self._put(sorted(texts.keys() - set(missing))), Caught(0, len(missing))
         if not left:
-            embedded = self._embed(missing, texts)
-        left += len(missing) - embedded
+            caught = embed(self.words, self.cache, self.embeds, missing, self.progress, self.stop, self._take)
+        left += caught.left
         # Where some are left, the journal would begin again where it began this time.
         self.vectors.set_mark(self.partly if left else self.goal)
         if not left:
@@ -74,7 +82,7 @@ class _Work:
                 sqlite3.OperationalError
             ):  # another process writes: the journal is cut next time
                 self.words.cut_journal(self.goal.generation)
-        return Caught(embedded, left)
+        return Caught(caught.embedded, left)
 
     def _put(self, names: list[str]) -> int:
         """Take vectors from the cache; how many were left at `stop`."""
@@ -86,19 +94,48 @@ class _Work:
                 break
         return left
 
-    def _embed(self, names: list[str], texts: dict[str, str]) -> int:
-        """Embed texts portion by portion, each into the cache before anything else: a kill costs one
-        portion. How many were done."""
-        done = 0
-        # Closed at once when it is left: there may be a process behind it.
-        with contextlib.closing(
-            in_portions(self.embeds, [texts[name] for name in names], self.progress, whole=self.stop is None)
-        ) as portions:
-            for start, rows in portions:
-                portion = dict(zip(names[start : start + len(rows)], rows, strict=True))
-                self.cache.put(self.embeds.model, portion)
-                self.vectors.upsert(portion)
-                done = start + len(rows)
-                if self.stop and done < len(names) and self.stop():
-                    break
-        return done
+    def _take(self, portion: Mapping[str, Embedded]) -> None:
+        self.vectors.upsert({name: one.vector for name, one in portion.items()})
+
+
+def embed(
+    words: Words, cache: Cache, embeds: Embeds, missing: list[str], progress: Progress | None,
+    stop: Stop | None, take: Callable[[Mapping[str, Embedded]], None] | None = None,
+) -> Caught:  # fmt: skip
+    """Embed texts portion by portion, each into the cache before anything else: a kill costs one portion.
+    At `stop` it ends with those done so far."""
+    runs = _runs(words, missing)
+    names, left, done = [name for run in runs for name in run], set(missing), 0
+    # Closed at once when it is left: there may be a process behind it.
+    portions = in_portions(embeds, [list(run.values()) for run in runs], progress, whole=stop is None)
+    with contextlib.closing(portions):
+        for found in portions:
+            portion = dict(zip(names[done : done + len(found)], found, strict=True))
+            cache.put(embeds.model, portion)
+            if take:
+                take(portion)
+            left -= portion.keys()
+            done += len(found)
+            if stop and left and stop():
+                break
+    return Caught(len(missing) - len(left), len(left))
+
+
+def _runs(words: Words, names: list[str]) -> list[dict[str, str]]:
+    """Each run that one of these texts is in, as {name: text} in its order; a text without is its own."""
+    alone: list[dict[str, str]] = []
+    wanted: set[str] = set()
+    for part in chunks(names):
+        query = f"SELECT run, vhash, heading, text FROM items WHERE vhash IN ({marks(part)}) GROUP BY vhash"
+        for run, name, heading, text in words.db.execute(query, part):
+            if run:
+                wanted.add(run)
+            else:
+                alone.append({name: led(heading, text)})
+    together: dict[str, dict[str, str]] = {}
+    for part in chunks(sorted(wanted)):
+        for run, name, text in words.db.execute(
+            f"SELECT run, vhash, text FROM items WHERE run IN ({marks(part)}) ORDER BY run, path, seq", part
+        ):
+            together.setdefault(run, {}).setdefault(name, text)
+    return [*alone, *together.values()]

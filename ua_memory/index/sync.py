@@ -123,7 +123,7 @@ class Index:
     @property
     def embeds(self) -> Embeds:
         """The embedder. EmbeddingUnavailable says why not."""
-        from ua_memory.index.embed import embedder
+        from ua_memory.index.functions import embedder
 
         self._embeds = self._embeds or embedder(self.embedding)
         return self._embeds

@@ -10,14 +10,14 @@ from ua_memory.index.items import Item
 
 T = TypeVar("T")
 
-SCHEMA_VERSION = "1"
+SCHEMA_VERSION = "2"
 """Raise it with any change here or in how items and terms are made: another version is dropped."""
 
 TOKENIZER = "porter unicode61 remove_diacritics 2 tokenchars '_'"
 
 COLUMNS = (
     'rowid, key, digest, path, line, "end", seq, record, kind, id, date, origin, client, session, retired,'
-    ' texthash, linehash, vhash, "when", day, heading, tags, entities, text, context'
+    ' texthash, linehash, vhash, "when", day, heading, tags, entities, text, context, speaker, run'
 )
 
 SCHEMA = (
@@ -27,11 +27,15 @@ SCHEMA = (
     "CREATE TABLE items (rowid INTEGER PRIMARY KEY, key TEXT UNIQUE, digest TEXT, path TEXT, line INTEGER,"
     ' "end" INTEGER, seq INTEGER, record TEXT, kind TEXT, id TEXT, date TEXT, origin TEXT, client TEXT,'
     ' session TEXT, retired TEXT, texthash TEXT, linehash TEXT, vhash TEXT, "when" TEXT, day TEXT,'
-    " heading TEXT, tags TEXT, entities TEXT, text TEXT, context TEXT)",
+    " heading TEXT, tags TEXT, entities TEXT, text TEXT, context TEXT, speaker TEXT, run TEXT)",
     "CREATE INDEX items_place ON items (path, seq)",
     "CREATE INDEX items_vhash ON items (vhash)",
     "CREATE INDEX items_texthash ON items (texthash)",
     "CREATE INDEX items_id ON items (id) WHERE id IS NOT NULL",
+    "CREATE INDEX items_run ON items (run) WHERE run != ''",
+    "CREATE TABLE names (name TEXT, item INTEGER, PRIMARY KEY (name, item)) WITHOUT ROWID",
+    "CREATE INDEX names_item ON names (item)",
+    "CREATE TRIGGER items_gone AFTER DELETE ON items BEGIN DELETE FROM names WHERE item = old.rowid; END",
     "CREATE TABLE journal (generation INTEGER, vhash TEXT)",
     f'CREATE VIRTUAL TABLE words USING fts5 (text, context, tokenize = "{TOKENIZER}")',
     "CREATE VIRTUAL TABLE terms USING fts5vocab (words, row)",
@@ -48,13 +52,15 @@ def row(number: int, item: Item, digest: str) -> tuple[Any, ...]:
     where = (number, item.key, digest, item.path, item.line, item.end, item.seq)
     what = (item.record, item.kind, item.id, item.date, item.origin, item.client or "", item.session)
     hashes = (item.retired or "", item.texthash, item.linehash, item.vhash, item.when, item.day, item.heading)
-    return (*where, *what, *hashes, json.dumps(item.tags), json.dumps(item.entities), item.text, item.context)
+    names = (json.dumps(item.tags), json.dumps(item.entities))
+    return (*where, *what, *hashes, *names, item.text, item.context, item.speaker, item.run)
 
 
 def from_row(values: tuple[Any, ...]) -> Item:
     """The item of a row of COLUMNS."""
     _, key, _, path, line, end, seq, record, kind, block_id, _, origin, client, session = values[:14]
-    retired, texthash, linehash, vhash, when, day, heading, tags, entities, text, context = values[14:]
+    retired, texthash, linehash, vhash, when, day, heading, tags, entities = values[14:23]
+    text, context, speaker, run = values[23:]
     return Item(
         key=key,
         record=record,
@@ -78,6 +84,8 @@ def from_row(values: tuple[Any, ...]) -> Item:
         entities=_names(entities),
         retired=retired or None,
         context=context,
+        speaker=speaker,
+        run=run,
     )
 
 

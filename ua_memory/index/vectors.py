@@ -47,12 +47,14 @@ class VectorsBroken(VectorsUnavailable):
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """Which words these vectors stand for: the word index's epoch and generation, and the model."""
+    """Which words these vectors stand for: the word index's epoch and generation, the model, and the cache
+    that holds the same texts."""
 
     epoch: str = ""
     generation: int = -1
     model: str = ""
     layout: str = LAYOUT
+    cache: str = ""
 
 
 class Owner:
@@ -89,6 +91,7 @@ class Owner:
 class Rows(ABC):
     """Vectors in a collection of Chroma's, by the names of their texts: in a folder, or on a server."""
 
+    _rows: int | None = None
     batch = BATCH
     """How many go at once."""
 
@@ -124,6 +127,7 @@ class Rows(ABC):
         """Add or replace {name: vector}. A row of zeros means nothing, and is left out."""
         import numpy as np
 
+        self._rows = None
         names = [name for name, row in vectors.items() if row.any()]
         for start in range(0, len(names), self.batch):
             part = names[start : start + self.batch]
@@ -131,12 +135,15 @@ class Rows(ABC):
 
     def delete(self, names: Sequence[str]) -> None:
         """Drop texts; unknown names are none of our business."""
+        self._rows = None
         for start in range(0, len(names), self.batch):
             self._call("delete", ids=list(names[start : start + self.batch]))
 
     def query(self, vectors: Sequence[Row], limit: int) -> list[list[tuple[str, float]]]:
         """For each vector the nearest texts as (name, cosine), best first, equal ones by name."""
-        limit = min(limit, self.count())
+        if self._rows is None:  # counting costs as much as a query
+            self._rows = self.count()
+        limit = min(limit, self._rows)
         if limit < 1 or not len(vectors):
             return [[] for _ in vectors]
         found = self._call("query", query_embeddings=list(vectors), n_results=limit, include=["distances"])
@@ -153,6 +160,7 @@ class Vectors(Rows):
         self.folder = folder
         self._mark_file = folder.with_name(f"{folder.name}.json")
         self._client: Any = None
+        self._rows: int | None = None
         self._open()
 
     def _open(self) -> None:
@@ -189,6 +197,7 @@ class Vectors(Rows):
 
     def wipe(self) -> None:
         self.close()
+        self._rows = None
         drop(self.folder)
         self._open()
 

@@ -14,8 +14,10 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
+from ua_memory.index import links
 from ua_memory.index.filters import Filters
 from ua_memory.index.items import Item
+from ua_memory.index.meta import Meta
 from ua_memory.index.shelf import private
 from ua_memory.index.tables import COLUMNS, SCHEMA, SCHEMA_VERSION, chunks, from_row, marks, row
 from ua_memory.index.terms import Query, indexed
@@ -40,7 +42,7 @@ class WordHit:
     score: float
 
 
-class Words:
+class Words(Meta):
     """One SQLite file, or `:memory:`. Raises sqlite3.DatabaseError when the file is no such database."""
 
     def __init__(self, file: Path | str) -> None:
@@ -88,29 +90,6 @@ class Words:
 
     # -- what is known about the index itself -----------------------------------------------------------
 
-    def get_meta(self, name: str) -> str:
-        found = self.db.execute("SELECT value FROM meta WHERE name = ?", (name,)).fetchone()
-        return found[0] if found else ""
-
-    def set_meta(self, name: str, value: str) -> None:
-        self.db.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (name, value))
-
-    @property
-    def generation(self) -> int:
-        """Counts the refreshes that changed a text."""
-        return int(self.get_meta("generation") or 0)
-
-    @property
-    def epoch(self) -> str:
-        """Drawn when this file was made: another epoch is another index."""
-        return self.get_meta("epoch")
-
-    def count(self) -> int:
-        return int(self.db.execute("SELECT count(*) FROM items").fetchone()[0])
-
-    def files_known(self) -> int:
-        return int(self.db.execute("SELECT count(*) FROM files").fetchone()[0])
-
     def in_place(self) -> bool:
         """Whether the file that is open is still the one of that name."""
         try:
@@ -143,13 +122,17 @@ class Words:
         old = {key: (number, digest, vhash) for number, key, digest, vhash in self.db.execute(
             "SELECT rowid, key, digest, vhash FROM items WHERE path = ?", (path,))}  # fmt: skip
         added = changed = 0
-        moved: list[tuple[int, int, int, int]] = []
+        moved: list[tuple[int, int, int, str, str, int]] = []
+        other: list[str] = []
         fresh: list[tuple[Item, str]] = []
         for item in items:
             digest = item.digest()
             known = old.pop(item.key, None)
             if known and known[1] == digest:
-                moved.append((item.line, item.end, item.seq, known[0]))
+                moved.append((item.line, item.end, item.seq, item.vhash, item.run, known[0]))
+                if item.vhash != known[2]:  # another turn of its run changed
+                    other += [item.vhash, known[2]]
+                    changed += 1
                 continue
             if known:
                 changed += 1
@@ -158,7 +141,10 @@ class Words:
                 added += 1
             fresh.append((item, digest))
         self._drop([number for number, _, _ in old.values()], [vhash for _, _, vhash in old.values()])
-        self.db.executemany('UPDATE items SET line = ?, "end" = ?, seq = ? WHERE rowid = ?', moved)
+        self.db.executemany(
+            'UPDATE items SET line = ?, "end" = ?, seq = ?, vhash = ?, run = ? WHERE rowid = ?', moved
+        )
+        self._note(other)
         self._add(fresh)
         return added, changed, len(old)
 
@@ -168,7 +154,6 @@ class Words:
 
     def _add(self, fresh: list[tuple[Item, str]]) -> None:
         first = self.db.execute("SELECT coalesce(max(rowid), 0) + 1 FROM items").fetchone()[0]
-        generation = self.generation + 1
         self.db.executemany(
             f"INSERT INTO items ({COLUMNS}) VALUES ({marks(COLUMNS.split(','))})",
             (row(first + n, item, digest) for n, (item, digest) in enumerate(fresh)),
@@ -180,14 +165,17 @@ class Words:
                 for n, (item, _) in enumerate(fresh)
             ),
         )
-        self.db.executemany(
-            "INSERT INTO journal VALUES (?, ?)", ((generation, item.vhash) for item, _ in fresh)
-        )
+        links.add(self.db, first, [item for item, _ in fresh])
+        self._note([item.vhash for item, _ in fresh])
 
     def _drop(self, numbers: list[int], vhashes: list[str]) -> None:
-        generation = self.generation + 1 if numbers else 0
         self.db.executemany("DELETE FROM items WHERE rowid = ?", [(number,) for number in numbers])
         self.db.executemany("DELETE FROM words WHERE rowid = ?", [(number,) for number in numbers])
+        self._note(vhashes)
+
+    def _note(self, vhashes: list[str]) -> None:
+        """Have the vectors look at these texts."""
+        generation = self.generation + 1 if vhashes else 0
         self.db.executemany("INSERT INTO journal VALUES (?, ?)", [(generation, vhash) for vhash in vhashes])
 
     def next_generation(self) -> None:
@@ -269,10 +257,11 @@ class Words:
         found = [name for (name,) in self.db.execute(sql, (*values, most + 1))]
         return sorted(found) if len(found) <= most else None
 
-    def neighbours(self, items: Sequence[Item]) -> list[Item]:
-        """The items just before and after each of these in its file, each once, those given left out."""
+    def neighbours(self, items: Sequence[Item], steps: Sequence[int] = (-1, 1)) -> list[Item]:
+        """The items so many places from each of these in its file, each once, those given left out."""
         have = {item.key for item in items}
-        wanted = sorted({(item.path, item.seq + step) for item in items for step in (-1, 1)})
+        there = {(item.path, item.seq) for item in items}
+        wanted = sorted({(item.path, item.seq + step) for item in items for step in steps} - there)
         found: dict[str, Item] = {}
         for part in chunks(wanted):
             values = [value for pair in part for value in pair]

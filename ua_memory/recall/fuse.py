@@ -21,6 +21,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from ua_memory.index.items import Item
+from ua_memory.recall.arms import Arms
 
 FLOOR = 0.1
 """Cosines of unrelated texts lie below this."""
@@ -28,6 +29,8 @@ WORDS_WEIGHT = 0.95
 BM25_PART = 0.25
 NEIGHBOUR = 0.2
 PLACED = 0.85
+RANKS = 60
+"""What is added to a rank: the first places do not drown the rest."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +66,19 @@ def fuse(candidates: Sequence[Evidence], weight: float) -> list[Fused]:
         fused.append(
             Fused(one.item, round(score**PLACED, 6), {name: round(part, 4) for name, part in parts.items()})
         )
+    return sorted(fused, key=lambda f: (-f.score, f.item.path, f.item.line, f.item.key))
+
+
+def reciprocal(arms: Arms) -> list[Fused]:
+    """All that the arms found by the sum of 1 / (60 + rank), a first place in every arm being 1 (Cormack et
+    al. 2009). It needs no scores, and loses what one arm alone is sure of."""
+    items = {one.item.key: one.item for found in arms.values() for one in found}
+    sums = dict.fromkeys(items, 0.0)
+    for found in arms.values():
+        for one in found:
+            sums[one.item.key] += 1 / (RANKS + one.rank)
+    most = sum(1 / (RANKS + 1) for found in arms.values() if found) or 1.0
+    fused = [Fused(item, round(sums[key] / most, 6), {}) for key, item in items.items()]
     return sorted(fused, key=lambda f: (-f.score, f.item.path, f.item.line, f.item.key))
 
 

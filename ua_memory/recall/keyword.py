@@ -10,22 +10,14 @@ from ua_memory.index.filters import Filters
 from ua_memory.index.items import Item
 from ua_memory.index.terms import Query
 from ua_memory.index.words import Words
+from ua_memory.recall.arms import Found
 
 
-@dataclass(frozen=True, slots=True)
-class Keyword:
-    """An item this arm found: its place in the arm's order (from 1) and its BM25 score."""
-
-    item: Item
-    rank: int
-    score: float
-
-
-def find(words: Words, query: Query, limit: int, where: Filters) -> list[Keyword]:
+def find(words: Words, query: Query, limit: int, where: Filters) -> list[Found]:
     """The best items by BM25. Empty for a query without words."""
     hits = words.search(query, limit, where)
     items = {item.key: item for item in words.get([hit.key for hit in hits])}
-    return [Keyword(items[hit.key], rank, hit.score) for rank, hit in enumerate(hits, 1) if hit.key in items]
+    return [Found(items[hit.key], rank, hit.score) for rank, hit in enumerate(hits, 1) if hit.key in items]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,22 +37,27 @@ def weigh(words: Words, query: Query) -> Weights:
     A term no item has weighs as much as one that a single item has: the query asked for it.
     """
     terms = list(dict.fromkeys([*query.terms, *(word for phrase in query.phrases for word in phrase)]))
-    stems, known, total = (
-        words.vocabulary.stems(terms),
-        words.vocabulary.frequencies(terms),
-        max(words.count(), 1),
-    )
-    idf = {
-        stems[t]: math.log(1 + (total - known[t] + 0.5) / (max(known[t], 1) + 0.5)) for t in terms if stems[t]
-    }
-    return Weights(idf)
+    stems, known = words.vocabulary.stems(terms), words.vocabulary.frequencies(terms)
+    total = words.count()
+    return Weights({stems[t]: inverse(known[t], total) for t in terms if stems[t]})
+
+
+def inverse(known: int, total: int) -> float:
+    """The inverse document frequency of a term that `known` of `total` items have."""
+    return math.log(1 + (max(total, 1) - known + 0.5) / (max(known, 1) + 0.5))
+
+
+def stems(words: Words, items: Sequence[Item]) -> dict[str, frozenset[str]]:
+    """{key: the stems of an item's words, heading and tags included}."""
+    texts = words.vocabulary.tokens([item.key for item in items])
+    known = words.vocabulary.stems(set().union(*texts.values())) if texts else {}
+    return {key: frozenset(known[word] for word in text) for key, text in texts.items()}
 
 
 def shares(words: Words, weights: Weights, items: Sequence[Item]) -> dict[str, float]:
     """{key: share of the query's weight whose terms the item has, 0 to 1}, heading and tags included."""
-    texts = words.vocabulary.tokens([item.key for item in items])
-    stems = words.vocabulary.stems(set().union(*texts.values())) if texts else {}
-    telling = {word: stem for word, stem in stems.items() if stem in weights.idf}
     total = weights.total or 1.0
-    found = {key: {telling[word] for word in text if word in telling} for key, text in texts.items()}
-    return {key: sum(weights.idf[stem] for stem in sorted(matched)) / total for key, matched in found.items()}
+    return {
+        key: sum(weights.idf[stem] for stem in sorted(have & weights.idf.keys())) / total
+        for key, have in stems(words, items).items()
+    }

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ua_memory.index.filters import Filters
-from ua_memory.index.items import Item
 from ua_memory.index.sync import Index
 from ua_memory.index.terms import Query
+from ua_memory.recall.arms import Found
 
 if TYPE_CHECKING:
     import numpy as np
@@ -24,18 +23,9 @@ WIDEST = 4096
 """More than this is not asked of Chroma at once."""
 
 
-@dataclass(frozen=True, slots=True)
-class Semantic:
-    """An item this arm found: its place in the arm's order (from 1) and its cosine with the query."""
-
-    item: Item
-    rank: int
-    score: float
-
-
 def find(
     index: Index, vector: Row, near: Sequence[tuple[str, float]], limit: int, where: Filters, query: Query
-) -> list[Semantic]:
+) -> list[Found]:
     """The nearest items that pass. `near` is what Chroma found for this query, best first."""
     if where or query.phrases:
         return _filtered(index, vector, limit, where, query)
@@ -44,14 +34,14 @@ def find(
 
 def _ranked(
     index: Index, near: Sequence[tuple[str, float]], limit: int, where: Filters, query: Query
-) -> list[Semantic]:
+) -> list[Found]:
     cosines = dict(near)
     items = index.words.by_text(list(cosines), where, query)
     items.sort(key=lambda item: (-cosines[item.vhash], item.path, item.line, item.key))
-    return [Semantic(item, rank, cosines[item.vhash]) for rank, item in enumerate(items[:limit], 1)]
+    return [Found(item, rank, cosines[item.vhash]) for rank, item in enumerate(items[:limit], 1)]
 
 
-def _filtered(index: Index, vector: Row, limit: int, where: Filters, query: Query) -> list[Semantic]:
+def _filtered(index: Index, vector: Row, limit: int, where: Filters, query: Query) -> list[Found]:
     names = index.words.allowed(where, query, FEW)
     if names is not None:
         return _ranked(index, list(cosines(index, vector, names).items()), limit, where, query)

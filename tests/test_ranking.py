@@ -1,0 +1,182 @@
+"""The ranking's parts by themselves: talk and its runs, names, the arms, and the orders to choose from."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from index_bank import Counting, a_bank, an_index, log, write
+
+from ua_memory.index import links, talk
+from ua_memory.index.embed import Embedder
+from ua_memory.index.filters import Filters
+from ua_memory.recall import entity, temporal
+from ua_memory.recall.arms import Found
+from ua_memory.recall.asked import Window, read
+from ua_memory.recall.fuse import reciprocal
+from ua_memory.recall.search import search
+
+DAY = "memory/2026-11-21.md"
+TALK = log(
+    "**Ann**: How was the dentist?",
+    "**Bob**: Two cavities, back on Tuesday.",
+    "**Ann**: Poor you! [a photo of a sad tooth?]",
+    "**Bob**: It is what it is.",
+)
+
+
+@pytest.fixture(scope="module")
+def model() -> Embedder:
+    return Embedder()
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("**Ann**: hello", "Ann"), ("**Ann:** hello", "Ann"), ("Ann Lee: hello", "Ann Lee"),
+        ("hello", ""), ("**hello** there: x", ""), ("a b c d: e", ""), ("12:30 lunch", ""),
+    ],
+)  # fmt: skip
+def test_who_says_it(text: str, name: str) -> None:
+    assert talk.label(text) == name
+
+
+def test_who_speaks_once_is_no_speaker() -> None:
+    assert talk.speakers(["Cache: Redis", "Database: Postgres", "Ann: hi", "Ann: ho", "x"]) == [
+        "", "", "Ann", "Ann", "",
+    ]  # fmt: skip
+
+
+def test_runs_are_bounded_and_end_where_the_talk_does() -> None:
+    turn = ("Ann", "10:00", None, "x" * 250)
+    fact, later = ("", "10:00", None, "a fact"), ("Ann", "11:00", None, "y")
+    assert list(talk.runs([turn] * 5)) == [(0, 2), (2, 4), (4, 5)]
+    assert list(talk.runs([fact, fact, turn, later])) == [(0, 1), (1, 2), (2, 3), (3, 4)]
+    assert list(talk.runs([])) == []
+    assert list(talk.runs([("Ann", "", None, "z" * 2000)] * 2)) == [(0, 1), (1, 2)]
+
+
+@pytest.mark.parametrize(
+    ("text", "asks"),
+    [("Why?", True), ("Why? [x]", True), ("Why? I do not know at all, no.", False), ("No.", False)],
+)
+def test_what_asks(text: str, asks: bool) -> None:
+    assert talk.asks(text) is asks
+
+
+def test_a_changed_turn_is_embedded_with_its_run_and_costs_no_more(tmp_path: Path, model: Embedder) -> None:
+    with an_index(a_bank(tmp_path, {DAY: TALK + "\n## 12:00\n\n- a fact of its own\n"}), model) as index:
+        assert index.refresh().embedded == 5
+        before = {item.text: item.vhash for item in index.words.all_items()}
+        write(
+            tmp_path / DAY, TALK.replace("what it is", "what it was") + "\n## 12:00\n\n- a fact of its own\n"
+        )
+        assert index.refresh().embedded == 4
+        after = {item.text: item.vhash for item in index.words.all_items()}
+        assert {text for text in before if after.get(text) == before[text]} == {"a fact of its own"}
+        assert index.vectors.names() == index.words.text_ids() == set(after.values())
+        assert index.rebuild().embedded == 0, "from the cache"
+
+
+def test_a_lost_cache_is_made_again(tmp_path: Path, model: Embedder) -> None:
+    with an_index(a_bank(tmp_path, {DAY: TALK}), model) as index:
+        before = search(index, "what did the dentist say").hits
+        index.close()
+        for file in index.store.bank.cache.glob("*"):
+            file.unlink()
+        assert index.refresh().embedded == 4
+        assert search(index, "what did the dentist say").hits == before
+
+
+def test_an_answer_is_found_by_its_question(tmp_path: Path, model: Embedder) -> None:
+    with an_index(a_bank(tmp_path, {DAY: TALK}), model) as index:
+        hits = search(index, "What did the dentist say to Bob?", limit=2).hits
+        assert hits[0].item.text.startswith("**Bob**: Two cavities")
+        assert hits[0].parts["beside"] > 0 and hits[0].parts["named"] > 0
+
+
+NAMED = log(
+    "Moved to Fly.io\n  - entities: [[Alice Smith]], [[Fly.io]]",
+    "Lunch with [[Bob]] at noon",
+    "Nothing about anybody",
+)
+
+
+def test_names_come_and_go_with_their_items(tmp_path: Path) -> None:
+    with an_index(a_bank(tmp_path, {DAY: NAMED})) as index:
+        index.refresh()
+        assert links.named(index.words.db, "where did alice smith and BOB go") == {"alice smith": 1, "bob": 1}
+        (first, second) = entity.find(index.words, read(index.words, "Bob, Alice Smith"), 10, Filters())
+        assert {first.item.line, second.item.line} == {3, 5} and (first.rank, second.rank) == (1, 2)
+        write(tmp_path / DAY, log("Nothing"))
+        index.refresh()
+        assert links.named(index.words.db, "Bob Alice Smith") == {}
+
+
+def test_the_common_do_not_flood(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(entity, "COMMON", 2)
+    with an_index(a_bank(tmp_path, {DAY: log("[[Bob]] a", "[[Bob]] b", "[[Bob]] c", "[[Eve]] d")})) as index:
+        index.refresh()
+        found = entity.find(index.words, read(index.words, "Bob and Eve"), 10, Filters())
+        assert [one.item.text for one in found] == ["[[Eve]] d"]
+
+
+def test_the_temporal_arm_keeps_to_its_window(tmp_path: Path) -> None:
+    files = {f"memory/2026-11-{day}.md": log(f"fact of the {day}") for day in (19, 20, 21)}
+    with an_index(a_bank(tmp_path, files)) as index:
+        index.refresh()
+        for window, days in ((Window("2026-11-20"), "21 20"), (Window("", "2026-11-20"), "19"), (None, "")):
+            found = temporal.find(index.words, window, 10, Filters())
+            assert " ".join(one.item.text[-2:] for one in found) == days
+
+
+@pytest.mark.parametrize("order", ["late", "score", "rrf"])
+def test_every_order_answers_and_is_told_apart(tmp_path: Path, model: Embedder, order: str) -> None:
+    store = a_bank(tmp_path, {DAY: TALK + NAMED.removeprefix("## 10:00\n\n")})
+    store.config = replace(store.config, order=order)
+    with an_index(store, model) as index:
+        hits = search(index, "lunch with Bob", limit=9).hits
+        assert hits[0].item.text.startswith("Lunch with") and 0 < hits[0].score <= 1
+        assert set(hits[0].arms) == {"keyword", "semantic", "entity"}
+        parts = {
+            "late": {"words", "beside", "whole", "named"},
+            "score": {"meaning", "words", "before", "after"},
+        }
+        assert set(hits[0].parts) == parts.get(order, set())
+
+
+def test_reciprocal_ranks_prefer_what_both_arms_found(tmp_path: Path) -> None:
+    with an_index(a_bank(tmp_path, {DAY: log("a", "b", "c")}), Counting()) as index:
+        index.refresh()
+        a, b, c = index.words.all_items()
+        arms = {
+            "keyword": [Found(a, 1, 9.0), Found(b, 2, 1.0)],
+            "semantic": [Found(c, 1, 0.9), Found(b, 2, 0.1)],
+        }
+        assert [one.item.text for one in reciprocal(arms)] == ["b", "a", "c"]
+        assert reciprocal({"keyword": [Found(a, 1, 9.0)], "entity": []})[0].score == 1
+        assert reciprocal({"keyword": []}) == []
+
+
+def test_identifiers_and_unknown_words_go_by_their_letters(tmp_path: Path, model: Embedder) -> None:
+    facts = (
+        "set UA_SEARCH_LIMIT to 5",
+        "set UA_SEARCH_DEPTH to 5",
+        "купили кота в субботу",
+        "купили собаку в среду",
+    )
+    with an_index(a_bank(tmp_path, {DAY: log(*facts)}), model) as index:
+        for query, first in (
+            ("UA_SEARCH_DEPTH", 1),
+            ("what is UA_SEARCH_LIMIT", 0),
+            ("собаку", 3),
+            ("кота", 2),
+        ):
+            assert search(index, query).hits[0].item.text == facts[first], query
+
+
+def test_a_title_in_a_question_is_no_operator_where_nothing_holds_it(tmp_path: Path, model: Embedder) -> None:
+    with an_index(a_bank(tmp_path, {DAY: log("I read a book by Vivaldi's biographer")}), model) as index:
+        assert search(index, 'Did I read the book "The Four Seasons"?').hits
+        assert not search(index, 'read the book "The Four Seasons"').hits

@@ -1,0 +1,55 @@
+"""A text's tokens, kept for late interaction: one bit a number, 48 bytes a token.
+
+Each query token is held against each token of a text, and its best match counts (ColBERT, Khattab and
+Zaharia 2020, arXiv 2004.12832), here with the states of a model that was not trained for it. Of the stored
+side the signs suffice: on the development conversations R@10 is 84.3 with all bits and 84.6 with one. Marks,
+signs of the model and tokens without a letter or digit are left out; 30 tokens a turn stay, 1.4 KB.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Rows = NDArray[np.float32]
+
+
+@lru_cache(maxsize=1)
+def _signs() -> Rows:
+    """(256, 8): the signs, -1 or 1, that a byte stands for."""
+    import numpy as np
+
+    bits = np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1)
+    signs: Rows = bits.astype(np.float32) * 2 - 1
+    return signs
+
+
+def pack(states: Rows) -> bytes:
+    """The signs of (t, d) states, d a multiple of 8, token by token."""
+    import numpy as np
+
+    return np.packbits(states > 0, axis=1).tobytes() if len(states) else b""
+
+
+def best(query: Rows, texts: Sequence[bytes]) -> Rows:
+    """(q, n): for each of q query rows of length 1 and each of n packed texts, the best match with any of
+    the text's tokens, 0 to about 0.8; 0 for a text without tokens."""
+    import numpy as np
+
+    size = query.shape[1] // 8
+    found = np.zeros((len(query), len(texts)), dtype=np.float32)
+    there = [number for number, codes in enumerate(texts) if codes]
+    if not there or not len(query):
+        return found
+    packed = np.frombuffer(b"".join(texts[number] for number in there), dtype=np.uint8)
+    signs = _signs().take(packed, axis=0).reshape(-1, size * 8)
+    match = (query / math.sqrt(query.shape[1])) @ signs.T
+    starts = np.cumsum([0, *(len(texts[number]) // size for number in there[:-1])])
+    found[:, there] = np.maximum.reduceat(match, starts, axis=1)
+    return np.maximum(found, 0)

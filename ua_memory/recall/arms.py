@@ -1,0 +1,22 @@
+"""What an arm finds: items in the arm's own order, with the arm's own score."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from ua_memory.index.items import Item
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """An item that an arm found: its place in the arm's order (from 1) and the arm's score, higher better."""
+
+    item: Item
+    rank: int
+    score: float
+
+
+Arms: TypeAlias = Mapping[str, Sequence[Found]]
+"""What each arm found, by the arm's name: 'semantic' (cosine), 'keyword' (BM25), 'entity', 'temporal'."""

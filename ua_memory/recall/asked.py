@@ -1,0 +1,107 @@
+"""How a query was read: its terms, its words and what each is worth, whom it names, which days it means."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from ua_memory.index import links
+from ua_memory.index.terms import STOP, Query, clean, read_query, wholes
+from ua_memory.index.terms import words as words_of
+from ua_memory.index.words import Words
+from ua_memory.recall.keyword import Weights, inverse, weigh
+
+SMALL = 0.5
+"""What a word that every text has counts beside its rarity: "when" and "who" say a little."""
+
+FEW = 100
+"""So many texts are added, half of which have a small word: few items cannot tell how common it is."""
+
+MOST = 256
+"""Words of a query that are weighed one by one; the model reads no further either."""
+
+_WORD = re.compile(r"[^\W_]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """A word of the query: where it stands, its weight, its stems, and whether it is part of a name of the
+    bank's or of an identifier (then that, whole)."""
+
+    start: int
+    end: int
+    weight: float
+    stems: tuple[str, ...]
+    small: bool = False
+    named: bool = False
+    whole: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """The days a query means: ISO, `end` exclusive; an open side is ''."""
+
+    start: str = ""
+    end: str = ""
+
+    def holds(self, day: str) -> bool:
+        """Whether an ISO day lies in it."""
+        return bool(day) and self.start <= day and (not self.end or day < self.end)
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """One query as all arms see it. `names` is {name: how many items have it}."""
+
+    text: str
+    query: Query
+    weights: Weights
+    words: tuple[Word, ...]
+    names: Mapping[str, int]
+    window: Window | None = None
+
+
+def read(words: Words, text: str, window: Window | None = None) -> Asked:
+    """Read a query against a bank's words. Never raises. In a question, a phrase that no item has is not
+    required."""
+    text = clean(text)
+    query = read_query(text)
+    if query.phrases and text.rstrip().endswith("?") and not words.search(query, 1):
+        # A title in a question ("Did you read “The Four Seasons”?") is no operator where nothing holds it.
+        query = replace(query, phrases=())
+    names = links.named(words.db, text)
+    return Asked(text, query, weigh(words, query), _words(words, text, names), names, window)
+
+
+def _words(words: Words, text: str, names: Mapping[str, int]) -> tuple[Word, ...]:
+    spans = [match.span() for match in _WORD.finditer(text)][:MOST]
+    pieces = [words_of(text[start:end]) for start, end in spans]
+    every = sorted({piece for part in pieces for piece in part})
+    stems, known, total = words.vocabulary.stems(every), words.vocabulary.frequencies(every), words.count()
+    naming = {word for name in names for word in name.split()}
+    joined = _joined(text)
+    found = []
+    for (start, end), part in zip(spans, pieces, strict=True):
+        small = all(piece in STOP for piece in part)
+        few = FEW if small else 0
+        rare = max((inverse(known[piece] + few // 2, total + few) for piece in part), default=0.0)
+        weight = rare * (SMALL if small else 1.0)
+        own = tuple(stems[piece] for piece in part if stems[piece])
+        named = bool(part) and all(piece in naming for piece in part)
+        found.append(Word(start, end, weight, own, small, named, _whole(start, end, joined)))
+    return tuple(found)
+
+
+def _joined(text: str) -> list[tuple[int, int, str]]:
+    """(start, end, as indexed) of the identifiers in a text."""
+    found = []
+    for match in re.finditer(r"\S+", text):
+        whole = wholes(match[0]) if match[0].isascii() else []
+        if whole:
+            found.append((*match.span(), whole[0]))
+    return found
+
+
+def _whole(start: int, end: int, joined: Sequence[tuple[int, int, str]]) -> str:
+    return next((whole for low, high, whole in joined if low <= start and end <= high), "")
