@@ -22,7 +22,8 @@ from figures import Figure, main, paired, ratio
 
 from ua_memory.bank import init
 from ua_memory.config import Config
-from ua_memory.index.embed import Embedder, in_portions
+from ua_memory.index.bulk import in_portions
+from ua_memory.index.embed import Embedder
 from ua_memory.index.sync import READY, Index
 from ua_memory.memory import Memory
 from ua_memory.paths import locate
@@ -87,7 +88,7 @@ def indexing(root: Path, items: int) -> Iterator[Figure]:
         texts = [item.search_text for item in index.words.all_items()]
         rebuilds, firsts = [], []
         for turn in range(3):
-            embedding, rows = timed(lambda: [row for _, part in in_portions(model, texts) for row in part])
+            embedding, rows = timed(lambda: _rows(model, texts))
             first = _first_index(root / f"fresh{turn}", items, model)
             raw = raw_inserts(root / f"raw{turn}", texts, rows)
             again, report = timed(index.rebuild)
@@ -96,6 +97,11 @@ def indexing(root: Path, items: int) -> Iterator[Figure]:
             firsts.append((first, embedding + raw))
     yield ratio("rebuild from cache / raw Chroma and FTS inserts", rebuilds, 1.5, f"{items:,} items")
     yield ratio("first index / embedding + raw inserts", firsts, 1.25, f"{items:,} items")
+
+
+def _rows(model: Embedder, texts: list[str]) -> list[Any]:
+    runs = [[text] for text in texts]
+    return [one.vector for part in in_portions(model, runs) for one in part]
 
 
 def _first_index(root: Path, items: int, model: Embedder) -> float:
