@@ -26,6 +26,9 @@ DEPTH = 60
 """Candidates asked of each arm: with 60 and their neighbours R@10 is that of scoring all items, with 30 too,
 but R@2000t falls by a point."""
 
+LEANING = 40
+"""Candidates whose neighbours are looked at, the best by themselves."""
+
 CLOSE = 60
 """Candidates whose neighbours are looked at where scores are added up."""
 
@@ -94,21 +97,30 @@ def _together(arms: Arms) -> list[Item]:
 
 def _late(index: Index, asked: Asked, said: Said, arms: Arms, strict: bool) -> list[Ranked]:
     """The candidates by late interaction; none where no text has token vectors."""
-    from ua_memory.recall.rerank import HELPED, REACH, by_letters, rerank
+    from ua_memory.recall.rerank import HELPED, REACH, Matched, by_letters, matched, rerank
 
-    found = _together(arms)
-    beside = index.words.neighbours(found, REACH)
-    items = [*found, *beside]
-    kept = index.cache.kept(index.embeds.model, sorted({item.vhash for item in items}))
-    if not any(one.codes for one in kept.values()):
+    found, spelt = _together(arms), by_letters(asked, said)
+
+    kept: dict[str, Matched] = {}
+
+    def ranked(items: list[Item]) -> list[Ranked]:
+        names = sorted({item.vhash for item in items} - set(kept))
+        kept.update(matched(said, index.cache.kept(index.embeds.model, names)))
+        stems = keyword.stems(index.words, items) if spelt else {}
+        return rerank(asked, said, items, kept, stems)
+
+    alone = ranked(found)
+    if not any(one.told for one in kept.values()):
         return []
-    stems = keyword.stems(index.words, items) if by_letters(asked, said) else {}
-    ranked = rerank(asked, said, items, kept, stems)
+    best = [one.item for one in alone[:LEANING]]
+    talk = [item for item in best if item.speaker]
+    beside = index.words.neighbours(talk, REACH) + index.words.neighbours(best, (-1, 1))
+    items = list({item.key: item for item in (*found, *beside)}.values())
     wanted = {item.key for item in found}
     if not strict:
-        helped = {(item.path, item.seq + step) for item in found for step in HELPED}
+        helped = {(item.path, item.seq + step) for item in best for step in HELPED}
         wanted |= {item.key for item in beside if (item.path, item.seq) in helped}
-    return [one for one in ranked if one.item.key in wanted]
+    return [one for one in ranked(items) if one.item.key in wanted]
 
 
 def _scored(index: Index, asked: Asked, said: Said | None, arms: Arms, strict: bool) -> list[Fused]:

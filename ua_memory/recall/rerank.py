@@ -36,6 +36,7 @@ EXACT = 0.8
 """What a word counts that is there by its letters: the best match that two tokens reach."""
 BEFORE, ASKED, AFTER, EARLIER, NEAR = 0.8, 0.9, 0.8, 0.65, 0.5
 LIFT = 0.06
+PARTS = ("words", "beside", "whole", "named")
 WHOLE = 0.1
 """What the texts as a whole count beside their words."""
 REACH = (-3, -2, -1, 1, 2, 3)
@@ -56,6 +57,25 @@ class Ranked:
     parts: Mapping[str, float]
 
 
+@dataclass(frozen=True, slots=True)
+class Matched:
+    """A text held against a query: the best match of each query token (t,), whether the text has tokens to
+    match, and the cosine of the two as a whole."""
+
+    tokens: Table
+    told: bool
+    cosine: float
+
+
+def matched(said: Said, kept: Mapping[str, Embedded]) -> dict[str, Matched]:
+    """{name: how it matches} of texts as they are kept."""
+    found = late.best(said.tokens, [one.codes for one in kept.values()])
+    return {
+        name: Matched(found[:, n], bool(one.codes), max(0.0, float(one.vector @ said.vector)))
+        for n, (name, one) in enumerate(kept.items())
+    }
+
+
 def by_letters(asked: Asked, said: Said) -> tuple[Word, ...]:
     """The words of the query that are looked for by their letters: the model does not know them well."""
     return tuple(
@@ -67,7 +87,7 @@ def rerank(
     asked: Asked,
     said: Said,
     items: Sequence[Item],
-    kept: Mapping[str, Embedded],
+    kept: Mapping[str, Matched],
     stems: Mapping[str, frozenset[str]],
 ) -> list[Ranked]:
     """All items by score, ties by path and line. `kept` by text; `stems` by item are wanted where there are
@@ -80,27 +100,20 @@ def rerank(
     if not items or not weight.sum():
         return []
     weight /= weight.sum()
-    there = [kept.get(item.vhash) for item in items]
-    own = _own(asked, words, said, items, [one.codes if one else b"" for one in there], stems)
+    nothing = Matched(np.zeros(len(said.tokens), dtype=np.float32), False, 0.0)
+    there = [kept.get(item.vhash, nothing) for item in items]
+    own = _own(asked, words, said, items, np.stack([one.tokens for one in there], axis=1), stems)
     best = _beside(words, items, own)
-    texts = np.stack([one.vector if one else np.zeros_like(said.vector) for one in there])
-    whole = WHOLE * np.maximum(texts @ said.vector, 0)
+    whole = WHOLE * np.array([one.cosine for one in there], dtype=np.float32)
     lift = np.array([LIFT * _lifted(asked, item) for item in items], dtype=np.float32)
     alone, together = (1 - WHOLE) * (weight @ own), (1 - WHOLE) * (weight @ best)
     raw = together + whole + lift
     order = np.argsort(-np.round(raw, 6), kind="stable")  # the items are in the order of path and line
     placed = np.clip((raw - FLOOR) / RANGE, 0, 1) ** PLACED
+    parts = np.round(np.stack([alone, together - alone, whole, lift], axis=1).astype(float), 4).tolist()
     return [
-        Ranked(
-            items[n], round(float(placed[n]), 6), _parts(alone[n], together[n] - alone[n], whole[n], lift[n])
-        )
-        for n in order
+        Ranked(items[n], round(float(placed[n]), 6), dict(zip(PARTS, parts[n], strict=True))) for n in order
     ]
-
-
-def _parts(*values: float) -> dict[str, float]:
-    names = ("words", "beside", "whole", "named")
-    return {name: round(float(value), 4) for name, value in zip(names, values, strict=True)}
 
 
 def _tokens(asked: Asked, word: Word, said: Said) -> list[int]:
@@ -117,13 +130,12 @@ def _own(
     words: Sequence[Word],
     said: Said,
     items: Sequence[Item],
-    packed: Sequence[bytes],
+    match: Table,
     stems: Mapping[str, frozenset[str]],
 ) -> Table:
     """(words, items): how well each item alone answers each word."""
     import numpy as np
 
-    match = late.best(said.tokens, packed)
     own = np.zeros((len(words), len(items)), dtype=np.float32)
     spelt = set(by_letters(asked, said))
     for w, word in enumerate(words):
