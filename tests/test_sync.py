@@ -15,7 +15,7 @@ from index_bank import Counting, Missing, a_bank, an_index, log, write
 
 from ua_memory import store as stores
 from ua_memory.errors import Busy, CannotWrite
-from ua_memory.index import meaning, reading
+from ua_memory.index import condition, meaning, reading
 from ua_memory.index.sync import READY, Index
 from ua_memory.index.terms import read_query
 from ua_memory.index.vectors import Mark, Owner, Vectors
@@ -323,7 +323,7 @@ def test_an_index_of_another_version_is_dropped(tmp_path: Path) -> None:
     with an_index(store) as index:
         index.refresh()
         index.words.set_meta("schema", "0")
-    assert Index.state(store) == {"state": "of another version"}
+    assert condition.state(store) == {"state": "of another version"}
     with an_index(store) as index:
         report = index.refresh()
         assert any("version" in note for note in report.notes) and counts(report) == (1, 0, 0)
@@ -399,16 +399,16 @@ def test_words_need_nothing_heavy(tmp_path: Path) -> None:
 
 def test_state_and_problems(tmp_path: Path) -> None:
     store = a_bank(tmp_path, {DAY: log(ALICE, BOB)})
-    assert Index.absent(store)
+    assert condition.absent(store)
     with an_index(store) as index:
         index.refresh()
         settled(index)
-        assert Index.state(store) == {"state": "ready", "items": 2, "files": 1, "vectors": "ready"}
+        assert condition.state(store) == {"state": "ready", "items": 2, "files": 1, "vectors": "ready"}
         write(tmp_path / DAY, log(ALICE))
-        assert Index.state(store)["state"] == "behind" and Index.problems(store) == []
+        assert condition.state(store)["state"] == "behind" and condition.problems(store) == []
         index.words.db.execute("DELETE FROM words WHERE rowid = 1")
-        assert len(Index.problems(store)) == 1
-    assert not Index.absent(store)
+        assert len(condition.problems(store)) == 1
+    assert not condition.absent(store)
 
 
 # -- stopped in the middle ---------------------------------------------------------------------------------
@@ -431,7 +431,7 @@ def test_at_a_stop_words_go_first_and_the_newest_files(
 
 
 def test_vectors_go_on_where_they_were_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ua_memory.index.embed.PORTION", 4)
+    monkeypatch.setattr("ua_memory.index.bulk.PORTION", 4)
     monkeypatch.setattr("ua_memory.index.meaning.AT_A_TIME", 3)
     store = a_bank(tmp_path, {"memory/n.md": log(*(f"bird number{n}" for n in range(10)))})
     counting = Counting()
@@ -453,7 +453,7 @@ def test_vectors_go_on_where_they_were_stopped(tmp_path: Path, monkeypatch: pyte
 def test_a_search_says_what_there_was_no_time_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from ua_memory.recall.search import search
 
-    monkeypatch.setattr("ua_memory.index.embed.PORTION", 1)
+    monkeypatch.setattr("ua_memory.index.bulk.PORTION", 1)
     monkeypatch.setattr("ua_memory.index.reading.AT_LEAST", 1)
     store = a_bank(tmp_path, {f"memory/n{n}.md": log(f"bird number{n}") for n in range(3)})
     with an_index(store) as index:

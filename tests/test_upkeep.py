@@ -14,7 +14,7 @@ from index_bank import Counting
 from ua_memory.daemon.upkeep import Upkeep
 from ua_memory.daemon.warm import Warm
 from ua_memory.errors import Busy
-from ua_memory.index.sync import Index
+from ua_memory.index import condition
 from ua_memory.store import Witness
 
 DAY = "memory/2026-11-20.md"
@@ -35,7 +35,7 @@ class Served:
         until(self.caught_up, 10)
 
     def caught_up(self) -> bool:
-        return Index.state(self.bank.store).get("state") == "ready"
+        return condition.state(self.bank.store).get("state") == "ready"
 
     def item(self, text: str) -> bool:
         """Whether the index has a text, asked without bringing it up to date."""

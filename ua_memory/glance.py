@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from ua_memory.paths import Bank
     from ua_memory.recall.search import Answer
 
-SCHEMA = "1"
+SCHEMA = "2"
 """The version of the word index that is read here; a test holds it to `index.tables`."""
 ENOUGH = 0.3
 """The share of a query's words, weighed by how rare they are, that a line must have: `recall.fuse` gives such

@@ -58,16 +58,20 @@ def pending_revisions(store: Store) -> Iterator[str]:
 
 def index_state(store: Store) -> dict[str, object]:
     """What the index says of itself, without opening Chroma: items, files, mode, or why there is none."""
-    from ua_memory.index.sync import Index
+    from ua_memory.index import condition
 
-    return {"state": "none yet; the next search builds it"} if Index.absent(store) else Index.state(store)
+    return (
+        {"state": "none yet; the next search builds it"}
+        if condition.absent(store)
+        else condition.state(store)
+    )
 
 
 def index_problems(store: Store) -> list[Problem]:
     """What a check of the index against the files finds. A missing index is no problem."""
-    from ua_memory.index.sync import Index
+    from ua_memory.index import condition
 
-    return [] if Index.absent(store) else Index.problems(store)
+    return [] if condition.absent(store) else condition.problems(store)
 
 
 def _git(store: Store) -> Check:

@@ -138,9 +138,9 @@ class Memory(Flushes):
 
     def fact(self, block: str) -> Statement:
         """What has a block id, by the index if it knows the file, else by looking through all files."""
-        from ua_memory.index.sync import Index
+        from ua_memory.index import condition
 
-        item = None if Index.absent(self.store) else self.index.words.by_id(block.removeprefix("^"))
+        item = None if condition.absent(self.store) else self.index.words.by_id(block.removeprefix("^"))
         try:
             return facts.find(self.store, block, [item.path] if item else None)
         except NotFound:

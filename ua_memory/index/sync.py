@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ua_memory.errors import Busy
-from ua_memory.index import condition
 from ua_memory.index.current import Current, broken
 from ua_memory.index.manifest import Manifest
 from ua_memory.index.reading import Caught, Reading, Stop, read_changes
@@ -286,23 +285,6 @@ class Index:
             return self.vectors.query(vectors, limit)
         except ServerAway:
             return kept.nearest(self.words, self.cache, self.embeds.model, vectors, limit)
-
-    # -- how it stands, told without opening it ---------------------------------------------------------
-
-    @staticmethod
-    def absent(store: Store) -> bool:
-        """Whether a bank has no index yet."""
-        return condition.absent(store)
-
-    @staticmethod
-    def state(store: Store) -> dict[str, object]:
-        """What an index says of itself; see `condition.state`."""
-        return condition.state(store)
-
-    @staticmethod
-    def problems(store: Store) -> list[Problem]:
-        """What is wrong inside an index's own files."""
-        return condition.problems(store)
 
     def _masked(self, text: str) -> str:
         from ua_memory.redaction import redact
