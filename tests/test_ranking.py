@@ -180,3 +180,38 @@ def test_a_title_in_a_question_is_no_operator_where_nothing_holds_it(tmp_path: P
     with an_index(a_bank(tmp_path, {DAY: log("I read a book by Vivaldi's biographer")}), model) as index:
         assert search(index, 'Did I read the book "The Four Seasons"?').hits
         assert not search(index, 'read the book "The Four Seasons"').hits
+
+
+def test_the_days_that_a_query_means_come_first(tmp_path: Path) -> None:
+    days = {f"memory/2024-{month}-10.md": "- Ann bought a bicycle\n" for month in ("03", "05", "07")}
+    with an_index(a_bank(tmp_path, days)) as index:
+        found = search(index, "what did Ann buy in May 2024").hits
+        assert found[0].item.path == "memory/2024-05-10.md" and "temporal" in found[0].arms
+        assert search(index, "may Ann buy 2024 bicycles").hits[0].arms.keys() <= {
+            "keyword",
+            "semantic",
+            "entity",
+        }
+
+
+def test_time_words_that_cannot_be_read_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from ua_memory import dates
+
+    def fails(*_: object) -> None:
+        raise dates.DatesUnavailable("dateparser cannot be imported")
+
+    monkeypatch.setattr(dates, "read", fails)
+    with an_index(a_bank(tmp_path, {DAY: TALK})) as index:
+        assert "time words were not read: dateparser" in "".join(search(index, "dentist").notes)
+
+
+def test_five_years_on_the_answers_are_the_same(tmp_path: Path) -> None:
+    store = a_bank(
+        tmp_path, {DAY: TALK, "memory/2020-01-01.md": log("The dentist is Dr Lee", "Cavities hurt")}
+    )
+    with an_index(store) as index:
+        asked = ("how was the dentist", "who has cavities", "what about Tuesday's tooth")
+        before = [search(index, query).hits for query in asked]
+        now = store.now()
+        store.now = lambda: now.replace(year=now.year + 5)
+        assert [search(index, query).hits for query in asked] == before

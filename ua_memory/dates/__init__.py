@@ -12,16 +12,18 @@ from typing import TYPE_CHECKING, Any
 from ua_memory.dates.stated import Span, days, spans
 
 if TYPE_CHECKING:
+    from ua_memory.dates.foreign import DatesUnavailable
     from ua_memory.dates.order import Order
     from ua_memory.dates.reading import Reading, read
 
-__all__ = ["Order", "Reading", "Span", "days", "read", "spans"]
+__all__ = ["DatesUnavailable", "Order", "Reading", "Span", "days", "read", "spans"]
 
 
 def __getattr__(name: str) -> Any:
     """The reader of queries, loaded by who reads one: 30 ms that a flush need not pay."""
-    if name not in ("Order", "Reading", "read"):
+    if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from ua_memory.dates import order, reading
+    from ua_memory.dates import foreign, order, reading
 
-    return order.Order if name == "Order" else getattr(reading, name)
+    home = {"Order": order, "DatesUnavailable": foreign}
+    return getattr(home.get(name, reading), name)

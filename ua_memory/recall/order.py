@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from ua_memory.index.filters import Filters
@@ -15,7 +15,7 @@ from ua_memory.index.items import Item
 from ua_memory.index.sync import Index
 from ua_memory.recall import entity, keyword, temporal
 from ua_memory.recall.arms import Arms
-from ua_memory.recall.asked import Asked
+from ua_memory.recall.asked import Asked, Window
 from ua_memory.recall.fuse import Evidence, Fused, fuse, own_score, reciprocal
 
 if TYPE_CHECKING:
@@ -28,6 +28,9 @@ but R@2000t falls by a point."""
 
 LEANING = 40
 """Candidates whose neighbours are looked at, the best by themselves."""
+
+TIMELY = 0.06
+"""What a hit gains in the days that the query means, where scores are added up."""
 
 CLOSE = 60
 """Candidates whose neighbours are looked at where scores are added up."""
@@ -132,7 +135,21 @@ def _scored(index: Index, asked: Asked, said: Said | None, arms: Arms, strict: b
     known += _evidence(index, asked, said, arms, index.words.neighbours([one.item for one in best]))
     keys = {item.key for item in found}
     known = list({one.item.key: one for one in reversed(known)}.values())
-    return [one for one in fuse(known, total) if not strict or one.item.key in keys]
+    ranked = [one for one in fuse(known, total) if not strict or one.item.key in keys]
+    return _timely(ranked, asked.window)
+
+
+def _timely(ranked: list[Fused], window: Window | None) -> list[Fused]:
+    """What lies in the days that the query means is lifted a little, as late interaction does."""
+    if window is None:
+        return ranked
+    lifted = [
+        replace(one, score=min(1.0, one.score + TIMELY), parts={**one.parts, "when": TIMELY})
+        if one.score > 0 and window.holds(one.item.date)
+        else one
+        for one in ranked
+    ]
+    return sorted(lifted, key=lambda one: -one.score)
 
 
 def _evidence(index: Index, asked: Asked, said: Said | None, arms: Arms, items: list[Item]) -> list[Evidence]:

@@ -6,11 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from ua_memory import dates
 from ua_memory.index.filters import Filters
 from ua_memory.index.items import Item
 from ua_memory.index.sync import READY, Index, Refresh
 from ua_memory.index.terms import clean
-from ua_memory.recall.asked import Asked, read
+from ua_memory.recall.asked import Asked, Window, read
 from ua_memory.recall.order import DEPTH, Ordered, ordered
 from ua_memory.recall.present import Present
 from ua_memory.recall.snippet import snippet
@@ -84,15 +85,26 @@ def search_many(
     where, present = filters or Filters(), Present(index.store)
     answers = []
     for number, text in enumerate(queries):
-        asked, meant = read(index.words, text), said[number] if said else None
+        window, unread = _window(index, text)
+        asked, meant = read(index.words, text, window), said[number] if said else None
         known = meant if meant is not None and meant.vector.any() else None
         found = ordered(index, asked, known, near.get(number, ()), depth, where, index.store.config.order)
         hits, missing = _hits(index, asked, found, present, limit, min_score)
         unknown = meant is not None and known is None and bool(text.strip())
-        told = [*notes, *([f"searched by words alone: {UNKNOWN}"] if unknown else [])]
+        told = [*notes, *unread, *([f"searched by words alone: {UNKNOWN}"] if unknown else [])]
         told += [f"{missing} left out: changed in their files since"] if missing else []
         answers.append(Answer(hits, tuple(told), "hybrid" if known else "words", left))
     return answers
+
+
+def _window(index: Index, text: str) -> tuple[Window | None, list[str]]:
+    """The days that a query means, as of now and where the bank is; or why they could not be read."""
+    try:
+        time = dates.read(clean(text), index.store.now(), index.store.config.zone)
+    except dates.DatesUnavailable as error:
+        return None, [f"its time words were not read: {error.what}"]
+    there = time.start or time.end
+    return (Window(time.start or "", time.end or "") if there else None), []
 
 
 def _left(left: Mapping[str, int]) -> str:
