@@ -89,17 +89,12 @@ class Cache:
             have.update(name for (name,) in self.db.execute(query, (model, *part)))
         return [name for name in asked if name not in have]
 
-    def kept(self, model: str, names: Sequence[str]) -> dict[str, Embedded]:
-        """{name: vector and packed tokens} of those that are there; see `late`."""
-        import numpy as np
-
-        from ua_memory.index.embed import Embedded
-
-        found: dict[str, Embedded] = {}
+    def codes(self, model: str, names: Sequence[str]) -> dict[str, bytes]:
+        """{name: packed tokens} of those that are there; see `late`."""
+        found: dict[str, bytes] = {}
         for part in chunks(list(names)):
-            query = f"SELECT name, vector, codes FROM vectors WHERE model = ? AND name IN ({marks(part)})"
-            for name, vector, codes in self.db.execute(query, (model, *part)):
-                found[name] = Embedded(np.frombuffer(vector, dtype="<f2").astype(np.float32), codes)
+            query = f"SELECT name, codes FROM vectors WHERE model = ? AND name IN ({marks(part)})"
+            found.update(self.db.execute(query, (model, *part)))
         return found
 
     def put(self, model: str, texts: Mapping[str, Embedded]) -> None:

@@ -108,7 +108,7 @@ def _late(index: Index, asked: Asked, said: Said, arms: Arms, strict: bool) -> l
 
     def ranked(items: list[Item]) -> list[Ranked]:
         names = sorted({item.vhash for item in items} - set(kept))
-        kept.update(matched(said, index.cache.kept(index.embeds.model, names)))
+        kept.update(matched(said, index.cache.codes(index.embeds.model, names)))
         stems = keyword.stems(index.words, items) if spelt else {}
         return rerank(asked, said, items, kept, stems)
 

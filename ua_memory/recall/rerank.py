@@ -2,15 +2,13 @@
 
     own      m = the best match of the word's tokens with any token of the item, a mean over the word's tokens
     beside   m = the best of its own and, fainter, of what stands beside it under the same heading
-    item     s = 0.9 * mean of m over the words, rare ones weighing more, + 0.1 * cosine of the two texts
-                 + 0.06 if it is about whom the query names
+    item     s = mean of m over the words, rare ones weighing more, + 0.06 if it is about whom the query names
     score    s placed between 0 and 1, so that 0.35 parts good hits from others
 
 A reply ("Yes, last Tuesday!") has none of the words that its question has: a question before it counts 0.9.
 In a talk anything before counts 0.8, what stands after 0.8, and two before 0.65; elsewhere neighbours are
-less related, 0.5. Who is named must be named in the item itself: a neighbour speaks of somebody else. The
-cosine gains nothing on conversations, and finds a fact that says it all in other words. Identifiers and
-words that the model does not know go by their letters.
+less related, 0.5. Who is named must be named in the item itself: a neighbour speaks of somebody else.
+Identifiers and words that the model does not know go by their letters.
 """
 
 from __future__ import annotations
@@ -28,7 +26,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from ua_memory.index.embed import Embedded, Said
+    from ua_memory.index.embed import Said
 
     Table = NDArray[np.float32]
 
@@ -36,9 +34,7 @@ EXACT = 0.8
 """What a word counts that is there by its letters: the best match that two tokens reach."""
 BEFORE, ASKED, AFTER, EARLIER, NEAR = 0.8, 0.9, 0.8, 0.65, 0.5
 LIFT = 0.06
-PARTS = ("words", "beside", "whole", "named")
-WHOLE = 0.1
-"""What the texts as a whole count beside their words."""
+PARTS = ("words", "beside", "named")
 REACH = (-3, -2, -1, 1, 2, 3)
 """Places around a candidate that are looked at: those it helps, and what helps those."""
 HELPED = (-1, 1, 2)
@@ -59,21 +55,16 @@ class Ranked:
 
 @dataclass(frozen=True, slots=True)
 class Matched:
-    """A text held against a query: the best match of each query token (t,), whether the text has tokens to
-    match, and the cosine of the two as a whole."""
+    """A text held against a query: the best match of each query token (t,), and whether it has tokens."""
 
     tokens: Table
     told: bool
-    cosine: float
 
 
-def matched(said: Said, kept: Mapping[str, Embedded]) -> dict[str, Matched]:
-    """{name: how it matches} of texts as they are kept."""
-    found = late.best(said.tokens, [one.codes for one in kept.values()])
-    return {
-        name: Matched(found[:, n], bool(one.codes), max(0.0, float(one.vector @ said.vector)))
-        for n, (name, one) in enumerate(kept.items())
-    }
+def matched(said: Said, codes: Mapping[str, bytes]) -> dict[str, Matched]:
+    """{name: how it matches} of texts by their packed tokens."""
+    found = late.best(said.tokens, list(codes.values()))
+    return {name: Matched(found[:, n], bool(one)) for n, (name, one) in enumerate(codes.items())}
 
 
 def by_letters(asked: Asked, said: Said) -> tuple[Word, ...]:
@@ -100,17 +91,16 @@ def rerank(
     if not items or not weight.sum():
         return []
     weight /= weight.sum()
-    nothing = Matched(np.zeros(len(said.tokens), dtype=np.float32), False, 0.0)
+    nothing = Matched(np.zeros(len(said.tokens), dtype=np.float32), False)
     there = [kept.get(item.vhash, nothing) for item in items]
     own = _own(asked, words, said, items, np.stack([one.tokens for one in there], axis=1), stems)
     best = _beside(words, items, own)
-    whole = WHOLE * np.array([one.cosine for one in there], dtype=np.float32)
     lift = np.array([LIFT * _lifted(asked, item) for item in items], dtype=np.float32)
-    alone, together = (1 - WHOLE) * (weight @ own), (1 - WHOLE) * (weight @ best)
-    raw = together + whole + lift
+    alone, together = weight @ own, weight @ best
+    raw = together + lift
     order = np.argsort(-np.round(raw, 6), kind="stable")  # the items are in the order of path and line
     placed = np.clip((raw - FLOOR) / RANGE, 0, 1) ** PLACED
-    parts = np.round(np.stack([alone, together - alone, whole, lift], axis=1).astype(float), 4).tolist()
+    parts = np.round(np.stack([alone, together - alone, lift], axis=1).astype(float), 4).tolist()
     return [
         Ranked(items[n], round(float(placed[n]), 6), dict(zip(PARTS, parts[n], strict=True))) for n in order
     ]

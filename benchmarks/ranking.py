@@ -1,0 +1,133 @@
+"""What each part of the ranking gains: `benchmarks/ranking.py CONVERSATION.json…`, one row a part left out.
+
+A conversation is sessions of turns with ids, and questions that name the turns which hold the answer. They
+are the user's own copy; none are shipped. Not part of `make bench`.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import statistics
+import sys
+import tempfile
+import time
+from collections import defaultdict
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from ua_memory.config import Config
+from ua_memory.index import talk
+from ua_memory.memory import Memory
+from ua_memory.recall import asked, rerank
+
+PARTS: dict[str, list[tuple[Any, str, Any]]] = {
+    "all of it": [],
+    "turns embedded one by one": [(talk, "RUN", 0)],
+    "nothing from beside": [(rerank, name, 0.0) for name in ("BEFORE", "ASKED", "AFTER", "EARLIER", "NEAR")],
+    "questions lend no more": [(rerank, "ASKED", 0.8)],
+    "nothing from two before": [(rerank, "EARLIER", 0.0)],
+    "who is named, no lift": [(rerank, "LIFT", 0.0)],
+    "small words weigh in full": [(asked, "SMALL", 1.0), (asked, "FEW", 0)],
+    "all words weigh the same": [(asked, "inverse", lambda known, total: 1.0)],
+    "scores added up": [(Config, "order", "score")],
+    "reciprocal ranks": [(Config, "order", "rrf")],
+}
+
+
+def a_bank(conversation: dict[str, Any], root: Path) -> dict[tuple[str, int], str]:
+    """A log a day, an item a turn; {(path, line): turn}."""
+    days: dict[str, list[tuple[str, str]]] = defaultdict(list)
+    for session in conversation["sessions"]:
+        day, hour = session["when"][:10], session["when"][11:16]
+        days[day] += [(f"## {hour}", ""), ("", "")]
+        days[day] += [
+            (f"- **{t['speaker']}**: {' '.join(t['text'].split())}", t["id"]) for t in session["turns"]
+        ]
+        days[day].append(("", ""))
+    (root / "memory").mkdir(parents=True)
+    (root / "MEMORY.md").write_text("# Memory\n")
+    for day, lines in days.items():
+        text = "\n".join([f"# {day}", "", *(line for line, _ in lines)])
+        (root / "memory" / f"{day}.md").write_text(text + "\n")
+    return {
+        (f"memory/{day}.md", number): turn
+        for day, lines in days.items()
+        for number, (_, turn) in enumerate(lines, 3)
+        if turn
+    }
+
+
+@contextmanager
+def changed(changes: list[tuple[Any, str, Any]]) -> Iterator[str]:
+    """With some of the ranking's constants set otherwise; the order to rank in."""
+    kept = [(owner, name, getattr(owner, name)) for owner, name, _ in changes if owner is not Config]
+    for owner, name, value in changes:
+        if owner is not Config:
+            setattr(owner, name, value)
+    try:
+        yield next((value for owner, _, value in changes if owner is Config), "late")
+    finally:
+        for owner, name, value in kept:
+            setattr(owner, name, value)
+
+
+class Bank:
+    """A conversation as a bank of its own, and its questions."""
+
+    def __init__(self, file: Path, folder: Path) -> None:
+        conversation = json.loads(file.read_text())
+        self.questions = conversation["questions"]
+        self.where = a_bank(conversation, folder)
+        self.memory = Memory.open(folder, config=replace(Config(), quiet_seconds=1e9))
+        self.memory.search("a first question")
+
+    def rows(self, ranking: str) -> tuple[list[tuple[int, list[float]]], float]:
+        """[(category, [R@5, R@10, R@50])] of each question, and the median milliseconds of twenty."""
+        self.memory.store.config = replace(self.memory.store.config, order=ranking)
+        queries = [" ".join(question["q"].split()) for question in self.questions]
+        rows, took = [], []
+        answers = self.memory.search_many(queries, limit=50)
+        for question, answer in zip(self.questions, answers, strict=True):
+            turns = [self.where.get((hit.item.path, hit.item.line)) for hit in answer.hits]
+            gold = set(question["evidence"])
+            rows.append((question["category"], [len(gold & set(turns[:k])) / len(gold) for k in (5, 10, 50)]))
+        for query in queries[:20]:
+            began = time.perf_counter()
+            self.memory.search(query)
+            took.append(1000 * (time.perf_counter() - began))
+        return rows, statistics.median(took)
+
+
+def main(files: list[Path]) -> None:
+    """A row for each part: R@5, R@10, R@50, adversarial R@10, R@5 and R@10 of each file, milliseconds."""
+    banks: dict[bool, list[Bank]] = {}
+    scratch = Path(tempfile.mkdtemp())
+    for part, changes in PARTS.items():
+        with changed(changes) as ranking:
+            fresh = any(
+                owner is talk for owner, _, _ in changes
+            )  # what is embedded otherwise is another bank
+            if fresh not in banks:
+                folders = [scratch / f"{number}-{fresh}" for number in range(len(files))]
+                banks[fresh] = [Bank(*pair) for pair in zip(files, folders, strict=True)]
+            found = [bank.rows(ranking) for bank in banks[fresh]]
+
+        def mean(rows: list[tuple[int, list[float]]], k: int, adversarial: bool = False) -> float:
+            return 100 * statistics.fmean(r[k] for category, r in rows if (category == 5) is adversarial)
+
+        every = [row for rows, _ in found for row in rows]
+        each = " | ".join(f"{mean(rows, 0):.1f} / {mean(rows, 1):.1f}" for rows, _ in found)
+        cells = [f"{mean(every, k):.1f}" for k in range(3)] + [f"{mean(every, 1, True):.1f}", each]
+        milliseconds = statistics.median(ms for _, ms in found)
+        print("| " + " | ".join([part, *cells, f"{milliseconds:.0f}"]) + " |", flush=True)
+    for bank in (bank for some in banks.values() for bank in some):
+        bank.memory.close()
+    shutil.rmtree(scratch)
+
+
+if __name__ == "__main__":
+    main([Path(name) for name in sys.argv[1:]])
