@@ -22,6 +22,7 @@ OPEN |= {"purposes", "days", "models"}
 """Objects whose keys are data; what they hold is checked where it matters."""
 OPTIONAL = {"warning", "accepted", "retired"}
 """Keys that an example need not show."""
+SAMPLE = Path(__file__).parent.parent / "examples" / "recall.jsonl"
 SECRET = "ghp_" + "abcdefghijklmnopqrstuvwxyz0123456789"
 
 
@@ -114,6 +115,20 @@ def test_batch_answers_each_line_in_order(shell: Shell) -> None:
     assert shell.ok("search", "--batch", stdin=b"").out == ""
     shell.terminals = EVERY
     assert shell.ok("search", "--batch", stdin=b"x\ny").out.count("\n") == 2
+
+
+def test_bench(shell: Shell) -> None:
+    printed = shell.ok("bench", "recall", str(SAMPLE), "--json").json
+    agrees("bench recall", printed)
+    assert (printed["conversations"], printed["turns"], printed["questions"]) == (1, 8, 6)
+    assert [one["name"] for one in printed["rankings"]] == ["ua-memory", "bm25", "grep"]
+    assert [(row["name"], row["n"]) for row in printed["rankings"][0]["rows"]] == [
+        ("all", 5),
+        ("adversarial", 1),
+        ("one turn", 2),
+        ("several turns", 2),
+        ("time", 1),
+    ]
 
 
 def test_insert_and_get(shell: Shell) -> None:

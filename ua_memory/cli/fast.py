@@ -19,7 +19,7 @@ FORWARDED = frozenset(
 )
 """What a daemon does on a caller's behalf. All else stays here: init, git and daemon by their nature; flush
 and queue, which may wait for a model; verify, scan, stats and doctor, which read every file; explain, which
-reads none."""
+reads none; bench, which has banks of its own."""
 WRITES = frozenset(("insert", "core", "undo", "redo", "mcp"))
 """What must not be done a second time when the daemon died without an answer."""
 STARTS = frozenset(("search", "recall", "hook", "insert", "get", "mcp"))
