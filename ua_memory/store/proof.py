@@ -17,9 +17,12 @@ from pathlib import Path
 from ua_memory.history import filesystem_now
 from ua_memory.paths import CORE_NAMES, LOGS, SETTINGS
 
-__all__ = ["RACY_NS", "filesystem_now", "listing", "settled", "stamp"]
+__all__ = ["RACY_NS", "Row", "filesystem_now", "listing", "look", "settled", "stamp"]
 
 RACY_NS = 50_000_000
+
+Row = tuple[int, int, int, int, int] | None
+"""Mode, size, times of change and inode of one file or folder; None if it is not there."""
 
 
 def listing(root: Path) -> list[bytes]:
@@ -33,10 +36,10 @@ def listing(root: Path) -> list[bytes]:
     return names
 
 
-def stamp(root: Path, names: Sequence[bytes]) -> str:
-    """The digest of the named files as `lstat` sees them now."""
+def look(root: Path, names: Sequence[bytes]) -> list[Row]:
+    """Each of the named as `lstat` sees it now."""
     base, lstat = os.fsencode(root) + b"/", os.lstat
-    rows: list[tuple[int, int, int, int, int] | None] = []
+    rows: list[Row] = []
     for name in names:
         try:
             s = lstat(base + name)
@@ -44,20 +47,19 @@ def stamp(root: Path, names: Sequence[bytes]) -> str:
             rows.append(None)
         else:
             rows.append((s.st_mode, s.st_size, s.st_mtime_ns, s.st_ctime_ns, s.st_ino))
+    return rows
+
+
+def stamp(rows: list[Row]) -> str:
+    """The digest of a look."""
     return hashlib.blake2b(marshal.dumps(rows, 1), digest_size=16).hexdigest()
 
 
-def settled(root: Path, names: Sequence[bytes], now_ns: int) -> bool:
-    """Whether nothing named changed within 50 ms before `now_ns`, by the file system's own clock."""
-    base = os.fsencode(root) + b"/"
-    for name in names:
-        try:
-            found = os.lstat(base + name)
-        except OSError:
-            continue
-        if max(found.st_mtime_ns, found.st_ctime_ns) >= now_ns - RACY_NS:
-            return False
-    return True
+def settled(rows: Sequence[Row], began_ns: int) -> bool:
+    """Whether nothing changed later than 50 ms before a look began, the listing of its names included. The
+    beginning is by the file system's own clock: its time at the end would let a change during a slow look
+    pass for an old one."""
+    return all(row is None or max(row[2], row[3]) < began_ns - RACY_NS for row in rows)
 
 
 def _below(folder: bytes, prefix: bytes) -> list[bytes]:

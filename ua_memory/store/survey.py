@@ -9,8 +9,9 @@ from __future__ import annotations
 import contextlib
 import marshal
 import os
+import stat
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -18,7 +19,7 @@ from typing import Any
 
 from ua_memory.errors import CannotWrite, GitFailed, TooLarge
 from ua_memory.history import History, blob_id
-from ua_memory.paths import CORE_NAMES, LOGS, SETTINGS, Bank, is_truth
+from ua_memory.paths import SETTINGS, Bank, is_truth
 from ua_memory.store import pending, proof, saves
 from ua_memory.store.reading import MAX_FILE, read
 from ua_memory.store.saves import Edit
@@ -51,11 +52,14 @@ class Survey:
     changed: Mapping[str, int]
     held: Mapping[str, str]
     proof: str = ""
+    looked: Sequence[FileStat] | None = field(default=None, repr=False)
+    """The files on disk, if each of them was looked at for this."""
 
     @cached_property
     def files(self) -> tuple[FileStat, ...]:
         """The files that may be searched, by path: those on disk, with the trail's where they are held."""
-        shown = [f for f in scan(self.root) if f.path not in self.held]
+        there = scan(self.root) if self.looked is None else self.looked
+        shown = [f for f in there if f.path not in self.held]
         shown += [FileStat(path, 0, 0, 0, int(blob, 16)) for path, blob in self.held.items()]
         return tuple(sorted(shown, key=lambda f: f.path))
 
@@ -82,42 +86,42 @@ Blobs = dict[str, tuple[int, int, int, int, str]]
 
 def scan(root: Path) -> list[FileStat]:
     """Every truth file on disk, by path. No symbolic links, nothing hidden, no folder that is a link."""
-    found: list[FileStat] = []
+    return _files(root, *_look(root))
+
+
+def _look(root: Path) -> tuple[list[bytes], list[proof.Row]]:
+    """The names of all files and folders, and what each of them is now. CannotWrite if one is unreadable."""
     try:
-        with os.scandir(root) as top:
-            for entry in top:
-                if entry.name in (*CORE_NAMES, SETTINGS) and entry.is_file(follow_symlinks=False):
-                    found += _stat(entry, entry.name)
-                elif entry.name == LOGS and entry.is_dir(follow_symlinks=False):
-                    found += _below(entry.path, LOGS)
+        names = proof.listing(root)
     except OSError as error:
-        refused(error, Path(error.filename or root))
+        refused(error, Path(os.fsdecode(error.filename or root)))
+    return names, proof.look(root, names)
+
+
+def _files(root: Path, names: Sequence[bytes], rows: Sequence[proof.Row]) -> list[FileStat]:
+    """The truth files in a look, by path."""
+    try:
+        # Where case is folded, both names of core memory answer to `lstat`, and one of them is there.
+        top = os.listdir(root)  # noqa: PTH208 (only names are wanted)
+    except OSError as error:
+        refused(error, root)
+    found: list[FileStat] = []
+    for name, row in zip(names, rows, strict=True):
+        path = os.fsdecode(name)
+        if row and stat.S_ISREG(row[0]) and _sayable(path):
+            if not path.startswith("./"):
+                found.append(FileStat(path, *row[1:]))
+            elif path[2:] in top:
+                found.append(FileStat(path[2:], *row[1:]))
     return sorted(found, key=lambda f: f.path)
 
 
-def _below(folder: str, prefix: str) -> Iterator[FileStat]:
-    with os.scandir(folder) as entries:
-        for entry in entries:
-            name = entry.name
-            if name.startswith(".") or not _sayable(name):
-                continue
-            if name.endswith(".md") and entry.is_file(follow_symlinks=False):
-                yield from _stat(entry, f"{prefix}/{name}")
-            elif entry.is_dir(follow_symlinks=False):
-                with contextlib.suppress(FileNotFoundError, NotADirectoryError):  # removed since
-                    yield from _below(entry.path, f"{prefix}/{name}")
-
-
-def _sayable(name: str) -> bool:
+def _sayable(path: str) -> bool:
     """Whether a name can stand in a link, a trailer and a line of output: no control characters, no
     backslash, valid UTF-8."""
-    return not any(c < " " or c == "\\" or "\x7f" <= c <= "\x9f" or "\ud800" <= c <= "\udfff" for c in name)
-
-
-def _stat(entry: os.DirEntry[str], path: str) -> Iterator[FileStat]:
-    with contextlib.suppress(FileNotFoundError):  # renamed away since the folder was read
-        s = entry.stat(follow_symlinks=False)
-        yield FileStat(path, s.st_size, s.st_mtime_ns, s.st_ctime_ns, s.st_ino)
+    if path.isprintable() and "\\" not in path:
+        return True
+    return not any(c < " " or c == "\\" or "\x7f" <= c <= "\x9f" or "\ud800" <= c <= "\udfff" for c in path)
 
 
 def survey(bank: Bank, history: History, few: int, witness: Witness[Seen] | None = None) -> Survey:
@@ -128,29 +132,35 @@ def survey(bank: Bank, history: History, few: int, witness: Witness[Seen] | None
     waiting = pending.keys(bank.pending)
     head = " ".join([history.head() or "", *waiting])
     at = witness.marks() if witness else None
-    seen = witness.standing(at) if witness else None
+    seen, files = witness.standing(at) if witness else None, None
     if not seen or (seen.head, seen.few) != (head, few):
-        seen = _looked(bank, history, few, head, waiting)
+        seen, files = _looked(bank, history, few, head, waiting)
         if witness and seen.stamp:
             witness.keep(seen, at)
-    return Survey(bank.root, seen.changed, seen.held, _named(seen))
+    return Survey(bank.root, seen.changed, seen.held, _named(seen), files)
 
 
-def _looked(bank: Bank, history: History, few: int, head: str, waiting: list[str]) -> Seen:
+def _looked(
+    bank: Bank, history: History, few: int, head: str, waiting: list[str]
+) -> tuple[Seen, list[FileStat] | None]:
+    """The files against the trail, by what is remembered of both; and each file's stat, if all were read."""
     seen = _remembered(bank.cache)
-    stamp = proof.stamp(bank.root, seen.names) if seen.stamp and (seen.head, seen.few) == (head, few) else ""
-    if not stamp or stamp != seen.stamp:
-        names = proof.listing(bank.root)
-        stamp, now = proof.stamp(bank.root, names), _now(bank)
+    known = bool(seen.stamp) and (seen.head, seen.few) == (head, few)
+    files: list[FileStat] | None = None
+    if not known or proof.stamp(proof.look(bank.root, seen.names)) != seen.stamp:
+        began = _now(bank)
+        names, rows = _look(bank.root)
+        files = _files(bank.root, names, rows)
         owed = pending.owed(pending.found(bank.pending)) if waiting else {}
-        sure = stamp if proof.settled(bank.root, names, now) else ""
+        stamp = proof.stamp(rows)
+        sure = stamp if proof.settled(rows, began) else ""
         try:
-            changed, held = _compare(bank, history, few, owed)
+            changed, held = _compare(bank, history, few, owed, files)
         except GitFailed:  # no git: nothing can be told apart now, and nothing is remembered of that
-            return Seen(stamp=sure)
+            return Seen(stamp=sure), files
         seen = Seen(names, sure, head, few, changed, held)
         _remember(bank.cache, "survey", [getattr(seen, name) for name in Seen.__slots__])
-    return seen
+    return seen, files
 
 
 def _named(seen: Seen) -> str:
@@ -167,22 +177,21 @@ def _now(bank: Bank) -> int:
 
 
 def _compare(
-    bank: Bank, history: History, few: int, owed: Mapping[str, bytes | None]
+    bank: Bank, history: History, few: int, owed: Mapping[str, bytes | None], files: Sequence[FileStat]
 ) -> tuple[dict[str, int], dict[str, str]]:
     """(what differs from the trail and when it changed, what is held)."""
-    files = scan(bank.root)
     blobs, unread = _read_blobs(bank, files)
     trail = history.blobs() if history.exists else {}
     trail |= {path: blob_id(data) for path, data in owed.items() if data is not None}
     gone = {path for path, data in owed.items() if data is None}
-    mine = {path: name for path, name in trail.items() if is_truth(path) and path not in gone | unread}
-    times = {f.path: f.changed_ns for f in files}
+    out, times = gone | unread, {f.path: f.changed_ns for f in files}
+    mine = {p: name for p, name in trail.items() if (p in times or is_truth(p)) and p not in out}
     changed = {p: times[p] for p, row in blobs.items() if mine.get(p) != row[4]}
     changed |= {path: _folder_time(bank.root / path) for path in mine.keys() - blobs.keys()}
     return changed, _held(bank, history, changed, mine, few, owed)
 
 
-def _read_blobs(bank: Bank, files: list[FileStat]) -> tuple[Blobs, set[str]]:
+def _read_blobs(bank: Bank, files: Sequence[FileStat]) -> tuple[Blobs, set[str]]:
     """The blob id of every file, read only where its stat is new, and the paths that could not be read."""
     before: Blobs = _recalled(bank.cache, "blobs") or {}
     blobs: Blobs = {}
