@@ -9,11 +9,10 @@ import hashlib
 import os
 import sqlite3
 from collections.abc import Iterable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 
-@dataclass(frozen=True, slots=True)
-class Known:
+class Known(NamedTuple):
     """A file as it was when it was read. `hash` is of the bytes used; `racy` asks to read it again."""
 
     path: str
@@ -48,10 +47,8 @@ class Manifest:
         """{path: what was read}."""
         rows = self.db.execute("SELECT path, size, mtime_ns, ctime_ns, inode, hash, racy FROM files")
         return {
-            os.fsdecode(path): Known(
-                os.fsdecode(path), size, mtime, ctime, int(inode, 16), digest, bool(racy)
-            )
-            for path, size, mtime, ctime, inode, digest, racy in rows
+            (path := os.fsdecode(raw)): Known(path, size, mtime, ctime, int(inode, 16), digest, bool(racy))
+            for raw, size, mtime, ctime, inode, digest, racy in rows
         }
 
     def record(self, known: Iterable[Known]) -> None:
