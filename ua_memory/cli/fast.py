@@ -30,8 +30,15 @@ HOOK_WITHIN = 1.0
 """Seconds that a client's hook waits for a daemon that is busy or loads its model; then words must do."""
 
 
+QUIET = {"OPENBLAS_NUM_THREADS": "1", "ORT_DISABLE_TELEMETRY": "1"}
+"""What libraries are told before they load. Threads that spin over small matrices took half of a search's
+processor time; onnxruntime keeps a device id and a database under the home directory to report home with."""
+
+
 def main(argv: list[str] | None = None) -> NoReturn:
     """Run as a process: by the daemon if there is one that takes the command, else here."""
+    for name, value in QUIET.items():
+        os.environ.setdefault(name, value)
     words = sys.argv[1:] if argv is None else list(argv)
     mode = os.environ.get("UA_MEMORY_DAEMON") or "auto"
     verb = _verb(words)

@@ -151,6 +151,7 @@ class Embedder:
             import tokenizers
         except ImportError as error:
             raise EmbeddingUnavailable(f"{error.name or error} cannot be imported") from error
+        onnxruntime.disable_telemetry_events()
         tokenizer = tokenizers.Tokenizer.from_str(checked(self.tokenizer_path(), TOKENIZER_SHA256).decode())
         tokenizer.enable_truncation(MOST_TOKENS)
         tokenizer.no_padding()

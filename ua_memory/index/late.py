@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from functools import lru_cache
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -18,16 +17,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Rows = NDArray[np.float32]
-
-
-@lru_cache(maxsize=1)
-def _signs() -> Rows:
-    """(256, 8): the signs, -1 or 1, that a byte stands for."""
-    import numpy as np
-
-    bits = np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1)
-    signs: Rows = bits.astype(np.float32) * 2 - 1
-    return signs
 
 
 def pack(states: Rows) -> bytes:
@@ -47,9 +36,11 @@ def best(query: Rows, texts: Sequence[bytes]) -> Rows:
     there = [number for number, codes in enumerate(texts) if codes]
     if not there or not len(query):
         return found
-    packed = np.frombuffer(b"".join(texts[number] for number in there), dtype=np.uint8)
-    signs = _signs().take(packed, axis=0).reshape(-1, size * 8)
-    match = (query / math.sqrt(query.shape[1])) @ signs.T
+    packed = np.frombuffer(b"".join(texts[number] for number in there), dtype=np.uint8).reshape(-1, size)
+    bits = np.unpackbits(packed, axis=1).astype(np.float32)
+    # A sign is 2 bit - 1, so its product is that of the bits, doubled, less the query's own sum.
+    scaled = query / math.sqrt(query.shape[1])
+    match = (2 * scaled) @ bits.T - scaled.sum(axis=1, keepdims=True)
     starts = np.cumsum([0, *(len(texts[number]) // size for number in there[:-1])])
     found[:, there] = np.maximum.reduceat(match, starts, axis=1)
     return np.maximum(found, 0)
