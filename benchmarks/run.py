@@ -8,13 +8,15 @@ import commands
 import flush
 import growth
 import index
+import load
+import scale
 import warm
 from figures import machine
 
 if __name__ == "__main__":
     print(machine(), flush=True)
     missed = 0
-    for benchmark in (commands, index, flush, growth, warm):
+    for benchmark in (commands, index, flush, growth, warm, scale, load):
         for figure in benchmark.measure([]):
             print(figure, flush=True)
             missed += not figure.met

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import os
-import random
 import statistics
 import subprocess
 import sys
@@ -19,6 +18,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from figures import Figure, console_script, main, paired, process, seconds
+from invented import environment, fill, sentence
 
 SCRIPT = """\
 #!/bin/sh
@@ -29,21 +29,15 @@ git -c core.fsync=all commit -q -m "add a line"
 IDLE_SECONDS = 30
 
 
-SYLLABLES = tuple("ka lo mi ter ran su vel da no pri sto en ur bi ga fo lin che mar ot".split())  # noqa: SIM905
-RNG = random.Random(7)
-WORDS = ["".join(RNG.choices(SYLLABLES, k=RNG.randint(1, 4))) for _ in range(4000)]
-WEIGHTS = [1 / rank for rank in range(10, 4010)]
-
-
 def measure(args: Sequence[str]) -> Iterator[Figure]:
     """[RUNS [FACTS]]: how many pairs (40) in a bank of how many facts (10000)."""
     runs, facts = (*(int(arg) for arg in args), *(40, 10_000)[len(args) :])
     script, python = console_script()
     with tempfile.TemporaryDirectory() as folder:
-        env = _environment(folder)
+        env = environment(folder)
         bank = Path(folder) / "bank"
         process(script, "init", str(bank), env=env)()
-        _fill(bank, facts)
+        fill(bank, facts)
         at = (script, "--bank", str(bank))
         process(*at, "search", "a first look", env={**env, "UA_MEMORY_DAEMON": "off"})()
         process(*at, "daemon", "start", env=env)()
@@ -51,31 +45,13 @@ def measure(args: Sequence[str]) -> Iterator[Figure]:
             yield from _searches(at, python, env, runs)
             yield _hooks(at, python, env, runs)
             yield _inserts(at, Path(folder) / "plain", env, runs)
-            yield from _at_rest(at, bank, env, facts)
+            yield from at_rest(at, bank, env, facts)
         finally:
             process(*at, "daemon", "stop", env=env)()
 
 
-def _environment(home: str) -> dict[str, str]:
-    who = {f"GIT_{role}_{part}": "b@b" for role in ("AUTHOR", "COMMITTER") for part in ("NAME", "EMAIL")}
-    return {**os.environ, "HOME": home, "XDG_RUNTIME_DIR": home, "UA_MEMORY_DAEMON": "require", **who}
-
-
-def _fill(bank: Path, facts: int) -> None:
-    """Facts in logs of a hundred each."""
-    (bank / "memory").mkdir(exist_ok=True)
-    for day in range((facts + 99) // 100):
-        name = f"{2000 + day // 336}-{day // 28 % 12 + 1:02}-{day % 28 + 1:02}.md"
-        rows = [f"- {_sentence(RNG.randint(6, 16))}" for _ in range(100)]
-        (bank / "memory" / name).write_text("\n".join(rows) + "\n", encoding="utf-8")
-
-
-def _sentence(length: int) -> str:
-    return " ".join(RNG.choices(WORDS, WEIGHTS, k=length))
-
-
 def _searches(at: tuple[str, ...], python: str, env: dict[str, str], runs: int) -> Iterator[Figure]:
-    asked = [process(*at, "search", "--json", _sentence(5), env=env) for _ in range(runs + 1)]
+    asked = [process(*at, "search", "--json", sentence(5), env=env) for _ in range(runs + 1)]
     floor = process(python, "-c", "pass", env=env)
     asked[-1](), floor()
     pairs = [(seconds(ask), seconds(floor)) for ask in asked[:-1]]
@@ -92,7 +68,7 @@ def _searches(at: tuple[str, ...], python: str, env: dict[str, str], runs: int) 
 def _hooks(at: tuple[str, ...], python: str, env: dict[str, str], runs: int) -> Figure:
     """A prompt event as Claude Code hands it over."""
     prompt = {"session_id": "8f4a", "cwd": "/", "hook_event_name": "UserPromptSubmit"}
-    events = iter([json.dumps({**prompt, "prompt": _sentence(8)}) for _ in range(runs + 1)])
+    events = iter([json.dumps({**prompt, "prompt": sentence(8)}) for _ in range(runs + 1)])
 
     def hook() -> None:
         process(*at, "hook", env=env, stdin=next(events))()
@@ -116,11 +92,12 @@ def _inserts(at: tuple[str, ...], plain: Path, env: dict[str, str], runs: int) -
     return paired("warm insert / shell script, core.fsync=all", insert, append, bar=6, runs=max(runs // 2, 5))
 
 
-def _at_rest(at: tuple[str, ...], bank: Path, env: dict[str, str], facts: int) -> Iterator[Figure]:
+def at_rest(
+    at: tuple[str, ...], bank: Path, env: dict[str, str], facts: int, most: float = 400
+) -> Iterator[Figure]:
     """Memory and processor time of the daemon when nobody asks, first warm, then with all let go."""
-    said = subprocess.run([*at, "daemon", "status", "--json"], env=env, capture_output=True, check=True)
-    pid = json.loads(said.stdout)["pid"]
-    yield Figure("daemon's memory in MB, warm", _megabytes(pid), 400, f"{facts:,} facts")
+    yield Figure("daemon's memory in MB, warm", megabytes(at, env), most, f"{facts:,} facts")
+    pid = _pid(at, env)
     before, began = _busy(pid), time.monotonic()
     time.sleep(IDLE_SECONDS)
     share = 100 * (_busy(pid) - before) / (time.monotonic() - began)
@@ -129,12 +106,18 @@ def _at_rest(at: tuple[str, ...], bank: Path, env: dict[str, str], facts: int) -
         settings.write("\n[daemon]\nwarm_minutes = 0\n")
     process(*at, "search", "the last", env=env)()
     time.sleep(20)  # it looks every 15 s whether there is something to let go of
-    yield Figure("daemon's memory in MB, all let go", _megabytes(pid), 150, f"{facts:,} facts")
+    yield Figure("daemon's memory in MB, all let go", megabytes(at, env), 150, f"{facts:,} facts")
 
 
-def _megabytes(pid: int) -> float:
-    done = subprocess.run(["ps", "-o", "rss=", "-p", str(pid)], capture_output=True, text=True, check=True)
-    return int(done.stdout) / 1024
+def megabytes(at: tuple[str, ...], env: dict[str, str]) -> float:
+    """What the daemon of a bank holds of the machine's memory."""
+    ps = ["ps", "-o", "rss=", "-p", str(_pid(at, env))]
+    return int(subprocess.run(ps, capture_output=True, text=True, check=True).stdout) / 1024
+
+
+def _pid(at: tuple[str, ...], env: dict[str, str]) -> int:
+    said = subprocess.run([*at, "daemon", "status", "--json"], env=env, capture_output=True, check=True)
+    return int(json.loads(said.stdout)["pid"])
 
 
 def _busy(pid: int) -> float:
