@@ -19,6 +19,7 @@ from ua_memory.errors import UaMemoryError
 from ua_memory.retain import handover
 from ua_memory.retain.handover import Message
 from ua_memory.retain.intake import due
+from ua_memory.retain.through import chained
 from ua_memory.transcripts import read
 from ua_memory.transcripts.turns import Session, Turn
 
@@ -49,8 +50,9 @@ class AutoFlush:
         self.session = Session(client, session or uuid.uuid4().hex)
         self.flushed: Flushed | None = None
         self.error: UaMemoryError | None = None
-        self._epoch = 0
         self._read = 0
+        self._last = ""
+        """What the last message that was read is told by."""
         self._size: int | None = None
 
     def step(self, messages: Sequence[Message], usage: Any = None) -> Sequence[Message]:
@@ -59,6 +61,7 @@ class AutoFlush:
         `usage` is the last reply's (an object or mapping of the Anthropic API, or a number of tokens);
         without it tokens are counted. Raises CannotWrite if the turns could not even be made to wait.
         """
+        self._recognise(messages)
         size = _size(usage) or handover.size_of(messages)
         if not due(size, self._size, self.threshold).fires or not self.memory.config.enabled:
             return messages
@@ -66,7 +69,9 @@ class AutoFlush:
 
     def flush(self, messages: Sequence[Message], size: int | None = None) -> Sequence[Message]:
         """Flush what is new in these messages, whatever their size, and return the reset context."""
-        fresh = self._turns(messages)
+        self._recognise(messages)
+        turns = self._turns(messages)
+        fresh = [turn for turn in turns if turn.line > self._read]
         self.flushed = self.error = None
         if fresh:
             try:
@@ -75,29 +80,44 @@ class AutoFlush:
                 if not any(each.session == self.session for each in self.memory.waiting()):
                     raise
                 self.error = error
-        self._size = size
         start = handover.cut(messages, self.keep)
         if start == 0:
-            self._read = len(messages)
+            self._reach(messages, size)
             return messages
-        reset = handover.context(self._head(messages, start, fresh), messages[start:])
-        self._epoch, self._read, self._size = self._epoch + 1, len(reset), None
+        saved = [fact.text for fact in self.flushed.facts] if self.flushed else []
+        asked = _asked(messages, turns, start)
+        head = handover.written(self.memory.core_blocks(), fresh, saved, asked)
+        reset = handover.context(head, messages[start:])
+        self._reach(reset, None)
         return reset
 
-    def _head(self, messages: Sequence[Message], start: int, fresh: Sequence[Turn]) -> str:
-        saved = [fact.text for fact in self.flushed.facts] if self.flushed else []
-        in_tail = any(handover.asks(message) for message in messages[start:])
-        return handover.written(self.memory.core_blocks(), fresh, saved, request=not in_tail)
+    def _recognise(self, messages: Sequence[Message]) -> None:
+        """Begin anew where what was read is not how these messages begin: a program went back, or took up
+        another conversation."""
+        if self._read and (
+            len(messages) < self._read or handover.fingerprint(messages[self._read - 1]) != self._last
+        ):
+            self._reach((), None)
+
+    def _reach(self, messages: Sequence[Message], size: int | None) -> None:
+        """All of these messages have been read."""
+        self._read, self._size = len(messages), size
+        self._last = handover.fingerprint(messages[-1]) if messages else ""
 
     def _turns(self, messages: Sequence[Message]) -> list[Turn]:
-        """The turns that no flush has read, by ids that no reset repeats."""
+        """All turns of these messages, by ids that no reset and no other run of the program repeats."""
         data = json.dumps(list(messages), default=handover.plain, ensure_ascii=False)
         now = self.memory.store.now()
-        return [
-            replace(turn, id=f"{self._epoch}-{turn.id}", at=turn.at or now)
-            for turn in read(io.BytesIO(data.encode("utf-8", "replace")), client="messages")
-            if turn.line > self._read
-        ]
+        turns = chained(read(io.BytesIO(data.encode("utf-8", "replace")), client="messages"))
+        return [replace(turn, at=turn.at or now) for turn in turns]
+
+
+def _asked(messages: Sequence[Message], turns: Sequence[Turn], start: int) -> str:
+    """What a person asked last, however long ago, where the messages from `start` on do not say it."""
+    last = next((turn for turn in reversed(turns) if turn.role == "person"), None)
+    if last is None:
+        return handover.carried(messages)
+    return last.text if last.line <= start else ""
 
 
 def _size(usage: Any) -> int:
