@@ -66,6 +66,22 @@ def test_what_was_kept_reads_like_a_diff(shell: Shell) -> None:
     )
 
 
+def test_what_an_undone_flush_had_read_is_read_again_by_force_alone(shell: Shell) -> None:
+    shell.ok("flush", "talk.jsonl")
+    shell.ok("undo")
+    done = shell.ok("flush", "talk.jsonl", UA_TRUNCATION_THRESHOLD="1000")
+    assert "kept" not in done.out
+    grown = transcript(*TALK, context=190_000).getvalue()
+    done = shell.ok("flush", stdin=grown)
+    assert "read by an earlier flush" in done.out and "was undone; --force reads again" in done.err
+    with FakeModel(KEEPS, {"text": "done"}) as fake:
+        assert "kept 1 fact" in asking(shell, fake, "flush", "--force", stdin=grown).out
+        assert "read by an earlier flush" in asking(shell, fake, "flush", "--force", stdin=grown).out
+    done = shell.ok("flush", "talk.jsonl", "--force")
+    assert "read by an earlier flush" in done.out and "undone" not in done.err
+    assert shell.ok("queue", "list").out == "Nothing waits.\n"
+
+
 @pytest.mark.parametrize("argv", [("flush",), ("flush", "-")])
 def test_standard_input_is_a_transcript(shell: Shell, argv: tuple[str, ...]) -> None:
     assert shell.ok(*argv, stdin=transcript().getvalue()).out.startswith("4 turns of claude-code")

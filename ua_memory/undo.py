@@ -41,17 +41,12 @@ def undo(store: Store, revision: str | None = None, *, door: str) -> Undone:
         return _take_back(store, store.history.show(revision), "undo", door)
     if store.survey().held:
         return _restore_held(store, door)
-    settled: set[str] = set()
+    settled = store.history.taken_back()
     for done in store.history.log():
         op = done.trailer("Memory-Op")
-        if done.id in settled:
-            continue
-        if op in ("undo", "redo"):
-            # An undo settles what it took back; a redo the undo, and what that had taken back counts again.
-            settled.add(done.trailer("Undoes"))
-        elif op == "init":  # what was there before the bank is not taken away unless it is named
+        if op == "init":  # what was there before the bank is not taken away unless it is named
             break
-        elif done.paths:
+        if done.paths and op not in ("undo", "redo") and done.id not in settled:
             return _take_back(store, done, "undo", door)
     raise NotFound("nothing is left to take back", mend="ua-memory log")
 
@@ -59,12 +54,10 @@ def undo(store: Store, revision: str | None = None, *, door: str) -> Undone:
 def redo(store: Store, *, door: str) -> Undone:
     """Take back the newest undo that was not taken back yet."""
     store.require_settled()
-    settled: set[str] = set()
+    settled = store.history.taken_back()
     for done in store.history.log():
-        if done.trailer("Memory-Op") in ("undo", "redo") and done.id not in settled:
-            if done.trailer("Memory-Op") == "undo":
-                return _take_back(store, done, "redo", door)
-            settled.add(done.trailer("Undoes"))
+        if done.trailer("Memory-Op") == "undo" and done.id not in settled:
+            return _take_back(store, done, "redo", door)
     raise NotFound("nothing was undone", mend="ua-memory log")
 
 

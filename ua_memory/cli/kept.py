@@ -52,7 +52,7 @@ def conclude(call: Call, found: Flush | None, done: Sequence[Flushed], modelled:
     screen = Screen(call)
     if not done and found is None:
         screen.line("Nothing waits for a flush.")
-    elif not done and found is not None and not found.notes:
+    elif not done and found is not None and (found.due or not found.notes):
         _nothing(screen, found)
     for kind, number in (found.redacted if found else {}).items():
         note(

@@ -100,6 +100,15 @@ class History(Repository):
         words += ["-F", "--all-match", *(f"--grep={text}" for text in grep)] if grep else []
         return list(notation.revisions(self.run(*words, rev, "--", *paths), mark))
 
+    def taken_back(self) -> set[str]:
+        """The ids of the revisions that an undo took back: those of undos where a redo did, too."""
+        gone: set[str] = set()
+        for done in self.log(grep=["Undoes: "]):
+            # A redo takes back the undo, and what that had taken back counts again.
+            if done.id not in gone:
+                gone |= {*done.trailers.get("Undoes", ())}
+        return gone
+
     def show(self, revision: str) -> Revision:
         """One revision. NotFound if there is none."""
         return self.log(rev=self.resolve(revision), limit=1)[0]

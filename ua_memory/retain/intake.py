@@ -17,6 +17,7 @@ from ua_memory.transcripts.turns import Session, Turn
 
 AGAIN_AFTER = 20_000
 """After a flush, so many new tokens of context make the next one due."""
+UNDONE = "a flush of this session was undone; --force reads again what it had read"
 _COUNTED = 4
 """So many context windows are counted by ourselves at most: more is known to be too much."""
 
@@ -84,7 +85,10 @@ def _taken_in(
     now = _due(store, whose, reading)
     if not now.fires and not force:
         return Intake(whose, now)
-    read_to = through.entries(store, whose)
+    read_to, undone = through.ledger(store, whose)
+    # What its owner took back comes only at their word: else each flush would bring it again.
+    left = [UNDONE] if undone and not force else []
+    read_to |= set() if force else undone
     if nameless:
         turns = through.unread(through.chained(reading), read_to)
     else:
@@ -92,7 +96,7 @@ def _taken_in(
             stream.seek(start)
             reading = read(stream, since=read_to)
         turns = list(reading)
-    return Intake(whose, now, tuple(turns), tuple(_notes(reading)))
+    return Intake(whose, now, tuple(turns), (*left, *_notes(reading)))
 
 
 def _due(store: Store, session: Session, reading: Reading) -> Due:

@@ -34,11 +34,26 @@ def mark(session: Session, entry: str) -> str:
 
 
 def entries(store: Store, session: Session) -> set[str]:
-    """The ids of the turns up to which a session has been read. The trail is asked first: it is one call."""
+    """The ids of the turns up to which a session has been read; not by a flush that was undone."""
+    return ledger(store, session)[0]
+
+
+def ledger(store: Store, session: Session) -> tuple[set[str], set[str]]:
+    """How far a session has been read: by flushes that stand, and by those that were undone since.
+
+    The trail is asked first: it is one call.
+    """
     start = prefix(session)
-    found = {m for r in store.history.log(grep=[f"{TRAILER}: {start}"]) for m in r.trailers.get(TRAILER, ())}
-    found = found or in_files(store, start)
-    return {unquote(m.removeprefix(start)) for m in found if m.startswith(start)}
+    log = store.history.log(grep=[f"{TRAILER}: {start}"])
+    gone = store.history.taken_back() if log else set()
+    undone = {m for r in log if r.id in gone for m in r.trailers.get(TRAILER, ())}
+    found = {m for r in log if r.id not in gone for m in r.trailers.get(TRAILER, ())}
+    found = found or in_files(store, start) - undone
+    return _ids(found, start), _ids(undone - found, start)
+
+
+def _ids(marks: Iterable[str], start: str) -> set[str]:
+    return {unquote(mark.removeprefix(start)) for mark in marks if mark.startswith(start)}
 
 
 def size_at_last_flush(store: Store, session: Session) -> int | None:
