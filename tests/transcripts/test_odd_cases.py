@@ -293,3 +293,60 @@ def test_sniffing_survives_a_first_line_longer_than_the_head() -> None:
         sniff(json.dumps({"messages": [{"role": "user", "content": long}]}).encode()[:65_536]) == "messages"
     )
     assert sniff(b"[12:30] Alice: hi\n") == "text"
+
+
+RECORDS = [record("user" if n % 2 else "assistant", str(n), str(n - 1), f"turn {n}") for n in range(1, 9)]
+
+
+@pytest.mark.parametrize(
+    "junk", [b"\0" * 40 + b"\n", b"not JSON\n", b"", b'l", "text": "cut"}]}}\n', b'{"type": "us\n']
+)
+@pytest.mark.parametrize("long", [0, 200_000])
+def test_a_damaged_beginning_hides_no_client(junk: bytes, long: int) -> None:
+    raw = (b"x" * long) + junk + lines(*RECORDS).getvalue()
+    reading = read(io.BytesIO(raw if junk or long else raw[30:]))
+    assert reading.session.client == "claude-code" and reading.broken == 1
+    assert [turn.text for turn in reading][-6:] == [f"turn {n}" for n in range(3, 9)]
+
+
+def test_messages_one_to_a_line_may_begin_damaged() -> None:
+    rows = [{"role": "user", "content": "one"}, {"role": "assistant", "content": "two"}]
+    damaged = io.BytesIO(b'": "cut"}\n' + lines(*rows).getvalue())
+    assert said(damaged) == ["one", "two"]
+    spread = "[\n" + ",\n".join(map(json.dumps, rows)) + "\n]\n"
+    assert said(io.BytesIO(spread.encode())) == ["one", "two"]
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        b'x": 1}\n' + b'{"hello": 1}\n' * 3,
+        b'cut\n{"a": 1\n{"b": \n{"c"\n',
+        b"\x7fELF\x02\x01\x01\0\0\0 some words",
+        "UTF-16 without its mark".encode("utf-16-le"),
+    ],
+)
+def test_what_is_no_text_is_nobodys_words(raw: bytes) -> None:
+    with pytest.raises(Malformed):
+        read(io.BytesIO(raw))
+
+
+def test_a_persons_text_may_quote_a_record() -> None:
+    pasted = "Look at this:\n" + json.dumps(RECORDS[0]) + "\nWhy is the parent empty?\n"
+    assert read(io.BytesIO(pasted.encode())).session.client == "text"
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be"])
+def test_utf_16_is_read_by_its_mark(encoding: str) -> None:
+    mark = "" if encoding == "utf-16" else "\ufeff"
+    text = "User: Wir ziehen nach Köln 💾.\nAssistant: gut\n" * 40_000
+    assert said(io.BytesIO((mark + text).encode(encoding)))[-2:] == ["Wir ziehen nach Köln 💾.", "gut"]
+    rows = lines(*RECORDS).getvalue().decode()
+    assert said(io.BytesIO((mark + rows).encode(encoding))) == [f"turn {n}" for n in range(1, 9)]
+
+
+def test_bytes_that_are_not_utf_8_are_counted() -> None:
+    reading = read(io.BytesIO("User: Köln für \ufffd immer\n".encode().replace(b"\xc3\xb6", b"\xf6")))
+    assert reading.undecoded == 1 and [turn.text for turn in reading] == ["K\ufffdln für \ufffd immer"]
+    raw = lines(*RECORDS).getvalue().replace(b"turn 3", b"t\xfcrn 3")
+    assert read(io.BytesIO(raw)).undecoded == 1

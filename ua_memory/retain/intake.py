@@ -123,6 +123,9 @@ def _notes(reading: Reading) -> Iterator[str]:
     if broken:
         lines = ", ".join(str(problem.line) for problem in reading.problems[:3])
         yield f"{broken} line{'' if broken == 1 else 's'} of the transcript cannot be read ({lines} …)"
+    if reading.undecoded:
+        what = f"{reading.undecoded} byte{' is' if reading.undecoded == 1 else 's are'} not UTF-8"
+        yield f"{what}, and stand as \ufffd (Latin-1? iconv -f latin1 -t utf-8 FILE | ua-memory flush -)"
     if reading.cut:
         yield "the last line of the transcript is half written; the next flush reads it"
 

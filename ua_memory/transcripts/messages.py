@@ -28,8 +28,7 @@ class Messages(Format):
     def records(
         self, source: Source, report: Report, keep: bytearray | None = None
     ) -> Iterator[tuple[int, Record]]:
-        first = parse(source.head.lstrip().partition(b"\n")[0])
-        if first is not None and "role" in first:
+        if _one_to_a_line(source.start):
             yield from json_lines(source, report, keep)
             return
         self._elements = Elements(source, report)
@@ -96,6 +95,13 @@ class Messages(Format):
 
     def contents(self, line: int, record: Record) -> Iterator[str]:
         yield from filling(record.get("content"))
+
+
+def _one_to_a_line(head: bytes) -> bool:
+    """Whether the first line is a message, or, where that is damaged, most of those that follow are."""
+    lines = [line for line in head.split(b"\n") if line.strip()]
+    found = [record is not None and "role" in record for record in map(parse, lines)]
+    return bool(found) and (found[0] or 2 * sum(found) >= len(found))
 
 
 def _call(entry: Entry, key: str, name: str, given: object) -> Iterator[Event]:

@@ -80,7 +80,7 @@ class Prose(Format):
         chat = named_speakers(source.head.decode("utf-8", "replace"))
         role: Role | None = "person"
         first, held, size, fence = 1, list[str](), 0, ""
-        for number, line in _lines(source):
+        for number, line in _lines(source, report):
             mark = _FENCE.match(line)
             if mark:
                 fence = "" if fence and line.strip().startswith(fence) else fence or mark[1][:3]
@@ -122,10 +122,10 @@ def _only_headings(text: str) -> bool:
     return all(line.startswith(("# ", "## ", "---", "===")) or not line.strip() for line in text.splitlines())
 
 
-def _lines(source: Source) -> Iterator[tuple[int, str]]:
+def _lines(source: Source, report: Report) -> Iterator[tuple[int, str]]:
     """Lines with their numbers; one that is very long comes in pieces under the same number."""
     number, rest = 1, ""
-    for piece in source.pieces():
+    for piece in source.pieces(report):
         *whole, rest = (rest + piece).split("\n")
         for line in whole:
             yield number, line.removesuffix("\r") + "\n"

@@ -30,7 +30,8 @@ class Reading:
 
     `turns()` may be called again; one iteration at a time, and only while the stream is open. `problems`
     holds the first lines that could not be read and `broken` counts them all; `cut` says that the end is half
-    written. `resumed` tells whether an id of `since` was found, None where none was given.
+    written, `undecoded` how many characters were not UTF-8.
+    `resumed` tells whether an id of `since` was found, None where none was given.
     """
 
     def __init__(self, source: Source, format: Format, since: Collection[str]) -> None:
@@ -52,6 +53,7 @@ class Reading:
         self.problems: tuple[Problem, ...] = tuple(report.problems)
         self.broken: int = report.broken
         self.cut: bool = report.cut
+        self.undecoded: int = report.undecoded
         self.resumed: bool | None = bool(found) if since else None
         self._after = max((self._position(id, found) for id in since), default=(0, 0))
 
@@ -110,4 +112,4 @@ def read(
         raise UsageError(f"no reader for transcripts of {client!r}", mend="known are: " + ", ".join(CLIENTS))
     source = Source(stream)
     ids = (since,) if isinstance(since, str) else tuple(since or ())
-    return Reading(source, _FORMATS[client or sniff(source.head)](), ids)
+    return Reading(source, _FORMATS[client or sniff(source.start)](), ids)

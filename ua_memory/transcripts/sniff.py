@@ -31,34 +31,47 @@ _CUT_SHORT = (
     (re.compile(r'"(?:parentUuid|isSidechain|sessionId)"\s*:'), "claude-code"),
     (re.compile(r'^\{\s*"(?:messages|model|system|max_tokens|tools|role|content)"\s*:'), "messages"),
 )
-"""For a first line longer than the head: what its beginning gives away."""
+"""For a line longer than the head: what its beginning gives away."""
+
+
+_OBJECT = re.compile(r'\{\s*(?:"|\}|$)')
+_RECORD = re.compile(r'\s*\{\s*"')
 
 
 def sniff(head: bytes) -> str:
     """One of `CLIENTS`, from the first bytes of a transcript (64 KB are plenty).
 
-    Raises Malformed for JSON that is no transcript we know: its text would otherwise be taken for a person's.
+    Raises Malformed for JSON that is no transcript we know, and for bytes that are no text: what is in it
+    would otherwise be taken for a person's words.
     """
     text = head.decode("utf-8", "replace").lstrip("\ufeff \t\r\n")
     if re.match(r"\[\s*(?:\{|\]|$)", text):
         return "messages"
-    if not re.match(r'\{\s*(?:"|\}|$)', text):
+    lines = [line for line in text.split("\n")[:_LOOKED_AT] if line.strip()]
+    if not _OBJECT.match(text) and not _mostly_objects(lines):
+        if b"\0" in head:
+            raise Malformed("this is a binary file, not a transcript", mend="ua-memory flush --help")
         return "markdown" if is_markdown(text) or named_speakers(text) else "text"
-    records = [
-        record
-        for line in text.splitlines()[:_LOOKED_AT]
-        if (record := parse(line.encode("utf-8", "replace")))
-    ]
+    records = [record for line in lines if (record := parse(line.encode("utf-8", "replace")))]
     for record in records:
         if client := _client(record, records):
             return client
-    for pattern, client in _CUT_SHORT:
-        if pattern.search(text):
-            return client
+    for part in (text, *lines):
+        for pattern, client in _CUT_SHORT:
+            if pattern.search(part):
+                return client
     raise Malformed(
         "this is JSON, but no transcript of a client known here",
         mend="known are: " + ", ".join(CLIENTS),
     )
+
+
+def _mostly_objects(lines: list[str]) -> bool:
+    """Whether most lines are JSON objects though the first is not: it is damaged, or
+    the end of one, as `tail` cuts it. A person's text with a pasted record in it is still a person's."""
+    looks = sum(_RECORD.match(line) is not None for line in lines)
+    cut = bool(lines) and not _RECORD.match(lines[0]) and lines[0].rstrip().endswith("}")
+    return looks > 0 and 2 * (looks + cut) > len(lines)
 
 
 def _client(record: Record, records: list[Record]) -> str:

@@ -33,16 +33,23 @@ _decoder = json.JSONDecoder()
 
 @dataclass(slots=True)
 class Report:
-    """What could not be read. `cut` says that the end is half written, which a live transcript's often is."""
+    """What could not be read. `cut` says that the end is half written, which a live transcript's often is;
+    `undecoded` counts what was not UTF-8, and came as U+FFFD."""
 
     problems: list[Problem] = field(default_factory=list)
     broken: int = 0
     cut: bool = False
+    undecoded: int = 0
 
     def add(self, line: int, message: str) -> None:
         self.broken += 1
         if len(self.problems) < PROBLEMS_KEPT:
             self.problems.append(Problem("", line, message))
+
+    def decoded(self, text: str, raw: bytes) -> None:
+        """Count what came as U+FFFD and was none."""
+        if "\ufffd" in text:
+            self.undecoded += max(0, text.count("\ufffd") - raw.count(b"\xef\xbf\xbd"))
 
 
 class Source:
@@ -54,6 +61,10 @@ class Source:
             weakref.finalize(self, self._stream.close)
         self._end: int | None = None
         self.head = self._stream.read(HEAD)
+        self.start = self.head
+        """What tells whose it is: the head; where that is inside one long line, what follows the line."""
+        if not self.head.lstrip(b"\xef\xbb\xbf \t\r\n").startswith((b"{", b"[")):
+            self.start = self._past_the_first_line()
         if self.head.startswith(b"SQLite format 3"):
             raise Malformed(
                 "this is an SQLite database, not a transcript",
@@ -63,6 +74,16 @@ class Source:
     def freeze(self) -> None:
         """Later passes end where this one did: a live transcript may grow in between."""
         self._end = self._stream.tell()
+
+    def _past_the_first_line(self) -> bytes:
+        if len(self.head) < HEAD or b"\n" in self.head:
+            return self.head
+        end = b""
+        while more := self._stream.readline(CHUNK):
+            end = (end + more)[-CHUNK:]
+            if more.endswith(b"\n"):
+                return end + self._stream.read(HEAD)
+        return self.head
 
     def lines(self) -> Iterator[tuple[int, bytes | None]]:
         """Number and bytes of each line, newline included; None for one that is too long."""
@@ -84,7 +105,7 @@ class Source:
                 left -= size
             yield number, raw or None
 
-    def pieces(self) -> Iterator[str]:
+    def pieces(self, report: Report) -> Iterator[str]:
         """The text, in pieces of at most `CHUNK` bytes; bytes that are not UTF-8 come as U+FFFD."""
         self._stream.seek(self._start)
         left = None if self._end is None else self._end - self._start
@@ -94,7 +115,9 @@ class Source:
             if not data:
                 break
             left = None if left is None else left - len(data)
-            yield decoder.decode(data)
+            text = decoder.decode(data)
+            report.decoded(text, data)
+            yield text
         yield decoder.decode(b"", final=True)
 
 
@@ -105,15 +128,17 @@ def _rereadable(stream: IO[bytes]) -> tuple[IO[bytes], int]:
         readable, start = stream, stream.tell()
     else:
         readable = _spool(stream)
-    magic = readable.read(4)
-    readable.seek(start)
-    if not _packed(magic):
-        return readable, start
-    try:
-        return _spool(_unpacked(readable, magic)), 0
-    finally:
-        if readable is not stream:
-            readable.close()
+    for read in (_unpacked, _as_utf_8):
+        magic = readable.read(4)
+        readable.seek(start)
+        if (inside := read(readable, magic)) is not None:
+            packed = readable
+            try:
+                readable, start = _spool(inside), 0
+            finally:
+                if packed is not stream:
+                    packed.close()
+    return readable, start
 
 
 def _seekable(stream: IO[bytes]) -> bool:
@@ -123,15 +148,21 @@ def _seekable(stream: IO[bytes]) -> bool:
         return False
 
 
-def _packed(magic: bytes) -> bool:
-    return magic[:2] == b"\x1f\x8b" or magic == b"\x28\xb5\x2f\xfd"
-
-
-def _unpacked(stream: IO[bytes], magic: bytes) -> IO[bytes]:
+def _unpacked(stream: IO[bytes], magic: bytes) -> IO[bytes] | None:
+    """What a compressed stream holds; None for any other."""
     if magic[:2] == b"\x1f\x8b":
         return cast(IO[bytes], gzip.GzipFile(fileobj=stream))
-    # The standard library reads zstd from Python 3.14 on only, and no dependency of ours does.
-    raise Malformed("the transcript is compressed with zstd", mend="zstd -dc FILE | ua-memory flush -")
+    if magic == b"\x28\xb5\x2f\xfd":
+        # The standard library reads zstd from Python 3.14 on only, and no dependency of ours does.
+        raise Malformed("the transcript is compressed with zstd", mend="zstd -dc FILE | ua-memory flush -")
+    return None
+
+
+def _as_utf_8(stream: IO[bytes], magic: bytes) -> IO[bytes] | None:
+    """UTF-16 as PowerShell and Notepad write it, by its mark, as UTF-8; None for any other."""
+    if magic[:2] not in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
+        return None
+    return cast(IO[bytes], codecs.EncodedFile(stream, "utf-8", "utf-16", "replace"))
 
 
 def _spool(stream: IO[bytes]) -> IO[bytes]:
@@ -148,13 +179,16 @@ def _spool(stream: IO[bytes]) -> IO[bytes]:
     return copy
 
 
-def parse(raw: bytes) -> Record | None:
+def parse(raw: bytes, report: Report | None = None) -> Record | None:
     """The JSON object that a line holds, or None. Bytes that are not UTF-8 inside it come as U+FFFD."""
     try:
         value = json.loads(raw)
     except UnicodeDecodeError:
         try:
-            value = json.loads(raw.decode("utf-8", "replace"))
+            text = raw.decode("utf-8", "replace")
+            value = json.loads(text)
+            if report:
+                report.decoded(text, raw)
         except (ValueError, RecursionError):
             return None
     except (ValueError, RecursionError):
@@ -168,7 +202,7 @@ def json_lines(source: Source, report: Report, keep: bytearray | None = None) ->
     for number, raw in source.lines():
         if keep is not None and (number >= len(keep) or not keep[number]):
             continue
-        record = parse(raw) if raw else None
+        record = parse(raw, report) if raw else None
         if record is not None:
             yield number, record
         elif raw is None:
@@ -186,7 +220,7 @@ class Elements:
     """The messages of one JSON document, `[…]` or `{"messages": […], …}`, without holding the document."""
 
     def __init__(self, source: Source, report: Report) -> None:
-        self._pieces, self._report = source.pieces(), report
+        self._pieces, self._report = source.pieces(report), report
         self._text, self._at, self._over = "", 0, False
         self.top: Record = {}
         """Short values that stand before the messages: model, session id."""
