@@ -230,7 +230,18 @@ def test_what_is_known_is_seen_again(memory: Memory) -> None:
     model: Callable[[], Scripted] = lambda: Scripted([keep(TALK[0][3:])], DONE)  # noqa: E731
     memory.flush(transcript(), model=model())
     other = memory.flush(transcript(name="ffffffff-0000-4000-8000-000000000000"), model=model()).done[0]
-    assert len(other.seen_again) + len(other.facts) == 1
+    assert len(other.seen_again) == 1 and not other.facts
+
+
+def test_what_a_person_says_again_is_seen_again(memory: Memory) -> None:
+    first = memory.flush(transcript()).done[0]
+    said = "p: Hello again. " + TALK[2][3:]
+    again = memory.flush(transcript(said, "ok", name="ffffffff-0000-4000-8000-000000000000")).done[0]
+    assert [fact.text for fact in again.seen_again] == [TALK[2][3:]] and not again.facts
+    assert again.seen_again[0].id in {fact.id for fact in first.facts} and again.seen_again[0].seen
+    memory.insert("Ann pays.", origin="person")
+    typed = memory.flush(transcript("p: Ann pays.", name="eeeeeeee-0000-4000-8000-000000000000"), force=True)
+    assert not typed.done[0].seen_again
 
 
 def test_a_core_block_that_changed_meanwhile_stays(memory: Memory) -> None:

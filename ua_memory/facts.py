@@ -206,8 +206,10 @@ def _ours_with_text(draft: Draft, fact: Fact, said: Said, equal: Equal | None) -
     """Live facts of ours that say all of this and have its origin, by the files as they are now."""
     for path in dict.fromkeys(known.place.path for known in (equal(fact.text) if equal else ())):
         for there in markdown.parse(draft.read(path), path).of(Fact):
-            ours = there.heading.client and there.id and not there.retired and there.said_by == said.origin
-            if ours and there.text == fact.text and _says_all(there, fact):
+            # A flush writes a person's words down as theirs; what they gave us themselves stays apart.
+            came = there.heading.client and (there.heading.origin or "agent") == said.origin
+            theirs = there.said_by == (fact.origin or said.origin) and there.text == fact.text
+            if came and theirs and there.id and not there.retired and _says_all(there, fact):
                 yield there
 
 
@@ -217,10 +219,10 @@ def _says_all(there: Fact, fact: Fact) -> bool:
         return False
     if fact.when and fact.when != (there.when or markdown.day_of(there.place.path)):
         return False
-    single = ("where", "who", "why", "cause", "importance", "trail")
-    return all(getattr(fact, key) in (None, getattr(there, key)) for key in single) and all(
-        set(getattr(fact, key)) <= set(getattr(there, key)) for key in ("entities", "quotes")
-    )
+    single = ("where", "who", "why", "cause", "importance")
+    new = {quote.text for quote in fact.quotes} - {quote.text for quote in there.quotes}
+    same = all(getattr(fact, key) in (None, getattr(there, key)) for key in single)
+    return same and not new and set(fact.entities) <= set(there.entities)
 
 
 def _seen_again(draft: Draft, known: Fact, stamp: str) -> Fact | None:

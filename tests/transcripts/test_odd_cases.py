@@ -321,6 +321,7 @@ def test_messages_one_to_a_line_may_begin_damaged() -> None:
     "raw",
     [
         b'x": 1}\n' + b'{"hello": 1}\n' * 3,
+        b' the end of a long record"}]}, "isMeta": true, "n": 1}\n',
         b'cut\n{"a": 1\n{"b": \n{"c"\n',
         b"\x7fELF\x02\x01\x01\0\0\0 some words",
         "UTF-16 without its mark".encode("utf-16-le"),

@@ -35,6 +35,7 @@ _CUT_SHORT = (
 
 
 _OBJECT = re.compile(r'\{\s*(?:"|\}|$)')
+_KEY = re.compile(r',\s*"\w+"\s*:')
 _RECORD = re.compile(r'\s*\{\s*"')
 
 
@@ -70,8 +71,10 @@ def _mostly_objects(lines: list[str]) -> bool:
     """Whether most lines are JSON objects though the first is not: it is damaged, or
     the end of one, as `tail` cuts it. A person's text with a pasted record in it is still a person's."""
     looks = sum(_RECORD.match(line) is not None for line in lines)
-    cut = bool(lines) and not _RECORD.match(lines[0]) and lines[0].rstrip().endswith("}")
-    return looks > 0 and 2 * (looks + cut) > len(lines)
+    first = lines[0].rstrip() if lines and not _RECORD.match(lines[0]) else ""
+    cut = first.endswith("}")
+    rest = cut and first.count("}") > first.count("{") and _KEY.search(first) is not None
+    return (looks > 0 or rest) and 2 * (looks + cut) > len(lines)
 
 
 def _client(record: Record, records: list[Record]) -> str:
