@@ -102,6 +102,8 @@ def test_client_and_session_may_be_named(shell: Shell) -> None:
 def test_switched_off_it_says_so_and_reads_nothing(shell: Shell) -> None:
     done = shell.ok("flush", "no such file", "--force", UA_MEMORY_ENABLED="0")
     assert done.out == "" and "switched off" in done.err
+    off = shell.ok("queue", "retry", UA_MEMORY_ENABLED="0")
+    assert off.out == "" and "switched off" in off.err
     assert shell.ok("flush", "--detach", UA_MEMORY_ENABLED="0", stdin=transcript().getvalue()).out == ""
     assert shell.ok("queue", "list").out == "Nothing waits.\n"
 

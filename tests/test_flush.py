@@ -244,6 +244,39 @@ def test_what_a_person_says_again_is_seen_again(memory: Memory) -> None:
     assert not typed.done[0].seen_again
 
 
+def test_a_core_edit_that_would_be_dropped_is_refused_while_the_model_can_mend_it(memory: Memory) -> None:
+    def edit(value: str) -> tuple[str, dict[str, str]]:
+        return "core_memory_replace", {"section": "User", "value": value}
+
+    model = Scripted(
+        [("get_core_memory_blocks", {})],
+        [
+            edit("invoices kept for ten years " * 400),
+            edit("## Invoices\nten years"),
+            edit("invoices: ten years"),
+        ],
+        DONE,
+    )
+    (done,) = memory.flush(transcript(), model=model).done
+    assert "over its budget" in model.told[1] and "has a heading" in model.told[2]
+    assert model.told[3] == "will be replaced" and memory.core_block("User").value == "invoices: ten years"
+    assert len(done.core) == 1 and not done.notes
+
+
+def test_switched_off_nothing_is_retried(tmp_path: Path) -> None:
+    with pytest.raises(ModelUnavailable):
+        opened(tmp_path / "bank").flush(transcript(), model=Scripted(offline()))
+    off = opened(tmp_path / "bank", enabled=False)
+    assert off.retry() == [] and len(off.waiting()) == 1
+
+
+def test_what_is_refused_is_told_without_secrets(memory: Memory) -> None:
+    secret = "ghp_" + "abcdefghijklmnopqrstuvwxyz0123456789"
+    model = Scripted([keep(f"Bob uses the token {secret} in production.", TALK[1])], DONE)
+    (done,) = memory.flush(transcript(), model=model).done
+    assert done.refused and secret not in str(done.refused)
+
+
 def test_a_core_block_that_changed_meanwhile_stays(memory: Memory) -> None:
     memory.core_replace("Hosting", "The API runs on Heroku.")
     edited = [False]

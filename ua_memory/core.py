@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from dataclasses import replace as change
 
@@ -129,6 +130,18 @@ def put(store: Store, draft: Draft, name: str, value: str, *, expect: str | None
     draft.subject = f"core: {'replace' if before else 'add'} {new_block.name}"
     after = _named(_blocks(draft.read(path), path), new_block.name) or new_block
     return Replaced(before, after, draft.result, warnings)
+
+
+def check(store: Store, values: Mapping[str, str]) -> None:
+    """Whether these blocks could have these values, all together, now: raises what `put` would."""
+    path = core_path(store)
+    data = _text(store, path)
+    for name, value in values.items():
+        block = change(_new_block(name), value=strip_blank(_checked_value(value)))
+        before = _named(_blocks(data, path), block.name)
+        new = _with_value(data, path, before, block)
+        _within_budget(store, path, data, new, before, block.name)
+        data = new
 
 
 def _answered(store: Store, draft: Draft, asked: CoreBlock) -> Replaced:

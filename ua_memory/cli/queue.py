@@ -51,18 +51,19 @@ def queue_retry(
     done: list[Flushed] = []
     with context.opened(ctx) as (call, memory):
         model = call.endpoint
+        off = None if memory.config.enabled else memory.flush()  # it says so, and does nothing
         try:
             with progress(call, "Reading turns") as tell:
                 memory.retry(key or (), model=model, tell=tell, done=done.append)
         finally:
             if call.as_json and done:
-                emit(call, kept.shape(None, done, len(memory.waiting())))
+                emit(call, kept.shape(off, done, len(memory.waiting())))
             for one in () if call.as_json else done:
                 kept.show(call, one)
         if not call.as_json:
-            kept.conclude(call, None, done, bool(model))
+            kept.conclude(call, off, done, bool(model))
         elif not done:
-            emit(call, kept.shape(None, done, len(memory.waiting())))
+            emit(call, kept.shape(off, done, len(memory.waiting())))
 
 
 @queue_app.command("drop", cls=verbs.Verb)

@@ -135,7 +135,10 @@ class Flushes:
         self, keys: Sequence[str] = (), *, model: Asked = None, tell: Tell | None = None,
         done: Done | None = None,
     ) -> list[Flushed]:  # fmt: skip
-        """Flush what waits under these keys, or all of it, set aside or not. NotFound; else as `flush`."""
+        """Flush what waits under these keys, or all of it, set aside or not; where flushes are switched off,
+        nothing. NotFound; else as `flush`."""
+        if not self.config.enabled:
+            return []
         with self._asking(model) as asked:
             flusher = self._flusher(asked, tell)
             for key in keys or flusher.queue.keys():
@@ -199,9 +202,13 @@ class Flushes:
             yield claude
 
     def _flusher(self, model: Model | None, tell: Tell | None, wants: bool | None = None) -> Flusher:
+        from ua_memory import core
         from ua_memory.redaction import redact
         from ua_memory.retain.flush import Flusher
         from ua_memory.retain.subagent import View
 
-        view = View(self._lines, self.core_blocks, lambda text: redact(text, self.config.redact).text)
+        view = View(
+            self._lines, self.core_blocks, lambda text: redact(text, self.config.redact).text,
+            lambda values: core.check(self.store, values),
+        )  # fmt: skip
         return Flusher(self.store, view, self._known, door=self.door, model=model, tell=tell, wants=wants)

@@ -13,11 +13,12 @@ from datetime import date, tzinfo
 from functools import partial
 from typing import Any
 
-from ua_memory.errors import Usage
+from ua_memory.errors import Malformed, TooLarge, Usage
 from ua_memory.llm import Bounds, Message, Model, Outcome, Reply, Tool, ToolError, run_tools, user
 from ua_memory.llm import Usage as Tokens
 from ua_memory.markdown import is_time
 from ua_memory.records import CoreBlock
+from ua_memory.retain import tools
 from ua_memory.retain.candidate import Candidate
 from ua_memory.retain.grounding import around, locate, ungrounded
 from ua_memory.transcripts.turns import Turn
@@ -50,48 +51,20 @@ BEGINNINGS = ("User", "Agent", "Projects")
 could otherwise put a heading of its own before every session to come."""
 _QUOTE_WORDS = 4
 """A shorter quote cannot stand for the statement that it failed to support."""
-_TEXT = {"type": "string", "minLength": 1, "maxLength": 2000}
-_NAMES = {"type": "array", "items": {"type": "string", "minLength": 1, "maxLength": 100}, "maxItems": 12}
-
-
-def _schema(required: Sequence[str], **properties: Mapping[str, Any]) -> Mapping[str, Any]:
-    return {
-        "type": "object",
-        "properties": properties,
-        "required": list(required),
-        "additionalProperties": False,
-    }
-
-
-_INSERT = _schema(
-    ("content", "tags", "quote", "turn"),
-    content={**_TEXT, "description": "the statement, one sentence"},
-    tags={**_NAMES, "description": "topics, single words"},
-    quote={**_TEXT, "description": "the words it rests on, copied exactly from one turn"},
-    turn={"type": "integer", "minimum": 1, "description": "the number of that turn"},
-    kind={"type": "string", "enum": ["world", "experience", "preference"]},
-    when={"type": "string", "maxLength": 40, "description": "ISO day or time the statement is about"},
-    entities={**_NAMES, "description": "people, projects, products it names"},
-)
-_REPLACE = _schema(
-    ("section", "value"),
-    section={**_TEXT, "maxLength": 200, "description": "the name of a block that was read"},
-    value={"type": "string", "minLength": 1, "maxLength": 20000, "description": "its whole new text"},
-)
-_SEARCH = _schema(("query",), query={"type": "string", "minLength": 1, "maxLength": 400})
-_NOTHING = _schema(())
 
 
 @dataclass(frozen=True, slots=True)
 class View:
     """What the sub-agent may see of memory: hits for a query, one line each, and the core blocks.
 
-    `clean` takes secrets out of a text: what people wrote into their files may hold some.
+    `clean` takes secrets out of a text: what people wrote into their files may hold some. `check` raises what
+    core memory would raise if these blocks had these values.
     """
 
     search: Callable[[str], Sequence[str]]
     core: Callable[[], Sequence[CoreBlock]]
     clean: Callable[[str], str] = str
+    check: Callable[[Mapping[str, str]], None] = lambda _: None
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,12 +161,14 @@ class _Session:
 
     def tools(self) -> dict[str, Tool]:
         return {
-            "archival_memory_insert": Tool("Keep one statement of the transcript.", _INSERT, self._insert),
-            "core_memory_replace": Tool(
-                "Replace one block of core memory by a new text.", _REPLACE, self._replace
+            "archival_memory_insert": Tool(
+                "Keep one statement of the transcript.", tools.INSERT, self._insert
             ),
-            "archival_memory_search": Tool("Find what memory has already.", _SEARCH, self._search),
-            "get_core_memory_blocks": Tool("Read all blocks of core memory.", _NOTHING, self._blocks),
+            "core_memory_replace": Tool(
+                "Replace one block of core memory by a new text.", tools.REPLACE, self._replace
+            ),
+            "archival_memory_search": Tool("Find what memory has already.", tools.SEARCH, self._search),
+            "get_core_memory_blocks": Tool("Read all blocks of core memory.", tools.NOTHING, self._blocks),
         }
 
     # -- statements ----------------------------------------------------------------------------
@@ -210,7 +185,7 @@ class _Session:
         claimed = f"{text}\n{when or ''}\n{', '.join(names)}"
         missing = ungrounded(claimed, around(index, self.texts), self._day(index))
         if missing:
-            self.harvest.refused.append(f"{text} (nobody said {', '.join(missing)} there)")
+            self._refuse(f"{text} (nobody said {', '.join(missing)} there)")
             if len(quote.split()) < _QUOTE_WORDS:
                 raise ToolError(f"not in the transcript there: {', '.join(missing)}; nothing was kept")
             text, when, names = quote, None, ()
@@ -220,6 +195,10 @@ class _Session:
         ))  # fmt: skip
         self.reached = max(self.reached, index + 1)
         return f"kept as its quote instead: nobody said {', '.join(missing)} there" if missing else "kept"
+
+    def _refuse(self, what: str) -> None:
+        """Told to the person afterwards, so without secrets."""
+        self.harvest.refused.append(self.view.clean(what))
 
     def _keep(self, candidate: Candidate) -> None:
         """Once only: neighbouring stretches share turns, and models repeat themselves."""
@@ -233,7 +212,7 @@ class _Session:
             return number - 1
         index = locate(quote, self.texts)
         if index is None:
-            self.harvest.refused.append(f"{_one_line(quote)[:80]} (no such words in the transcript)")
+            self._refuse(f"{_one_line(quote)[:80]} (no such words in the transcript)")
             raise ToolError("the quote is not in one turn of the transcript word for word; nothing was kept")
         return index
 
@@ -261,10 +240,15 @@ class _Session:
         now = self.harvest.core[name].value if name in self.harvest.core else read
         missing = ungrounded(value, [read, now, name, *self.texts])
         if missing:
-            self.harvest.refused.append(f"core block {name} (nobody said {', '.join(missing)})")
+            self._refuse(f"core block {name} (nobody said {', '.join(missing)})")
             raise ToolError(
                 f"neither the block nor the transcript has: {', '.join(missing)}; nothing was changed"
             )
+        edits = {each.name: each.value for each in self.harvest.core.values()}
+        try:
+            self.view.check(edits | {name: value})
+        except (Malformed, TooLarge, Usage) as error:
+            raise ToolError(f"{error.what}; nothing was changed, so make it shorter or plainer") from error
         self.harvest.core[name] = CoreEdit(name, read, value)
         return "will be replaced"
 
