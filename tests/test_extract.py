@@ -282,3 +282,8 @@ def test_memory_is_bounded_by_what_is_kept_and_order_is_the_conversations() -> N
     assert len(extraction._by_term) <= 600 * 12
     order = [int(candidate.turn[1:]) for candidate in extraction.best()]
     assert order == sorted(order) and order
+
+
+def test_half_a_sentence_is_not_kept() -> None:
+    said = "We decided to leave AWS because\n\n- the bill was 900 euros"
+    assert not any(each.text.endswith("because") for each in extract([Turn("1", "person", said)]))

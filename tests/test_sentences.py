@@ -38,6 +38,23 @@ def test_wrapped_lines_are_one_sentence_and_chat_lines_are_each_one() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "We decided to leave AWS because\nthe bill was 900 euros in May.",
+        "We decided to leave AWS because\u2028the bill was 900 euros in May.",
+        "The bill was 900 euros\nin May.",
+        "Alice lives in the Hauptstr.\n12 in Bonn.",
+        "Alice lives in the Hauptstr. 12 in Bonn.",
+        "We met Dr.\nSmith in May.",
+        "- we keep Postgres,\n  Redis and Kafka",
+    ],
+)
+def test_no_sentence_is_cut_where_its_line_ends(text: str) -> None:
+    (said,) = sentences(text)
+    assert said.text == " ".join(text.removeprefix("- ").split())
+
+
 def test_a_list_knows_what_introduces_it() -> None:
     item, after = sentences("## Plan\n\n**Remaining:**\n- do this\n\nThat is all.")[1:]
     assert (item.heading, item.lead, item.marker) == ("Plan", "Remaining:", "-")

@@ -69,9 +69,18 @@ _CODE = re.compile(r"(`+)(?!`).{1,600}?(?<!`)\1(?!`)")
 _END = re.compile(r"(?<=[.!?…])(?:[\"'”’)\]*_]*)\s+(?=\S)|(?<=[。！？])\s*(?=\S)")
 _NO_END = re.compile(
     r"(?:\b(?:e\.g|i\.e|etc|vs|cf|ca|approx|Mr|Mrs|Ms|Dr|Prof|St|Nr|Fig|Inc|Ltd|Co|Jr|Sr|al|aka|a\.k\.a|z\.B|bzw)|"
-    r"(?<![\w.])[A-Z]|\b[A-Z]\.[A-Z]|^\s*\d{1,3})\.$",
+    r"(?<=\w)str|(?<![\w.])[A-Z]|\b[A-Z]\.[A-Z]|^\s*\d{1,3})\.$",
     re.IGNORECASE,
 )
+_SHORTENED = re.compile(
+    r"(?:\b(?:e\.g|i\.e|vs|cf|ca|approx|Mr|Mrs|Ms|Dr|Prof|St|Nr|Fig|z\.B|bzw)|(?<=\w)str)\.$", re.IGNORECASE
+)
+"""What stands before a name or a number: a line that ends in it goes on."""
+DANGLES = re.compile(
+    r"\b(?:because|and|or|but|nor|the|an?|of|to|than|from|by|if|whether|which|whose|my|our|your|its|their)$",
+    re.IGNORECASE,
+)
+"""No statement ends in such a word."""
 _SPACE = re.compile(r"\s+")
 _WRAPPED = 60
 """Characters from which a line without an end is taken to go on in the next one, as editors wrap text."""
@@ -189,10 +198,14 @@ def _kind(line: str) -> str:
 
 def _goes_on(block: _Block, line: str) -> bool:
     """Whether a line continues the one above: a wrapped line does, a line of its own does not."""
-    above = block.text.rsplit("\n", 1)[-1]
-    if above.rstrip().endswith((":", ".", "!", "?")):
+    above = block.text.rsplit("\n", 1)[-1].rstrip()
+    if above.endswith((":", ".", "!", "?")) and not _SHORTENED.search(above):
         return line.startswith("  ") and bool(block.marker)
-    return len(above) >= _WRAPPED or (bool(block.marker) and line.startswith("  "))
+    if above.endswith((",", ".")) or DANGLES.search(above) or len(above) >= _WRAPPED:
+        return True
+    # In a chat each line is one message, and mostly all of them begin small.
+    wrapped = block.text.lstrip()[:1].isupper() and line[:1].islower()
+    return wrapped or (bool(block.marker) and line.startswith("  "))
 
 
 def _spans(text: str) -> Iterator[tuple[int, int]]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ua_memory.retain.cues import CUES, LEANS, PENALTIES, Cue
-from ua_memory.retain.sentences import Sentence
+from ua_memory.retain.sentences import DANGLES, Sentence
 
 THRESHOLD = 2.25
 """A sentence that scores less is not kept."""
@@ -119,6 +119,8 @@ def _stands_alone(sentence: Sentence, person: bool) -> bool:
     text = sentence.text
     words = text.split()
     if not 5 - person <= len(words) <= 80 or text.endswith(":") or len(text) > 600:
+        return False
+    if DANGLES.search(text):
         return False
     if not (person or sentence.whole or sentence.marker):
         return False
