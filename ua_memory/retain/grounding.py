@@ -14,6 +14,8 @@ from collections.abc import Iterator, Sequence
 from datetime import date
 
 from ua_memory import dates
+from ua_memory.retain.amounts import Amounts, amounts
+from ua_memory.retain.moments import moments, resolves
 from ua_memory.retain.names import ORDINARY
 
 _URL = re.compile(r"\b[a-z][a-z0-9+.-]*://[^\s<>\"'`)\]]+|\bwww\.[^\s<>\"'`)\]]+", re.IGNORECASE)
@@ -26,21 +28,10 @@ _PATH = re.compile(
 _IDENTIFIER = re.compile(
     r"(?:\b(?:\w+_\w+|[a-z]+[A-Z]\w*|[A-Z]{2,}\w*|\w+-\d[\w.-]*|v\d[\w.]*)|@\w[\w.-]*)\b"
 )
-_NUMBER = re.compile(r"\d{1,3}(?:[ ,'.]\d{3})+(?!\d)(?:\.\d+)?|\d+(?:[.,]\d+)*")
+_QUOTED = re.compile(r"`([^`\n]+)`|(?<![\w&/])#([A-Za-z][\w/-]*)")
 _WORD = re.compile(r"[^\W\d_][\w'-]*")
 _SENTENCE_END = re.compile(r"[.!?:;]\s*$|^\s*$")
 _TRAILING = ".,;:!?"
-
-_SPELT = {
-    **{word: n for n, word in enumerate(["zero", "one", "two", "three", "four", "five", "six", "seven"])},
-    "eight": 8,
-    **{word: n for n, word in enumerate(["nine", "ten", "eleven", "twelve", "thirteen", "fourteen"], 9)},
-    **{word: n for n, word in enumerate(["fifteen", "sixteen", "seventeen", "eighteen", "nineteen"], 15)},
-    **{"twenty": 20, "thirty": 30, "forty": 40, "fifty": 50, "sixty": 60, "seventy": 70, "eighty": 80},
-    **{"ninety": 90, "hundred": 100, "thousand": 1000, "million": 10**6, "billion": 10**9, "dozen": 12},
-}
-_ONE = frozenset({"one"})
-"""So often a pronoun or an adverb that it claims nothing."""
 
 
 def ungrounded(text: str, evidence: Sequence[str], said: date | None = None) -> tuple[str, ...]:
@@ -58,20 +49,25 @@ class _Evidence:
 
     def __init__(self, pieces: Sequence[str], said: date | None) -> None:
         text = _plain("\n".join(pieces))
+        self._said = said
         self._text = text.casefold()
+        self._flat = " ".join(self._text.split())
+        self._stretches = {(span.start, span.end) for span in _spans(text, said)}
         self._days = {day for _, day in _dates(text, said)}
         if said:
             self._days.add(said.isoformat())
         self._urls = {_url(match[0]) for match in _URL.finditer(text)}
         self._words = {form for word in _WORD.findall(text) for form in _forms(word)}
         self._stems = {stem for word in self._words for stem in _stems(word)}
-        self._numbers = _numbers(text)
+        self._amounts = Amounts(text)
 
     def has(self, kind: str, claim: str) -> bool:
         if kind == "date":
             return claim in self._days
         if kind == "number":
-            return claim in self._numbers
+            return self._amounts.has(claim)
+        if kind in ("stretch", "moment", "code"):
+            return self._says(claim) or (kind != "code" and self._within(kind, claim))
         if kind == "url":
             return _url(claim) in self._urls or self._stands(claim)
         if kind == "name":
@@ -82,6 +78,18 @@ class _Evidence:
             return any(self._stands(form, r"[.-]\d") for form in (claim, claim.removesuffix("s")))
         return self._stands(claim)
 
+    def _says(self, claim: str) -> bool:
+        """Whether these very words stand there, white space and letter case aside."""
+        wanted = re.escape(" ".join(claim.casefold().split()))
+        return re.search(rf"(?<!\w){wanted}(?!\w)", self._flat) is not None
+
+    def _within(self, kind: str, claim: str) -> bool:
+        """Whether a date of the evidence is what these time words mean."""
+        if kind == "moment":
+            return self._says(f"{claim}s") or resolves(claim, self._stretches)
+        mine = [(span.start, span.end) for span in _spans(claim, self._said)]
+        return any(start <= first and last <= end for start, end in mine for first, last in self._stretches)
+
     def _stands(self, claim: str, longer: str = r"/|[.-]\w") -> bool:
         """Whether the claim stands there as a whole: what `longer` matches after it makes it a part."""
         wanted = re.escape(claim.casefold())
@@ -91,10 +99,12 @@ class _Evidence:
 def claims(text: str, said: date | None = None) -> Iterator[tuple[str, str]]:
     """(kind, what) of everything in a text that can be true or made up.
 
-    Kinds: url, email, path, date (an ISO day), identifier, number, name, and opening for a capitalised word
-    that a sentence begins with, which may be a name or not.
+    Kinds: code (what is quoted as such, or a tag), url, email, path, date (an ISO day), stretch (of days),
+    moment (other time words), identifier, number, name, and opening for a capitalised word that a sentence
+    begins with, which may be a name or not.
     """
     rest = _plain(text)
+    yield from (("code", (match[1] or match[2]).strip()) for match in _QUOTED.finditer(rest))
     for kind, pattern in (("url", _URL), ("email", _EMAIL), ("path", _PATH)):
         for match in pattern.finditer(rest):
             yield kind, match[0].rstrip(_TRAILING)
@@ -102,10 +112,14 @@ def claims(text: str, said: date | None = None) -> Iterator[tuple[str, str]]:
     for span, day in _dates(rest, said):
         yield "date", day
         rest = rest[: span.at] + " " * (span.to - span.at) + rest[span.to :]
+    for span in _spans(rest, said):
+        yield "stretch", rest[span.at : span.to]
+        rest = rest[: span.at] + " " * (span.to - span.at) + rest[span.to :]
+    yield from (("moment", each) for each in moments(rest))
     for match in _IDENTIFIER.finditer(rest):
         yield "identifier", match[0]
     rest = _IDENTIFIER.sub(_blank, rest)
-    yield from (("number", n) for n in sorted(_numbers(rest)))
+    yield from (("number", written) for written in sorted({each.written for each in amounts(rest)}))
     yield from _names(rest)
 
 
@@ -125,14 +139,15 @@ def around(index: int, turns: Sequence[str]) -> list[str]:
     return list(turns[max(0, index - 1) : index + 2])
 
 
+def _spans(text: str, said: date | None) -> list[dates.Span]:
+    """The stretches of days that a text names; none that needs a today we do not have."""
+    found = dates.spans(text, said or date(2000, 1, 1))
+    return [each for each in found if said or re.search(r"\d{4}", text[each.at : each.to])]
+
+
 def _dates(text: str, said: date | None) -> list[tuple[dates.Span, str]]:
-    """The single days of a text and where it names them; none that needs a today we do not have."""
-    found = []
-    for span in dates.spans(text, said or date(2000, 1, 1)):
-        words = text[span.at : span.to]
-        if span.is_day and (said or re.search(r"\d{4}", words)):
-            found.append((span, span.start.isoformat()))
-    return found
+    """The single days of a text and where it names them."""
+    return [(span, span.start.isoformat()) for span in _spans(text, said) if span.is_day]
 
 
 def _names(text: str) -> Iterator[tuple[str, str]]:
@@ -145,21 +160,6 @@ def _names(text: str) -> Iterator[tuple[str, str]]:
         if plain in ORDINARY and (opens or len(word) < 3 or plain in ("user", "assistant")):
             continue
         yield ("opening" if opens and "-" not in word else "name"), word
-
-
-def _numbers(text: str) -> set[str]:
-    found = {_digits(match[0]) for match in _NUMBER.finditer(text)}
-    spelt = (word.casefold() for word in _WORD.findall(text))
-    found |= {
-        str(_SPELT[part]) for word in spelt for part in word.split("-") if part in _SPELT and part not in _ONE
-    }
-    return found - {""}
-
-
-def _digits(number: str) -> str:
-    """`1,500.0` as `1500`: written another way it is the same number."""
-    plain = number.replace(",", "").replace("'", "").replace(" ", "")
-    return plain.rstrip("0").rstrip(".") if plain.count(".") == 1 else plain
 
 
 def _forms(word: str) -> set[str]:
