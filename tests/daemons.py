@@ -16,22 +16,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from terminal import Done
+
 from ua_memory import bank, config
 from ua_memory.daemon import address, client
 from ua_memory.daemon.service import runs
-
-
-@dataclass
-class Ran:
-    """What a process did."""
-
-    code: int
-    out: str
-    err: str
-
-    @property
-    def json(self) -> Any:
-        return json.loads(self.out)
 
 
 @dataclass
@@ -51,7 +40,7 @@ class Place:
 
     def run(
         self, *argv: str, daemon: str = "auto", stdin: str = "", cwd: Path | None = None, **env: str
-    ) -> Ran:
+    ) -> Done:
         """A whole process; its output in pipes."""
         done = subprocess.run(
             [sys.executable, "-P", "-m", "ua_memory", *argv],
@@ -62,9 +51,9 @@ class Place:
             timeout=60,
             check=False,
         )
-        return Ran(done.returncode, done.stdout.decode(), done.stderr.decode())
+        return Done(done.returncode, done.stdout.decode(), done.stderr.decode())
 
-    def terminal(self, *argv: str, daemon: str = "auto", width: int = 70) -> Ran:
+    def terminal(self, *argv: str, daemon: str = "auto", width: int = 70) -> Done:
         """The same on a terminal of its own; what it shows is in `out`."""
         ours, theirs = pty.openpty()
         import fcntl
@@ -93,7 +82,7 @@ class Place:
                 shown += got
         finally:
             os.close(ours)
-        return Ran(process.wait(60), shown.decode(), "")
+        return Done(process.wait(60), shown.decode(), "")
 
     # -- its daemon --------------------------------------------------------------------------------
 

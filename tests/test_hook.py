@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 from banks import new_bank
-from daemons import Place, Ran
+from daemons import Done, Place
 
 from ua_memory import clients
 from ua_memory.cli import fast
@@ -50,7 +50,7 @@ PROMPT = told("UserPromptSubmit", prompt="Is Heroku's price still doubled?", per
 START = told("SessionStart", source="startup")
 
 
-def context(done: Ran, name: str) -> str:
+def context(done: Done, name: str) -> str:
     """What reaches the model."""
     assert done.code == 0 and done.err == "" and done.out.count("\n") == 1
     found = done.json["hookSpecificOutput"]
@@ -101,22 +101,22 @@ def test_it_is_silent_whatever_comes(place: Place, daemon: str, tmp_path: Path) 
         told("PreCompact", trigger="manual", custom_instructions=None),
         told("Stop", last_assistant_message="heroku price"),
     ):
-        assert place.run("hook", daemon=daemon, stdin=given) == Ran(0, "", ""), given
+        assert place.run("hook", daemon=daemon, stdin=given) == Done(0, "", ""), given
     assert log(place) == ""
     for wrong in ("", "{", "[]", "\x00", '{"hook_event_name": 7}', '"x"', "[" * 100_000):
-        assert place.run("hook", daemon=daemon, stdin=wrong) == Ran(0, "", ""), wrong[:20]
+        assert place.run("hook", daemon=daemon, stdin=wrong) == Done(0, "", ""), wrong[:20]
     assert log(place).count("nothing said") == 7
     assert place.run("hook", "session-start", "--what", daemon=daemon, stdin=START).out
     elsewhere = tmp_path / "project"
     elsewhere.mkdir()
-    assert place.run("hook", daemon=daemon, stdin=PROMPT, cwd=elsewhere) == Ran(0, "", "")
-    assert place.run("hook", daemon=daemon, stdin=START, UA_MEMORY_BANK="/nowhere") == Ran(0, "", "")
+    assert place.run("hook", daemon=daemon, stdin=PROMPT, cwd=elsewhere) == Done(0, "", "")
+    assert place.run("hook", daemon=daemon, stdin=START, UA_MEMORY_BANK="/nowhere") == Done(0, "", "")
     assert list(elsewhere.iterdir()) == []
 
 
 def test_a_broken_bank_is_no_reason_to_speak(place: Place) -> None:
     (place.root / "ua-memory.toml").write_text("search = 7 7\n")
-    assert place.run("hook", daemon="off", stdin=PROMPT) == Ran(0, "", "")
+    assert place.run("hook", daemon="off", stdin=PROMPT) == Done(0, "", "")
     (place.root / "ua-memory.toml").write_text("")
     (place.local / "daemon.lock").unlink(missing_ok=True)
     assert place.run("hook", daemon="require", stdin=START).code == 0
@@ -126,11 +126,11 @@ def test_a_broken_bank_is_no_reason_to_speak(place: Place) -> None:
 def test_switched_off_it_costs_nothing(place: Place, off: str) -> None:
     started = time.monotonic()
     for event in (PROMPT, START):
-        assert place.run("hook", stdin=event, UA_MEMORY_ENABLED=off) == Ran(0, "", "")
+        assert place.run("hook", stdin=event, UA_MEMORY_ENABLED=off) == Done(0, "", "")
     assert time.monotonic() - started < 5 and not (place.local / "daemon.started").exists()
     with (place.root / "ua-memory.toml").open("a") as settings:
         settings.write("\nenabled = false\n")
-    assert place.run("hook", daemon="off", stdin=START) == Ran(0, "", "")
+    assert place.run("hook", daemon="off", stdin=START) == Done(0, "", "")
 
 
 def test_the_next_prompt_finds_a_daemon_that_is_warm(place: Place) -> None:

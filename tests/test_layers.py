@@ -20,7 +20,7 @@ PACKAGE = ROOT / "ua_memory"
 # -- the table -----------------------------------------------------------------------------------------
 
 EVERYONE = {"errors", "fence", "records"}
-COMMON = {"config", "tokens", "dates", "names", "redaction", "paths"}
+COMMON = {"config", "tokens", "dates", "names", "redaction", "paths", "stamps"}
 """Everyone may import the first three; from level 3 up, these too."""
 
 
@@ -50,6 +50,7 @@ UNITS: dict[str, Unit] = {
     "names": unit(1),
     "redaction": unit(1),
     "paths": unit(1),
+    "stamps": unit(1),
     "fence": unit(1),
     "config": unit(1, "paths"),
     "markdown": unit(2, "config paths"),

@@ -12,16 +12,15 @@ import os
 import re
 import sqlite3
 from _blake2 import blake2b
-from marshal import dumps, loads
+from marshal import loads
 
-from ua_memory import fence
+from ua_memory import fence, stamps
 from ua_memory.index.terms import read_query
 from ua_memory.paths import CORE_NAMES
 
 TYPE_CHECKING = False  # typing's own constant would cost the import of typing
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-    from typing import Any
 
     from ua_memory.config import Config
     from ua_memory.paths import Bank
@@ -184,7 +183,9 @@ def look(bank: Bank, config: Config) -> Glance | None:
         if not stamp or held or few != config.few or head != _head(str(bank.git_dir)):
             return None
         waiting = os.listdir(bank.pending) if os.path.isdir(bank.pending) else []  # noqa: PTH112, PTH208
-        if any(name.startswith("revision-") for name in waiting) or stamp != _stamp(root, names):
+        if any(name.startswith("revision-") for name in waiting) or stamp != stamps.stamp(
+            stamps.look(root, names)
+        ):
             return None
         return _opened(root, str(bank.index), stamp)
     except (OSError, ValueError, EOFError, TypeError, sqlite3.Error):
@@ -220,17 +221,3 @@ def _head(git_dir: str) -> str:
         with open(f"{git_dir}/{head[5:]}", encoding="ascii") as file:  # noqa: PTH123
             head = file.read().strip()
     return head
-
-
-def _stamp(root: str, names: Sequence[bytes]) -> str:
-    """The digest of the files' stats, as `store.proof.stamp` makes it."""
-    base, lstat = os.fsencode(root) + b"/", os.lstat
-    rows: list[Any] = []
-    for name in names:
-        try:
-            s = lstat(base + name)
-        except OSError:
-            rows.append(None)
-        else:
-            rows.append((s.st_mode, s.st_size, s.st_mtime_ns, s.st_ctime_ns, s.st_ino))
-    return blake2b(dumps(rows, 1), digest_size=16).hexdigest()

@@ -191,6 +191,7 @@ class Shared(Rows):
         self.line.close()
 
     def wipe(self) -> None:
+        self._rows = None
         client = self.line.client()
         try:
             client.delete_collection(self.name)

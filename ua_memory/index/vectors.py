@@ -92,6 +92,7 @@ class Rows(ABC):
     """Vectors in a collection of Chroma's, by the names of their texts: in a folder, or on a server."""
 
     _rows: int | None = None
+    """How many there are, until something is added or taken away."""
     batch = BATCH
     """How many go at once."""
 
@@ -160,7 +161,6 @@ class Vectors(Rows):
         self.folder = folder
         self._mark_file = folder.with_name(f"{folder.name}.json")
         self._client: Any = None
-        self._rows: int | None = None
         self._open()
 
     def _open(self) -> None:

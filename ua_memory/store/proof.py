@@ -8,21 +8,21 @@ is such a one, nothing is proven.
 from __future__ import annotations
 
 import contextlib
-import hashlib
-import marshal
 import os
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ua_memory.history import filesystem_now
 from ua_memory.paths import CORE_NAMES, LOGS, SETTINGS
+from ua_memory.stamps import look, stamp
 
-__all__ = ["RACY_NS", "Row", "filesystem_now", "listing", "look", "settled", "stamp"]
+if TYPE_CHECKING:
+    from ua_memory.stamps import Row
+
+__all__ = ["RACY_NS", "filesystem_now", "listing", "look", "settled", "stamp"]
 
 RACY_NS = 50_000_000
-
-Row = tuple[int, int, int, int, int] | None
-"""Mode, size, times of change and inode of one file or folder; None if it is not there."""
 
 
 def listing(root: Path) -> list[bytes]:
@@ -34,25 +34,6 @@ def listing(root: Path) -> list[bytes]:
     if top.is_dir() and not top.is_symlink():
         names += _below(os.fsencode(top), os.fsencode(LOGS))
     return names
-
-
-def look(root: Path, names: Sequence[bytes]) -> list[Row]:
-    """Each of the named as `lstat` sees it now."""
-    base, lstat = os.fsencode(root) + b"/", os.lstat
-    rows: list[Row] = []
-    for name in names:
-        try:
-            s = lstat(base + name)
-        except OSError:
-            rows.append(None)
-        else:
-            rows.append((s.st_mode, s.st_size, s.st_mtime_ns, s.st_ctime_ns, s.st_ino))
-    return rows
-
-
-def stamp(rows: list[Row]) -> str:
-    """The digest of a look."""
-    return hashlib.blake2b(marshal.dumps(rows, 1), digest_size=16).hexdigest()
 
 
 def settled(rows: Sequence[Row], began_ns: int) -> bool:

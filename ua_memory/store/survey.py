@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ua_memory.errors import CannotWrite, GitFailed, TooLarge
 from ua_memory.history import History, blob_id
@@ -25,6 +25,9 @@ from ua_memory.store.reading import MAX_FILE, read
 from ua_memory.store.saves import Edit
 from ua_memory.store.swap import refused
 from ua_memory.store.witness import Witness
+
+if TYPE_CHECKING:
+    from ua_memory.stamps import Row
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +92,7 @@ def scan(root: Path) -> list[FileStat]:
     return _files(root, *_look(root))
 
 
-def _look(root: Path) -> tuple[list[bytes], list[proof.Row]]:
+def _look(root: Path) -> tuple[list[bytes], list[Row]]:
     """The names of all files and folders, and what each of them is now. CannotWrite if one is unreadable."""
     try:
         names = proof.listing(root)
@@ -98,7 +101,7 @@ def _look(root: Path) -> tuple[list[bytes], list[proof.Row]]:
     return names, proof.look(root, names)
 
 
-def _files(root: Path, names: Sequence[bytes], rows: Sequence[proof.Row]) -> list[FileStat]:
+def _files(root: Path, names: Sequence[bytes], rows: Sequence[Row]) -> list[FileStat]:
     """The truth files in a look, by path."""
     try:
         # Where case is folded, both names of core memory answer to `lstat`, and one of them is there.
