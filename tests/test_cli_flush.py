@@ -47,6 +47,23 @@ def test_below_the_threshold_it_says_the_numbers(shell: Shell) -> None:
     )
 
 
+def test_why_nothing_happens_is_told(shell: Shell) -> None:
+    for empty in ("", "[]"):
+        assert shell.ok("flush", "-", "--force", stdin=empty).out == "Nothing was said in it.\n"
+    assert "nothing to do yet" in shell.ok("flush", "short.jsonl", "--dry-run").out
+    assert (
+        "is beyond the context window"
+        in shell.ok("flush", "short.jsonl", UA_TRUNCATION_THRESHOLD="900000").err
+    )
+    with FakeModel({"calls": [("archival_memory_insert", {})]}) as fake:
+        failed = asking(shell, fake, "flush", "talk.jsonl")
+        assert failed.code and failed.err.count("nothing") == 1
+    done = shell.ok("flush", "short.jsonl")
+    assert "4 turns wait for a flush: ua-memory queue retry" in done.err
+    shell.ok("queue", "retry")
+    assert "read by an earlier flush" in shell.ok("flush", "talk.jsonl", "--dry-run", "--force").out
+
+
 def test_what_was_kept_reads_like_a_diff(shell: Shell) -> None:
     done = shell.ok("flush", "talk.jsonl")
     first, _, path, *facts = done.out.splitlines()

@@ -67,6 +67,8 @@ def conclude(call: Call, found: Flush | None, done: Sequence[Flushed], modelled:
 def _nothing(screen: Screen, found: Flush) -> None:
     if found.due is None:
         screen.line("Nothing waits for a flush.")
+    elif found.silent:
+        screen.line("Nothing was said in it.")
     elif found.looked:
         screen.line(f"{found.due}: all of it was read by an earlier flush.")
     else:
@@ -106,7 +108,9 @@ def show_preview(call: Call, found: Flush, cost: Estimate | None) -> None:
         screen.line(f"{count(len(found.preview), 'fact')} would be kept without a model:")
     for each in found.preview or ():
         screen.item([("  + ", "added")], each.text, (f"  {each.at:%Y-%m-%d}" if each.at else "", "faint"))
-    if found.due and not found.preview:
+    if found.due and not found.turns:
+        _nothing(screen, found)
+    elif found.due and not found.preview:
         screen.line(f"{found.due}: nothing would be kept.")
     elif not found.preview:
         screen.line("Nothing would be kept.")

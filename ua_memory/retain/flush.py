@@ -46,7 +46,7 @@ Done = Callable[[Flushed], None]
 class Flush:
     """What a call did. `due` is None where no transcript was given; `looked` tells whether it was due, or
     forced, and `turns` how many new ones it had. `done` is what was flushed, one for each session; `preview`
-    is what a dry run would have kept."""
+    is what a dry run would have kept; `silent` that nobody said anything in it."""
 
     due: Due | None = None
     session: Session | None = None
@@ -56,6 +56,7 @@ class Flush:
     preview: tuple[Candidate, ...] | None = None
     redacted: dict[str, int] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    silent: bool = False
 
 
 class Flusher:
@@ -83,7 +84,7 @@ class Flusher:
             self.put(found.session, found.turns, found.due.size)
         seen = Flush(
             found.due, found.session, len(found.turns), force or found.due.fires,
-            redacted=dict(self.redacted), notes=found.notes,
+            redacted=dict(self.redacted), notes=found.notes, silent=found.silent,
         )  # fmt: skip
         return seen, found.turns
 
@@ -152,7 +153,8 @@ class Flusher:
         except UaMemoryError as error:
             self._failed(waiting.key, error.what, error)
             turns = len(waiting.turns)
-            what = f"{error.what}; nothing was kept, and {turns} turn{'' if turns == 1 else 's'} wait"
+            what = error.what.removesuffix("; nothing of it was kept")
+            what = f"{what}; nothing was kept, and {turns} turn{'' if turns == 1 else 's'} wait"
             mend = f"{error.mend}; then: {RETRY}" if error.mend else RETRY
             raise type(error)(what, where=error.where, mend=mend) from error
         except Exception as error:  # a bug: it must not be met with each flush to come

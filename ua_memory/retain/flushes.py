@@ -69,7 +69,7 @@ class Flushes:
         """
         from dataclasses import replace
 
-        from ua_memory.retain.flush import Flush
+        from ua_memory.retain.flush import RETRY, Flush
 
         if not self.config.enabled:
             return Flush(notes=(OFF,))
@@ -79,7 +79,9 @@ class Flushes:
             if transcript is not None:
                 seen, _ = flusher.take(transcript, client=client, session=session, force=force)
                 if not seen.looked:
-                    return seen
+                    count = sum(len(each.turns) for each in flusher.queue.all())
+                    wait = f"{count} turn{' waits' if count == 1 else 's wait'} for a flush: {RETRY}"
+                    return replace(seen, notes=(*seen.notes, *([wait] if count else [])))
             return replace(seen, done=tuple(flusher.drain(seen.session, done)))
 
     def hand_over(

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import IO, cast
 
 from ua_memory import tokens
+from ua_memory.config import Config
 from ua_memory.facts import Said
 from ua_memory.retain import through
 from ua_memory.store import Store
@@ -39,12 +40,14 @@ class Due:
 
 @dataclass(frozen=True, slots=True)
 class Intake:
-    """A transcript that was looked at. `turns` are those that no flush has read; none where it is not due."""
+    """A transcript that was looked at. `turns` are those that no flush has read; none where it is not due.
+    `silent` says that nobody ever said anything in it."""
 
     session: Session
     due: Due
     turns: tuple[Turn, ...] = ()
     notes: tuple[str, ...] = ()
+    silent: bool = False
 
 
 def due(size: int, last: int | None, threshold: int, *, reported: bool = True) -> Due:
@@ -84,7 +87,7 @@ def _taken_in(
     _ = Said(store.now(), whose.client, "agent", through.short(whose.session) or None).heading
     now = _due(store, whose, reading)
     if not now.fires and not force:
-        return Intake(whose, now)
+        return Intake(whose, now, notes=tuple(_bounded(store)))
     read_to, undone = through.ledger(store, whose)
     # What its owner took back comes only at their word: else each flush would bring it again.
     left = [UNDONE] if undone and not force else []
@@ -96,7 +99,14 @@ def _taken_in(
             stream.seek(start)
             reading = read(stream, since=read_to)
         turns = list(reading)
-    return Intake(whose, now, tuple(turns), (*left, *_notes(reading)))
+    notes = (*_bounded(store), *left, *_notes(reading))
+    return Intake(whose, now, tuple(turns), notes, silent=not turns and not read_to)
+
+
+def _bounded(store: Store) -> Iterator[str]:
+    wanted, window = store.config.truncation_threshold, store.config.context_window
+    if wanted > window and wanted != Config().truncation_threshold:
+        yield f"the threshold of {wanted:,} tokens is beyond the context window, which bounds it: {window:,}"
 
 
 def _due(store: Store, session: Session, reading: Reading) -> Due:
