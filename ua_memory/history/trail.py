@@ -20,7 +20,7 @@ from pathlib import Path
 
 from ua_memory.errors import GitFailed, NotFound
 from ua_memory.history import revisions as notation
-from ua_memory.history.process import NO_FSYNC
+from ua_memory.history.process import NO_FSYNC, PLAIN_PACK
 from ua_memory.history.repository import Repository
 from ua_memory.history.revisions import NOBODY, BlameLine, Commit, Revision, blob_id
 
@@ -28,6 +28,8 @@ BEHIND = "ua-memory/index-behind"
 """In the bank's own git directory: paths whose index entries could not be brought along yet."""
 NOT_YET = "not committed yet"
 STALE_NS = 10 * 10**9
+FEW = 10
+"""Files of a commit, with which it is less than a hundred objects: git keeps those loose, not in a pack."""
 
 
 class History(Repository):
@@ -175,7 +177,8 @@ class History(Repository):
         self._clear_locks()
         stream = notation.fast_import(self.ref(), commits, self.head())
         try:
-            out = self.run("fast-import", "--quiet", "--done", "--date-format=raw", stdin=stream)
+            env = PLAIN_PACK if sum(len(c.files) for c in commits) <= FEW else {}
+            out = self.run("fast-import", "--quiet", "--done", "--date-format=raw", stdin=stream, env=env)
         except GitFailed:
             for report in self.git_dir.glob("fast_import_crash_*"):
                 report.unlink(missing_ok=True)
