@@ -12,14 +12,14 @@ from collections.abc import Iterable
 from datetime import datetime, timedelta
 
 _TOKEN = re.compile(r"[^\s,;!?()\[\]{}<>\"“”«»*`|]+")
-_EDGES = ".:'’-–—…/_~#"
+_EDGES = re.compile(r"^[\W_]+|[\W_]+$")
 _COUNTING = """zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen
 sixteen seventeen eighteen nineteen twenty thirty forty fifty sixty seventy eighty ninety hundred thousand
 million billion dozen"""
 _BEGINNINGS = """the this that these those there here his her its our your their they you she after before
 because when while where which what why how and but not for from with without into until since all both each
 every some any many most only also once again then now today yesterday tomorrow was were are has have had can
-will would should user person assistant someone nobody nothing everything"""
+will would should user person assistant someone nobody nothing everything one"""
 _NUMBERS, _STARTS = _COUNTING.split(), frozenset(_BEGINNINGS.split())
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 
@@ -32,7 +32,7 @@ def made_up(fact: str, evidence: Iterable[str], said: datetime | None = None) ->
     found = []
     for sentence in re.split(r"(?<=[.!?:])\s+", fact):
         for place, token in enumerate(_TOKEN.findall(sentence)):
-            word = token.strip(_EDGES)
+            word = _EDGES.sub("", token)  # signs and emoji name nothing
             if _names_something(word, place) and not _stands(word, heap, squeezed, days):
                 found.append(word)
     return found

@@ -14,7 +14,7 @@ from ua_memory.daemon.messages import BUSY, INTERNAL, LATE, Refused
 QUEUED = 128
 """Jobs that may wait."""
 PATIENCE = 2.0
-"""Seconds that a job waits for its turn; then its caller is better off doing it."""
+"""Seconds in which no job was done, after which who waits is better off doing it."""
 DEADLINE = 600.0
 """Seconds that a job may take once it has begun."""
 ALIVE = 1.0
@@ -90,14 +90,16 @@ class Worker:
             job.settle()  # a caller who has left waits for nothing
 
     def _awaited(self, job: Job, tell: Callable[[Any], None]) -> Any:
-        deadline = time.monotonic() + PATIENCE
+        came = time.monotonic()
         while True:
             try:
-                kind, what = job.out.get(timeout=min(ALIVE, max(deadline - time.monotonic(), 0.01)))
+                kind, what = job.out.get(timeout=ALIVE)
             except queue.Empty:
-                if time.monotonic() > deadline and not job.begun and job.settle():
+                # A queue that moves is waited for: to do it oneself takes a processor from who works it off.
+                stuck = time.monotonic() > max(came, self.last) + PATIENCE
+                if stuck and not job.begun and job.settle():
                     raise Refused(BUSY, "others' commands take long") from None
-                if time.monotonic() > deadline + DEADLINE:
+                if time.monotonic() > came + PATIENCE + DEADLINE:
                     raise Refused(LATE, f"not done after {DEADLINE:.0f} s") from None
                 tell(None)
                 continue
