@@ -45,6 +45,12 @@ SAID = date(2026, 11, 20)
         ("It was in the summer, this morning and at noon.", "This  morning, noon, last summer"),
         ("He may go to the fall of the house in the spring framework.", "he may go; the spring framework"),
         ("Run `make test` for #infra.", "run make test, it is infra"),
+        ("The refactored codebase has reproducible workarounds in its backend.", "I reworked the code"),
+        ("It is built with esbuild and kubernetes's api.", "Esbuild builds it, Kubernetes runs it"),
+        (
+            "Der Nutzer mag keine Tabulatoren und schreibt lieber zwei Leerzeichen.",
+            "Der Nutzer, Tabulatoren, Leerzeichen: 2",
+        ),
         ("", "anything"),
     ],
 )
@@ -90,6 +96,8 @@ def test_what_the_evidence_has_is_grounded(text: str, evidence: str) -> None:
         ("It ships next sprint.", "it ships this sprint", ("next sprint",)),
         ("It ran `rm -rf build`.", "it ran make", ("rm -rf build",)),
         ("It is about #billing.", "it is about bills", ("billing",)),
+        ("It is built with esbuild now.", "it is built with webpack now", ("esbuild",)),
+        ("The service is called zorgle.", "the service is called frobnicator", ("zorgle",)),
     ],
 )
 def test_what_it_lacks_is_named(text: str, evidence: str, missing: tuple[str, ...]) -> None:

@@ -15,6 +15,7 @@ from datetime import date
 
 from ua_memory import dates
 from ua_memory.retain.amounts import Amounts, amounts
+from ua_memory.retain.coined import coined
 from ua_memory.retain.moments import moments, resolves
 from ua_memory.retain.names import ORDINARY
 
@@ -72,7 +73,7 @@ class _Evidence:
             return _url(claim) in self._urls or self._stands(claim)
         if kind == "name":
             return all(_forms(part) & self._words for part in claim.split("-") if part)
-        if kind == "opening":
+        if kind in ("opening", "coined"):
             return bool((_stems(claim) | _forms(claim)) & (self._stems | self._words))
         if kind == "identifier":  # "API" stands in "API-keys", "gpt-4" not in "gpt-4.1"
             return any(self._stands(form, r"[.-]\d") for form in (claim, claim.removesuffix("s")))
@@ -100,8 +101,8 @@ def claims(text: str, said: date | None = None) -> Iterator[tuple[str, str]]:
     """(kind, what) of everything in a text that can be true or made up.
 
     Kinds: code (what is quoted as such, or a tag), url, email, path, date (an ISO day), stretch (of days),
-    moment (other time words), identifier, number, name, and opening for a capitalised word that a sentence
-    begins with, which may be a name or not.
+    moment (other time words), identifier, number, name, opening for a capitalised word that a sentence
+    begins with, which may be a name or not, and coined for a lower-case one that is no English.
     """
     rest = _plain(text)
     yield from (("code", (match[1] or match[2]).strip()) for match in _QUOTED.finditer(rest))
@@ -121,6 +122,7 @@ def claims(text: str, said: date | None = None) -> Iterator[tuple[str, str]]:
     rest = _IDENTIFIER.sub(_blank, rest)
     yield from (("number", written) for written in sorted({each.written for each in amounts(rest)}))
     yield from _names(rest)
+    yield from (("coined", word) for word in coined(rest))
 
 
 def locate(quote: str, turns: Sequence[str]) -> int | None:

@@ -1,0 +1,88 @@
+"""Lower-case words that are not English: what a thing is called when nobody gives it a capital.
+
+`esbuild`, `heroku` and `lotte` name something although they do not look like it. A word counts as English if
+it is one of the some 20,000 whole words of the bundled tokenizer's table, is made from one by the usual
+beginnings and endings, or joins two of them. The table knows many first names too: those pass.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from functools import cache
+from importlib import resources
+
+_WORD = re.compile(r"(?<![\w./_`@#:\\-])[a-z]+(?:-[a-z]+)*(?:'s)?(?![\w/_`@\\'-]|[.:]\w)")
+_BEGINNINGS = """anti auto co de dis im in inter meta micro mis multi non out over post pre re self semi
+sub super un under up"""
+_ENDINGS = """ability able al ally ation ations d ed er ers ful ible ied ies ing ion ions ise ised ish ising
+ism ist ists ity ive ize ized izes izing less ly ment ments ness or ors r rs s y es"""
+_COMMON = """abort aborts annotation api apis app append appends apps args async auth backend backends blog
+changelog checkout cli concise config configs const cron css dedupe delete deletes deps diff diffs divergence
+email emails embed embedding emit emits enqueue env frontend grep hostname html idempotent init initialization
+iterate iterates json linter localhost metadata middleware mkdir monorepo normalization offline online
+orchestration param params plugin plugins populate populates pragma propagate propagates propagator recompile
+refactor refactors regex repo repos revert reverts runtime sandbox schema schemas simplify snippet snippets
+sql stderr stdout struct subscribe sync syntactically syscall telemetry temp thrice todo tuple tuples
+unsubscribe url urls username utils validate validated validates website workflow workflows"""
+_STARTS, _ENDS, _OF_THE_FIELD = _BEGINNINGS.split(), _ENDINGS.split(), frozenset(_COMMON.split())
+_SHORTEST, _FOREIGN = 4, 0.34
+
+
+def coined(text: str) -> Iterator[str]:
+    """The lower-case words of an English text that are not English, in order; none in another language's.
+
+    Words of three letters and less are taken for English, as are words with accents for foreign.
+    """
+    words = [part for match in _WORD.findall(text) for part in match.removesuffix("'s").split("-")]
+    words = [word for word in words if len(word) >= _SHORTEST]
+    strange = [word for word in words if not _english(word)]
+    if len(strange) <= max(2, _FOREIGN * len(words)):
+        yield from dict.fromkeys(strange)
+
+
+@cache
+def _table() -> frozenset[str]:
+    table = json.loads((resources.files("ua_memory") / "data" / "tokenizer.json").read_text("utf-8"))
+    return frozenset(word for word in table["model"]["vocab"] if word.isascii() and word.isalpha())
+
+
+def _english(word: str) -> bool:
+    return word in _OF_THE_FIELD or _made(word) or _joined(word)
+
+
+def _made(word: str) -> bool:
+    """Whether a word of the table stands in it, with at most one beginning and one ending around it."""
+    for stem in (word, *_without_ending(word)):
+        if stem in _table():
+            return True
+        for start in _STARTS:
+            rest = stem.removeprefix(start)
+            if rest != stem and len(rest) >= _SHORTEST and rest in _table():
+                return True
+    return False
+
+
+def _without_ending(word: str) -> Iterator[str]:
+    """planned: plann, plan and planne; tries: try."""
+    for ending in _ENDS:
+        stem = word.removesuffix(ending)
+        if stem != word and len(stem) >= 3:
+            yield from (stem, f"{stem}e", f"{stem}y")
+            if len(stem) > 3 and stem[-1] == stem[-2]:
+                yield stem[:-1]
+
+
+def _joined(word: str) -> bool:
+    """codebase, whitespace, workarounds."""
+    return any(
+        word[:at] in _table() and _plain(word[at:]) for at in range(3, len(word) - 3)
+    )  # fmt: skip
+
+
+def _plain(word: str) -> bool:
+    return any(
+        len(stem) >= _SHORTEST and stem in _table()
+        for stem in (word, *(word.removesuffix(ending) for ending in ("s", "ed", "ing", "er")))
+    )
