@@ -52,7 +52,7 @@ def test_defaults_where_there_is_no_file(tmp_path: Path) -> None:
 
 def test_every_setting_is_tried_below() -> None:
     in_file = {each.name for each in config._table() if each.metadata["in_file"]}
-    assert set(GOOD) == in_file == {name for name, *_ in config.settings()} - {"chroma_url"}
+    assert set(GOOD) == in_file == {name for name, *_ in config.settings()} - {"chroma_url", "cross_encoder"}
 
 
 @pytest.mark.parametrize("name", GOOD)
@@ -174,7 +174,10 @@ def test_no_endpoint_or_key_can_come_from_the_file(tmp_path: Path) -> None:
         "proxy",
     )
     assert not [name for name in names if any(word in name for word in suspicious)]
-    evil = ("ANTHROPIC_BASE_URL", "UA_MEMORY_CHROMA_URL", "index.chroma_url")
+    evil = (
+        *("ANTHROPIC_BASE_URL", "UA_MEMORY_CHROMA_URL", "index.chroma_url"),
+        *("UA_MEMORY_CROSS_ENCODER", "search.cross_encoder"),
+    )
     write(tmp_path, "\n".join(f'{key} = "http://evil"' for key in evil))
     found = config.load(tmp_path, {})
     assert replace(found, sources={}, unknown=()) == Config()

@@ -71,6 +71,13 @@ class Config:
         2.0, "search.seconds", "time to read changes before a search answers without them; 0: any", low=0
     )
     order: str = _setting("late", "search.order", "late, score or rrf: how candidates become one order")
+    cross_encoder: str = _setting(
+        "",
+        "search.cross_encoder",
+        "folder of a cross-encoder; only by its variable",
+        "UA_MEMORY_CROSS_ENCODER",
+        in_file=False,
+    )
     daemon_idle_minutes: float = _setting(
         10.0, "daemon.idle_minutes", "rest after which the daemon leaves", low=0
     )

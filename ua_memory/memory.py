@@ -189,7 +189,7 @@ class Memory(Flushes):
     ) -> list[Answer]:  # fmt: skip
         """Hits for many queries, in their order; the query vectors are made in one go, unless `by_words`.
         An answer is `stale` where `search.seconds` were too few to read all."""
-        from ua_memory.index.sync import within
+        from ua_memory.index.reading import within
         from ua_memory.recall.search import search_many
 
         stop = within(self.config.search_seconds)

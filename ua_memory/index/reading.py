@@ -7,6 +7,7 @@ is after. A file that cannot be read or parsed is reported and tried again next 
 from __future__ import annotations
 
 import sqlite3
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -27,6 +28,12 @@ Stop = Callable[[], bool]
 """Whether there is no more time: asked after each piece of work, so that something is always done."""
 AT_LEAST = 50
 """Files read between two looks at the time: a small bank is always read whole."""
+
+
+def within(seconds: float) -> Stop | None:
+    """Stops that many seconds from now; 0 for never."""
+    until = time.monotonic() + seconds
+    return (lambda: time.monotonic() > until) if seconds else None
 
 
 @dataclass(slots=True)

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ua_memory.index.cache import Cache
+    from ua_memory.index.cross import CrossEncoder
     from ua_memory.index.embed import Embeds
     from ua_memory.index.server import Line
     from ua_memory.index.vectors import Owner, Rows
@@ -34,12 +35,6 @@ if TYPE_CHECKING:
 Progress = Callable[[int, int], None]
 READY = "ready"
 NO_TIME = "there was no time left for the vectors"
-
-
-def within(seconds: float) -> Stop | None:
-    """Stops that many seconds from now; 0 for never."""
-    until = time.monotonic() + seconds
-    return (lambda: time.monotonic() > until) if seconds else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +70,7 @@ class Index:
         self._line: Line | None = None
         self._owner: Owner | None = None
         self._cache: Cache | None = None
+        self._cross: CrossEncoder | None = None
         self.behind = False
         """Whether the last refresh was stopped before its end."""
 
@@ -126,6 +122,18 @@ class Index:
 
         self._embeds = self._embeds or embedder(self.embedding)
         return self._embeds
+
+    @property
+    def cross(self) -> CrossEncoder | None:
+        """The owner's cross-encoder, if one is named; loaded when it is first asked."""
+        folder = self.store.config.cross_encoder
+        if not folder:
+            return None
+        from ua_memory.index.cross import CrossEncoder
+
+        if self._cross is None or self._cross.folder != Path(folder):
+            self._cross = CrossEncoder(Path(folder))
+        return self._cross
 
     @property
     def cache(self) -> Cache:

@@ -89,9 +89,10 @@ def search_many(
         asked, meant = read(index.words, text, window), said[number] if said else None
         known = meant if meant is not None and meant.vector.any() else None
         found = ordered(index, asked, known, near.get(number, ()), depth, where, index.store.config.order)
+        found, uncrossed = _crossed(index, text, found)
         hits, missing = _hits(index, asked, found, present, limit, min_score)
         unknown = meant is not None and known is None and bool(text.strip())
-        told = [*notes, *unread, *([f"searched by words alone: {UNKNOWN}"] if unknown else [])]
+        told = [*notes, *unread, *uncrossed, *([f"searched by words alone: {UNKNOWN}"] if unknown else [])]
         told += [f"{missing} left out: changed in their files since"] if missing else []
         answers.append(Answer(hits, tuple(told), "hybrid" if known else "words", left))
     return answers
@@ -105,6 +106,19 @@ def _window(index: Index, text: str) -> tuple[Window | None, list[str]]:
         return None, [f"its time words were not read: {error.what}"]
     there = time.start or time.end
     return (Window(time.start or "", time.end or "") if there else None), []
+
+
+def _crossed(index: Index, text: str, found: list[Ordered]) -> tuple[list[Ordered], list[str]]:
+    """The candidates as the owner's cross-encoder orders them, if there is one; or why it could not."""
+    if index.cross is None or not found or not text.strip():
+        return found, []
+    from ua_memory.index.cross import CrossUnavailable
+    from ua_memory.recall.cross import crossed
+
+    try:
+        return crossed(index.cross, clean(text), found), []
+    except CrossUnavailable as error:
+        return found, [f"ordered without the cross-encoder: {error}"]
 
 
 def _left(left: Mapping[str, int]) -> str:
