@@ -250,3 +250,26 @@ def test_damaged_files_are_told_and_dropped(tmp_path: Path) -> None:
     again = Vectors(tmp_path / "chroma")
     assert again.count() == 0 and again.mark == Mark()
     again.close()
+
+
+def test_the_copy_in_memory_answers_as_chroma_does_through_every_change(vectors: Vectors) -> None:
+    texts, gone = some(400), [f"{n:032x}" for n in (0, 7, 399)]
+    queries = list(some(5, seed=1).values())
+    vectors.upsert(texts | {"nothing": np.zeros(384, dtype=np.float32)})
+    for _ in range(2):  # the first query makes none
+        vectors.mirror(lambda: dict(texts))
+        assert vectors._mirror is None or vectors._queries > 1
+    assert vectors._mirror
+    for step in (
+        lambda: None,
+        lambda: vectors.delete([*gone, "unknown"]),
+        lambda: vectors.upsert({f"more{n}": row for n, row in enumerate(some(300, seed=2).values())}),
+        lambda: vectors.upsert({"more1": texts[gone[0]]}),
+    ):
+        step()
+        exact, copy = super(Vectors, vectors).query(queries, 30), vectors.query(queries, 30)
+        assert [[name for name, _ in hits] for hits in exact] == [[n for n, _ in hits] for hits in copy]
+        assert np.allclose([[c for _, c in h] for h in exact], [[c for _, c in h] for h in copy], atol=2e-6)
+    assert len(vectors.query(queries, 10_000)[0]) == len(vectors._mirror) == vectors.count()
+    vectors.wipe()
+    assert vectors.query(queries, 3) == [[]] * 5

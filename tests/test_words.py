@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import random
 import sqlite3
@@ -232,3 +233,23 @@ def test_what_raises_inside_a_transaction_leaves_nothing(tmp_path: Path) -> None
     (tmp_path / "words.db").write_bytes(b"no database at all, but long enough to be looked at" * 40)
     with pytest.raises(sqlite3.DatabaseError):
         Words(tmp_path / "words.db")
+
+
+def test_items_kept_in_memory_are_let_go_of_when_anybody_writes(tmp_path: Path) -> None:
+    with (
+        contextlib.closing(Words(tmp_path / "words.db")) as mine,
+        contextlib.closing(Words(tmp_path / "words.db")) as other,
+    ):
+        made("one", "two", words=mine)
+        assert [i.line for i in mine.get([i.key for i in mine.all_items()])] == [1, 2]
+        made("new", "one", "two", words=other)  # moves the rest down
+        made("elsewhere", path="memory/2026-11-22.md", words=other)
+        key = next(i.key for i in other.all_items() if i.text == "two")
+        assert [i.line for i in mine.get([key])] == [3]
+        made("two", words=mine)
+        assert [i.line for i in mine.get([key])] == [1]
+        with pytest.raises(KeyError), mine.writing():
+            mine.remove_file("memory/2026-11-21.md")
+            assert mine.get([key]) == []
+            raise KeyError
+        assert [i.line for i in mine.get([key])] == [1]

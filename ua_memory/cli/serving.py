@@ -80,6 +80,8 @@ def serve(call: Call, memory: Memory) -> str:
     from ua_memory.daemon.service import Service, only_one
     from ua_memory.daemon.warm import Warm
 
+    # Its matrices are small: two threads wait for each other longer than one takes, on loaded cores twice.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     bank = memory.store.bank
     memory.store.make_state()
     with only_one(bank.local):

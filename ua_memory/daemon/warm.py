@@ -29,6 +29,7 @@ class Warm:
         self.root, self.config, self.pending = root, config, pending
         self.witness: Witness[Seen] = Witness(lambda: None)
         self._index: Any = None
+        self._settled = False
 
     @property
     def warm(self) -> bool:
@@ -98,6 +99,9 @@ class Warm:
 
     def _take_back(self, memory: Memory) -> None:
         self._index = memory.__dict__.pop("index", None)
+        if self._index is not None and not self._settled:
+            gc.freeze()  # what Chroma and the model are made of is not looked through for garbage each time
+            self._settled = True
 
     def cool(self) -> None:
         """Let go of Chroma, the model and their memory; the next command opens them again."""
@@ -105,7 +109,7 @@ class Warm:
             give_back()
 
     def _close(self) -> bool:
-        index, self._index = self._index, None
+        index, self._index, self._settled = self._index, None, False
         if index is not None:
             index.close()
         return index is not None
@@ -113,7 +117,9 @@ class Warm:
 
 def give_back() -> None:
     """Return freed memory to the system. glibc keeps it: 258 MB stay without this, 140 MB with it."""
+    gc.unfreeze()
     gc.collect()
+    gc.freeze()
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # neither on macOS nor with musl
     if trim:
         trim(0)

@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 FILE = "embeddings-2.db"
 """A new layout takes a new number and drops the older file."""
 
+MOST = 4096
+"""Texts whose packed tokens stay in memory, some 6 MB. Beyond that all are let go of."""
+
 
 class Cache:
     """`cache/embeddings-1.db`. A damaged file is dropped and begun anew."""
@@ -33,6 +36,8 @@ class Cache:
         for file in folder.glob("embeddings-1.db*"):
             file.unlink(missing_ok=True)
         self.file = folder / FILE
+        self._recent: tuple[str, dict[str, bytes]] = ("", {})
+        """A model, and packed tokens that were read: those of a name never change."""
         try:
             self.db = self._open()
         except sqlite3.DatabaseError as error:
@@ -91,11 +96,13 @@ class Cache:
 
     def codes(self, model: str, names: Sequence[str]) -> dict[str, bytes]:
         """{name: packed tokens} of those that are there; see `late`."""
-        found: dict[str, bytes] = {}
-        for part in chunks(list(names)):
+        if self._recent[0] != model or len(self._recent[1]) > MOST:
+            self._recent = model, {}
+        recent = self._recent[1]
+        for part in chunks([name for name in names if name not in recent]):
             query = f"SELECT name, codes FROM vectors WHERE model = ? AND name IN ({marks(part)})"
-            found.update(self.db.execute(query, (model, *part)))
-        return found
+            recent.update(self.db.execute(query, (model, *part)))
+        return {name: recent[name] for name in names if name in recent}
 
     def put(self, model: str, texts: Mapping[str, Embedded]) -> None:
         """Add texts, in one transaction."""

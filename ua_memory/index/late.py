@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 
     Rows = NDArray[np.float32]
 
+AT_ONCE = 256
+"""Tokens held against a query in one go: their numbers stay in the processor's own memory (400 KB)."""
+
 
 def pack(states: Rows) -> bytes:
     """The signs of (t, d) states, d a multiple of 8, token by token."""
@@ -37,10 +40,15 @@ def best(query: Rows, texts: Sequence[bytes]) -> Rows:
     if not there or not len(query):
         return found
     packed = np.frombuffer(b"".join(texts[number] for number in there), dtype=np.uint8).reshape(-1, size)
-    bits = np.unpackbits(packed, axis=1).astype(np.float32)
     # A sign is 2 bit - 1, so its product is that of the bits, doubled, less the query's own sum.
     scaled = query / math.sqrt(query.shape[1])
-    match = (2 * scaled) @ bits.T - scaled.sum(axis=1, keepdims=True)
+    doubled = np.ascontiguousarray((2 * scaled).T)
+    match = np.empty((len(packed), len(query)), dtype=np.float32)
+    bits = np.empty((min(AT_ONCE, len(packed)), query.shape[1]), dtype=np.float32)
+    for start in range(0, len(packed), AT_ONCE):
+        part = packed[start : start + AT_ONCE]
+        bits[: len(part)] = np.unpackbits(part, axis=1)
+        np.matmul(bits[: len(part)], doubled, out=match[start : start + len(part)])
     starts = np.cumsum([0, *(len(texts[number]) // size for number in there[:-1])])
-    found[:, there] = np.maximum.reduceat(match, starts, axis=1)
+    found[:, there] = (np.maximum.reduceat(match, starts, axis=0) - scaled.sum(axis=1)).T
     return np.maximum(found, 0)

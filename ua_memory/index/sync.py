@@ -287,10 +287,15 @@ class Index:
     def nearest(self, vectors: Sequence[NDArray[np.float32]], limit: int) -> list[list[tuple[str, float]]]:
         """For each vector the nearest texts as (name, cosine). VectorsUnavailable says why not."""
         from ua_memory.index import kept
+        from ua_memory.index.mirror import all_of
         from ua_memory.index.server import ServerAway
+        from ua_memory.index.vectors import Vectors
 
         try:
-            return self.vectors.query(vectors, limit)
+            rows = self.vectors
+            if isinstance(rows, Vectors) and not self.behind:
+                rows.mirror(lambda: all_of(self.words, self.cache, self.embeds.model))
+            return rows.query(vectors, limit)
         except ServerAway:
             return kept.nearest(self.words, self.cache, self.embeds.model, vectors, limit)
 

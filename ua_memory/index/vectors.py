@@ -15,10 +15,12 @@ import os
 import shutil
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from ua_memory.index.mirror import MOST, Mirror
 
 if TYPE_CHECKING:
     import numpy as np
@@ -92,7 +94,7 @@ class Rows(ABC):
     """Vectors in a collection of Chroma's, by the names of their texts: in a folder, or on a server."""
 
     _rows: int | None = None
-    """How many there are, until something is added or taken away."""
+    """So many there are at least, once they were counted."""
     batch = BATCH
     """How many go at once."""
 
@@ -128,7 +130,6 @@ class Rows(ABC):
         """Add or replace {name: vector}. A row of zeros means nothing, and is left out."""
         import numpy as np
 
-        self._rows = None
         names = [name for name, row in vectors.items() if row.any()]
         for start in range(0, len(names), self.batch):
             part = names[start : start + self.batch]
@@ -136,13 +137,14 @@ class Rows(ABC):
 
     def delete(self, names: Sequence[str]) -> None:
         """Drop texts; unknown names are none of our business."""
-        self._rows = None
+        if self._rows is not None:
+            self._rows = max(0, self._rows - len(names))
         for start in range(0, len(names), self.batch):
             self._call("delete", ids=list(names[start : start + self.batch]))
 
     def query(self, vectors: Sequence[Row], limit: int) -> list[list[tuple[str, float]]]:
         """For each vector the nearest texts as (name, cosine), best first, equal ones by name."""
-        if self._rows is None:  # counting costs as much as a query
+        if self._rows is None or self._rows < limit:  # counting costs as much as a query
             self._rows = self.count()
         limit = min(limit, self._rows)
         if limit < 1 or not len(vectors):
@@ -161,6 +163,8 @@ class Vectors(Rows):
         self.folder = folder
         self._mark_file = folder.with_name(f"{folder.name}.json")
         self._client: Any = None
+        self._mirror: Mirror | None = None
+        self._queries = 0
         self._open()
 
     def _open(self) -> None:
@@ -186,9 +190,33 @@ class Vectors(Rows):
                 raise
             raise VectorsBroken(f"Chroma cannot open its files: {error}") from error
 
+    def mirror(self, read: Callable[[], Mapping[str, Row]]) -> None:
+        """Keep a copy in memory from the second query on, if there are few enough. `read` gives all vectors,
+        or none."""
+        self._queries += 1
+        if self._mirror is None and self._queries > 1 and (self._rows or 0) <= MOST and (found := read()):
+            self._mirror = Mirror(found)
+
+    def upsert(self, vectors: Mapping[str, Row]) -> None:
+        super().upsert(vectors)
+        if self._mirror is not None:
+            self._mirror.upsert(vectors)
+            if len(self._mirror) > MOST:
+                self._mirror = None
+
+    def delete(self, names: Sequence[str]) -> None:
+        super().delete(names)
+        if self._mirror is not None:
+            self._mirror.delete(names)
+
+    def query(self, vectors: Sequence[Row], limit: int) -> list[list[tuple[str, float]]]:
+        if self._mirror is not None:
+            return [self._mirror.query(vector, limit) for vector in vectors]
+        return super().query(vectors, limit)
+
     def close(self) -> None:
         """Let go of the files, so that they may be deleted, moved or opened by another."""
-        client, self._client, self._collection = self._client, None, None
+        client, self._client, self._collection, self._mirror = self._client, None, None, None
         if client is not None:
             client.close()
             _make_private(self.folder)

@@ -18,6 +18,7 @@ from ua_memory.index import links
 from ua_memory.index.filters import Filters
 from ua_memory.index.items import Item
 from ua_memory.index.meta import Meta
+from ua_memory.index.recent import Recent
 from ua_memory.index.shelf import private
 from ua_memory.index.tables import COLUMNS, SCHEMA, SCHEMA_VERSION, chunks, from_row, marks, row
 from ua_memory.index.terms import Query, indexed
@@ -50,6 +51,7 @@ class Words(Meta):
         if file != ":memory:":
             private(file)
         self.db = sqlite3.connect(file, isolation_level=None, check_same_thread=False, timeout=10)
+        self._recent = Recent(self.db)
         try:
             self._open()
             found = None if file == ":memory:" else Path(file).stat()
@@ -86,6 +88,8 @@ class Words(Meta):
         except BaseException:
             self.db.execute("ROLLBACK")
             raise
+        finally:
+            self._recent.forget()
         self.db.execute("COMMIT")
 
     # -- what is known about the index itself -----------------------------------------------------------
@@ -285,5 +289,4 @@ class Words(Meta):
             yield from_row(values)
 
     def _items(self, condition: str, values: Sequence[object]) -> list[Item]:
-        rows = self.db.execute(f"SELECT {COLUMNS} FROM items WHERE {condition}", tuple(values))
-        return [from_row(found) for found in rows]
+        return self._recent.items(condition, values)

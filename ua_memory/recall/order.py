@@ -6,8 +6,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from ua_memory.index.filters import Filters
@@ -54,24 +55,24 @@ def ordered(
     depth: int,
     where: Filters,
     order: str,
-) -> list[Ordered]:
+) -> Iterator[Ordered]:
     """The candidates, best first. `near` are the texts nearest to the query; without `said` words decide."""
     arms = _found(index, asked, said, near, depth, where)
     strict = bool(where or asked.query.phrases)
-    ranked: Sequence[Ranked | Fused] = ()
+    ranked: Iterable[Ranked | Fused] | None = None
     if order == "late" and said is not None and len(said.tokens):
         ranked = _late(index, asked, said, arms, strict)
-    if not ranked:
+    if ranked is None:
         ranked = reciprocal(arms) if order == "rrf" else _scored(index, asked, said, arms, strict)
     ranks: dict[str, dict[str, tuple[int, float]]] = {}
     for name, found in arms.items():
         for one in found:
             ranks.setdefault(one.item.key, {})[name] = (one.rank, one.score)
-    return [
+    return (
         Ordered(one.item, one.score, one.parts, ranks.get(one.item.key, {}))
         for one in ranked
         if one.score > 0
-    ]
+    )
 
 
 def _found(
@@ -98,24 +99,22 @@ def _together(arms: Arms) -> list[Item]:
     return list({one.item.key: one.item for found in arms.values() for one in found}.values())
 
 
-def _late(index: Index, asked: Asked, said: Said, arms: Arms, strict: bool) -> list[Ranked]:
-    """The candidates by late interaction; none where no text has token vectors."""
-    from ua_memory.recall.rerank import HELPED, REACH, Matched, by_letters, matched, rerank
+def _late(index: Index, asked: Asked, said: Said, arms: Arms, strict: bool) -> Iterator[Ranked] | None:
+    """The candidates by late interaction; None where no text has token vectors, or no word counts."""
+    from ua_memory.recall.rerank import HELPED, REACH, Matches, Ranking, by_letters, rerank
 
-    found, spelt = _together(arms), by_letters(asked, said)
+    found, spelt, kept = _together(arms), by_letters(asked, said), Matches(said)
 
-    kept: dict[str, Matched] = {}
-
-    def ranked(items: list[Item]) -> list[Ranked]:
-        names = sorted({item.vhash for item in items} - set(kept))
-        kept.update(matched(said, index.cache.codes(index.embeds.model, names)))
+    def ranked(items: list[Item]) -> Ranking | None:
+        names = kept.missing(item.vhash for item in items)
+        kept.add(index.cache.codes(index.embeds.model, names))
         stems = keyword.stems(index.words, items) if spelt else {}
         return rerank(asked, said, items, kept, stems)
 
     alone = ranked(found)
-    if not any(one.told for one in kept.values()):
-        return []
-    best = [one.item for one in alone[:LEANING]]
+    if alone is None or not kept.told:
+        return None
+    best = [one.item for one in islice(alone, LEANING)]
     talk = [item for item in best if item.speaker]
     beside = index.words.neighbours(talk, REACH) + index.words.neighbours(best, (-1, 1))
     items = list({item.key: item for item in (*found, *beside)}.values())
@@ -123,7 +122,7 @@ def _late(index: Index, asked: Asked, said: Said, arms: Arms, strict: bool) -> l
     if not strict:
         helped = {(item.path, item.seq + step) for item in best for step in HELPED}
         wanted |= {item.key for item in beside if (item.path, item.seq) in helped}
-    return [one for one in ranked(items) if one.item.key in wanted]
+    return (one for one in ranked(items) or () if one.item.key in wanted)
 
 
 def _scored(index: Index, asked: Asked, said: Said | None, arms: Arms, strict: bool) -> list[Fused]:

@@ -14,7 +14,7 @@ Identifiers and words that the model does not know go by their letters.
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -54,17 +54,51 @@ class Ranked:
 
 
 @dataclass(frozen=True, slots=True)
-class Matched:
-    """A text held against a query: the best match of each query token (t,), and whether it has tokens."""
+class Ranking:
+    """All items by score. What their scores are made of is told of those only that are asked for."""
 
-    tokens: Table
-    told: bool
+    items: Sequence[Item]
+    order: Sequence[int]
+    placed: Table
+    parts: Table
+
+    def __len__(self) -> int:
+        return len(self.order)
+
+    def __iter__(self) -> Iterator[Ranked]:
+        for n in self.order:
+            parts = (round(float(part), 4) for part in self.parts[n])
+            yield Ranked(self.items[n], round(float(self.placed[n]), 6), dict(zip(PARTS, parts, strict=True)))
 
 
-def matched(said: Said, codes: Mapping[str, bytes]) -> dict[str, Matched]:
-    """{name: how it matches} of texts by their packed tokens."""
-    found = late.best(said.tokens, list(codes.values()))
-    return {name: Matched(found[:, n], bool(one)) for n, (name, one) in enumerate(codes.items())}
+class Matches:
+    """Texts held against a query: the best match of each of its tokens with any of theirs."""
+
+    def __init__(self, said: Said) -> None:
+        import numpy as np
+
+        self._said, self.told = said, False
+        """`told`: whether any text has tokens."""
+        self._at: dict[str, int] = {}
+        self._table: Table = np.zeros((len(said.tokens), 1), dtype=np.float32)
+
+    def missing(self, names: Iterable[str]) -> list[str]:
+        """Those that were not held against it yet, in order."""
+        return sorted(set(names) - self._at.keys())
+
+    def add(self, codes: Mapping[str, bytes]) -> None:
+        """Hold texts against it, by their packed tokens."""
+        import numpy as np
+
+        first = self._table.shape[1]
+        self._at.update((name, first + n) for n, name in enumerate(codes))
+        found = late.best(self._said.tokens, list(codes.values()))
+        self._table = np.concatenate([self._table, found], axis=1)
+        self.told = self.told or any(codes.values())
+
+    def table(self, names: Sequence[str]) -> Table:
+        """(tokens, texts); zeros for a text that nothing is known of."""
+        return self._table[:, [self._at.get(name, 0) for name in names]]
 
 
 def by_letters(asked: Asked, said: Said) -> tuple[Word, ...]:
@@ -78,32 +112,27 @@ def rerank(
     asked: Asked,
     said: Said,
     items: Sequence[Item],
-    kept: Mapping[str, Matched],
+    kept: Matches,
     stems: Mapping[str, frozenset[str]],
-) -> list[Ranked]:
-    """All items by score, ties by path and line. `kept` by text; `stems` by item are wanted where there are
-    words `by_letters`."""
+) -> Ranking | None:
+    """All items by score, ties by path and line; None where no word of the query counts. `stems` by item are
+    wanted where there are words `by_letters`."""
     import numpy as np
 
     items = sorted(items, key=lambda item: (item.path, item.seq))
     words = [word for word in asked.words if word.stems]
     weight = np.array([word.weight for word in words], dtype=np.float32)
     if not items or not weight.sum():
-        return []
+        return None
     weight /= weight.sum()
-    nothing = Matched(np.zeros(len(said.tokens), dtype=np.float32), False)
-    there = [kept.get(item.vhash, nothing) for item in items]
-    own = _own(asked, words, said, items, np.stack([one.tokens for one in there], axis=1), stems)
+    own = _own(asked, words, said, items, kept.table([item.vhash for item in items]), stems)
     best = _beside(words, items, own)
     lift = np.array([LIFT * _lifted(asked, item) for item in items], dtype=np.float32)
     alone, together = weight @ own, weight @ best
     raw = together + lift
     order = np.argsort(-np.round(raw, 6), kind="stable")  # the items are in the order of path and line
     placed = np.clip((raw - FLOOR) / RANGE, 0, 1) ** PLACED
-    parts = np.round(np.stack([alone, together - alone, lift], axis=1).astype(float), 4).tolist()
-    return [
-        Ranked(items[n], round(float(placed[n]), 6), dict(zip(PARTS, parts[n], strict=True))) for n in order
-    ]
+    return Ranking(items, order.tolist(), placed, np.stack([alone, together - alone, lift], axis=1))
 
 
 def _tokens(asked: Asked, word: Word, said: Said) -> list[int]:

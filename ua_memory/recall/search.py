@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -149,7 +149,7 @@ def _prepared(
 
 
 def _hits(
-    index: Index, asked: Asked, found: Sequence[Ordered], present: Present, limit: int, min_score: float
+    index: Index, asked: Asked, found: Iterable[Ordered], present: Present, limit: int, min_score: float
 ) -> tuple[tuple[Hit, ...], int]:
     hits: list[Hit] = []
     missing = 0
