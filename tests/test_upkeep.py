@@ -200,3 +200,30 @@ def test_what_a_search_had_no_time_for_is_done_after_it(bank: Bank, monkeypatch:
     with found._warm.opened(bank.root, bank.store.config, None) as memory:
         assert memory.index.vectors.count() == 6
     found._warm.cool()
+
+
+def test_packing_waits_for_a_moment_of_rest_but_not_for_ever(
+    bank: Bank, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    packed: list[str] = []
+    monkeypatch.setattr("ua_memory.store.store.TIDY_EVERY", 1)
+    monkeypatch.setattr("ua_memory.history.History.outgrown", lambda _: True)
+    monkeypatch.setattr("ua_memory.history.History.repack", lambda *_: packed.append("x"))
+    found, _, _ = upkeep(bank)
+
+    def insert(many: int) -> None:
+        for number in range(many):
+            with found._warm.opened(bank.root, bank.store.config, None) as memory:
+                memory.insert(f"Otters, the {number}th of {len(packed)}")
+
+    insert(3)
+    found.do(resting=1.0)
+    assert not packed and found.waits and 0 < found.next() - time.monotonic() <= 1.0
+    found.do(resting=2.0)
+    found.do(resting=2.0)
+    assert packed == ["x"]
+    insert(4)
+    assert packed == ["x", "x"], "nobody rests: the fourth does it"
+    bank.insert("and without a daemon at once")
+    assert packed == ["x"] * 3
+    found._warm.cool()

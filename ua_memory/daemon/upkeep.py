@@ -19,8 +19,12 @@ if TYPE_CHECKING:
 
 STILL = 0.15
 """Seconds without an event after which files are read: an editor's save is several events."""
+OURS = 0.06
+"""The same after a command of ours, which has said all it had to: only a look within 50 ms proves nothing."""
 AT_MOST = 1.0
 """Seconds after the first event when they are read in any case."""
+REST = 2.0
+"""Seconds without a command after which the trail may be packed, half a second of work."""
 AGAIN = 5.0
 """Seconds after which what failed is tried again; each further time twice as many, to a minute."""
 NEVER = float("inf")
@@ -32,13 +36,14 @@ class Upkeep:
 
     def __init__(
         self, warm: Warm, say: Callable[[str], None], nudge: Callable[[], None], hurried: Callable[[], bool],
-        flushing: Flushing | None = None,
+        flushing: Flushing | None = None, working: Callable[[], bool] = lambda: False,
     ) -> None:  # fmt: skip
-        self._flushing = flushing
+        self._flushing, self._working = flushing, working
         self._warm, self._say, self._nudge, self._hurried = warm, say, nudge, hurried
         self.watch: Watch | None = None
         self._lock = threading.Lock()
-        self._first, self._last = NEVER, 0.0
+        self._first, self._last, self._still = NEVER, 0.0, STILL
+        self._pack_at = NEVER
         self._rested, self._behind, self._failures, self._not_before = NEVER, False, 0, 0.0
         self.caught_up = 0
         """So many times the index was brought up to date without a command."""
@@ -48,6 +53,8 @@ class Upkeep:
         now = time.monotonic()
         with self._lock:
             first, self._last = self._first == NEVER, now
+            if first:
+                self._still = OURS if self._working() else STILL
             self._first = min(self._first, now)
         if first:
             self._nudge()
@@ -61,18 +68,19 @@ class Upkeep:
     def waits(self) -> bool:
         """Whether an edit waits for its quiet, a file to be read, a flush to end: no time to leave."""
         flushes = self._flushing is not None and bool(self._flushing.key)
-        return self._first != NEVER or self._rested != NEVER or flushes
+        return min(self._first, self._rested, self._pack_at) != NEVER or flushes
 
     def next(self) -> float:
         """When there is something to do, in seconds of the monotonic clock."""
         flush = self._flushing.next() if self._flushing else NEVER
-        return min(self._due(), self.watch.next() if self.watch else NEVER, flush)
+        return min(self._due(), self.watch.next() if self.watch else NEVER, flush, self._pack_at)
 
     def do(self, resting: float = 0.0) -> None:
         """Do one piece of what is due. What fails is noted, and tried again. `resting` are the seconds since
         the last command."""
         if self._flushing and time.monotonic() >= self._flushing.next():
             self._flush(self._flushing, resting)
+        self._pack(resting)
         whole = self.watch is not None and self.watch.tend()
         if whole:
             self._warm.witness.forget()
@@ -91,6 +99,17 @@ class Upkeep:
         else:
             self._failures, self._not_before = 0, 0.0
 
+    def _pack(self, resting: float) -> None:
+        """Pack the trail once commands that wanted to are followed by none for a while."""
+        self._pack_at = time.monotonic() + max(REST - resting, 0.0) if self._warm.unpacked else NEVER
+        if self._warm.unpacked and resting >= REST:
+            self._warm.unpacked, self._pack_at = 0, NEVER
+            try:
+                with self._warm.own() as memory:
+                    memory.store.pack()
+            except (UaMemoryError, OSError) as error:  # it is as outgrown for the next who asks
+                self._say(f"could not pack the trail: {error}")
+
     def _flush(self, flushing: Flushing, resting: float) -> None:
         if flushing.idle(self._warm.pending):
             return
@@ -102,7 +121,7 @@ class Upkeep:
 
     def _due(self) -> float:
         with self._lock:
-            read = min(self._last + STILL, self._first + AT_MOST) if self._first != NEVER else NEVER
+            read = min(self._last + self._still, self._first + AT_MOST) if self._first != NEVER else NEVER
         return max(
             min(read, self._rested, 0.0 if self._behind or self._warm.behind else NEVER), self._not_before
         )

@@ -21,6 +21,9 @@ from ua_memory.daemon.messages import ELSEWHERE, Refused
 from ua_memory.errors import UaMemoryError
 from ua_memory.memory import Memory, Seen, Witness
 
+OFTEN = 4
+"""At every fourth time, after some 64 revisions, packing is not put off any more."""
+
 
 class Warm:
     """The bank at `root`, a path without symbolic links. Used from one thread, but for `config`."""
@@ -30,6 +33,8 @@ class Warm:
         self.witness: Witness[Seen] = Witness(lambda: None)
         self._index: Any = None
         self._settled = False
+        self.unpacked = 0
+        """So many times a command has put off packing the trail."""
 
     @property
     def warm(self) -> bool:
@@ -73,7 +78,7 @@ class Warm:
     @contextmanager
     def _lent(self, memory: Memory) -> Iterator[None]:
         self._lend(memory)
-        memory.store.witness = self.witness
+        memory.store.witness, memory.store.put_off = self.witness, self._put_off
         try:
             yield
         except (UaMemoryError, Refused):
@@ -84,6 +89,11 @@ class Warm:
             raise
         else:
             self._take_back(memory)
+
+    def _put_off(self) -> bool:
+        """Leave packing to a moment of rest; where there is none for long, it is done at once after all."""
+        self.unpacked = (self.unpacked + 1) % OFTEN
+        return self.unpacked > 0
 
     def _lend(self, memory: Memory) -> None:
         index, self._index = self._index, None

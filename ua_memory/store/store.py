@@ -49,6 +49,8 @@ class Store:
         self._glance: tuple[float, Survey] | None = None
         self.witness: Witness[Seen] | None = None
         """Who spares a look while nothing happens to the files; a daemon has one."""
+        self.put_off: Callable[[], bool] | None = None
+        """Whether somebody who calls `pack` soon, when nobody waits, takes it over; a daemon does."""
 
     # -- reading -----------------------------------------------------------------------------------
 
@@ -277,10 +279,15 @@ class Store:
                 pending.drop(self.bank.pending, record.key)
 
     def tidy(self) -> None:
-        """Pack the trail when its loose objects have outgrown the rest of it."""
+        """Pack the trail now and then, or have it packed later."""
         head = self.history.head() or "1"
         if int(head[-2:], 16) % TIDY_EVERY:  # ids are as good as dice, and nothing has to be remembered
             return
+        if not (self.put_off and self.put_off()):
+            self.pack()
+
+    def pack(self) -> None:
+        """Pack the trail if its loose objects have outgrown the rest of it."""
         with contextlib.suppress(GitFailed):
             if self.history.outgrown():
                 self.history.repack()
