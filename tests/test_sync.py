@@ -15,7 +15,8 @@ from index_bank import Counting, Missing, a_bank, an_index, log, write
 
 from ua_memory import store as stores
 from ua_memory.errors import Busy, CannotWrite
-from ua_memory.index import condition, meaning, reading
+from ua_memory.index import condition, current, meaning, reading
+from ua_memory.index.shelf import Shelf
 from ua_memory.index.sync import READY, Index
 from ua_memory.index.terms import read_query
 from ua_memory.index.vectors import Mark, Owner, Vectors
@@ -466,3 +467,41 @@ def test_a_search_says_what_there_was_no_time_for(tmp_path: Path, monkeypatch: p
         assert answer.stale == {"texts": 2} and len(answer.hits) == 3
         assert "2 texts found by words alone yet" in answer.notes[0]
         assert not search(index, "bird").stale
+
+
+def test_a_search_does_not_wait_for_a_rebuild(tmp_path: Path) -> None:
+    store = a_bank(tmp_path, {DAY: log(ALICE, BOB)})
+    with an_index(store) as index:
+        index.refresh(vectors=False)
+    began = time.monotonic()
+    with Shelf(store.bank.index).building(), an_index(store) as index:
+        half_made = Shelf(store.bank.index).next()
+        write(tmp_path / DAY, log(ALICE, BOB, CAROL))
+        assert counts(index.refresh(vectors=False)) == (1, 0, 0) and half_made.is_dir()
+    assert time.monotonic() - began < 1
+    with an_index(store) as index:  # the rebuild was killed: what it left is swept away
+        assert texts(index) == ["Alice moved to Fly.io", BOB, CAROL] and not half_made.exists()
+
+
+@pytest.mark.parametrize("when", ["opening", "reading"])
+def test_what_breaks_beside_a_rebuild_is_read_from_the_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, when: str
+) -> None:
+    monkeypatch.setattr(current, "PATIENCE", 0.05)
+    store = a_bank(tmp_path, {DAY: log(ALICE)})
+    with an_index(store) as index:
+        index.refresh(vectors=False)
+        index.words.db.execute("DROP TABLE files")  # damaged, as SQLite tells it
+    if when == "opening":
+        for file in store.bank.index.glob("*/words.db*"):
+            file.write_bytes(b"garbage" * 3000)
+    with an_index(store) as index:
+        with Shelf(store.bank.index).building():
+            report = index.refresh()
+            assert texts(index) == ["Alice moved to Fly.io"] and report.semantic != READY
+            assert any("another process rebuilds it; all files are read" in note for note in report.notes)
+        monkeypatch.setattr(index._current, "_again", 0.0)
+        assert index.refresh().semantic == READY, "it is kept again when that is possible"
+    assert [entry.name for entry in store.bank.index.iterdir() if entry.name.isdigit()] == [
+        Shelf(store.bank.index).current().name
+    ]

@@ -7,11 +7,18 @@ from __future__ import annotations
 
 import sqlite3
 import tempfile
+import time
 from pathlib import Path
 
 from ua_memory.index.shelf import Shelf
 from ua_memory.index.tables import SCHEMA_VERSION
 from ua_memory.index.words import Words
+
+PATIENCE = 2.0
+"""Seconds that a broken index waits for another process that rebuilds it; then the files are read instead."""
+
+AGAIN = 60.0
+"""Seconds after which words that live in memory are tried to be kept again."""
 
 
 class Current:
@@ -22,6 +29,7 @@ class Current:
         self.notes: list[str] = []
         self._words: Words | None = None
         self._folder: Path | None = None
+        self._again = 0.0
         self._temporary: tempfile.TemporaryDirectory[str] | None = None
 
     @property
@@ -47,9 +55,10 @@ class Current:
         return self.shelf.folder
 
     def stale(self) -> bool:
-        """Whether the generation was deleted, or replaced by another process's."""
+        """Whether the generation was deleted, or replaced by another process's; or it is time to try again
+        to keep words that live in memory."""
         if self._words is None or self._folder is None:
-            return False
+            return self._words is not None and time.monotonic() > self._again
         return self.shelf.current() != self._folder or not self._words.in_place()
 
     def use(self, words: Words, folder: Path | None) -> None:
@@ -59,11 +68,17 @@ class Current:
 
     def anew(self, why: str) -> None:
         """Begin an empty generation and make it the current one."""
-        self.notes.append(f"{why}; rebuilt")
-        with self.shelf.building():
-            fresh = self.shelf.next()
-            self.use(Words(fresh / "words.db"), fresh)
-            self.shelf.publish(fresh)
+        try:
+            with self.shelf.building(PATIENCE):
+                fresh = self.shelf.next()
+                self.use(Words(fresh / "words.db"), fresh)
+                self.shelf.publish(fresh)
+                self.shelf.sweep()
+        except BlockingIOError as error:
+            self.close()
+            self._in_memory(f"{why}; {error.strerror}")
+        else:
+            self.notes.append(f"{why}; rebuilt")
 
     def close(self) -> None:
         if self._words:
@@ -74,15 +89,38 @@ class Current:
 
     def _open(self) -> None:
         try:
-            with self.shelf.building():
+            if self._standing():
+                return
+            with self.shelf.building(PATIENCE):
                 folder = self.shelf.current()
                 if folder is None:
                     folder = self.shelf.next()
                     self.shelf.publish(folder)
                 self._words, self._folder = self._opened(folder), folder
+        except BlockingIOError as error:
+            self._in_memory(f"the index cannot be used now: {error.strerror}")
         except (OSError, sqlite3.OperationalError) as error:
-            self.notes.append(f"the index cannot be kept ({error}); all files are read each time")
-            self._words, self._folder = Words(":memory:"), None
+            self._in_memory(f"the index cannot be kept ({error})")
+
+    def _in_memory(self, why: str) -> None:
+        self.notes.append(f"{why}; all files are read each time")
+        self._words, self._folder, self._again = Words(":memory:"), None, time.monotonic() + AGAIN
+
+    def _standing(self) -> bool:
+        """Open the current generation if it is whole, without waiting for who makes another."""
+        folder = self.shelf.current()
+        if folder is None:
+            return False
+        try:
+            words = Words(folder / "words.db")
+        except sqlite3.DatabaseError:  # damaged, or swept away just now
+            return False
+        if words.get_meta("schema") != SCHEMA_VERSION:
+            words.close()
+            return False
+        self._words, self._folder = words, folder
+        self.shelf.tidy()
+        return True
 
     def _opened(self, folder: Path) -> Words:
         """A generation's words, made anew if they are damaged or of another version (inside `building`)."""

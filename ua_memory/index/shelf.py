@@ -12,6 +12,7 @@ import contextlib
 import fcntl
 import os
 import shutil
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -64,13 +65,28 @@ class Shelf:
             if entry.name.isdigit() and entry != used:
                 shutil.rmtree(entry, ignore_errors=True)
 
+    def tidy(self) -> None:
+        """Sweep if there is anything to sweep, and nobody builds."""
+        if sum(entry.isdigit() for entry in os.listdir(self.folder)) > 1:  # noqa: PTH208 (only names are wanted)
+            with contextlib.suppress(BlockingIOError), self.building(0):
+                self.sweep()
+
     @contextmanager
-    def building(self) -> Iterator[None]:
-        """One process at a time makes generations; the others wait for it."""
+    def building(self, seconds: float = float("inf")) -> Iterator[None]:
+        """One process at a time makes generations; the others wait for it. A rebuild takes minutes:
+        BlockingIOError if somebody builds for longer than these `seconds`."""
         self.make()
         fd = os.open(self.folder / "build.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        until = time.monotonic() + seconds
         try:
-            fcntl.flock(fd, fcntl.LOCK_EX)
+            while True:
+                try:
+                    fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    break
+                except BlockingIOError as error:
+                    if time.monotonic() >= until:
+                        raise BlockingIOError(error.errno, "another process rebuilds it") from error
+                    time.sleep(0.02)
             yield
         finally:
             os.close(fd)
