@@ -273,3 +273,20 @@ def test_the_copy_in_memory_answers_as_chroma_does_through_every_change(vectors:
     assert len(vectors.query(queries, 10_000)[0]) == len(vectors._mirror) == vectors.count()
     vectors.wipe()
     assert vectors.query(queries, 3) == [[]] * 5
+
+
+def test_chroma_is_imported_without_its_telemetry_s_exporter(tmp_path: Path) -> None:
+    code = f"""if True:
+        import sys
+        from pathlib import Path
+        from ua_memory.index.chroma import EXPORTER, imported
+        from ua_memory.index.vectors import Vectors
+        Vectors(Path({str(tmp_path / "chroma")!r})).close()
+        assert "grpc" not in sys.modules and EXPORTER not in sys.modules
+        from opentelemetry.exporter.otlp.proto.grpc.trace_exporter import OTLPSpanExporter
+        assert OTLPSpanExporter and "grpc" in sys.modules
+        assert imported()[1].chroma_otel_collection_endpoint == ""
+    """
+    env = {**os.environ, "CHROMA_OTEL_COLLECTION_ENDPOINT": "http://127.0.0.1:9"}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=env)
+    assert done.returncode == 0, done.stderr

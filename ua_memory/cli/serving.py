@@ -78,8 +78,9 @@ def serve(call: Call, memory: Memory) -> str:
     import gc
 
     from ua_memory.daemon.service import Service, only_one
-    from ua_memory.daemon.warm import Warm
+    from ua_memory.daemon.warm import Warm, frugal
 
+    frugal()
     # Its matrices are small: two threads wait for each other longer than one takes, on loaded cores twice.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     bank = memory.store.bank

@@ -24,6 +24,9 @@ from ua_memory.memory import Memory, Seen, Witness
 OFTEN = 4
 """At every fourth time, after some 64 revisions, packing is not put off any more."""
 
+M_ARENA_MAX = -8
+"""glibc's number of the setting."""
+
 
 class Warm:
     """The bank at `root`, a path without symbolic links. Used from one thread, but for `config`."""
@@ -123,6 +126,14 @@ class Warm:
         if index is not None:
             index.close()
         return index is not None
+
+
+def frugal() -> None:
+    """Have all threads share one heap: what is freed in it can be given back. At 100,000 facts 10 MB less
+    stay at rest; there is one worker, so that hardly anybody waits for it."""
+    option = getattr(ctypes.CDLL(None), "mallopt", None)
+    if option:
+        option(M_ARENA_MAX, 1)
 
 
 def give_back() -> None:

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
 from ua_memory.errors import Usage
+from ua_memory.index import chroma
 from ua_memory.index.vectors import HNSW, Mark, Rows, VectorsUnavailable, write_mark
 
 if TYPE_CHECKING:
@@ -140,14 +141,11 @@ class Line:
             ask = urllib.request.Request(f"{there}/api/v2/heartbeat", headers=there.headers)
             with urllib.request.urlopen(ask, timeout=2) as answer:
                 answer.read()
-            import chromadb
-            from chromadb.config import Settings
-
+            chromadb, silent = chroma.imported()
             client = chromadb.HttpClient(
-                there.host, there.port, there.ssl, there.headers, Settings(anonymized_telemetry=False),
-                there.tenant, there.database,
-            )  # fmt: skip
-            client._server._session.timeout = PATIENCE  # type: ignore[attr-defined]
+                there.host, there.port, there.ssl, there.headers, silent, there.tenant, there.database
+            )
+            client._server._session.timeout = PATIENCE
         except ImportError as error:
             raise VectorsUnavailable(f"{error.name or error} cannot be imported") from error
         except urllib.error.HTTPError as error:

@@ -20,6 +20,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ua_memory.index import chroma
 from ua_memory.index.mirror import MOST, Mirror
 
 if TYPE_CHECKING:
@@ -169,17 +170,14 @@ class Vectors(Rows):
 
     def _open(self) -> None:
         try:
-            import chromadb
-            from chromadb.config import Settings
+            chromadb, silent = chroma.imported()
         except ImportError as error:
             raise VectorsUnavailable(f"{error.name or error} cannot be imported") from error
         for name in ("chromadb", "chromadb.telemetry.product.posthog"):
             logging.getLogger(name).setLevel(logging.CRITICAL)
         self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         try:
-            self._client = chromadb.PersistentClient(
-                str(self.folder), settings=Settings(anonymized_telemetry=False)
-            )
+            self._client = chromadb.PersistentClient(str(self.folder), settings=silent)
             self._collection = self._client.get_or_create_collection(
                 COLLECTION, embedding_function=None, configuration={"hnsw": dict(HNSW)}
             )
