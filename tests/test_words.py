@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import math
 import random
+import re
 import sqlite3
 from collections import Counter
 from pathlib import Path
@@ -118,12 +119,48 @@ def test_a_whole_identifier_beats_its_scattered_parts() -> None:
         ("東京都の天気は晴れです", ["東京", "天気", "京都の", "晴れ"]),
         ("서울에서 회의가 있었다", ["서울", "회의"]),
         ("Meeting in 東京 with 田中さん", ["東京", "田中", "meeting"]),
+        ("昨晚把API迁到Fly.io上了", ["API", "fly.io", "迁到", "昨晚", "上"]),
+        ("วันนี้เราไปกรุงเทพมหานคร", ["กรุงเทพ", "วันนี้", "เรา"]),
+        ("ຂ້ອຍຢູ່ວຽງຈັນ", ["ວຽງຈັນ"]),
+        ("ខ្ញុំរស់នៅភ្នំពេញ", ["ភ្នំពេញ"]),
     ],
 )
 def test_cjk(text: str, queries: list[str]) -> None:
-    words = made(text, "nothing of the kind", "全然違う話")
+    words = made(text, "nothing of the kind", "全然違う話", "完全不同的事", "ฝนตกหนัก")
     for query in queries:
         assert found(words, query)[0] == text, query
+        assert "nothing of the kind" not in found(words, query), query
+
+
+def test_pairs_that_stand_together_beat_scattered_signs() -> None:
+    words = made("京の東で待つ", "東京で待つ", "東の京は待たない", *["別の話"] * 9)
+    assert found(words, "東京")[0] == "東京で待つ"
+    assert found(words, "犬猫") == []
+
+
+@pytest.mark.parametrize(
+    ("query", "parts"),
+    [
+        ("UA_TRUNCATION_THRESHOLD", "truncation"),
+        ("src/foo.py", "foo"),
+        ("ECONNREFUSED", "econnrefused"),
+        ("foo.bar()", "bar"),
+        ("--max-tokens", "tokens"),
+        ("v1.2.3", "v1.2.3"),
+        ("#123", "123"),
+        ("noor@db-01.example.org", "noor"),
+        ("getUserName", "user"),
+        ("std::vector", "vector"),
+        ("C:\\Users\\noor", "users"),
+        ("user_connections", "connections"),
+    ],
+)
+def test_what_is_written_in_one_piece_is_found_whole_and_by_its_parts(query: str, parts: str) -> None:
+    scattered = " then ".join(reversed(re.findall(r"\w+", query.replace("_", " "))))
+    text = f"somebody wrote {query} that day"
+    words = made(text, scattered, *(f"nothing number {n}" for n in range(200, 220)))
+    assert found(words, query)[0] == text or " then " not in scattered
+    assert text in found(words, query) and text in found(words, parts)
 
 
 HOSTILE = [

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from ua_memory.paths import Bank
     from ua_memory.recall.search import Answer
 
-SCHEMA = "2"
+SCHEMA = "3"
 """The version of the word index that is read here; a test holds it to `index.tables`."""
 ENOUGH = 0.3
 """The share of a query's words, weighed by how rare they are, that a line must have: `recall.fuse` gives such
@@ -94,7 +94,8 @@ class Glance:
         phrases = ['"' + " ".join(phrase) + '"' for phrase in asked.phrases]
         known = sorted((self._count(f'"{term}"'), term) for term in asked.terms[: 4 * ASKED])
         terms = [(many, f'"{term}"') for many, term in known if many][:ASKED]
-        every = " OR ".join([*(term for _, term in terms), *phrases])
+        again = [f'"{term}"' for term in asked.again if (f'"{term}"' in (each for _, each in terms))]
+        every = " OR ".join([*(term for _, term in terms), *again, *phrases])
         match = f"({' AND '.join(phrases)}) AND ({every})" if phrases else every
         if not match:
             return

@@ -10,7 +10,7 @@ from ua_memory.index.items import Item
 
 T = TypeVar("T")
 
-SCHEMA_VERSION = "2"
+SCHEMA_VERSION = "3"
 """Raise it with any change here or in how items and terms are made: another version is dropped."""
 
 TOKENIZER = "porter unicode61 remove_diacritics 2 tokenchars '_'"
@@ -36,6 +36,7 @@ SCHEMA = (
     "CREATE TABLE names (name TEXT, item INTEGER, PRIMARY KEY (name, item)) WITHOUT ROWID",
     "CREATE INDEX names_item ON names (item)",
     "CREATE TRIGGER items_gone AFTER DELETE ON items BEGIN DELETE FROM names WHERE item = old.rowid; END",
+    "CREATE TABLE grams (gram TEXT, size INTEGER, word TEXT, PRIMARY KEY (gram, size, word)) WITHOUT ROWID",
     "CREATE TABLE journal (generation INTEGER, vhash TEXT)",
     f'CREATE VIRTUAL TABLE words USING fts5 (text, context, tokenize = "{TOKENIZER}")',
     "CREATE VIRTUAL TABLE terms USING fts5vocab (words, row)",

@@ -2,15 +2,17 @@
 
 SQLite's tokenizer lowers, strips accents and stems; this module decides before it what a word is.
 Identifiers (`UA_TRUNCATION_THRESHOLD`, `src/foo.py`, `getUserName`) stand both in parts and whole.
-Chinese, Japanese and Korean have no spaces to cut at, so their runs become overlapping pairs, and each
-character besides. A query is cut into plain terms before it meets FTS5, so no operator survives.
+Chinese, Japanese, Thai and their like have no spaces to cut at, so their runs become overlapping pairs, and
+each character besides. A query is cut into plain terms before it meets FTS5, so no operator survives.
 """
 
 from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 
 LONGEST_WORD = 100
 """Characters; what is longer is a blob, found by its beginning."""
@@ -18,10 +20,15 @@ LONGEST_WORD = 100
 MOST_TERMS = 2000
 """Distinct terms read of one query; a longer one was pasted by accident."""
 
+MOST_AGAIN = 8
+"""Identifiers of a query, and parts of each, that are counted."""
+
 _CJK = (
     "\u1100-\u11ff\u2e80-\u2fdf\u3005-\u3007\u3040-\u30ff\u3130-\u318f\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff"
     "\ua960-\ua97f\uac00-\ud7ff\uf900-\ufaff\U00020000-\U0003ffff"
+    "\u0e01-\u0e3a\u0e40-\u0e59\u0e81-\u0edf\u1000-\u1049\u1050-\u109f\u1780-\u17d3\u17e0-\u17e9"
 )
+"""Scripts that set no or few spaces: Chinese, Japanese, Korean, Thai, Lao, Burmese, Khmer."""
 _RUN = re.compile(rf"[{_CJK}]+|[^\W_{_CJK}]+")
 _CJK_RUN = re.compile(rf"[{_CJK}]+")
 _JOINED = re.compile(r"(?<![^\W_])[^\W_]++(?:[_/.\-@:\\]+[^\W_]++)+")
@@ -45,10 +52,12 @@ _SPECIAL = re.compile(rf"_|[a-z0-9][A-Z]|[A-Z][A-Z][a-z]|\w[/.\-@:\\]+\w|\w{{{LO
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """A query cut up: `terms` are OR-ed, each of `phrases` (its words in order) is required."""
+    """A query cut up: `terms` are OR-ed, each of `phrases` (its words in order) is required. `again` has an
+    identifier for each of its parts: it counts as much as they do, so that it is not found by them first."""
 
     terms: tuple[str, ...]
     phrases: tuple[tuple[str, ...], ...] = ()
+    again: tuple[str, ...] = ()
 
     @property
     def empty(self) -> bool:
@@ -74,11 +83,15 @@ def words(text: str) -> list[str]:
     for run in _RUN.findall(unicodedata.normalize("NFKC", text)):
         if not _CJK_RUN.match(run):
             found.extend(part[:LONGEST_WORD].casefold() for part in _HUMP.split(run))
-        elif len(run) == 1:
-            found.append(run)
         else:
-            found.extend(run[i : i + 2] for i in range(len(run) - 1))
+            signs = _signs(run)
+            found.extend(signs[i : i + 2] for i in range(max(len(signs) - 1, min(len(signs), 1))))
     return found
+
+
+def _signs(run: str) -> str:
+    """A run without the vowels and tones above and below its letters, which FTS5 takes for blanks."""
+    return "".join(sign for sign in run if unicodedata.category(sign) not in ("Mn", "Mc"))
 
 
 def pieces(indexed_text: str) -> frozenset[str]:
@@ -89,16 +102,25 @@ def pieces(indexed_text: str) -> frozenset[str]:
 def wholes(text: str) -> list[str]:
     """What is to be found besides its words: identifiers in one piece, single CJK characters."""
     text = unicodedata.normalize("NFKC", text)
-    plain = text.isascii() and not _HUMP.search(text)
-    found: list[str] = []
-    for match in _JOINED.findall(text):
-        found.append(_SEPARATORS.sub("_", match).casefold()[:LONGEST_WORD])
-    for run in () if plain else _RUN.findall(text):
+    found = [whole for whole, _ in _identifiers(text)]
+    for run in () if text.isascii() else _RUN.findall(text):
         if _CJK_RUN.match(run):
-            found.extend(run if len(run) > 1 else ())
-        elif _HUMP.search(run):
-            found.append(run[:LONGEST_WORD].casefold())
+            found.extend(_signs(run) if len(run) > 1 else ())
     return found
+
+
+def _identifiers(text: str) -> Iterator[tuple[str, str]]:
+    """(an identifier as one word, as it stands), from a normal text."""
+    for match in _JOINED.findall(text):
+        yield _SEPARATORS.sub("_", match).casefold()[:LONGEST_WORD], match
+    for run in _RUN.findall(text) if _HUMP.search(text) else ():
+        if not _CJK_RUN.match(run) and _HUMP.search(run):
+            yield run[:LONGEST_WORD].casefold(), run
+
+
+def _again(query: str) -> Iterator[str]:
+    for whole, text in islice(_identifiers(unicodedata.normalize("NFKC", query)), MOST_AGAIN):
+        yield from [whole] * min(len(words(text)), MOST_AGAIN)
 
 
 def indexed(text: str) -> str:
@@ -124,4 +146,4 @@ def read_query(query: str) -> Query:
     # A pair of characters says more than either of them, and a single one is in every other text.
     telling = [term for term in terms if not (len(term) == 1 and _CJK_RUN.match(term))] or terms
     telling = [term for term in telling if term not in STOP] or telling
-    return Query(tuple(telling), tuple(phrases))
+    return Query(tuple(telling), tuple(phrases), tuple(_again(query)))

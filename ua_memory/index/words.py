@@ -10,37 +10,25 @@ import secrets
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
-from ua_memory.index import links
+from ua_memory.index import links, matching, spelling
 from ua_memory.index.filters import Filters
 from ua_memory.index.items import Item
+from ua_memory.index.matching import WordHit, expression
 from ua_memory.index.meta import Meta
 from ua_memory.index.recent import Recent
 from ua_memory.index.shelf import private
 from ua_memory.index.tables import COLUMNS, SCHEMA, SCHEMA_VERSION, chunks, from_row, marks, row
-from ua_memory.index.terms import Query, indexed
+from ua_memory.index.terms import Query, indexed, pieces
 from ua_memory.index.vocabulary import Vocabulary
 
-CONTEXT_WEIGHT = 0.4
-"""What a word in an item's heading, tags or entities counts beside one in its text."""
-
-ASKED = 48
-"""So many terms of a query are looked up, the rarest; a longer one is a pasted document."""
-
+MOST_SPELT = 50_000
+"""Words that are remembered as noted; more are looked up in the table again."""
 
 # The items under one heading share most of it.
 _indexed_context = lru_cache(maxsize=256)(indexed)
-
-
-@dataclass(frozen=True, slots=True)
-class WordHit:
-    """An item found by its words: BM25 score, higher is better."""
-
-    key: str
-    score: float
 
 
 class Words(Meta):
@@ -48,6 +36,7 @@ class Words(Meta):
 
     def __init__(self, file: Path | str) -> None:
         self.file = file
+        self._spelt: set[str] = set()
         if file != ":memory:":
             private(file)
         self.db = sqlite3.connect(file, isolation_level=None, check_same_thread=False, timeout=10)
@@ -66,6 +55,7 @@ class Words(Meta):
         # Derived: a power cut may cost the index, which is then made again.
         self.db.execute("PRAGMA synchronous = OFF")
         self.db.execute("PRAGMA cache_size = -16000")
+        self.vocabulary = Vocabulary(self.db)
         if not self.db.execute("SELECT 1 FROM sqlite_master WHERE name = 'meta'").fetchone():
             with self.writing():
                 if not self.db.execute("SELECT 1 FROM sqlite_master WHERE name = 'meta'").fetchone():
@@ -74,7 +64,6 @@ class Words(Meta):
                     self.set_meta("schema", SCHEMA_VERSION)
                     self.set_meta("epoch", secrets.token_hex(8))
                     self.set_meta("generation", "0")
-        self.vocabulary = Vocabulary(self.db)
 
     def close(self) -> None:
         self.db.close()
@@ -87,10 +76,13 @@ class Words(Meta):
             yield
         except BaseException:
             self.db.execute("ROLLBACK")
+            self._spelt.clear()
             raise
+        else:
+            self.db.execute("COMMIT")
         finally:
+            self.vocabulary.forget()
             self._recent.forget()
-        self.db.execute("COMMIT")
 
     # -- what is known about the index itself -----------------------------------------------------------
 
@@ -121,6 +113,10 @@ class Words(Meta):
             query = f"SELECT vhash, text FROM items WHERE vhash IN ({marks(part)})"
             found.update(self.db.execute(query, part))
         return found
+
+    def count(self) -> int:
+        """How many items there are; counted once for as long as nobody writes."""
+        return self.vocabulary.count()
 
     # -- writing (inside `writing`) -----------------------------------------------------------------------
 
@@ -165,15 +161,22 @@ class Words(Meta):
             f"INSERT INTO items ({COLUMNS}) VALUES ({marks(COLUMNS.split(','))})",
             (row(first + n, item, digest) for n, (item, digest) in enumerate(fresh)),
         )
+        texts = [(indexed(item.text), _indexed_context(item.context)) for item, _ in fresh]
         self.db.executemany(
             "INSERT INTO words (rowid, text, context) VALUES (?, ?, ?)",
-            (
-                (first + n, indexed(item.text), _indexed_context(item.context))
-                for n, (item, _) in enumerate(fresh)
-            ),
+            ((first + n, text, context) for n, (text, context) in enumerate(texts)),
         )
+        self._spell(texts)
         links.add(self.db, first, [item for item, _ in fresh])
         self._note([item.vhash for item, _ in fresh])
+
+    def _spell(self, texts: list[tuple[str, str]]) -> None:
+        """Note how the words of these texts are spelt, those that this connection has not noted yet."""
+        fresh = set(pieces(" ".join(part for text in texts for part in text))) - self._spelt
+        spelling.add(self.db, fresh)
+        self._spelt |= fresh
+        if len(self._spelt) > MOST_SPELT:
+            self._spelt.clear()
 
     def _drop(self, numbers: list[int], vhashes: list[str]) -> None:
         self.db.executemany("DELETE FROM items WHERE rowid = ?", [(number,) for number in numbers])
@@ -198,41 +201,7 @@ class Words(Meta):
 
     def search(self, query: Query, limit: int, where: Filters | None = None) -> list[WordHit]:
         """The best items by BM25; equal scores in the order of path and line. All phrases must stand."""
-        match = self._match(query)
-        if not match:
-            return []
-        condition, values = (where or Filters()).sql()
-        score = f"bm25(words, 1.0, {CONTEXT_WEIGHT})"
-        ranked = f"SELECT rowid AS number, {score} AS score FROM words WHERE words MATCH ?"
-        fetch = limit + 64
-        while True:
-            if where:
-                sql = (f"SELECT key, score, path, line FROM ({ranked}) JOIN items ON items.rowid = number "
-                       f"WHERE {condition} ORDER BY score LIMIT ?")  # fmt: skip
-            else:
-                sql = (f"SELECT key, score, path, line FROM ({ranked} ORDER BY score LIMIT ?) "
-                       "JOIN items ON items.rowid = number")  # fmt: skip
-            found = [(round(-score, 9), path, line, key)
-                     for key, score, path, line in self.db.execute(sql, (match, *values, fetch))]  # fmt: skip
-            found.sort(key=lambda hit: (-hit[0], hit[1], hit[2], hit[3]))
-            # A tie that goes on past what was fetched would be cut in the order of insertion.
-            if len(found) < fetch or found[limit - 1][0] > found[-1][0]:
-                return [WordHit(key, score) for score, _, _, key in found[:limit]]
-            fetch *= 16
-
-    def _match(self, query: Query) -> str:
-        terms = self._rarest(query.terms)
-        phrases = ['"' + " ".join(phrase) + '"' for phrase in query.phrases]
-        every = " OR ".join([*(f'"{term}"' for term in terms), *phrases])
-        required = " AND ".join(phrases)
-        return f"({required}) AND ({every})" if required and every else required or every
-
-    def _rarest(self, terms: tuple[str, ...]) -> list[str]:
-        if len(terms) <= ASKED:
-            return list(terms)
-        known = self.vocabulary.frequencies(terms)
-        chosen = set(sorted((t for t in terms if known[t]), key=lambda t: known[t])[:ASKED])
-        return [term for term in terms if term in chosen]
+        return matching.best(self.db, self.vocabulary, query, limit, where or Filters())
 
     def get(self, keys: Sequence[str]) -> list[Item]:
         """The items with these keys, in this order; unknown keys are left out."""
@@ -248,7 +217,7 @@ class Words(Meta):
         condition, values = (where or Filters()).sql()
         if phrases and phrases.phrases:
             condition += " AND rowid IN (SELECT rowid FROM words WHERE words MATCH ?)"
-            values = [*values, self._match(Query((), phrases.phrases))]
+            values = [*values, expression(Query((), phrases.phrases))]
         found: list[Item] = []
         for part in chunks(list(names)):
             found += self._items(f"vhash IN ({marks(part)}) AND {condition}", [*part, *values])
@@ -259,7 +228,7 @@ class Words(Meta):
         condition, values = where.sql()
         if query.phrases:
             condition += " AND rowid IN (SELECT rowid FROM words WHERE words MATCH ?)"
-            values = [*values, self._match(Query((), query.phrases))]
+            values = [*values, expression(Query((), query.phrases))]
         sql = f"SELECT DISTINCT vhash FROM items WHERE {condition} LIMIT ?"
         found = [name for (name,) in self.db.execute(sql, (*values, most + 1))]
         return sorted(found) if len(found) <= most else None

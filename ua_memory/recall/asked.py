@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 
-from ua_memory.index import links
+from ua_memory.index import links, spelling
 from ua_memory.index.terms import STOP, Query, clean, read_query, wholes
 from ua_memory.index.terms import words as words_of
 from ua_memory.index.words import Words
-from ua_memory.recall.keyword import Weights, inverse, weigh
+from ua_memory.recall.keyword import GUESSED, Weights, inverse, weigh
 
 SMALL = 0.5
 """What a word that every text has counts beside its rarity: "when" and "who" say a little."""
@@ -52,7 +52,8 @@ class Window:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """One query as all arms see it. `names` is {name: how many items have it}."""
+    """One query as all arms see it. `names` is {name: how many items have it}; `meant` is {word that no item
+    has: the word of the bank it was taken for, '' where that is a small one}."""
 
     text: str
     query: Query
@@ -60,6 +61,12 @@ class Asked:
     words: tuple[Word, ...]
     names: Mapping[str, int]
     window: Window | None = None
+    meant: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def guesses(self) -> tuple[str, ...]:
+        """What the words that no item has were taken for, to be told with the answer."""
+        return tuple(f"nothing has “{typed}”: read as “{word}”" for typed, word in self.meant.items() if word)
 
 
 def read(words: Words, text: str, window: Window | None = None) -> Asked:
@@ -70,26 +77,35 @@ def read(words: Words, text: str, window: Window | None = None) -> Asked:
     if query.phrases and text.rstrip().endswith("?") and not words.search(query, 1):
         # A title in a question ("Did you read “The Four Seasons”?") is no operator where nothing holds it.
         query = replace(query, phrases=())
+    meant = spelling.meant(words.vocabulary, query.terms)
+    if meant:
+        terms, again = ([meant.get(t, t) for t in part] for part in (query.terms, query.again))
+        query = replace(query, terms=tuple(filter(None, dict.fromkeys(terms))), again=tuple(again))
     names = links.named(words.db, text)
-    return Asked(text, query, weigh(words, query), _words(words, text, names), names, window)
+    weights = weigh(words, query, frozenset(meant.values()))
+    return Asked(text, query, weights, _words(words, text, names, meant), names, window, meant)
 
 
-def _words(words: Words, text: str, names: Mapping[str, int]) -> tuple[Word, ...]:
+def _words(words: Words, text: str, names: Mapping[str, int], meant: Mapping[str, str]) -> tuple[Word, ...]:
     spans = [match.span() for match in _WORD.finditer(text)][:MOST]
-    pieces = [words_of(text[start:end]) for start, end in spans]
-    every = sorted({piece for part in pieces for piece in part})
+    typed = [words_of(text[start:end]) for start, end in spans]
+    pieces = [[each for each in (meant.get(piece, piece) for piece in part) if each] for part in typed]
+    joined = [(start, end, meant.get(whole) or whole) for start, end, whole in _joined(text)]
+    every = sorted({piece for part in pieces for piece in part} | {whole for _, _, whole in joined})
     stems, known, total = words.vocabulary.stems(every), words.vocabulary.frequencies(every), words.count()
     naming = {word for name in names for word in name.split()}
-    joined = _joined(text)
     found = []
-    for (start, end), part in zip(spans, pieces, strict=True):
+    for (start, end), part, before in zip(spans, pieces, typed, strict=True):
         small = all(piece in STOP for piece in part)
         few = FEW if small else 0
         rare = max((inverse(known[piece] + few // 2, total + few) for piece in part), default=0.0)
-        weight = rare * (SMALL if small else 1.0)
+        weight = rare * (SMALL if small else 1.0) * (1.0 if part == before else GUESSED)
         own = tuple(stems[piece] for piece in part if stems[piece])
         named = bool(part) and all(piece in naming for piece in part)
-        found.append(Word(start, end, weight, own, small, named, _whole(start, end, joined)))
+        whole = next((stems[each] for low, high, each in joined if low <= start and end <= high), "")
+        if not whole and part != before and len(own) == 1:
+            whole = own[0]  # the model reads the letters that were typed; go by those that were meant
+        found.append(Word(start, end, weight, own, small, named, whole))
     return tuple(found)
 
 
@@ -101,7 +117,3 @@ def _joined(text: str) -> list[tuple[int, int, str]]:
         if whole:
             found.append((*match.span(), whole[0]))
     return found
-
-
-def _whole(start: int, end: int, joined: Sequence[tuple[int, int, str]]) -> str:
-    return next((whole for low, high, whole in joined if low <= start and end <= high), "")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass
 
 from ua_memory.index.filters import Filters
@@ -31,15 +31,23 @@ class Weights:
         return sum(self.idf.values())
 
 
-def weigh(words: Words, query: Query) -> Weights:
+GUESSED = 0.8
+"""What a word that was not typed, but perhaps meant, counts beside one that was."""
+
+
+def weigh(words: Words, query: Query, guessed: Set[str] = frozenset()) -> Weights:
     """The weights of the query's terms; of several terms with one stem, one counts.
 
-    A term no item has weighs as much as one that a single item has: the query asked for it.
+    A term no item has weighs as much as one that a single item has: the query asked for it. Of `guessed`
+    terms each weighs less.
     """
     terms = list(dict.fromkeys([*query.terms, *(word for phrase in query.phrases for word in phrase)]))
     stems, known = words.vocabulary.stems(terms), words.vocabulary.frequencies(terms)
     total = words.count()
-    return Weights({stems[t]: inverse(known[t], total) for t in terms if stems[t]})
+    least = {stems[t]: GUESSED for t in terms if t in guessed} | {
+        stems[t]: 1.0 for t in terms if t not in guessed
+    }
+    return Weights({stems[t]: inverse(known[t], total) * least[stems[t]] for t in terms if stems[t]})
 
 
 def inverse(known: int, total: int) -> float:

@@ -92,7 +92,8 @@ def search_many(
         found, uncrossed = _crossed(index, text, found)
         hits, missing = _hits(index, asked, found, present, limit, min_score)
         unknown = meant is not None and known is None and bool(text.strip())
-        told = [*notes, *unread, *uncrossed, *([f"searched by words alone: {UNKNOWN}"] if unknown else [])]
+        told = [*notes, *unread, *asked.guesses, *uncrossed]
+        told += [f"searched by words alone: {UNKNOWN}"] if unknown else []
         told += [f"{missing} left out: changed in their files since"] if missing else []
         answers.append(Answer(hits, tuple(told), "hybrid" if known else "words", left))
     return answers

@@ -1,0 +1,128 @@
+"""Words that were meant: what is guessed, what is not, and that a guess never stands in the way."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from test_words import made
+
+from ua_memory.index.spelling import edits, meant, near
+from ua_memory.index.terms import read_query
+from ua_memory.index.words import Words
+from ua_memory.recall.asked import Asked, read
+
+LINES = (
+    "We moved the cluster to Kubernetes in May",
+    "Did you receive the parcel from Lisbon?",
+    "Set UA_TRUNCATION_THRESHOLD to 150000",
+    "Their accommodation was definitely cheap",
+    "The Київ office closes; Straße 42",
+)
+
+
+@pytest.fixture(scope="module")
+def words() -> Words:
+    return made(*LINES)
+
+
+def found(words: Words, asked: Asked) -> list[str]:
+    return [item.text for item in words.get([hit.key for hit in words.search(asked.query, 9)])]
+
+
+@pytest.mark.parametrize(
+    ("typed", "word"),
+    [
+        ("kubernetse", "kubernetes"),
+        ("kuberentes", "kubernetes"),
+        ("recieve", "receive"),
+        ("receeve", "receive"),
+        ("parcle", "parcel"),
+        ("UA_TRUNCATON_THRESHOLD", "ua_truncation_threshold"),
+        ("accomodation", "accommodation"),
+        ("definately", "definitely"),
+        ("ofice", "office"),
+    ],
+)
+def test_a_misspelt_word_finds_what_was_meant(words: Words, typed: str, word: str) -> None:
+    asked = read(words, f"about {typed}")
+    assert asked.meant[typed.casefold()] == word
+    assert word in found(words, asked)[0].casefold()
+    assert f"nothing has “{typed.casefold()}”: read as “{word}”" in asked.guesses
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "receive the parcel",  # known
+        "received parcels",  # by their stems
+        "recv mai 150001 42x",  # short, numbers
+        "Kubernetes2",  # another number
+        "quantum chromodynamics lattice",  # far from all
+        '"recieve"',  # quoted: exactly that
+        "",
+    ],
+)
+def test_what_is_not_guessed_at(words: Words, query: str) -> None:
+    asked = read(words, query)
+    assert asked.meant == {} or asked.query.phrases
+    assert asked.query.terms == read_query(query).terms or asked.query.phrases
+
+
+def test_a_quoted_misspelling_finds_nothing(words: Words) -> None:
+    assert found(words, read(words, '"recieve"')) == []
+
+
+def test_a_misspelt_small_word_says_nothing(words: Words) -> None:
+    asked = read(words, "thier parcel")
+    assert asked.meant == {"thier": ""} and asked.query.terms == ("parcel",) and asked.guesses == ()
+
+
+def test_a_guess_weighs_less_than_a_word_that_was_typed(words: Words) -> None:
+    typed, guessed = read(words, "Lisbon receive"), read(words, "Lisbon recieve")
+    assert guessed.weights.idf["receiv"] == pytest.approx(0.8 * typed.weights.idf["receiv"])
+    assert guessed.words[1].weight == pytest.approx(0.8 * typed.words[1].weight)
+    assert guessed.weights.idf["lisbon"] == typed.weights.idf["lisbon"]
+
+
+def test_nothing_is_looked_up_where_every_word_is_known(words: Words) -> None:
+    seen: list[str] = []
+    words.db.set_trace_callback(seen.append)
+    read(words, "receive the parcel")
+    assert not [sql for sql in seen if "grams" in sql]
+    read(words, " ".join(f"unknown{chr(97 + n)}word" for n in range(20)))
+    assert 0 < len([sql for sql in seen if "FROM grams" in sql]) <= 6
+    words.db.set_trace_callback(None)
+
+
+def test_a_word_that_is_gone_is_not_meant(tmp_path: Path) -> None:
+    words = made("the zeppelin lands", words=Words(tmp_path / "words.db"))
+    assert read(words, "zepelin").meant == {"zepelin": "zeppelin"}
+    made("the balloon lands", words=words)
+    assert read(words, "zepelin").meant == {}
+    words.close()
+
+
+def test_of_equally_near_words_the_likelier(words: Words) -> None:
+    both = made("relieve the guard", "relieve me", "we receive guests")
+    assert near(both.db, "recieve") == ["receive", "relieve"]
+    assert meant(both.vocabulary, ["recieve"]) == {"recieve": "receive"}  # two letters changed places
+    assert meant(made("serving", "served at ten", "a server").vocabulary, ["servng"]) == {"servng": "serving"}
+
+
+@given(st.text("abc", max_size=5), st.text("abc", max_size=5))
+def test_edits_are_those_of_the_definition(one: str, other: str) -> None:
+    def distance(n: int, m: int) -> int:
+        if not n or not m:
+            return n + m
+        best = min(
+            distance(n - 1, m) + 1,
+            distance(n, m - 1) + 1,
+            distance(n - 1, m - 1) + (one[n - 1] != other[m - 1]),
+        )
+        swapped = n > 1 and m > 1 and one[n - 2 : n] == other[m - 2 : m][::-1]
+        return min(best, distance(n - 2, m - 2) + 1) if swapped else best
+
+    assert edits(one, other, 2) == min(3, distance(len(one), len(other)))
