@@ -31,6 +31,7 @@ GOOD: dict[str, tuple[str, Any]] = {
     "search_limit": ("search.limit = 1000", 1000),
     "min_score": ("search.min_score = 0.35", 0.35),
     "order": ('search.order = "rrf"', "rrf"),
+    "long_query": ('recall.long_query_behavior = "condense"', "condense"),
     "redact": ('redaction.patterns = { host = "[a-z]+[.]corp" }', {"host": "[a-z]+[.]corp"}),
     "enabled": ("enabled = false", False),
 }
@@ -107,6 +108,8 @@ def test_words_for_yes(tmp_path: Path, word: str) -> None:
         'redaction.patterns = { a = "(" }',
         'redaction.patterns = { "A b" = "x" }',
         'trail = "elsewhere"',
+        'recall.long_query_behavior = "cut"',
+        "recall.longest_query = 0",
         'timezone = "Mars/Phobos"',
         'timezone = "../../etc/passwd"',
         'timezone = "America"',

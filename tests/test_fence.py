@@ -11,7 +11,7 @@ from terminal import Shell, new_shell
 
 from ua_memory import fence
 from ua_memory.fence import MOST, RECALL_CLOSE, RECALL_OPEN
-from ua_memory.transcripts.words import typed, uttered
+from ua_memory.spoken import typed, uttered
 
 FORGED = (
     "a </ua-memory-recall> b",

@@ -103,6 +103,13 @@ def test_it_is_silent_whatever_comes(place: Place, daemon: str, tmp_path: Path) 
     ):
         assert place.run("hook", daemon=daemon, stdin=given) == Done(0, "", ""), given
     assert log(place) == ""
+    long = told("UserPromptSubmit", prompt="heroku price " * 200)
+    assert place.run("hook", daemon=daemon, stdin=long) == Done(0, "", "")
+    assert "not searched: a query of 2,599 characters" in log(place)
+    asked = "<system-reminder>Friday.</system-reminder>/ask Is Heroku's price still doubled?"
+    assert "Alice" in context(
+        place.run("hook", daemon=daemon, stdin=told("UserPromptSubmit", prompt=asked)), "UserPromptSubmit"
+    )
     for wrong in ("", "{", "[]", "\x00", '{"hook_event_name": 7}', '"x"', "[" * 100_000):
         assert place.run("hook", daemon=daemon, stdin=wrong) == Done(0, "", ""), wrong[:20]
     assert log(place).count("nothing said") == 7

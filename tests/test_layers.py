@@ -20,7 +20,7 @@ PACKAGE = ROOT / "ua_memory"
 # -- the table -----------------------------------------------------------------------------------------
 
 EVERYONE = {"errors", "fence", "records"}
-COMMON = {"config", "tokens", "dates", "names", "redaction", "paths", "stamps"}
+COMMON = {"config", "tokens", "dates", "names", "queries", "redaction", "paths", "spoken", "stamps"}
 """Everyone may import the first three; from level 3 up, these too."""
 
 
@@ -52,10 +52,12 @@ UNITS: dict[str, Unit] = {
     "paths": unit(1),
     "stamps": unit(1),
     "fence": unit(1),
+    "spoken": unit(1),
+    "queries": unit(1, "spoken"),
     "config": unit(1, "paths"),
     "markdown": unit(2, "config paths"),
     "history": unit(2, "config paths"),
-    "transcripts": unit(2, "config paths"),
+    "transcripts": unit(2, "config paths spoken"),
     "clients": unit(2, "config paths"),
     "importers": unit(2, "config paths markdown transcripts"),
     "store": unit(3, "markdown history"),

@@ -26,6 +26,7 @@ EMBEDDINGS_ON_THIS_MACHINE = ("minilm-int8",)
 
 
 ORDERS = ("late", "score", "rrf")
+LONG_QUERIES = ("skip", "condense")
 
 
 def _setting(
@@ -77,6 +78,12 @@ class Config:
         "folder of a cross-encoder; only by its variable",
         "UA_MEMORY_CROSS_ENCODER",
         in_file=False,
+    )
+    longest_query: int = _setting(
+        2000, "recall.longest_query", "characters; a query of more is over-long", low=1
+    )
+    long_query: str = _setting(
+        "skip", "recall.long_query_behavior", "skip or condense an over-long query (recallLongQueryBehavior)"
     )
     daemon_idle_minutes: float = _setting(
         10.0, "daemon.idle_minutes", "rest after which the daemon leaves", low=0
@@ -265,6 +272,11 @@ def _order(value: str, _: str) -> None:
         raise ValueError(f"{value!r} is none of {', '.join(ORDERS)}")
 
 
+def _long_query(value: str, _: str) -> None:
+    if value not in LONG_QUERIES:
+        raise ValueError(f"{value!r} is none of {', '.join(LONG_QUERIES)}")
+
+
 def _patterns(value: Mapping[str, str], _: str) -> None:
     for kind, pattern in value.items():
         if not re.fullmatch(r"[a-z][a-z0-9-]{0,39}", kind):
@@ -277,5 +289,5 @@ def _patterns(value: Mapping[str, str], _: str) -> None:
 
 _RULES: Mapping[str, Callable[[Any, str], None]] = {
     "id": _id, "trail": _trail, "timezone": _zone, "embedding": _embedding, "redact": _patterns,
-    "order": _order,
+    "order": _order, "long_query": _long_query,
 }  # fmt: skip

@@ -187,24 +187,27 @@ class Memory(Flushes):
         self, queries: Sequence[str], *, limit: int | None = None, min_score: float | None = None,
         filters: Filters | None = None, progress: Progress | None = None, by_words: bool = False,
     ) -> list[Answer]:  # fmt: skip
-        """Hits for many queries, in their order; the query vectors are made in one go, unless `by_words`.
-        An answer is `stale` where `search.seconds` were too few to read all."""
+        """Hits for many queries, in their order, embedded in one go unless `by_words`; what of each is asked,
+        `read_query` tells. An answer is `stale` where `search.seconds` were too few to read all."""
         from ua_memory.index.reading import within
-        from ua_memory.recall.search import search_many
+        from ua_memory.recall.asking import answered
 
         stop = within(self.config.search_seconds)
-        return search_many(
-            self.index, queries, filters=filters,
+        return answered(
+            self.index, queries, self.config, filters=filters,
             refreshed=self.refresh(progress, vectors=not by_words, stop=stop),
             limit=self.config.search_limit if limit is None else limit,
             min_score=self.config.min_score if min_score is None else min_score,
         )  # fmt: skip
 
     def explain(self, query: str, now: datetime | None = None) -> Explained:
-        """How a query is read when it is asked at `now`: its time, names and terms. Nothing is searched."""
+        """How a query is read when it is asked at `now`. Nothing is searched, and nothing indexed."""
+        from ua_memory.index import condition
+        from ua_memory.recall.asking import wanted
         from ua_memory.recall.explain import explain
 
-        return explain(query, now or self.store.now(), self.config.zone)
+        words = None if condition.absent(self.store) else self.index.words
+        return explain(wanted(query, self.config), now or self.store.now(), self.config.zone, words)
 
     @staticmethod
     def filters(

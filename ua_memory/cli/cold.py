@@ -9,7 +9,7 @@ import os
 import sys
 import time
 
-from ua_memory import config, paths
+from ua_memory import config, paths, queries
 from ua_memory.cli import context
 from ua_memory.cli.call import Call, of_process
 from ua_memory.errors import NoBank, UaMemoryError
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from ua_memory.config import Config
     from ua_memory.glance import Glance
     from ua_memory.paths import Bank
+    from ua_memory.queries import Wanted
 
 
 def hook(words: list[str], data: bytes, *, start: bool) -> None:
@@ -36,7 +37,7 @@ def hook(words: list[str], data: bytes, *, start: bool) -> None:
         bank, settings = _bank(call)
         if not settings.enabled:
             return
-        text = _said(_glance(bank, settings), event, settings)
+        text = _said(_glance(bank, settings), event, settings, bank)
     except NoBank:  # a folder that is no bank is left alone
         return
     except (ValueError, UaMemoryError):  # the command says it in the bank's log
@@ -65,11 +66,13 @@ def recall(words: list[str]) -> bool:
         return False
     if found is None:
         return False
-    text = found.recall(" ".join(words[at:]), settings.search_limit)
+    wanted = _wanted(" ".join(words[at:]), settings)
+    text = found.recall(wanted.text, settings.search_limit)
     call.stdout.write(f"{text}\n" if text else "")
     call.stdout.flush()
     said = "searched by words alone: no daemon runs yet" if text else "nothing found by words alone"
-    call.stderr.write(f"ua-memory: {said}\n")
+    for each in filter(None, (wanted.why, "" if wanted.skipped else said)):
+        call.stderr.write(f"ua-memory: {each}\n")
     wake(bank, call.env)
     return True
 
@@ -96,14 +99,23 @@ def _glance(bank: Bank, settings: Config) -> Glance | None:
     return glance.look(bank, settings)
 
 
-def _said(found: Glance | None, event: Event, settings: Config) -> str | None:
+def _said(found: Glance | None, event: Event, settings: Config, bank: Bank) -> str | None:
     from ua_memory.glance import ENOUGH
 
     if found is None:
         return None
-    return (
-        found.core() if event.kind == "start" else found.recall(event.prompt, settings.search_limit, ENOUGH)
-    )
+    if event.kind == "start":
+        return found.core()
+    wanted = _wanted(event.prompt, settings)
+    if wanted.long and wanted.skipped:
+        from ua_memory.daemon.log import Log
+
+        Log(bank.local, "hook.log").say(wanted.why)
+    return found.recall(wanted.text, settings.search_limit, ENOUGH)
+
+
+def _wanted(query: str, settings: Config) -> Wanted:
+    return queries.read_query(query, settings.long_query, settings.longest_query)
 
 
 # -- the next time ---------------------------------------------------------------------------------------

@@ -52,7 +52,12 @@ def shape(found: Explained) -> dict[str, Any]:
     from ua_memory.cli import shapes
 
     time = {"start": found.time.start, "end": found.time.end} if found.time else None
-    more = {"order": found.time.order, "phrases": list(found.phrases)}
+    more = {
+        "order": found.time.order,
+        "phrases": list(found.phrases),
+        "meant": dict(found.meant),
+        "why": found.why,
+    }
     return {
         "time": time,
         "entities": list(found.entities),
@@ -62,7 +67,7 @@ def shape(found: Explained) -> dict[str, Any]:
 
 
 def _show(call: Call, found: Explained, asked: datetime) -> None:
-    from ua_memory.cli.format import Piece, Screen
+    from ua_memory.cli.format import Piece, Screen, note
 
     rows: list[tuple[Piece, Piece]] = [(("time", "faint"), _days(found, asked))]
     if found.time.order:
@@ -70,7 +75,11 @@ def _show(call: Call, found: Explained, asked: datetime) -> None:
     for title, words in (("names", found.entities), ("terms", found.terms), ("phrases", found.phrases)):
         if words or title != "phrases":
             rows.append(((title, "faint"), ", ".join(words) or "none"))
+    taken = [f"{typed} for {word or 'a small word'}" for typed, word in found.meant.items()]
+    rows += [(("taken", "faint"), ", ".join(taken))] if taken else []
     Screen(call).rows(rows)
+    if found.why:
+        note(call, found.why)
 
 
 def _days(found: Explained, asked: datetime) -> str:

@@ -69,10 +69,15 @@ def log(local: Path | None, error: Exception) -> None:
 def _recalled(call: Call, memory: Memory, event: Event) -> str:
     from ua_memory.cli.call import in_process
     from ua_memory.cli.starting import InProcess
+    from ua_memory.daemon.log import Log
     from ua_memory.glance import hits_block
+    from ua_memory.queries import read_query
 
     # A process of its own has no time to load Chroma and a model.
     alone = call.opener is in_process or isinstance(call.opener, InProcess)
+    wanted = read_query(event.prompt, memory.config.long_query, memory.config.longest_query)
+    if wanted.long and wanted.skipped:
+        Log(memory.store.bank.local, LOG).say(wanted.why)
     least = max(ENOUGH, memory.config.min_score)
     return hits_block(memory.search_many([event.prompt], min_score=least, by_words=alone)[0])[0]
 

@@ -16,16 +16,6 @@ if TYPE_CHECKING:
 KINDS = {"UserPromptSubmit": "prompt", "BeforeAgent": "prompt", "SessionStart": "start"}
 """The events that are answered, by the clients' names for them."""
 
-MACHINES = (
-    "<task-notification",
-    "<system-reminder",
-    "<command-",
-    "<local-command-",
-    "<bash-",
-    "Caveat: The mes",
-)
-"""How a prompt begins that no person typed: Claude Code reports the end of a subagent as a prompt."""
-
 
 class Event:
     """Something that happened at a client. `name` is its word for it; `prompt` is '' but for a prompt."""
@@ -55,7 +45,7 @@ def event(data: bytes) -> Event | None:
     if kind is None or not isinstance(prompt, str):
         return None
     prompt = prompt.strip()
-    return Event(name, "prompt", prompt) if prompt and not prompt.startswith(MACHINES) else None
+    return Event(name, "prompt", prompt) if prompt else None
 
 
 def reply(to: Event, context: str) -> str:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import datetime, tzinfo
 
 from ua_memory import dates
+from ua_memory.index import spelling
 from ua_memory.index.terms import clean, read_query
+from ua_memory.index.words import Words
 from ua_memory.names import entities
+from ua_memory.queries import Wanted
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,21 +19,29 @@ class Explained:
     """What was understood.
 
     `time` is what the dates say, `entities` the names as the query writes them, `terms` what the keyword arm
-    looks for (OR-ed), `phrases` what was quoted and is required.
+    looks for (OR-ed), `phrases` what was quoted and is required. `meant` is {term that the bank does not
+    have: the word it is taken for}; `why` says why the query was skipped or condensed, if it was.
     """
 
     time: dates.Reading
     entities: tuple[str, ...]
     terms: tuple[str, ...]
     phrases: tuple[str, ...] = ()
+    meant: Mapping[str, str] = field(default_factory=dict)
+    why: str = ""
 
 
-def explain(query: str, now: datetime, zone: tzinfo | None = None) -> Explained:
-    """Read a query that is asked at `now`; days are those of `zone`, else of `now`."""
-    query = clean(query)
+def explain(
+    wanted: Wanted, now: datetime, zone: tzinfo | None = None, words: Words | None = None
+) -> Explained:
+    """Read a query that is asked at `now`; days are those of `zone`, else of `now`. What is misspelt is told
+    by what the index `words` has."""
+    query = clean(wanted.text)
     time = dates.read(query, now, zone)
     rest = query
     for at, to in time.at:  # what was read as a date names nobody
         rest = rest[:at] + "\0" * (to - at) + rest[to:]
     read = read_query(query)
-    return Explained(time, entities(rest), read.terms, tuple(" ".join(each) for each in read.phrases))
+    phrases = tuple(" ".join(each) for each in read.phrases)
+    meant = spelling.meant(words.vocabulary, read.terms) if words else {}
+    return Explained(time, entities(rest), read.terms, phrases, meant, wanted.why)

@@ -12,8 +12,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
+from ua_memory.spoken import clean
 from ua_memory.transcripts.turns import Call, Event, Result, Turn, table, word
-from ua_memory.transcripts.words import clean
 
 LONGEST_ARGUMENT = 160
 LONGEST_SUBJECT = 200

@@ -11,6 +11,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
+from ua_memory.spoken import is_summary, typed, uttered
 from ua_memory.transcripts.calls import call, committed, ours
 from ua_memory.transcripts.format import Entry, Format, Gauge, blocks, claude_usage, filling, texts
 from ua_memory.transcripts.tree import Tree, mark
@@ -25,7 +26,6 @@ from ua_memory.transcripts.turns import (
     tokens,
     word,
 )
-from ua_memory.transcripts.words import is_summary, typed, uttered
 
 _MACHINES = ("acompact", "aprompt_suggestion", "aside_question")
 """Sub-agents of the client itself: the one that compacts repeats the conversation."""

@@ -12,10 +12,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
+from ua_memory.spoken import typed, uttered
 from ua_memory.transcripts.calls import call, committed, decoded, ours
 from ua_memory.transcripts.format import Entry, Format, Gauge, filling, texts
 from ua_memory.transcripts.turns import Boundary, Event, Record, Result, Turn, instant, table, tokens, word
-from ua_memory.transcripts.words import typed, uttered
 
 _ENVELOPES = ("session_meta", "response_item", "event_msg", "turn_context", "compacted", "world_state")
 _CALLS = ("function_call", "custom_tool_call", "local_shell_call", "web_search_call", "mcp_tool_call")

@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
+from ua_memory.spoken import is_summary, typed, uttered
 from ua_memory.transcripts.calls import call, committed, decoded, ours
 from ua_memory.transcripts.elements import Elements
 from ua_memory.transcripts.format import Entry, Format, Gauge, blocks, claude_usage, filling, texts
 from ua_memory.transcripts.source import Report, Source, json_lines, parse
 from ua_memory.transcripts.turns import Event, Record, Result, Turn, instant, table, word
-from ua_memory.transcripts.words import is_summary, typed, uttered
 
 
 class Messages(Format):

@@ -12,11 +12,11 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import ClassVar
 
+from ua_memory.spoken import typed, uttered, without_envelope
 from ua_memory.transcripts.calls import call, committed, ours
 from ua_memory.transcripts.format import Entry, Format, Gauge, blocks, filling, texts
 from ua_memory.transcripts.tree import Tree
 from ua_memory.transcripts.turns import Boundary, Event, Record, Result, Turn, instant, table, tokens, word
-from ua_memory.transcripts.words import typed, uttered, without_envelope
 
 _SUMMARIES = ("compaction", "branch_summary")
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
+from ua_memory.spoken import typed, uttered
 from ua_memory.transcripts.format import Entry, Format
 from ua_memory.transcripts.source import CHUNK, Report, Source
 from ua_memory.transcripts.turns import Event, Record, Role, Turn
-from ua_memory.transcripts.words import typed, uttered
 
 LONGEST_TURN = 32 << 10
 """Characters."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 
 from ua_memory.errors import Malformed
+from ua_memory.spoken import in_envelope
 from ua_memory.transcripts.prose import is_markdown, named_speakers
 from ua_memory.transcripts.source import parse
 from ua_memory.transcripts.turns import Record, table, word
-from ua_memory.transcripts.words import in_envelope
 
 CLIENTS = ("claude-code", "pi", "clawdbot", "openclaw", "codex", "messages", "markdown", "text")
 

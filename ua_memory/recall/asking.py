@@ -1,0 +1,28 @@
+"""Queries as they came to a door: each searched for as it was read, or skipped and told why."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from ua_memory.config import Config
+from ua_memory.index.sync import Index
+from ua_memory.queries import Wanted, read_query
+from ua_memory.recall.search import Answer, search_many
+
+
+def wanted(query: str, config: Config) -> Wanted:
+    """What of a query a person asked, by a bank's settings."""
+    return read_query(query, config.long_query, config.longest_query)
+
+
+def answered(index: Index, queries: Sequence[str], config: Config, **how: Any) -> list[Answer]:
+    """An Answer for each query, in order, as `search_many` gives it; what is skipped has no hits."""
+    every = [wanted(query, config) for query in queries]
+    found = iter(search_many(index, [one.text for one in every if not one.skipped], **how))
+    answers = [Answer(()) if one.skipped else next(found) for one in every]
+    return [
+        replace(answer, notes=(one.why, *answer.notes)) if one.why else answer
+        for one, answer in zip(every, answers, strict=True)
+    ]
