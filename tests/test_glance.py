@@ -51,6 +51,7 @@ def test_it_finds_what_has_the_words(bank: Bank) -> None:
     assert found.recall("squeaking gates", 6).splitlines()[2].endswith(", no longer so: 2026-11-20, oiled]")
     assert len(found.recall("heroku", 1).splitlines()) == 4
     assert found.recall('"by hand"', 6).count("\n- ") == 1
+    assert "squeaks" in found.recall("sqeaks", 6) and not found.recall("sqeaks", 6, glance.ENOUGH)
     for nothing in ("", "?!", "otters", '"hand by"'):
         assert found.recall(nothing, 6) == "", nothing
     found.close()

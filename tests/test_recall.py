@@ -110,6 +110,18 @@ def test_filters_hold_for_both_arms(index: Index, filters: Filters, expected: se
     assert {hit.item.path for hit in answer.hits} == expected
 
 
+def test_an_identifier_comes_whole_first_and_misspelt_too(tmp_path: Path, model: Embedder) -> None:
+    whole = ("src/foo.py", "foo.bar()", "--max-tokens", "v1.2.3", "noor@host.example", "UA_DEPTH_LIMIT")
+    parts = ("py foo, src", "bar foo", "tokens max", "3, 2, v1", "example host noor", "ua limit depth")
+    lines = [f"the second of them is {each} as it was" for each in whole]
+    with an_index(a_bank(tmp_path, {DAY: log(*parts, *lines)}), model) as index:
+        for query, line in zip(whole, lines, strict=True):
+            assert shown(search(index, query, limit=1)) == [line], query
+        answer = search(index, "UA_DEPHT_LIMIT", limit=1)
+        assert shown(answer) == [lines[-1]]
+        assert answer.notes == ("nothing has “ua_depht_limit”: read as “ua_depth_limit”",)
+
+
 def test_a_phrase_is_required_of_both_arms(index: Index) -> None:
     assert shown(search(index, 'who has a dog "puppy called"')) == ["Bob adopted a puppy called Biscuit"]
     assert search(index, '"called puppy"').hits == ()

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from test_words import made
 
-from ua_memory.index.spelling import edits, meant, near
+from ua_memory.index.spelling import edits, near
 from ua_memory.index.terms import read_query
 from ua_memory.index.words import Words
 from ua_memory.recall.asked import Asked, read
@@ -108,8 +108,15 @@ def test_a_word_that_is_gone_is_not_meant(tmp_path: Path) -> None:
 def test_of_equally_near_words_the_likelier(words: Words) -> None:
     both = made("relieve the guard", "relieve me", "we receive guests")
     assert near(both.db, "recieve") == ["receive", "relieve"]
-    assert meant(both.vocabulary, ["recieve"]) == {"recieve": "receive"}  # two letters changed places
-    assert meant(made("serving", "served at ten", "a server").vocabulary, ["servng"]) == {"servng": "serving"}
+    assert read(both, "recieve").meant == {"recieve": "receive"}  # two letters changed places
+    assert read(made("a mister", "a minster", "the minster"), "minister").meant == {"minister": "minster"}
+
+
+def test_a_word_that_the_model_knows_is_no_typo(words: Words) -> None:
+    better = made("it is better now")
+    assert read(better, "the letter").meant == {"letter": "better"}
+    assert read(better, "the letter", None, [(0, 3), (4, 10)]).meant == {}
+    assert read(words, "recieve", None, [(0, 3), (3, 5), (5, 7)]).meant == {"recieve": "receive"}
 
 
 @given(st.text("abc", max_size=5), st.text("abc", max_size=5))

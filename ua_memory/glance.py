@@ -15,7 +15,8 @@ from _blake2 import blake2b
 from marshal import loads
 
 from ua_memory import fence, stamps
-from ua_memory.index.terms import read_query
+from ua_memory.index import spelling
+from ua_memory.index.terms import Query, read_query
 from ua_memory.paths import CORE_NAMES
 
 TYPE_CHECKING = False  # typing's own constant would cost the import of typing
@@ -90,7 +91,7 @@ class Glance:
 
     def _ranked(self, query: str, enough: float) -> Iterator[int]:
         """The numbers of the items that have enough of the query's words, by BM25, best first."""
-        asked = read_query(query)
+        asked = self._asked(query, guess=not enough)
         phrases = ['"' + " ".join(phrase) + '"' for phrase in asked.phrases]
         known = sorted((self._count(f'"{term}"'), term) for term in asked.terms[: 4 * ASKED])
         terms = [(many, f'"{term}"') for many, term in known if many][:ASKED]
@@ -114,6 +115,18 @@ class Glance:
             for number in self._having(term, numbers):
                 have[number] += weight
         yield from (number for number in numbers if have[number] >= least)
+
+    def _asked(self, query: str, guess: bool) -> Query:
+        """A query as it is looked up; where somebody asked, a misspelt word by what was meant."""
+        asked = read_query(query)
+        unknown = [term for term in asked.terms[: 4 * ASKED] if guess and not self._count(f'"{term}"')]
+        meant = spelling.meant(self._db, self._counts, unknown) if unknown else {}
+        terms = [meant.get(term, term) for term in asked.terms]
+        again = [meant.get(term, term) for term in asked.again]
+        return Query(tuple(filter(None, dict.fromkeys(terms))), asked.phrases, tuple(again))
+
+    def _counts(self, terms: Sequence[str]) -> dict[str, int]:
+        return {term: self._count(f'"{term}"') for term in terms}
 
     def _count(self, match: str) -> int:
         sql = "SELECT count(*) FROM words WHERE words MATCH ?"

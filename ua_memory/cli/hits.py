@@ -33,7 +33,8 @@ def show(call: Call, memory: Memory, query: str, answer: Answer, explain: bool, 
             _explained(screen, hit)
     if not answer.hits:
         advice = "without the filters" if filtered else "other words, or fewer of them"
-        screen.line(f"Nothing found for “{query}”. Try {advice}.")
+        shown = query if len(query) <= 80 else f"{query[:79]}…"
+        screen.line(f"Nothing found for “{shown}”. Try {advice}.")
     for text in answer.notes:
         note(call, text)
 

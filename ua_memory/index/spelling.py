@@ -14,9 +14,10 @@ from ua_memory.index.terms import STOP
 
 TYPE_CHECKING = False  # typing's own constant would cost the import of typing
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from typing import TypeAlias
 
-    from ua_memory.index.vocabulary import Vocabulary
+    Counted: TypeAlias = Callable[[Sequence[str]], Mapping[str, int]]
 
 SHORTEST, LONGEST = 5, 40
 """Letters of a word that is guessed at: below, half the language is one edit away; above, it is no word."""
@@ -73,14 +74,13 @@ def near(db: sqlite3.Connection, word: str) -> list[str]:
     return [other for far, other in sorted(found) if far == most]
 
 
-def meant(vocabulary: Vocabulary, terms: Sequence[str]) -> dict[str, str]:
+def meant(db: sqlite3.Connection, counted: Counted, unknown: Iterable[str]) -> dict[str, str]:
     """{term that no item has: the word that was meant}, '' for a small word, which says nothing. What has
-    none near is left out. Costs nothing where every term is known; FEW are guessed at, in their order."""
-    known = vocabulary.frequencies(terms)
-    unknown = [term for term in terms if not known[term] and told(term)][:FEW]
+    none near is left out. FEW are guessed at, in their order; `counted` says how many items have a term."""
     found: dict[str, str] = {}
-    for term in unknown:
-        many = vocabulary.frequencies(close := near(vocabulary.db, term))
+    for term in [term for term in unknown if told(term)][:FEW]:
+        close = near(db, term)
+        many = counted(close)
         # Two letters that changed places are likelier than one taken for another.
         likely = [(sorted(word) != sorted(term), word[0] != term[0], -many[word], word) for word in close]
         word = min((each for each in likely if each[2]), default=("",))[-1]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass, field, replace
 
 from ua_memory.index import links, spelling
@@ -66,24 +66,38 @@ class Asked:
     @property
     def guesses(self) -> tuple[str, ...]:
         """What the words that no item has were taken for, to be told with the answer."""
-        return tuple(f"nothing has “{typed}”: read as “{word}”" for typed, word in self.meant.items() if word)
+        told = {typed: word for typed, word in self.meant.items() if word}
+        parts = {typed for typed in told for other in told if typed != other and typed in other}
+        return tuple(
+            f"nothing has “{typed}”: read as “{told[typed]}”" for typed in told if typed not in parts
+        )
 
 
-def read(words: Words, text: str, window: Window | None = None) -> Asked:
+def read(
+    words: Words, text: str, window: Window | None = None, pieces: Iterable[tuple[int, int]] = ()
+) -> Asked:
     """Read a query against a bank's words. Never raises. In a question, a phrase that no item has is not
-    required."""
+    required. `pieces` are the places of what a model reads at once: a whole word there is no typo."""
     text = clean(text)
     query = read_query(text)
     if query.phrases and text.rstrip().endswith("?") and not words.search(query, 1):
         # A title in a question ("Did you read “The Four Seasons”?") is no operator where nothing holds it.
         query = replace(query, phrases=())
-    meant = spelling.meant(words.vocabulary, query.terms)
+    meant = misspelt(words, query, {text[start:end].casefold() for start, end in pieces})
     if meant:
         terms, again = ([meant.get(t, t) for t in part] for part in (query.terms, query.again))
         query = replace(query, terms=tuple(filter(None, dict.fromkeys(terms))), again=tuple(again))
     names = links.named(words.db, text)
     weights = weigh(words, query, frozenset(meant.values()))
     return Asked(text, query, weights, _words(words, text, names, meant), names, window, meant)
+
+
+def misspelt(words: Words, query: Query, known: Set[str] = frozenset()) -> dict[str, str]:
+    """{term that no item has, nor the language: the word of the bank that was meant}. Costs nothing where
+    every term is known."""
+    many = words.vocabulary.frequencies(query.terms)
+    unknown = (term for term in query.terms if not many[term] and term not in known)
+    return spelling.meant(words.db, words.vocabulary.frequencies, unknown)
 
 
 def _words(words: Words, text: str, names: Mapping[str, int], meant: Mapping[str, str]) -> tuple[Word, ...]:

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from datetime import datetime, tzinfo
 
 from ua_memory import dates
-from ua_memory.index import spelling
 from ua_memory.index.terms import clean, read_query
 from ua_memory.index.words import Words
 from ua_memory.names import entities
 from ua_memory.queries import Wanted
+from ua_memory.recall.asked import misspelt
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,5 +43,5 @@ def explain(
         rest = rest[:at] + "\0" * (to - at) + rest[to:]
     read = read_query(query)
     phrases = tuple(" ".join(each) for each in read.phrases)
-    meant = spelling.meant(words.vocabulary, read.terms) if words else {}
+    meant = misspelt(words, read) if words else {}
     return Explained(time, entities(rest), read.terms, phrases, meant, wanted.why)

@@ -86,7 +86,8 @@ def search_many(
     answers = []
     for number, text in enumerate(queries):
         window, unread = _window(index, text)
-        asked, meant = read(index.words, text, window), said[number] if said else None
+        meant = said[number] if said else None
+        asked = read(index.words, text, window, meant.spans if meant else ())
         known = meant if meant is not None and meant.vector.any() else None
         found = ordered(index, asked, known, near.get(number, ()), depth, where, index.store.config.order)
         found, uncrossed = _crossed(index, text, found)
