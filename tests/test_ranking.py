@@ -140,7 +140,7 @@ def test_every_order_answers_and_is_told_apart(tmp_path: Path, model: Embedder, 
         assert hits[0].item.text.startswith("Lunch with") and 0 < hits[0].score <= 1
         assert set(hits[0].arms) == {"keyword", "semantic", "entity"}
         parts = {
-            "late": {"words", "beside", "named"},
+            "late": {"words", "beside", "named", "when"},
             "score": {"meaning", "words", "before", "after"},
         }
         assert set(hits[0].parts) == parts.get(order, set())

@@ -30,9 +30,6 @@ but R@2000t falls by a point."""
 LEANING = 40
 """Candidates whose neighbours are looked at, the best by themselves."""
 
-TIMELY = 0.06
-"""What a hit gains in the days that the query means, where scores are added up."""
-
 CLOSE = 60
 """Candidates whose neighbours are looked at where scores are added up."""
 
@@ -142,8 +139,10 @@ def _timely(ranked: list[Fused], window: Window | None) -> list[Fused]:
     """What lies in the days that the query means is lifted a little, as late interaction does."""
     if window is None:
         return ranked
+    from ua_memory.recall.rerank import LIFT
+
     lifted = [
-        replace(one, score=min(1.0, one.score + TIMELY), parts={**one.parts, "when": TIMELY})
+        replace(one, score=min(1.0, one.score + LIFT), parts={**one.parts, "when": LIFT})
         if one.score > 0 and window.holds(one.item.date)
         else one
         for one in ranked

@@ -3,6 +3,7 @@
     own      m = the best match of the word's tokens with any token of the item, a mean over the word's tokens
     beside   m = the best of its own and, fainter, of what stands beside it under the same heading
     item     s = mean of m over the words, rare ones weighing more, + 0.06 if it is about whom the query names
+             and + 0.06 if it is of the days that it means
     score    s placed between 0 and 1, so that 0.35 parts good hits from others
 
 A reply ("Yes, last Tuesday!") has none of the words that its question has: a question before it counts 0.9.
@@ -34,7 +35,8 @@ EXACT = 0.8
 """What a word counts that is there by its letters: the best match that two tokens reach."""
 BEFORE, ASKED, AFTER, EARLIER, NEAR = 0.8, 0.9, 0.8, 0.65, 0.5
 LIFT = 0.06
-PARTS = ("words", "beside", "named")
+"""What an item gains that is about whom the query names, and once more one of the days that it means."""
+PARTS = ("words", "beside", "named", "when")
 REACH = (-3, -2, -1, 1, 2, 3)
 """Places around a candidate that are looked at: those it helps, and what helps those."""
 HELPED = (-1, 1, 2)
@@ -127,12 +129,12 @@ def rerank(
     weight /= weight.sum()
     own = _own(asked, words, said, items, kept.table([item.vhash for item in items]), stems)
     best = _beside(words, items, own)
-    lift = np.array([LIFT * _lifted(asked, item) for item in items], dtype=np.float32)
+    lift = np.array([_lift(asked, item) for item in items], dtype=np.float32)
     alone, together = weight @ own, weight @ best
-    raw = together + lift
+    raw = together + lift.sum(axis=1)
     order = np.argsort(-np.round(raw, 6), kind="stable")  # the items are in the order of path and line
     placed = np.clip((raw - FLOOR) / RANGE, 0, 1) ** PLACED
-    return Ranking(items, order.tolist(), placed, np.stack([alone, together - alone, lift], axis=1))
+    return Ranking(items, order.tolist(), placed, np.stack([alone, together - alone, *lift.T], axis=1))
 
 
 def _tokens(asked: Asked, word: Word, said: Said) -> list[int]:
@@ -206,9 +208,9 @@ def _rows(count: int, step: int) -> tuple[slice, slice]:
     return (head, tail) if step > 0 else (tail, head)
 
 
-def _lifted(asked: Asked, item: Item) -> bool:
-    if asked.window is not None and asked.window.holds(item.date):
-        return True
-    if not asked.names:
-        return False
-    return any(links.folded(name) in asked.names for name in (item.speaker, *item.entities))
+def _lift(asked: Asked, item: Item) -> tuple[float, float]:
+    """(named, when): what an item gains for whom the query names, and for its days."""
+    who = (item.speaker, *item.entities) if asked.names else ()
+    named = any(links.folded(name) in asked.names for name in who)
+    meant = asked.window is not None and asked.window.holds(item.date)
+    return LIFT * named, LIFT * meant
