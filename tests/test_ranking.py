@@ -11,10 +11,12 @@ from index_bank import Counting, a_bank, an_index, log, write
 from ua_memory.index import links, talk
 from ua_memory.index.embed import Embedder
 from ua_memory.index.filters import Filters
+from ua_memory.index.items import Item
 from ua_memory.recall import entity, temporal
 from ua_memory.recall.arms import Found
 from ua_memory.recall.asked import Window, read
 from ua_memory.recall.fuse import reciprocal
+from ua_memory.recall.rerank import Ranked
 from ua_memory.recall.search import search
 
 DAY = "memory/2026-11-21.md"
@@ -215,3 +217,48 @@ def test_five_years_on_the_answers_are_the_same(tmp_path: Path) -> None:
         now = store.now()
         store.now = lambda: now.replace(year=now.year + 5)
         assert [search(index, query).hits for query in asked] == before
+
+
+def _hits(*rows: tuple[str, float, float]) -> list[Ranked]:
+    """Hits of a (day, score, part `named`)."""
+    made = []
+    for number, (day, score, named) in enumerate(rows):
+        place = ("memory/x.md", number, number, number)
+        item = Item(str(number), "fact", "world", *place, None, f"fact {number}", "", "", "", day=day or None)
+        made.append(Ranked(item, score, {"named": named}))
+    return made
+
+
+def test_among_equals_time_decides_and_nothing_else_is_moved() -> None:
+    rows = _hits(
+        ("2026-03-01", 0.80, 0.06),
+        ("", 0.79, 0.06),
+        ("2026-05-01", 0.78, 0.0),  # of somebody else
+        ("2026-04-01", 0.75, 0.06),
+        ("2025-04-01", 0.72, 0.06),
+        ("2026-11-01", 0.60, 0.06),  # not as good
+    )
+    latest = temporal.in_time(rows, "latest")
+    assert [one.item.day for one in latest] == [
+        "2026-04-01", "2026-03-01", "2026-05-01", "2025-04-01", None, "2026-11-01",
+    ]  # fmt: skip
+    assert [one.score for one in latest] == [one.score for one in rows], "the places keep their scores"
+    assert (latest[0].parts["order"], latest[1].parts["order"], "order" in latest[-1].parts) == (
+        0.05,
+        -0.01,
+        False,
+    )
+    assert [one.item.day for one in temporal.in_time(rows, "earliest")][:2] == ["2025-04-01", "2026-03-01"]
+    assert temporal.in_time([], "latest") == []
+
+
+def test_the_last_and_the_first_time_are_told_apart(tmp_path: Path) -> None:
+    days = {f"memory/202{year}-05-10.md": "- Ann saw the dentist\n" for year in (1, 3, 5)}
+    with an_index(a_bank(tmp_path, days | {DAY: "- Bob planted leeks\n"})) as index:
+
+        def years(query: str) -> list[str]:
+            return [hit.item.date[:4] for hit in search(index, query).hits if hit.parts]
+
+        assert years("when did Ann last see the dentist")[:3] == ["2025", "2023", "2021"]
+        assert years("the first time Ann saw the dentist")[:3] == ["2021", "2023", "2025"]
+        assert years("when did Ann see the dentist")[:3] == ["2021", "2023", "2025"], "no order: by path"

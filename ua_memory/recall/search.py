@@ -85,9 +85,9 @@ def search_many(
     where, present = filters or Filters(), Present(index.store)
     answers = []
     for number, text in enumerate(queries):
-        window, unread = _window(index, text)
+        window, newest, unread = _time(index, text)
         meant = said[number] if said else None
-        asked = read(index.words, text, window, meant.spans if meant else ())
+        asked = read(index.words, text, window, meant.spans if meant else (), newest)
         known = meant if meant is not None and meant.vector.any() else None
         found = ordered(index, asked, known, near.get(number, ()), depth, where, index.store.config.order)
         found, uncrossed = _crossed(index, text, found)
@@ -100,14 +100,15 @@ def search_many(
     return answers
 
 
-def _window(index: Index, text: str) -> tuple[Window | None, list[str]]:
-    """The days that a query means, as of now and where the bank is; or why they could not be read."""
+def _time(index: Index, text: str) -> tuple[Window | None, dates.Order | None, list[str]]:
+    """The days that a query means, as of now and where the bank is, and whether it asks for the newest or the
+    oldest; or why they could not be read."""
     try:
         time = dates.read(clean(text), index.store.now(), index.store.config.zone)
     except dates.DatesUnavailable as error:
-        return None, [f"its time words were not read: {error.what}"]
+        return None, None, [f"its time words were not read: {error.what}"]
     there = time.start or time.end
-    return (Window(time.start or "", time.end or "") if there else None), []
+    return (Window(time.start or "", time.end or "") if there else None), time.order, []
 
 
 def _crossed(index: Index, text: str, found: list[Ordered]) -> tuple[list[Ordered], list[str]]:
