@@ -65,7 +65,10 @@ def test_search(shell: Shell) -> None:
     assert hit["link"] == f"[[2026-11-21#^{hit['id']}]]"
     assert hit["tags"] == ["infra"] and hit["entities"] == ["Alice"] and hit["when"] == "2026-11-19"
     assert 0 < hit["score"] <= 1 and printed["mode"] == "hybrid" and printed["notes"] == []
-    assert set(hit["arms"]) <= {"keyword", "semantic"} and set(hit["arms"]["keyword"]) == {"rank", "score"}
+    assert set(hit["arms"]) <= {"keyword", "semantic", "entity"} and set(hit["arms"]["keyword"]) == {
+        "rank",
+        "score",
+    }
 
 
 def test_recall(shell: Shell) -> None:

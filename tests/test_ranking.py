@@ -108,12 +108,13 @@ NAMED = log(
 def test_names_come_and_go_with_their_items(tmp_path: Path) -> None:
     with an_index(a_bank(tmp_path, {DAY: NAMED})) as index:
         index.refresh()
-        assert links.named(index.words.db, "where did alice smith and BOB go") == {"alice smith": 1, "bob": 1}
+        there = links.named(index.words.db, "where did alice smith and BOB go")
+        assert there.declared == there.every == {"alice smith": 1, "bob": 1}
         (first, second) = entity.find(index.words, read(index.words, "Bob, Alice Smith"), 10, Filters())
         assert {first.item.line, second.item.line} == {3, 5} and (first.rank, second.rank) == (1, 2)
         write(tmp_path / DAY, log("Nothing"))
         index.refresh()
-        assert links.named(index.words.db, "Bob Alice Smith") == {}
+        assert links.named(index.words.db, "Bob Alice Smith").every == {}
 
 
 def test_the_common_do_not_flood(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import calendar
 import re
+from collections.abc import Iterator
 
 
 def _words(text: str) -> frozenset[str]:
@@ -48,21 +49,30 @@ def names(text: str) -> tuple[str, ...]:
 
     Code, paths and URLs hold none. A word that opens a sentence counts only as part of a longer name.
     """
-    plain = _CODE.sub(lambda m: "\0" * len(m[0]), text)
     found: dict[str, None] = {}
-    for match in _RUN.finditer(plain):
-        words = match[0].split(" ")
-        opens = _BEGINS.search(plain[: match.start()].rstrip(" ")[-3:]) is not None
-        if opens and (len(words) == 1 or _opens(words[0])):
-            words = words[1:]
-        while words and words[-1] in _NO_NAMES:
-            words.pop()
-        while words and words[0] in _NO_NAMES:
-            words = words[1:]
-        name = re.sub(r"['’]s?$", "", " ".join(words))
-        if len(name) > 1 and not name[0].isdigit():
-            found.setdefault(name)
+    for words, opens in _runs(text):
+        first = opens and (len(words) == 1 or _opens(words[0]))
+        found.setdefault(_trimmed(words[1:] if first else words))
+    found.pop("", None)
     return tuple(found)
+
+
+def _runs(text: str) -> Iterator[tuple[list[str], bool]]:
+    """Each run of capitalised words outside of code, paths and URLs, and whether it opens a sentence."""
+    plain = _CODE.sub(lambda m: "\0" * len(m[0]), text)
+    for match in _RUN.finditer(plain):
+        before = plain[max(0, match.start() - 8) : match.start()].rstrip(" ")[-3:]
+        yield match[0].split(" "), _BEGINS.search(before) is not None
+
+
+def _trimmed(words: list[str]) -> str:
+    """A run as a name, without what only stands around one; '' if nothing is left."""
+    while words and words[-1] in _NO_NAMES:
+        words = words[:-1]
+    while words and words[0] in _NO_NAMES:
+        words = words[1:]
+    name = re.sub(r"['’]s?$", "", " ".join(words))
+    return name if len(name) > 1 and not name[0].isdigit() else ""
 
 
 def _opens(word: str) -> bool:
@@ -152,3 +162,43 @@ def _opening(query: str, known: set[str]) -> list[tuple[int, str]]:
     ordinary = word.casefold() in ORDINARY | _QUERYING or word in _NO_NAMES or word.endswith("ing")
     part = any(word in name.split() for name in known)
     return [] if ordinary or part or len(word) < 2 else [(match.start(1), word)]
+
+
+_TELLING = re.compile(r"[@/\\_#(`]|\w[.:]+\w|->|[a-z][A-Z]|[A-Z][a-z0-9]+[A-Z]|[A-Z]{4}|[A-Z]{2}-\d")
+"""What any of the marked names has: most words have none of it, and are not held against the patterns."""
+
+
+def drawn(text: str) -> dict[str, bool]:
+    """The names that a statement holds: {name: whether it surely is one}.
+
+    Wikilinks are left to who reads them. A word that opens a sentence may be a name or not ("Rain fell",
+    "Rome fell"): it is given as unsure, so that who knows where else it stands can tell.
+    """
+    text = _PASTED.sub(" ", text)
+    found: dict[str, bool] = {}
+    for words, opens in _runs(text):
+        if not opens or len(words) > 1:
+            found[_trimmed(words[1:] if opens else words)] = True
+        if opens and words[0].casefold() not in ORDINARY:
+            found.setdefault(_trimmed(words), False)
+    if not text.isascii():
+        found |= dict.fromkeys(_CYRILLIC.findall(text), True)
+    if _TELLING.search(text):
+        marked = dict.fromkeys(_marked(text), True)
+        found = {
+            name: sure for name, sure in found.items() if not any(name in one for one in marked)
+        } | marked
+    found.pop("", None)
+    return found
+
+
+def _marked(text: str) -> Iterator[str]:
+    if "`" in text:
+        yield from (name.strip() for name in _QUOTED_CODE.findall(text))
+    rest = " ".join(word for word in text.split() if _TELLING.search(word))
+    for pattern in _MARKED:
+        for match in pattern.finditer(rest):
+            name = match[0].rstrip(".,;:!?")
+            if len(name) > 1 and not _EITHER.fullmatch(name) and name not in _NO_NAMES:
+                yield name
+        rest = pattern.sub(" ", rest)

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ua_memory import markdown
+from ua_memory.index import links
 from ua_memory.index.items import items_of
 from ua_memory.index.manifest import Known, Manifest, content_hash
 from ua_memory.index.words import Words
@@ -92,6 +93,8 @@ def read_changes(
         manifest.record(fresh)
         gone = [path for path in known if path not in files]
         done.removed += sum(words.remove_file(path) for path in gone)
+        if any(markdown.kind_of(path) is markdown.FileKind.ENTITIES for path in gone):
+            links.settle(words.db, (), masked)
         manifest.forget(gone)
         if done.any:
             words.next_generation()
@@ -120,7 +123,10 @@ def _read_one(
         done.read += 1
         digest = content_hash(data)
         if not before or before.hash != digest:
-            items = list(items_of(markdown.parse(data, stat.path), masked))
+            parsed = markdown.parse(data, stat.path)
+            if markdown.kind_of(stat.path) is markdown.FileKind.ENTITIES:
+                links.settle(words.db, parsed.records, masked)
+            items = list(items_of(parsed, masked))
             added, changed, removed = words.replace_file(stat.path, items)
             done.added, done.changed, done.removed = (
                 done.added + added,

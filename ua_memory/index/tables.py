@@ -33,8 +33,11 @@ SCHEMA = (
     "CREATE INDEX items_texthash ON items (texthash)",
     "CREATE INDEX items_id ON items (id) WHERE id IS NOT NULL",
     "CREATE INDEX items_run ON items (run) WHERE run != ''",
-    "CREATE TABLE names (name TEXT, item INTEGER, PRIMARY KEY (name, item)) WITHOUT ROWID",
+    "CREATE TABLE names (name TEXT, how INTEGER, item INTEGER, PRIMARY KEY (name, how, item)) WITHOUT ROWID",
     "CREATE INDEX names_item ON names (item)",
+    "CREATE TABLE settled (name TEXT, entity INTEGER, role TEXT, PRIMARY KEY (name, entity, role))"
+    " WITHOUT ROWID",
+    "CREATE INDEX settled_entity ON settled (entity)",
     "CREATE TRIGGER items_gone AFTER DELETE ON items BEGIN DELETE FROM names WHERE item = old.rowid; END",
     "CREATE TABLE grams (gram TEXT, size INTEGER, word TEXT, PRIMARY KEY (gram, size, word)) WITHOUT ROWID",
     "CREATE TABLE journal (generation INTEGER, vhash TEXT)",

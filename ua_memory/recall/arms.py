@@ -11,11 +11,17 @@ from ua_memory.index.items import Item
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """An item that an arm found: its place in the arm's order (from 1) and the arm's score, higher better."""
+    """An item that an arm found: its place in the arm's order (from 1) and the arm's score, higher better.
+
+    What the entity arm found at one remove has the keys of those that lead to it in `seeds`, and in `bond`
+    how closely, between 0 and 1.
+    """
 
     item: Item
     rank: int
     score: float
+    seeds: tuple[str, ...] = ()
+    bond: float = 0.0
 
 
 Arms: TypeAlias = Mapping[str, Sequence[Found]]

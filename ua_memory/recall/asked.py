@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from ua_memory.index import links, spelling
+from ua_memory.index.links import Named
 from ua_memory.index.terms import STOP, Query, clean, read_query, wholes
 from ua_memory.index.terms import words as words_of
 from ua_memory.index.words import Words
@@ -56,15 +57,14 @@ class Window:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """One query as all arms see it. `names` is {name: how many items have it}; `meant` is {word that no item
-    has: the word of the bank it was taken for, '' where that is a small one}; `order` is set where the newest
-    or the oldest is asked for."""
+    """One query as all arms see it. `meant` is {word that no item has: the word of the bank it was taken for,
+    '' where that is a small one}; `order` is set where the newest or the oldest is asked for."""
 
     text: str
     query: Query
     weights: Weights
     words: tuple[Word, ...]
-    names: Mapping[str, int]
+    named: Named
     window: Window | None = None
     meant: Mapping[str, str] = field(default_factory=dict)
     order: Order | None = None
@@ -97,9 +97,9 @@ def read(
     if meant:
         terms, again = ([meant.get(t, t) for t in part] for part in (query.terms, query.again))
         query = replace(query, terms=tuple(filter(None, dict.fromkeys(terms))), again=tuple(again))
-    names = links.named(words.db, text)
-    weights = weigh(words, query, frozenset(meant.values()))
-    return Asked(text, query, weights, _words(words, text, names, meant), names, window, meant, order)
+    named = links.named(words.db, text)
+    weights, own = weigh(words, query, frozenset(meant.values())), _words(words, text, named.declared, meant)
+    return Asked(text, query, weights, own, named, window, meant, order)
 
 
 def misspelt(words: Words, query: Query, known: Set[str] = frozenset()) -> dict[str, str]:

@@ -167,7 +167,20 @@ def _own(
             own[w] = np.maximum(
                 own[w], [EXACT * _letters(word, stems.get(i.key, frozenset())) for i in items]
             )
+        others = _called(asked, word)
+        if others:
+            own[w] = np.maximum(own[w], [EXACT * links.holds(item, others) for item in items])
     return own
+
+
+def _called(asked: Asked, word: Word) -> frozenset[str]:
+    """What else the one is called whose settled name a word is part of."""
+    if not asked.named.also:
+        return frozenset()
+    said = links.folded(asked.text[word.start : word.end])
+    return frozenset(
+        other for name, others in asked.named.also.items() if said in name.split() for other in others
+    )
 
 
 def _letters(word: Word, have: frozenset[str]) -> float:
@@ -210,7 +223,7 @@ def _rows(count: int, step: int) -> tuple[slice, slice]:
 
 def _lift(asked: Asked, item: Item) -> tuple[float, float]:
     """(named, when): what an item gains for whom the query names, and for its days."""
-    who = (item.speaker, *item.entities) if asked.names else ()
-    named = any(links.folded(name) in asked.names for name in who)
+    who = (item.speaker, *item.entities) if asked.named.declared else ()
+    named = any(links.folded(name) in asked.named.declared for name in who)
     meant = asked.window is not None and asked.window.holds(item.date)
     return LIFT * named, LIFT * meant
