@@ -11,11 +11,13 @@ from index_bank import a_bank, an_index, log, write
 from ua_memory.index import links
 from ua_memory.index.embed import Embedder
 from ua_memory.index.filters import Filters
+from ua_memory.index.items import Item
 from ua_memory.index.sync import Index
 from ua_memory.names import drawn
 from ua_memory.recall import entity
 from ua_memory.recall.arms import Found
 from ua_memory.recall.asked import read
+from ua_memory.recall.rerank import Ranked
 from ua_memory.recall.search import search
 
 DAY = "memory/2026-11-21.md"
@@ -177,3 +179,20 @@ def test_a_name_longer_than_any_lookup_is_not_kept(tmp_path: Path) -> None:
         index.refresh()
         (item,) = index.words.all_items()
         assert all(name.count(" ") < links.LONGEST for name in links.names_of(item))
+
+
+def test_no_seed_is_passed_and_few_are_moved() -> None:
+    def hit(name: str, score: float) -> Ranked:
+        return Ranked(Item(name, "fact", "world", "x.md", 1, 1, 1, None, name, "", "", ""), score, {})
+
+    hits = [hit("s", 0.9), hit("x", 0.6), hit("t", 0.5), *(hit(f"h{n}", 0.4 - n / 100) for n in range(5))]
+    items = {one.item.key: one.item for one in hits}
+    found = [Found(items["s"], 1, 2.0), Found(items["t"], 2, 1.0)]
+    found += [Found(items[f"h{n}"], 3 + n, 0.5, ("s",), 1.0) for n in range(5)]
+    moved = entity.linked(hits, found)
+    assert [one.item.key for one in moved] == ["s", "x", "t", "h0", "h1", "h2", "h3", "h4"]
+    assert [one.item.key for one in moved if one.parts] == ["h0", "h1", "h2"], "the best three"
+    assert moved[2].score == 0.5 > moved[3].score, "t is no seed of theirs, and not passed either"
+    found[1] = Found(items["x"], 2, 1.0)
+    assert [one.item.key for one in entity.linked(hits, found)][:4] == ["s", "x", "h0", "h1"]
+    assert entity.linked(hits, found[:2]) == hits
