@@ -32,6 +32,9 @@ GOOD: dict[str, tuple[str, Any]] = {
     "min_score": ("search.min_score = 0.35", 0.35),
     "order": ('search.order = "rrf"', "rrf"),
     "long_query": ('recall.long_query_behavior = "condense"', "condense"),
+    "auto_recall_tags": ('autoRecallTags = ["{project}"]', ("{project}",)),
+    "auto_recall_tags_match": ('autoRecallTagsMatch = "all_strict"', "all_strict"),
+    "auto_recall_tag_groups": ("autoRecallTagGroups = '[]'", "[]"),
     "redact": ('redaction.patterns = { host = "[a-z]+[.]corp" }', {"host": "[a-z]+[.]corp"}),
     "enabled": ("enabled = false", False),
 }

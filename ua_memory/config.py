@@ -27,6 +27,8 @@ EMBEDDINGS_ON_THIS_MACHINE = ("minilm-int8",)
 
 ORDERS = ("late", "score", "rrf")
 LONG_QUERIES = ("skip", "condense")
+MATCHES = ("any", "all", "any_strict", "all_strict")
+"""How tags may be matched; `index.scopes` says what each means."""
 
 
 def _setting(
@@ -85,6 +87,13 @@ class Config:
     long_query: str = _setting(
         "skip", "recall.long_query_behavior", "skip or condense an over-long query (recallLongQueryBehavior)"
     )
+    auto_recall_tags: tuple[str, ...] = _setting(
+        (), "autoRecallTags", "tags of what a hook puts into a prompt; {project} and such are filled in"
+    )
+    auto_recall_tags_match: str = _setting(
+        "any", "autoRecallTagsMatch", "any, all, any_strict or all_strict; see docs/recall.md"
+    )
+    auto_recall_tag_groups: str = _setting("", "autoRecallTagGroups", "the same in groups: a text of JSON")
     daemon_idle_minutes: float = _setting(
         10.0, "daemon.idle_minutes", "rest after which the daemon leaves", low=0
     )
@@ -277,6 +286,18 @@ def _long_query(value: str, _: str) -> None:
         raise ValueError(f"{value!r} is none of {', '.join(LONG_QUERIES)}")
 
 
+def _match(value: str, _: str) -> None:
+    if value not in MATCHES:
+        raise ValueError(f"{value!r} is none of {', '.join(MATCHES)}")
+
+
+def _json_list(value: str, _: str) -> None:
+    import json
+
+    if value and not (value.startswith("[") and isinstance(json.loads(value), list)):
+        raise ValueError(f"{value!r} is no list in JSON")
+
+
 def _patterns(value: Mapping[str, str], _: str) -> None:
     for kind, pattern in value.items():
         if not re.fullmatch(r"[a-z][a-z0-9-]{0,39}", kind):
@@ -290,4 +311,5 @@ def _patterns(value: Mapping[str, str], _: str) -> None:
 _RULES: Mapping[str, Callable[[Any, str], None]] = {
     "id": _id, "trail": _trail, "timezone": _zone, "embedding": _embedding, "redact": _patterns,
     "order": _order, "long_query": _long_query,
+    "order": _order, "auto_recall_tags_match": _match, "auto_recall_tag_groups": _json_list,
 }  # fmt: skip

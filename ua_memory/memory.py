@@ -211,13 +211,14 @@ class Memory(Flushes):
 
     @staticmethod
     def filters(
-        *, since: str | None = None, until: str | None = None, tags: Sequence[str] = (),
-        kinds: Sequence[str] = (), sources: Sequence[str] = (),
+        *, since: str | None = None, until: str | None = None, tags: Sequence[str] = (), groups: object = (),
+        kinds: Sequence[str] = (), sources: Sequence[str] = (), match: str = "any_strict",
     ) -> Filters:  # fmt: skip
-        """What a search may return; see `Filters`."""
-        from ua_memory.recall.search import Filters
+        """What a search may return; see `Filters`, and `read_groups` for what `groups` may be."""
+        from ua_memory.recall.search import Filters, read_groups
 
-        return Filters(since, until, tuple(tags), tuple(kinds), tuple(sources))
+        chosen = tuple(tags), tuple(kinds), tuple(sources)
+        return Filters(since, until, *chosen, match=match, groups=read_groups(groups))
 
     # -- core memory -------------------------------------------------------------------------------------
 

@@ -106,6 +106,8 @@ def _said(found: Glance | None, event: Event, settings: Config, bank: Bank) -> s
         return None
     if event.kind == "start":
         return found.core()
+    if settings.auto_recall_tags or settings.auto_recall_tag_groups:
+        return None  # what may be recalled takes filters, which are the bank's
     wanted = _wanted(event.prompt, settings)
     if wanted.long and wanted.skipped:
         from ua_memory.daemon.log import Log

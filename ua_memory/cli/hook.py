@@ -68,6 +68,7 @@ def log(local: Path | None, error: Exception) -> None:
 
 def _recalled(call: Call, memory: Memory, event: Event) -> str:
     from ua_memory.cli.call import in_process
+    from ua_memory.cli.places import auto_scope
     from ua_memory.cli.starting import InProcess
     from ua_memory.daemon.log import Log
     from ua_memory.glance import hits_block
@@ -79,7 +80,9 @@ def _recalled(call: Call, memory: Memory, event: Event) -> str:
     if wanted.long and wanted.skipped:
         Log(memory.store.bank.local, LOG).say(wanted.why)
     least = max(ENOUGH, memory.config.min_score)
-    return hits_block(memory.search_many([event.prompt], min_score=least, by_words=alone)[0])[0]
+    filters = memory.filters(**auto_scope(call, memory.config, event))
+    found = memory.search_many([event.prompt], min_score=least, filters=filters, by_words=alone)
+    return hits_block(found[0])[0]
 
 
 def _core(memory: Memory) -> str:

@@ -5,7 +5,18 @@ from __future__ import annotations
 import typer
 
 from ua_memory.cli import context, verbs
-from ua_memory.cli.search import Kinds, Limit, MinScore, Query, Since, Sources, Tags, Until
+from ua_memory.cli.search import (
+    Kinds,
+    Limit,
+    MinScore,
+    Query,
+    Since,
+    Sources,
+    TagGroups,
+    Tags,
+    TagsMatch,
+    Until,
+)
 
 recall_app = verbs.new()
 
@@ -19,6 +30,8 @@ def recall(
     since: Since = None,
     until: Until = None,
     tag: Tags = None,
+    tags_match: TagsMatch = "any_strict",
+    tag_groups: TagGroups = "",
     kind: Kinds = None,
     source: Sources = None,
     as_json: verbs.Json = False,
@@ -30,11 +43,12 @@ def recall(
     9,500 characters. Nothing is printed where nothing is found.
     """
     from ua_memory.cli.format import Screen, emit, note
-    from ua_memory.cli.search import asked, chosen, one, shape
+    from ua_memory.cli.search import asked, chosen, one, scope, shape
     from ua_memory.glance import hits_block
 
     with context.opened(ctx) as (call, memory):
-        filters = chosen(memory, since, until, tag, kind, source)
+        tags = scope(call, tag, tags_match, tag_groups)
+        filters = chosen(memory, since, until, tags, kind, source)
         answer = asked(call, memory, [one(query)], limit, min_score, filters)[0]
         text, left = hits_block(answer)
         if call.as_json:

@@ -58,7 +58,20 @@ def _several(option: str, metavar: str, says: str) -> Any:
 
 
 Tags = Annotated[
-    list[str] | None, _several("--tag", "TAG", "With this tag or one below it; several: any of them.")
+    list[str] | None,
+    _several("--tag", "TAG", "With this tag or one below it; {project}, {cwd} … are filled in."),
+]
+TagsMatch = Annotated[
+    str,
+    typer.Option(
+        "--tags-match",
+        metavar="MODE",
+        help="any_strict or all_strict: any or all of the tags; any, all: or none at all.",
+    ),
+]
+TagGroups = Annotated[
+    str,
+    typer.Option(metavar="JSON", help="Tags joined by and, or, not: docs/recall.md.", show_default=False),
 ]
 Kinds = Annotated[
     list[str] | None,
@@ -78,6 +91,8 @@ def search(
     since: Since = None,
     until: Until = None,
     tag: Tags = None,
+    tags_match: TagsMatch = "any_strict",
+    tag_groups: TagGroups = "",
     kind: Kinds = None,
     source: Sources = None,
     explain: Explain = False,
@@ -92,7 +107,8 @@ def search(
     from ua_memory.cli.format import emit
 
     with context.opened(ctx) as (call, memory):
-        filters = chosen(memory, since, until, tag, kind, source)
+        tags = scope(call, tag, tags_match, tag_groups)
+        filters = chosen(memory, since, until, tags, kind, source)
         queries = _lines(call) if batch else [one(query)]
         answers = asked(call, memory, queries, limit, min_score, filters)
         if not (batch or call.as_json):
@@ -119,24 +135,41 @@ def _lines(call: Call) -> list[str]:
     return [row.removesuffix("\r") for row in (rows[:-1] if not rows[-1] else rows)]
 
 
+def scope(call: Call, tags: list[str] | None, match: str, groups: str) -> dict[str, Any]:
+    """What the options say of tags, with the caller's places filled in. Usage for groups that are no JSON."""
+    import json
+
+    from ua_memory.cli.places import filled, filled_groups, places
+    from ua_memory.errors import Usage
+
+    if not tags and not groups:
+        return {"match": match}
+    known = places(call)
+    try:
+        read = json.loads(groups or "[]")
+    except (ValueError, RecursionError) as error:
+        raise Usage(f"--tag-groups is no JSON: {error}", mend='--tag-groups \'[{"tags": ["a"]}]\'') from error
+    return {"tags": filled(tags or (), known), "match": match, "groups": filled_groups(read, known)}
+
+
 def chosen(
     memory: Memory,
     since: str | None,
     until: str | None,
-    tag: list[str] | None,
+    tags: dict[str, Any],
     kind: list[str] | None,
     source: list[str] | None,
 ) -> Filters:
-    """What the options let through. Usage for a date that is none."""
+    """What the options let through. Usage for a date that is none, and for no such kind or mode."""
     from ua_memory.cli.times import parse_day
 
     today = memory.store.now().date()
     return memory.filters(
         since=parse_day(since, "--since", today),
         until=parse_day(until, "--until", today, end=True),
-        tags=tag or (),
         kinds=kind or (),
         sources=source or (),
+        **tags,
     )
 
 

@@ -18,12 +18,17 @@ KINDS = {"UserPromptSubmit": "prompt", "BeforeAgent": "prompt", "SessionStart": 
 
 
 class Event:
-    """Something that happened at a client. `name` is its word for it; `prompt` is '' but for a prompt."""
+    """Something that happened at a client. `name` is its word for it; `prompt` is '' but for a prompt.
 
-    __slots__ = ("kind", "name", "prompt")
+    `session`, the one that it came out of (`parent`) and the folder it runs in (`cwd`) are '' where the
+    client does not say.
+    """
+
+    __slots__ = ("cwd", "kind", "name", "parent", "prompt", "session")
 
     def __init__(self, name: str, kind: Literal["prompt", "start"], prompt: str = "") -> None:
         self.name, self.kind, self.prompt = name, kind, prompt
+        self.session = self.parent = self.cwd = ""
 
 
 def event(data: bytes) -> Event | None:
@@ -45,7 +50,12 @@ def event(data: bytes) -> Event | None:
     if kind is None or not isinstance(prompt, str):
         return None
     prompt = prompt.strip()
-    return Event(name, "prompt", prompt) if prompt else None
+    if not prompt:
+        return None
+    asked = Event(name, "prompt", prompt)
+    told = (found.get(key) for key in ("session_id", "parent_session_id", "cwd"))
+    asked.session, asked.parent, asked.cwd = (each if isinstance(each, str) else "" for each in told)
+    return asked
 
 
 def reply(to: Event, context: str) -> str:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import get_args
 
 from ua_memory.errors import Usage
+from ua_memory.index.scopes import Group, Tagged
 from ua_memory.records import Kind
 
 KINDS = tuple(
@@ -18,10 +19,10 @@ KINDS = tuple(
 class Filters:
     """All that are set must hold. Days are ISO, both inclusive; items without a day fail them.
 
-    `tags`: any of them, case aside; a tag also stands for those nested below it (`infra` for
-    `infra/db`). `kinds`: a fact's kind or the name of a record. `sources`: an origin word or a client's
+    `tags`: matched as `match` says, case aside; `groups`: all of them must hold, beside the tags (see
+    `scopes`). `kinds`: a fact's kind or the name of a record. `sources`: an origin word or a client's
     name. `path`: the beginning of a bank-relative path. `retired`: whether retired facts may come.
-    Usage for a kind that there is not: it would find nothing, and nobody would know why.
+    Usage for a kind or a mode that there is not: it would find nothing, and nobody would know why.
     """
 
     since: str | None = None
@@ -31,15 +32,18 @@ class Filters:
     sources: tuple[str, ...] = ()
     path: str = ""
     retired: bool = True
+    match: str = "any_strict"
+    groups: tuple[Group, ...] = ()
 
     def __post_init__(self) -> None:
         for kind in self.kinds:
             if kind not in KINDS:
                 raise Usage(f"no such kind: {kind}", mend=f"one of {', '.join(KINDS)}")
+        Tagged(self.tags, self.match)
 
     def __bool__(self) -> bool:
         """Whether anything is filtered at all."""
-        return self != Filters()
+        return self.sql()[0] != "1"
 
     def sql(self) -> tuple[str, list[str]]:
         """A condition over `items` and its parameters; `1` if nothing is filtered."""
@@ -51,11 +55,10 @@ class Filters:
         if self.until:
             parts.append("items.date <= ? AND items.date != ''")
             values.append(self.until[:10])
-        if self.tags:
-            parts.append(f"EXISTS (SELECT 1 FROM json_each(items.tags) AS t WHERE {self._tag_sql()})")
-            for tag in self.tags:
-                name = tag.lstrip("#").casefold()
-                values += [name, f"{name}/", f"{name}/"]
+        for group in (Tagged(self.tags, self.match), *self.groups) if self.tags else self.groups:
+            said, tags = group.sql()
+            parts.append(said)
+            values += tags
         if self.kinds:
             marks = ",".join("?" * len(self.kinds))
             parts.append(f"(items.kind IN ({marks}) OR items.record IN ({marks}))")
@@ -70,7 +73,3 @@ class Filters:
         if not self.retired:
             parts.append("items.retired = ''")
         return " AND ".join(f"({part})" for part in parts) or "1", values
-
-    def _tag_sql(self) -> str:
-        one = "(t.value = ? OR substr(t.value, 1, length(?)) = ?)"
-        return " OR ".join([one] * len(self.tags))

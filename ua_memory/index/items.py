@@ -143,17 +143,21 @@ def _findable(document: Document) -> Iterator[dict[str, Any]]:
                 "fact",
                 record.kind,
                 record.when,
-                record.origin,
+                record.said_by,
                 [*more, *(q.text for q in record.quotes)],
             )
         elif isinstance(record, Observation):
-            yield _values(
-                record, "observation", "observation", record.last or record.since, record.origin, []
-            )
+            when, origin = record.last or record.since, record.origin or _writer(record)
+            yield _values(record, "observation", "observation", when, origin, [])
         elif isinstance(record, Opinion):
-            yield _values(record, "opinion", record.kind, record.when, None, [])
+            yield _values(record, "opinion", record.kind, record.when, _writer(record), [])
         elif isinstance(record, Passage):
             yield _prose(record, prose)
+
+
+def _writer(record: Observation | Opinion) -> str:
+    """Who wrote a belief that does not say so: what has an id was consolidated, what has none was typed."""
+    return record.heading.origin or ("agent" if record.id else "person")
 
 
 def _values(

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from ua_memory import dates
 from ua_memory.index.filters import Filters
 from ua_memory.index.items import Item
+from ua_memory.index.scopes import read_groups
 from ua_memory.index.sync import READY, Index, Refresh
 from ua_memory.index.terms import clean
 from ua_memory.recall.asked import Asked, Window, read
@@ -19,7 +20,7 @@ from ua_memory.recall.snippet import snippet
 if TYPE_CHECKING:
     from ua_memory.index.embed import Said
 
-__all__ = ["Answer", "Filters", "Hit", "search", "search_many"]
+__all__ = ["Answer", "Filters", "Hit", "read_groups", "search", "search_many"]
 
 UNKNOWN = "the model knows too few of the query's words"
 
