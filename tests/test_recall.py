@@ -151,12 +151,11 @@ def test_what_was_just_written_is_found(index: Index) -> None:
     assert shown(search(index, "zebra"))[0] == "The zebra escaped"
 
 
-def test_equal_texts_are_separate_hits(tmp_path: Path) -> None:
+def test_equal_texts_are_one_hit_that_names_every_place(tmp_path: Path) -> None:
     files = {DAY: log("buy oat milk", "x", "buy oat milk"), "memory/2026-11-20.md": log("buy oat milk")}
     with an_index(a_bank(tmp_path, files)) as index:
-        places = [
-            (h.item.path[-5:], h.item.line) for h in search(index, "oat milk").hits if "oat" in h.snippet
-        ]
+        (hit,) = [hit for hit in search(index, "oat milk").hits if "oat" in hit.snippet]
+        places = [(item.path[-5:], item.line) for item in (hit.item, *hit.folded)]
         assert sorted(places) == [("20.md", 3), ("21.md", 3), ("21.md", 5)]
 
 

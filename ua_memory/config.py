@@ -310,6 +310,5 @@ def _patterns(value: Mapping[str, str], _: str) -> None:
 
 _RULES: Mapping[str, Callable[[Any, str], None]] = {
     "id": _id, "trail": _trail, "timezone": _zone, "embedding": _embedding, "redact": _patterns,
-    "order": _order, "long_query": _long_query,
-    "order": _order, "auto_recall_tags_match": _match, "auto_recall_tag_groups": _json_list,
+    "order": _order, "long_query": _long_query, "auto_recall_tags_match": _match, "auto_recall_tag_groups": _json_list,
 }  # fmt: skip

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from ua_memory.config import Config
     from ua_memory.paths import Bank
-    from ua_memory.recall.search import Answer
+    from ua_memory.recall.search import Answer, Hit
 
 SCHEMA = "3"
 """The version of the word index that is read here; a test holds it to `index.tables`."""
@@ -35,6 +35,8 @@ a line a score of 0.35 by its words alone."""
 ASKED = 48
 """So many words of a prompt are looked up, the rarest; more is a pasted document."""
 CANDIDATES = 40
+DAYS = 3
+"""Days that a line names of those it stands for, the latest."""
 LONGEST = 700
 """Characters of a line's text, as a search shows them."""
 
@@ -165,9 +167,19 @@ def hits_block(answer: Answer) -> tuple[str, Sequence[str]]:
     rows = []
     for hit in answer.hits:
         item = hit.item
-        stands = source(item.path, item.line, item.end, item.id, item.retired)
+        stands = source(item.path, item.line, item.end, item.id, item.retired) + _stands_for(hit)
         rows.append(fence.row(item.date, hit.snippet, stands))
     return fence.block("search", HEAD if answer.mode == "hybrid" else BY_WORDS, rows)
+
+
+def _stands_for(hit: Hit) -> str:
+    """How many a hit stands for, and their days, as few as tell."""
+    if not hit.folded:
+        return ""
+    days = sorted({item.date for item in hit.folded if item.date} - {hit.item.date})
+    told = (f": {', '.join(days[-DAYS:])}" + (" …" if len(days) > DAYS else "")) if days else ""
+    facts = "found too" if hit.item.record == "observation" else "alike"
+    return f"; {len(hit.folded)} {facts}{told}"
 
 
 def core_block(blocks: Sequence[tuple[str, str]]) -> str:

@@ -28,6 +28,7 @@ from ua_memory.store import Result, Seen, Store, Witness
 from ua_memory.undo import Undone
 
 if TYPE_CHECKING:
+    from ua_memory.index.items import Item
     from ua_memory.index.reading import Stop
     from ua_memory.index.sync import Index, Progress, Refresh
     from ua_memory.llm import Endpoint, Spent, Totals
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Answer", "BlameLine", "Budget", "Check", "CoreBlock", "Endpoint", "Estimate", "Excerpt", "Explained",
-    "Filters", "Flush", "Flushed", "Hit", "Inserted", "Memory", "Refresh", "Replaced", "Result",
+    "Filters", "Flush", "Flushed", "Hit", "Inserted", "Item", "Memory", "Refresh", "Replaced", "Result",
     "Revision", "Seen", "Spent", "Stats", "Status", "Totals", "Undone", "Waiting", "Witness",
 ]  # fmt: skip
 """The types that a door meets, which imports them from here."""

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 LINES = 6
 """Lines of a snippet that are shown; `get` shows the rest."""
+FOLDED = 5
+"""Places of folded items that are shown; `--json` has all."""
 ENDING = 3
 """Letters by which two words may differ at their ends and still be taken for forms of one."""
 
@@ -52,6 +54,11 @@ def _one(screen: Screen, rank: int, hit: Hit, query: str, today: date) -> None:
     lines = hit.snippet.strip().split("\n")
     shown = "\n".join(lines[:LINES]) + ("\n…" if len(lines) > LINES else "")
     screen.item("   ", *highlighted(shown, query))
+    if hit.folded:
+        places = [f"^{one.id}" if one.id else one.place.citation for one in hit.folded]
+        more = f" … ({len(places)})" if len(places) > FOLDED else ""
+        says = "also      " if item.record != "observation" else "rests on  "
+        screen.item([(f"   {says}", "faint")], (", ".join(places[:FOLDED]) + more, "faint"))
 
 
 def _when(day: str, today: date) -> str:

@@ -10,7 +10,7 @@ from ua_memory.cli import context, verbs
 
 if TYPE_CHECKING:
     from ua_memory.cli.call import Call
-    from ua_memory.memory import Answer, Filters, Hit, Memory
+    from ua_memory.memory import Answer, Filters, Hit, Item, Memory
 
 search_app = verbs.new()
 
@@ -198,6 +198,14 @@ def shape(answer: Answer, explain: bool = False) -> dict[str, Any]:
     }
 
 
+def _folded(item: Item) -> dict[str, Any]:
+    """An item that a hit stands for."""
+    from ua_memory.cli import shapes
+
+    more = {"kind": item.kind, "day": item.day, "when": item.when}
+    return {**shapes.place(item.place, item.id), **shapes.without_empty(more)}
+
+
 def _hit(hit: Hit, explain: bool) -> dict[str, Any]:
     from ua_memory.cli import shapes
 
@@ -214,6 +222,8 @@ def _hit(hit: Hit, explain: bool) -> dict[str, Any]:
         "tags": list(item.tags),
         "entities": list(item.entities),
         "retired": item.retired,
+        "proofs": list(item.proofs),
+        "folded": [_folded(each) for each in hit.folded],
     }
     found = {
         **shapes.place(item.place, item.id),

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -25,6 +25,7 @@ from ua_memory.records import (
     Page,
     Passage,
     Place,
+    Proof,
 )
 
 Masked = Callable[[str], str]
@@ -38,6 +39,7 @@ class Item:
     kind, else the record's name. `texthash` is of the exact text, `linehash` of the file's lines from
     `line` to `end`, `vhash` of the text that is embedded. `seq` counts the items of a file. `speaker` is who
     says it, where the file is a talk, and `run` the name of the turns it is embedded with; see `talk`.
+    `proofs` are the ids of the facts that an observation or an opinion rests on, each once.
     """
 
     key: str
@@ -64,6 +66,8 @@ class Item:
     context: str = ""
     speaker: str = ""
     run: str = ""
+    proofs: tuple[str, ...] = ()
+    importance: int | None = None
 
     @property
     def search_text(self) -> str:
@@ -83,8 +87,8 @@ class Item:
         """A hash of all but where it stands in its file: equal digests need no reindexing."""
         parts = [self.key, self.record, self.kind, self.id, self.text, self.texthash, self.linehash]
         parts += [self.when, self.day, self.origin, self.client, self.session, self.heading, self.retired]
-        parts += [self.speaker]
-        return _hash(json.dumps([parts, self.tags, self.entities, self.context]))
+        parts += [self.speaker, str(self.importance)]
+        return _hash(json.dumps([parts, self.tags, self.entities, self.context, self.proofs]))
 
 
 def text_id(text: str) -> str:
@@ -172,14 +176,20 @@ def _values(
         **{"record": name, "kind": kind, "when": when, "origin": origin, "more": more},
         **{"place": record.place, "heading": record.heading, "id": record.id, "text": record.text},
         **{"tags": record.tags, "entities": record.entities, "retired": record.retired},
+        **{"proofs": _proofs(record), "importance": getattr(record, "importance", None)},
     }
+
+
+def _proofs(record: Fact | Observation | Opinion) -> tuple[str, ...]:
+    named: Sequence[Proof] = getattr(record, "proofs", ()) or getattr(record, "because", ())
+    return tuple(dict.fromkeys(proof.id for proof in named if proof.id))
 
 
 def _prose(record: Passage, name: str) -> dict[str, Any]:
     return {
         **{"record": name, "kind": name, "when": None, "origin": None, "more": []},
         **{"place": record.place, "heading": record.heading, "id": None, "text": record.text},
-        **{"tags": (), "entities": (), "retired": None},
+        **{"tags": (), "entities": (), "retired": None, "proofs": (), "importance": None},
     }
 
 
@@ -223,6 +233,8 @@ def _item(
         retired=found["retired"],
         context=context.strip(),
         speaker=speaker,
+        proofs=found["proofs"],
+        importance=found["importance"],
     )
 
 

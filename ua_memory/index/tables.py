@@ -17,7 +17,8 @@ TOKENIZER = "porter unicode61 remove_diacritics 2 tokenchars '_'"
 
 COLUMNS = (
     'rowid, key, digest, path, line, "end", seq, record, kind, id, date, origin, client, session, retired,'
-    ' texthash, linehash, vhash, "when", day, heading, tags, entities, text, context, speaker, run'
+    ' texthash, linehash, vhash, "when", day, heading, tags, entities, text, context, speaker, run,'
+    " proofs, importance"
 )
 
 SCHEMA = (
@@ -27,7 +28,8 @@ SCHEMA = (
     "CREATE TABLE items (rowid INTEGER PRIMARY KEY, key TEXT UNIQUE, digest TEXT, path TEXT, line INTEGER,"
     ' "end" INTEGER, seq INTEGER, record TEXT, kind TEXT, id TEXT, date TEXT, origin TEXT, client TEXT,'
     ' session TEXT, retired TEXT, texthash TEXT, linehash TEXT, vhash TEXT, "when" TEXT, day TEXT,'
-    " heading TEXT, tags TEXT, entities TEXT, text TEXT, context TEXT, speaker TEXT, run TEXT)",
+    " heading TEXT, tags TEXT, entities TEXT, text TEXT, context TEXT, speaker TEXT, run TEXT,"
+    " proofs TEXT, importance INTEGER)",
     "CREATE INDEX items_place ON items (path, seq)",
     "CREATE INDEX items_vhash ON items (vhash)",
     "CREATE INDEX items_texthash ON items (texthash)",
@@ -57,14 +59,15 @@ def row(number: int, item: Item, digest: str) -> tuple[Any, ...]:
     what = (item.record, item.kind, item.id, item.date, item.origin, item.client or "", item.session)
     hashes = (item.retired or "", item.texthash, item.linehash, item.vhash, item.when, item.day, item.heading)
     names = (json.dumps(item.tags), json.dumps(item.entities))
-    return (*where, *what, *hashes, *names, item.text, item.context, item.speaker, item.run)
+    about = (item.context, item.speaker, item.run, json.dumps(item.proofs), item.importance)
+    return (*where, *what, *hashes, *names, item.text, *about)
 
 
 def from_row(values: tuple[Any, ...]) -> Item:
     """The item of a row of COLUMNS."""
     _, key, _, path, line, end, seq, record, kind, block_id, _, origin, client, session = values[:14]
     retired, texthash, linehash, vhash, when, day, heading, tags, entities = values[14:23]
-    text, context, speaker, run = values[23:]
+    text, context, speaker, run, proofs, importance = values[23:]
     return Item(
         key=key,
         record=record,
@@ -90,6 +93,8 @@ def from_row(values: tuple[Any, ...]) -> Item:
         context=context,
         speaker=speaker,
         run=run,
+        proofs=_names(proofs),
+        importance=importance,
     )
 
 

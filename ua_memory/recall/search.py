@@ -13,7 +13,8 @@ from ua_memory.index.scopes import read_groups
 from ua_memory.index.sync import READY, Index, Refresh
 from ua_memory.index.terms import clean
 from ua_memory.recall.asked import Asked, Window, read
-from ua_memory.recall.order import DEPTH, Ordered, ordered
+from ua_memory.recall.fold import Kept, folded
+from ua_memory.recall.order import DEPTH, ordered
 from ua_memory.recall.present import Present
 from ua_memory.recall.snippet import snippet
 
@@ -28,13 +29,14 @@ UNKNOWN = "the model knows too few of the query's words"
 @dataclass(frozen=True, slots=True)
 class Hit:
     """One result. `score` is calibrated (see `rerank`, `fuse`); `arms` has (rank, raw score) of each arm that
-    found it, by name; `parts` what the score is made of."""
+    found it, by name; `parts` what the score is made of; `folded` the items it stands for (see `fold`)."""
 
     item: Item
     score: float
     snippet: str
     arms: Mapping[str, tuple[int, float]] = field(default_factory=dict)
     parts: Mapping[str, float] = field(default_factory=dict)
+    folded: tuple[Item, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +94,8 @@ def search_many(
         known = meant if meant is not None and meant.vector.any() else None
         found = ordered(index, asked, known, near.get(number, ()), depth, where, index.store.config.order)
         found, uncrossed = _crossed(index, text, found)
-        hits, missing = _hits(index, asked, found, present, limit, min_score)
+        kept, missing = folded(index.words, found, present.confirm, limit, min_score, beliefs=not where.kinds)
+        hits = tuple(_hit(index, asked, one) for one in kept)
         unknown = meant is not None and known is None and bool(text.strip())
         told = [*notes, *unread, *asked.guesses, *uncrossed]
         told += [f"searched by words alone: {UNKNOWN}"] if unknown else []
@@ -152,18 +155,7 @@ def _prepared(
         return [*notes, f"searched by words alone: {error}"], [], {}
 
 
-def _hits(
-    index: Index, asked: Asked, found: Iterable[Ordered], present: Present, limit: int, min_score: float
-) -> tuple[tuple[Hit, ...], int]:
-    hits: list[Hit] = []
-    missing = 0
-    for one in found:
-        if len(hits) >= limit or one.score < min_score:
-            break
-        item = present.confirm(one.item)
-        if item is None:
-            missing += 1
-            continue
-        shown = snippet(index.words, item.text, asked.weights.idf)
-        hits.append(Hit(item, one.score, shown, one.arms, one.parts))
-    return tuple(hits), missing
+def _hit(index: Index, asked: Asked, kept: Kept) -> Hit:
+    one = kept.one
+    shown = snippet(index.words, one.item.text, asked.weights.idf)
+    return Hit(one.item, one.score, shown, one.arms, one.parts, tuple(kept.under))

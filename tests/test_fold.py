@@ -1,0 +1,132 @@
+"""What stands for what: a belief for its facts, one of those that say the same for all, and none is lost."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from index_bank import Missing, a_bank, an_index, log, write
+from terminal import new_shell
+
+from ua_memory.recall.search import Answer, Filters, Hit, search
+
+DAY = "memory/2026-11-21.md"
+BELIEF = "memory/observations/alice.md"
+FACTS = log(
+    "Alice left Heroku for Fly.io since the price doubled ^aaaaaaaaaa",
+    "Alice dropped Datadog since the price rose ^bbbbbbbbbb",
+    "Bob owns a puppy ^cccccccccc",
+)
+OBSERVED = """- Alice leaves providers when the price rises. ^p2w7c5n3rd
+  - proofs: 2
+  - proof: [[2026-11-21#^aaaaaaaaaa]] "since the price doubled"
+  - proof: [[2026-11-21#^bbbbbbbbbb]]
+"""
+
+
+def ids(hits: Sequence[Hit]) -> list[str]:
+    return [hit.item.id or hit.item.text for hit in hits]
+
+
+def asked(root: Path, files: dict[str, str], query: str) -> Answer:
+    """The answer by words alone, which is quick."""
+    with an_index(a_bank(root, files), Missing()) as index:
+        return search(index, query, limit=50)
+
+
+def test_an_observation_stands_for_its_facts(tmp_path: Path) -> None:
+    files = {DAY: FACTS, BELIEF: OBSERVED}
+    with an_index(a_bank(tmp_path, files)) as index:
+        query = "why did Alice leave, was it the price"
+        hit = search(index, query).hits[0]
+        assert hit.item.id == "p2w7c5n3rd" and hit.item.proofs == ("aaaaaaaaaa", "bbbbbbbbbb")
+        assert sorted(item.id or "" for item in hit.folded) == ["aaaaaaaaaa", "bbbbbbbbbb"]
+        assert "aaaaaaaaaa" not in ids(search(index, query, limit=50).hits)
+        # However few are asked for, the first is the same.
+        assert search(index, query, limit=1).hits[0] == hit
+        # Whoever asks for kinds gets them.
+        facts = search(index, query, filters=Filters(kinds=("world",))).hits
+        assert {"aaaaaaaaaa", "bbbbbbbbbb"} <= set(ids(facts)) and not any(one.folded for one in facts)
+        both = ids(search(index, query, filters=Filters(kinds=("world", "observation"))).hits)
+        assert {"aaaaaaaaaa", "bbbbbbbbbb", "p2w7c5n3rd"} <= set(both)
+
+
+def test_a_fact_that_answers_far_better_stands_by_itself(tmp_path: Path) -> None:
+    found = asked(tmp_path, {DAY: FACTS, BELIEF: OBSERVED}, "Heroku Fly.io Alice doubled").hits
+    assert found[0].item.id == "aaaaaaaaaa"
+    scores = [hit.score for hit in found]
+    assert scores == sorted(scores, reverse=True)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        OBSERVED + "  - retired: 2026-11-20\n",
+        OBSERVED.replace("[[2026-11-21#^aaaaaaaaaa]]", "[[x#^dddddddddd]]"),
+    ],
+)
+def test_a_belief_that_is_gone_or_of_other_facts_stands_for_none(tmp_path: Path, other: str) -> None:
+    found = asked(tmp_path, {DAY: FACTS, BELIEF: other}, "why did Alice leave, was it the price").hits
+    assert "aaaaaaaaaa" in ids(found)
+
+
+def test_a_belief_changed_in_its_file_leaves_the_facts(tmp_path: Path) -> None:
+    from ua_memory.index.sync import Refresh
+
+    with an_index(a_bank(tmp_path, {DAY: FACTS, BELIEF: OBSERVED})) as index:
+        search(index, "price")
+        write(tmp_path / BELIEF, "- Something else\n")
+        answer = search(index, "why did Alice leave, was it the price", refreshed=Refresh())
+        assert {"aaaaaaaaaa", "bbbbbbbbbb"} <= set(ids(answer.hits)) and "p2w7c5n3rd" not in ids(answer.hits)
+
+
+LONG = "the staging database of the shop runs out of connections whenever the nightly report starts late"
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "fold"),
+    [
+        ("Alice moved the API to Fly.io", "alice moves the API to fly.io!", True),
+        ("Alice moved the API to Fly.io", "Alice moved API to a Fly.io", True),
+        ("Bob beat Alice", "Alice beat Bob", False),
+        ("version 3.11 is out", "version 3.12 is out", False),
+        ("the deploy is safe", "the deploy is not safe", False),
+        (LONG, LONG + " again", True),
+        (LONG, LONG.replace("late", "never late"), False),
+        (LONG, LONG + " Monday", False),
+        (LONG, LONG + " 2019", False),
+        (LONG, LONG.replace("late", "early"), False),
+        (LONG, LONG + " and so do the others", False),
+        ("buy oat milk\n  - when: 2026-01-02", "buy oat milk\n  - when: 2026-02-03", False),
+        ("buy oat milk\n  - when: 2026-01-02", "buy oat milk", True),
+        ("buy oat milk\n  - retired: 2026-01-02", "buy oat milk", False),
+        ("buy oat milk\n  - kind: preference", "buy oat milk", False),
+        ("买燕麦奶", "买燕麦奶。", True),
+        ("我不喜欢燕麦奶", "我喜欢燕麦奶", False),
+    ],
+)
+def test_what_says_the_same_folds(tmp_path: Path, one: str, other: str, fold: bool) -> None:
+    for first, second in ((one, other), (other, one)):
+        found = asked(
+            tmp_path, {DAY: log(first, "x"), "memory/2026-11-20.md": log(second)}, one.split("\n")[0]
+        )
+        count = sum(1 for hit in found.hits if len(hit.item.text) > 2)
+        assert (count, sum(len(hit.folded) for hit in found.hits)) == ((1, 1) if fold else (2, 0))
+
+
+def test_who_reads_it_is_told(tmp_path: Path) -> None:
+    shell = new_shell(tmp_path)
+    for day in ("18", "19", "20", "21"):
+        shell.write(f"memory/2026-11-{day}.md", "## 10:00\n\n- We ate at the Blue Door\n")
+    shell.write(DAY, FACTS)
+    shell.write(BELIEF, OBSERVED)
+    hit = shell.ok("search", "where did we eat", "--limit", "1", "--json").json["results"][0]
+    assert hit["citation"] == "memory/2026-11-18.md#L3"
+    assert [each["day"] for each in hit["folded"]] == ["2026-11-19", "2026-11-20"]
+    assert "also      memory/2026-11-19.md#L3, " in shell.ok("search", "where did we eat").out
+    block = shell.ok("recall", "where did we eat", "--limit", "1").out
+    assert "[memory/2026-11-18.md#L3; 2 alike: 2026-11-19, 2026-11-20]" in block
+    hit = shell.ok("search", "Alice leaves providers", "--limit", "1", "--json").json["results"][0]
+    assert hit["proofs"] == ["aaaaaaaaaa", "bbbbbbbbbb"] and len(hit["folded"]) == 2
+    assert "rests on  ^" in shell.ok("search", "Alice leaves providers").out

@@ -1,0 +1,184 @@
+"""From an order to what is shown: a belief stands for the facts it was made of, and one of those that say
+the same for all of them.
+
+**Observations.** A fact that an observation names as its proof goes under that observation, which takes the
+fact's place where it stood lower, if by itself it answers nearly as well (`NEARLY`): "Alice chooses by price"
+is no answer to when she moved. Whoever asks for kinds gets what they asked for, unfolded.
+
+**Alike** are two items of one kind with the same words in the same order, endings, case, signs and articles
+aside, or where one has all of the other's words and one in ten more, none a number, a name or a denial. Two
+that name different days are two events; what was retired and what holds are not the same. The first in the
+order stands. By this "cheap" and "dear" never fold: what contradicts must be seen.
+
+Folded items are no loss: the hit names them, with their days.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from ua_memory.index.terms import words as words_of
+
+if TYPE_CHECKING:
+    from ua_memory.index.items import Item
+    from ua_memory.index.words import Words
+    from ua_memory.recall.order import Ordered
+
+NEARLY = 2 / 3
+"""The share of a fact's score that an observation must reach by itself to stand for it."""
+MORE = 10
+"""One word in so many may be added by one of two texts that are alike."""
+LONGEST = 200
+"""Words that are compared; longer texts are alike if they are equal."""
+
+_SMALL = frozenset(("a", "an", "the"))
+_DENIALS = frozenset("no not never none nor neither without cannot dont t".split())  # noqa: SIM905
+
+
+@dataclass(slots=True)
+class Kept:
+    """A hit in its place, confirmed in its file, and the items that stand under it."""
+
+    one: Ordered
+    under: list[Item] = field(default_factory=list)
+
+
+def folded(
+    words: Words,
+    found: Sequence[Ordered],
+    confirm: Callable[[Item], Item | None],
+    limit: int,
+    min_score: float,
+    *,
+    beliefs: bool,
+) -> tuple[list[Kept], int]:
+    """(the first `limit` of those found that stand for themselves; how many were nowhere in their files).
+
+    `confirm` looks an item up in its file. With `beliefs` observations stand for their facts.
+    """
+    over = _over(found) if beliefs else {}
+    kept: dict[str, Kept] = {}
+    texts, missing = Texts(words), 0
+    for one in found:
+        if one.score < min_score:
+            break
+        full = len(kept) >= limit
+        belief = _belief(one, over, kept, full)
+        if one.item.key in kept or (full and not belief and not texts.equal(one.item)):
+            continue
+        item = confirm(one.item)
+        if item is None:
+            missing += not full
+            continue
+        if belief and belief.item.key not in kept:
+            there = confirm(belief.item)
+            belief = _lifted(belief, one, there) if there else None
+            if belief:
+                kept[belief.item.key] = Kept(belief)
+        above = kept[belief.item.key] if belief else texts.alike(item, full)
+        if above:
+            above.under.append(item)
+        elif not full:
+            kept[item.key] = Kept(replace(one, item=item))
+            texts.add(kept[item.key])
+    return list(kept.values()), missing
+
+
+def _over(found: Sequence[Ordered]) -> Mapping[str, Ordered]:
+    """{fact id: the best observation found that rests on it}, of those that still hold."""
+    over: dict[str, Ordered] = {}
+    for one in found:
+        if one.item.record == "observation" and not one.item.retired:
+            for proof in one.item.proofs:
+                over.setdefault(proof, one)
+    return over
+
+
+def _belief(
+    one: Ordered, over: Mapping[str, Ordered], kept: Mapping[str, Kept], full: bool
+) -> Ordered | None:
+    """The observation that stands for a fact, if there is one and it may."""
+    found = over.get(one.item.id or "") if one.item.record == "fact" and not one.item.retired else None
+    if found is None or found.item.key in kept:
+        return found
+    return None if full or found.score < NEARLY * one.score else found
+
+
+def _lifted(belief: Ordered, fact: Ordered, there: Item) -> Ordered:
+    """An observation in the place of its fact."""
+    more = round(fact.score - belief.score, 6)
+    return replace(belief, item=there, score=fact.score, parts={**belief.parts, "facts": more})
+
+
+class Texts:
+    """The texts of the hits so far, to find those that say the same."""
+
+    def __init__(self, words: Words) -> None:
+        self._words = words
+        self._by_text: dict[tuple[object, ...], Kept] = {}
+        self._read: list[tuple[tuple[str, ...], Kept]] = []
+
+    def add(self, kept: Kept) -> None:
+        self._by_text.setdefault(_exactly(kept.one.item), kept)
+        self._read.append((self._stems(kept.one.item.text), kept))
+
+    def equal(self, item: Item) -> bool:
+        """Whether a hit so far has this very text."""
+        return _exactly(item) in self._by_text
+
+    def alike(self, item: Item, exactly: bool) -> Kept | None:
+        """The first hit so far that says the same, or has the very text."""
+        found = self._by_text.get(_exactly(item))
+        if found and _one_day(found.one.item, item):
+            return found
+        stems = () if exactly else self._stems(item.text)
+        for other, kept in self._read if stems else ():
+            there = kept.one.item
+            if _class(there) == _class(item) and _one_day(there, item) and _same(stems, other, item, there):
+                return kept
+        return None
+
+    def _stems(self, text: str) -> tuple[str, ...]:
+        read = [word for word in words_of(text[: LONGEST * 20]) if word not in _SMALL]
+        if len(read) > LONGEST:
+            return ()
+        stems = self._words.vocabulary.stems(read)
+        return tuple(stems[word] or word for word in read)
+
+
+def _class(item: Item) -> tuple[object, ...]:
+    return item.record, item.kind, bool(item.retired)
+
+
+def _exactly(item: Item) -> tuple[object, ...]:
+    return *_class(item), item.texthash
+
+
+def _one_day(one: Item, other: Item) -> bool:
+    """Whether they do not name different days. A log's day is when it was said, which may be often."""
+    return not (one.when and other.when) or one.when == other.when
+
+
+def _same(one: tuple[str, ...], other: tuple[str, ...], item: Item, there: Item) -> bool:
+    if one == other:
+        return True
+    short, long, text = (one, other, there.text) if len(one) < len(other) else (other, one, item.text)
+    if not 0 < len(long) - len(short) <= len(short) // MORE:
+        return False
+    rest, added = list(reversed(short)), []
+    for stem in long:
+        if rest and rest[-1] == stem:
+            rest.pop()
+        else:
+            added.append(stem)
+    return not rest and all(_plain(stem, text) for stem in added)
+
+
+def _plain(stem: str, text: str) -> bool:
+    """Whether an added word changes little: no number, no denial, no name."""
+    if stem in _DENIALS or not stem.isalpha():
+        return False
+    return bool(re.search(rf"(?<!\w){re.escape(stem[:-1] or stem)}", text))
