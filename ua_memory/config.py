@@ -27,6 +27,7 @@ EMBEDDINGS_ON_THIS_MACHINE = ("minilm-int8",)
 
 ORDERS = ("late", "score", "rrf")
 LONG_QUERIES = ("skip", "condense")
+BUDGETS = ("low", "mid", "high")
 MATCHES = ("any", "all", "any_strict", "all_strict")
 """How tags may be matched; `index.scopes` says what each means."""
 
@@ -87,6 +88,12 @@ class Config:
     long_query: str = _setting(
         "skip", "recall.long_query_behavior", "skip or condense an over-long query (recallLongQueryBehavior)"
     )
+    recall_budget: str = _setting(
+        "", "recall.budget", "low, mid or high; empty: as many hits as search prints"
+    )
+    recall_max_tokens: int = _setting(
+        0, "recall.max_tokens", "tokens of recall's block; 0: its budget's", low=0
+    )
     auto_recall_tags: tuple[str, ...] = _setting(
         (), "autoRecallTags", "tags of what a hook puts into a prompt; {project} and such are filled in"
     )
@@ -103,12 +110,9 @@ class Config:
     redact: Mapping[str, str] = _setting({}, "redaction.patterns", "own secrets: kind to regular expression")
     enabled: bool = _setting(True, "enabled", "0 switches flush and hooks off", "UA_MEMORY_ENABLED")
     truncation_threshold: int = _setting(
-        150_000,
-        "flush.threshold",
-        "tokens of context from which a flush is due",
-        "UA_TRUNCATION_THRESHOLD",
+        150_000, "flush.threshold", "tokens of context from which a flush is due", "UA_TRUNCATION_THRESHOLD",
         low=1,
-    )
+    )  # fmt: skip
     context_window: int = _setting(
         200_000, "flush.context_window", "tokens that an agent's context holds", "UA_CONTEXT_WINDOW", low=1000
     )
@@ -276,19 +280,12 @@ def _embedding(value: str, source: str) -> None:
         raise ValueError(f"{value!r} may send texts off the machine: set UA_MEMORY_EMBEDDING yourself")
 
 
-def _order(value: str, _: str) -> None:
-    if value not in ORDERS:
-        raise ValueError(f"{value!r} is none of {', '.join(ORDERS)}")
+def _among(*words: str) -> Callable[[Any, str], None]:
+    def rule(value: str, _: str) -> None:
+        if value not in words:
+            raise ValueError(f"{value!r} is none of {', '.join(filter(None, words))}")
 
-
-def _long_query(value: str, _: str) -> None:
-    if value not in LONG_QUERIES:
-        raise ValueError(f"{value!r} is none of {', '.join(LONG_QUERIES)}")
-
-
-def _match(value: str, _: str) -> None:
-    if value not in MATCHES:
-        raise ValueError(f"{value!r} is none of {', '.join(MATCHES)}")
+    return rule
 
 
 def _json_list(value: str, _: str) -> None:
@@ -310,5 +307,6 @@ def _patterns(value: Mapping[str, str], _: str) -> None:
 
 _RULES: Mapping[str, Callable[[Any, str], None]] = {
     "id": _id, "trail": _trail, "timezone": _zone, "embedding": _embedding, "redact": _patterns,
-    "order": _order, "long_query": _long_query, "auto_recall_tags_match": _match, "auto_recall_tag_groups": _json_list,
+    "order": _among(*ORDERS), "long_query": _among(*LONG_QUERIES), "recall_budget": _among("", *BUDGETS),
+    "auto_recall_tags_match": _among(*MATCHES), "auto_recall_tag_groups": _json_list,
 }  # fmt: skip

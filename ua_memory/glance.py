@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from ua_memory.config import Config
     from ua_memory.paths import Bank
+    from ua_memory.recall.budget import Preset
     from ua_memory.recall.search import Answer, Hit
 
 SCHEMA = "3"
@@ -162,14 +163,29 @@ def source(path: str, line: int, end: int, block: str | None, retired: str | Non
     return f"{known}, no longer so: {retired}" if retired else known
 
 
-def hits_block(answer: Answer) -> tuple[str, Sequence[str]]:
-    """(the hits of a search as a block, '' where there are none; the lines that found no room in it)."""
+def preset(name: str, most: int) -> Preset:
+    """What a budget of that name holds; see `recall.budget`."""
+    from ua_memory.recall import budget
+
+    return budget.preset(name, most)
+
+
+def hits_block(answer: Answer, most: int = 0) -> tuple[str, Sequence[str]]:
+    """(the hits of a search as a block, '' where there are none; the lines that found no room in it).
+
+    The room is `most` tokens, or as many characters as a hook may print.
+    """
     rows = []
     for hit in answer.hits:
         item = hit.item
         stands = source(item.path, item.line, item.end, item.id, item.retired) + _stands_for(hit)
         rows.append(fence.row(item.date, hit.snippet, stands))
-    return fence.block("search", HEAD if answer.mode == "hybrid" else BY_WORDS, rows)
+    head = HEAD if answer.mode == "hybrid" else BY_WORDS
+    if most:
+        from ua_memory.recall import budget
+
+        return budget.block("search", head, rows, most)
+    return fence.block("search", head, rows)
 
 
 def _stands_for(hit: Hit) -> str:

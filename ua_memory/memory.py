@@ -186,7 +186,8 @@ class Memory(Flushes):
 
     def search_many(
         self, queries: Sequence[str], *, limit: int | None = None, min_score: float | None = None,
-        filters: Filters | None = None, progress: Progress | None = None, by_words: bool = False,
+        filters: Filters | None = None, progress: Progress | None = None, depth: int = 0,
+        by_words: bool = False,
     ) -> list[Answer]:  # fmt: skip
         """Hits for many queries, in their order, embedded in one go unless `by_words`; what of each is asked,
         `read_query` tells. An answer is `stale` where `search.seconds` were too few to read all."""
@@ -195,7 +196,7 @@ class Memory(Flushes):
 
         stop = within(self.config.search_seconds)
         return answered(
-            self.index, queries, self.config, filters=filters,
+            self.index, queries, self.config, filters=filters, depth=depth,
             refreshed=self.refresh(progress, vectors=not by_words, stop=stop),
             limit=self.config.search_limit if limit is None else limit,
             min_score=self.config.min_score if min_score is None else min_score,

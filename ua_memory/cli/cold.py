@@ -61,7 +61,8 @@ def recall(words: list[str]) -> bool:
     call = _called(words)
     try:
         bank, settings = _bank(call)
-        found = None if settings.min_score else _glance(bank, settings)
+        counted = settings.min_score or settings.recall_budget or settings.recall_max_tokens
+        found = None if counted else _glance(bank, settings)
     except UaMemoryError:
         return False
     if found is None:

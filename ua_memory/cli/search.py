@@ -180,12 +180,15 @@ def asked(
     limit: int | None,
     min_score: float | None,
     filters: Filters,
+    depth: int = 0,
 ) -> list[Answer]:
     """The answers, with a bar of progress where somebody waits and the index is behind."""
     from ua_memory.cli.progress import progress
 
     with progress(call, "Indexing") as tell:
-        return memory.search_many(queries, limit=limit, min_score=min_score, filters=filters, progress=tell)
+        return memory.search_many(
+            queries, limit=limit, min_score=min_score, filters=filters, progress=tell, depth=depth
+        )
 
 
 def shape(answer: Answer, explain: bool = False) -> dict[str, Any]:

@@ -75,13 +75,15 @@ def search_many(
     min_score: float = 0.0,
     filters: Filters | None = None,
     refreshed: Refresh | None = None,
+    depth: int = 0,
 ) -> list[Answer]:
     """An Answer for each query, in order. The index is brought up to date once, all queries embedded at once.
 
-    `refreshed` is the report of a caller who has just done that.
+    `refreshed` is the report of a caller who has just done that. `depth` is how many candidates each arm is
+    asked for, if not as many as usual.
     """
     report = refreshed or index.refresh()
-    depth = max(DEPTH, limit)
+    depth = depth or max(DEPTH, limit)
     notes, said, near = _prepared(index, queries, report, depth)
     left = {name: n for name, n in (("files", report.left_files), ("texts", report.left_texts)) if n}
     notes += [f"stale: {_left(left)}; the next search reads on"] if left else []
