@@ -32,6 +32,7 @@ GOOD: dict[str, tuple[str, Any]] = {
     "min_score": ("search.min_score = 0.35", 0.35),
     "order": ('search.order = "rrf"', "rrf"),
     "long_query": ('recall.long_query_behavior = "condense"', "condense"),
+    "extra_paths": ('extraPaths = ["~/notes", "../api/docs"]', ("~/notes", "../api/docs")),
     "recall_budget": ('recall.budget = "high"', "high"),
     "auto_recall_tags": ('autoRecallTags = ["{project}"]', ("{project}",)),
     "auto_recall_tags_match": ('autoRecallTagsMatch = "all_strict"', "all_strict"),

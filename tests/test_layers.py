@@ -44,6 +44,7 @@ _BELOW_MEMORY = (
 
 UNITS: dict[str, Unit] = {
     "errors": unit(1),
+    "allowed": unit(1, "paths"),
     "records": unit(1),
     "tokens": unit(1),
     "dates": unit(1),
@@ -54,7 +55,7 @@ UNITS: dict[str, Unit] = {
     "fence": unit(1),
     "spoken": unit(1),
     "queries": unit(1, "spoken"),
-    "config": unit(1, "paths"),
+    "config": unit(1, "allowed paths"),
     "markdown": unit(2, "config paths"),
     "history": unit(2, "config paths"),
     "transcripts": unit(2, "config paths spoken"),

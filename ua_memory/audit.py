@@ -105,7 +105,8 @@ def blame(store: Store, target: str) -> list[BlameLine]:
 def split_target(target: str) -> tuple[str, str]:
     """`PATH:12-20` as path and span; the span is empty for a path alone, which may have a colon in it."""
     path, colon, span = target.rpartition(":")
-    return (path, span) if colon and is_truth(path) and not is_truth(target) else (target, "")
+    named = is_truth(path) or (path.startswith("/") and re.fullmatch("[0-9-]+", span))
+    return (path, span) if colon and named and not is_truth(target) else (target, "")
 
 
 def line_span(span: str, last: int) -> tuple[int, int]:

@@ -18,18 +18,11 @@ from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
 
+from ua_memory.allowed import BUDGETS, MATCHES, RULES, is_zone
 from ua_memory.errors import Malformed
 from ua_memory.paths import SETTINGS
 
-EMBEDDINGS_ON_THIS_MACHINE = ("minilm-int8",)
-"""What a bank's file may choose. Chroma's other functions may call a service with the owner's key."""
-
-
-ORDERS = ("late", "score", "rrf")
-LONG_QUERIES = ("skip", "condense")
-BUDGETS = ("low", "mid", "high")
-MATCHES = ("any", "all", "any_strict", "all_strict")
-"""How tags may be matched; `index.scopes` says what each means."""
+__all__ = ["BUDGETS", "MATCHES", "Config", "is_zone", "load", "settings"]
 
 
 def _setting(
@@ -87,6 +80,9 @@ class Config:
     )
     long_query: str = _setting(
         "skip", "recall.long_query_behavior", "skip or condense an over-long query (recallLongQueryBehavior)"
+    )
+    extra_paths: tuple[str, ...] = _setting(
+        (), "extraPaths", "other folders or files of markdown that search reads, too; never written"
     )
     recall_budget: str = _setting(
         "", "recall.budget", "low, mid or high; empty: as many hits as search prints"
@@ -153,15 +149,6 @@ def settings() -> list[tuple[str, str, str, str, Any]]:
     ]
 
 
-def is_zone(name: str) -> bool:
-    """Whether `name` is a time zone by its IANA name."""
-    try:
-        ZoneInfo(name)
-    except (KeyError, ValueError, OSError):
-        return False
-    return True
-
-
 def load(root: Path, env: Mapping[str, str]) -> Config:
     """The settings of the bank at `root`. Malformed names the file, the key and what it should be.
 
@@ -179,6 +166,8 @@ def load(root: Path, env: Mapping[str, str]) -> Config:
         sources[spec.name] = "default" if raw is None else source
         if raw is not None:
             values[spec.name] = _checked(spec, raw, source)
+    if env.get("HOME") and (extra := values.get("extra_paths")):  # this side of the door knows no home
+        values["extra_paths"] = tuple(re.sub(r"^~(?=/|$)", lambda _: env["HOME"], path) for path in extra)
     known = {spec.metadata["toml"] for spec in _table() if spec.metadata["in_file"]}
     return Config(**values, sources=sources, unknown=tuple(_strangers(written, known)))
 
@@ -223,8 +212,8 @@ def _checked(spec: Field[Any], raw: Any, source: str) -> Any:
         if (low is not None and not value >= low) or (high is not None and not value <= high):
             bounds = f"from {low} to {high}" if high is not None else f"{low} or more"
             raise ValueError(f"{value} is out of range: {bounds}")
-        if spec.name in _RULES:
-            _RULES[spec.name](value, source)
+        if spec.name in RULES:
+            RULES[spec.name](value, source)
     except (TypeError, ValueError, OverflowError) as error:
         raise Malformed(str(error), where=where, mend=meta["says"]) from error
     return value
@@ -256,57 +245,4 @@ def _converted(raw: Any, default: Any) -> Any:
 _KINDS = {
     bool: "1 or 0", str: "a text", tuple: "a list of texts", dict: "a table of texts", int: "a whole number",
     float: "a number",
-}  # fmt: skip
-
-
-def _id(value: str, _: str) -> None:
-    # It names a folder under the git directory: one from a cloned repository must not lead out of there.
-    if not re.fullmatch(r"[A-Za-z0-9_-]{1,64}", value):
-        raise ValueError(f"{value!r} is no bank id: 1 to 64 letters, digits, - and _")
-
-
-def _trail(value: str, _: str) -> None:
-    if value not in ("own", "beside"):
-        raise ValueError(f"{value!r} is neither own nor beside")
-
-
-def _zone(value: str, _: str) -> None:
-    if not is_zone(value or "UTC"):
-        raise ValueError(f"no timezone {value!r}: use a name such as Europe/Kyiv")
-
-
-def _embedding(value: str, source: str) -> None:
-    if source == SETTINGS and value not in EMBEDDINGS_ON_THIS_MACHINE:
-        raise ValueError(f"{value!r} may send texts off the machine: set UA_MEMORY_EMBEDDING yourself")
-
-
-def _among(*words: str) -> Callable[[Any, str], None]:
-    def rule(value: str, _: str) -> None:
-        if value not in words:
-            raise ValueError(f"{value!r} is none of {', '.join(filter(None, words))}")
-
-    return rule
-
-
-def _json_list(value: str, _: str) -> None:
-    import json
-
-    if value and not (value.startswith("[") and isinstance(json.loads(value), list)):
-        raise ValueError(f"{value!r} is no list in JSON")
-
-
-def _patterns(value: Mapping[str, str], _: str) -> None:
-    for kind, pattern in value.items():
-        if not re.fullmatch(r"[a-z][a-z0-9-]{0,39}", kind):
-            raise ValueError(f"{kind!r} is no name of a kind: small letters, digits and -")
-        try:
-            re.compile(pattern)
-        except (re.error, RecursionError, OverflowError) as error:
-            raise ValueError(f"the pattern of {kind!r} is no regular expression: {error}") from error
-
-
-_RULES: Mapping[str, Callable[[Any, str], None]] = {
-    "id": _id, "trail": _trail, "timezone": _zone, "embedding": _embedding, "redact": _patterns,
-    "order": _among(*ORDERS), "long_query": _among(*LONG_QUERIES), "recall_budget": _among("", *BUDGETS),
-    "auto_recall_tags_match": _among(*MATCHES), "auto_recall_tag_groups": _json_list,
 }  # fmt: skip

@@ -21,14 +21,13 @@ from ua_memory.health import Check
 from ua_memory.history import BlameLine, Revision
 from ua_memory.markdown.lines import readable
 from ua_memory.paths import is_bank
-from ua_memory.records import CoreBlock, Fact, Kind, Origin, Place, Problem, Quote
+from ua_memory.records import CoreBlock, Fact, Kind, Origin, Problem, Quote
 from ua_memory.retain.flushes import Flushes
 from ua_memory.stats import Stats, count
 from ua_memory.store import Result, Seen, Store, Witness
 from ua_memory.undo import Undone
 
 if TYPE_CHECKING:
-    from ua_memory.index.items import Item
     from ua_memory.index.reading import Stop
     from ua_memory.index.sync import Index, Progress, Refresh
     from ua_memory.llm import Endpoint, Spent, Totals
@@ -39,7 +38,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Answer", "BlameLine", "Budget", "Check", "CoreBlock", "Endpoint", "Estimate", "Excerpt", "Explained",
-    "Filters", "Flush", "Flushed", "Hit", "Inserted", "Item", "Memory", "Refresh", "Replaced", "Result",
+    "Filters", "Flush", "Flushed", "Hit", "Inserted", "Memory", "Refresh", "Replaced", "Result",
     "Revision", "Seen", "Spent", "Stats", "Status", "Totals", "Undone", "Waiting", "Witness",
 ]  # fmt: skip
 """The types that a door meets, which imports them from here."""
@@ -148,7 +147,8 @@ class Memory(Flushes):
             return facts.find(self.store, block)
 
     def _excerpt(self, path: str, span: tuple[int, int] | str, block: str | None = None) -> Excerpt:
-        lines = markdown.parse(self.store.truth(path), path).lines
+        data = self.index.files.truth(path) if path.startswith("/") else self.store.truth(path)
+        lines = markdown.parse(data, path).lines
         if isinstance(span, str):
             span = audit.line_span(span, len(lines)) if span else (1, len(lines))
         text = readable("\n".join(lines[span[0] - 1 : span[1]]))
@@ -160,7 +160,7 @@ class Memory(Flushes):
 
     def _with_text(self, text: str) -> Sequence[Fact]:
         items = self.index.words.by_texthash(markdown.texthash(text))
-        return [Fact(text, place=Place(i.path, i.line, i.end)) for i in items if i.kind != "passage"]
+        return [Fact(text, place=i.place) for i in items if i.kind != "passage"]
 
     # -- search ----------------------------------------------------------------------------------------
 
@@ -219,8 +219,8 @@ class Memory(Flushes):
         """What a search may return; see `Filters`, and `read_groups` for what `groups` may be."""
         from ua_memory.recall.search import Filters, read_groups
 
-        chosen = tuple(tags), tuple(kinds), tuple(sources)
-        return Filters(since, until, *chosen, match=match, groups=read_groups(groups))
+        lists = tuple(tags), tuple(kinds), tuple(sources)
+        return Filters(since, until, *lists, match=match, groups=read_groups(groups))
 
     # -- core memory -------------------------------------------------------------------------------------
 

@@ -10,7 +10,7 @@ from ua_memory.cli import context, verbs
 
 if TYPE_CHECKING:
     from ua_memory.cli.call import Call
-    from ua_memory.memory import Answer, Filters, Hit, Item, Memory
+    from ua_memory.memory import Answer, Filters, Hit, Memory
 
 search_app = verbs.new()
 
@@ -201,12 +201,15 @@ def shape(answer: Answer, explain: bool = False) -> dict[str, Any]:
     }
 
 
-def _folded(item: Item) -> dict[str, Any]:
-    """An item that a hit stands for."""
+def _folded(hit: Hit) -> list[dict[str, Any]]:
+    """What a hit stands for."""
     from ua_memory.cli import shapes
 
-    more = {"kind": item.kind, "day": item.day, "when": item.when}
-    return {**shapes.place(item.place, item.id), **shapes.without_empty(more)}
+    rows = [
+        ({"kind": one.kind, "day": one.day, "when": one.when}, shapes.place(one.place, one.id))
+        for one in hit.folded
+    ]
+    return [{**place, **shapes.without_empty(more)} for more, place in rows]
 
 
 def _hit(hit: Hit, explain: bool) -> dict[str, Any]:
@@ -226,7 +229,7 @@ def _hit(hit: Hit, explain: bool) -> dict[str, Any]:
         "entities": list(item.entities),
         "retired": item.retired,
         "proofs": list(item.proofs),
-        "folded": [_folded(each) for each in hit.folded],
+        "folded": _folded(hit),
     }
     found = {
         **shapes.place(item.place, item.id),

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ua_memory.index.manifest import Manifest
+from ua_memory.index.outside import Files
 from ua_memory.index.shelf import Shelf
 from ua_memory.index.tables import SCHEMA_VERSION
 from ua_memory.records import Problem
@@ -40,7 +41,7 @@ def state(store: Store) -> dict[str, object]:
         if meta.get("schema") != SCHEMA_VERSION:
             return {"state": "of another version"}
         return {
-            "state": "ready" if Manifest(db).stands_for(store.survey().proof) else "behind",
+            "state": "ready" if Manifest(db).stands_for(_proof(store)) else "behind",
             "items": db.execute("SELECT count(*) FROM items").fetchone()[0],
             "files": db.execute("SELECT count(*) FROM files").fetchone()[0],
             "vectors": _vectors(folder, meta),
@@ -49,6 +50,10 @@ def state(store: Store) -> dict[str, object]:
         return {"state": "damaged", "why": str(error)}
     finally:
         db.close()
+
+
+def _proof(store: Store) -> str:
+    return Files(store).look(store.survey(), store.bank.cache).proof
 
 
 def problems(store: Store) -> list[Problem]:

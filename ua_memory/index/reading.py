@@ -9,7 +9,7 @@ from __future__ import annotations
 import sqlite3
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,12 +17,13 @@ from ua_memory import markdown
 from ua_memory.index import links
 from ua_memory.index.items import items_of
 from ua_memory.index.manifest import Known, Manifest, content_hash
+from ua_memory.index.outside import Files, Looked, outside
 from ua_memory.index.words import Words
 from ua_memory.records import Problem
 from ua_memory.store.proof import RACY_NS, filesystem_now
 
 if TYPE_CHECKING:
-    from ua_memory.store import FileStat, Store, Survey
+    from ua_memory.store import FileStat
 
 Masked = Callable[[str], str]
 Stop = Callable[[], bool]
@@ -64,7 +65,7 @@ class Caught:
 
 
 def read_changes(
-    store: Store, seen: Survey, words: Words, folder: Path, masked: Masked, stop: Stop | None = None
+    store: Files, seen: Looked, words: Words, folder: Path, masked: Masked, stop: Stop | None = None
 ) -> Reading:
     """Bring the words up to date with the files. `folder` is one we may touch, for the file system's clock.
 
@@ -108,7 +109,7 @@ def _known(stat: FileStat, before: Known | None) -> bool:
 
 
 def _read_one(
-    store: Store,
+    store: Files,
     words: Words,
     stat: FileStat,
     before: Known | None,
@@ -119,7 +120,7 @@ def _read_one(
 ) -> Known:
     digest, failed = before.hash if before else "", False
     try:
-        data = store.history.blob(held) if held else store.read(stat.path)
+        data = store.blob(held) if held else store.read(stat.path)
         done.read += 1
         digest = content_hash(data)
         if not before or before.hash != digest:
@@ -127,6 +128,8 @@ def _read_one(
             if markdown.kind_of(stat.path) is markdown.FileKind.ENTITIES:
                 links.settle(words.db, parsed.records, masked)
             items = list(items_of(parsed, masked))
+            if outside(stat.path):  # its ids are another bank's: nothing here is to cite or to change it
+                items = [replace(item, id=None) for item in items]
             added, changed, removed = words.replace_file(stat.path, items)
             done.added, done.changed, done.removed = (
                 done.added + added,

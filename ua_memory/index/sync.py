@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from ua_memory.errors import Busy
 from ua_memory.index.current import Current, broken
 from ua_memory.index.manifest import Manifest
+from ua_memory.index.outside import Files
 from ua_memory.index.reading import Caught, Reading, Stop, read_changes
 from ua_memory.index.shelf import Shelf
 from ua_memory.index.words import Words
@@ -62,7 +63,7 @@ class Index:
     """
 
     def __init__(self, store: Store, *, embedding: str = "minilm-int8", embeds: Embeds | None = None) -> None:
-        self.store, self.embedding = store, embedding
+        self.store, self.embedding, self.files = store, embedding, Files(store)
         self.shelf = Shelf(store.bank.index)
         self._current = Current(self.shelf)
         self._embeds: Embeds | None = embeds
@@ -182,7 +183,7 @@ class Index:
         elif vectors:
             semantic, caught = self._refresh_vectors(progress, stop)
         self.behind = bool(reading.left or caught.left)
-        notes, self._current.notes = tuple(self._current.notes), []
+        notes, self._current.notes = (*self._current.notes, *self.files.notes), []
         return Refresh(
             reading.added, reading.changed, reading.removed, reading.files, tuple(reading.failed),
             time.perf_counter() - began, semantic, caught.embedded, notes, reading.left, caught.left,
@@ -190,7 +191,8 @@ class Index:
 
     def unchanged(self, seen: Survey | None = None) -> bool:
         """Whether the words are those of the files as they are, by one stat of each."""
-        return Manifest(self.words.db).stands_for((seen or self.store.survey()).proof)
+        there = self.files.look(seen or self.store.survey(), self._current.scratch)
+        return Manifest(self.words.db).stands_for(there.proof)
 
     def rebuild(self, vectors: bool = True, progress: Progress | None = None) -> Refresh:
         """Make the whole index again beside the old one, from files and cache, then put it in its place.
@@ -214,9 +216,8 @@ class Index:
             self._current.use(Words(fresh / "words.db"), fresh)
             self._owner = owner
             try:
-                reading = read_changes(
-                    self.store, self.store.survey(), self.words, self.shelf.folder, self._masked
-                )
+                there = self.files.look(self.store.survey(), self.shelf.folder)
+                reading = read_changes(self.files, there, self.words, self.shelf.folder, self._masked)
                 report = self._report(began, reading, vectors, progress, None)
             except BaseException:
                 self.close()
@@ -233,7 +234,9 @@ class Index:
             try:
                 if self.unchanged(seen):
                     return Reading(files=self.words.files_known())
-                return read_changes(self.store, seen, self.words, self._current.scratch, self._masked, stop)
+                scratch = self._current.scratch
+                there = self.files.look(seen, scratch)
+                return read_changes(self.files, there, self.words, scratch, self._masked, stop)
             except sqlite3.DatabaseError as error:
                 if not again or not broken(error):
                     self._current.notes.append(f"the word index could not be brought up to date: {error}")

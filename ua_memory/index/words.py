@@ -252,8 +252,8 @@ class Words(Meta):
         return next(iter(self._items("id = ? ORDER BY path, line LIMIT 1", [block_id])), None)
 
     def by_texthash(self, texthash: str) -> list[Item]:
-        """The items with exactly this text."""
-        return self._items("texthash = ? ORDER BY path, line", [texthash])
+        """The bank's own items with exactly this text; other folders' files have absolute paths."""
+        return self._items("texthash = ? AND path NOT LIKE '/%' ORDER BY path, line", [texthash])
 
     def all_items(self) -> Iterator[Item]:
         """Every item, by path and line."""

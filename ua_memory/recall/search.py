@@ -87,7 +87,7 @@ def search_many(
     notes, said, near = _prepared(index, queries, report, depth)
     left = {name: n for name, n in (("files", report.left_files), ("texts", report.left_texts)) if n}
     notes += [f"stale: {_left(left)}; the next search reads on"] if left else []
-    where, present = filters or Filters(), Present(index.store)
+    where, present = filters or Filters(), Present(index.files)
     answers = []
     for number, text in enumerate(queries):
         window, newest, unread = _time(index, text)

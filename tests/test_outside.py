@@ -1,0 +1,142 @@
+"""Other folders' markdown: found with its path, kept up to date, never written, never the bank's."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from index_bank import write
+from terminal import Shell, new_shell
+
+from ua_memory.memory import Memory
+from ua_memory.store import Store
+
+OTHER = (
+    "# Notes\n\n- The kiln fires at 1240 degrees #pottery ^aaaaaaaaaa\n\nGlazes crack when cooled too fast.\n"
+)
+
+
+@pytest.fixture
+def shell(tmp_path: Path) -> Shell:
+    shell = new_shell(tmp_path)
+    write(shell.home / "notes" / "kiln.md", OTHER)
+    configure(shell, "~/notes", "../gone")
+    return shell
+
+
+def configure(shell: Shell, *paths: str) -> None:
+    shell.env["HOME"] = str(shell.home)
+    named = ", ".join(f'"{path}"' for path in paths)
+    settings = [
+        line for line in (shell.cwd / "ua-memory.toml").read_text().splitlines() if "extra" not in line
+    ]
+    (shell.cwd / "ua-memory.toml").write_text("\n".join([f"extraPaths = [{named}]", *settings]) + "\n")
+
+
+def found(shell: Shell, query: str = "kiln glazes crack") -> list[str]:
+    hits = shell.ok("search", query, "--limit", "50", "--json").json["results"]
+    return sorted(hit["path"] for hit in hits if hit["path"] != "MEMORY.md")
+
+
+def test_they_are_found_and_left_as_they_are(shell: Shell) -> None:
+    kiln = shell.home / "notes" / "kiln.md"
+    before, folder = kiln.read_bytes(), sorted(kiln.parent.iterdir())
+    done = shell.ok("search", "how hot is the kiln", "--tag", "pottery", "--json").json
+    (hit,) = done["results"]
+    assert (hit["path"], hit["startLine"], hit["record"]) == (str(kiln), 3, "fact") and "id" not in hit
+    assert done["notes"] == ["extraPaths: ../gone: not there"]
+    assert f"{kiln}#L3]" in shell.ok("recall", "how hot is the kiln").out
+    assert "1240" in shell.ok("get", f"{kiln}:3").out and "Glazes" in shell.ok("get", str(kiln)).out
+    assert (
+        shell(
+            "get",
+            str(
+                shell.home / "bank" / "..",
+            )
+            + "/notes/../bank/ua-memory.toml",
+        ).code
+        != 0
+    )
+    assert shell("get", "^aaaaaaaaaa").code == 4
+    # An equal fact is a fact of its own here, not a sighting of theirs.
+    shell.ok("insert", "The kiln fires at 1240 degrees", "--tag", "pottery")
+    assert kiln.read_bytes() == before and sorted(kiln.parent.iterdir()) == folder
+    assert "notes" not in shell.ok("git", "ls-files").out and "notes" not in shell.ok("status").out
+    assert shell.ok("verify").code == 0
+    assert shell.ok("status", "--json").json["index"]["state"] in ("ready", "behind")
+
+
+def test_every_change_there_is_seen_by_the_next_search(shell: Shell) -> None:
+    notes = shell.home / "notes"
+    kiln = str(notes / "kiln.md")
+    assert found(shell) == [kiln, kiln]
+    write(notes / "deep" / "new.md", "Kilns need a flue.\n")
+    assert found(shell) == [str(notes / "deep" / "new.md"), kiln, kiln]
+    write(notes / "kiln.md", "- The kiln is sold\n")
+    assert found(shell) == [str(notes / "deep" / "new.md"), kiln]
+    notes.rename(shell.home / "away")
+    done = shell.ok("search", "kiln", "--json").json
+    assert found(shell) == [] and done["notes"] == [
+        f"extraPaths: {notes}: not there",
+        "extraPaths: ../gone: not there",
+    ]
+    (shell.home / "away").rename(notes)
+    assert len(found(shell)) == 2
+    configure(shell)
+    assert found(shell) == []
+    assert shell("get", kiln).code == 4
+
+
+def test_what_is_no_markdown_of_that_folder_is_not_read(shell: Shell) -> None:
+    notes = shell.home / "notes"
+    write(shell.home / "secret.md", "kiln secret\n")
+    (notes / "link.md").symlink_to(shell.home / "secret.md")
+    (notes / "linked").symlink_to(shell.home)
+    (notes / "loop").symlink_to(notes)
+    write(notes / ".hidden" / "a.md", "kiln hidden\n")
+    write(notes / "kiln.txt", "kiln text\n")
+    write(notes / "odd\n.md", "kiln odd\n")
+    (notes / "folder.md").mkdir()
+    configure(shell, "~/notes", "~/notes/kiln.md", ".", str(shell.home / "notes"))
+    assert found(shell) == [str(notes / "kiln.md")] * 2
+    assert shell("get", str(notes / "link.md")).code == 4
+    write(shell.cwd / "README.md", "kiln in the readme\n")
+    assert found(shell) == sorted([str(notes / "kiln.md")] * 2 + [str(shell.cwd / "README.md")])
+
+
+def test_a_folder_that_is_a_link_is_its_target(shell: Shell) -> None:
+    (shell.home / "way").symlink_to(shell.home / "notes")
+    configure(shell, "~/way")
+    assert set(found(shell)) == {str(shell.home / "notes" / "kiln.md")}
+    write(shell.home / "other" / "b.md", "another kiln\n")
+    (shell.home / "way").unlink()
+    (shell.home / "way").symlink_to(shell.home / "other")
+    assert found(shell) == [str(shell.home / "other" / "b.md")]
+
+
+def test_what_may_not_be_read_is_told(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    scandir = os.scandir
+    locked = os.fsencode(shell.home / "notes" / "locked")
+
+    def guarded(folder: bytes) -> object:
+        if folder == locked:
+            raise PermissionError(13, "Permission denied")
+        return scandir(folder)
+
+    write(shell.home / "notes" / "locked" / "c.md", "kiln c\n")
+    monkeypatch.setattr("ua_memory.index.outside.os.scandir", guarded)
+    notes = shell.ok("search", "kiln", "--json").json["notes"]
+    assert f"extraPaths: {os.fsdecode(locked)}: Permission denied" in notes and len(found(shell)) == 2
+
+
+def test_a_library_that_knows_no_home_says_so(shell: Shell) -> None:
+    with Memory.open(shell.cwd) as memory:
+        assert any("~/notes: not known here" in note for note in memory.search("kiln").notes)
+
+
+def test_nothing_is_looked_at_where_there_is_none(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    configure(shell)
+    with Memory.open(shell.cwd) as memory:
+        seen = memory.store.survey()
+        assert isinstance(memory.store, Store) and memory.index.files.look(seen, shell.cwd) is seen

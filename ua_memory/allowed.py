@@ -1,0 +1,80 @@
+"""What a setting may be, beyond being of its type: one rule for each that has one."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+from zoneinfo import ZoneInfo
+
+from ua_memory.paths import SETTINGS
+
+EMBEDDINGS_ON_THIS_MACHINE = ("minilm-int8",)
+"""What a bank's file may choose. Chroma's other functions may call a service with the owner's key."""
+ORDERS = ("late", "score", "rrf")
+LONG_QUERIES = ("skip", "condense")
+BUDGETS = ("low", "mid", "high")
+MATCHES = ("any", "all", "any_strict", "all_strict")
+"""How tags may be matched; `index.scopes` says what each means."""
+
+
+def is_zone(name: str) -> bool:
+    """Whether `name` is a time zone by its IANA name."""
+    try:
+        ZoneInfo(name)
+    except (KeyError, ValueError, OSError):
+        return False
+    return True
+
+
+def _id(value: str, _: str) -> None:
+    # It names a folder under the git directory: one from a cloned repository must not lead out of there.
+    if not re.fullmatch(r"[A-Za-z0-9_-]{1,64}", value):
+        raise ValueError(f"{value!r} is no bank id: 1 to 64 letters, digits, - and _")
+
+
+def _trail(value: str, _: str) -> None:
+    if value not in ("own", "beside"):
+        raise ValueError(f"{value!r} is neither own nor beside")
+
+
+def _zone(value: str, _: str) -> None:
+    if not is_zone(value or "UTC"):
+        raise ValueError(f"no timezone {value!r}: use a name such as Europe/Kyiv")
+
+
+def _embedding(value: str, source: str) -> None:
+    if source == SETTINGS and value not in EMBEDDINGS_ON_THIS_MACHINE:
+        raise ValueError(f"{value!r} may send texts off the machine: set UA_MEMORY_EMBEDDING yourself")
+
+
+def _among(*words: str) -> Callable[[Any, str], None]:
+    def rule(value: str, _: str) -> None:
+        if value not in words:
+            raise ValueError(f"{value!r} is none of {', '.join(filter(None, words))}")
+
+    return rule
+
+
+def _json_list(value: str, _: str) -> None:
+    import json
+
+    if value and not (value.startswith("[") and isinstance(json.loads(value), list)):
+        raise ValueError(f"{value!r} is no list in JSON")
+
+
+def _patterns(value: Mapping[str, str], _: str) -> None:
+    for kind, pattern in value.items():
+        if not re.fullmatch(r"[a-z][a-z0-9-]{0,39}", kind):
+            raise ValueError(f"{kind!r} is no name of a kind: small letters, digits and -")
+        try:
+            re.compile(pattern)
+        except (re.error, RecursionError, OverflowError) as error:
+            raise ValueError(f"the pattern of {kind!r} is no regular expression: {error}") from error
+
+
+RULES: Mapping[str, Callable[[Any, str], None]] = {
+    "id": _id, "trail": _trail, "timezone": _zone, "embedding": _embedding, "redact": _patterns,
+    "order": _among(*ORDERS), "long_query": _among(*LONG_QUERIES), "recall_budget": _among("", *BUDGETS),
+    "auto_recall_tags_match": _among(*MATCHES), "auto_recall_tag_groups": _json_list,
+}  # fmt: skip

@@ -1,0 +1,163 @@
+"""Other folders' markdown (`extraPaths`), read only: what of it is there, and the bytes of both worlds.
+
+Their files are found beside the bank's, under their absolute paths. They are never written, committed,
+cited or taken for facts of the bank. Whether they have changed is told as for the bank's own: by one `lstat`
+of each file and folder. Links inside such a folder are not followed, hidden files not read; what cannot be
+read, or is not there, is told with every search and leaves all else as it is.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+from ua_memory.errors import NotFound
+from ua_memory.paths import is_truth
+from ua_memory.store import FileStat, proof
+from ua_memory.store.reading import read
+
+if TYPE_CHECKING:
+    from ua_memory.store import Store, Survey
+
+MOST = 20_000
+"""Files and folders that are read of all extra paths together: somebody's whole disk is a mistake."""
+
+
+class Looked(Protocol):
+    """What a refresh needs to know of files: a `Survey`, or one with those of other folders."""
+
+    @property
+    def files(self) -> Sequence[FileStat]: ...
+    @property
+    def held(self) -> Mapping[str, str]: ...
+    @property
+    def proof(self) -> str: ...
+
+
+@dataclass(frozen=True, slots=True)
+class _Both:
+    """A survey, and the files of other folders with a name for their state."""
+
+    seen: Survey
+    others: tuple[FileStat, ...]
+    stamp: str
+
+    @property
+    def files(self) -> Sequence[FileStat]:
+        return (*self.seen.files, *self.others)
+
+    @property
+    def held(self) -> Mapping[str, str]:
+        return self.seen.held
+
+    @property
+    def proof(self) -> str:
+        return f"{self.seen.proof} {self.stamp}" if self.seen.proof and self.stamp else ""
+
+
+def outside(path: str) -> bool:
+    """Whether a path of the index is that of another folder's file."""
+    return path.startswith("/")
+
+
+class Files:
+    """The bank's files and those of other folders. `notes` says what of the latter could not be read."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self.notes: list[str] = []
+        self._names: list[bytes] = []
+        self._stamp = ""
+        self._files: tuple[FileStat, ...] = ()
+
+    def blob(self, name: str) -> bytes:
+        """What the trail holds in place of a file."""
+        return self._store.history.blob(name)
+
+    def read(self, path: str) -> bytes:
+        """A file's present bytes. NotFound where there is none, or where it is none of ours to read."""
+        return self._outer(path) if outside(path) else self._store.read(path)
+
+    def truth(self, path: str) -> bytes:
+        """What may be searched of a file; see `Store.truth`."""
+        return self._outer(path) if outside(path) else self._store.truth(path)
+
+    def look(self, seen: Survey, scratch: Path) -> Looked:
+        """A survey with what lies in other folders now. `scratch` is for the file system's clock."""
+        if not self._store.config.extra_paths:
+            return seen
+        began = _now(scratch)
+        if not self._stamp or proof.stamp(proof.look("", self._names)) != self._stamp:
+            found: dict[bytes, None] = {}
+            self.notes = []
+            for entry in self._store.config.extra_paths:
+                found |= dict.fromkeys(self._named(entry, MOST - len(found)))
+            self._names = list(found)
+            rows = proof.look("", self._names)
+            self._files = tuple(
+                FileStat("/" + os.fsdecode(name), *row[1:])
+                for name, row in zip(self._names, rows, strict=True)
+                if row and stat.S_ISREG(row[0]) and name.endswith(b".md")
+            )
+            self._stamp = proof.stamp(rows) if proof.settled(rows, began) else ""
+        return _Both(seen, self._files, self._stamp)
+
+    def _named(self, entry: str, room: int) -> Iterator[bytes]:
+        """What there is to look at of one extra path, a link to it included: bytes without the first `/`."""
+        given = os.path.normpath(self._store.bank.root / entry)
+        if entry.startswith("~"):
+            self.notes.append(f"extraPaths: {entry}: not known here which home that is; write the whole path")
+            return
+        top = Path(os.path.realpath(given))
+        yield from dict.fromkeys((os.fsencode(given)[1:], os.fsencode(top)[1:]))
+        if not top.exists():
+            self.notes.append(f"extraPaths: {entry}: not there")
+        elif top.is_dir():
+            for number, name in enumerate(self._below(os.fsencode(top))):
+                if number >= room:
+                    self.notes.append(
+                        f"extraPaths: {entry}: only the first {room} files and folders are read"
+                    )
+                    return
+                yield name[1:]
+
+    def _below(self, folder: bytes) -> Iterator[bytes]:
+        try:
+            with os.scandir(folder) as entries:
+                there = sorted(entries, key=lambda entry: entry.name)
+        except OSError as error:
+            self.notes.append(f"extraPaths: {os.fsdecode(folder)}: {error.strerror}")
+            return
+        for entry in there:
+            if entry.name.startswith(b".") or not os.fsdecode(entry.name).isprintable():
+                continue
+            if entry.is_dir(follow_symlinks=False):
+                yield entry.path
+                yield from self._below(entry.path)
+            elif entry.name.endswith(b".md") and not self._ours(os.fsdecode(entry.path)):
+                yield entry.path
+
+    def _ours(self, path: str) -> bool:
+        """Whether a file is the bank's own, which is read as such."""
+        root = f"{os.path.realpath(self._store.bank.root)}/"
+        return path.startswith(root) and is_truth(path.removeprefix(root))
+
+    def _outer(self, path: str) -> bytes:
+        tops = [os.path.realpath(self._store.bank.root / entry) for entry in self._store.config.extra_paths]
+        real = os.path.realpath(path)
+        data = read(Path(path)) if any(real == top or real.startswith(f"{top}/") for top in tops) else None
+        if data is None or not path.endswith(".md"):
+            raise NotFound("no such file in the bank or its extraPaths", where=path, mend="ua-memory status")
+        return data
+
+
+def _now(scratch: Path) -> int:
+    try:
+        return proof.filesystem_now(scratch)
+    except OSError:
+        return time.time_ns()  # the clock of a file system that we cannot write to cannot be asked
