@@ -35,6 +35,7 @@ PARTS: dict[str, list[tuple[Any, str, Any]]] = {
     "all words weigh the same": [(asked, "inverse", lambda known, total: 1.0)],
     "scores added up": [(Config, "order", "score")],
     "reciprocal ranks": [(Config, "order", "rrf")],
+    "with the newest before near ties": [(Config, "boosts", ("recency",))],
 }
 
 
@@ -62,14 +63,14 @@ def a_bank(conversation: dict[str, Any], root: Path) -> dict[tuple[str, int], st
 
 
 @contextmanager
-def changed(changes: list[tuple[Any, str, Any]]) -> Iterator[str]:
-    """With some of the ranking's constants set otherwise; the order to rank in."""
+def changed(changes: list[tuple[Any, str, Any]]) -> Iterator[dict[str, Any]]:
+    """With some of the ranking's constants set otherwise; the settings to rank with."""
     kept = [(owner, name, getattr(owner, name)) for owner, name, _ in changes if owner is not Config]
     for owner, name, value in changes:
         if owner is not Config:
             setattr(owner, name, value)
     try:
-        yield next((value for owner, _, value in changes if owner is Config), "late")
+        yield {name: value for owner, name, value in changes if owner is Config}
     finally:
         for owner, name, value in kept:
             setattr(owner, name, value)
@@ -85,9 +86,9 @@ class Bank:
         self.memory = Memory.open(folder, config=replace(Config(), quiet_seconds=1e9))
         self.memory.search("a first question")
 
-    def rows(self, ranking: str) -> tuple[list[tuple[int, list[float]]], float]:
+    def rows(self, settings: dict[str, Any]) -> tuple[list[tuple[int, list[float]]], float]:
         """[(category, [R@5, R@10, R@50])] of each question, and the median milliseconds of twenty."""
-        self.memory.store.config = replace(self.memory.store.config, order=ranking)
+        self.memory.store.config = replace(Config(), quiet_seconds=1e9, **settings)
         queries = [" ".join(question["q"].split()) for question in self.questions]
         rows, took = [], []
         answers = self.memory.search_many(queries, limit=50)
@@ -107,14 +108,14 @@ def main(files: list[Path]) -> None:
     banks: dict[bool, list[Bank]] = {}
     scratch = Path(tempfile.mkdtemp())
     for part, changes in PARTS.items():
-        with changed(changes) as ranking:
+        with changed(changes) as settings:
             fresh = any(
                 owner is talk for owner, _, _ in changes
             )  # what is embedded otherwise is another bank
             if fresh not in banks:
                 folders = [scratch / f"{number}-{fresh}" for number in range(len(files))]
                 banks[fresh] = [Bank(*pair) for pair in zip(files, folders, strict=True)]
-            found = [bank.rows(ranking) for bank in banks[fresh]]
+            found = [bank.rows(settings) for bank in banks[fresh]]
 
         def mean(rows: list[tuple[int, list[float]]], k: int, adversarial: bool = False) -> float:
             return 100 * statistics.fmean(r[k] for category, r in rows if (category == 5) is adversarial)

@@ -15,6 +15,7 @@ from ua_memory.index.items import Item
 from ua_memory.recall import entity, temporal
 from ua_memory.recall.arms import Found
 from ua_memory.recall.asked import Window, read
+from ua_memory.recall.boosts import BOOSTS
 from ua_memory.recall.fuse import reciprocal
 from ua_memory.recall.rerank import Ranked
 from ua_memory.recall.search import search
@@ -208,10 +209,12 @@ def test_time_words_that_cannot_be_read_are_told(tmp_path: Path, monkeypatch: py
         assert "time words were not read: dateparser" in "".join(search(index, "dentist").notes)
 
 
-def test_five_years_on_the_answers_are_the_same(tmp_path: Path) -> None:
+@pytest.mark.parametrize("boosts", [(), tuple(BOOSTS)])
+def test_five_years_on_the_answers_are_the_same(tmp_path: Path, boosts: tuple[str, ...]) -> None:
     store = a_bank(
         tmp_path, {DAY: TALK, "memory/2020-01-01.md": log("The dentist is Dr Lee", "Cavities hurt")}
     )
+    store.config = replace(store.config, boosts=boosts)
     with an_index(store) as index:
         asked = ("how was the dentist", "who has cavities", "what about Tuesday's tooth")
         before = [search(index, query).hits for query in asked]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -13,6 +13,7 @@ EMBEDDINGS_ON_THIS_MACHINE = ("minilm-int8",)
 """What a bank's file may choose. Chroma's other functions may call a service with the owner's key."""
 ORDERS = ("late", "score", "rrf")
 LONG_QUERIES = ("skip", "condense")
+BOOSTS = ("recency", "proofs", "importance", "kind", "trust")
 BUDGETS = ("low", "mid", "high")
 MATCHES = ("any", "all", "any_strict", "all_strict")
 """How tags may be matched; `index.scopes` says what each means."""
@@ -63,6 +64,12 @@ def _json_list(value: str, _: str) -> None:
         raise ValueError(f"{value!r} is no list in JSON")
 
 
+def _boosts(value: Sequence[str], _: str) -> None:
+    for name in value:
+        if name not in BOOSTS:
+            raise ValueError(f"{name!r} is none of {', '.join(BOOSTS)}")
+
+
 def _patterns(value: Mapping[str, str], _: str) -> None:
     for kind, pattern in value.items():
         if not re.fullmatch(r"[a-z][a-z0-9-]{0,39}", kind):
@@ -76,5 +83,6 @@ def _patterns(value: Mapping[str, str], _: str) -> None:
 RULES: Mapping[str, Callable[[Any, str], None]] = {
     "id": _id, "trail": _trail, "timezone": _zone, "embedding": _embedding, "redact": _patterns,
     "order": _among(*ORDERS), "long_query": _among(*LONG_QUERIES), "recall_budget": _among("", *BUDGETS),
+    "boosts": _boosts,
     "auto_recall_tags_match": _among(*MATCHES), "auto_recall_tag_groups": _json_list,
 }  # fmt: skip

@@ -81,6 +81,9 @@ class Config:
     long_query: str = _setting(
         "skip", "recall.long_query_behavior", "skip or condense an over-long query (recallLongQueryBehavior)"
     )
+    boosts: tuple[str, ...] = _setting(
+        (), "search.boosts", "what decides near ties: recency, proofs, importance, kind, trust"
+    )
     extra_paths: tuple[str, ...] = _setting(
         (), "extraPaths", "other folders or files of markdown that search reads, too; never written"
     )

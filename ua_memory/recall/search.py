@@ -13,6 +13,7 @@ from ua_memory.index.scopes import read_groups
 from ua_memory.index.sync import READY, Index, Refresh
 from ua_memory.index.terms import clean
 from ua_memory.recall.asked import Asked, Window, read
+from ua_memory.recall.boosts import boosted
 from ua_memory.recall.fold import Kept, folded
 from ua_memory.recall.order import DEPTH, ordered
 from ua_memory.recall.present import Present
@@ -95,6 +96,7 @@ def search_many(
         asked = read(index.words, text, window, meant.spans if meant else (), newest)
         known = meant if meant is not None and meant.vector.any() else None
         found = ordered(index, asked, known, near.get(number, ()), depth, where, index.store.config.order)
+        found = boosted(found, index.store.config.boosts)
         found, uncrossed = _crossed(index, text, found)
         kept, missing = folded(index.words, found, present.confirm, limit, min_score, beliefs=not where.kinds)
         hits = tuple(_hit(index, asked, one) for one in kept)
