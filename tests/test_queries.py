@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from ua_memory.fence import fenced
 from ua_memory.memory import Memory
-from ua_memory.queries import CONDENSED, condensed, read_query
+from ua_memory.prompts import CONDENSED, condensed
+from ua_memory.queries import read_query
 
 ASKED = "what did we decide about X"
 LONG = "Here is the log. " + "INFO worker took a job and let it go again. " * 80 + f"So {ASKED}? Thanks."
@@ -61,6 +62,7 @@ def test_what_was_typed_wins_over_what_was_put_around_it(raw: str) -> None:
         (fenced("search", "- 2026-11-19: Alice moved"), "wrote all of the query"),
         ("<local-command-stdout>ok</local-command-stdout>", "wrote all of the query"),
         ("[Request interrupted by user]", "wrote all of the query"),
+        ("Read HEARTBEAT.md if it exists and follow it strictly.", "wrote all of the query"),
         (LONG, "3,"),
     ],
 )

@@ -7,28 +7,18 @@ that. Read for every prompt: nothing is imported that costs.
 
 from __future__ import annotations
 
-import re
-
-from ua_memory.spoken import typed, without_envelope
-
-SKIP, CONDENSE = "skip", "condense"
-BEHAVIORS = (SKIP, CONDENSE)
-CONDENSED = 500
-"""Characters that are left of an over-long query: what the model reads is about as much."""
-
-_ARGUMENTS = re.compile(r"<command-args>(.*?)</command-args>", re.DOTALL)
-_EXPANDED = re.compile(r"\s*<command-(?:name|message|args)>")
-_CURRENT = "[Current message - respond to this]"
-_REPLY = re.compile(r"\[Replying to [^\]\n]*\].*?\[/Replying\]\s*", re.DOTALL)
-_COMMAND = re.compile(r"/([A-Za-z][\w-]*(?:[:.][\w-]+)*)(?:\s+(.*))?", re.DOTALL)
-_FOLDERS = frozenset("bin boot dev etc home lib mnt opt proc root run srv sys tmp usr var".split())  # noqa: SIM905
-"""What a slash begins that is a place and no command."""
-_LABEL = re.compile(
-    r"^[ \t]*(?:\*\*)?(?:(user|human|me|you)|assistant|ai|agent|claude|codex|gemini|chatgpt|bot|system|tool)"
-    r"(?:\*\*)?[ \t]*:(?:\*\*)?[ \t]*",
-    re.IGNORECASE | re.MULTILINE,
+SKIP = "skip"
+MACHINES = (
+    "(no content)",
+    "A new session was started",
+    "Another language model started",
+    "Caveat: The messages",
+    "Pre-compaction memory flush",
+    "Read HEARTBEAT.md",
 )
-_SENTENCE = re.compile(r"[^.!?。！？\n]+[.!?。！？]*")
+"""How a prompt of one line begins that no person typed, and that has none of SIGNS."""
+SIGNS = "<[/\n"
+"""What something stands between, or after, that was not typed. A prompt without any is asked as it is."""
 
 
 class Wanted:
@@ -48,68 +38,23 @@ class Wanted:
 
 def read_query(raw: str, behavior: str = SKIP, longest: int = 2000) -> Wanted:
     """What a query asks for. One of more than `longest` characters is skipped, or condensed. Never raises."""
-    if len(raw) <= longest and not any(sign in raw for sign in "<[/:>#") and "\n" not in raw:
+    if len(raw) <= longest and not any(sign in raw for sign in SIGNS) and not raw.startswith(MACHINES):
         return Wanted(raw)  # as nearly all are
-    text = _arguments(raw) if _EXPANDED.match(raw) else _asked(raw)
+    from ua_memory import prompts  # 7 ms for its patterns
+
+    text = prompts.was_typed(raw)
     if not text:
         said = "not searched: a client or memory itself wrote all of the query"
         return Wanted("", said if raw.strip() else "")
-    found = _COMMAND.fullmatch(text)
-    if found and found[1].casefold() not in _FOLDERS:
-        text = (found[2] or "").strip()
+    found = prompts.command(text)
+    if found:
+        name, text = found
         if not text:
-            return Wanted("", f"not searched: /{found[1]} is a command without words to search for")
+            return Wanted("", f"not searched: /{name} is a command without words to search for")
     if len(text) <= longest:
         return Wanted(text)
     size = f"a query of {len(text):,} characters, where {longest:,} are the most (recall.longest_query)"
     if behavior == SKIP:
         return Wanted("", f"not searched: {size}; ask less, or set recall.long_query_behavior", long=True)
-    text = condensed(text)
+    text = prompts.condensed(text)
     return Wanted(text, f"{size}, condensed to “{text}”", long=True)
-
-
-def _arguments(raw: str) -> str:
-    """What was typed after a command that a client expanded; the command, if nothing was."""
-    given = " ".join(found.strip() for found in _ARGUMENTS.findall(raw)).strip()
-    name = re.search(r"<command-name>\s*(/?)([^<\s]*)", raw)
-    return given or (f"/{name[2]}" if name and name[2] else "")
-
-
-def _asked(raw: str) -> str:
-    """A prompt without what machines put around and into it, and without what is only quoted in it."""
-    text = raw.rpartition(_CURRENT)[2] if _CURRENT in raw else raw
-    text = typed(without_envelope(_REPLY.sub("", text)))
-    text = without_envelope(text)  # a block may stand before the envelope
-    lines = text.split("\n")
-    if len(lines) > 1:
-        own = "\n".join(line for line in lines if not line.lstrip().startswith(">")).strip()
-        text = _last_said(own or text)
-    return text.strip()
-
-
-def _last_said(text: str) -> str:
-    """The last words of a person in a conversation that has both sides; any other text as it is."""
-    labels = list(_LABEL.finditer(text))
-    persons = [n for n, found in enumerate(labels) if found[1]]
-    if not persons or len(persons) == len(labels):
-        return text
-    last = persons[-1]
-    end = labels[last + 1].start() if last + 1 < len(labels) else len(text)
-    return text[labels[last].end() : end].strip() or text
-
-
-def condensed(text: str) -> str:
-    """At most CONDENSED characters of a text, in its own order: its questions from the last on, then its last
-    sentence, its first, and others from the end."""
-    sentences = [found for found in (each.strip() for each in _SENTENCE.findall(text)) if found]
-    numbers = range(len(sentences))
-    asking = [n for n in reversed(numbers) if sentences[n].endswith(("?", "？"))]
-    wanted = dict.fromkeys([*asking, *numbers[-1:], *numbers[:1], *reversed(numbers)])
-    kept, left = set[int](), CONDENSED
-    for n in wanted:
-        if len(sentences[n]) < left:
-            kept.add(n)
-            left -= len(sentences[n]) + 1
-        elif left < CONDENSED // 4:
-            break
-    return " ".join(sentences[n] for n in sorted(kept)) or " ".join(text[-CONDENSED:].split())
