@@ -16,8 +16,9 @@ from ua_memory.recall import entity, temporal
 from ua_memory.recall.arms import Found
 from ua_memory.recall.asked import Window, read
 from ua_memory.recall.boosts import BOOSTS
+from ua_memory.recall.chronology import in_time
 from ua_memory.recall.fuse import reciprocal
-from ua_memory.recall.rerank import Ranked
+from ua_memory.recall.order import Ordered
 from ua_memory.recall.search import search
 
 DAY = "memory/2026-11-21.md"
@@ -223,13 +224,13 @@ def test_five_years_on_the_answers_are_the_same(tmp_path: Path, boosts: tuple[st
         assert [search(index, query).hits for query in asked] == before
 
 
-def _hits(*rows: tuple[str, float, float]) -> list[Ranked]:
+def _hits(*rows: tuple[str, float, float]) -> list[Ordered]:
     """Hits of a (day, score, part `named`)."""
     made = []
     for number, (day, score, named) in enumerate(rows):
         place = ("memory/x.md", number, number, number)
         item = Item(str(number), "fact", "world", *place, None, f"fact {number}", "", "", "", day=day or None)
-        made.append(Ranked(item, score, {"named": named}))
+        made.append(Ordered(item, score, {"named": named}, {}))
     return made
 
 
@@ -242,7 +243,7 @@ def test_among_equals_time_decides_and_nothing_else_is_moved() -> None:
         ("2025-04-01", 0.72, 0.06),
         ("2026-11-01", 0.60, 0.06),  # not as good
     )
-    latest = temporal.in_time(rows, "latest")
+    latest = in_time(rows, "latest")
     assert [one.item.day for one in latest] == [
         "2026-04-01", "2026-03-01", "2026-05-01", "2025-04-01", None, "2026-11-01",
     ]  # fmt: skip
@@ -252,8 +253,8 @@ def test_among_equals_time_decides_and_nothing_else_is_moved() -> None:
         -0.01,
         False,
     )
-    assert [one.item.day for one in temporal.in_time(rows, "earliest")][:2] == ["2025-04-01", "2026-03-01"]
-    assert temporal.in_time([], "latest") == []
+    assert [one.item.day for one in in_time(rows, "earliest")][:2] == ["2025-04-01", "2026-03-01"]
+    assert in_time([], "latest") == []
 
 
 def test_the_last_and_the_first_time_are_told_apart(tmp_path: Path) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
 
 from ua_memory.index import links, spelling
 from ua_memory.index.links import Named
@@ -13,9 +12,6 @@ from ua_memory.index.terms import STOP, Query, clean, read_query, wholes
 from ua_memory.index.terms import words as words_of
 from ua_memory.index.words import Words
 from ua_memory.recall.keyword import GUESSED, Weights, inverse, weigh
-
-if TYPE_CHECKING:
-    from ua_memory.dates import Order
 
 SMALL = 0.5
 """What a word that every text has counts beside its rarity: "when" and "who" say a little."""
@@ -58,7 +54,7 @@ class Window:
 @dataclass(frozen=True, slots=True)
 class Asked:
     """One query as all arms see it. `meant` is {word that no item has: the word of the bank it was taken for,
-    '' where that is a small one}; `order` is set where the newest or the oldest is asked for."""
+    '' where that is a small one}."""
 
     text: str
     query: Query
@@ -67,7 +63,6 @@ class Asked:
     named: Named
     window: Window | None = None
     meant: Mapping[str, str] = field(default_factory=dict)
-    order: Order | None = None
 
     @property
     def guesses(self) -> tuple[str, ...]:
@@ -80,11 +75,7 @@ class Asked:
 
 
 def read(
-    words: Words,
-    text: str,
-    window: Window | None = None,
-    pieces: Iterable[tuple[int, int]] = (),
-    order: Order | None = None,
+    words: Words, text: str, window: Window | None = None, pieces: Iterable[tuple[int, int]] = ()
 ) -> Asked:
     """Read a query against a bank's words. Never raises. In a question, a phrase that no item has is not
     required. `pieces` are the places of what a model reads at once: a whole word there is no typo."""
@@ -99,7 +90,7 @@ def read(
         query = replace(query, terms=tuple(filter(None, dict.fromkeys(terms))), again=tuple(again))
     named = links.named(words.db, text)
     weights, own = weigh(words, query, frozenset(meant.values())), _words(words, text, named.declared, meant)
-    return Asked(text, query, weights, own, named, window, meant, order)
+    return Asked(text, query, weights, own, named, window, meant)
 
 
 def misspelt(words: Words, query: Query, known: Set[str] = frozenset()) -> dict[str, str]:

@@ -62,8 +62,6 @@ def ordered(
     if ranked is None:
         ranked = reciprocal(arms) if order == "rrf" else _scored(index, asked, said, arms, strict)
     ranked = entity.linked(ranked, arms["entity"])
-    if asked.order:
-        ranked = temporal.in_time(ranked, asked.order)
     ranks: dict[str, dict[str, tuple[int, float]]] = {}
     for name, found in arms.items():
         for one in found:

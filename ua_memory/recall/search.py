@@ -14,8 +14,9 @@ from ua_memory.index.sync import READY, Index, Refresh
 from ua_memory.index.terms import clean
 from ua_memory.recall.asked import Asked, Window, read
 from ua_memory.recall.boosts import boosted
+from ua_memory.recall.chronology import in_time
 from ua_memory.recall.fold import Kept, folded
-from ua_memory.recall.order import DEPTH, ordered
+from ua_memory.recall.order import DEPTH, Ordered, ordered
 from ua_memory.recall.present import Present
 from ua_memory.recall.snippet import snippet
 
@@ -93,11 +94,12 @@ def search_many(
     for number, text in enumerate(queries):
         window, newest, unread = _time(index, text)
         meant = said[number] if said else None
-        asked = read(index.words, text, window, meant.spans if meant else (), newest)
+        asked = read(index.words, text, window, meant.spans if meant else ())
         known = meant if meant is not None and meant.vector.any() else None
         found = ordered(index, asked, known, near.get(number, ()), depth, where, index.store.config.order)
         found = boosted(found, index.store.config.boosts)
         found, uncrossed = _crossed(index, text, found)
+        found = in_time(found, newest) if newest else found
         kept, missing = folded(index.words, found, present.confirm, limit, min_score, beliefs=not where.kinds)
         hits = tuple(_hit(index, asked, one) for one in kept)
         unknown = meant is not None and known is None and bool(text.strip())
