@@ -115,6 +115,15 @@ def test_what_says_the_same_folds(tmp_path: Path, one: str, other: str, fold: bo
         assert (count, sum(len(hit.folded) for hit in found.hits)) == ((1, 1) if fold else (2, 0))
 
 
+def test_a_page_and_a_model_are_found_by_their_names(tmp_path: Path) -> None:
+    page = "---\nid: p\nname: Kiln schedule\nsource_query: when\ntags: [pots]\n---\nMondays only.\n"
+    model = "---\nid: m\nname: How Ann glazes\ntags: []\n---\n## Thin\n\nTwo coats.\n"
+    files = {"memory/pages/p.md": page, "memory/models/m.md": model, DAY: log("nothing")}
+    for query, text, heading in (("kiln", "Mondays only.", "Kiln schedule"), ("ann", "Two coats.", None)):
+        hit = asked(tmp_path, files, query).hits[0]
+        assert hit.item.text == text and hit.item.heading == (heading or "How Ann glazes > Thin")
+
+
 def test_who_reads_it_is_told(tmp_path: Path) -> None:
     shell = new_shell(tmp_path)
     for day in ("18", "19", "20", "21"):

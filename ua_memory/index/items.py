@@ -107,7 +107,9 @@ def items_of(document: Document, masked: Masked) -> Iterator[Item]:
     tags = tuple(
         tag for record in document.records if isinstance(record, Page | MentalModel) for tag in record.tags
     )
-    records = list(_findable(document))
+    # What a page or a model is called stands in its front matter alone, and is what people ask for.
+    names = [record.name for record in document.records if isinstance(record, Page | MentalModel)]
+    records = [{**found, "trail": (*names, *found["heading"].trail)} for found in _findable(document)]
     # Looking for secrets costs by the call more than by the letter: a file without any is looked at once.
     everything = "\n\n".join(text for found in records for text in (found["text"], _context(found)))
     if masked(everything) == everything:
@@ -227,7 +229,7 @@ def _item(
         origin=found["origin"] or heading.origin or "person",
         client=heading.client,
         session=heading.session,
-        heading=clean(masked(" > ".join(heading.trail))),
+        heading=clean(masked(" > ".join(found["trail"]))),
         tags=tuple(dict.fromkeys(clean(masked(tag)).casefold() for tag in tags)),
         entities=entities,
         retired=found["retired"],
@@ -240,7 +242,7 @@ def _item(
 
 def _context(found: dict[str, Any]) -> str:
     """What stands around a record's text and helps to find it by words."""
-    return "\n".join([*found["heading"].trail, *found["entities"], *found["tags"], *found["more"]])
+    return "\n".join([*found["trail"], *found["entities"], *found["tags"], *found["more"]])
 
 
 def _hash(text: str) -> str:

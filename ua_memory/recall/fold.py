@@ -119,11 +119,12 @@ class Texts:
     def __init__(self, words: Words) -> None:
         self._words = words
         self._by_text: dict[tuple[object, ...], Kept] = {}
-        self._read: list[tuple[tuple[str, ...], Kept]] = []
+        self._read: list[tuple[list[str], list[str], Kept]] = []
 
     def add(self, kept: Kept) -> None:
         self._by_text.setdefault(_exactly(kept.one.item), kept)
-        self._read.append((self._stems(kept.one.item.text), kept))
+        words = _words(kept.one.item.text)
+        self._read.append((words, _begun(words), kept))
 
     def equal(self, item: Item) -> bool:
         """Whether a hit so far has this very text."""
@@ -134,19 +135,31 @@ class Texts:
         found = self._by_text.get(_exactly(item))
         if found and _one_day(found.one.item, item):
             return found
-        stems = () if exactly else self._stems(item.text)
-        for other, kept in self._read if stems else ():
-            there = kept.one.item
-            if _class(there) == _class(item) and _one_day(there, item) and _same(stems, other, item, there):
+        read = [] if exactly else _words(item.text)
+        begun = _begun(read)
+        for other, there, kept in self._read if read else ():
+            # Stems are asked of SQLite; where words begin otherwise, so do their stems.
+            if _added(begun, there) is not None and self._same(read, other, item, kept.one.item):
                 return kept
         return None
 
-    def _stems(self, text: str) -> tuple[str, ...]:
-        read = [word for word in words_of(text[: LONGEST * 20]) if word not in _SMALL]
-        if len(read) > LONGEST:
-            return ()
-        stems = self._words.vocabulary.stems(read)
-        return tuple(stems[word] or word for word in read)
+    def _same(self, one: list[str], other: list[str], item: Item, there: Item) -> bool:
+        if _class(item) != _class(there) or not _one_day(item, there):
+            return False
+        stems = self._words.vocabulary.stems({*one, *other})
+        added = _added([stems[word] or word for word in one], [stems[word] or word for word in other])
+        text = there.text if len(one) < len(other) else item.text
+        return added is not None and all(_plain(stem, text) for stem in added)
+
+
+def _words(text: str) -> list[str]:
+    """The words that are compared; none where they are too many."""
+    read = [word for word in words_of(text[: LONGEST * 20]) if word not in _SMALL]
+    return read if len(read) <= LONGEST else []
+
+
+def _begun(words: Sequence[str]) -> list[str]:
+    return [word[:2] for word in words]
 
 
 def _class(item: Item) -> tuple[object, ...]:
@@ -162,19 +175,21 @@ def _one_day(one: Item, other: Item) -> bool:
     return not (one.when and other.when) or one.when == other.when
 
 
-def _same(one: tuple[str, ...], other: tuple[str, ...], item: Item, there: Item) -> bool:
-    if one == other:
-        return True
-    short, long, text = (one, other, there.text) if len(one) < len(other) else (other, one, item.text)
-    if not 0 < len(long) - len(short) <= len(short) // MORE:
-        return False
-    rest, added = list(reversed(short)), []
-    for stem in long:
-        if rest and rest[-1] == stem:
-            rest.pop()
+def _added(one: Sequence[str], other: Sequence[str]) -> list[str] | None:
+    """What the longer has beside all words of the shorter, in their order; None where they say otherwise."""
+    short, long = (one, other) if len(one) < len(other) else (other, one)
+    if not short or len(long) - len(short) > len(short) // MORE:
+        return None
+    added: list[str] = []
+    at = 0
+    for word in long:
+        if at < len(short) and short[at] == word:
+            at += 1
+        elif len(added) == len(long) - len(short):
+            return None
         else:
-            added.append(stem)
-    return not rest and all(_plain(stem, text) for stem in added)
+            added.append(word)
+    return added
 
 
 def _plain(stem: str, text: str) -> bool:
