@@ -24,7 +24,8 @@ from ua_memory.bank import init
 from ua_memory.config import Config
 from ua_memory.index.bulk import in_portions
 from ua_memory.index.embed import Embedder
-from ua_memory.index.sync import READY, Index
+from ua_memory.index.reading import READY
+from ua_memory.index.sync import Index
 from ua_memory.memory import Memory
 from ua_memory.paths import locate
 from ua_memory.store import Store

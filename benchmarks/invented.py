@@ -20,7 +20,8 @@ from typing import Any
 from ua_memory.daemon import address
 from ua_memory.history import MACHINE, SOMEBODY, Commit
 from ua_memory.index.embed import DIMENSIONS, Embedder
-from ua_memory.index.sync import READY, Index
+from ua_memory.index.reading import READY
+from ua_memory.index.sync import Index
 from ua_memory.memory import Memory
 
 SYLLABLES = tuple("ka lo mi ter ran su vel da no pri sto en ur bi ga fo lin che mar ot".split())  # noqa: SIM905

@@ -72,7 +72,7 @@ def test_a_belief_that_is_gone_or_of_other_facts_stands_for_none(tmp_path: Path,
 
 
 def test_a_belief_changed_in_its_file_leaves_the_facts(tmp_path: Path) -> None:
-    from ua_memory.index.sync import Refresh
+    from ua_memory.index.reading import Refresh
 
     with an_index(a_bank(tmp_path, {DAY: FACTS, BELIEF: OBSERVED})) as index:
         search(index, "price")

@@ -12,7 +12,8 @@ from index_bank import Counting, Missing, a_bank, an_index, log, write
 
 from ua_memory.index.embed import Embedder
 from ua_memory.index.items import Item
-from ua_memory.index.sync import Index, Refresh
+from ua_memory.index.reading import Refresh
+from ua_memory.index.sync import Index
 from ua_memory.index.vectors import Owner
 from ua_memory.recall.fuse import Evidence, fuse
 from ua_memory.recall.search import Answer, Filters, search, search_many

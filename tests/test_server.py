@@ -21,8 +21,9 @@ from index_bank import Counting, a_bank, write
 
 from ua_memory.errors import Usage
 from ua_memory.index import server
+from ua_memory.index.reading import READY
 from ua_memory.index.server import Address, Line, ServerAway, Shared
-from ua_memory.index.sync import READY, Index
+from ua_memory.index.sync import Index
 from ua_memory.recall.search import search
 from ua_memory.store import Store
 

@@ -16,8 +16,9 @@ from index_bank import Counting, Missing, a_bank, an_index, log, write
 from ua_memory import store as stores
 from ua_memory.errors import Busy, CannotWrite
 from ua_memory.index import condition, current, meaning, reading
+from ua_memory.index.reading import READY
 from ua_memory.index.shelf import Shelf
-from ua_memory.index.sync import READY, Index
+from ua_memory.index.sync import Index
 from ua_memory.index.terms import read_query
 from ua_memory.index.vectors import Mark, Owner, Vectors
 from ua_memory.markdown import texthash

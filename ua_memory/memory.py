@@ -28,8 +28,8 @@ from ua_memory.store import Result, Seen, Store, Witness
 from ua_memory.undo import Undone
 
 if TYPE_CHECKING:
-    from ua_memory.index.reading import Stop
-    from ua_memory.index.sync import Index, Progress, Refresh
+    from ua_memory.index.reading import Refresh, Stop
+    from ua_memory.index.sync import Index, Progress
     from ua_memory.llm import Endpoint, Spent, Totals
     from ua_memory.recall.explain import Explained
     from ua_memory.recall.search import Answer, Filters, Hit
@@ -196,20 +196,17 @@ class Memory(Flushes):
 
         stop = within(self.config.search_seconds)
         return answered(
-            self.index, queries, self.config, filters=filters, depth=depth,
+            self.index, queries, self.config, limit, min_score, filters=filters, depth=depth,
             refreshed=self.refresh(progress, vectors=not by_words, stop=stop),
-            limit=self.config.search_limit if limit is None else limit,
-            min_score=self.config.min_score if min_score is None else min_score,
         )  # fmt: skip
 
     def explain(self, query: str, now: datetime | None = None) -> Explained:
         """How a query is read when it is asked at `now`. Nothing is searched, and nothing indexed."""
         from ua_memory.index import condition
-        from ua_memory.recall.asking import wanted
-        from ua_memory.recall.explain import explain
+        from ua_memory.recall.asking import explained
 
         words = None if condition.absent(self.store) else self.index.words
-        return explain(wanted(query, self.config), now or self.store.now(), self.config.zone, words)
+        return explained(query, self.config, now or self.store.now(), words)
 
     @staticmethod
     def filters(
@@ -219,8 +216,8 @@ class Memory(Flushes):
         """What a search may return; see `Filters`, and `read_groups` for what `groups` may be."""
         from ua_memory.recall.search import Filters, read_groups
 
-        lists = tuple(tags), tuple(kinds), tuple(sources)
-        return Filters(since, until, *lists, match=match, groups=read_groups(groups))
+        lists, groups = (tuple(tags), tuple(kinds), tuple(sources)), read_groups(groups)
+        return Filters(since, until, *lists, match=match, groups=groups)
 
     # -- core memory -------------------------------------------------------------------------------------
 

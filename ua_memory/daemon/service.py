@@ -88,9 +88,8 @@ class Service:
         self.began, self._code = time.time(), Code()
         self.flushing = Flushing(warm.root, env, self.log.say)
         self.upkeep = Upkeep(
-            warm, self.log.say, lambda: self.worker.nudge(), lambda: self.worker.wanted, self.flushing,
-            lambda: self.worker.busy,
-        )  # fmt: skip
+            warm, self.log.say, lambda: self.worker.nudge(), lambda: self.worker.wanted, self.flushing
+        )
         self.watch = Watch(warm.root, local, self.upkeep.heard, self.log.say)
         warm.witness = Witness(self.watch.marks)
         self.worker = Worker(self._rest, TICK)

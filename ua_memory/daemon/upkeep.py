@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
 STILL = 0.15
 """Seconds without an event after which files are read: an editor's save is several events."""
-OURS = 0.06
-"""The same after a command of ours, which has said all it had to: only a look within 50 ms proves nothing."""
 AT_MOST = 1.0
 """Seconds after the first event when they are read in any case."""
 REST = 2.0
@@ -36,13 +34,13 @@ class Upkeep:
 
     def __init__(
         self, warm: Warm, say: Callable[[str], None], nudge: Callable[[], None], hurried: Callable[[], bool],
-        flushing: Flushing | None = None, working: Callable[[], bool] = lambda: False,
+        flushing: Flushing | None = None,
     ) -> None:  # fmt: skip
-        self._flushing, self._working = flushing, working
+        self._flushing = flushing
         self._warm, self._say, self._nudge, self._hurried = warm, say, nudge, hurried
         self.watch: Watch | None = None
         self._lock = threading.Lock()
-        self._first, self._last, self._still = NEVER, 0.0, STILL
+        self._first, self._last = NEVER, 0.0
         self._pack_at = NEVER
         self._rested, self._behind, self._failures, self._not_before = NEVER, False, 0, 0.0
         self.caught_up = 0
@@ -53,8 +51,6 @@ class Upkeep:
         now = time.monotonic()
         with self._lock:
             first, self._last = self._first == NEVER, now
-            if first:
-                self._still = OURS if self._working() else STILL
             self._first = min(self._first, now)
         if first:
             self._nudge()
@@ -121,7 +117,7 @@ class Upkeep:
 
     def _due(self) -> float:
         with self._lock:
-            read = min(self._last + self._still, self._first + AT_MOST) if self._first != NEVER else NEVER
+            read = min(self._last + STILL, self._first + AT_MOST) if self._first != NEVER else NEVER
         return max(
             min(read, self._rested, 0.0 if self._behind or self._warm.behind else NEVER), self._not_before
         )

@@ -25,6 +25,7 @@ from ua_memory.store.proof import RACY_NS, filesystem_now
 if TYPE_CHECKING:
     from ua_memory.store import FileStat
 
+READY = "ready"
 Masked = Callable[[str], str]
 Stop = Callable[[], bool]
 """Whether there is no more time: asked after each piece of work, so that something is always done."""
@@ -36,6 +37,24 @@ def within(seconds: float) -> Stop | None:
     """Stops that many seconds from now; 0 for never."""
     until = time.monotonic() + seconds
     return (lambda: time.monotonic() > until) if seconds else None
+
+
+@dataclass(frozen=True, slots=True)
+class Refresh:
+    """What a refresh did, in items. `semantic` is 'ready', or why there are no vectors. Where it was stopped,
+    `left_files` have changed and were not read, `left_texts` have no vector yet."""
+
+    added: int = 0
+    changed: int = 0
+    removed: int = 0
+    files: int = 0
+    failed: tuple[Problem, ...] = ()
+    seconds: float = 0.0
+    semantic: str = READY
+    embedded: int = 0
+    notes: tuple[str, ...] = ()
+    left_files: int = 0
+    left_texts: int = 0
 
 
 @dataclass(slots=True)

@@ -23,19 +23,11 @@ class Recent:
     def __init__(self, db: sqlite3.Connection) -> None:
         self.db = db
         self._items: dict[int, Item] = {}
-        self._version, self._count = 0, -1
+        self._version = 0
 
     def forget(self) -> None:
         """Keep none: this connection has written."""
         self._items.clear()
-        self._count = -1
-
-    def count(self) -> int:
-        """How many items there are. SQLite walks through all to know: 2 ms where there are 100,000."""
-        self._look()
-        if self._count < 0 or self.db.in_transaction:
-            self._count = self.db.execute("SELECT count(*) FROM items").fetchone()[0]
-        return self._count
 
     def _look(self) -> None:
         version = self.db.execute("PRAGMA data_version").fetchone()[0]

@@ -9,7 +9,6 @@ from __future__ import annotations
 import sqlite3
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,10 +16,9 @@ from ua_memory.errors import Busy
 from ua_memory.index.current import Current, broken
 from ua_memory.index.manifest import Manifest
 from ua_memory.index.outside import Files
-from ua_memory.index.reading import Caught, Reading, Stop, read_changes
+from ua_memory.index.reading import READY, Caught, Reading, Refresh, Stop, read_changes
 from ua_memory.index.shelf import Shelf
 from ua_memory.index.words import Words
-from ua_memory.records import Problem
 
 if TYPE_CHECKING:
     import numpy as np
@@ -34,26 +32,7 @@ if TYPE_CHECKING:
     from ua_memory.store import Store, Survey
 
 Progress = Callable[[int, int], None]
-READY = "ready"
 NO_TIME = "there was no time left for the vectors"
-
-
-@dataclass(frozen=True, slots=True)
-class Refresh:
-    """What a refresh did, in items. `semantic` is 'ready', or why there are no vectors. Where it was stopped,
-    `left_files` have changed and were not read, `left_texts` have no vector yet."""
-
-    added: int = 0
-    changed: int = 0
-    removed: int = 0
-    files: int = 0
-    failed: tuple[Problem, ...] = ()
-    seconds: float = 0.0
-    semantic: str = READY
-    embedded: int = 0
-    notes: tuple[str, ...] = ()
-    left_files: int = 0
-    left_texts: int = 0
 
 
 class Index:
@@ -97,9 +76,8 @@ class Index:
         if self._current.folder is None:
             raise VectorsUnavailable("the index folder cannot be written")
         if self._vectors is None:
-            self._vectors = (
-                self._shared() if self.store.config.chroma_url else self._own(self._current.folder)
-            )
+            shared = self.store.config.chroma_url
+            self._vectors = self._shared() if shared else self._own(self._current.folder)
         return self._vectors
 
     def _shared(self) -> Rows:
@@ -207,9 +185,8 @@ class Index:
         try:
             owner.take()
         except VectorsUnavailable as error:
-            raise Busy(
-                str(error), where=str(self.shelf.folder), mend="stop the daemon, or try again"
-            ) from error
+            where = str(self.shelf.folder)
+            raise Busy(str(error), where=where, mend="stop the daemon, or try again") from error
         began = time.perf_counter()
         with self.shelf.building():
             fresh = self.shelf.next()
@@ -292,13 +269,11 @@ class Index:
         from ua_memory.index import kept
         from ua_memory.index.mirror import all_of
         from ua_memory.index.server import ServerAway
-        from ua_memory.index.vectors import Vectors
 
         try:
-            rows = self.vectors
-            if isinstance(rows, Vectors) and not self.behind:
-                rows.mirror(lambda: all_of(self.words, self.cache, self.embeds.model))
-            return rows.query(vectors, limit)
+            if not self.behind:
+                self.vectors.mirror(lambda: all_of(self.words, self.cache, self.embeds.model))
+            return self.vectors.query(vectors, limit)
         except ServerAway:
             return kept.nearest(self.words, self.cache, self.embeds.model, vectors, limit)
 

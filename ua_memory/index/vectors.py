@@ -120,6 +120,9 @@ class Rows(ABC):
     def _call(self, name: str, **values: Any) -> Any:
         """A method of the collection. VectorsUnavailable, or VectorsBroken, whatever Chroma raises."""
 
+    def mirror(self, read: Callable[[], Mapping[str, Row]]) -> None:  # noqa: B027 (those on a server have none)
+        """Keep a copy in memory, where that pays; see `Vectors`."""
+
     def count(self) -> int:
         return int(self._call("count"))
 

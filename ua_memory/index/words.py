@@ -94,9 +94,6 @@ class Words(Meta):
             return False
         return (found.st_dev, found.st_ino) == self._inode
 
-    def count(self) -> int:
-        return self._recent.count()
-
     def text_ids(self) -> set[str]:
         """The names of all texts that should have a vector."""
         return {name for (name,) in self.db.execute("SELECT DISTINCT vhash FROM items")}

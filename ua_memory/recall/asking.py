@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from datetime import datetime
 from typing import Any
 
 from ua_memory.config import Config
 from ua_memory.index.sync import Index
+from ua_memory.index.words import Words
 from ua_memory.queries import Wanted, read_query
+from ua_memory.recall.explain import Explained, explain
 from ua_memory.recall.search import Answer, search_many
 
 
@@ -17,8 +20,18 @@ def wanted(query: str, config: Config) -> Wanted:
     return read_query(query, config.long_query, config.longest_query)
 
 
-def answered(index: Index, queries: Sequence[str], config: Config, **how: Any) -> list[Answer]:
-    """An Answer for each query, in order, as `search_many` gives it; what is skipped has no hits."""
+def answered(
+    index: Index,
+    queries: Sequence[str],
+    config: Config,
+    limit: int | None = None,
+    min_score: float | None = None,
+    **how: Any,
+) -> list[Answer]:
+    """An Answer for each query, in order, as `search_many` gives it; what is skipped has no hits. `limit` and
+    `min_score` are the settings' where they are not given."""
+    how["limit"] = config.search_limit if limit is None else limit
+    how["min_score"] = config.min_score if min_score is None else min_score
     every = [wanted(query, config) for query in queries]
     found = iter(search_many(index, [one.text for one in every if not one.skipped], **how))
     answers = [Answer(()) if one.skipped else next(found) for one in every]
@@ -26,3 +39,8 @@ def answered(index: Index, queries: Sequence[str], config: Config, **how: Any) -
         replace(answer, notes=(one.why, *answer.notes)) if one.why else answer
         for one, answer in zip(every, answers, strict=True)
     ]
+
+
+def explained(query: str, config: Config, now: datetime, words: Words | None) -> Explained:
+    """How what is asked in a query is read at `now`."""
+    return explain(wanted(query, config), now, config.zone, words)

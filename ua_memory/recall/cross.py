@@ -19,6 +19,8 @@ def crossed(model: CrossEncoder, query: str, found: Sequence[Ordered]) -> list[O
     good as the best was before. What the model said stands in `parts`, under `cross`.
     """
     best, rest = found[:READ], found[READ:]
+    if not best:
+        return []
     texts = [" ".join(part for part in (one.item.context, one.item.text) if part) for one in best]
     said = model.scores(query, texts)
     order = sorted(range(len(best)), key=lambda n: -said[n])

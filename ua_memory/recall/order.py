@@ -61,7 +61,7 @@ def ordered(
         ranked = _late(index, asked, said, arms, strict)
     if ranked is None:
         ranked = reciprocal(arms) if order == "rrf" else _scored(index, asked, said, arms, strict)
-    ranked = entity.linked(ranked, arms["entity"])
+    ranked = entity.linked(list(ranked), arms["entity"])
     ranks: dict[str, dict[str, tuple[int, float]]] = {}
     for name, found in arms.items():
         for one in found:

@@ -57,7 +57,7 @@ class Ranked:
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
-    """All items by score. What their scores are made of is told of those only that are asked for."""
+    """All items by score. What each is becomes of Python's kind only where it is asked for."""
 
     items: Sequence[Item]
     order: Sequence[int]
@@ -68,9 +68,12 @@ class Ranking:
         return len(self.order)
 
     def __iter__(self) -> Iterator[Ranked]:
+        scores, parts = (
+            self.placed.astype(float).round(6).tolist(),
+            self.parts.astype(float).round(4).tolist(),
+        )
         for n in self.order:
-            parts = (round(float(part), 4) for part in self.parts[n])
-            yield Ranked(self.items[n], round(float(self.placed[n]), 6), dict(zip(PARTS, parts, strict=True)))
+            yield Ranked(self.items[n], scores[n], dict(zip(PARTS, parts[n], strict=True)))
 
 
 class Matches:

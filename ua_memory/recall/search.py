@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from ua_memory import dates
 from ua_memory.index.filters import Filters
 from ua_memory.index.items import Item
+from ua_memory.index.reading import READY, Refresh
 from ua_memory.index.scopes import read_groups
-from ua_memory.index.sync import READY, Index, Refresh
+from ua_memory.index.sync import Index
 from ua_memory.index.terms import clean
 from ua_memory.recall.asked import Asked, Window, read
 from ua_memory.recall.boosts import boosted
@@ -96,10 +97,8 @@ def search_many(
         meant = said[number] if said else None
         asked = read(index.words, text, window, meant.spans if meant else ())
         known = meant if meant is not None and meant.vector.any() else None
-        found = ordered(index, asked, known, near.get(number, ()), depth, where, index.store.config.order)
-        found = boosted(found, index.store.config.boosts)
-        found, uncrossed = _crossed(index, text, found)
-        found = in_time(found, newest) if newest else found
+        every = ordered(index, asked, known, near.get(number, ()), depth, where, index.store.config.order)
+        found, uncrossed = _placed(index, text, list(every), newest)
         kept, missing = folded(index.words, found, present.confirm, limit, min_score, beliefs=not where.kinds)
         hits = tuple(_hit(index, asked, one) for one in kept)
         unknown = meant is not None and known is None and bool(text.strip())
@@ -121,17 +120,20 @@ def _time(index: Index, text: str) -> tuple[Window | None, dates.Order | None, l
     return (Window(time.start or "", time.end or "") if there else None), time.order, []
 
 
-def _crossed(index: Index, text: str, found: list[Ordered]) -> tuple[list[Ordered], list[str]]:
-    """The candidates as the owner's cross-encoder orders them, if there is one; or why it could not."""
-    if index.cross is None or not found or not text.strip():
-        return found, []
-    from ua_memory.index.cross import CrossUnavailable
-    from ua_memory.recall.cross import crossed
+def _placed(
+    index: Index, text: str, found: list[Ordered], newest: dates.Order | None
+) -> tuple[list[Ordered], list[str]]:
+    """The candidates after what has a say in their order besides their scores; and what could not have it."""
+    found, told = boosted(found, index.store.config.boosts), []
+    if index.cross is not None and text.strip():
+        from ua_memory.index.cross import CrossUnavailable
+        from ua_memory.recall.cross import crossed
 
-    try:
-        return crossed(index.cross, clean(text), found), []
-    except CrossUnavailable as error:
-        return found, [f"ordered without the cross-encoder: {error}"]
+        try:
+            found = crossed(index.cross, clean(text), found)
+        except CrossUnavailable as error:
+            told = [f"ordered without the cross-encoder: {error}"]
+    return in_time(found, newest) if newest else found, told
 
 
 def _left(left: Mapping[str, int]) -> str:
