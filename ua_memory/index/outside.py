@@ -87,6 +87,12 @@ class Files:
         """What may be searched of a file; see `Store.truth`."""
         return self._outer(path) if outside(path) else self._store.truth(path)
 
+    def masked(self, text: str) -> str:
+        """A text without the secrets in it: what the index may hold of it."""
+        from ua_memory.redaction import redact
+
+        return redact(text, self._store.config.redact).text
+
     def look(self, seen: Survey, scratch: Path) -> Looked:
         """A survey with what lies in other folders now. `scratch` is for the file system's clock."""
         if not self._store.config.extra_paths:
@@ -150,9 +156,11 @@ class Files:
     def _outer(self, path: str) -> bytes:
         tops = [os.path.realpath(self._store.bank.root / entry) for entry in self._store.config.extra_paths]
         real = os.path.realpath(path)
-        data = read(Path(path)) if any(real == top or real.startswith(f"{top}/") for top in tops) else None
-        if data is None or not path.endswith(".md"):
-            raise NotFound("no such file in the bank or its extraPaths", where=path, mend="ua-memory status")
+        if not path.endswith(".md") or not any(real == top or real.startswith(f"{top}/") for top in tops):
+            return self._store.read(path)  # which says that it is no path of the bank
+        data = read(Path(path))
+        if data is None:
+            raise NotFound("no such file", where=path, mend="ua-memory search")
         return data
 
 

@@ -17,16 +17,15 @@ from ua_memory import markdown
 from ua_memory.index import links
 from ua_memory.index.items import items_of
 from ua_memory.index.manifest import Known, Manifest, content_hash
-from ua_memory.index.outside import Files, Looked, outside
+from ua_memory.index.outside import Files, outside
 from ua_memory.index.words import Words
 from ua_memory.records import Problem
 from ua_memory.store.proof import RACY_NS, filesystem_now
 
 if TYPE_CHECKING:
-    from ua_memory.store import FileStat
+    from ua_memory.store import FileStat, Survey
 
 READY = "ready"
-Masked = Callable[[str], str]
 Stop = Callable[[], bool]
 """Whether there is no more time: asked after each piece of work, so that something is always done."""
 AT_LEAST = 50
@@ -84,7 +83,7 @@ class Caught:
 
 
 def read_changes(
-    store: Files, seen: Looked, words: Words, folder: Path, masked: Masked, stop: Stop | None = None
+    store: Files, survey: Survey, words: Words, folder: Path, stop: Stop | None = None
 ) -> Reading:
     """Bring the words up to date with the files. `folder` is one we may touch, for the file system's clock.
 
@@ -92,7 +91,7 @@ def read_changes(
 
     sqlite3.Error if the words cannot be written; whatever the store raises when files cannot be listed.
     """
-    manifest = Manifest(words.db)
+    manifest, seen = Manifest(words.db), store.look(survey, folder)
     with words.writing():
         now = filesystem_now(folder)
         files = {stat.path: stat for stat in seen.files if stat.path.endswith(".md")}
@@ -108,13 +107,13 @@ def read_changes(
                 done.left = sum(not _known(rest, known.get(rest.path)) for rest in due[number:])
                 break
             before, held = known.get(stat.path), seen.held.get(stat.path)
-            fresh.append(_read_one(store, words, stat, before, held, now, masked, done))
+            fresh.append(_read_one(store, words, stat, before, held, now, done))
         whole = len(fresh) == len(due) and not any(one.racy for one in fresh)
         manifest.record(fresh)
         gone = [path for path in known if path not in files]
         done.removed += sum(words.remove_file(path) for path in gone)
         if any(markdown.kind_of(path) is markdown.FileKind.ENTITIES for path in gone):
-            links.settle(words.db, (), masked)
+            links.settle(words.db, (), store.masked)
         manifest.forget(gone)
         if done.any:
             words.next_generation()
@@ -134,7 +133,6 @@ def _read_one(
     before: Known | None,
     held: str | None,
     now: int,
-    masked: Masked,
     done: Reading,
 ) -> Known:
     digest, failed = before.hash if before else "", False
@@ -145,8 +143,8 @@ def _read_one(
         if not before or before.hash != digest:
             parsed = markdown.parse(data, stat.path)
             if markdown.kind_of(stat.path) is markdown.FileKind.ENTITIES:
-                links.settle(words.db, parsed.records, masked)
-            items = list(items_of(parsed, masked))
+                links.settle(words.db, parsed.records, store.masked)
+            items = list(items_of(parsed, store.masked))
             if outside(stat.path):  # its ids are another bank's: nothing here is to cite or to change it
                 items = [replace(item, id=None) for item in items]
             added, changed, removed = words.replace_file(stat.path, items)

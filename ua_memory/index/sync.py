@@ -193,8 +193,7 @@ class Index:
             self._current.use(Words(fresh / "words.db"), fresh)
             self._owner = owner
             try:
-                there = self.files.look(self.store.survey(), self.shelf.folder)
-                reading = read_changes(self.files, there, self.words, self.shelf.folder, self._masked)
+                reading = read_changes(self.files, self.store.survey(), self.words, self.shelf.folder)
                 report = self._report(began, reading, vectors, progress, None)
             except BaseException:
                 self.close()
@@ -211,9 +210,7 @@ class Index:
             try:
                 if self.unchanged(seen):
                     return Reading(files=self.words.files_known())
-                scratch = self._current.scratch
-                there = self.files.look(seen, scratch)
-                return read_changes(self.files, there, self.words, scratch, self._masked, stop)
+                return read_changes(self.files, seen, self.words, self._current.scratch, stop)
             except sqlite3.DatabaseError as error:
                 if not again or not broken(error):
                     self._current.notes.append(f"the word index could not be brought up to date: {error}")
@@ -276,8 +273,3 @@ class Index:
             return self.vectors.query(vectors, limit)
         except ServerAway:
             return kept.nearest(self.words, self.cache, self.embeds.model, vectors, limit)
-
-    def _masked(self, text: str) -> str:
-        from ua_memory.redaction import redact
-
-        return redact(text, self.store.config.redact).text
