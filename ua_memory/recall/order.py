@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import islice
 from typing import TYPE_CHECKING
 
 from ua_memory.index.filters import Filters
@@ -99,20 +98,19 @@ def _together(arms: Arms) -> list[Item]:
 
 def _late(index: Index, asked: Asked, said: Said, arms: Arms, strict: bool) -> Iterator[Ranked] | None:
     """The candidates by late interaction; None where no text has token vectors, or no word counts."""
-    from ua_memory.recall.rerank import HELPED, REACH, Matches, Ranking, by_letters, rerank
+    from ua_memory.recall.rerank import HELPED, REACH, Matches, foremost, rerank
 
-    found, spelt, kept = _together(arms), by_letters(asked, said), Matches(said)
+    found, kept = _together(arms), Matches(asked, said)
 
-    def ranked(items: list[Item]) -> Ranking | None:
+    def read(items: list[Item]) -> Mapping[str, frozenset[str]]:
         names = kept.missing(item.vhash for item in items)
         kept.add(index.cache.codes(index.embeds.model, names))
-        stems = keyword.stems(index.words, items) if spelt else {}
-        return rerank(asked, said, items, kept, stems)
+        return keyword.stems(index.words, items) if kept.spelt else {}
 
-    alone = ranked(found)
-    if alone is None or not kept.told:
+    stems = read(found)
+    if not kept.told or not kept.weights.any():
         return None
-    best = [one.item for one in islice(alone, LEANING)]
+    best = foremost(asked, found, kept, stems, LEANING)
     talk = [item for item in best if item.speaker]
     beside = index.words.neighbours(talk, REACH) + index.words.neighbours(best, (-1, 1))
     items = list({item.key: item for item in (*found, *beside)}.values())
@@ -120,7 +118,7 @@ def _late(index: Index, asked: Asked, said: Said, arms: Arms, strict: bool) -> I
     if not strict:
         helped = {(item.path, item.seq + step) for item in best for step in HELPED}
         wanted |= {item.key for item in beside if (item.path, item.seq) in helped}
-    return (one for one in ranked(items) or () if one.item.key in wanted)
+    return (one for one in rerank(asked, items, kept, read(items)) if one.item.key in wanted)
 
 
 def _scored(index: Index, asked: Asked, said: Said | None, arms: Arms, strict: bool) -> list[Fused]:

@@ -77,13 +77,24 @@ class Ranking:
 
 
 class Matches:
-    """Texts held against a query: the best match of each of its tokens with any of theirs."""
+    """Texts held against a query: the best match of each of its tokens with any of theirs.
 
-    def __init__(self, said: Said) -> None:
+    `words` are those of the query that count, `rows` their tokens, `weights` what each is worth, 1 together;
+    `spelt` those that are looked for by their letters, since the model does not know them well. `told` is
+    whether any text has tokens.
+    """
+
+    def __init__(self, asked: Asked, said: Said) -> None:
         import numpy as np
 
         self._said, self.told = said, False
-        """`told`: whether any text has tokens."""
+        self.words = [word for word in asked.words if word.stems]
+        self.rows = [_tokens(asked, word, said) for word in self.words]
+        self.spelt = {
+            word for word, rows in zip(self.words, self.rows, strict=True) if word.whole or not rows
+        }
+        weights = np.array([word.weight for word in self.words], dtype=np.float32)
+        self.weights: Table = weights / (weights.sum() or 1)
         self._at: dict[str, int] = {}
         self._table: Table = np.zeros((len(said.tokens), 1), dtype=np.float32)
 
@@ -106,34 +117,29 @@ class Matches:
         return self._table[:, [self._at.get(name, 0) for name in names]]
 
 
-def by_letters(asked: Asked, said: Said) -> tuple[Word, ...]:
-    """The words of the query that are looked for by their letters: the model does not know them well."""
-    return tuple(
-        word for word in asked.words if word.whole or (word.stems and not _tokens(asked, word, said))
-    )
-
-
-def rerank(
-    asked: Asked,
-    said: Said,
-    items: Sequence[Item],
-    kept: Matches,
-    stems: Mapping[str, frozenset[str]],
-) -> Ranking | None:
-    """All items by score, ties by path and line; None where no word of the query counts. `stems` by item are
-    wanted where there are words `by_letters`."""
+def foremost(
+    asked: Asked, items: Sequence[Item], kept: Matches, stems: Mapping[str, frozenset[str]], most: int
+) -> list[Item]:
+    """The best by themselves, in order; ties by path and line. For `stems` see `rerank`."""
     import numpy as np
 
     items = sorted(items, key=lambda item: (item.path, item.seq))
-    words = [word for word in asked.words if word.stems]
-    weight = np.array([word.weight for word in words], dtype=np.float32)
-    if not items or not weight.sum():
-        return None
-    weight /= weight.sum()
-    own = _own(asked, words, said, items, kept.table([item.vhash for item in items]), stems)
-    best = _beside(words, items, own)
+    alone = kept.weights @ _own(asked, items, kept, stems)
+    alone += np.array([sum(_lift(asked, item)) for item in items], dtype=np.float32)
+    return [items[n] for n in np.argsort(-np.round(alone, 6), kind="stable")[:most]]
+
+
+def rerank(
+    asked: Asked, items: Sequence[Item], kept: Matches, stems: Mapping[str, frozenset[str]]
+) -> Ranking:
+    """All items by score, ties by path and line. `stems` by item are wanted where words are `spelt`."""
+    import numpy as np
+
+    items = sorted(items, key=lambda item: (item.path, item.seq))
+    own = _own(asked, items, kept, stems)
+    best = _beside(kept.words, items, own)
     lift = np.array([_lift(asked, item) for item in items], dtype=np.float32)
-    alone, together = weight @ own, weight @ best
+    alone, together = kept.weights @ own, kept.weights @ best
     raw = together + lift.sum(axis=1)
     order = np.argsort(-np.round(raw, 6), kind="stable")  # the items are in the order of path and line
     placed = np.clip((raw - FLOOR) / RANGE, 0, 1) ** PLACED
@@ -149,24 +155,16 @@ def _tokens(asked: Asked, word: Word, said: Said) -> list[int]:
     return own if all(said.known[n] for n in own) else []
 
 
-def _own(
-    asked: Asked,
-    words: Sequence[Word],
-    said: Said,
-    items: Sequence[Item],
-    match: Table,
-    stems: Mapping[str, frozenset[str]],
-) -> Table:
+def _own(asked: Asked, items: Sequence[Item], kept: Matches, stems: Mapping[str, frozenset[str]]) -> Table:
     """(words, items): how well each item alone answers each word."""
     import numpy as np
 
-    own = np.zeros((len(words), len(items)), dtype=np.float32)
-    spelt = set(by_letters(asked, said))
-    for w, word in enumerate(words):
-        rows = _tokens(asked, word, said)
+    own = np.zeros((len(kept.words), len(items)), dtype=np.float32)
+    match = kept.table([item.vhash for item in items])
+    for w, (word, rows) in enumerate(zip(kept.words, kept.rows, strict=True)):
         if rows:
             own[w] = match[rows].mean(axis=0)
-        if word in spelt:
+        if word in kept.spelt:
             own[w] = np.maximum(
                 own[w], [EXACT * _letters(word, stems.get(i.key, frozenset())) for i in items]
             )
