@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from index_bank import Counting, a_bank, an_index, log, write
+from index_bank import Counting, Missing, a_bank, an_index, log, write
 
 from ua_memory.index import links, talk
 from ua_memory.index.embed import Embedder
@@ -197,6 +197,19 @@ def test_the_days_that_a_query_means_come_first(tmp_path: Path) -> None:
             "semantic",
             "entity",
         }
+
+
+def test_who_asks_for_nothing_but_days_is_told_what_there_was(tmp_path: Path, model: Embedder) -> None:
+    files = {"memory/2024-05-10.md": log("Grün is the gate"), DAY: log("What happened to us", "We did a lot")}
+    store = a_bank(tmp_path, files)
+    for embeds in (model, Missing()):
+        with an_index(store, embeds) as index:
+            for query in ("What happened in May 2024?", "what did we do in May 2024", "2024-05-10"):
+                (first, *others) = search(index, query).hits
+                assert first.item.text == "Grün is the gate" and first.score >= 0.5, query
+                assert all(one.score < 0.35 for one in others)
+            asked = search(index, "How green was the gate in November?").hits
+            assert asked[0].item.text == "Grün is the gate", "a day beside other words is one sign of many"
 
 
 def test_time_words_that_cannot_be_read_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -22,6 +22,13 @@ FEW = 100
 MOST = 256
 """Words of a query that are weighed one by one; the model reads no further either."""
 
+_TELLING = """
+all anything did done else everything going happen happened happening happens new news recall remember said
+show something talk talked talking tell work worked working ll m re s t ve
+"""
+IDLE = STOP | frozenset(_TELLING.split())
+"""English words that ask what there was, and say nothing about what it was."""
+
 _WORD = re.compile(r"[^\W_]+")
 
 
@@ -41,10 +48,12 @@ class Word:
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """The days a query means: ISO, `end` exclusive; an open side is ''."""
+    """The days a query means: ISO, `end` exclusive; an open side is ''. `alone`: the query asks for nothing
+    but what there was in them ("what happened last week?")."""
 
     start: str = ""
     end: str = ""
+    alone: bool = False
 
     def holds(self, day: str) -> bool:
         """Whether an ISO day lies in it."""
@@ -90,7 +99,20 @@ def read(
         query = replace(query, terms=tuple(filter(None, dict.fromkeys(terms))), again=tuple(again))
     named = links.named(words.db, text)
     weights, own = weigh(words, query, frozenset(meant.values())), _words(words, text, named.declared, meant)
+    if window and window.alone:
+        own = tuple(replace(one, weight=0.0) if _idle(text[one.start : one.end]) else one for one in own)
     return Asked(text, query, weights, own, named, window, meant)
+
+
+def idle(text: str, at: Iterable[tuple[int, int]]) -> bool:
+    """Whether a query has nothing to go by but what stands at these places."""
+    for start, end in at:
+        text = text[:start] + " " * (end - start) + text[end:]
+    return all(_idle(word) for word in _WORD.findall(text))
+
+
+def _idle(word: str) -> bool:
+    return word.casefold() in IDLE
 
 
 def misspelt(words: Words, query: Query, known: Set[str] = frozenset()) -> dict[str, str]:

@@ -135,14 +135,14 @@ def _scored(index: Index, asked: Asked, said: Said | None, arms: Arms, strict: b
 
 
 def _timely(ranked: list[Fused], window: Window | None) -> list[Fused]:
-    """What lies in the days that the query means is lifted a little, as late interaction does."""
+    """What lies in the days that the query means is lifted, as late interaction does."""
     if window is None:
         return ranked
-    from ua_memory.recall.rerank import LIFT
+    from ua_memory.recall.rerank import timely
 
     lifted = [
-        replace(one, score=min(1.0, one.score + LIFT), parts={**one.parts, "when": LIFT})
-        if one.score > 0 and window.holds(one.item.date)
+        replace(one, score=min(1.0, one.score + lift), parts={**one.parts, "when": lift})
+        if (one.score > 0 or window.alone) and (lift := timely(window, one.item))
         else one
         for one in ranked
     ]

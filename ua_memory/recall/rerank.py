@@ -3,7 +3,7 @@
     own      m = the best match of the word's tokens with any token of the item, a mean over the word's tokens
     beside   m = the best of its own and, fainter, of what stands beside it under the same heading
     item     s = mean of m over the words, rare ones weighing more, + 0.06 if it is about whom the query names
-             and + 0.06 if it is of the days that it means
+             and + 0.06 if it is of the days that it means; + 0.5 if these are all that is asked for
     score    s placed between 0 and 1, so that 0.35 parts good hits from others
 
 A reply ("Yes, last Tuesday!") has none of the words that its question has: a question before it counts 0.9.
@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 
 from ua_memory.index import late, links, talk
 from ua_memory.index.items import Item
-from ua_memory.recall.asked import Asked, Word
+from ua_memory.recall.asked import Asked, Window, Word
 
 if TYPE_CHECKING:
     import numpy as np
@@ -36,6 +36,8 @@ EXACT = 0.8
 BEFORE, ASKED, AFTER, EARLIER, NEAR = 0.8, 0.9, 0.8, 0.65, 0.5
 LIFT = 0.06
 """What an item gains that is about whom the query names, and once more one of the days that it means."""
+ALONE = 0.5
+"""What the days give where the query says nothing else: more than a word of the date can."""
 PARTS = ("words", "beside", "named", "when")
 REACH = (-3, -2, -1, 1, 2, 3)
 """Places around a candidate that are looked at: those it helps, and what helps those."""
@@ -226,5 +228,11 @@ def _lift(asked: Asked, item: Item) -> tuple[float, float]:
     """(named, when): what an item gains for whom the query names, and for its days."""
     who = (item.speaker, *item.entities) if asked.named.declared else ()
     named = any(links.folded(name) in asked.named.declared for name in who)
-    meant = asked.window is not None and asked.window.holds(item.date)
-    return LIFT * named, LIFT * meant
+    return LIFT * named, timely(asked.window, item)
+
+
+def timely(window: Window | None, item: Item) -> float:
+    """What an item gains for its days."""
+    if window is None or not window.holds(item.date):
+        return 0.0
+    return ALONE if window.alone else LIFT

@@ -13,7 +13,7 @@ from ua_memory.index.reading import READY, Refresh
 from ua_memory.index.scopes import read_groups
 from ua_memory.index.sync import Index
 from ua_memory.index.terms import clean
-from ua_memory.recall.asked import Asked, Window, read
+from ua_memory.recall.asked import Asked, Window, idle, read
 from ua_memory.recall.boosts import boosted
 from ua_memory.recall.chronology import in_time
 from ua_memory.recall.fold import Kept, folded
@@ -112,12 +112,13 @@ def search_many(
 def _time(index: Index, text: str) -> tuple[Window | None, dates.Order | None, list[str]]:
     """The days that a query means, as of now and where the bank is, and whether it asks for the newest or the
     oldest; or why they could not be read."""
+    text = clean(text)
     try:
-        time = dates.read(clean(text), index.store.now(), index.store.config.zone)
+        time = dates.read(text, index.store.now(), index.store.config.zone)
     except dates.DatesUnavailable as error:
         return None, None, [f"its time words were not read: {error.what}"]
-    there = time.start or time.end
-    return (Window(time.start or "", time.end or "") if there else None), time.order, []
+    window = Window(time.start or "", time.end or "", idle(text, time.at)) if time else None
+    return window, time.order, []
 
 
 def _placed(
