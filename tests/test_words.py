@@ -67,6 +67,14 @@ def test_bm25_orders_as_an_independent_one() -> None:
         assert {item.text for item in words.get([hit.key for hit in hits])} <= set(texts)
 
 
+def test_what_english_hangs_onto_a_word_finds_nothing() -> None:
+    words = made("Alice's dentist was fine", "Rob's bill came, he didn't pay")
+    assert read_query("Bob's and Bob’s invoice isn't").terms == ("bob", "invoice", "isn")
+    assert found(words, "Bob's invoice") == [] and found(words, '"Alice\'s dentist"') == [
+        "Alice's dentist was fine"
+    ]
+
+
 def test_terms_are_ored_and_stemmed() -> None:
     words = made("Alice runs the servers in Frankfurt", "Bob paints", "The server was connected")
     assert found(words, "running connections") == [
