@@ -123,6 +123,11 @@ def test_an_option_without_its_value_leads_to_the_help_of_its_verb(shell: Shell)
     assert "mend: ua-memory insert --help" in done.err
 
 
+def test_days_that_end_before_they_begin(shell: Shell) -> None:
+    done = shell("search", "x", "--since", "2026-12", "--until", "2026-11")
+    assert done.code == 2 and "nothing is both since 2026-12-01 and until 2026-11-30" in done.err
+
+
 def test_a_kind_that_there_is_not(shell: Shell) -> None:
     done = shell("search", "x", "--kind", "nonsense")
     assert done.code == 2 and "no such kind: nonsense" in done.err and "preference" in done.err

@@ -22,7 +22,8 @@ class Filters:
     `tags`: matched as `match` says, case aside; `groups`: all of them must hold, beside the tags (see
     `scopes`). `kinds`: a fact's kind or the name of a record. `sources`: an origin word or a client's
     name. `path`: the beginning of a bank-relative path. `retired`: whether retired facts may come.
-    Usage for a kind or a mode that there is not: it would find nothing, and nobody would know why.
+    Usage for a kind or a mode that there is not, and for days that end before they begin: it would find
+    nothing, and nobody would know why.
     """
 
     since: str | None = None
@@ -39,6 +40,10 @@ class Filters:
         for kind in self.kinds:
             if kind not in KINDS:
                 raise Usage(f"no such kind: {kind}", mend=f"one of {', '.join(KINDS)}")
+        if self.since and self.until and self.since[:10] > self.until[:10]:
+            raise Usage(
+                f"nothing is both since {self.since} and until {self.until}", mend="exchange the days"
+            )
         Tagged(self.tags, self.match)
 
     def __bool__(self) -> bool:
