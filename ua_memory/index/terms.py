@@ -12,6 +12,7 @@ import re
 import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from itertools import islice
 
 LONGEST_WORD = 100
@@ -29,8 +30,7 @@ _CJK = (
     "\u0e01-\u0e3a\u0e40-\u0e59\u0e81-\u0edf\u1000-\u1049\u1050-\u109f\u1780-\u17d3\u17e0-\u17e9"
 )
 """Scripts that set no or few spaces: Chinese, Japanese, Korean, Thai, Lao, Burmese, Khmer."""
-_RUN = re.compile(rf"[{_CJK}]+|[^\W_{_CJK}]+")
-_CJK_RUN = re.compile(rf"[{_CJK}]+")
+_ASCII_RUN = re.compile(r"[A-Za-z0-9]+")
 _JOINED = re.compile(r"(?<![^\W_])[^\W_]++(?:[_/.\-@:\\]+[^\W_]++)+")
 _SEPARATORS = re.compile(r"[\W_]+")
 _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
@@ -78,13 +78,33 @@ def clean(text: str) -> str:
     return text
 
 
+@cache
+def _run() -> re.Pattern[str]:
+    """Compiled where it is needed: it takes 5 ms, and a hook whose prompt is plain ASCII has none to lose."""
+    return re.compile(rf"[{_CJK}]+|[^\W_{_CJK}]+")
+
+
+@cache
+def _cjk_run() -> re.Pattern[str]:
+    return re.compile(rf"[{_CJK}]+")
+
+
+def _runs(text: str) -> list[str]:
+    """The runs of letters and digits in a text, those without spaces apart from the others."""
+    return (_ASCII_RUN if text.isascii() else _run()).findall(text)
+
+
+def _is_cjk(run: str) -> bool:
+    return not run.isascii() and _cjk_run().match(run) is not None
+
+
 def words(text: str) -> list[str]:
     """The words of a text in order; a CJK run of two or more characters as its overlapping pairs."""
     if text.isascii() and not _HUMP.search(text):
-        return [word[:LONGEST_WORD] for word in _RUN.findall(text.casefold())]
+        return [word[:LONGEST_WORD] for word in _ASCII_RUN.findall(text.casefold())]
     found: list[str] = []
-    for run in _RUN.findall(unicodedata.normalize("NFKC", text)):
-        if not _CJK_RUN.match(run):
+    for run in _runs(unicodedata.normalize("NFKC", text)):
+        if not _is_cjk(run):
             found.extend(part[:LONGEST_WORD].casefold() for part in _HUMP.split(run))
         else:
             signs = _signs(run)
@@ -106,8 +126,8 @@ def wholes(text: str) -> list[str]:
     """What is to be found besides its words: identifiers in one piece, single CJK characters."""
     text = unicodedata.normalize("NFKC", text)
     found = [whole for whole, _ in _identifiers(text)]
-    for run in () if text.isascii() else _RUN.findall(text):
-        if _CJK_RUN.match(run):
+    for run in () if text.isascii() else _runs(text):
+        if _is_cjk(run):
             found.extend(_signs(run) if len(run) > 1 else ())
     return found
 
@@ -116,8 +136,8 @@ def _identifiers(text: str) -> Iterator[tuple[str, str]]:
     """(an identifier as one word, as it stands), from a normal text."""
     for match in _JOINED.findall(text):
         yield _SEPARATORS.sub("_", match).casefold()[:LONGEST_WORD], match
-    for run in _RUN.findall(text) if _HUMP.search(text) else ():
-        if not _CJK_RUN.match(run) and _HUMP.search(run):
+    for run in _runs(text) if _HUMP.search(text) else ():
+        if not _is_cjk(run) and _HUMP.search(run):
             yield run[:LONGEST_WORD].casefold(), run
 
 
@@ -147,6 +167,6 @@ def read_query(query: str) -> Query:
             phrases.append(phrase[:64])
     terms = list(dict.fromkeys([*words(_CLITIC.sub(" ", query)), *wholes(query)]))[:MOST_TERMS]
     # A pair of characters says more than either of them, and a single one is in every other text.
-    telling = [term for term in terms if not (len(term) == 1 and _CJK_RUN.match(term))] or terms
+    telling = [term for term in terms if not (len(term) == 1 and _is_cjk(term))] or terms
     telling = [term for term in telling if term not in STOP] or telling
     return Query(tuple(telling), tuple(phrases), tuple(_again(query)))
