@@ -11,12 +11,12 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterator, Sequence
-from datetime import date
+from datetime import date, timedelta
 
 from ua_memory import dates
 from ua_memory.retain.amounts import Amounts, amounts
 from ua_memory.retain.coined import coined
-from ua_memory.retain.moments import moments, resolves
+from ua_memory.retain.moments import meant, moments, resolves
 from ua_memory.retain.names import ORDINARY
 
 _URL = re.compile(r"\b[a-z][a-z0-9+.-]*://[^\s<>\"'`)\]]+|\bwww\.[^\s<>\"'`)\]]+", re.IGNORECASE)
@@ -56,7 +56,9 @@ class _Evidence:
         self._stretches = {(span.start, span.end) for span in _spans(text, said)}
         self._days = {day for _, day in _dates(text, said)}
         if said:
-            self._days.add(said.isoformat())
+            ahead = set(meant(text, said))
+            self._days |= {day.isoformat() for day in (said, *ahead)}
+            self._stretches |= {(day, day + timedelta(days=1)) for day in ahead}
         self._urls = {_url(match[0]) for match in _URL.finditer(text)}
         self._words = {form for word in _WORD.findall(text) for form in _forms(word)}
         self._stems = {stem for word in self._words for stem in _stems(word)}
@@ -71,6 +73,8 @@ class _Evidence:
             return self._says(claim) or (kind != "code" and self._within(kind, claim))
         if kind == "url":
             return _url(claim) in self._urls or self._stands(claim)
+        if kind in ("name", "opening") and resolves(claim.casefold(), self._stretches):
+            return True
         if kind == "name":
             return all(_forms(part) & self._words for part in claim.split("-") if part)
         if kind in ("opening", "coined"):
