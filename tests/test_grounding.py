@@ -51,6 +51,10 @@ SAID = date(2026, 11, 20)
         ("It is at api.fly.io, set in next.config.mjs.", "next.config.mjs has api.fly.io in it"),
         ("Run `make test` for #infra.", "run make test, it is infra"),
         ("The refactored codebase has reproducible workarounds in its backend.", "I reworked the code"),
+        (
+            "The outage: debugging, parsed annotations, slow embeddings, asynchronous ingestion, no retry.",
+            "the outage",
+        ),
         ("It is built with esbuild and kubernetes's api.", "Esbuild builds it, Kubernetes runs it"),
         (
             "Der Nutzer mag keine Tabulatoren und schreibt lieber zwei Leerzeichen.",
@@ -107,6 +111,7 @@ def test_what_the_evidence_has_is_grounded(text: str, evidence: str) -> None:
         ("It ran `rm -rf build`.", "it ran make", ("rm -rf build",)),
         ("It is about #billing.", "it is about bills", ("billing",)),
         ("It is built with esbuild now.", "it is built with webpack now", ("esbuild",)),
+        ("Tasks move to todoist, parsed by dialyzer.", "tasks move", ("todoist", "dialyzer")),
         ("The service is called zorgle.", "the service is called frobnicator", ("zorgle",)),
     ],
 )

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cache
 from importlib import resources
 
@@ -18,15 +18,20 @@ _BEGINNINGS = """anti auto co de dis im in inter meta micro mis multi non out ov
 sub super un under up"""
 _ENDINGS = """ability able al ally ation ations d ed er ers ful ible ied ies ing ion ions ise ised ish ising
 ism ist ists ity ive ize ized izes izing less ly ment ments ness or ors r rs s y es"""
-_COMMON = """abort aborts annotation api apis app append appends apps args async auth backend backends blog
-changelog checkout cli concise config configs const cron css dedupe delete deletes deps diff diffs divergence
-email emails embed embedding emit emits enqueue env frontend grep hostname html idempotent init initialization
-iterate iterates json linter localhost metadata middleware mkdir monorepo normalization offline online
-orchestration param params plugin plugins populate populates pragma propagate propagates propagator recompile
-refactor refactors regex repo repos revert reverts runtime sandbox schema schemas simplify snippet snippets
-sql stderr stdout struct subscribe sync syntactically syscall telemetry temp thrice todo tuple tuples
-unsubscribe url urls username utils validate validated validates website workflow workflows"""
-_STARTS, _ENDS, _OF_THE_FIELD = _BEGINNINGS.split(), _ENDINGS.split(), frozenset(_COMMON.split())
+_COMMON = """abort adversarial anew annotation append args async asynchronous auth backend backoff
+calibrate centric changelog checkout cli comma concise config const contradict cosine cron css cutoff
+dataset debug declarative dedupe delete deprecate deps deterministic diff disambiguate divergence embed
+emit encode encrypt enqueue env ephemeral flaky frontend granular grep heterogeneous hexadecimal hotfix
+idempotency idempotent identifier infra ingest init initialization inject instantiate interop invoke
+iterate json latency linter lookup millisecond misconfigure mkdir monorepo mutate normalization nuance
+oauth orchestration outage paginate param parse permalink plugin populate postpone pragma prerequisite
+propagate recency recompile redo regex repo retry revert rollout sandbox scaffold sceptical schema
+serialization shrank simplify snippet stderr stdin stdout struct suffice superfluous syntactically
+syscall telemetry temp thrice throughput timeout todo tokenizer truncate tuple typo unify unsubscribe
+upsert url usability utils validate verbatim verbose"""
+_STARTS, _ENDS = _BEGINNINGS.split(), _ENDINGS.split()
+_COMMON_ENDS = ("d", "ed", "er", "ers", "ing", "ings", "ion", "ions", "ly", "or", "ors", "r", "rs", "s")
+_OF_THE_FIELD = frozenset(_COMMON.split())
 _SHORTEST, _FOREIGN = 4, 0.34
 
 
@@ -49,7 +54,12 @@ def _table() -> frozenset[str]:
 
 
 def _english(word: str) -> bool:
-    return word in _OF_THE_FIELD or _made(word) or _joined(word)
+    return _of_the_field(word) or _made(word) or _joined(word)
+
+
+def _of_the_field(word: str) -> bool:
+    """annotations, parsed, debugging; not todoist."""
+    return not _OF_THE_FIELD.isdisjoint((word, *_without_ending(word, _COMMON_ENDS)))
 
 
 def _made(word: str) -> bool:
@@ -64,9 +74,9 @@ def _made(word: str) -> bool:
     return False
 
 
-def _without_ending(word: str) -> Iterator[str]:
+def _without_ending(word: str, endings: Sequence[str] = _ENDS) -> Iterator[str]:
     """planned: plann, plan and planne; tries: try."""
-    for ending in _ENDS:
+    for ending in endings:
         stem = word.removesuffix(ending)
         if stem != word and len(stem) >= 3:
             yield from (stem, f"{stem}e", f"{stem}y")
