@@ -308,6 +308,13 @@ def test_a_long_transcript_is_read_in_stretches_that_share_turns(tmp_path: Path)
     assert read >= {str(n) for n in range(60)}
 
 
+def test_the_lines_that_cannot_be_read_are_told_without_the_half_written_last(memory: Memory) -> None:
+    head, _, rest = transcript().getvalue().partition(b"\n")
+    notes = memory.flush(io.BytesIO(head + b'\n{"type": \n' + rest + b'{"ty')).notes
+    assert "1 line of the transcript cannot be read (2)" in notes
+    assert "the last line of the transcript is half written; the next flush reads it" in notes
+
+
 def test_stretches_cut_a_turn_that_is_too_long() -> None:
     (long,) = turns("p: " + "word " * 5000)
     pieces = [turn for stretch in stretches([long], 1000) for turn in stretch]

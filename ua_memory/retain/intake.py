@@ -131,8 +131,9 @@ def _counted(pieces: Iterator[str], enough: int) -> int:
 def _notes(reading: Reading) -> Iterator[str]:
     broken = reading.broken - reading.cut
     if broken:
-        lines = ", ".join(str(problem.line) for problem in reading.problems[:3])
-        yield f"{broken} line{'' if broken == 1 else 's'} of the transcript cannot be read ({lines} …)"
+        first = reading.problems[: min(broken, 3)]  # the half-written one is the last
+        lines = ", ".join(str(problem.line) for problem in first) + (" …" if broken > len(first) else "")
+        yield f"{broken} line{'' if broken == 1 else 's'} of the transcript cannot be read ({lines})"
     if reading.undecoded:
         what = f"{reading.undecoded} byte{' is' if reading.undecoded == 1 else 's are'} not UTF-8"
         yield f"{what}, and stand as \ufffd (Latin-1? iconv -f latin1 -t utf-8 FILE | ua-memory flush -)"
