@@ -47,6 +47,8 @@ def texts(found: list[Candidate]) -> list[str]:
         "Let's use Postgres 17 instead of MySQL.",
         "My sister Jana is allergic to peanuts.",
         "Alice from Acme wants the report by 2026-12-01.",
+        "Our wedding is on 12 June 2027.",
+        "the concert starts on May 3rd",
         "the old links should be kept alive for a year, right?",
         "parsers, printers and the lexer -> core",
     ],

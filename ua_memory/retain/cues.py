@@ -121,6 +121,14 @@ CUES = (
         r"\bis (?:the|our|my|a) (?:new )?"
         r"(?:owner|lead|maintainer|manager|contact|boss|designer|accountant|landlord)\b",
     ),
+    _cue(  # beside the date itself
+        "appointment",
+        0.5,
+        0.25,
+        r"\b(?:is|are|starts?|begins?|ends?|opens?|closes?|expires?|launch(?:es)?)(?: due)?"
+        rf"(?: on| from| by)? (?:the )?(?:20\d\d-\d\d-\d\d|{_MONTH} \d{{1,2}}|"
+        rf"\d{{1,2}}(?:st|nd|rd|th)?\.? (?:of )?{_MONTH})\b",
+    ),
     _cue(
         "date",
         1.25,
