@@ -47,6 +47,15 @@ def test_below_the_threshold_it_says_the_numbers(shell: Shell) -> None:
     )
 
 
+def test_an_interruption_says_what_waits(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(self: object, turns: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("ua_memory.retain.flush.Flusher._harvest", interrupted)
+    done = shell("flush", "talk.jsonl")
+    assert done.code == 130 and "interrupted; 1 conversation in the queue" in done.err
+
+
 def test_why_nothing_happens_is_told(shell: Shell) -> None:
     for empty in ("", "[]"):
         assert shell.ok("flush", "-", "--force", stdin=empty).out == "Nothing was said in it.\n"

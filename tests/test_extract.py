@@ -246,6 +246,13 @@ def test_what_is_said_again_is_one_candidate_with_a_sighting() -> None:
 def test_unlike_statements_with_words_in_common_are_not_folded() -> None:
     found = person("I prefer tabs in the Makefile.\n\nI prefer spaces in Python files.")
     assert len(found) == 2
+    found = person(
+        "The staging server listens on port 8080 because nginx needs it.\n\n"
+        "The preview server listens on port 9090 because nginx needs it."
+    )
+    assert len(found) == 2, "another number, and of something else"
+    found = person("The staging server listens on port 8080.\n\nThe staging server listens on port 9090.")
+    assert len(found) == 1, "the later number corrects the earlier"
 
 
 def _dense(count: int, seed: int = 1) -> list[Turn]:

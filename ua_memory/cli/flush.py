@@ -111,7 +111,7 @@ def _begins(stream: Any) -> bool:
 
 def _flush(call: Call, memory: Memory, stream: IO[bytes] | None, chosen: dict[str, Any]) -> None:
     from ua_memory.cli import kept
-    from ua_memory.cli.format import emit
+    from ua_memory.cli.format import count, emit, note
     from ua_memory.cli.progress import progress
 
     done: list[Flushed] = []
@@ -120,6 +120,10 @@ def _flush(call: Call, memory: Memory, stream: IO[bytes] | None, chosen: dict[st
     try:
         with progress(call, "Reading turns") as tell:
             found = memory.flush(stream, model=model, tell=tell, done=done.append, **chosen)
+    except KeyboardInterrupt:
+        if waiting := len(memory.waiting()):
+            note(call, f"interrupted; {count(waiting, 'conversation')} in the queue (ua-memory queue list)")
+        raise
     finally:  # what was flushed before another one failed is told in any case
         if call.as_json:
             if found or done:

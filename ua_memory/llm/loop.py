@@ -20,7 +20,7 @@ Ended = Literal["done", "turns", "calls", "nonsense", "cut", "window"]
 _SAID: Mapping[Ended, str] = {
     "turns": "came to no end within {turns} turns",
     "calls": "made more than {calls} calls",
-    "nonsense": "kept on making calls that are none",
+    "nonsense": "kept on making calls that are none, or the same again",
     "cut": "was cut off at the longest answer allowed",
     "window": "filled its context window",
 }

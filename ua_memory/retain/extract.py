@@ -150,6 +150,7 @@ class Extraction:
             if common >= 3
             and common >= _SAME * min(len(said), len(self._held[key].terms))
             and common >= 0.5 * max(len(said), len(self._held[key].terms))
+            and not _of_others(said, self._held[key].terms)
         ]
 
     def _forget(self, key: int, said: frozenset[str]) -> None:
@@ -157,6 +158,13 @@ class Extraction:
             self._by_term[term].discard(key)
             if not self._by_term[term]:
                 del self._by_term[term]
+
+
+def _of_others(one: frozenset[str], other: frozenset[str]) -> bool:
+    """Whether two statements differ in a number and in what it is of: staging on 8080, the preview on 9090.
+    Where only the number differs, the later one corrects the earlier."""
+    apart = [{any(map(str.isdigit, term)) for term in terms} for terms in (one - other, other - one)]
+    return apart == [{True, False}] * 2
 
 
 @dataclass(frozen=True, slots=True)
