@@ -8,7 +8,6 @@ owner's environment can: the settings of a cloned repository must not choose wha
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -76,19 +75,14 @@ class CrossEncoder:
         if model is None or not (self.folder / TOKENIZER).is_file():
             raise CrossUnavailable(f"{self.folder} holds no {MODELS[0]} and {TOKENIZER}")
         try:
-            import onnxruntime
             import tokenizers
+
+            from ua_memory.index.runtime import session
 
             tokenizer = tokenizers.Tokenizer.from_file(str(self.folder / TOKENIZER))
             tokenizer.enable_truncation(LONGEST, strategy="only_second")
             tokenizer.enable_padding()
-            options = onnxruntime.SessionOptions()
-            options.enable_cpu_mem_arena = False
-            options.intra_op_num_threads = min(os.cpu_count() or 1, 4)
-            options.log_severity_level = 3
-            self._session = onnxruntime.InferenceSession(
-                str(model), options, providers=["CPUExecutionProvider"]
-            )
+            self._session = session(str(model))
         except Exception as error:  # as above
             raise CrossUnavailable(f"the cross-encoder in {self.folder} does not load: {error}") from error
         self._tokenizer = tokenizer

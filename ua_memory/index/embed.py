@@ -7,7 +7,6 @@ checked before they are loaded. One pass gives a text's vector and those of its 
 from __future__ import annotations
 
 import hashlib
-import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from importlib import resources
@@ -147,26 +146,16 @@ class Embedder:
         if self._session is not None:
             return
         try:
-            import onnxruntime
             import tokenizers
+
+            from ua_memory.index.runtime import session
         except ImportError as error:
             raise EmbeddingUnavailable(f"{error.name or error} cannot be imported") from error
-        onnxruntime.disable_telemetry_events()
         tokenizer = tokenizers.Tokenizer.from_str(checked(self.tokenizer_path(), TOKENIZER_SHA256).decode())
         tokenizer.enable_truncation(MOST_TOKENS)
         tokenizer.no_padding()
-        options = onnxruntime.SessionOptions()
-        # With the arena on, 595 MB stay taken after one batch of 32 × 128 tokens; with it off, 203 MB.
-        options.enable_cpu_mem_arena = False
-        options.intra_op_num_threads = _cores()
-        options.inter_op_num_threads = 1
-        options.log_severity_level = 3
-        # Spinning threads fight each other, and every other process, as soon as the cores are shared.
-        options.add_session_config_entry("session.intra_op.allow_spinning", "0")
         try:
-            self._session = onnxruntime.InferenceSession(
-                checked(self.model_path(), MODEL_SHA256), options, providers=["CPUExecutionProvider"]
-            )
+            self._session = session(checked(self.model_path(), MODEL_SHA256))
         except EmbeddingUnavailable:
             raise
         except Exception as error:  # onnxruntime's own kinds share no base
@@ -284,8 +273,3 @@ def checked(file: Path, sha256: str) -> bytes:
     if hashlib.sha256(data).hexdigest() != sha256:
         raise EmbeddingUnavailable(f"{file.name} is not the file it should be (sha256 differs)")
     return data
-
-
-def _cores() -> int:
-    affinity = getattr(os, "sched_getaffinity", None)  # not on macOS
-    return len(affinity(0)) if affinity else os.cpu_count() or 1
