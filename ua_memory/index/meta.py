@@ -27,8 +27,5 @@ class Meta:
         """Drawn when this file was made: another epoch is another index."""
         return self.get_meta("epoch")
 
-    def count(self) -> int:
-        return int(self.db.execute("SELECT count(*) FROM items").fetchone()[0])
-
     def files_known(self) -> int:
         return int(self.db.execute("SELECT count(*) FROM files").fetchone()[0])

@@ -66,8 +66,6 @@ def folded(
         if one.score < min_score:
             break
         full = len(kept) >= limit
-        if full and not over and not texts.equal(one.item):  # the usual end of a search
-            continue
         belief = _belief(one, over, kept, full)
         if one.item.key in kept or (full and not belief and not texts.equal(one.item)):
             continue

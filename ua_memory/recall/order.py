@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -51,25 +51,25 @@ def ordered(
     depth: int,
     where: Filters,
     order: str,
-) -> Iterator[Ordered]:
+) -> list[Ordered]:
     """The candidates, best first. `near` are the texts nearest to the query; without `said` words decide."""
     arms = _found(index, asked, said, near, depth, where)
     strict = bool(where or asked.query.phrases)
-    ranked: Iterable[Ranked | Fused] | None = None
+    ranked: Sequence[Ranked | Fused] | None = None
     if order == "late" and said is not None and len(said.tokens):
         ranked = _late(index, asked, said, arms, strict)
     if ranked is None:
         ranked = reciprocal(arms) if order == "rrf" else _scored(index, asked, said, arms, strict)
-    ranked = entity.linked(list(ranked), arms["entity"])
+    ranked = entity.linked(ranked, arms["entity"])
     ranks: dict[str, dict[str, tuple[int, float]]] = {}
     for name, found in arms.items():
         for one in found:
             ranks.setdefault(one.item.key, {})[name] = (one.rank, one.score)
-    return (
+    return [
         Ordered(one.item, one.score, one.parts, ranks.get(one.item.key, {}))
         for one in ranked
         if one.score > 0
-    )
+    ]
 
 
 def _found(
@@ -96,7 +96,7 @@ def _together(arms: Arms) -> list[Item]:
     return list({one.item.key: one.item for found in arms.values() for one in found}.values())
 
 
-def _late(index: Index, asked: Asked, said: Said, arms: Arms, strict: bool) -> Iterator[Ranked] | None:
+def _late(index: Index, asked: Asked, said: Said, arms: Arms, strict: bool) -> list[Ranked] | None:
     """The candidates by late interaction; None where no text has token vectors, or no word counts."""
     from ua_memory.recall.rerank import HELPED, REACH, Matches, foremost, rerank
 
@@ -118,7 +118,7 @@ def _late(index: Index, asked: Asked, said: Said, arms: Arms, strict: bool) -> I
     if not strict:
         helped = {(item.path, item.seq + step) for item in best for step in HELPED}
         wanted |= {item.key for item in beside if (item.path, item.seq) in helped}
-    return (one for one in rerank(asked, items, kept, read(items)) if one.item.key in wanted)
+    return [one for one in rerank(asked, items, kept, read(items)) if one.item.key in wanted]
 
 
 def _scored(index: Index, asked: Asked, said: Said | None, arms: Arms, strict: bool) -> list[Fused]:

@@ -15,7 +15,7 @@ Identifiers and words that the model does not know go by their letters.
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -55,27 +55,6 @@ class Ranked:
     item: Item
     score: float
     parts: Mapping[str, float]
-
-
-@dataclass(frozen=True, slots=True)
-class Ranking:
-    """All items by score. What each is becomes of Python's kind only where it is asked for."""
-
-    items: Sequence[Item]
-    order: Sequence[int]
-    placed: Table
-    parts: Table
-
-    def __len__(self) -> int:
-        return len(self.order)
-
-    def __iter__(self) -> Iterator[Ranked]:
-        scores, parts = (
-            self.placed.astype(float).round(6).tolist(),
-            self.parts.astype(float).round(4).tolist(),
-        )
-        for n in self.order:
-            yield Ranked(self.items[n], scores[n], dict(zip(PARTS, parts[n], strict=True)))
 
 
 class Matches:
@@ -133,7 +112,7 @@ def foremost(
 
 def rerank(
     asked: Asked, items: Sequence[Item], kept: Matches, stems: Mapping[str, frozenset[str]]
-) -> Ranking:
+) -> list[Ranked]:
     """All items by score, ties by path and line. `stems` by item are wanted where words are `spelt`."""
     import numpy as np
 
@@ -145,7 +124,9 @@ def rerank(
     raw = together + lift.sum(axis=1)
     order = np.argsort(-np.round(raw, 6), kind="stable")  # the items are in the order of path and line
     placed = np.clip((raw - FLOOR) / RANGE, 0, 1) ** PLACED
-    return Ranking(items, order.tolist(), placed, np.stack([alone, together - alone, *lift.T], axis=1))
+    scores = placed.astype(float).round(6).tolist()
+    parts = np.stack([alone, together - alone, *lift.T], axis=1).astype(float).round(4).tolist()
+    return [Ranked(items[n], scores[n], dict(zip(PARTS, parts[n], strict=True))) for n in order]
 
 
 def _tokens(asked: Asked, word: Word, said: Said) -> list[int]:

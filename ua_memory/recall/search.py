@@ -98,7 +98,7 @@ def search_many(
         asked = read(index.words, text, window, meant.spans if meant else ())
         known = meant if meant is not None and meant.vector.any() else None
         every = ordered(index, asked, known, near.get(number, ()), depth, where, index.store.config.order)
-        found, uncrossed = _placed(index, text, list(every), newest)
+        found, uncrossed = _placed(index, text, every, newest)
         kept, missing = folded(index.words, found, present.confirm, limit, min_score, beliefs=not where.kinds)
         hits = tuple(_hit(index, asked, one) for one in kept)
         unknown = meant is not None and known is None and bool(text.strip())
