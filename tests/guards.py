@@ -17,8 +17,10 @@ REMOVED = (
     "EDITOR",
     "VISUAL",
     "NO_COLOR",
+    "PYTHONUNBUFFERED",
 )
-"""Variables that begin so are taken out; GIT_ includes those that a git hook leaves behind."""
+"""Variables that begin so are taken out; GIT_ includes those that a git hook leaves behind. Users' streams
+are buffered: where those of the tests were not, nobody saw how a full disk behind one of them was told."""
 
 
 def isolated_environment(home: Path) -> dict[str, str]:

@@ -667,7 +667,12 @@ def test_a_reader_that_leaves_early_is_no_error(shell: Shell) -> None:
 
 def test_interrupting_is_quiet(shell: Shell) -> None:
     with subprocess.Popen(
-        [*COMMAND, "insert", "-"], cwd=shell.cwd, stdin=subprocess.PIPE, stderr=subprocess.PIPE
+        [*COMMAND, "insert", "-"],
+        cwd=shell.cwd,
+        stdin=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        # `make test &` of a script hands down that it is ignored.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     ) as process:
         assert process.stderr is not None
         time.sleep(1.5)

@@ -17,7 +17,7 @@ from typing import Annotated, Any, NamedTuple, NoReturn
 import typer
 
 from ua_memory.cli.call import Call, of_process
-from ua_memory.cli.errors import PIPE_CLOSED, guarded
+from ua_memory.cli.errors import guarded
 from ua_memory.cli.verbs import Family, chose_bank, new
 
 
@@ -181,15 +181,24 @@ def fail(argv: list[str], error: Exception) -> NoReturn:
     def work() -> int:
         raise error
 
+    _print_or_drop()
     leave(guarded(of_process(argv), work))
 
 
 def leave(code: int) -> NoReturn:
     """End the process."""
-    if code == PIPE_CLOSED:
-        # The interpreter flushes once more on its way out and would complain about the closed pipe.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    _print_or_drop()
     sys.exit(code)
+
+
+def _print_or_drop() -> None:
+    """Print what is left to print, or let go of it where that fails: a closed pipe, a full disk. Otherwise it
+    is tried again by whatever touches the stream next, at last by the interpreter, which exits with 120."""
+    if out := sys.stdout:
+        try:
+            out.flush()
+        except OSError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), out.fileno())
 
 
 def _called(argv: list[str], data: bytes | None) -> Call:

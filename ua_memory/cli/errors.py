@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import traceback
 from collections.abc import Callable
 from typing import TYPE_CHECKING
@@ -45,12 +46,12 @@ def _tell(
     else:
         text = visible(f"ua-memory: error: {f'{where}: ' if where else ''}{what}")
         text += f"\n  mend: {visible(mend)}" if mend else ""
-    try:
+    # Nobody may listen any more, or only to one of them; the exit code still tells.
+    with contextlib.suppress(OSError):
         call.stdout.flush()
+    with contextlib.suppress(OSError):
         call.stderr.write(text + "\n")
         call.stderr.flush()
-    except OSError:  # nobody listens any more; the exit code still tells
-        pass
     return code
 
 
