@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from ua_memory import bank, config, facts
+from ua_memory import bank, config, facts, statements
 from ua_memory.facts import Inserted, Said
 from ua_memory.records import Fact
 from ua_memory.store import Store
@@ -80,7 +80,7 @@ class Bank:
         )
 
     def find(self, block: str | None) -> Fact:
-        found = facts.find(self.store, str(block))
+        found = statements.find(self.store, str(block))
         assert isinstance(found, Fact)
         return found
 

@@ -11,9 +11,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from ua_memory.grounding.terms import terms
 from ua_memory.retain.candidate import Candidate
 from ua_memory.retain.extract import extract
-from ua_memory.retain.names import terms
 from ua_memory.retain.sentences import Sentence, sentences
 from ua_memory.transcripts import Turn, read
 

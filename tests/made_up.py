@@ -1,4 +1,4 @@
-"""A second opinion on what is made up, written apart from `retain/grounding`: tokens, compared bluntly.
+"""A second opinion on what is made up, written apart from `grounding`: tokens, compared bluntly.
 
 It knows no claims and no kinds: every word with a capital, every run with a digit, every word with a slash,
 dot, underscore or @ in the middle must stand somewhere in the evidence, in the same letters. It is stricter

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ua_memory.grounding import ungrounded
 from ua_memory.retain.extract import extract
-from ua_memory.retain.grounding import ungrounded
 from ua_memory.retain.sentences import sentences
 from ua_memory.transcripts.turns import Turn
 

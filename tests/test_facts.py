@@ -14,7 +14,7 @@ from banks import DAY, Bank, Clock, everywhere, new_bank
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ua_memory import audit, facts, markdown
+from ua_memory import audit, facts, markdown, statements
 from ua_memory.errors import NotFound, TooLarge, Usage
 from ua_memory.records import Fact, Quote
 from ua_memory.undo import undo
@@ -172,7 +172,7 @@ def test_ids_are_all_different(there: Bank) -> None:
     """I34"""
     made = [there.insert(f"fact {n}").fact.id for n in range(12)]
     assert len(set(made)) == 12
-    assert len({facts.new_id() for _ in range(10_000)}) == 10_000
+    assert len({statements.new_id() for _ in range(10_000)}) == 10_000
     assert all(len(str(block)) == 10 for block in made)
 
 
@@ -624,12 +624,13 @@ def test_a_person_s_own_line_is_left_as_it_is(there: Bank) -> None:
 
 def test_find(there: Bank) -> None:
     one = there.insert("said")
-    assert facts.find(there.store, f"^{one.fact.id}") == facts.find(there.store, str(one.fact.id)) == one.fact
+    for block in (f"^{one.fact.id}", str(one.fact.id)):
+        assert statements.find(there.store, block) == one.fact
     there.write("- belief ^abcdefghij\n  - proofs: 0\n", "memory/observations/x.md")
-    assert facts.find(there.store, "^abcdefghij").text == "belief"
+    assert statements.find(there.store, "^abcdefghij").text == "belief"
     for block in ("^", "", "^zzzzzzzzzz", "x\ud800"):
         with pytest.raises(NotFound):
-            facts.find(there.store, block)
+            statements.find(there.store, block)
 
 
 def test_reading_all_files_looks_at_the_bank_once(there: Bank, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -638,7 +639,7 @@ def test_reading_all_files_looks_at_the_bank_once(there: Bank, monkeypatch: pyte
     looks: list[int] = []
     survey = there.store.survey
     monkeypatch.setattr(there.store, "survey", lambda: (looks.append(1), survey())[1])
-    assert len(list(facts.texts(there.store))) == 6
+    assert len(list(statements.texts(there.store))) == 6
     assert len(looks) == 1
 
 

@@ -36,10 +36,10 @@ def unit(level: int, may: str = "") -> Unit:
     return Unit(level, frozenset(may.split()))
 
 
-_KNOWLEDGE = "core facts observations pages entities"
+_KNOWLEDGE = "core facts statements observations pages entities"
 _BELOW_MEMORY = (
     f"markdown history transcripts store llm {_KNOWLEDGE} bank index recall retain reflect"
-    " audit health stats undo merge"
+    " audit audited health stats undo merge modelled"
 )
 
 UNITS: dict[str, Unit] = {
@@ -64,21 +64,27 @@ UNITS: dict[str, Unit] = {
     "importers": unit(2, "config paths markdown transcripts"),
     "store": unit(3, "markdown history"),
     "llm": unit(3),
+    "grounding": unit(3),
+    "statements": unit(4, "store markdown"),
     "core": unit(4, "store markdown"),
-    "facts": unit(4, "store markdown"),
-    "observations": unit(4, "store markdown"),
-    "pages": unit(4, "store markdown"),
-    "entities": unit(4, "store markdown"),
-    "bank": unit(5, "store history markdown core facts"),
+    "facts": unit(4, "store markdown statements"),
+    "observations": unit(4, "store markdown statements grounding"),
+    "pages": unit(4, "store markdown statements grounding"),
+    "entities": unit(4, "store markdown statements"),
+    "modelled": unit(5, "llm store facts"),
+    "bank": unit(5, "store history markdown core statements"),
     "index": unit(5, "store markdown entities"),
     "recall": unit(6, "index facts entities"),
-    "retain": unit(6, "llm store history markdown core facts entities transcripts"),
-    "reflect": unit(7, f"llm recall store history {_KNOWLEDGE}"),
+    "retain": unit(
+        6, "llm modelled grounding store history markdown core facts statements entities transcripts"
+    ),
+    "reflect": unit(7, f"llm modelled grounding markdown recall store history {_KNOWLEDGE}"),
     "audit": unit(7, f"store history markdown index recall retain {_KNOWLEDGE}"),
     "glance": unit(7, "index recall"),
     "health": unit(7, "store history index"),
-    "stats": unit(7, "store history markdown facts"),
+    "stats": unit(7, "store history markdown statements"),
     "undo": unit(7, "audit store history markdown"),
+    "audited": unit(7, "modelled audit undo health history statements store"),
     "merge": unit(7, f"store history markdown index recall retain {_KNOWLEDGE}"),
     "memory": unit(8, _BELOW_MEMORY),
     "mcp_server": unit(9, "memory glance"),

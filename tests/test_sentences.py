@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ua_memory.retain.names import names
+from ua_memory.names import names
 from ua_memory.retain.sentences import plain, sentences
 
 

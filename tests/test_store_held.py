@@ -9,7 +9,7 @@ import pytest
 from killing import whole
 from truth import DAY, git, in_trail, insert, make, on_disk, open_again, write
 
-from ua_memory import core, facts, undo
+from ua_memory import core, statements, undo
 from ua_memory.store import Store
 
 OTHER = "memory/2026-11-20.md"
@@ -40,7 +40,7 @@ def test_a_few_may_go(store: Store) -> None:
 @pytest.mark.parametrize("how", ["lines", "emptied", "deleted", "link", "folder"])
 def test_many_at_once_are_held_and_searched_from_the_trail(how: str, store: Store) -> None:
     file, kept = store.bank.root / DAY, store.read(DAY)
-    block = facts.find(store, str(facts.find(store, _id(store)).id))
+    block = statements.find(store, str(statements.find(store, _id(store)).id))
     if how == "lines":
         write(store, DAY, "".join(lines(store)[:4]))
     elif how == "emptied":
@@ -58,14 +58,15 @@ def test_many_at_once_are_held_and_searched_from_the_trail(how: str, store: Stor
     assert store.truth(DAY) == kept
     store.adopt()
     assert DAY in store.survey().held, "adopting alone is no yes"
-    assert facts.find(store, str(block.id)).text == block.text
+    assert statements.find(store, str(block.id)).text == block.text
     assert in_trail(store) == [f"fact {n}" for n in range(10)]
 
 
 def _id(store: Store) -> str:
     from ua_memory import markdown
+    from ua_memory.records import Fact
 
-    return str(markdown.parse(store.read(DAY), DAY).of(facts.Fact)[5].id)
+    return str(markdown.parse(store.read(DAY), DAY).of(Fact)[5].id)
 
 
 def test_a_yes_makes_it_stand(store: Store) -> None:

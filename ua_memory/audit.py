@@ -7,12 +7,12 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from ua_memory import facts, markdown, redaction
+from ua_memory import markdown, redaction, statements
 from ua_memory.errors import GitFailed, NotFound, Usage
-from ua_memory.facts import Statement
 from ua_memory.history import BlameLine, Revision
 from ua_memory.paths import CORE_NAMES, LOGS, SETTINGS, is_truth
 from ua_memory.records import Place, Problem, Tombstone
+from ua_memory.statements import Statement
 from ua_memory.store import Store
 
 
@@ -94,7 +94,7 @@ def parent(store: Store, sha: str) -> str | None:
 def blame(store: Store, target: str) -> list[BlameLine]:
     """Who wrote each line of `PATH`, `PATH:LINE`, `PATH:FROM-TO` or the fact `^id`, uncommitted ones too."""
     if target.startswith("^"):
-        place = facts.find(store, target).place
+        place = statements.find(store, target).place
         return store.history.blame(place.path, store.truth(place.path), lines=(place.line, place.end))
     path, span = split_target(target)
     data = store.truth(path)
@@ -130,7 +130,7 @@ def file_problems(store: Store) -> Iterator[Problem]:
     living: dict[str, Place] = {}
     buried: set[str] = set()
     read: set[str] = set()
-    for path, data in facts.texts(store):
+    for path, data in statements.texts(store):
         read.add(path)
         document = markdown.parse(data, path)
         yield from document.problems
@@ -176,7 +176,7 @@ def _trail_problems(store: Store) -> Iterator[Problem]:
 def secrets(store: Store) -> list[tuple[str, int, str]]:
     """(path, line, kind) of every secret in the files: people's own lines are committed as they stand."""
     found: Counter[tuple[str, int, str]] = Counter()
-    for path, data in facts.texts(store):
+    for path, data in statements.texts(store):
         text = data.decode("utf-8", "replace")
         for secret in redaction.find(text, store.config.redact):
             found[path, text.count("\n", 0, secret.start) + 1, secret.kind] += 1

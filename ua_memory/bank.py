@@ -14,9 +14,9 @@ from typing import Any
 from ua_memory import config as settings
 from ua_memory.config import Config
 from ua_memory.errors import CannotWrite, GitFailed, Usage
-from ua_memory.facts import new_id
 from ua_memory.history import History
 from ua_memory.paths import CORE_NAMES, LOGS, SETTINGS, Bank, git_around, locate, without_git
+from ua_memory.statements import new_id
 from ua_memory.store import Store
 from ua_memory.store.draft import Result
 

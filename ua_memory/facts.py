@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import re
-import secrets
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
@@ -14,19 +13,17 @@ from ua_memory.errors import Malformed, NotFound, TooLarge, Usage
 from ua_memory.markdown.blocks import scan
 from ua_memory.markdown.lines import readable
 from ua_memory.paths import LOGS
-from ua_memory.records import KINDS, Fact, Heading, Observation, Opinion, Origin, Place, Quote
+from ua_memory.records import KINDS, Fact, Heading, Origin, Place, Quote
+from ua_memory.statements import find, new_id
 from ua_memory.store import Draft, Result, Store
 
 MAX_TEXT = 64 * 1024
 """Characters of one fact, all its parts together. A longer text is a document: `ingest` it."""
-ALPHABET = "abcdefghijklmnopqrstuvwxyz234567"
 SAME_BREATH = timedelta(hours=1)
 """Facts of one client and session said within this time share a heading."""
 
 Equal = Callable[[str], Sequence[Fact]]
 """Facts with exactly this text anywhere in the bank, as the index knows them; it may miss one."""
-Statement = Fact | Observation | Opinion
-"""What has a block id."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,11 +59,6 @@ class Inserted:
     repeated: bool = False
 
 
-def new_id() -> str:
-    """Ten base32 characters: 50 bits, never used again."""
-    return "".join(secrets.choice(ALPHABET) for _ in range(10))
-
-
 def insert(
     store: Store, fact: Fact, said: Said, *, door: str, request: str | None = None, equal: Equal | None = None
 ) -> Inserted:
@@ -95,38 +87,9 @@ def log_path(day: str) -> str:
     return f"{LOGS}/{day}.md"
 
 
-def texts(store: Store) -> Iterator[tuple[str, bytes]]:
-    """Path and bytes of every markdown file that may be searched; what cannot be read is left out."""
-    seen = store.survey()
-    for path in (file.path for file in seen.files if file.path.endswith(".md")):
-        try:
-            yield path, store.history.blob(seen.held[path]) if path in seen.held else store.read(path)
-        except (NotFound, Usage, OSError):  # gone since, a name that is none of ours, no permission
-            continue
-
-
-def find(store: Store, block: str, paths: Sequence[str] | None = None) -> Statement:
-    """What has a block id (`^id` or `id`), looked for in the given files, else in all. NotFound."""
-    wanted = block.removeprefix("^")
-    for path, data in texts(store) if paths is None else _some(store, paths):
-        if wanted and wanted.encode("utf-8", "replace") in data:
-            for record in markdown.parse(data, path).records:
-                if isinstance(record, Statement) and record.id == wanted:
-                    return record
-    raise NotFound("nothing has this id", where=f"^{wanted}", mend="ua-memory search")
-
-
 def heading_of(line: str) -> Heading:
     probe = markdown.parse(f"{line}\n\n- probe\n".encode("utf-8", "replace"), log_path("probe")).of(Fact)
     return probe[0].heading if probe else Heading()
-
-
-def _some(store: Store, paths: Sequence[str]) -> Iterator[tuple[str, bytes]]:
-    for path in paths:
-        try:
-            yield path, store.truth(path)
-        except NotFound:
-            continue
 
 
 def _checked(fact: Fact) -> Fact:

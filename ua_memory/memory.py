@@ -9,20 +9,22 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ua_memory import audit, bank, core, facts, health, markdown, undo
+from ua_memory import audit, bank, core, facts, health, markdown, statements
 from ua_memory import config as settings
 from ua_memory.audit import Excerpt
+from ua_memory.audited import Audited
 from ua_memory.bank import Founded
 from ua_memory.config import Config
 from ua_memory.core import Budget, Replaced
 from ua_memory.errors import NoBank, NotFound
-from ua_memory.facts import Inserted, Said, Statement
+from ua_memory.facts import Inserted, Said
 from ua_memory.health import Check
 from ua_memory.history import BlameLine, Revision
 from ua_memory.markdown.lines import readable
 from ua_memory.paths import is_bank
-from ua_memory.records import CoreBlock, Fact, Kind, Origin, Problem, Quote
+from ua_memory.records import CoreBlock, Fact, Kind, Origin, Quote
 from ua_memory.retain.flushes import Flushes
+from ua_memory.statements import Statement
 from ua_memory.stats import Stats, count
 from ua_memory.store import Result, Seen, Store, Witness
 from ua_memory.undo import Undone
@@ -62,7 +64,7 @@ class Status:
     waiting: tuple[Waiting, ...] = ()
 
 
-class Memory(Flushes):
+class Memory(Flushes, Audited):
     """One bank. `door` names where the calls come from and stands in every commit they make.
 
     Methods raise the errors of `ua_memory.errors`; nothing reads the environment. Times are the bank's.
@@ -142,9 +144,9 @@ class Memory(Flushes):
 
         item = None if condition.absent(self.store) else self.index.words.by_id(block.removeprefix("^"))
         try:
-            return facts.find(self.store, block, [item.path] if item else None)
+            return statements.find(self.store, block, [item.path] if item else None)
         except NotFound:
-            return facts.find(self.store, block)
+            return statements.find(self.store, block)
 
     def _excerpt(self, path: str, span: tuple[int, int] | str, block: str | None = None) -> Excerpt:
         data = self.index.files.truth(path) if path.startswith("/") else self.store.truth(path)
@@ -242,46 +244,6 @@ class Memory(Flushes):
     def core_budgets(self) -> list[Budget]:
         """Tokens against budgets: MEMORY.md first, then its blocks."""
         return core.budgets(self.store)
-
-    # -- audit -------------------------------------------------------------------------------------------
-
-    def log(
-        self, about: str | None = None, *, op: str | None = None, limit: int | None = 20
-    ) -> list[Revision]:
-        """Revisions, newest first: all, of a file, or of a fact (`^id`)."""
-        return audit.log(self.store, about=about, op=op, limit=limit)
-
-    def diff(self, revision: str | None = None) -> str:
-        """What a revision changed, or what is changed by hand and not committed yet."""
-        return audit.diff(self.store, revision)
-
-    def undo(self, revision: str | None = None) -> Undone:
-        """Take back a revision (the newest, unless one is named), or restore what is held."""
-        return undo.undo(self.store, revision, door=self.door)
-
-    def redo(self) -> Undone:
-        """Take back the newest undo."""
-        return undo.redo(self.store, door=self.door)
-
-    def blame(self, target: str) -> list[BlameLine]:
-        """Who wrote each line of a file, a range or a fact."""
-        return audit.blame(self.store, target)
-
-    def verify(self) -> list[Problem]:
-        """Every invariant that can be checked; empty where all hold."""
-        return [*audit.verify(self.store), *health.index_problems(self.store)]
-
-    def secrets(self) -> list[tuple[str, int, str]]:
-        """(path, line, kind) of each secret in the files."""
-        return audit.secrets(self.store)
-
-    def doctor(self, *, mend: bool = False) -> list[Check]:
-        """The checks of the surroundings and the state, and with `mend` what can be mended, mended."""
-        return health.checkup(self.store, mend=mend)
-
-    def accept(self) -> Result:
-        """Let what disappeared by hand be gone: commit it as the person's."""
-        return self.store.adopt(accept=True)
 
     def stats(self) -> Stats:
         """What the bank holds, counted."""

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from ua_memory import facts, markdown
+from ua_memory import markdown, statements
 from ua_memory.markdown import FileKind
 from ua_memory.records import Fact
 from ua_memory.store import Store
@@ -34,7 +34,7 @@ def count(store: Store) -> Stats:
     kinds, origins, clients, months = Counter[str](), Counter[str](), Counter[str](), Counter[str]()
     days: list[str] = []
     files = size = 0
-    for path, data in facts.texts(store):
+    for path, data in statements.texts(store):
         files, size = files + 1, size + len(data)
         if markdown.kind_of(path) is not FileKind.LOG and not path.startswith("memory/documents/"):
             continue

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from ua_memory.markdown.citations import Citation, citations, link
 from ua_memory.markdown.edits import append, set_front, with_id
 from ua_memory.markdown.escapes import hashtags
 from ua_memory.markdown.fields import is_time
@@ -24,15 +25,18 @@ from ua_memory.markdown.source import insert_after, replace_lines, split
 from ua_memory.records import Problem, Record
 
 __all__ = [
+    "Citation",
     "Document",
     "FileKind",
     "append",
+    "citations",
     "day_of",
     "hashtags",
     "heading_line",
     "insert_after",
     "is_time",
     "kind_of",
+    "link",
     "parse",
     "readable",
     "replace_lines",

@@ -14,8 +14,9 @@ from dataclasses import dataclass, replace
 from datetime import datetime, tzinfo
 
 from ua_memory import dates
+from ua_memory.grounding.terms import terms
+from ua_memory.names import names
 from ua_memory.retain.candidate import Candidate, CandidateKind
-from ua_memory.retain.names import names, terms
 from ua_memory.retain.sentences import Sentence, sentences
 from ua_memory.retain.weighing import THRESHOLD, Context, Score, score
 from ua_memory.transcripts.turns import Turn

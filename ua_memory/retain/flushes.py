@@ -1,57 +1,28 @@
 """What `Memory` does with conversations: flush them, keep them waiting, and account for what a model cost.
 
-A base of `Memory`, which hands it search and core blocks as callables. The parts are imported when they are
+A part of `Memory`. The parts are imported when they are
 used: most commands flush nothing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from datetime import datetime
-from typing import IO, TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import IO, TYPE_CHECKING
 
-from ua_memory.config import Config
-from ua_memory.store import Store
+from ua_memory.modelled import Modelled
 
 if TYPE_CHECKING:
-    from ua_memory.facts import Equal
-    from ua_memory.llm import Endpoint, Model, Spent
-    from ua_memory.records import CoreBlock, Fact
+    from ua_memory.llm import Model
+    from ua_memory.modelled import Asked
     from ua_memory.retain.estimate import Estimate
     from ua_memory.retain.flush import Done, Flush, Flushed, Flusher, Tell, Waiting
     from ua_memory.transcripts.turns import Session, Turn
 
-    Asked = Endpoint | Model | None
-
 OFF = "flush is switched off (UA_MEMORY_ENABLED, or `enabled` in ua-memory.toml): nothing was read"
 
 
-class Flushes:
-    """The half of `Memory` that reads conversations."""
-
-    store: Store
-    config: Config
-    door: str
-
-    def core_blocks(self) -> list[CoreBlock]:
-        """The blocks of MEMORY.md."""
-        raise NotImplementedError
-
-    def search(self, query: str, *, limit: int | None = None) -> Any:
-        """Hits for one query."""
-        raise NotImplementedError
-
-    def _lines(self, query: str) -> Sequence[str]:
-        hits = self.search(query, limit=8).hits
-        return [f"{hit.item.day or hit.item.path}: {' '.join(hit.snippet.split())}" for hit in hits]
-
-    def _known(self) -> Equal:
-        """Facts by their exact text, as the index knows them now."""
-        raise NotImplementedError
-
-    def _equal(self, text: str) -> Sequence[Fact]:
-        return self._known()(text)
+class Flushes(Modelled):
+    """The part of `Memory` that reads conversations."""
 
     def flush(
         self, transcript: IO[bytes] | None = None, *, model: Asked = None, force: bool = False,
@@ -164,44 +135,6 @@ class Flushes:
     def drop(self, key: str) -> Waiting:
         """Throw away what waits under a key, and return it. NotFound, Busy."""
         return self._flusher(None, None).queue.drop(key)
-
-    # -- the model ---------------------------------------------------------------------------------------
-
-    @staticmethod
-    def endpoint(api_key: str = "", base_url: str = "", model: str = "") -> Endpoint | None:
-        """Where a model is, as the owner's environment says it; None where neither key nor URL is given."""
-        from ua_memory.llm import Endpoint
-
-        given = api_key.strip() or base_url.strip()
-        return Endpoint(api_key.strip(), base_url.strip(), model.strip()) if given else None
-
-    def spent(self, since: datetime | None = None) -> Spent:
-        """What models have used in this bank since then, by purpose, day and model."""
-        from ua_memory.llm import Ledger
-
-        return Ledger(self.store.bank.local).spent(since)
-
-    @staticmethod
-    def prices_as_of() -> str:
-        """The month in which the price list was read."""
-        from ua_memory.llm import PRICES_AS_OF
-
-        return PRICES_AS_OF
-
-    @contextmanager
-    def _asking(self, model: Asked) -> Iterator[Model | None]:
-        """A model to ask: an endpoint is opened for one run, metered by this bank's limits and ledger."""
-        from ua_memory.llm import Claude, Endpoint, Ledger, Limits, Meter
-
-        if not isinstance(model, Endpoint):
-            yield model
-            return
-        own = self.config
-        limits = Limits(own.run_tokens, own.run_usd, own.day_tokens, own.day_usd)
-        self.store.make_state()
-        meter = Meter(Ledger(self.store.bank.local), limits, self.store.now)
-        with Claude(model, meter, patterns=own.redact) as claude:
-            yield claude
 
     def _flusher(self, model: Model | None, tell: Tell | None, wants: bool | None = None) -> Flusher:
         from ua_memory import core

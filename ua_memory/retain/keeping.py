@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import tzinfo
 
-from ua_memory import core, facts
+from ua_memory import core, facts, statements
 from ua_memory.core import Replaced
 from ua_memory.errors import ChangedOnDisk, Malformed, TooLarge, Usage
 from ua_memory.facts import Equal, Said
@@ -103,7 +103,7 @@ class Keeping:
 
     def _now(self, fact: Fact) -> Fact:
         """The fact where it stands after all, others and marks having come above it."""
-        found = facts.find(self.store, str(fact.id), [fact.place.path])
+        found = statements.find(self.store, str(fact.id), [fact.place.path])
         return found if isinstance(found, Fact) else fact
 
     def _counted(self) -> str:

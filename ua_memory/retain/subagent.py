@@ -14,13 +14,13 @@ from functools import partial
 from typing import Any
 
 from ua_memory.errors import Malformed, TooLarge, Usage
+from ua_memory.grounding import around, locate, ungrounded
 from ua_memory.llm import Bounds, Message, Model, Outcome, Reply, Tool, ToolError, run_tools, user
 from ua_memory.llm import Usage as Tokens
 from ua_memory.markdown import is_time
 from ua_memory.records import CoreBlock
 from ua_memory.retain import tools
 from ua_memory.retain.candidate import Candidate
-from ua_memory.retain.grounding import around, locate, ungrounded
 from ua_memory.transcripts.turns import Turn
 
 DIRECTIVE = """\

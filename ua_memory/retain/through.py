@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from urllib.parse import quote, unquote
 
-from ua_memory import facts, markdown
+from ua_memory import markdown, statements
 from ua_memory.records import Fact, Place
 from ua_memory.store import Draft, Store
 from ua_memory.transcripts.turns import Session, Turn
@@ -100,7 +100,7 @@ def short(name: str) -> str:
 def in_files(store: Store, start: str) -> set[str]:
     """The marks in all files that begin so."""
     found: set[str] = set()
-    for path, data in facts.texts(store):
+    for path, data in statements.texts(store):
         if start.encode() in data:
             found |= set(markdown.parse(data, path).through)
     return {each for each in found if each.startswith(start)}

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from ua_memory import markdown, redaction
 from ua_memory.errors import Malformed
@@ -142,8 +142,11 @@ class Draft:
                 where=_where(gone, path),
                 mend="ua-memory verify",
             )
+        nameless = {r for r in then if isinstance(r, Fact) and r.id is None}
         for record in now - then:
-            if isinstance(record, Fact) and record.origin is None and not _under_our_heading(record, parsed):
+            if not isinstance(record, Fact) or record.origin or replace(record, id=None) in nameless:
+                continue  # a person's line that is given an id stays theirs
+            if not _under_our_heading(record, parsed):
                 raise Malformed(
                     "a fact without an origin was about to be written",
                     where=path,

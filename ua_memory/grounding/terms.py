@@ -1,12 +1,8 @@
-"""The words two sentences are compared by. The names in them are drawn in `ua_memory.names`."""
+"""The words two sentences are compared by."""
 
 from __future__ import annotations
 
 import re
-
-from ua_memory.names import ORDINARY, names
-
-__all__ = ["ORDINARY", "names", "terms"]
 
 _WORD = re.compile(r"[^\W_]+")
 _LIGHT_WORDS = """

@@ -14,10 +14,10 @@ from collections.abc import Iterator, Sequence
 from datetime import date, timedelta
 
 from ua_memory import dates
-from ua_memory.retain.amounts import Amounts, amounts
-from ua_memory.retain.coined import coined
-from ua_memory.retain.moments import meant, moments, resolves
-from ua_memory.retain.names import ORDINARY
+from ua_memory.grounding.amounts import Amounts, amounts
+from ua_memory.grounding.coined import coined
+from ua_memory.grounding.moments import meant, moments, resolves
+from ua_memory.names import ORDINARY
 
 _URL = re.compile(r"\b[a-z][a-z0-9+.-]*://[^\s<>\"'`)\]]+|\bwww\.[^\s<>\"'`)\]]+", re.IGNORECASE)
 _EMAIL = re.compile(r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+")

@@ -1,0 +1,53 @@
+"""The part of `Memory` that answers for what was done: the trail, what is wrong, and what is taken back."""
+
+from __future__ import annotations
+
+from ua_memory import audit, health, undo
+from ua_memory.health import Check
+from ua_memory.history import BlameLine, Revision
+from ua_memory.modelled import Modelled
+from ua_memory.records import Problem
+from ua_memory.store import Result
+from ua_memory.undo import Undone
+
+
+class Audited(Modelled):
+    """The trail of a bank and what can be done with it."""
+
+    def log(
+        self, about: str | None = None, *, op: str | None = None, limit: int | None = 20
+    ) -> list[Revision]:
+        """Revisions, newest first: all, of a file, or of a fact (`^id`)."""
+        return audit.log(self.store, about=about, op=op, limit=limit)
+
+    def diff(self, revision: str | None = None) -> str:
+        """What a revision changed, or what is changed by hand and not committed yet."""
+        return audit.diff(self.store, revision)
+
+    def undo(self, revision: str | None = None) -> Undone:
+        """Take back a revision (the newest, unless one is named), or restore what is held."""
+        return undo.undo(self.store, revision, door=self.door)
+
+    def redo(self) -> Undone:
+        """Take back the newest undo."""
+        return undo.redo(self.store, door=self.door)
+
+    def blame(self, target: str) -> list[BlameLine]:
+        """Who wrote each line of a file, a range or a fact."""
+        return audit.blame(self.store, target)
+
+    def verify(self) -> list[Problem]:
+        """Every invariant that can be checked; empty where all hold."""
+        return [*audit.verify(self.store), *health.index_problems(self.store)]
+
+    def secrets(self) -> list[tuple[str, int, str]]:
+        """(path, line, kind) of each secret in the files."""
+        return audit.secrets(self.store)
+
+    def doctor(self, *, mend: bool = False) -> list[Check]:
+        """The checks of the surroundings and the state, and with `mend` what can be mended, mended."""
+        return health.checkup(self.store, mend=mend)
+
+    def accept(self) -> Result:
+        """Let what disappeared by hand be gone: commit it as the person's."""
+        return self.store.adopt(accept=True)

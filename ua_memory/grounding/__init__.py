@@ -1,0 +1,7 @@
+"""Nothing made up: what a machine wrote is held against the words it was drawn from."""
+
+from __future__ import annotations
+
+from ua_memory.grounding.claims import around, claims, locate, ungrounded
+
+__all__ = ["around", "claims", "locate", "ungrounded"]

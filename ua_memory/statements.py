@@ -1,0 +1,87 @@
+"""Statements: what has a block id, found by it, and given one where something must cite it."""
+
+from __future__ import annotations
+
+import re
+import secrets
+from collections.abc import Iterator, Sequence
+
+from ua_memory import markdown
+from ua_memory.errors import Malformed, NotFound, Usage
+from ua_memory.records import Fact, Observation, Opinion
+from ua_memory.store import Draft, Store
+
+ALPHABET = "abcdefghijklmnopqrstuvwxyz234567"
+
+Statement = Fact | Observation | Opinion
+"""What has a block id."""
+
+
+def new_id() -> str:
+    """Ten base32 characters: 50 bits, never used again."""
+    return "".join(secrets.choice(ALPHABET) for _ in range(10))
+
+
+def name_of(fact: Fact) -> str:
+    """What a trailer calls a fact: `^id`, or `path#texthash` while it has no id (a person's line)."""
+    return f"^{fact.id}" if fact.id else f"{fact.place.path}#{markdown.texthash(fact.text)}"
+
+
+def cited(draft: Draft, fact: Fact) -> Fact:
+    """The fact as it stands in the draft now, with an id that it is given if it has none.
+
+    Appending ` ^id` is the one change that is made to a person's line, and below an agent's heading the word
+    that it is a person's, which having no id said until then. Malformed where the line is not there
+    any more, or cannot take one.
+    """
+    path = fact.place.path
+    there = [f for f in markdown.parse(draft.read(path), path).of(Fact) if f.text == fact.text]
+    if fact.id:
+        there = [f for f in there if f.id == fact.id]
+    if not there:
+        raise Malformed("this line has changed meanwhile", where=fact.place.citation, mend="try again")
+    found = next((f for f in there if f.id), there[0])
+    if found.id:
+        return found
+    block = new_id()
+    named = _placed(markdown.with_id(draft.read(path), found, block), path, block)
+    draft.write(path, named[0], removes=[found])
+    if named[1].said_by != found.said_by:  # typed below an agent's heading, which would now speak for it
+        line = named[1].place.line
+        indent = re.match(r"\s*(?:\S+\s+)", markdown.parse(named[0], path).lines[line - 1])
+        said = f"{' ' * len(indent[0] if indent else '  ')}- origin: {found.said_by}"
+        draft.write(path, markdown.insert_after(named[0], named[1].place.end, [said]), removes=[named[1]])
+    return _placed(draft.read(path), path, block)[1]
+
+
+def _placed(data: bytes, path: str, block: str) -> tuple[bytes, Fact]:
+    return data, next(f for f in markdown.parse(data, path).of(Fact) if f.id == block)
+
+
+def texts(store: Store) -> Iterator[tuple[str, bytes]]:
+    """Path and bytes of every markdown file that may be searched; what cannot be read is left out."""
+    seen = store.survey()
+    for path in (file.path for file in seen.files if file.path.endswith(".md")):
+        try:
+            yield path, store.history.blob(seen.held[path]) if path in seen.held else store.read(path)
+        except (NotFound, Usage, OSError):  # gone since, a name that is none of ours, no permission
+            continue
+
+
+def find(store: Store, block: str, paths: Sequence[str] | None = None) -> Statement:
+    """What has a block id (`^id` or `id`), looked for in the given files, else in all. NotFound."""
+    wanted = block.removeprefix("^")
+    for path, data in texts(store) if paths is None else _some(store, paths):
+        if wanted and wanted.encode("utf-8", "replace") in data:
+            for record in markdown.parse(data, path).records:
+                if isinstance(record, Statement) and record.id == wanted:
+                    return record
+    raise NotFound("nothing has this id", where=f"^{wanted}", mend="ua-memory search")
+
+
+def _some(store: Store, paths: Sequence[str]) -> Iterator[tuple[str, bytes]]:
+    for path in paths:
+        try:
+            yield path, store.truth(path)
+        except NotFound:
+            continue
