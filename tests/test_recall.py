@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from index_bank import Counting, Missing, a_bank, an_index, log, write
 
+from ua_memory.index import kept
 from ua_memory.index.embed import Embedder
 from ua_memory.index.items import Item
 from ua_memory.index.reading import Refresh
@@ -203,13 +204,37 @@ def test_without_the_model_words_answer_and_say_so(tmp_path: Path) -> None:
         assert answer.hits[0].snippet.startswith("Alice moved") and answer.hits[0].score >= 0.35
 
 
-def test_the_second_of_two_answers_by_words(index: Index, model: Embedder) -> None:
+def test_the_second_of_two_answers_the_same_by_what_is_kept(index: Index, model: Embedder) -> None:
+    first = search(index, "why was the hoster left?")
+    with an_index(index.store, model) as second:
+        answer = search(second, "why was the hoster left?")
+        assert answer.mode == "hybrid" and not answer.notes
+        assert [(hit.item.key, hit.score) for hit in answer.hits] == [
+            (hit.item.key, hit.score) for hit in first.hits
+        ]
+        index.close()
+        assert search(second, "Heroku").mode == "hybrid"
+
+
+def test_what_the_first_of_two_has_not_embedded_is_said_to_be_missing(index: Index, model: Embedder) -> None:
     index.refresh()
+    (index.store.bank.root / DAY).write_text("- Dave breeds otters\n")
+    with an_index(index.store, model) as second:
+        answer = search(second, "otters")
+        assert answer.stale == {"texts": 1}
+        assert answer.hits[0].item.text == "Dave breeds otters" and answer.hits[0].score >= 0.35
+        search(index, "otters")
+        assert not search(second, "otters").stale
+
+
+def test_beside_many_texts_words_answer_and_say_so(
+    index: Index, model: Embedder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    index.refresh()
+    monkeypatch.setattr(kept, "AT_ONCE", 3)
     with an_index(index.store, model) as second:
         answer = search(second, "Heroku")
         assert answer.mode == "words" and "another process" in answer.notes[0] and answer.hits
-        index.close()
-        assert search(second, "Heroku").mode == "hybrid"
 
 
 def test_vectors_lost_under_way(index: Index, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -346,17 +346,18 @@ def test_without_chroma_there_are_words(tmp_path: Path, monkeypatch: pytest.Monk
         assert "chromadb" in index.refresh().semantic
 
 
-def test_without_the_lock_there_are_words(tmp_path: Path) -> None:
+def test_without_the_lock_nothing_is_embedded(tmp_path: Path) -> None:
     store = a_bank(tmp_path, {DAY: log(ALICE)})
     store.bank.index.mkdir(parents=True)
     owner = Owner(store.bank.index / "owner.lock")
     owner.take()
     with an_index(store) as index:
-        assert "another process" in index.refresh().semantic
+        beside = index.refresh()
+        assert (beside.semantic, beside.embedded, beside.left_texts) == (READY, 0, 1)
         with pytest.raises(Busy):
             index.rebuild()
         owner.release()
-        assert index.refresh().semantic == READY
+        assert index.refresh().embedded == 1
 
 
 def test_where_nothing_can_be_written_the_files_are_read(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ import pytest
 from ua_memory.index import bulk, embed, functions, late
 from ua_memory.index.bulk import in_portions
 from ua_memory.index.cache import FILE, Cache
+from ua_memory.index.chroma import VectorsBroken, VectorsElsewhere, VectorsUnavailable
 from ua_memory.index.embed import (
     Embedded,
     Embedder,
@@ -23,7 +24,7 @@ from ua_memory.index.embed import (
     checked,
     model_problem,
 )
-from ua_memory.index.vectors import Mark, Owner, Vectors, VectorsBroken, VectorsUnavailable, drop
+from ua_memory.index.vectors import Mark, Owner, Vectors, drop
 
 
 @pytest.fixture(scope="module")
@@ -208,7 +209,7 @@ def test_upsert_delete_and_empty_queries(vectors: Vectors) -> None:
 def test_one_owner_at_a_time(tmp_path: Path) -> None:
     first, second = Owner(tmp_path / "owner.lock"), Owner(tmp_path / "owner.lock")
     first.take()
-    with pytest.raises(VectorsUnavailable, match="another process"):
+    with pytest.raises(VectorsElsewhere, match="another process"):
         second.take(0.05)
     first.release()
     second.take(0.05)

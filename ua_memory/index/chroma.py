@@ -1,4 +1,4 @@
-"""Chroma's package, imported without what only its telemetry needs.
+"""Chroma's package, imported without what only its telemetry needs, and how it fails.
 
 chromadb 1.5.9 imports the gRPC exporter of OpenTelemetry, which it uses where an endpoint is configured: 150
 modules, 12 MB that a resting daemon keeps, and a tenth of a second. Ours are never sent anywhere.
@@ -11,6 +11,18 @@ from types import ModuleType
 from typing import Any
 
 EXPORTER = "opentelemetry.exporter.otlp.proto.grpc.trace_exporter"
+
+
+class VectorsUnavailable(Exception):
+    """Chroma cannot be used now; the message says why. Search goes on by words."""
+
+
+class VectorsElsewhere(VectorsUnavailable):
+    """Another process has them open."""
+
+
+class VectorsBroken(VectorsUnavailable):
+    """What lies on disk is damaged: drop it and build it again."""
 
 
 def imported() -> tuple[Any, Any]:

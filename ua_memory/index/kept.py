@@ -1,7 +1,8 @@
 """The nearest texts by the embeddings kept on this machine: exact, and slower the more there are.
 
-For the time in which a Chroma server is away. What is new is embedded into the cache meanwhile, so that
-nothing is embedded twice when it is back.
+For the time in which a Chroma server is away: what is new is embedded into the cache meanwhile, so that
+nothing is embedded twice when it is back. And for a process beside the daemon, which has Chroma's folder open
+and embeds what is new.
 """
 
 from __future__ import annotations
@@ -23,6 +24,11 @@ if TYPE_CHECKING:
 
 AT_ONCE = 20_000
 """Rows compared in one go: some 30 MB."""
+
+
+def kept(words: Words, cache: Cache, embeds: Embeds) -> Caught:
+    """What has an embedding and what has none yet, which somebody else is about to make."""
+    return Caught(0, len(cache.missing(embeds.model, sorted(words.text_ids()))))
 
 
 def keep(

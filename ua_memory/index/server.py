@@ -22,7 +22,8 @@ from urllib.parse import unquote, urlsplit
 
 from ua_memory.errors import Usage
 from ua_memory.index import chroma
-from ua_memory.index.vectors import HNSW, Mark, Rows, VectorsUnavailable, write_mark
+from ua_memory.index.chroma import VectorsUnavailable
+from ua_memory.index.vectors import HNSW, Mark, Rows, write_mark
 
 if TYPE_CHECKING:
     import numpy as np

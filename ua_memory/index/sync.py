@@ -71,7 +71,7 @@ class Index:
     def vectors(self) -> Rows:
         """The vectors: on the server that the owner named, else the folder's, opened by taking its lock.
         VectorsUnavailable says why not."""
-        from ua_memory.index.vectors import VectorsUnavailable
+        from ua_memory.index.chroma import VectorsUnavailable
 
         if self._current.folder is None:
             raise VectorsUnavailable("the index folder cannot be written")
@@ -177,7 +177,8 @@ class Index:
 
         Busy while another process has the vectors open.
         """
-        from ua_memory.index.vectors import Owner, VectorsUnavailable
+        from ua_memory.index.chroma import VectorsUnavailable
+        from ua_memory.index.vectors import Owner
 
         self.shelf.make()
         self._close_vectors()
@@ -220,7 +221,7 @@ class Index:
         raise AssertionError("unreachable")
 
     def _refresh_vectors(self, progress: Progress | None, stop: Stop | None) -> tuple[str, Caught]:
-        from ua_memory.index import vectors as chroma
+        from ua_memory.index import chroma
         from ua_memory.index.embed import EmbeddingUnavailable
         from ua_memory.index.meaning import catch_up
         from ua_memory.index.server import ServerAway
@@ -235,6 +236,8 @@ class Index:
                 self._drop_vectors()
             except ServerAway as error:
                 return self._keep(str(error), progress, stop)
+            except chroma.VectorsElsewhere as error:
+                return self._beside(str(error))
             except (chroma.VectorsUnavailable, EmbeddingUnavailable) as error:
                 return str(error), Caught()
             except (sqlite3.DatabaseError, OSError) as error:
@@ -242,7 +245,7 @@ class Index:
         raise AssertionError("unreachable")
 
     def _keep(self, why: str, progress: Progress | None, stop: Stop | None) -> tuple[str, Caught]:
-        """Do without the server: the embeddings kept here find the same, more slowly."""
+        """Do without Chroma: the embeddings kept here find the same, more slowly."""
         from ua_memory.index.embed import EmbeddingUnavailable
         from ua_memory.index.kept import keep
 
@@ -252,6 +255,18 @@ class Index:
             return f"{why}, and {error}", Caught()
         self._current.notes.append(f"{why}; compared with the embeddings kept here")
         return READY, caught
+
+    def _beside(self, why: str) -> tuple[str, Caught]:
+        """Do without what another process has open, where texts are few enough to be compared one by one."""
+        from ua_memory.index import kept
+        from ua_memory.index.embed import EmbeddingUnavailable
+
+        if self.words.count() > kept.AT_ONCE:
+            return why, Caught()
+        try:
+            return READY, kept.kept(self.words, self.cache, self.embeds)
+        except (EmbeddingUnavailable, sqlite3.DatabaseError, OSError) as error:
+            return f"{why}, and {error}", Caught()
 
     def _drop_vectors(self) -> None:
         from ua_memory.index.vectors import drop
@@ -264,6 +279,7 @@ class Index:
     def nearest(self, vectors: Sequence[NDArray[np.float32]], limit: int) -> list[list[tuple[str, float]]]:
         """For each vector the nearest texts as (name, cosine). VectorsUnavailable says why not."""
         from ua_memory.index import kept
+        from ua_memory.index.chroma import VectorsElsewhere
         from ua_memory.index.mirror import all_of
         from ua_memory.index.server import ServerAway
 
@@ -271,5 +287,5 @@ class Index:
             if not self.behind:
                 self.vectors.mirror(lambda: all_of(self.words, self.cache, self.embeds.model))
             return self.vectors.query(vectors, limit)
-        except ServerAway:
+        except (ServerAway, VectorsElsewhere):
             return kept.nearest(self.words, self.cache, self.embeds.model, vectors, limit)

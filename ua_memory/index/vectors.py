@@ -2,8 +2,7 @@
 
 A row is a text, not an item: its id is the text's hash, so equal lines share a vector, moved lines
 touch nothing, and any difference between words and vectors is a difference of two sets of names.
-Beside Chroma's folder a mark says which generation of the word index it stands for.
-"""
+Beside the folder a mark says which generation of the word index it stands for."""
 
 from __future__ import annotations
 
@@ -20,7 +19,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ua_memory.index import chroma
+from ua_memory.index.chroma import VectorsBroken, VectorsElsewhere, VectorsUnavailable, imported
 from ua_memory.index.mirror import MOST, Mirror
 
 if TYPE_CHECKING:
@@ -38,14 +37,6 @@ Chroma's defaults (100, 16, 100) lose 11 % and 3 %. The search's width decides, 
 
 BATCH = 2000
 LOCK_SECONDS = 0.3
-
-
-class VectorsUnavailable(Exception):
-    """Chroma cannot be used now; the message says why. Search goes on by words."""
-
-
-class VectorsBroken(VectorsUnavailable):
-    """What lies on disk is damaged: drop it and build it again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +70,7 @@ class Owner:
             except BlockingIOError as error:
                 if time.monotonic() > deadline:
                     os.close(fd)
-                    raise VectorsUnavailable("another process has the vectors open") from error
+                    raise VectorsElsewhere("another process has the vectors open") from error
                 time.sleep(0.02)
             else:
                 self._fd = fd
@@ -173,7 +164,7 @@ class Vectors(Rows):
 
     def _open(self) -> None:
         try:
-            chromadb, silent = chroma.imported()
+            chromadb, silent = imported()
         except ImportError as error:
             raise VectorsUnavailable(f"{error.name or error} cannot be imported") from error
         for name in ("chromadb", "chromadb.telemetry.product.posthog"):

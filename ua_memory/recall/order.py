@@ -105,7 +105,8 @@ def _late(index: Index, asked: Asked, said: Said, arms: Arms, strict: bool) -> l
     def read(items: list[Item]) -> Mapping[str, frozenset[str]]:
         names = kept.missing(item.vhash for item in items)
         kept.add(index.cache.codes(index.embeds.model, names))
-        return keyword.stems(index.words, items) if kept.spelt else {}
+        spelt = items if kept.spelt else kept.unread(items)
+        return keyword.stems(index.words, spelt) if spelt else {}
 
     stems = read(found)
     if not kept.told or not kept.weights.any():

@@ -9,7 +9,8 @@
 A reply ("Yes, last Tuesday!") has none of the words that its question has: a question before it counts 0.9.
 In a talk anything before counts 0.8, what stands after 0.8, and two before 0.65; elsewhere neighbours are
 less related, 0.5. Who is named must be named in the item itself: a neighbour speaks of somebody else.
-Identifiers and words that the model does not know go by their letters.
+Identifiers and words that the model does not know go by their letters, and so does all of a text that was
+written a moment ago and has no tokens yet.
 """
 
 from __future__ import annotations
@@ -93,6 +94,10 @@ class Matches:
         self._table = np.concatenate([self._table, found], axis=1)
         self.told = self.told or any(codes.values())
 
+    def unread(self, items: Iterable[Item]) -> list[Item]:
+        """Those whose text the model has not read yet: it was written a moment ago."""
+        return [item for item in items if item.vhash not in self._at]
+
     def table(self, names: Sequence[str]) -> Table:
         """(tokens, texts); zeros for a text that nothing is known of."""
         return self._table[:, [self._at.get(name, 0) for name in names]]
@@ -144,13 +149,18 @@ def _own(asked: Asked, items: Sequence[Item], kept: Matches, stems: Mapping[str,
 
     own = np.zeros((len(kept.words), len(items)), dtype=np.float32)
     match = kept.table([item.vhash for item in items])
+    fresh = {item.key for item in kept.unread(items)}
     for w, (word, rows) in enumerate(zip(kept.words, kept.rows, strict=True)):
         if rows:
             own[w] = match[rows].mean(axis=0)
-        if word in kept.spelt:
-            own[w] = np.maximum(
-                own[w], [EXACT * _letters(word, stems.get(i.key, frozenset())) for i in items]
-            )
+        if word in kept.spelt or fresh:
+            spelt = [
+                EXACT * _letters(word, stems.get(i.key, frozenset()))
+                if word in kept.spelt or i.key in fresh
+                else 0.0
+                for i in items
+            ]
+            own[w] = np.maximum(own[w], spelt)
         others = _called(asked, word)
         if others:
             own[w] = np.maximum(own[w], [EXACT * links.holds(item, others) for item in items])

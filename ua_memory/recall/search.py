@@ -151,8 +151,8 @@ def _prepared(
     notes = [*report.notes, *(str(problem) for problem in report.failed)]
     if report.semantic != READY:
         return [*notes, f"searched by words alone: {report.semantic}"], [], {}
+    from ua_memory.index.chroma import VectorsUnavailable
     from ua_memory.index.embed import EmbeddingUnavailable, said_of
-    from ua_memory.index.vectors import VectorsUnavailable
 
     try:
         said = said_of(index.embeds, [clean(query) for query in queries]) if queries else []
