@@ -1,0 +1,42 @@
+"""Which file of `memory/observations/` a belief goes to: what a person would look for it under.
+
+Obsidian opens `[[Alice]]` with the file of that name, so the beliefs on Alice stand in `Alice.md`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from ua_memory import markdown
+from ua_memory.names import names
+from ua_memory.paths import DATED
+
+FOLDER = "memory/observations"
+REST = "General"
+_UNFIT = re.compile(r'[\x00-\x1f\x7f/\\:*?"<>|#^\[\]]+')
+_LONGEST = 80
+
+
+def file_for(text: str, entities: Iterable[str], scope: str, there: Iterable[str]) -> str:
+    """The path for a new belief: named after its main entity (the first that its text names, else the first
+    there is), else the first name in its text, else its scope, else General. `there` are the paths of those
+    files that exist: one that differs in letter case alone is the one."""
+    plain = text.casefold()
+    given = list(entities)
+    told = [name for name in given if name.casefold() in plain] or given
+    chosen = next(filter(None, map(_fit, (*told[:1], *names(text)[:1], scope))), REST)
+    known = {path.casefold(): path for path in there}
+    path = f"{FOLDER}/{chosen}.md"
+    return known.get(path.casefold(), path)
+
+
+def title(path: str) -> list[str]:
+    """The lines a new file begins with."""
+    return [f"# {path.rpartition('/')[2].removesuffix('.md')}", ""]
+
+
+def _fit(name: str) -> str:
+    """A name as every file system takes it, and no log's: a day in front would make it one."""
+    plain = " ".join(_UNFIT.sub(" ", markdown.readable(name)).split()).strip(". ")[:_LONGEST].strip(". ")
+    return f"On {plain}" if DATED.match(plain) else plain
