@@ -21,8 +21,10 @@ from ua_memory.facts import Inserted, Said
 from ua_memory.health import Check
 from ua_memory.history import BlameLine, Revision
 from ua_memory.markdown.lines import readable
+from ua_memory.pages import Kept
 from ua_memory.paths import is_bank
 from ua_memory.records import CoreBlock, Fact, Kind, Origin, Quote
+from ua_memory.reflect.paged import Paged
 from ua_memory.retain.flushes import Flushes
 from ua_memory.statements import Statement
 from ua_memory.stats import Stats, count
@@ -40,7 +42,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Answer", "BlameLine", "Budget", "Check", "CoreBlock", "Endpoint", "Estimate", "Excerpt", "Explained",
-    "Filters", "Flush", "Flushed", "Hit", "Inserted", "Memory", "Refresh", "Replaced", "Result",
+    "Filters", "Flush", "Flushed", "Hit", "Inserted", "Kept", "Memory", "Refresh", "Replaced", "Result",
     "Revision", "Seen", "Spent", "Stats", "Status", "Totals", "Undone", "Waiting", "Witness",
 ]  # fmt: skip
 """The types that a door meets, which imports them from here."""
@@ -64,7 +66,7 @@ class Status:
     waiting: tuple[Waiting, ...] = ()
 
 
-class Memory(Flushes, Audited):
+class Memory(Flushes, Audited, Paged):
     """One bank. `door` names where the calls come from and stands in every commit they make.
 
     Methods raise the errors of `ua_memory.errors`; nothing reads the environment. Times are the bank's.

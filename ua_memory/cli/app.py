@@ -38,6 +38,10 @@ VERBS: dict[str, dict[str, Listed]] = {
         "get": Listed("get", "Read a file, some of its lines, or a fact."),
         "core": Listed("core", "Core memory: the blocks of MEMORY.md."),
     },
+    "What is known": {
+        "pages": Listed("pages", "Knowledge pages, written from memory with their sources."),
+        "models": Listed("models", "Mental models: texts of yours that no machine changes."),
+    },
     "What happened": {
         "log": Listed("log", "Tell what was done, newest first."),
         "diff": Listed("diff", "Show what a revision changed."),

@@ -1,0 +1,110 @@
+"""Pages and mental models as files: declared, changed, deleted; a model is a person's."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from terminal import EVERY, Shell, new_shell
+from test_cli_json import agrees
+
+from ua_memory import pages
+from ua_memory.errors import Usage
+
+
+@pytest.fixture
+def shell(tmp_path: Path) -> Shell:
+    return new_shell(tmp_path)
+
+
+def test_a_page_is_declared_in_one_commit_and_its_body_is_empty(shell: Shell) -> None:
+    shell.ok(
+        "pages", "create", "infra", "--name", "Infra: ours", "--query", "where does it run", "--tag", "x"
+    )
+    text = (shell.cwd / "memory/pages/infra.md").read_text()
+    assert text == '---\nid: infra\nname: "Infra: ours"\nsource_query: where does it run\ntags: [x]\n---\n'
+    assert shell.ok("log").out.count("page: create infra") == 1
+    assert "pages refresh infra" in shell.ok("pages", "get", "infra").out
+    assert shell.ok("pages", "list").out == "infra  Infra: ours  where does it run\n"
+
+
+def test_only_the_lines_of_what_is_changed_differ(shell: Shell) -> None:
+    shell.write(
+        "memory/pages/own.md", "---\nid: own # mine\nname: Own\nsource_query: a\nx: 1\n---\n\nBody.\r\n"
+    )
+    shell.ok("pages", "update", "own", "--query", "b")
+    data = (shell.cwd / "memory/pages/own.md").read_bytes()
+    assert data == b"---\nid: own # mine\nname: Own\nsource_query: b\nx: 1\n---\n\nBody.\r\n"
+
+
+@pytest.mark.parametrize("bad", ["", "../x", "a/b", ".a", "2026-11-21", "con", "x" * 65, "a b", "ä"])
+def test_an_id_is_a_file_name_everywhere(bad: str) -> None:
+    with pytest.raises(Usage):
+        pages.path_of("page", bad)
+
+
+@pytest.mark.parametrize(
+    "more", [("--query", " "), ("--query", "a\nb"), ("--query", "x", "--name", "y" * 201)]
+)
+def test_a_recipe_is_plain_words(shell: Shell, more: tuple[str, ...]) -> None:
+    assert shell("pages", "create", "a", *more).code == 2
+    assert not (shell.cwd / "memory/pages").exists()
+
+
+def test_there_is_one_page_of_an_id_in_either_letter_case(shell: Shell) -> None:
+    shell.ok("pages", "create", "infra", "--query", "x")
+    assert "already" in shell("pages", "create", "INFRA", "--query", "x").err
+    assert shell("pages", "get", "nope").code == 4 and shell("pages", "update", "infra").code == 2
+
+
+def test_a_deleted_page_comes_back_by_undo(shell: Shell) -> None:
+    shell.ok("pages", "create", "infra", "--query", "x")
+    shell.ok("pages", "delete", "infra")
+    assert shell.ok("pages", "list").out.startswith("No pages yet")
+    shell.ok("undo")
+    assert shell.ok("pages", "list").out.startswith("infra")
+
+
+def test_a_mental_model_is_written_by_a_person_and_by_no_machine(shell: Shell) -> None:
+    shell.ok("models", "create", "host", "--name", "Hosts", stdin="Price first.\n\nThen latency.\n")
+    shell.terminals = EVERY
+    shell.ok("models", "update", "host", "Latency", "first.")
+    assert shell.ok("models", "get", "host").out == "Latency first.\n"
+    shell.terminals = frozenset()
+    for verb in ("create", "update", "delete"):
+        refused = shell("models", verb, "host", *(() if verb == "delete" else ("x",)), CLAUDECODE="1")
+        assert refused.code == 2 and ("a person's" in refused.err or "already" in refused.err)
+    assert [one["author"] for one in shell.ok("log", "--json").json["revisions"][:2]] == ["person"] * 2
+    assert shell("models", "create", "empty", stdin="\n").code == 2
+
+
+def test_an_editor_opens_where_a_person_gives_no_text(shell: Shell) -> None:
+    shell.terminals = EVERY
+    editor = shell.cwd.parent / "editor.sh"
+    editor.write_text('#!/bin/sh\necho "Written in an editor." > "$1"\n')
+    editor.chmod(0o700)
+    shell.ok("models", "create", "host", EDITOR=str(editor), VISUAL=str(editor))
+    assert shell.ok("models", "get", "host").out == "Written in an editor.\n"
+    assert "nothing was saved" in shell("models", "update", "host", EDITOR="true", VISUAL="true").err
+
+
+def test_secrets_in_a_recipe_or_a_model_are_taken_out(shell: Shell) -> None:
+    secret = "ghp_" + "abcdefghijklmnopqrstuvwxyz0123456789"
+    shell.ok("pages", "create", "a", "--query", f"what is {secret} for")
+    done = shell.ok("models", "create", "b", f"Use {secret}", "--json").json
+    assert done["redacted"] and not any(
+        secret in path.read_text() for path in (shell.cwd / "memory").rglob("*.md")
+    )
+
+
+def test_what_is_printed_as_json(shell: Shell) -> None:
+    made = shell.ok("pages", "create", "infra", "--query", "x", "--json").json
+    agrees("pages create", made)
+    listed = shell.ok("pages", "list", "--json").json
+    agrees("pages list", listed)
+    assert shell.ok("pages", "get", "infra", "--json").json == listed["pages"][0]
+    assert made["name"] == "infra" and made["path"] == "memory/pages/infra.md"
+    model = shell.ok("models", "create", "host", "Price first.", "--json").json
+    assert set(model) == set(made) - {"query"}
+    (one,) = shell.ok("models", "list", "--json").json["models"]
+    assert one == shell.ok("models", "get", "host", "--json").json and one["body"] == "Price first."

@@ -1,0 +1,1 @@
+"""Facts into beliefs and answers: consolidation, refreshed pages, reflection, and the prompts they send."""
