@@ -207,6 +207,15 @@ def test_history(shell: Shell) -> None:
     agrees("undo", shell.ok("redo", "--json").json)
 
 
+def test_import(shell: Shell, tmp_path: Path) -> None:
+    shell.ok("core", "replace", "Me", "ours")
+    (tmp_path / "clawd" / "memory").mkdir(parents=True)
+    (tmp_path / "clawd" / "MEMORY.md").write_text("## Me\n\ntheirs\n")
+    (tmp_path / "clawd" / "memory" / "2026-02-03.md").write_text("- one\n\nprose\n")
+    printed = shell.ok("import", "openclaw", str(tmp_path / "clawd"), "--json").json
+    agrees("import", printed)
+
+
 def test_what_checks_find(shell: Shell) -> None:
     shell.write("memory/2026-11-01.md", f"- one ^aaaaaaaaaa\n- key {SECRET}\n")
     shell.write("memory/2026-11-02.md", "- another ^aaaaaaaaaa\n")

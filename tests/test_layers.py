@@ -39,7 +39,7 @@ def unit(level: int, may: str = "") -> Unit:
 _KNOWLEDGE = "core facts statements observations pages entities"
 _BELOW_MEMORY = (
     f"markdown history transcripts store llm {_KNOWLEDGE} bank index recall retain reflect"
-    " audit audited health stats undo merge modelled"
+    " audit audited health stats undo merge modelled adopting"
 )
 
 UNITS: dict[str, Unit] = {
@@ -72,6 +72,7 @@ UNITS: dict[str, Unit] = {
     "pages": unit(4, "store markdown statements grounding"),
     "entities": unit(4, "store markdown statements"),
     "modelled": unit(5, "llm store facts"),
+    "adopting": unit(5, "modelled importers store markdown core facts statements"),
     "bank": unit(5, "store history markdown core statements"),
     "index": unit(5, "store markdown entities"),
     "recall": unit(6, "index facts entities"),

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from ua_memory import audit, bank, core, facts, health, markdown, statements
 from ua_memory import config as settings
+from ua_memory.adopting import Adopts, Brought, Taken
 from ua_memory.audit import Excerpt
 from ua_memory.audited import Audited
 from ua_memory.bank import Founded
@@ -41,9 +42,10 @@ if TYPE_CHECKING:
     from ua_memory.retain.flush import Flush, Flushed, Waiting
 
 __all__ = [
-    "Answer", "BlameLine", "Budget", "Check", "CoreBlock", "Endpoint", "Estimate", "Excerpt", "Explained",
-    "Filters", "Flush", "Flushed", "Hit", "Inserted", "Kept", "Memory", "Refresh", "Replaced", "Result",
-    "Revision", "Seen", "Spent", "Stats", "Status", "Totals", "Undone", "Waiting", "Witness",
+    "Answer", "BlameLine", "Brought", "Budget", "Check", "CoreBlock", "Endpoint", "Estimate", "Excerpt",
+    "Explained", "Filters", "Flush", "Flushed", "Hit", "Inserted", "Kept", "Memory", "Refresh", "Replaced",
+    "Result", "Revision", "Seen", "Spent", "Stats", "Status", "Taken", "Totals", "Undone", "Waiting",
+    "Witness",
 ]  # fmt: skip
 """The types that a door meets, which imports them from here."""
 
@@ -66,7 +68,7 @@ class Status:
     waiting: tuple[Waiting, ...] = ()
 
 
-class Memory(Flushes, Audited, Paged):
+class Memory(Flushes, Paged, Adopts, Audited):
     """One bank. `door` names where the calls come from and stands in every commit they make.
 
     Methods raise the errors of `ua_memory.errors`; nothing reads the environment. Times are the bank's.

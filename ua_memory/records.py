@@ -59,6 +59,8 @@ class Heading:
     client: str | None = None
     session: str | None = None
     origin: Origin | None = None
+    whole: bool = False
+    """The origin is the whole file's, which was imported: it holds for lines without an id, too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,11 +105,12 @@ class Fact:
     def said_by(self) -> Origin:
         """Who said it: what the fact itself says, else its heading; a line without an id is a person's.
 
-        Every door gives an id, so a line that has none was typed into the file, wherever it stands.
+        Every door gives an id, so a line that has none was typed into the file, wherever it stands; but an
+        imported file is copied as it was.
         """
         if self.origin:
             return self.origin
-        if not self.id:
+        if not self.id and not self.heading.whole:
             return "person"
         return self.heading.origin or ("agent" if self.heading.client else "person")
 

@@ -63,6 +63,7 @@ VERBS: dict[str, dict[str, Listed]] = {
         "daemon": Listed("daemon", "The process that keeps the bank warm."),
         "hook": Listed("hook", "Answer an event of an agent's client."),
         "mcp": Listed("mcp", "Memory's tools for agents: an MCP server."),
+        "import": Listed("imports", "Take over what another tool remembered."),
         "bench": Listed("bench", "Measure search on conversations of yours."),
     },
 }

@@ -25,12 +25,14 @@ def heading_line(time: str, client: str, session: str | None, origin: Origin | N
     return "## " + _SEPARATOR.join(" ".join(readable(p).replace("·", "-").split()) for p in parts if p)
 
 
-def heading_of(above: Sequence[tuple[int, str, Heading]], text: str) -> Heading:
+def heading_of(above: Sequence[tuple[int, str, Heading]], text: str, base: Heading) -> Heading:
     """The heading with this text, below those in `above` (level, text, heading, outermost first): what
-    it does not say itself is as the one above it says."""
-    trail = (*(words for _, words, _ in above), text)
+    it does not say itself is as the one above it says. `base` is what the file says for all of them."""
+    trail = (*base.trail, *(words for _, words, _ in above), text)
     own = _ours(text) or older(text)
-    return replace(own or (above[-1][2] if above else Heading()), trail=trail)
+    if own and base.whole:
+        own = replace(own, origin=base.origin, whole=True)
+    return replace(own or (above[-1][2] if above else base), trail=trail)
 
 
 def _ours(text: str) -> Heading | None:

@@ -31,6 +31,8 @@ from ua_memory.records import (
     SourceDocument,
 )
 
+IMPORTED = "imported_from"
+"""The key of a front matter that says where a file was copied from: all in it has the origin `import`."""
 _OLDER_KEYS = ("session", "tags", "summary")
 
 
@@ -44,6 +46,7 @@ class Reader:
         self.records: list[Record] = []
         self.problems: list[Problem] = []
         self.through: list[str] = []
+        self._base = _imported(header) if self.kind is FileKind.LOG else Heading()
         self._headings: list[tuple[int, str, Heading]] = []
         self._prose: list[Span] = []
         self._items_in_prose = False
@@ -55,7 +58,7 @@ class Reader:
     @property
     def heading(self) -> Heading:
         """The heading that what is read now stands under."""
-        return self._headings[-1][2] if self._headings else Heading()
+        return self._headings[-1][2] if self._headings else self._base
 
     def read(self) -> None:
         """Reads the whole file."""
@@ -109,7 +112,7 @@ class Reader:
         while self._headings and self._headings[-1][0] >= level:
             self._headings.pop()
         above = self._headings
-        above.append((level, text, heading_of(above, text)))
+        above.append((level, text, heading_of(above, text, self._base)))
         if self._older_level and level <= self._older_level:
             self._older_level = 0
         if older(text) and self.kind is FileKind.LOG:
@@ -216,7 +219,7 @@ class Reader:
         text = self.header.text("description")
         for at in range(1, self.header.size):
             if text and self.lines[at].startswith("description:"):
-                self.records.append(Passage(text, self.place(at, at + 1)))
+                self.records.append(Passage(text, self.place(at, at + 1), self._base))
                 return
 
     def _end_core(self, end: int) -> None:
@@ -244,6 +247,17 @@ class Reader:
                     self.problem(
                         record.place.line - 1, f"^{record.id} is already the id of another text, {where}"
                     )
+
+
+def _imported(header: Header) -> Heading:
+    """What a file that was copied from elsewhere says for all that is in it. Many notes have their title in
+    their file's name alone, or in the front matter."""
+    source = header.text(IMPORTED)
+    if source is None:
+        return Heading()
+    stem = source.rpartition("/")[2].removesuffix(".md")
+    title = header.text("title") or ("" if day_of(f"{stem}.md") == stem or stem == "MEMORY" else stem)
+    return Heading((title,) if title else (), origin="import", whole=True)
 
 
 _FRONT_KEYS: Mapping[FileKind, tuple[str, ...]] = {

@@ -1,0 +1,238 @@
+"""Memories of other tools into a bank: what `importers` found, in one revision, without doubling anything.
+
+Files of markdown are copied to the byte below `memory/imported/NAME/`; two keys in their front matter say
+where each came from and which bytes it was, so that a second import knows them. Records of databases go
+into the log of the day they were said, under ids made from their ids there. Curated `MEMORY.md` becomes core
+memory block by block, where ours has no block of that name and there is room; nothing of ours is replaced.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from ua_memory import core, markdown, tokens
+from ua_memory.errors import Malformed, NotFound, TooLarge, Usage
+from ua_memory.importers import Core, Found, Note
+from ua_memory.markdown.printer import strip_blank
+from ua_memory.modelled import Modelled
+from ua_memory.paths import LOGS
+from ua_memory.records import CoreBlock, Fact, Passage, Place
+from ua_memory.statements import texts
+from ua_memory.store import Draft, Result, Store
+from ua_memory.store.draft import Touched
+
+FOLDER = f"{LOGS}/imported"
+FROM, HASH, PLACED = "imported_from", "imported_hash", "imported_core"
+"""Keys of a copy's front matter: its source, the hash of the source's bytes, the blocks core memory took."""
+
+State = Literal["new", "same", "updated", "left"]
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """What became of one thing of a source: a note, a core block, an item, a model or a page.
+
+    `left` is not taken, and `why` says the reason; of the other states it says more where there is more.
+    """
+
+    what: Literal["note", "block", "item", "model", "page"]
+    source: str
+    path: str
+    state: State
+    why: str = ""
+    day: str | None = None
+    facts: int = 0
+    prose: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Brought:
+    """What an import did, or would do; `result` is None for a rehearsal."""
+
+    found: Found
+    taken: tuple[Taken, ...]
+    redacted: Mapping[str, int]
+    result: Result | None = None
+
+    def count(self, what: str, *states: State) -> int:
+        return sum(1 for each in self.taken if each.what == what and (not states or each.state in states))
+
+
+class Adopts(Modelled):
+    """The part of `Memory` that takes over what other tools remembered."""
+
+    def bring_in(self, found: Found, *, dry_run: bool = False) -> Brought:
+        """Write what was found into the bank, in one commit, or only tell what that would do.
+
+        What is there already stays as it is, so that it may be done again. Raises what the store raises.
+        """
+        if dry_run:
+            draft = _rehearsal(self.store)
+            taken = tuple(_bring(self.store, draft, found))
+            return Brought(found, taken, dict(draft.redacted))
+        with self.store.revision("import", door=self.door) as draft:
+            taken = tuple(_bring(self.store, draft, found))
+            draft.subject = _subject(found, taken)
+            draft.trailers["Imported"] = [f"{found.source}:{found.name}"]
+        return Brought(found, taken, dict(draft.redacted), draft.result)
+
+
+def _rehearsal(store: Store) -> Draft:
+    """A draft that nobody publishes."""
+
+    def touch(path: str) -> Touched:
+        try:
+            data = store.truth(path)
+        except NotFound:
+            return Touched(path, None, None, None)
+        changed = path in store.survey().changed
+        return Touched(path, data, None if changed else data, data)
+
+    return Draft("import", "rehearsal", touch, store.config.redact)
+
+
+def _bring(store: Store, draft: Draft, found: Found) -> Iterator[Taken]:
+    copies = _Copies(store, draft, found)
+    if found.core:
+        yield from copies.curated(found.core)
+    for note in found.notes:
+        yield copies.take(note)
+
+
+def _subject(found: Found, taken: tuple[Taken, ...]) -> str:
+    said = []
+    for what in ("block", "note", "item", "model", "page"):
+        number = sum(1 for each in taken if each.what == what and each.state in ("new", "updated"))
+        noun = "core block" if what == "block" else what
+        said += [f"{number} {noun}{'' if number == 1 else 's'}"] if number else []
+    return f"import: {', '.join(said) or 'nothing new'} from {found.source} {found.name}"
+
+
+# -- copies of files -----------------------------------------------------------------------------------
+
+
+class _Copies:
+    """The copies that a bank has of a source's files, and new ones."""
+
+    def __init__(self, store: Store, draft: Draft, found: Found) -> None:
+        self.store, self.draft = store, draft
+        self.key = f"{found.source}:{found.name}"
+        self.folder = f"{FOLDER}/{slug(found.name)}"
+        self.by_source: dict[str, list[tuple[str, str]]] = {}
+        self.by_hash: dict[str, str] = {}
+        for path, data in texts(store):
+            if HASH.encode() in data:
+                front = markdown.parse(data, path).front
+                self._known(path, str(front.get(FROM)), str(front.get(HASH)))
+
+    def _known(self, path: str, source: str, of: str) -> None:
+        self.by_source.setdefault(source, []).append((path, of))
+        self.by_hash[of] = path
+
+    def take(self, note: Note, body: bytes | None = None, more: Mapping[str, object] | None = None) -> Taken:
+        """Copy a note, or `body` in its place; know it again; or bring its copy up to date."""
+        source = f"{self.key}/{note.path}"
+        if note.hash in self.by_hash:
+            return Taken("note", note.path, self.by_hash[note.hash], "same", day=note.day)
+        data = _marked(note.data if body is None else body, {FROM: source, HASH: note.hash, **(more or {})})
+        for path, _ in self.by_source.get(source, ()):
+            if _goes_on(self.draft.read(path), note.data):
+                return self._update(note, path, data)
+        path = self._free(note.name)
+        self.draft.write(path, data)
+        self._known(path, source, note.hash)
+        return self._told(note, path, "new")
+
+    def _update(self, note: Note, path: str, data: bytes) -> Taken:
+        if not self._untouched(path):
+            why = "changed at its source, and here since it was imported; this copy stays"
+            return Taken("note", note.path, path, "left", why, note.day)
+        old = markdown.parse(self.draft.read(path), path).records
+        self.draft.write(path, data, removes=old)
+        self.by_hash[note.hash] = path
+        return self._told(note, path, "updated")
+
+    def _told(self, note: Note, path: str, state: State) -> Taken:
+        records = markdown.parse(self.draft.read(path), path).records
+        facts = sum(isinstance(record, Fact) for record in records)
+        prose = sum(isinstance(record, Passage) for record in records)
+        return Taken("note", note.path, path, state, day=note.day, facts=facts, prose=prose)
+
+    def _untouched(self, path: str) -> bool:
+        """Whether a copy is as an import left it: nobody edited it, and nothing cites its lines."""
+        touched = self.draft.touched[path]
+        last = self.store.history.log([path], limit=1)
+        ours = bool(last) and last[0].trailer("Memory-Op") == "import"
+        return ours and touched.disk == touched.trail == touched.start
+
+    def _free(self, name: str) -> str:
+        stem, number = name.removesuffix(".md"), 1
+        path = f"{self.folder}/{name}"
+        while self.draft.exists(path):
+            number += 1
+            path = f"{self.folder}/{stem}-{number}.md"
+        return path
+
+    # -- curated memory --------------------------------------------------------------------------------
+
+    def curated(self, curated: Core) -> Iterator[Taken]:
+        """Its blocks into core memory where that is possible; the rest of it as a note."""
+        note = curated.note
+        if note.hash in self.by_hash:
+            yield Taken("note", note.path, self.by_hash[note.hash], "same")
+            return
+        taken = [self._block(note, block) for block in curated.blocks]
+        yield from taken
+        placed = [b for b, t in zip(curated.blocks, taken, strict=True) if t.state in ("new", "same")]
+        names = [block.name for block in placed]
+        yield self.take(note, _without(note.data, [block.place for block in placed]), {PLACED: names or None})
+
+    def _block(self, note: Note, block: CoreBlock) -> Taken:
+        path = core.core_path(self.store)
+        known = markdown.parse(self.draft.read(path), path).of(CoreBlock)
+        ours = next((b for b in known if b.name.casefold() == block.name.casefold()), None)
+        label = f"## {block.name}"
+        if ours and ours.value == strip_blank(self.draft.redact(block.value)):
+            return Taken("block", label, path, "same")
+        if ours and ours.value:
+            return Taken("block", label, path, "left", "ours has a block of this name, which stays")
+        limit = int(core.WARN_AT * self.store.config.core_tokens)
+        size = tokens.count(block.value)
+        if tokens.count(self.draft.read(path).decode("utf-8", "replace")) + size > limit:
+            return Taken("block", label, path, "left", f"no room for its {size} tokens in core memory")
+        try:
+            core.put(self.store, self.draft, f"[{block.name}]" if block.labelled else block.name, block.value)
+        except (TooLarge, Usage, Malformed) as error:
+            return Taken("block", label, path, "left", error.what)
+        return Taken("block", label, path, "new")
+
+
+def slug(name: str) -> str:
+    """A name as a folder can have it."""
+    words = re.sub(r"[^\w.-]+", "-", name).strip("-.")
+    return words[:80] or "bank"
+
+
+def _marked(data: bytes, keys: Mapping[str, object]) -> bytes:
+    """The bytes with these keys in their front matter; above one that cannot take them, with one of ours."""
+    try:
+        return markdown.set_front(data, keys)
+    except Malformed:
+        return markdown.insert_after(data, 0, markdown.set_front(b"", keys).decode().splitlines())
+
+
+def _without(data: bytes, places: list[Place]) -> bytes:
+    """The bytes without the lines of these places."""
+    for place in sorted(places, key=lambda each: -each.line):
+        data = markdown.replace_lines(data, place, [])
+    return data
+
+
+def _goes_on(old: bytes, new: bytes) -> bool:
+    """Whether `new` is what became of `old`: at least half of its lines are still there."""
+    lines = [line for line in old.split(b"\n") if line.strip() and not line.startswith(b"imported_")]
+    there = set(new.split(b"\n"))
+    return 2 * sum(line in there for line in lines) >= len(lines)

@@ -1,0 +1,66 @@
+"""`ua-memory import`: what other tools remembered, into this bank."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from ua_memory.cli import context, verbs
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+import_app = verbs.new()
+
+Source = Annotated[
+    Literal["openclaw", "markdown"],
+    typer.Argument(metavar="SOURCE", help="openclaw or markdown.", show_default=False),
+]
+From = Annotated[str, typer.Argument(metavar="PATH", help="The folder or file it is in.", show_default=False)]
+Days = Annotated[
+    int, typer.Option(metavar="N", min=0, help="Of what has a day: the newest N days that the source has.")
+]
+DAYS = 7
+
+
+@import_app.command(name="import", cls=verbs.Verb)
+def import_(
+    ctx: typer.Context,
+    source: Source,
+    path: From,
+    days: Days = DAYS,
+    everything: Annotated[bool, typer.Option("--all", help="Everything, whatever its day.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Tell what would be taken over; change nothing.")
+    ] = False,
+    as_json: verbs.Json = False,
+    bank: verbs.Bank = None,
+) -> None:
+    """Take over what another tool remembered.
+
+    Curated memory comes first, then the newest days; --all takes the rest. Text is copied as it stands, the
+    source is never written, and a second run doubles nothing. It is one commit: undo takes it back. See
+    docs/import.md.
+    """
+    from ua_memory import importers
+    from ua_memory.cli import imported
+    from ua_memory.cli.format import emit
+
+    with context.opened(ctx) as (call, memory):
+        root, ours = context.absolute(call, path), memory.store.bank.root
+        _not_ours(root.resolve(), ours)
+        files, unread = imported.files_of(root, ours)
+        found = importers.read(source, root.resolve().name, files)
+        done = memory.bring_in(found.within(None if everything else days), dry_run=dry_run)
+        if call.as_json:
+            emit(call, imported.shape(done, unread))
+        else:
+            imported.tell(call, done, unread)
+
+
+def _not_ours(root: Path, ours: Path) -> None:
+    from ua_memory.errors import Usage
+
+    if ours in (root, *root.parents):
+        raise Usage("this is the bank itself, which is searched as it stands", where=str(root))
