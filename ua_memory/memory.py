@@ -25,6 +25,7 @@ from ua_memory.markdown.lines import readable
 from ua_memory.pages import Kept
 from ua_memory.paths import is_bank
 from ua_memory.records import CoreBlock, Fact, Kind, Origin, Quote
+from ua_memory.reflect.beliefs import Believed, Believing, Standing
 from ua_memory.reflect.paged import Paged
 from ua_memory.retain.flushes import Flushes
 from ua_memory.statements import Statement
@@ -38,14 +39,16 @@ if TYPE_CHECKING:
     from ua_memory.llm import Endpoint, Spent, Totals
     from ua_memory.recall.explain import Explained
     from ua_memory.recall.search import Answer, Filters, Hit
+    from ua_memory.reflect.consolidate import Consolidated
+    from ua_memory.reflect.preview import Preview
     from ua_memory.retain.estimate import Estimate
     from ua_memory.retain.flush import Flush, Flushed, Waiting
 
 __all__ = [
-    "Answer", "BlameLine", "Brought", "Budget", "Check", "CoreBlock", "Endpoint", "Estimate", "Excerpt",
-    "Explained", "Filters", "Flush", "Flushed", "Hit", "Inserted", "Kept", "Memory", "Refresh", "Replaced",
-    "Result", "Revision", "Seen", "Spent", "Stats", "Status", "Taken", "Totals", "Undone", "Waiting",
-    "Witness",
+    "Answer", "Believed", "BlameLine", "Brought", "Budget", "Check", "Consolidated", "CoreBlock", "Endpoint",
+    "Estimate", "Excerpt", "Explained", "Filters", "Flush", "Flushed", "Hit", "Inserted", "Kept", "Memory",
+    "Preview", "Refresh", "Replaced", "Result", "Revision", "Seen", "Spent", "Standing", "Stats", "Status",
+    "Taken", "Totals", "Undone", "Waiting", "Witness",
 ]  # fmt: skip
 """The types that a door meets, which imports them from here."""
 
@@ -68,7 +71,7 @@ class Status:
     waiting: tuple[Waiting, ...] = ()
 
 
-class Memory(Flushes, Paged, Adopts, Audited):
+class Memory(Flushes, Paged, Adopts, Believing, Audited):
     """One bank. `door` names where the calls come from and stands in every commit they make.
 
     Methods raise the errors of `ua_memory.errors`; nothing reads the environment. Times are the bank's.

@@ -72,15 +72,18 @@ class Modelled:
         return PRICES_AS_OF
 
     @contextmanager
-    def _asking(self, model: Asked) -> Iterator[Model | None]:
-        """A model to ask: an endpoint is opened for one run, metered by this bank's limits and ledger."""
+    def _asking(self, model: Asked, usd: float | None = None) -> Iterator[Model | None]:
+        """A model to ask: an endpoint is opened for one run, metered by this bank's limits and ledger, and by
+        `usd` for this run where that is less."""
         from ua_memory.llm import Claude, Endpoint, Ledger, Limits, Meter
 
         if not isinstance(model, Endpoint):
             yield model
             return
         own = self.config
-        limits = Limits(own.run_tokens, own.run_usd, own.day_tokens, own.day_usd)
+        limits = Limits(
+            own.run_tokens, own.run_usd if usd is None else min(usd, own.run_usd), own.day_tokens, own.day_usd
+        )
         self.store.make_state()
         meter = Meter(Ledger(self.store.bank.local), limits, self.store.now)
         with Claude(model, meter, patterns=own.redact) as claude:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from .budget import Limits, Meter
 from .claude import Claude, Patience
+from .estimate import THEIRS, Estimate, priced
 from .ledger import Ledger, Spent, Totals
 from .loop import Bounds, Outcome, Tool, ToolError, run_tools
 from .model import Endpoint, Message, Model, Reply, ToolCall, Usage, is_on_this_network, user
@@ -16,9 +17,11 @@ from .prices import PRICES_AS_OF, price
 
 __all__ = [
     "PRICES_AS_OF",
+    "THEIRS",
     "Bounds",
     "Claude",
     "Endpoint",
+    "Estimate",
     "Ledger",
     "Limits",
     "Message",
@@ -35,6 +38,7 @@ __all__ = [
     "Usage",
     "is_on_this_network",
     "price",
+    "priced",
     "run_tools",
     "user",
 ]

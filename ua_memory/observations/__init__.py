@@ -21,15 +21,46 @@ from ua_memory.observations.evidence import (
     holds,
     scope_of,
     sources,
+    stands,
     trend,
 )
 from ua_memory.observations.files import FOLDER
 from ua_memory.observations.fresh import Freshness, freshness, speaks_of
 from ua_memory.observations.reading import Beliefs, everyone, find
-from ua_memory.observations.writing import add, merge, retire, revise, strengthen, with_trend
+from ua_memory.observations.writing import (
+    add,
+    by_person,
+    merge,
+    retire,
+    revise,
+    strengthen,
+    with_trend,
+    without_lost,
+)
 
 __all__ = [
-    "FOLDER", "TRENDS", "Beliefs", "Freshness", "Ground", "add", "day_of", "days_of", "everyone", "find",
-    "freshness", "holds", "merge", "retire", "revise", "scope_of", "sources", "speaks_of", "strengthen",
-    "trend", "with_trend",
+    "FOLDER",
+    "TRENDS",
+    "Beliefs",
+    "Freshness",
+    "Ground",
+    "add",
+    "by_person",
+    "day_of",
+    "days_of",
+    "everyone",
+    "find",
+    "freshness",
+    "holds",
+    "merge",
+    "retire",
+    "revise",
+    "scope_of",
+    "sources",
+    "speaks_of",
+    "stands",
+    "strengthen",
+    "trend",
+    "with_trend",
+    "without_lost",
 ]  # fmt: skip

@@ -8,7 +8,7 @@ from datetime import date, timedelta
 
 from ua_memory import markdown
 from ua_memory.grounding import locate
-from ua_memory.records import Fact, Observation
+from ua_memory.records import Fact, Observation, Proof
 
 TRENDS = ("new", "strengthening", "steady", "weakening", "stale")
 RECENT, OLD = timedelta(days=30), timedelta(days=90)
@@ -34,6 +34,12 @@ def sources(fact: Fact) -> list[str]:
 def holds(quote: str, fact: Fact) -> bool:
     """Whether the fact has these very words, white space and the shape of quotation marks aside."""
     return locate(quote, sources(fact)) is not None
+
+
+def stands(proof: Proof, facts: Mapping[str, Fact]) -> bool:
+    """Whether a proof's fact is there, is not retired, and has the words."""
+    fact = facts.get(proof.id)
+    return fact is not None and not fact.retired and (not proof.quote or holds(proof.quote, fact))
 
 
 def scope_of(fact: Fact) -> str:

@@ -6,7 +6,7 @@ Obsidian opens `[[Alice]]` with the file of that name, so the beliefs on Alice s
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from ua_memory import markdown
 from ua_memory.names import names
@@ -18,14 +18,18 @@ _UNFIT = re.compile(r'[\x00-\x1f\x7f/\\:*?"<>|#^\[\]]+')
 _LONGEST = 80
 
 
-def file_for(text: str, entities: Iterable[str], scope: str, there: Iterable[str]) -> str:
+def file_for(
+    text: str, entities: Iterable[str], scope: str, there: Iterable[str], told: Sequence[str] = ()
+) -> str:
     """The path for a new belief: named after its main entity (the first that its text names, else the first
-    there is), else the first name in its text, else its scope, else General. `there` are the paths of those
-    files that exist: one that differs in letter case alone is the one."""
+    there is), else the name in its text that most of its facts have (their texts are `told`), else its scope,
+    else General. `there` are the files that exist: one that differs in letter case alone is the one."""
     plain = text.casefold()
     given = list(entities)
-    told = [name for name in given if name.casefold() in plain] or given
-    chosen = next(filter(None, map(_fit, (*told[:1], *names(text)[:1], scope))), REST)
+    main = [name for name in given if name.casefold() in plain] or given
+    flat = [each.casefold() for each in told]
+    drawn = sorted(names(text), key=lambda name: -sum(name.casefold() in each for each in flat))
+    chosen = next(filter(None, map(_fit, (*main[:1], *drawn[:1], scope))), REST)
     known = {path.casefold(): path for path in there}
     path = f"{FOLDER}/{chosen}.md"
     return known.get(path.casefold(), path)

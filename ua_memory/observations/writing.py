@@ -20,6 +20,7 @@ from ua_memory.observations.evidence import (
     inherited,
     named,
     scope_of,
+    stands,
     trend,
 )
 from ua_memory.observations.files import file_for, title
@@ -43,11 +44,12 @@ def add(
     if len(scopes) > 1:
         raise Malformed("an observation cannot mix scopes", where=", ".join(sorted(scopes)))
     scope = scopes.pop()
-    proofs, spoken = _proofs(draft, grounds)
+    cited_by, spoken = _proofs(draft, grounds)
     names = named(stated, list(spoken.values()))
     found = Observation(stated, id=new_id(), scope=scope or None, entities=names, tags=inherited(grounds))
-    made = _resting(found, proofs, spoken, today)
-    path = file_for(stated, names, scope, (*there, *draft.files))
+    made = _resting(found, cited_by, spoken, today)
+    told = [fact.text for fact in spoken.values()]
+    path = file_for(stated, names, scope, (*there, *draft.files), told)
     data = draft.read(path)
     lines = markdown.show(made).split("\n")
     draft.write(path, markdown.append(data, lines if data.strip() else [*title(path), *lines]))
@@ -80,8 +82,8 @@ def revise(
     if changed and not grounds:
         raise Malformed("another wording needs a proof", where=old.place.citation)
     known = {proof.id for proof in old.proofs}
-    proofs, spoken = _proofs(draft, grounds)
-    fresh = [proof for proof in proofs if proof.id not in known]
+    cited_by, spoken = _proofs(draft, grounds)
+    fresh = [proof for proof in cited_by if proof.id not in known]
     if not fresh and not changed:
         return old
     until = max(filter(None, (day_of(ground.fact) for ground in grounds)), default=today.isoformat())
@@ -114,13 +116,13 @@ def merge(
     old = _there(draft, into)
     if any((each.scope or "") != (old.scope or "") for each in others):
         raise Malformed("an observation cannot mix scopes", where=old.place.citation)
-    proofs = {proof.id: proof for each in (old, *others) for proof in each.proofs}
+    joined = {proof.id: proof for each in (old, *others) for proof in each.proofs}
     more = tuple(dict.fromkeys(name for each in (old, *others) for name in each.entities))
     tags = tuple(dict.fromkeys(tag for each in (old, *others) for tag in each.tags))
     block = old.id or new_id()
     origin = old.origin or (None if old.id else "person")
     wanted = replace(old, id=block, origin=origin, entities=more, tags=tags)
-    made = _swap(draft, old, _resting(wanted, tuple(proofs.values()), facts, today))
+    made = _swap(draft, old, _resting(wanted, tuple(joined.values()), facts, today))
     for each in others:
         retire(draft, each, f"merged into {markdown.link(made.place.path, block)}")
     return _there(draft, made)
@@ -133,6 +135,17 @@ def with_trend(
     old = _there(draft, observation)
     word = trend(days_of(old, facts), today)
     return old if not word or word == old.trend else _swap(draft, old, replace(old, trend=word))
+
+
+def without_lost(
+    draft: Draft, observation: Observation, facts: Mapping[str, Fact], *, today: date
+) -> Observation:
+    """Take away the proofs whose fact is gone, retired, or does not have the words any more."""
+    old = _there(draft, observation)
+    kept = [proof for proof in old.proofs if stands(proof, facts)]
+    if len(kept) == len(old.proofs):
+        return old
+    return _swap(draft, old, _resting(old, kept, facts, today))
 
 
 def by_person(observation: Observation) -> bool:
@@ -164,14 +177,14 @@ def _proofs(draft: Draft, grounds: Sequence[Ground]) -> tuple[list[Proof], dict[
 
 
 def _resting(
-    observation: Observation, proofs: Sequence[Proof], facts: Mapping[str, Fact], today: date
+    observation: Observation, rests: Sequence[Proof], facts: Mapping[str, Fact], today: date
 ) -> Observation:
     """The observation with these proofs, the newest first, and what their days say of it."""
 
     def day(proof: Proof) -> str:
         return max(days_of(replace(observation, proofs=(proof,)), facts), default="")
 
-    known = replace(observation, proofs=tuple(sorted(proofs, key=day, reverse=True)))
+    known = replace(observation, proofs=tuple(sorted(rests, key=day, reverse=True)))
     days = days_of(known, facts)
     if not days:
         return known

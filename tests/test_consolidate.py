@@ -1,0 +1,460 @@
+"""Consolidation with a model over HTTP: what it may do, what is refused, what fails, what it costs."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from banks import Bank
+from believing import (
+    Decider,
+    bank_with,
+    create,
+    decide,
+    each_one,
+    facts,
+    labelled,
+    log,
+    names,
+    opened,
+    quoted,
+    texts,
+)
+from fake_model import FakeModel
+
+from ua_memory import tokens
+from ua_memory.errors import BudgetSpent, Busy, KeyRejected, ModelUnavailable
+from ua_memory.llm import Endpoint
+from ua_memory.memory import Memory
+
+PRICE = "Alice moved the API to Fly.io because Heroku's price doubled."
+TEA = "Alice drinks green tea in the morning."
+NOTHING = decide()
+
+
+@pytest.fixture
+def two(tmp_path: Path) -> tuple[Bank, Memory]:
+    return bank_with(tmp_path / "bank", {"2026-11-20": [PRICE], "2026-11-21": [TEA]})
+
+
+def run(memory: Memory, rule: Any, **more: Any) -> tuple[Any, Decider]:
+    with Decider(rule) as model:
+        return memory.consolidate(model=model.endpoint, **more), model
+
+
+def test_facts_become_observations_in_one_commit(two: tuple[Bank, Memory]) -> None:
+    bank, memory = two
+    before = len(bank.log())
+    done, model = run(memory, each_one)
+    assert (done.facts, done.left, names(done.changes)) == (2, 0, ["created", "created"])
+    assert texts(memory) == sorted([PRICE, TEA])
+    (revision,) = bank.store.history.log()[: len(bank.log()) - before]
+    assert revision.subject == "consolidate: 2 created, of 2 facts"
+    assert len(" ".join(revision.trailers["Considered"]).split()) == 2
+    assert len(model.bodies) == 1
+    assert not (bank.store.bank.pending / "consolidation.jsonl").exists()
+    assert bank.clean()
+
+
+def test_a_second_run_asks_nobody_and_writes_nothing(two: tuple[Bank, Memory]) -> None:
+    bank, memory = two
+    run(memory, each_one)
+    ops = bank.ops()
+    done, model = run(memory, each_one)
+    assert (done.committed, done.facts, model.bodies) == (False, 0, [])
+    assert bank.ops() == ops
+    run(memory, nothing)
+    assert bank.ops() == ops
+
+
+def nothing(seen: dict[str, str]) -> Any:
+    return NOTHING
+
+
+def test_what_says_nothing_counts_as_considered(two: tuple[Bank, Memory]) -> None:
+    bank, memory = two
+    done, _ = run(memory, nothing)
+    assert (done.facts, done.changes, done.committed) == (2, (), True)
+    assert bank.store.history.log()[0].paths == ()
+    assert run(memory, each_one)[1].bodies == []
+
+
+def test_an_edited_line_is_new(two: tuple[Bank, Memory]) -> None:
+    bank, memory = two
+    run(memory, nothing)
+    bank.edit("green tea", "black tea")
+    done, model = run(opened(bank), nothing)
+    assert done.facts == 1
+    assert "black tea" in model.shown[0]["f1"]
+
+
+def test_a_contradiction_becomes_a_journey(tmp_path: Path) -> None:
+    bank, memory = bank_with(tmp_path / "bank", {"2026-05-01": ["Alice lives in Porto."]})
+    run(memory, each_one)
+    log(bank, "2026-05-03", "Alice moved to Lisbon.")
+
+    def journey(seen: dict[str, str]) -> Any:
+        text = "Alice was in Porto, since 3 May in Lisbon."
+        return decide(
+            {"do": "revise", "observation": "o1", "text": text, "proofs": quoted(("f1", "moved to Lisbon"))}
+        )
+
+    done, _ = run(memory, journey)
+    (one,) = memory.observations()
+    assert names(done.changes) == ["revised"]
+    assert one.observation.text == "Alice was in Porto, since 3 May in Lisbon."
+    assert [(w.text, w.until) for w in one.observation.was] == [("Alice lives in Porto.", "2026-05-03")]
+    assert (one.observation.since, one.observation.last) == ("2026-05-01", "2026-05-03")
+
+
+def test_strengthen_retire_and_merge(tmp_path: Path) -> None:
+    first = [
+        "Alice likes tea.",
+        "Alice enjoys tea.",
+        "Bob works at Acme.",
+        "Carol has a dog.",
+        "Dan has a cat.",
+    ]
+    bank, memory = bank_with(tmp_path / "bank", {"2026-11-01": first})
+    run(memory, each_one)
+    log(bank, "2026-11-02", "Alice had tea again.", "Bob left Acme for good.")
+
+    def rule(seen: dict[str, str]) -> Any:
+        tea, enjoys, bob = (labelled(seen, words) for words in ("likes tea", "enjoys tea", "works at Acme"))
+        return decide(
+            {"do": "strengthen", "observation": tea, "proofs": quoted((labelled(seen, "again"), "had tea"))},
+            {
+                "do": "retire",
+                "observation": bob,
+                "proofs": quoted((labelled(seen, "left Acme"), "left Acme")),
+            },
+            {"do": "merge", "observation": tea, "others": [enjoys]},
+        )
+
+    done, _ = run(memory, rule)
+    assert sorted(names(done.changes)) == ["retired", "strengthened"]
+    assert done.held == 1  # a quarter of five is one
+    assert texts(memory) == ["Alice enjoys tea.", "Alice likes tea.", "Carol has a dog.", "Dan has a cat."]
+    gone = memory.observations(retired=True)[0].observation
+    assert gone.retired and gone.retired.startswith('"left Acme" [[2026-11-02#^')
+    again, model = run(memory, each_one)
+    assert (again.held, again.committed, model.bodies) == (1, False, [])
+    let, _ = run(memory, each_one, accept=True)
+    assert (names(let.changes), let.held) == (["merged"], 0)
+    tea = next(each.observation for each in memory.observations() if "likes" in each.observation.text)
+    assert len(tea.proofs) == 3
+    assert bank.clean()
+
+
+BAD = [
+    ({"do": "create", "text": "Alice likes tea."}, "needs proofs"),
+    (create("Alice likes tea.", ("f9", "tea")), "no fact 'f9'"),
+    (create("Alice likes tea.", ("f1", "likes coffee")), "does not have the words"),
+    (create("Alice met Zoltan on 5 May 2019.", ("f1", "Alice")), "Zoltan"),
+    (create("", ("f1", "Alice")), "needs a text"),
+    ({"do": "strengthen", "observation": "o7", "proofs": quoted(("f1", "Alice"))}, "no observation 'o7'"),
+    ({"do": "retire", "observation": "", "proofs": []}, "no observation"),
+    ({"do": "merge", "observation": "o1", "others": ["o1"]}, "no observation"),
+]
+
+
+@pytest.mark.parametrize(("bad", "why"), BAD)
+def test_what_is_refused_is_told_once_and_reported(two: tuple[Bank, Memory], bad: Any, why: str) -> None:
+    _, memory = two
+    done, model = run(memory, lambda seen: decide(bad))
+    assert len(model.bodies) == 2
+    assert why in model.shown[1]["told"]
+    assert len(done.refused) == 1
+    assert why in done.refused[0]
+    assert done.changes == ()
+    assert done.facts == 2
+
+
+def test_a_refused_proposal_may_be_put_right(two: tuple[Bank, Memory]) -> None:
+    _, memory = two
+
+    def rule(seen: dict[str, str]) -> Any:
+        tea = labelled(facts(seen), "tea")
+        good, bad = create("Tea is green.", (tea, "green tea")), create("She likes it.", (tea, "likes"))
+        return decide(create("She likes it.", (tea, "tea"))) if "told" in seen else decide(good, bad)
+
+    done, _ = run(memory, rule)
+    assert (texts(memory), done.refused) == (["She likes it.", "Tea is green."], ())
+
+
+def test_scopes_never_meet_in_a_request(tmp_path: Path) -> None:
+    lines = ["Alice likes tea. #scope:work", "Alice likes milk."]
+    bank, memory = bank_with(tmp_path / "bank", {"2026-11-20": []})
+    for line, tags in zip(lines, (("scope:work",), ()), strict=True):
+        bank.insert(line, tags=tags)
+    done, model = run(memory, each_one)
+    assert len(model.bodies) == 2
+    assert sorted(each.observation.scope or "" for each in memory.observations()) == ["", "work"]
+    assert done.facts == 2
+
+
+def test_a_persons_secret_reaches_no_model(tmp_path: Path) -> None:
+    secret = "AKIAIOSFODNN7EXAMPLQ"
+    _, memory = bank_with(tmp_path / "bank", {"2026-11-20": [f"The key is {secret} for S3."]})
+    done, model = run(memory, each_one)
+    assert secret not in json.dumps(model.bodies)
+    assert done.changes == ()
+
+
+# -- failures ------------------------------------------------------------------------------------------
+
+
+def many(tmp_path: Path, count: int = 8) -> tuple[Bank, Memory]:
+    lines = [f"Person{n} keeps a cat named Tom{n}." for n in range(count)]
+    return bank_with(tmp_path / "bank", {"2026-11-20": lines})
+
+
+def test_a_failing_batch_is_halved_until_the_one_fact_is_known(tmp_path: Path) -> None:
+    _, memory = many(tmp_path)
+
+    def rule(seen: dict[str, str]) -> Any:
+        return (
+            {"text": "I would rather not."}
+            if any("Tom5" in t for t in facts(seen).values())
+            else each_one(seen)
+        )
+
+    done, model = run(memory, rule)
+    assert done.facts == 7
+    assert [fact.text for fact, _ in done.aside] == ["Person5 keeps a cat named Tom5."]
+    assert len(model.bodies) == 1 + 2 + 2 + 2
+    assert memory.standing().aside == 1
+    assert run(memory, each_one)[1].bodies == []
+    again, _ = run(memory, each_one, retry=True)
+    assert (again.facts, memory.standing().aside) == (1, 0)
+    assert len(texts(memory)) == 8
+    assert run(memory, each_one, retry=True)[1].bodies == []
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        {"calls": [("decide", {"wrong": 1})]},
+        {"calls": [("decide", "{no json")]},
+        {"calls": [("other", {})]},
+        {"text": "cut", "stop": "max_tokens"},
+        {"text": "", "stop": "refusal", "details": {"category": "x"}},
+    ],
+)
+def test_a_model_that_answers_nothing_ends_the_run_and_sets_nothing_aside(
+    tmp_path: Path, script: Any
+) -> None:
+    bank, memory = many(tmp_path)
+    ops = bank.ops()
+    done, _ = run(memory, lambda seen: script)
+    assert done.ended is not None
+    assert done.ended.exit_code in (17, 18)
+    assert (done.facts, done.left, done.aside, bank.ops()) == (0, 8, (), ops)
+    assert run(memory, each_one)[0].facts == 8
+
+
+def long_bank(tmp_path: Path) -> tuple[Bank, Memory]:
+    """Enough for several requests."""
+    days = {
+        f"2026-10-{day:02d}": [
+            f"Person{day}x{n} said that the garden of Person{n} needs more water than rain brings in autumn."
+            for n in range(8)
+        ]
+        for day in range(1, 6)
+    }
+    return bank_with(tmp_path / "bank", days)
+
+
+@pytest.mark.parametrize(
+    ("script", "error"),
+    [
+        ({"error": 401, "type": "authentication_error"}, KeyRejected),
+        ({"error": 404, "type": "not_found_error"}, None),
+        ({"error": 529, "retry_after": 100}, ModelUnavailable),
+    ],
+)
+def test_a_model_that_is_away_ends_the_run_and_what_is_done_stays(
+    tmp_path: Path, script: Any, error: type[Exception] | None
+) -> None:
+    _, memory = long_bank(tmp_path)
+    asked: list[int] = []
+
+    def rule(seen: dict[str, str]) -> Any:
+        asked.append(len(facts(seen)))
+        return each_one(seen) if len(asked) < 3 else script
+
+    done, _ = run(memory, rule)
+    assert done.ended is not None
+    assert error is None or isinstance(done.ended, error)
+    assert done.facts == sum(asked[:2])
+    assert (done.left, done.committed) == (40 - done.facts, True)
+    rest, _ = run(memory, each_one)
+    assert (rest.facts, rest.left) == (done.left, 0)
+    assert len(texts(memory)) == 40
+
+
+def test_a_budget_ends_the_run_and_what_is_done_stays(tmp_path: Path) -> None:
+    bank, memory = long_bank(tmp_path)
+    ops = bank.ops()
+    done, model = run(memory, each_one, usd=0.0)
+    assert (model.bodies, done.facts, done.left, bank.ops()) == ([], 0, 40, ops)
+    assert isinstance(done.ended, BudgetSpent)
+    memory.config = replace(memory.config, run_tokens=12_000)
+    done, _ = run(memory, each_one)
+    assert isinstance(done.ended, BudgetSpent)
+    assert 0 < done.facts < 40
+    assert done.committed
+
+
+def test_a_limit_takes_the_oldest(tmp_path: Path) -> None:
+    _, memory = long_bank(tmp_path)
+    done, model = run(memory, each_one, limit=5)
+    assert (done.facts, done.left) == (5, 35)
+    assert all("Person1x" in text for text in facts(model.shown[0]).values())
+
+
+def test_one_run_at_a_time(two: tuple[Bank, Memory]) -> None:
+    bank, memory = two
+    seen: list[str] = []
+
+    def rule(shown: dict[str, str]) -> Any:
+        with pytest.raises(Busy) as raised:
+            opened(bank).consolidate()
+        seen.append(raised.value.what)
+        return NOTHING
+
+    run(memory, rule)
+    assert seen == ["another consolidation is at work"]
+
+
+def test_a_killed_run_goes_on_and_pays_for_nothing_twice(tmp_path: Path) -> None:
+    bank, _ = long_bank(tmp_path)
+    asked: list[int] = []
+    with Decider(lambda seen: (asked.append(1), each_one(seen))[1]) as model:
+        program = (
+            "import os, sys\nfrom ua_memory.memory import Memory\nfrom ua_memory.llm import Endpoint\n"
+            "from ua_memory.reflect.answers import Answers\nreal, n = Answers.add, []\n"
+            "def add(self, answer):\n    real(self, answer); n.append(1)\n"
+            "    if len(n) == 2: os.kill(os.getpid(), 9)\n"
+            "Answers.add = add\n"
+            f"Memory.open({str(bank.root)!r}).consolidate(model=Endpoint('sk', {model.url!r}))\n"
+        )
+        env = {**os.environ, "PYTHONPATH": str(Path(__file__).parent.parent)}
+        killed = subprocess.run([sys.executable, "-c", program], env=env, check=False)
+        assert killed.returncode == -9
+        before = len(asked)
+        log(bank, "2026-10-09", "Late comes a fact of its own.")
+        done = opened(bank).consolidate(model=model.endpoint)
+    first = [len(facts(seen)) for seen in model.shown[:before]]
+    rest = [text for seen in model.shown[before:] for text in facts(seen).values()]
+    assert before == 2
+    assert (done.facts, done.left) == (41, 0)
+    assert len(rest) == 41 - sum(first)
+    assert len(texts(opened(bank))) == 41
+    assert bank.clean()
+
+
+# -- what it costs -------------------------------------------------------------------------------------
+
+TOPICS = (
+    "billing",
+    "search",
+    "login",
+    "export",
+    "mobile app",
+    "build",
+    "staging",
+    "docs",
+    "budget",
+    "backup",
+)
+DID = (
+    "{who} moved the {what} of {topic} to the new cluster because the old one was too slow.",
+    "{who} prefers to review {topic} on Mondays, before the {what} is changed.",
+    "The {what} of {topic} failed twice this week; {who} added a retry with 30 seconds.",
+    "{who} decided that {topic} keeps its {what} until spring.",
+)
+
+
+def realistic(number: int) -> str:
+    who = ("Alice", "Bob", "Carol", "Dan", "Erin", "Frank", "Grace")[number % 7]
+    what = ("queue", "cache", "schema", "dashboard", "test suite")[number % 5]
+    return DID[number % 4].format(who=who, what=what, topic=TOPICS[number % 10])
+
+
+def test_the_price_of_a_fact(tmp_path: Path) -> None:
+    days = {
+        f"2026-09-{d:02d}": [f"Note {d}-{n}: {realistic(d * 7 + n)}" for n in range(20)] for d in range(1, 11)
+    }
+    bank, memory = bank_with(tmp_path / "bank", {})
+    bank.write(
+        "# All\n\n" + "".join(f"- {realistic(n)} ^obs{n:07d}\n" for n in range(50)),
+        "memory/observations/All.md",
+    )
+    for day, lines in days.items():
+        log(bank, day, *lines)
+    done, model = run(memory, nothing)
+    assert done.facts == 200
+    sent = [json.dumps(body, ensure_ascii=False) for body in model.bodies]
+    by_bytes, counted = sum(len(each.encode()) / 4 for each in sent), sum(map(tokens.count, sent))
+    assert by_bytes / 200 <= 250
+    assert counted / 200 <= 250
+    assert shared(model.bodies) >= 0.8
+
+
+def shared(bodies: list[dict[str, Any]]) -> float:
+    """The part of all bytes that stood in the request before, up to a mark for the cache."""
+    total = same = 0
+    before: list[str] = []
+    for body in bodies:
+        pieces = [json.dumps(body.get("tools")), *map(json.dumps, body["system"])]
+        pieces += [json.dumps(block) for message in body["messages"] for block in message["content"]]
+        total += len(json.dumps(body))
+        run_, marked = 0, 0
+        for piece, old in zip(pieces, before, strict=False):
+            if piece != old:
+                break
+            run_ += len(piece)
+            marked = run_ if "cache_control" in piece else marked
+        same += marked
+        before = pieces
+    return same / total
+
+
+def test_the_dry_run_tells_a_price_and_sends_nothing(tmp_path: Path) -> None:
+    bank, memory = long_bank(tmp_path)
+    ops = bank.ops()
+    with FakeModel() as model:
+        told = memory.preview_consolidation(
+            model=Endpoint("sk", "https://example.invalid", "claude-sonnet-5-5")
+        )
+        assert model.bodies == []
+    assert told.estimate is not None
+    assert told.estimate.requests > 1
+    assert told.estimate.usd and 0 < told.estimate.usd < 1
+    done, real = run(memory, nothing)
+    assert told.estimate.requests == len(real.bodies)
+    assert told.taken == done.facts
+    assert bank.ops() == ["consolidate", *ops]
+
+
+def test_the_hook_hears_of_a_run_that_wrote(two: tuple[Bank, Memory]) -> None:
+    _, memory = two
+    heard: list[int] = []
+    run(memory, each_one, after=lambda done: heard.append(len(done.changes)))
+    run(memory, each_one, after=lambda done: heard.append(len(done.changes)))
+    assert heard == [2]
+
+
+def test_an_undone_run_said_nothing(two: tuple[Bank, Memory]) -> None:
+    _, memory = two
+    run(memory, each_one)
+    memory.undo("HEAD")
+    assert texts(memory) == []
+    assert run(memory, each_one)[0].facts == 2

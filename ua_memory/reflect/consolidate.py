@@ -1,0 +1,243 @@
+"""One consolidation: the facts that no run has considered, held against what is believed, in one commit.
+
+    the facts that wait → answers (asked, or left by a killed run) → operations → one revision
+
+A model's answers are durable before the next question is asked. Whatever ends a run early, what was answered
+is committed with the facts it is about, and the rest waits for the next run. Without a model, facts are only
+compared: `folding`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+
+from ua_memory.errors import (
+    BudgetSpent,
+    Busy,
+    KeyRejected,
+    ModelMisbehaved,
+    ModelRefused,
+    ModelUnavailable,
+    RequestRejected,
+    UaMemoryError,
+)
+from ua_memory.llm import Model
+from ua_memory.llm import Usage as Tokens
+from ua_memory.observations import Beliefs, by_person, day_of, everyone
+from ua_memory.records import Fact, Observation
+from ua_memory.reflect import considered
+from ua_memory.reflect.answers import Answer, Answers
+from ua_memory.reflect.applying import Applying, Change, name_of
+from ua_memory.reflect.batches import Stretch, stretches
+from ua_memory.reflect.considered import mark
+from ua_memory.reflect.deciding import Deciding, Sketch
+from ua_memory.reflect.folding import fold
+from ua_memory.reflect.proposals import Belief
+from ua_memory.store import Draft, Store
+from ua_memory.store.lock import locked
+
+CLAIM = "consolidation.lock"
+PART = 4
+"""One in so many observations may be retired in a run that nobody watches."""
+Tell = Callable[[int, int], None]
+_ENDS = (BudgetSpent, KeyRejected, ModelMisbehaved, ModelRefused, ModelUnavailable, RequestRejected)
+
+
+@dataclass(frozen=True, slots=True)
+class Consolidated:
+    """What a run did. `facts` were considered, `left` still wait; `by` names the model, '' without one.
+
+    `at_odds` are pairs of facts that may contradict each other, the newer first; `refused` is what a model
+    proposed and could not prove; `aside` the facts no answer could be had for, with the reason; `held` how
+    many observations wait for a person's word to be retired. `ended` is the error that ended the run early.
+    """
+
+    by: str = ""
+    facts: int = 0
+    left: int = 0
+    changes: tuple[Change, ...] = ()
+    at_odds: tuple[tuple[Fact, Fact], ...] = ()
+    refused: tuple[str, ...] = ()
+    aside: tuple[tuple[Fact, str], ...] = ()
+    held: int = 0
+    revision: str | None = None
+    committed: bool = False
+    notes: tuple[str, ...] = ()
+    redacted: Mapping[str, int] = field(default_factory=dict)
+    usage: Tokens = field(default_factory=Tokens)
+    ended: UaMemoryError | None = None
+
+
+@dataclass(slots=True)
+class Work:
+    """What there is to do: the facts that wait, oldest first, and those of them that this run takes."""
+
+    beliefs: Beliefs
+    waiting: list[Fact]
+    taken: list[Fact]
+
+
+class Consolidating:
+    """One bank's run. `accept` lets more than a quarter be retired, `retry` takes up what was set aside."""
+
+    def __init__(
+        self, store: Store, *, door: str, model: Model | None = None, clean: Callable[[str], str] = str,
+        retry: bool = False, accept: bool = False, limit: int | None = None, tell: Tell | None = None,
+    ) -> None:  # fmt: skip
+        self.store, self.door, self.model, self.clean = store, door, model, clean
+        self.retry, self.accept, self.limit, self.tell = retry, accept, limit, tell
+        self.answers = Answers(store.bank.pending)
+        self.sketch = Sketch()
+
+    def run(self) -> Consolidated:
+        """Consolidate. Busy where another run is at it; what the store raises. What a model raises ends the
+        run, and is in the result."""
+        with self._claimed():
+            work = self.work()
+            left = self.answers.all()
+            held = [answer for answer in left if answer.held]
+            usable = self._usable([answer for answer in left if not answer.held], work)
+            usage, ended = self._ask(work, usable)
+            answers = [*self._usable([a for a in self.answers.all() if not a.held], work)]
+            return self._write(work, answers, held, usage, ended)
+
+    def work(self) -> Work:
+        """What there is to do now."""
+        beliefs, done = everyone(self.store), considered.read(self.store)
+        each = {
+            mark(fact): fact for fact in beliefs.facts
+            if done.waits(fact, modelled=self.model is not None, retry=self.retry)
+        }  # fmt: skip
+        waiting = sorted(each.values(), key=lambda f: (day_of(f), f.place.path, f.place.line))
+        return Work(beliefs, waiting, waiting[: self.limit])
+
+    def stretches(self, work: Work, facts: Sequence[Fact]) -> list[Stretch]:
+        """What a model would be asked about these facts."""
+        beliefs = [_belief(each) for each in work.beliefs.live]
+        return list(stretches(facts, beliefs, self.store.config.mission))
+
+    # -- asking ----------------------------------------------------------------------------------------
+
+    def _usable(self, answers: Sequence[Answer], work: Work) -> list[Answer]:
+        """Those whose facts all still wait, as they were: what was edited since is asked about anew."""
+        waiting = {mark(fact) for fact in work.waiting}
+        return [answer for answer in answers if waiting.issuperset(answer.facts)]
+
+    def _ask(self, work: Work, usable: Sequence[Answer]) -> tuple[Tokens, UaMemoryError | None]:
+        if self.model is None:
+            return Tokens(), None
+        by_mark = {mark(fact): fact for fact in work.waiting}
+        known = {belief.name: belief for belief in map(_belief, work.beliefs.live)}
+        for answer in usable:
+            for operation in answer.operations:
+                self.sketch.take(operation, known, [by_mark[each] for each, _ in operation.proofs])
+        have = {each for answer in usable for each in answer.facts}
+        facts = [fact for fact in work.taken if mark(fact) not in have]
+        asking = Deciding(self.model, self.answers, self.sketch, self.clean)
+        done = 0
+        try:
+            for stretch in self.stretches(work, facts):
+                for batch in stretch.batches:
+                    asking.decide(stretch, batch)
+                    done += len(batch)
+                    if self.tell:
+                        self.tell(done, len(facts))
+        except _ENDS as error:
+            return asking.usage, error
+        finally:
+            asking.close()
+        return asking.usage, None
+
+    # -- writing ---------------------------------------------------------------------------------------
+
+    def _write(
+        self, work: Work, answers: Sequence[Answer], held: Sequence[Answer], usage: Tokens,
+        ended: UaMemoryError | None,
+    ) -> Consolidated:  # fmt: skip
+        aside = {answer.facts[0]: answer.aside for answer in answers if answer.aside}
+        by_mark = {mark(fact): fact for fact in work.waiting}
+        shown = {each for answer in answers if not answer.aside for each in answer.facts}
+        operations = [operation for answer in answers for operation in answer.operations]
+        operations += [op for answer in held for op in answer.operations] if self.accept else []
+        folded = fold(work.beliefs, work.taken, name_of, self.clean) if self.model is None else None
+        compared = {mark(fact) for fact in work.taken} - shown if folded else set()
+        operations += folded.operations if folded else ()
+        with self.store.revision("consolidate", door=self.door) as draft:
+            applying = self.applying(draft, work.beliefs)
+            applying.mend()
+            applying.apply(operations)
+            if applying.changes or shown or compared or aside:
+                applying.trends()
+            names = {
+                considered.CONSIDERED: shown,
+                considered.COMPARED: compared,
+                considered.ASIDE: set(aside),
+            }
+            self._say(draft, applying.changes, names)
+            draft.even_if_empty = bool(shown or compared or aside)
+        kept = held if not self.accept else ()
+        self.answers.keep_only([*kept, *(Answer((), (op,), held=True) for op in applying.held)])
+        wrote = bool(draft.changed()) or draft.even_if_empty
+        done = shown | compared
+        return Consolidated(
+            by=self.model.name if self.model else "",
+            facts=len(done),
+            left=len(by_mark.keys() - done - aside.keys()),
+            changes=tuple(applying.changes),
+            at_odds=folded.at_odds if folded else (),
+            refused=tuple(each for answer in answers for each in answer.refused),
+            aside=tuple((by_mark[each], why) for each, why in aside.items()),
+            held=len(applying.held) + sum(len(answer.operations) for answer in kept),
+            revision=draft.result.revision if wrote else None,
+            committed=wrote,
+            notes=(*applying.notes, *draft.result.notes),
+            redacted=draft.result.redacted,
+            usage=usage,
+            ended=ended,
+        )
+
+    def applying(self, draft: Draft, beliefs: Beliefs) -> Applying:
+        """The operations' side of an open revision."""
+        live = len(beliefs.live)
+        return Applying(
+            draft, beliefs, self.store.now().date(), live if self.accept else max(1, live // PART)
+        )
+
+    def _say(self, draft: Draft, changes: Sequence[Change], names: Mapping[str, set[str]]) -> None:
+        count = len(names[considered.CONSIDERED] | names[considered.COMPARED])
+        draft.subject = f"consolidate: {told(changes)}, of {count} fact{'' if count == 1 else 's'}"
+        draft.body = "\n".join(
+            f"{change.how} ^{change.after.id} in {change.after.place.path}" for change in changes
+        )
+        draft.trailers |= {key: considered.lines(each) for key, each in names.items() if each}
+        draft.facts = list(dict.fromkeys(f"^{change.after.id}" for change in changes))
+
+    @contextmanager
+    def _claimed(self) -> Iterator[None]:
+        self.store.make_state()
+        file = self.store.bank.state / CLAIM
+        with ExitStack() as stack:
+            try:
+                stack.enter_context(locked(file, 0))
+            except Busy as error:
+                mend = "try again when it is done"
+                raise Busy("another consolidation is at work", where=error.where, mend=mend) from error
+            yield
+
+
+def told(changes: Sequence[Change]) -> str:
+    """`2 created, 1 strengthened`, or that nothing changed."""
+    counted = Counter(change.how for change in changes)
+    return ", ".join(f"{number} {how}" for how, number in counted.items()) or "nothing new"
+
+
+def _belief(observation: Observation) -> Belief:
+    evidence = (*(proof.quote for proof in observation.proofs), *(was.text for was in observation.was))
+    days = tuple(was.until for was in observation.was)
+    return Belief(
+        name_of(observation), observation.text, observation.scope or "", observation.last or "",
+        len(observation.proofs), (*evidence, *days), by_person(observation),
+    )  # fmt: skip

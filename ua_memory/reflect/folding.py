@@ -1,0 +1,122 @@
+"""Consolidation without a model: what several days say in nearly the same words becomes one observation.
+
+Nothing is phrased and nothing concluded: the words are those of the fact that has most in common with the
+others, freed of list marks and emphasis, and each proof is the fact it is from.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from ua_memory.observations import Beliefs
+from ua_memory.records import Fact, Observation
+from ua_memory.reflect.considered import mark
+from ua_memory.reflect.grouping import ALIKE, Said, alike, at_odds, near, said, same
+from ua_memory.reflect.proposals import Operation
+from ua_memory.statements import new_id
+
+_CHECKBOX = re.compile(r"\A\s*\[[ xX]\]\s+")
+_EMPHASIS = re.compile(r"(\*\*|__)(?=\S)(.+?)(?<=\S)\1")
+_LONGEST_QUOTE = 300
+_NO_PROSE = re.compile(r"`[^`]*`|\S*[/\\_]\S*|\S+\.\w{1,4}\b")
+_LEAST_PROSE = 3
+"""Words besides paths and code: a list of files is no belief."""
+
+
+@dataclass(frozen=True, slots=True)
+class Folded:
+    """What a comparison came to: operations, and pairs of facts that may be at odds, the newer first."""
+
+    operations: tuple[Operation, ...] = ()
+    at_odds: tuple[tuple[Fact, Fact], ...] = ()
+
+
+def fold(
+    beliefs: Beliefs, waiting: Sequence[Fact], name: Callable[[Observation], str],
+    clean: Callable[[str], str],
+) -> Folded:  # fmt: skip
+    """Compare the facts that wait with all others and with the observations there are. `name` is what an
+    observation is called; `clean` takes secrets out: a fact that has any is no quote for a belief."""
+    fresh = {mark(fact) for fact in waiting}
+    everything = [said(fact) for fact in beliefs.facts if not fact.retired]
+    own = [Said(each.text, each.scope or "", each.last or "") for each in beliefs.live]
+    operations, proved = _strengthened(beliefs.live, own, everything, fresh, name, clean)
+    # What a person retired is not made anew of the same facts.
+    ended = {proof.id for each in beliefs.observations if each.retired for proof in each.proofs}
+    rest = [
+        one for one in everything if one.fact and mark(one.fact) not in proved and one.fact.id not in ended
+    ]
+    operations += _created(rest, beliefs, fresh, clean)
+    return Folded(tuple(operations), tuple(_at_odds(everything, fresh)))
+
+
+def _strengthened(
+    live: Sequence[Observation], own: Sequence[Said], facts: Sequence[Said], fresh: set[str],
+    name: Callable[[Observation], str], clean: Callable[[str], str],
+) -> tuple[list[Operation], set[str]]:  # fmt: skip
+    """New proofs for what is believed already, and the marks of all facts that are some belief's proof."""
+    proofs = {proof.id: number for number, each in enumerate(live) for proof in each.proofs}
+    of_fact = {id(one): proofs.get(one.fact.id or "") for one in facts if one.fact}
+    found: dict[int, list[Fact]] = {}
+    each = [*own, *facts]
+    for one, other in near(each, ALIKE):
+        first, second = (other, one) if other < len(own) or one >= len(own) else (one, other)
+        for left, right in ((first, second), (second, first)):
+            fact = each[right].fact
+            if fact is None or mark(fact) not in fresh or of_fact[id(each[right])] is not None:
+                continue
+            number = left if left < len(own) else of_fact[id(each[left])]
+            if number is not None and alike(each[left], each[right]):
+                found.setdefault(number, []).append(fact)
+    made, proved = [], {mark(one.fact) for one in facts if one.fact and of_fact[id(one)] is not None}
+    for number, some in sorted(found.items()):
+        quoted = _quoted([fact for fact in some if mark(fact) not in proved], clean)
+        proved |= {each for each, _ in quoted}
+        if quoted:
+            made.append(Operation("strengthen", name(live[number]), proofs=quoted))
+    return made, proved
+
+
+def _created(
+    rest: Sequence[Said], beliefs: Beliefs, fresh: set[str], clean: Callable[[str], str]
+) -> list[Operation]:
+    texts = {each.text.casefold() for each in beliefs.observations}
+    made = []
+    for group in same(rest):
+        facts = [fact for number in group if (fact := rest[number].fact)]
+        text, told = plain(facts[0].text), {mark(fact): said(fact).source for fact in facts}
+        quoted = _quoted(facts, clean)
+        several = len({told[each] for each, _ in quoted}) > 1
+        prose = len(_NO_PROSE.sub(" ", text).split()) >= _LEAST_PROSE
+        if several and prose and fresh & told.keys() and text.casefold() not in texts and clean(text) == text:
+            made.append(Operation("create", f"new:{new_id()}", text, quoted))
+    return made
+
+
+def _quoted(facts: Iterable[Fact], clean: Callable[[str], str]) -> tuple[tuple[str, str], ...]:
+    """Each fact with its own words, cut at a word where they are many."""
+    found = {}
+    for fact in facts:
+        words = " ".join(fact.text.split())
+        quote = words if len(words) <= _LONGEST_QUOTE else words[:_LONGEST_QUOTE].rpartition(" ")[0]
+        if quote and clean(quote) == quote:
+            found[mark(fact)] = quote
+    return tuple(found.items())
+
+
+def _at_odds(facts: Sequence[Said], fresh: set[str]) -> Iterable[tuple[Fact, Fact]]:
+    """Facts that wait, against all others: the same words, another number or a denial."""
+    for one, other in near(facts, ALIKE):
+        pair = sorted((facts[one], facts[other]), key=lambda each: (each.day, each.source), reverse=True)
+        if pair[0].source == pair[1].source or not at_odds(*pair):
+            continue
+        newer, older = pair[0].fact, pair[1].fact
+        if newer and older and fresh & {mark(newer), mark(older)}:
+            yield newer, older
+
+
+def plain(text: str) -> str:
+    """A line of a list as a sentence: without its box to tick, and without emphasis."""
+    return " ".join(_EMPHASIS.sub(r"\2", _CHECKBOX.sub("", text)).split())

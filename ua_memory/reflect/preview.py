@@ -1,0 +1,95 @@
+"""A dry run of a consolidation: the diff of one without a model, and the price of one with it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from difflib import unified_diff
+from typing import TYPE_CHECKING
+
+from ua_memory import tokens
+from ua_memory.llm import THEIRS, Endpoint, Estimate, Message, Model, Usage, priced
+from ua_memory.records import Fact
+from ua_memory.reflect import considered
+from ua_memory.reflect.applying import Change, name_of
+from ua_memory.reflect.batches import Stretch, asked, opening
+from ua_memory.reflect.folding import fold
+from ua_memory.reflect.proposals import SCHEMA
+from ua_memory.store import Draft
+
+if TYPE_CHECKING:
+    from ua_memory.reflect.consolidate import Consolidating
+
+
+@dataclass(frozen=True, slots=True)
+class Preview:
+    """What a run would do: to `waiting` facts; `diff` and `changes` are those of a run without a model, and
+    `estimate` what a model would cost, None without one."""
+
+    waiting: int
+    taken: int
+    changes: tuple[Change, ...]
+    at_odds: tuple[tuple[Fact, Fact], ...]
+    diff: str
+    estimate: Estimate | None
+
+
+_SAYS = 400
+"""Tokens of an answer, about."""
+
+
+class _Enough(Exception):
+    """Leaves a revision without writing it."""
+
+
+def preview(run: Consolidating, model: Endpoint | Model | None) -> Preview:
+    """What a run would do. Nothing is written, and nothing sent."""
+    work = run.work()
+    diff, changes = "", []
+    folded = fold(work.beliefs, work.taken, name_of, run.clean)
+    try:
+        with run.store.revision("consolidate", door=run.door) as draft:
+            applying = run.applying(draft, work.beliefs)
+            applying.mend()
+            applying.apply(folded.operations)
+            diff, changes = _diff(draft), applying.changes
+            raise _Enough
+    except _Enough:
+        pass
+    cost, facts = None, work.waiting
+    if model:
+        done = considered.read(run.store)
+        facts = [fact for fact in work.beliefs.facts if done.waits(fact, modelled=True)][: run.limit]
+        cost = estimate(run.stretches(work, facts), model)
+    return Preview(len(work.waiting), len(facts), tuple(changes), folded.at_odds, diff, cost)
+
+
+def estimate(each: Sequence[Stretch], model: Endpoint | Model) -> Estimate:
+    """What asking about these stretches would take, upwards rather than down."""
+    requests = [usage for stretch in each for usage in _requests(stretch)]
+    return priced(model, sum(usage.prompt for usage in requests), requests)
+
+
+def _requests(stretch: Stretch) -> Iterator[Usage]:
+    frame = tokens.count(stretch.system) + tokens.count(str(SCHEMA)) + _count(opening(stretch))
+    for number, batch in enumerate(stretch.batches):
+        own = int(_count([asked(batch, {})]) * THEIRS)
+        begins = int(frame * THEIRS)
+        cached = {"cache_read": begins, "cache_write": own} if number else {"cache_write": begins + own}
+        yield Usage(**cached, output=_SAYS)
+
+
+def _count(messages: Sequence[Message]) -> int:
+    return sum(tokens.count(str(message["content"])) for message in messages)
+
+
+def _diff(draft: Draft) -> str:
+    rows: list[str] = []
+    for path, data in sorted(draft.changed().items()):
+        old, new = _lines(draft.touched[path].start), _lines(data)
+        rows += unified_diff(old, new, f"a/{path}", f"b/{path}", n=1, lineterm="")
+    return "\n".join(rows)
+
+
+def _lines(data: bytes | None) -> list[str]:
+    return (data or b"").decode("utf-8", "replace").splitlines()
