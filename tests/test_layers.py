@@ -40,6 +40,7 @@ _KNOWLEDGE = "core facts statements observations pages entities"
 _BELOW_MEMORY = (
     f"markdown history transcripts store llm {_KNOWLEDGE} bank index recall retain reflect"
     " audit audited health stats undo merge modelled adopting"
+    " audit audited health stats undo merge modelled naming"
 )
 
 UNITS: dict[str, Unit] = {
@@ -86,6 +87,7 @@ UNITS: dict[str, Unit] = {
     "stats": unit(7, "store history markdown statements"),
     "undo": unit(7, "audit store history markdown"),
     "audited": unit(7, "modelled audit undo health history statements store"),
+    "naming": unit(7, "modelled entities index"),
     "merge": unit(7, f"store history markdown index recall retain {_KNOWLEDGE}"),
     "memory": unit(8, _BELOW_MEMORY),
     "mcp_server": unit(9, "memory glance"),

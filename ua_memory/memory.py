@@ -17,11 +17,13 @@ from ua_memory.audited import Audited
 from ua_memory.bank import Founded
 from ua_memory.config import Config
 from ua_memory.core import Budget, Replaced
+from ua_memory.entities import Decision, Suggestion
 from ua_memory.errors import NoBank, NotFound
 from ua_memory.facts import Inserted, Said
 from ua_memory.health import Check
 from ua_memory.history import BlameLine, Revision
 from ua_memory.markdown.lines import readable
+from ua_memory.naming import Known, Naming, Portrait
 from ua_memory.pages import Kept
 from ua_memory.paths import is_bank
 from ua_memory.records import CoreBlock, Fact, Kind, Origin, Quote
@@ -45,10 +47,10 @@ if TYPE_CHECKING:
     from ua_memory.retain.flush import Flush, Flushed, Waiting
 
 __all__ = [
-    "Answer", "Believed", "BlameLine", "Brought", "Budget", "Check", "Consolidated", "CoreBlock", "Endpoint",
-    "Estimate", "Excerpt", "Explained", "Filters", "Flush", "Flushed", "Hit", "Inserted", "Kept", "Memory",
-    "Preview", "Refresh", "Replaced", "Result", "Revision", "Seen", "Spent", "Standing", "Stats", "Status",
-    "Taken", "Totals", "Undone", "Waiting", "Witness",
+    "Answer", "Believed", "BlameLine", "Brought", "Budget", "Check", "Consolidated", "CoreBlock", "Decision",
+    "Endpoint", "Estimate", "Excerpt", "Explained", "Filters", "Flush", "Flushed", "Hit", "Inserted", "Kept",
+    "Known", "Memory", "Portrait", "Preview", "Refresh", "Replaced", "Result", "Revision", "Seen", "Spent",
+    "Standing", "Stats", "Status", "Suggestion", "Taken", "Totals", "Undone", "Waiting", "Witness",
 ]  # fmt: skip
 """The types that a door meets, which imports them from here."""
 
@@ -71,7 +73,7 @@ class Status:
     waiting: tuple[Waiting, ...] = ()
 
 
-class Memory(Flushes, Paged, Adopts, Believing, Audited):
+class Memory(Flushes, Paged, Adopts, Believing, Naming, Audited):
     """One bank. `door` names where the calls come from and stands in every commit they make.
 
     Methods raise the errors of `ua_memory.errors`; nothing reads the environment. Times are the bank's.

@@ -41,6 +41,7 @@ VERBS: dict[str, dict[str, Listed]] = {
     "What is known": {
         "pages": Listed("pages", "Knowledge pages, written from memory with their sources."),
         "models": Listed("models", "Mental models: texts of yours that no machine changes."),
+        "entities": Listed("entities", "Who is who: names, and what else they are called."),
     },
     "What happened": {
         "log": Listed("log", "Tell what was done, newest first."),

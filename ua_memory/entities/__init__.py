@@ -1,0 +1,25 @@
+"""Who is who: names that a person has settled, which name stands for whom, and how that is decided."""
+
+from __future__ import annotations
+
+from ua_memory.entities.alike import Likeness, fold, likeness
+from ua_memory.entities.decisions import ENTITIES, Decision, alias, merge, rename, split
+from ua_memory.entities.settled import Beside, Resolved, Settled, Suggestion, settled, suggestions
+
+__all__ = [
+    "ENTITIES",
+    "Beside",
+    "Decision",
+    "Likeness",
+    "Resolved",
+    "Settled",
+    "Suggestion",
+    "alias",
+    "fold",
+    "likeness",
+    "merge",
+    "rename",
+    "settled",
+    "split",
+    "suggestions",
+]
