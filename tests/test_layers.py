@@ -20,7 +20,7 @@ PACKAGE = ROOT / "ua_memory"
 # -- the table -----------------------------------------------------------------------------------------
 
 EVERYONE = {"errors", "fence", "records"}
-COMMON = {"config", "tokens", "dates", "names", "queries", "redaction", "paths", "spoken", "stamps"}
+COMMON = {"config", "tokens", "dates", "money", "names", "queries", "redaction", "paths", "spoken", "stamps"}
 """Everyone may import the first three; from level 3 up, these too."""
 
 
@@ -49,6 +49,7 @@ UNITS: dict[str, Unit] = {
     "records": unit(1),
     "tokens": unit(1),
     "dates": unit(1),
+    "money": unit(1),
     "names": unit(1),
     "redaction": unit(1),
     "paths": unit(1),

@@ -12,6 +12,7 @@ import pytest
 
 from ua_memory.errors import BudgetSpent, CannotWrite, Malformed
 from ua_memory.llm import Ledger, Limits, Meter, Usage, is_on_this_network, price
+from ua_memory.money import dollars
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 SONNET = "claude-sonnet-5-5"
@@ -247,3 +248,8 @@ except BudgetSpent:
     ]
     assert [process.communicate(timeout=60)[0].strip() for process in started] == ["spent"] * 3
     assert len(Ledger(tmp_path).entries()) == 10
+
+
+def test_sums_below_a_cent_are_seen() -> None:
+    said = [dollars(each) for each in (0, 0.0004, 0.00123, 0.000004, 0.01, 12.5, 1400)]
+    assert said == ["$0.00", "$0.0004", "$0.0012", "$0.000004", "$0.01", "$12.50", "$1,400.00"]

@@ -8,6 +8,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from ua_memory.cli.format import Piece, Screen, commit, count, note
+from ua_memory.money import dollars
 
 if TYPE_CHECKING:
     from ua_memory.cli.call import Call
@@ -115,7 +116,7 @@ def show_preview(call: Call, found: Flush, cost: Estimate | None) -> None:
     elif not found.preview:
         screen.line("Nothing would be kept.")
     if cost:
-        price = "no price known" if cost.usd is None else f"about ${cost.usd:.2f}, prices of {cost.as_of}"
+        price = "no price known" if cost.usd is None else f"about {dollars(cost.usd)}, prices of {cost.as_of}"
         price = "no bill: it is on this network" if cost.usd == 0 else price
         screen.line(f"{cost.model} would read about {cost.tokens:,} tokens: {price}.")
     for text in found.notes:

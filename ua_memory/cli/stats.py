@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ua_memory.cli import context, verbs
+from ua_memory.money import dollars
 
 if TYPE_CHECKING:
     from ua_memory.cli.format import Screen
@@ -139,7 +140,7 @@ def _tell_cost(screen: Screen, memory: Memory, spent: Spent) -> None:
     screen.rows([_row("All", spent.total)])
     config = memory.config
     screen.line()
-    limits = f"${config.run_usd:,.2f} a run, ${config.day_usd:,.2f} a day"
+    limits = f"{dollars(config.run_usd)} a run, {dollars(config.day_usd)} a day"
     screen.line(f"Limits: {limits}. Prices of {memory.prices_as_of()}.")
     if spent.total.unpriced:
         screen.line(
@@ -156,5 +157,5 @@ def _row(name: str, one: Totals) -> list[Any]:
         f"{new:,}",
         f"{used.cache_read:,}",
         f"{used.output:,}",
-        f"{one.usd:,.2f}",
+        dollars(one.usd).removeprefix("$"),
     ]

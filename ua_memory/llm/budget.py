@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from ua_memory.errors import BudgetSpent
+from ua_memory.money import dollars
 
 from .ledger import Entry, Ledger
 from .model import Usage
@@ -86,7 +87,7 @@ class Meter:
             return
 
         def told(amount: float) -> str:
-            return f"${amount:.2f}" if unit == "usd" else f"{int(amount):,} tokens"
+            return dollars(amount) if unit == "usd" else f"{int(amount):,} tokens"
 
         whose = "today" if span == "day" else "in this run"
         raise BudgetSpent(
