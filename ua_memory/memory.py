@@ -29,6 +29,7 @@ from ua_memory.paths import is_bank
 from ua_memory.records import CoreBlock, Fact, Kind, Origin, Quote
 from ua_memory.reflect.beliefs import Believed, Believing, Standing
 from ua_memory.reflect.paged import Paged
+from ua_memory.reflect.reflections import Reflections
 from ua_memory.retain.flushes import Flushes
 from ua_memory.statements import Statement
 from ua_memory.stats import Stats, count
@@ -39,18 +40,22 @@ if TYPE_CHECKING:
     from ua_memory.index.reading import Refresh, Stop
     from ua_memory.index.sync import Index, Progress
     from ua_memory.llm import Endpoint, Spent, Totals
+    from ua_memory.opinions import Changed
     from ua_memory.recall.explain import Explained
     from ua_memory.recall.search import Answer, Filters, Hit
     from ua_memory.reflect.consolidate import Consolidated
+    from ua_memory.reflect.evidence import Piece as Evidence
     from ua_memory.reflect.preview import Preview
+    from ua_memory.reflect.reflection import Reflection
     from ua_memory.retain.estimate import Estimate
     from ua_memory.retain.flush import Flush, Flushed, Waiting
 
 __all__ = [
-    "Answer", "Believed", "BlameLine", "Brought", "Budget", "Check", "Consolidated", "CoreBlock", "Decision",
-    "Endpoint", "Estimate", "Excerpt", "Explained", "Filters", "Flush", "Flushed", "Hit", "Inserted", "Kept",
-    "Known", "Memory", "Portrait", "Preview", "Refresh", "Replaced", "Result", "Revision", "Seen", "Spent",
-    "Standing", "Stats", "Status", "Suggestion", "Taken", "Totals", "Undone", "Waiting", "Witness",
+    "Answer", "Believed", "BlameLine", "Brought", "Budget", "Changed", "Check", "Consolidated", "CoreBlock",
+    "Decision", "Endpoint", "Estimate", "Evidence", "Excerpt", "Explained", "Filters", "Flush", "Flushed",
+    "Hit", "Inserted", "Kept", "Known", "Memory", "Portrait", "Preview", "Reflection", "Refresh", "Replaced",
+    "Result", "Revision", "Seen", "Spent", "Standing", "Stats", "Status", "Suggestion", "Taken", "Totals",
+    "Undone", "Waiting", "Witness",
 ]  # fmt: skip
 """The types that a door meets, which imports them from here."""
 
@@ -73,7 +78,7 @@ class Status:
     waiting: tuple[Waiting, ...] = ()
 
 
-class Memory(Flushes, Paged, Adopts, Believing, Naming, Audited):
+class Memory(Flushes, Paged, Adopts, Believing, Naming, Reflections, Audited):
     """One bank. `door` names where the calls come from and stands in every commit they make.
 
     Methods raise the errors of `ua_memory.errors`; nothing reads the environment. Times are the bank's.

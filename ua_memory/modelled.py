@@ -33,7 +33,9 @@ class Modelled:
         """The blocks of MEMORY.md."""
         raise NotImplementedError
 
-    def search(self, query: str, *, limit: int | None = None) -> Any:
+    def search(
+        self, query: str, *, limit: int | None = None, min_score: float | None = None, filters: Any = None
+    ) -> Any:
         """Hits for one query."""
         raise NotImplementedError
 

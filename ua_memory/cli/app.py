@@ -39,9 +39,12 @@ VERBS: dict[str, dict[str, Listed]] = {
         "core": Listed("core", "Core memory: the blocks of MEMORY.md."),
     },
     "What is known": {
+        "reflect": Listed("reflect", "Answer a question from memory, with proofs."),
+        "opinions": Listed("opinions", "What the agent came to think, with its reasons."),
         "pages": Listed("pages", "Knowledge pages, written from memory with their sources."),
         "models": Listed("models", "Mental models: texts of yours that no machine changes."),
         "entities": Listed("entities", "Who is who: names, and what else they are called."),
+        "directives": Listed("directives", "The hard rules of reflect."),
     },
     "What happened": {
         "log": Listed("log", "Tell what was done, newest first."),

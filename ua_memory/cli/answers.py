@@ -1,0 +1,218 @@
+"""A reflection as a person reads it, with its citations as footnotes, and as JSON."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+from ua_memory.cli.format import Piece, Screen, commit, count, note
+
+if TYPE_CHECKING:
+    from ua_memory.cli.call import Call
+    from ua_memory.memory import Changed, Evidence, Reflection
+    from ua_memory.records import Opinion
+
+LONGEST = 300
+"""Characters of a footnote; `get` shows the rest, `--json` has all."""
+TITLES = {"models": "Mental models", "observations": "Observations", "facts": "Facts and notes"}
+STYLES = {"high": "good", "medium": "strong", "low": "warn", "none": "warn"}
+_NUMBERS = re.compile(r"(\[[\d, ]+\])")
+
+
+def show(call: Call, found: Reflection, explain: bool) -> None:
+    """The answer, how sure it is, and what it rests on; without a model the evidence by layers."""
+    screen = Screen(call)
+    if found.text:
+        for line in found.text.split("\n"):
+            screen.item(_indent(line), *_with_numbers(line.strip()))
+    if found.citations:
+        screen.line()
+        screen.line(*_confidence(found))
+        screen.line()
+        for piece in found.citations:
+            _footnote(screen, piece)
+    elif not found.model:
+        _layers(screen, found)
+    if found.structured is not None:
+        from ua_memory.cli.format import dumps
+
+        screen.line()
+        screen.raw(dumps(found.structured, call.stdout, indent=2))
+    for one in found.opinions:
+        screen.line()
+        show_change(screen, one)
+    if explain:
+        _path(screen, found)
+    for text in found.notes:
+        note(call, text)
+
+
+def _indent(line: str) -> str:
+    """What stands before a line's text, so that what is wrapped of a list item stands under it."""
+    found = re.match(r"\s*(?:[-*+•]|\d+[.)])?\s*", line)
+    return found[0] if found else ""
+
+
+def _with_numbers(line: str) -> list[Piece]:
+    rest = line[len(_indent(line)) :] if _indent(line).strip() else line
+    return [(part, "id") if _NUMBERS.fullmatch(part) else part for part in _NUMBERS.split(rest) if part]
+
+
+def _confidence(found: Reflection) -> list[Piece]:
+    proofs = {proof for piece in found.citations for proof in piece.proofs}
+    said: list[Piece] = [("Confidence: ", "faint"), (found.level, STYLES[found.level])]
+    said += [(f" ({found.confidence:g}), {count(len(proofs), 'proof')}", "faint")]
+    stale = sum(piece.stale for piece in found.citations)
+    return [*said, (f", {stale} stale", "warn")] if stale else said
+
+
+def _footnote(screen: Screen, piece: Evidence) -> None:
+    head: list[Piece] = [(piece.citation, "path"), (f"  {piece.about}", "warn" if piece.stale else "faint")]
+    head += [(f"  ^{piece.id}", "id")] if piece.id else []
+    screen.item([(f"[{piece.number}]", "id"), " " * (5 - len(f"[{piece.number}]"))], *head)
+    flat = " ".join(piece.text.split())
+    screen.item("     ", flat if len(flat) <= LONGEST else f"{flat[:LONGEST]}…")
+
+
+def _layers(screen: Screen, found: Reflection) -> None:
+    for layer, pieces in found.based_on.items():
+        if pieces:
+            screen.line() if pieces[0] is not found.evidence[0] else None
+            screen.line((TITLES[layer], "strong"))
+            for piece in pieces:
+                _footnote(screen, piece)
+
+
+def _path(screen: Screen, found: Reflection) -> None:
+    screen.line()
+    screen.line(("Path", "strong"))
+    for number, step in enumerate(found.path, 1):
+        brought = f"{step.found} found, {step.tokens:,} tokens" if step.found or not step.said else ""
+        said = "; ".join(filter(None, (brought, f"refused: {step.said}" if step.said else "")))
+        asked = "the question" if step.asked == found.question else step.asked
+        front: list[Piece] = [(f"{number:>2}. ", "faint"), (step.what, "strong"), "  "]
+        screen.item(front, asked, (f"  {said}" if asked else said, "faint"))
+    used = found.usage
+    if found.model:
+        told = f"{used.prompt:,} tokens in, {used.cache_read:,} of them cached, {used.output:,} out"
+        screen.line((f"{found.model}: {told}", "faint"))
+
+
+# -- opinions ------------------------------------------------------------------------------------------
+
+
+def show_change(screen: Screen, one: Changed) -> None:
+    """An opinion that was formed, revised or dropped: a line of what was, one of what is."""
+    did = "Dropped" if one.after.retired else "Revised" if one.before else "Formed"
+    screen.line(f"{did} {_a(one.after)} (", commit(one.result.revision), ")")
+    if one.before and (one.before.text != one.after.text or one.after.retired):
+        screen.item([("  - ", "removed")], *_opinion(one.before))
+    if not one.after.retired:
+        screen.item([("  + ", "added")], *_opinion(one.after))
+
+
+def show_opinion(screen: Screen, one: Opinion) -> None:
+    """An opinion with what it rests on."""
+    screen.item([(f"{one.confidence or 0:.2f}  ", STYLES[word(one)])], *_opinion(one))
+    for proof in one.because:
+        screen.item(
+            [("      because ", "faint")], (f"[[{proof.file}#^{proof.id}]] ", "id"), f"“{proof.quote}”"
+        )
+    told = [one.when and f"since {one.when}", one.retired and f"dropped {one.retired}"]
+    if any(told):
+        screen.item("      ", (", ".join(filter(None, told)), "faint"))
+
+
+def word(one: Opinion) -> str:
+    """An opinion's confidence in a word."""
+    share = one.confidence or 0.0
+    return "high" if share >= 0.75 else "medium" if share >= 0.5 else "low"
+
+
+def _a(one: Opinion) -> str:
+    return f"{'an' if one.kind == 'opinion' else 'a'} {one.kind}"
+
+
+def _opinion(one: Opinion) -> list[Piece]:
+    kind: list[Piece] = [(f"  {one.kind}", "faint")] if one.kind != "opinion" else []
+    return [one.text, *kind, *([(f"  ^{one.id}", "id")] if one.id else [])]
+
+
+def shape_of_opinion(one: Opinion) -> dict[str, Any]:
+    """An opinion as JSON."""
+    from ua_memory.cli import shapes
+
+    more = {"confidence": one.confidence, "when": one.when, "retired": one.retired, "flag": one.flag}
+    return {
+        **shapes.place(one.place, one.id),
+        "text": one.text,
+        "kind": one.kind,
+        **shapes.without_empty(more),
+        "because": [{"file": each.file, "id": each.id, "quote": each.quote} for each in one.because],
+    }
+
+
+def shape_of_change(one: Changed) -> dict[str, Any]:
+    """What became of an opinion, as JSON."""
+    return {
+        "did": "drop" if one.after.retired else "revise" if one.before else "form",
+        "opinion": shape_of_opinion(one.after),
+        **({"before": one.before.text} if one.before else {}),
+        "revision": one.result.revision,
+        "notes": list(one.result.notes),
+    }
+
+
+# -- JSON ----------------------------------------------------------------------------------------------
+
+
+def shape(found: Reflection, explain: bool) -> dict[str, Any]:
+    """The answer as JSON; `evidence` without a model or with `--explain`, `path` with it."""
+    used = found.usage
+    told: dict[str, Any] = {
+        "question": found.question,
+        "answered": found.answered,
+        "text": found.text,
+        "confidence": {"number": found.confidence, "word": found.level},
+        "citations": [_piece(piece) for piece in found.citations],
+        "basedOn": {layer: len(pieces) for layer, pieces in found.based_on.items()},
+        **({"model": found.model} if found.model else {}),
+        **({"structured": found.structured} if found.structured is not None else {}),
+        "opinions": [shape_of_change(one) for one in found.opinions],
+        "usage": {
+            "input": used.input,
+            "output": used.output,
+            "cacheRead": used.cache_read,
+            "cacheWrite": used.cache_write,
+        },
+        "notes": list(found.notes),
+    }
+    if explain or not found.model:
+        told["evidence"] = [_piece(piece) for piece in found.evidence]
+    if explain:
+        told["path"] = [
+            {
+                "step": each.what,
+                "asked": each.asked,
+                "found": each.found,
+                "tokens": each.tokens,
+                "by": each.by,
+            }
+            | ({"refused": each.said} if each.said else {})
+            for each in found.path
+        ]
+    return told
+
+
+def _piece(piece: Evidence) -> dict[str, Any]:
+    from ua_memory.cli import shapes
+
+    more = {"day": piece.day, "origin": piece.origin, "about": piece.about, "disputed": piece.disputed}
+    return {
+        "number": piece.number,
+        "layer": piece.layer,
+        **shapes.place(piece.place, piece.id),
+        "text": piece.text,
+        **shapes.without_empty(more),
+        **({"stale": piece.stale} if piece.layer != "facts" else {}),
+    }

@@ -1,0 +1,82 @@
+"""`ua-memory directives`: the hard rules of reflect, in ua-memory.toml."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from ua_memory.cli import context, verbs
+
+directives_app = verbs.new(no_args_is_help=True, help="The hard rules of reflect, in ua-memory.toml.")
+
+
+@directives_app.command("list", cls=verbs.Verb)
+def directives_list(ctx: typer.Context, as_json: verbs.Json = False, bank: verbs.Bank = None) -> None:
+    """List the rules, with the mission and the disposition."""
+    from ua_memory.cli.format import Screen, emit
+
+    with context.opened(ctx) as (call, memory):
+        config = memory.config
+        traits = {name: getattr(config, name) for name in ("skepticism", "literalism", "empathy")}
+        if call.as_json:
+            emit(
+                call,
+                {"directives": list(config.directives), "mission": config.mission, "disposition": traits},
+            )
+            return
+        screen = Screen(call)
+        if not config.directives:
+            screen.line('No directives. Add one: ua-memory directives add "Never name a customer."')
+        for number, rule in enumerate(config.directives, 1):
+            screen.item([(f"{number:>2}. ", "strong")], rule)
+        screen.line()
+        screen.line(("Mission: ", "faint"), config.mission or ("not set", "faint"))
+        screen.line(
+            ("Disposition: ", "faint"), ", ".join(f"{name} {level}" for name, level in traits.items())
+        )
+
+
+@directives_app.command("add", cls=verbs.Verb)
+def directives_add(
+    ctx: typer.Context,
+    rule: Annotated[list[str], typer.Argument(metavar="RULE...", help="One rule.", show_default=False)],
+    as_json: verbs.Json = False,
+    bank: verbs.Bank = None,
+) -> None:
+    """Add a rule at the end.
+
+    It binds reflect from the next question on. Comments and all else in ua-memory.toml stay.
+    """
+    from ua_memory.cli.format import Screen, commit, emit, outcome
+    from ua_memory.cli.origin import caller
+
+    with context.opened(ctx) as (call, memory):
+        rules, result = memory.direct(" ".join(rule), by_person=caller(call)[0] == "person")
+        if call.as_json:
+            emit(call, {"directives": list(rules), "added": rules[-1], "revision": result.revision,
+                        "redacted": dict(result.redacted), "notes": list(result.notes)})  # fmt: skip
+            return
+        Screen(call).line(f"Added {len(rules)}. {rules[-1]} (", commit(result.revision), ")")
+        outcome(call, result)
+
+
+@directives_app.command("remove", cls=verbs.Verb)
+def directives_remove(
+    ctx: typer.Context,
+    number: Annotated[int, typer.Argument(metavar="N", help="Its number in the list.", show_default=False)],
+    as_json: verbs.Json = False,
+    bank: verbs.Bank = None,
+) -> None:
+    """Take a rule out."""
+    from ua_memory.cli.format import Screen, commit, emit, outcome
+    from ua_memory.cli.origin import caller
+
+    with context.opened(ctx) as (call, memory):
+        gone, result = memory.undirect(number, by_person=caller(call)[0] == "person")
+        if call.as_json:
+            emit(call, {"removed": gone, "directives": list(memory.config.directives),
+                        "revision": result.revision, "notes": list(result.notes)})  # fmt: skip
+            return
+        Screen(call).line(f"Removed {number}. {gone} (", commit(result.revision), ")")
+        outcome(call, result)

@@ -1,0 +1,99 @@
+"""Directives: the hard rules of a bank, a list in `ua-memory.toml`, edited as a person would.
+
+The home of tomlkit, which keeps comments, order and every byte that is not part of the list.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Sequence
+from typing import Any
+
+import tomlkit
+from tomlkit.exceptions import TOMLKitError
+
+from ua_memory.errors import Malformed, NotFound, Usage
+from ua_memory.paths import SETTINGS
+from ua_memory.store import Draft, Result, Store
+
+LONGEST = 500
+"""Characters of one directive: it stands twice in every prompt of reflect."""
+MOST = 30
+KEY = "directives"
+_BOM = b"\xef\xbb\xbf"
+
+
+def add(store: Store, text: str, *, door: str, by_person: bool = False) -> tuple[tuple[str, ...], Result]:
+    """Put a rule at the end of the list, and commit: (all of them, what was done). Usage for a text that is
+    no rule or one that stands there, Malformed for a file that cannot be edited."""
+    rule = " ".join(text.split())
+    if not rule:
+        raise Usage("there is no text", mend='ua-memory directives add "Never name a customer."')
+    if len(rule) > LONGEST:
+        raise Usage(f"{len(rule)} characters; a directive has at most {LONGEST}", mend="shorten it")
+    with store.revision("directives", door=door) as draft:
+        draft.by_person = by_person
+        rule = draft.redact(rule)
+        there = _read(draft)
+        if rule in there:
+            raise Usage("this directive is there already", where=SETTINGS)
+        if len(there) >= MOST:
+            raise Usage(
+                f"there are {MOST} directives, and that is the most", mend="ua-memory directives remove N"
+            )
+        _write(draft, there, [*there, rule])
+        draft.subject = f"directives: add {len(there) + 1}"
+    return (*there, rule), draft.result
+
+
+def remove(
+    store: Store, number: int, *, door: str, by_person: bool = False
+) -> tuple[str, tuple[str, ...], Result]:
+    """Take the rule of this number (from 1) out, and commit: (it, the others, what was done). NotFound."""
+    with store.revision("directives", door=door) as draft:
+        draft.by_person = by_person
+        there = _read(draft)
+        if not 1 <= number <= len(there):
+            raise NotFound(f"no directive {number}; there are {len(there)}", mend="ua-memory directives list")
+        left = [*there[: number - 1], *there[number:]]
+        _write(draft, there, left)
+        draft.subject = f"directives: remove {number}"
+    return there[number - 1], tuple(left), draft.result
+
+
+def _read(draft: Draft) -> list[str]:
+    try:
+        found = tomllib.loads(draft.read(SETTINGS).decode("utf-8-sig")).get(KEY, [])
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise Malformed(f"cannot be read: {error}", where=SETTINGS, mend="correct it") from error
+    if not isinstance(found, list) or not all(isinstance(each, str) for each in found):
+        raise Malformed(f"{KEY} is no list of texts", where=SETTINGS, mend="ua-memory config")
+    return found
+
+
+def _write(draft: Draft, before: Sequence[str], after: Sequence[str]) -> None:
+    """Change the list from one to the other by one item. Malformed where anything else would change."""
+    data = draft.read(SETTINGS)
+    bom, rest = (_BOM, data[len(_BOM) :]) if data.startswith(_BOM) else (b"", data)
+    text = rest.decode()
+    try:
+        document = tomlkit.parse(text)
+        if not before and KEY not in document:
+            document[KEY] = list(after)
+        else:
+            _edit(document[KEY], before, after)
+        new = tomlkit.dumps(document)
+        fine = tomllib.loads(new) == {**tomllib.loads(text), KEY: list(after)}
+    except (TOMLKitError, tomllib.TOMLDecodeError) as error:
+        raise Malformed(f"cannot be edited: {error}", where=SETTINGS, mend="edit it by hand") from error
+    if not fine:
+        raise Malformed("the list cannot be changed alone", where=SETTINGS, mend="edit it by hand")
+    draft.write(SETTINGS, bom + new.encode(), restored=True)  # the rule itself was redacted before
+
+
+def _edit(there: Any, before: Sequence[str], after: Sequence[str]) -> None:
+    if len(after) > len(before):
+        there.append(after[-1])
+    else:
+        gone = next((n for n, (a, b) in enumerate(zip(before, after, strict=False)) if a != b), len(after))
+        del there[gone]
