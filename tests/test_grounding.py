@@ -28,6 +28,7 @@ SAID = date(2026, 11, 20)
         ("See `src/core/a.py` and a.py.", "I edited src/core/a.py, again"),
         ("It is at https://x.io/a?b=1.", "look at https://x.io/a?b=1, please"),
         ("It uses snake_case and getName(), v1.2 and gpt-4.", "snake_case, getName, v1.2 and gpt-4 work"),
+        ("It runs on GPT-4.1 now.", "Kimi K2.5 → GPT-4.1 → Llama 3.3"),
         ("The mail goes to bob@acme.com, e.g. at 10 a.m.", "bob@acme.com, mornings at 10"),
         ("“Quoted” and don’t.", "quoted, don't"),
         ("The user prefers tabs.", "tabs please"),

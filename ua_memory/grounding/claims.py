@@ -28,7 +28,7 @@ _PATH = re.compile(
     re.IGNORECASE,
 )
 _IDENTIFIER = re.compile(
-    r"(?:\b(?:\w+_\w+|[a-z]+[A-Z]\w*|[A-Z]{2,}\w*|\w+-\d[\w.-]*|v\d[\w.]*)|@\w[\w.-]*)\b"
+    r"(?:\b(?:\w+_\w+|\w+-\d[\w.-]*|[a-z]+[A-Z]\w*|[A-Z]{2,}\w*|v\d[\w.]*)|@\w[\w.-]*)\b"
 )
 _QUOTED = re.compile(r"`([^`\n]+)`|(?<![\w&/])#([A-Za-z][\w/-]*)")
 _WORD = re.compile(r"[^\W\d_][\w'-]*")
