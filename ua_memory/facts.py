@@ -221,7 +221,7 @@ def _append(draft: Draft, path: str, fact: Fact, said: Said, heading: str) -> Fa
     document = markdown.parse(data, path)
     if any(block.unclosed for block in scan(document.lines, document.front_end)):
         return None
-    lines = _lines(fact, draft)
+    lines = lines_of(fact, draft)
     if not data:
         lines = [f"# {said.at.date().isoformat()}", "", heading, "", *lines]
     elif not _same_breath(document, said.at, heading):
@@ -234,7 +234,8 @@ def _append(draft: Draft, path: str, fact: Fact, said: Said, heading: str) -> Fa
     return _placed(draft.read(path), path, fact.id)
 
 
-def _lines(fact: Fact, draft: Draft) -> list[str]:
+def lines_of(fact: Fact, draft: Draft) -> list[str]:
+    """The fact's lines, so that its id outlives the redaction of what stands before it."""
     shown = markdown.show(fact)
     if f"^{fact.id}" not in redaction.redact(shown, draft.patterns).text:
         # "the password: ^k7m2q9x4tb" would be taken for a secret, and the id with it.

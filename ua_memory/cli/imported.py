@@ -14,7 +14,9 @@ if TYPE_CHECKING:
     from ua_memory.cli.format import Screen
     from ua_memory.memory import Brought, Taken
 
-SUFFIXES = (".md", ".json", ".jsonl")
+READ = {"hindsight": (".md", ".json", ".jsonl")}
+NAMED = {"claude-code": (".jsonl",)}
+"""What is read for a source besides markdown, and what is only noticed: transcripts may be large."""
 SKIPPED = ("node_modules", "__pycache__", "venv")
 LARGEST = 64 * 1024 * 1024
 """Bytes of a file; a larger one is no note, and an export of that size is better cut into documents."""
@@ -22,7 +24,7 @@ SHOWN = 12
 """Lines of a list that a person is shown; `--json` has all."""
 
 
-def files_of(root: Path, ours: Path) -> tuple[dict[str, bytes], list[str]]:
+def files_of(root: Path, ours: Path, source: str) -> tuple[dict[str, bytes], list[str]]:
     """The files that a reader may want, by their path below `root`, and what could not be read. A link to a
     file is followed, one to a folder is not; nothing hidden is looked into, nor is
     the bank itself, `ours`. NotFound."""
@@ -30,10 +32,13 @@ def files_of(root: Path, ours: Path) -> tuple[dict[str, bytes], list[str]]:
     unread: list[str] = []
     if not root.exists():
         raise NotFound("there is nothing", where=str(root), mend="name the folder or file to import")
-    for file in [root] if root.is_file() else _walk(root, ours):
+    wanted, named = READ.get(source, (".md",)), NAMED.get(source, ())
+    for file in [root] if root.is_file() else _walk(root, ours, (*wanted, *named)):
         name = file.name if root.is_file() else file.relative_to(root).as_posix()
         try:
-            if file.stat().st_size > LARGEST:
+            if name.lower().endswith(named):
+                files[name] = b""
+            elif file.stat().st_size > LARGEST:
                 unread.append(f"{name}: larger than {LARGEST >> 20} MB")
             else:
                 files[name] = file.read_bytes()
@@ -42,13 +47,13 @@ def files_of(root: Path, ours: Path) -> tuple[dict[str, bytes], list[str]]:
     return files, unread
 
 
-def _walk(root: Path, ours: Path) -> Iterator[Path]:
+def _walk(root: Path, ours: Path, wanted: tuple[str, ...]) -> Iterator[Path]:
     for folder, below, names in os.walk(root):
         fit = (name for name in below if not name.startswith(".") and name not in SKIPPED)
         below[:] = sorted(name for name in fit if Path(folder, name).resolve() != ours)
         for name in sorted(names):
             file = Path(folder, name)
-            if name.lower().endswith(SUFFIXES) and not name.startswith(".") and not file.is_dir():
+            if name.lower().endswith(wanted) and not name.startswith(".") and not file.is_dir():
                 yield file
 
 

@@ -14,8 +14,12 @@ if TYPE_CHECKING:
 import_app = verbs.new()
 
 Source = Annotated[
-    Literal["openclaw", "markdown"],
-    typer.Argument(metavar="SOURCE", help="openclaw or markdown.", show_default=False),
+    Literal["openclaw", "claude-code", "basic-memory", "markdown", "hindsight"],
+    typer.Argument(
+        metavar="SOURCE",
+        help="openclaw, claude-code, basic-memory, markdown or hindsight.",
+        show_default=False,
+    ),
 ]
 From = Annotated[str, typer.Argument(metavar="PATH", help="The folder or file it is in.", show_default=False)]
 Days = Annotated[
@@ -50,7 +54,7 @@ def import_(
     with context.opened(ctx) as (call, memory):
         root, ours = context.absolute(call, path), memory.store.bank.root
         _not_ours(root.resolve(), ours)
-        files, unread = imported.files_of(root, ours)
+        files, unread = imported.files_of(root, ours, source)
         found = importers.read(source, root.resolve().name, files)
         done = memory.bring_in(found.within(None if everything else days), dry_run=dry_run)
         if call.as_json:

@@ -16,11 +16,14 @@ __all__ = ["Core", "Files", "Found", "Item", "Note", "read", "stable_id"]
 
 def read(source: str, name: str, files: Files) -> Found:
     """What a source of this kind holds. Usage for an unknown kind, or where nothing of the kind is there."""
-    from ua_memory.importers import notes, openclaw
+    from ua_memory.importers import basic_memory, claude_code, hindsight, notes, openclaw
 
     readers: dict[str, Callable[[str, Files], Found]] = {
         "openclaw": openclaw.read,
+        "claude-code": claude_code.read,
+        "basic-memory": basic_memory.read,
         "markdown": notes.read,
+        "hindsight": hindsight.read,
     }
     if source not in readers:
         raise Usage(f"{source!r} is nothing that can be imported", mend=f"use {', '.join(readers)}")

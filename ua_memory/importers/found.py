@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
 
-from ua_memory.records import CoreBlock, Fact, MentalModel, Observation, Page, Problem
+from ua_memory.records import CoreBlock, Fact, MentalModel, Observation, Opinion, Page, Problem
 
 Files = Mapping[str, bytes]
 """A source's files: path relative to what was named, with `/`, and bytes."""
@@ -20,7 +20,8 @@ class Note:
     """A file of markdown, to be copied to the byte.
 
     `path` is relative to the source; `name` is where it goes, relative to the folder of the import, and has
-    `day` in it where there is one. `curated` notes are wanted whatever their day.
+    `day` in it where there is one. `curated` notes are wanted whatever their day. `body` is written in place
+    of the bytes where there is more to say of their items.
     """
 
     path: str
@@ -28,6 +29,7 @@ class Note:
     data: bytes
     day: str | None = None
     curated: bool = False
+    body: bytes | None = None
 
     @property
     def hash(self) -> str:
@@ -37,11 +39,17 @@ class Note:
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """A record of a database: its stable id there, the record, and when it was said (ISO day or time)."""
+    """A record of a database, under the block id that is made from its id there; when it was said (ISO day or
+    time); the session or document it is from; and the items that it rests on, by their block ids."""
 
-    key: str
-    record: Fact | Observation
+    record: Fact | Observation | Opinion
     said: str | None = None
+    session: str | None = None
+    proofs: tuple[str, ...] = ()
+
+    @property
+    def id(self) -> str:
+        return self.record.id or ""
 
     @property
     def day(self) -> str | None:
@@ -73,13 +81,21 @@ class Found:
     """Notes and items that the chosen days leave out."""
 
     def within(self, days: int | None) -> Found:
-        """What is curated or undated, and the newest `days` days that the source has; all for None."""
-        known = sorted({day for day in (*(n.day for n in self.notes), *(i.day for i in self.items)) if day})
+        """What is curated or undated, and the newest `days` days that the source has; all for None.
+
+        What rests on other items goes with the newest of them, and takes the others along.
+        """
         if days is None:
             return self
+        day_of = {item.id: item.day or "" for item in self.items}
+        for item in self.items:
+            day_of[item.id] = max((day_of[p] for p in item.proofs if p in day_of), default=day_of[item.id])
+        known = sorted({day for day in (*(n.day for n in self.notes), *day_of.values()) if day})
         first = _days_before(known[-1], days - 1) if known and days else "9999-12-31"
         notes = tuple(n for n in self.notes if n.curated or (n.day or "") >= first)
-        items = tuple(i for i in self.items if not i.day or i.day >= first)
+        chosen = {item.id for item in self.items if not (day := day_of[item.id]) or day >= first}
+        chosen |= {proof for item in self.items if item.id in chosen for proof in item.proofs}
+        items = tuple(item for item in self.items if item.id in chosen)
         later = len(self.notes) - len(notes) + len(self.items) - len(items)
         return replace(self, notes=notes, items=items, later=later)
 

@@ -1,120 +1,34 @@
-"""Memories of other tools into a bank: what `importers` found, in one revision, without doubling anything.
+"""Copies of other tools' files, and curated memory into core memory.
 
-Files of markdown are copied to the byte below `memory/imported/NAME/`; two keys in their front matter say
-where each came from and which bytes it was, so that a second import knows them. Records of databases go
-into the log of the day they were said, under ids made from their ids there. Curated `MEMORY.md` becomes core
-memory block by block, where ours has no block of that name and there is room; nothing of ours is replaced.
+A file is copied to the byte below `memory/imported/NAME/`; two keys in its front matter say where it came
+from and which bytes it was, so that a second import knows it. The blocks of a curated `MEMORY.md` become core
+memory where ours has no block of that name and there is room; nothing of ours is replaced.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import replace
 
 from ua_memory import core, markdown, tokens
-from ua_memory.errors import Malformed, NotFound, TooLarge, Usage
+from ua_memory.adopting.taken import State, Taken
+from ua_memory.errors import Malformed, TooLarge, Usage
 from ua_memory.importers import Core, Found, Note
 from ua_memory.markdown.printer import strip_blank
-from ua_memory.modelled import Modelled
 from ua_memory.paths import LOGS
 from ua_memory.records import CoreBlock, Fact, Passage, Place
 from ua_memory.statements import texts
-from ua_memory.store import Draft, Result, Store
-from ua_memory.store.draft import Touched
+from ua_memory.store import Draft, Store
 
 FOLDER = f"{LOGS}/imported"
 FROM, HASH, PLACED = "imported_from", "imported_hash", "imported_core"
 """Keys of a copy's front matter: its source, the hash of the source's bytes, the blocks core memory took."""
 
-State = Literal["new", "same", "updated", "left"]
-
-
-@dataclass(frozen=True, slots=True)
-class Taken:
-    """What became of one thing of a source: a note, a core block, an item, a model or a page.
-
-    `left` is not taken, and `why` says the reason; of the other states it says more where there is more.
-    """
-
-    what: Literal["note", "block", "item", "model", "page"]
-    source: str
-    path: str
-    state: State
-    why: str = ""
-    day: str | None = None
-    facts: int = 0
-    prose: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Brought:
-    """What an import did, or would do; `result` is None for a rehearsal."""
-
-    found: Found
-    taken: tuple[Taken, ...]
-    redacted: Mapping[str, int]
-    result: Result | None = None
-
-    def count(self, what: str, *states: State) -> int:
-        return sum(1 for each in self.taken if each.what == what and (not states or each.state in states))
-
-
-class Adopts(Modelled):
-    """The part of `Memory` that takes over what other tools remembered."""
-
-    def bring_in(self, found: Found, *, dry_run: bool = False) -> Brought:
-        """Write what was found into the bank, in one commit, or only tell what that would do.
-
-        What is there already stays as it is, so that it may be done again. Raises what the store raises.
-        """
-        if dry_run:
-            draft = _rehearsal(self.store)
-            taken = tuple(_bring(self.store, draft, found))
-            return Brought(found, taken, dict(draft.redacted))
-        with self.store.revision("import", door=self.door) as draft:
-            taken = tuple(_bring(self.store, draft, found))
-            draft.subject = _subject(found, taken)
-            draft.trailers["Imported"] = [f"{found.source}:{found.name}"]
-        return Brought(found, taken, dict(draft.redacted), draft.result)
-
-
-def _rehearsal(store: Store) -> Draft:
-    """A draft that nobody publishes."""
-
-    def touch(path: str) -> Touched:
-        try:
-            data = store.truth(path)
-        except NotFound:
-            return Touched(path, None, None, None)
-        changed = path in store.survey().changed
-        return Touched(path, data, None if changed else data, data)
-
-    return Draft("import", "rehearsal", touch, store.config.redact)
-
-
-def _bring(store: Store, draft: Draft, found: Found) -> Iterator[Taken]:
-    copies = _Copies(store, draft, found)
-    if found.core:
-        yield from copies.curated(found.core)
-    for note in found.notes:
-        yield copies.take(note)
-
-
-def _subject(found: Found, taken: tuple[Taken, ...]) -> str:
-    said = []
-    for what in ("block", "note", "item", "model", "page"):
-        number = sum(1 for each in taken if each.what == what and each.state in ("new", "updated"))
-        noun = "core block" if what == "block" else what
-        said += [f"{number} {noun}{'' if number == 1 else 's'}"] if number else []
-    return f"import: {', '.join(said) or 'nothing new'} from {found.source} {found.name}"
-
-
 # -- copies of files -----------------------------------------------------------------------------------
 
 
-class _Copies:
+class Copies:
     """The copies that a bank has of a source's files, and new ones."""
 
     def __init__(self, store: Store, draft: Draft, found: Found) -> None:
@@ -132,14 +46,14 @@ class _Copies:
         self.by_source.setdefault(source, []).append((path, of))
         self.by_hash[of] = path
 
-    def take(self, note: Note, body: bytes | None = None, more: Mapping[str, object] | None = None) -> Taken:
-        """Copy a note, or `body` in its place; know it again; or bring its copy up to date."""
+    def take(self, note: Note, more: Mapping[str, object] | None = None) -> Taken:
+        """Copy a note, with `more` keys in its front matter; know it again; or bring its copy up to date."""
         source = f"{self.key}/{note.path}"
         if note.hash in self.by_hash:
             return Taken("note", note.path, self.by_hash[note.hash], "same", day=note.day)
-        data = _marked(note.data if body is None else body, {FROM: source, HASH: note.hash, **(more or {})})
+        data = marked(note, {FROM: source, HASH: note.hash, **(more or {})})
         for path, _ in self.by_source.get(source, ()):
-            if _goes_on(self.draft.read(path), note.data):
+            if _goes_on(self.draft.read(path), data):
                 return self._update(note, path, data)
         path = self._free(note.name)
         self.draft.write(path, data)
@@ -188,7 +102,8 @@ class _Copies:
         yield from taken
         placed = [b for b, t in zip(curated.blocks, taken, strict=True) if t.state in ("new", "same")]
         names = [block.name for block in placed]
-        yield self.take(note, _without(note.data, [block.place for block in placed]), {PLACED: names or None})
+        body = _without(note.data, [block.place for block in placed])
+        yield self.take(replace(note, body=body), {PLACED: names or None})
 
     def _block(self, note: Note, block: CoreBlock) -> Taken:
         path = core.core_path(self.store)
@@ -216,8 +131,9 @@ def slug(name: str) -> str:
     return words[:80] or "bank"
 
 
-def _marked(data: bytes, keys: Mapping[str, object]) -> bytes:
-    """The bytes with these keys in their front matter; above one that cannot take them, with one of ours."""
+def marked(note: Note, keys: Mapping[str, object]) -> bytes:
+    """A note with these keys in its front matter; above one that cannot take them, with one of ours."""
+    data = note.data if note.body is None else note.body
     try:
         return markdown.set_front(data, keys)
     except Malformed:
