@@ -39,8 +39,7 @@ def unit(level: int, may: str = "") -> Unit:
 _KNOWLEDGE = "core facts statements observations opinions pages entities"
 _BELOW_MEMORY = (
     f"markdown history transcripts store llm {_KNOWLEDGE} bank index recall retain reflect"
-    " audit audited health stats undo merge modelled adopting"
-    " audit audited health stats undo merge modelled naming"
+    " audit audited health stats undo merge modelled adopting naming"
 )
 
 UNITS: dict[str, Unit] = {
