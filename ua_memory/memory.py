@@ -31,6 +31,7 @@ from ua_memory.reflect.beliefs import Believed, Believing, Standing
 from ua_memory.reflect.paged import Paged
 from ua_memory.reflect.reflections import Reflections
 from ua_memory.retain.flushes import Flushes
+from ua_memory.retain.retains import Retains
 from ua_memory.statements import Statement
 from ua_memory.stats import Stats, count
 from ua_memory.store import Result, Seen, Store, Witness
@@ -49,13 +50,16 @@ if TYPE_CHECKING:
     from ua_memory.reflect.reflection import Reflection
     from ua_memory.retain.estimate import Estimate
     from ua_memory.retain.flush import Flush, Flushed, Waiting
+    from ua_memory.retain.items import Item, WaitingItem
+    from ua_memory.retain.pricing import Priced
+    from ua_memory.retain.retained import Retained
 
 __all__ = [
     "Answer", "Believed", "BlameLine", "Brought", "Budget", "Changed", "Check", "Consolidated", "CoreBlock",
     "Decision", "Endpoint", "Estimate", "Evidence", "Excerpt", "Explained", "Filters", "Flush", "Flushed",
-    "Hit", "Inserted", "Kept", "Known", "Memory", "Portrait", "Preview", "Reflection", "Refresh", "Replaced",
-    "Result", "Revision", "Seen", "Spent", "Standing", "Stats", "Status", "Suggestion", "Taken", "Totals",
-    "Undone", "Waiting", "Witness",
+    "Hit", "Inserted", "Item", "Kept", "Known", "Memory", "Portrait", "Preview", "Priced", "Reflection",
+    "Refresh", "Replaced", "Result", "Retained", "Revision", "Seen", "Spent", "Standing", "Stats", "Status",
+    "Suggestion", "Taken", "Totals", "Undone", "Waiting", "WaitingItem", "Witness",
 ]  # fmt: skip
 """The types that a door meets, which imports them from here."""
 
@@ -78,7 +82,7 @@ class Status:
     waiting: tuple[Waiting, ...] = ()
 
 
-class Memory(Flushes, Paged, Adopts, Believing, Naming, Reflections, Audited):
+class Memory(Flushes, Paged, Adopts, Believing, Naming, Reflections, Retains, Audited):
     """One bank. `door` names where the calls come from and stands in every commit they make.
 
     Methods raise the errors of `ua_memory.errors`; nothing reads the environment. Times are the bank's.
@@ -269,7 +273,8 @@ class Memory(Flushes, Paged, Adopts, Believing, Naming, Reflections, Audited):
         head = store.history.log(limit=1)
         return Status(
             root=str(store.bank.root), trail=str(store.bank.git_dir), own=store.bank.own,
-            head=head[0] if head else None, files=len(seen.files), waiting=tuple(self.waiting()),
+            head=head[0] if head else None, files=len(seen.files),
+            waiting=(*self.waiting(), *self.waiting_texts()),
             edited=tuple(sorted(set(seen.changed) - set(seen.held))), held=tuple(sorted(seen.held)),
             pending=tuple(health.pending_revisions(store)), budgets=tuple(self.core_budgets()),
             problems=sum(1 for _ in audit.file_problems(store)), index=health.index_state(store),

@@ -31,6 +31,8 @@ class Listed(NamedTuple):
 VERBS: dict[str, dict[str, Listed]] = {
     "Remember and find": {
         "insert": Listed("insert", "Remember one fact, verbatim."),
+        "retain": Listed("retain", "Draw the facts out of a text."),
+        "ingest": Listed("ingest", "Draw the facts out of files."),
         "search": Listed("search", "Find facts and notes by words and by meaning."),
         "recall": Listed("recall", "What search finds, as a block for a prompt."),
         "explain": Listed("explain", "Show how a query is read."),

@@ -1,4 +1,4 @@
-"""A flush that goes on when the shell, hook or cron job that asked for it is gone."""
+"""Work that goes on when the shell, hook or cron job that asked for it is gone."""
 
 from __future__ import annotations
 
@@ -27,8 +27,9 @@ def survive() -> None:
         signal.signal(signal.SIGHUP, signal.SIG_IGN)
 
 
-def start(call: Call, memory: Memory) -> str:
-    """Start a process of its own session that flushes what waits, and return its log's path."""
+def start(call: Call, memory: Memory, *words: str) -> str:
+    """Start a process of its own session that runs a command, else flushes what waits, and return its log's
+    path."""
     folder = memory.store.bank.local
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     log = folder / LOG
@@ -37,10 +38,14 @@ def start(call: Call, memory: Memory) -> str:
             log.replace(log.with_suffix(".log.1"))
     out = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
     try:
-        os.write(out, f"{memory.store.now():%Y-%m-%d %H:%M:%S} flush of what waits\n".encode())
+        what = " ".join(words) or "flush of what waits"
+        os.write(out, f"{memory.store.now():%Y-%m-%d %H:%M:%S} {what}\n".encode())
         subprocess.Popen(
             # -P: no module of the folder it runs in may take the place of one of ours.
-            [sys.executable, "-P", "-m", "ua_memory", "--bank", str(memory.store.bank.root), "flush"],
+            [
+                *(sys.executable, "-P", "-m", "ua_memory", "--bank", str(memory.store.bank.root)),
+                *(words or ("flush",)),
+            ],
             stdin=subprocess.DEVNULL,
             stdout=out,
             stderr=out,

@@ -1,5 +1,5 @@
-"""Taking up what waits for its flush while nobody asks for anything: one session at a time, in a process of
-its own, so that no command waits for a model and nothing of a model stays in memory.
+"""Taking up what waits for its flush, or to be retained, while nobody asks for anything: one at a time, in a
+process of its own, so that no command waits for a model and nothing of a model stays in memory.
 
 As a module it is that process: `python -m ua_memory.daemon.flushing BANK KEY`.
 """
@@ -56,8 +56,8 @@ class Flushing:
         self._modelled = endpoint(env) is not None
         self._process: subprocess.Popen[bytes] | None = None
         self._next, self._names, self._told = 0.0, "", False
-        self.key = ""
-        """What is being flushed; '' for nothing."""
+        self.key, self._text = "", False
+        """What is being flushed or, if it is a text, retained; '' for nothing."""
 
     def next(self) -> float:
         """When to look again, in seconds of the monotonic clock."""
@@ -68,9 +68,10 @@ class Flushing:
         self._next = time.monotonic() + (1.0 if self.key else EVERY)
         if self._process is not None:
             self._ended(memory)
-        elif memory.config.enabled and resting >= REST and (waiting := memory.waiting()):
+        elif memory.config.enabled and resting >= REST and (waiting := _waiting(memory)):
             found = due(waiting, memory.store.now(), modelled=self._modelled)
             if found:
+                self._text = memory.waits_as_text(found.key)
                 self._begin(found.key)
             self._tell(waiting)
 
@@ -78,7 +79,8 @@ class Flushing:
         """Whether there is nothing to look at: told by the names in a folder alone."""
         self._next = time.monotonic() + EVERY
         try:
-            return not self.key and not any(name.startswith("turns-") for name in os.listdir(pending))  # noqa: PTH208
+            names = os.listdir(pending)  # noqa: PTH208
+            return not self.key and not any(name.startswith(("turns-", "retain-")) for name in names)
         except OSError:
             return not self.key
 
@@ -106,9 +108,9 @@ class Flushing:
         code = self._process.poll() if self._process else None
         if code is None:
             return
-        left = next((one for one in memory.waiting() if one.key == self.key), None)
+        left = next((one for one in _waiting(memory) if one.key == self.key), None)
         if left is None:
-            self._say(f"flushed {self.key}")
+            self._say(f"{'retained' if self._text else 'flushed'} {self.key}")
         elif left.reason and code:
             after = f", not before {left.tried.again:%H:%M:%S}" if left.tried.again else ""
             self._say(f"{self.key} {'is set aside' if left.aside else f'waits on{after}'}: {left.reason}")
@@ -123,14 +125,23 @@ class Flushing:
             self._say(f"{number} waiting for a model, and this daemon was started without one")
 
 
+def _waiting(memory: Memory) -> list[Waiting]:
+    """Conversations and texts, the longest waiting first."""
+    both = [*memory.waiting(), *memory.waiting_texts()]
+    return sorted(both, key=lambda one: (one.since is None, one.since and one.since.timestamp()))
+
+
 def main(argv: Sequence[str]) -> int:
-    """Flush what waits under one key. The exit code is that of its error; the record says which."""
+    """Flush or retain what waits under one key. The exit code is that of its error; the record says which."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that it is noted as no fault of the turns
     root, key = Path(argv[0]), argv[1]
     env: dict[str, Any] = dict(os.environ)
     with Memory.open(root, config=settings.load(root, env), door="daemon") as memory:
         try:
-            memory.attempt(key, model=endpoint(env))
+            if memory.waits_as_text(key):
+                memory.attempt_text(key, model=endpoint(env))
+            else:
+                memory.attempt(key, model=endpoint(env))
         except UaMemoryError as error:
             return error.exit_code
     return 0

@@ -67,7 +67,9 @@ class Waiting:
 
 class Queue:
     """The waiting turns of a bank. `clean` takes secrets out of a text before it is written; `chance` gives
-    numbers from 0 to 1."""
+    numbers from 0 to 1. `prefix` begins the names of its files."""
+
+    prefix = PREFIX
 
     def __init__(
         self, folder: Path, clean: Callable[[str], str], chance: Callable[[], float] = random.random
@@ -79,8 +81,7 @@ class Queue:
         modelled: bool | None = None,
     ) -> Waiting:  # fmt: skip
         """Append those turns that do not wait already; on the disk when this returns. CannotWrite."""
-        key = key_of(session)
-        self._make_way(key)
+        self._make_way(key := key_of(session))
         with self._open(key) as file:
             rows = list(_rows(file))
             known = {row["id"] for row in rows if "id" in row}
@@ -100,14 +101,14 @@ class Queue:
                 rows = list(_rows(file))
                 file.seek(0)
                 # A first line that was never ended is no record: its writer was killed, or is at it.
-                return _waiting(key, rows, garbled=not rows and b"\n" in file.read())
+                return self._told(key, rows, garbled=not rows and b"\n" in file.read())
         except FileNotFoundError as error:
             raise NotFound("nothing waits under this key", where=key, mend="ua-memory queue list") from error
 
     def keys(self) -> list[str]:
         """The keys of all sessions that wait, in the order of their names."""
-        names = sorted(path.name for path in self.folder.glob(f"{PREFIX}*{SUFFIX}"))
-        return [name[len(PREFIX) : -len(SUFFIX)] for name in names]
+        names = (path.name for path in self.folder.glob(f"{self.prefix}*{SUFFIX}"))
+        return sorted(name[len(self.prefix) : -len(SUFFIX)] for name in names)
 
     def all(self) -> list[Waiting]:
         """Everything that waits, those that have waited longest first."""
@@ -182,7 +183,7 @@ class Queue:
         The claim ends with the process that has it, however that ends.
         """
         until = time.monotonic() + seconds
-        path = self.folder / f"{PREFIX}{key}{CLAIM}"
+        path = self.folder / f"{self.prefix}{key}{CLAIM}"
         with self._locked(path, waits=lambda: time.monotonic() < until, key=key):
             try:
                 yield
@@ -190,10 +191,13 @@ class Queue:
                 with contextlib.suppress(OSError):
                     path.unlink()
 
+    def _told(self, key: str, rows: list[Row], *, garbled: bool) -> Waiting:
+        return _waiting(key, rows, garbled=garbled)
+
     def _path(self, key: str) -> Path:
         if not key or not all(c.isalnum() or c in "-_" for c in key):
             raise NotFound("nothing waits under this key", where=key, mend="ua-memory queue list")
-        return self.folder / f"{PREFIX}{key}{SUFFIX}"
+        return self.folder / f"{self.prefix}{key}{SUFFIX}"
 
     @contextmanager
     def _open(self, key: str) -> Iterator[IO[bytes]]:
@@ -218,9 +222,8 @@ class Queue:
                         raise Busy("another process is flushing this session", where=key, mend="try again")
                     time.sleep(0.05)
         except OSError as error:
-            raise CannotWrite(
-                error.strerror or str(error), where=str(path), mend="ua-memory doctor"
-            ) from None
+            what = error.strerror or str(error)
+            raise CannotWrite(what, where=str(path), mend="ua-memory doctor") from None
 
 
 def key_of(session: Session) -> str:
@@ -294,6 +297,4 @@ def _time(text: str | None) -> datetime | None:
 
 
 def _plain(value: Session | Turn) -> Row:
-    return {
-        key: each.isoformat() if isinstance(each, datetime) else each for key, each in asdict(value).items()
-    }
+    return {k: each.isoformat() if isinstance(each, datetime) else each for k, each in asdict(value).items()}

@@ -1,0 +1,131 @@
+"""`retain`, `ingest` and their queue as people and scripts meet them."""
+
+from __future__ import annotations
+
+import builtins
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fake_model import FakeModel
+from terminal import Shell, new_shell
+from test_cli_json import agrees
+from test_drawing import SAID, fact, keep
+
+KEEPS = {"calls": [keep(fact("Alice moved the API to Fly.io.", SAID), fact("Alice moved it to AWS.", SAID))]}
+
+
+@pytest.fixture
+def shell(tmp_path: Path) -> Shell:
+    return new_shell(tmp_path)
+
+
+def test_without_a_model_the_sentences_are_kept_and_it_is_said(shell: Shell) -> None:
+    done = shell.ok("retain", SAID, "Bob likes tea.")
+    assert done.out.startswith("The text: kept 1 fact") and SAID in done.out
+    assert "without a model" in done.err
+    again = shell.ok("retain", SAID, "Bob likes tea.")
+    assert again.out.startswith("The text was retained before: nothing changed")
+    assert "--mode chunks" in shell.ok("retain", "x y z").err
+
+
+def test_with_a_model_it_is_handed_over_or_waited_for(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    started: list[str] = []
+
+    def start(call: object, memory: object, *words: str) -> str:
+        started.extend(words)
+        return "/x/flush.log"
+
+    monkeypatch.setattr("ua_memory.cli.detached.start", start)
+    with FakeModel(KEEPS) as fake:
+        done = shell.ok("retain", "--wait", SAID, ANTHROPIC_BASE_URL=fake.url)
+        assert "+ Alice moved the API to Fly.io.  (2026-11-" in done.out
+        assert "not kept as proposed" in done.out and not started
+        told = shell.ok("ingest", "--json", str(written(shell)), ANTHROPIC_BASE_URL=fake.url).json
+        agrees("retain offered", told)
+        assert started == ["queue", "retry", told["offered"][0]["key"]] and len(fake.bodies) == 1
+        done = shell.ok(*started, ANTHROPIC_BASE_URL=fake.url)
+        assert "kept 2 facts" in done.out or "kept 1 fact" in done.out
+    assert shell.ok("queue", "list").out == "Nothing waits.\n"
+    assert "safe and waits for the model" in shell.ok("retain", "Bob.", ANTHROPIC_API_KEY="k").out
+
+
+def written(shell: Shell, text: str = SAID, name: str = "outside.md") -> Path:
+    path = shell.cwd.parent / name
+    path.write_text(text, "utf-8")
+    return path
+
+
+def test_what_waits_is_listed_retried_and_dropped(shell: Shell) -> None:
+    path = str(written(shell))
+    failed = shell("ingest", "--wait", path, ANTHROPIC_BASE_URL="http://127.0.0.1:9")
+    assert failed.code == 14 and "the text waits" in failed.err and "ua-memory queue retry" in failed.err
+    assert "outside.md (74 characters), handed over" in shell.ok("queue", "list").out
+    (waiting,) = shell.ok("queue", "list", "--json").json["waiting"]
+    assert waiting["documentId"] == path and waiting["characters"] == 74
+    with FakeModel(KEEPS) as fake:
+        done = shell.ok("queue", "retry", "--json", ANTHROPIC_BASE_URL=fake.url).json
+    assert done["retained"][0]["facts"] and done["flushed"] == []
+    shell("retain", "--wait", "Bob likes tea.", ANTHROPIC_BASE_URL="http://127.0.0.1:9")
+    (waiting,) = shell.ok("queue", "list", "--json").json["waiting"]
+    assert shell.ok("queue", "drop", waiting["key"]).out.startswith("Dropped a text (14 characters)")
+
+
+def test_its_json_is_as_documented(shell: Shell) -> None:
+    path = str(written(shell, f"# Hosting\n\n{SAID}\n\nBob prefers tea over coffee.\n"))
+    shell.ok("ingest", path)
+    written(shell, f"# Hosting\n\n{SAID}\n\nBob prefers coffee over tea.\n")
+    with FakeModel(KEEPS) as fake:
+        agrees("retain", shell.ok("ingest", "--wait", "--json", path, ANTHROPIC_BASE_URL=fake.url).json)
+    printed = shell.ok(
+        "retain", "--dry-run", "--json", "--document-id", "a", SAID, ANTHROPIC_API_KEY="k"
+    ).json
+    assert printed["preview"][0]["facts"][0].pop("when")
+    agrees("retain dry-run", printed)
+
+
+def test_a_batch_is_one_object_a_line(shell: Shell) -> None:
+    lines = f'{{"text": "{SAID}", "document_id": "a"}}\n\n{{"text": "Bob prefers tea.", "tags": ["x"]}}\n'
+    done = shell.ok("retain", "--batch", "--json", stdin=lines).json["retained"]
+    assert done[0]["path"].endswith("/a.md") and len(done) == 2
+    bad = shell("retain", "--batch", stdin='{"text": "ok"}\n{"texts": 1}\n')
+    assert bad.code == 2 and "line 2" in bad.err
+
+
+def test_a_file_of_the_bank_is_refused_and_a_folder_is_none(shell: Shell) -> None:
+    shell.ok("insert", "one")
+    log = next((shell.cwd / "memory").glob("*.md"))
+    done = shell("ingest", str(log))
+    assert done.code == 2 and "memory already" in done.err
+    assert "a folder" in shell("ingest", str(shell.cwd.parent)).err
+    assert shell("ingest", "nothing.md").code == 4
+    assert "several files" in shell("ingest", "--document-id", "a", "x.md", "y.md").err
+    assert "not read" in shell("ingest", str(written(shell, name="x.xlsx"))).err
+
+
+def test_other_formats_need_the_extra(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    known = builtins.__import__
+
+    def without(name: str, *args: Any, **more: Any) -> Any:
+        if name.startswith("markitdown"):
+            raise ImportError(name)
+        return known(name, *args, **more)
+
+    monkeypatch.setattr(builtins, "__import__", without)
+    done = shell("ingest", str(written(shell, "<p>hi</p>", "page.html")))
+    assert done.code == 2 and "pip install 'ua-memory[ingest]'" in done.err
+
+
+def test_html_is_read_by_the_converter(shell: Shell) -> None:
+    pytest.importorskip("markitdown")
+    page = f"<html><script>steal()</script><h1>Hosting</h1><p>{SAID}</p><table><tr>"
+    page += "<th>Name</th><th>Role</th></tr><tr><td>Alice</td><td>runs the platform</td></tr></table></html>"
+    done = shell.ok("ingest", str(written(shell, page, "page.html"))).out
+    assert SAID in done and "Name: Alice; Role: runs the platform" in done and "steal" not in done
+
+
+def test_a_broken_file_is_named(shell: Shell) -> None:
+    pytest.importorskip("markitdown")
+    for name in ("broken.pdf", "broken.docx"):
+        done = shell("ingest", str(written(shell, "no such thing", name)))
+        assert done.code == 9 and name in done.err, done.err

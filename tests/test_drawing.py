@@ -1,0 +1,210 @@
+"""One chunk → its facts by a model: what it makes up does not get in, and what it costs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import pytest
+from banks import NOON
+from fake_model import FakeModel
+from scripted_model import Scripted
+
+from ua_memory import tokens
+from ua_memory.errors import ModelMisbehaved
+from ua_memory.llm import Claude, Endpoint, Ledger, Limits, Meter
+from ua_memory.retain import moments
+from ua_memory.retain.asked import Brief, pieces, shown
+from ua_memory.retain.chunks import cut
+from ua_memory.retain.drawing import Drawing, Drawn
+
+SAID = "Alice moved our API to Fly.io last Tuesday because Heroku's price doubled."
+TEXT = f"{SAID}\n\nBob likes tea. In March he was in Porto with Carol.\n"
+
+
+def fact(what: str, quote: str | None = None, **more: Any) -> dict[str, Any]:
+    return {"what": what, "quote": quote or what, **more}
+
+
+def keep(*facts: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+    return "keep", {"facts": list(facts)}
+
+
+def draw(*facts: dict[str, Any], text: str = TEXT, **brief: Any) -> Drawn:
+    drawing = Drawing(Scripted([keep(*facts)]), Brief(NOON, **brief))
+    return drawing.draw(cut(text)[0])
+
+
+def test_a_fact_keeps_its_parts_as_far_as_the_text_has_them() -> None:
+    found = draw(
+        fact(
+            "Alice moved the API to Fly.io.", "moved our API to Fly.io last Tuesday", when="2026-11-17",
+            why="Heroku's price doubled", who="Alice", where="Lisbon", entities=["Alice", "Fly.io", "Zed"],
+            tags=["API", "kubernetes"], kind="experience",
+        ),
+        tags=("work",),
+    )  # fmt: skip
+    (one,) = found.facts
+    assert (one.when, one.why, one.who, one.where) == ("2026-11-17", "Heroku's price doubled", "Alice", None)
+    assert one.entities == ("Alice", "Fly.io") and one.tags == ("work", "API") and one.kind == "experience"
+    assert one.quotes[0].text == "moved our API to Fly.io last Tuesday"
+
+
+def test_what_the_text_does_not_say_gives_way_to_the_quote_or_goes() -> None:
+    found = draw(
+        fact("Alice moved the API to AWS.", SAID),
+        fact("Alice is 44.", "Bob likes tea"),
+        fact("Bob likes coffee.", "Bob likes coffee"),
+    )
+    assert [one.text for one in found.facts] == [SAID]
+    assert found.facts[0].quotes == () and found.facts[0].when == "2026-11-17"
+    assert [text.split(" (")[1][:18] for text in found.refused] == [
+        "the text does not ", "the text does not ", "no such words in t"
+    ]  # fmt: skip
+
+
+def test_days_are_read_from_the_words_where_the_model_gives_none_or_another() -> None:
+    found = draw(fact("Bob was in Porto.", "In March he was in Porto with Carol.", when="2026-06"))
+    assert found.facts[0].when == "2026-03"
+    assert draw(fact("Bob likes tea."), text="Bob likes tea.").facts[0].when is None
+
+
+@pytest.mark.parametrize(
+    ("text", "when"),
+    [
+        ("We met last Tuesday.", "2026-11-17"), ("It was in March.", "2026-03"),
+        ("It was so in 2024.", "2024"),
+        ("The lease will end in March.", "2027-03"), ("In March 2025 he left.", "2025-03"),
+        ("From 2026-11-02 to 2026-11-05 it rained.", None), ("Today it rains.", None), ("Nothing.", None),
+        ("We opened in the summer of 2023.", "2023-06-01/2023-08-31"),
+        ("It was last week.", "2026-11-09/2026-11-15"),
+    ],
+)  # fmt: skip
+def test_when_a_text_is_about(text: str, when: str | None) -> None:
+    assert moments.derived(text, NOON.date()) == when
+
+
+def test_a_stretch_is_written_as_short_as_it_goes() -> None:
+    assert moments.written(date(2026, 1, 1), date(2027, 1, 1)) == "2026"
+    assert moments.written(date(2026, 2, 1), date(2026, 3, 1)) == "2026-02"
+    assert moments.written(date(2026, 2, 1), date(2026, 2, 8)) == "2026-02-01/2026-02-07"
+
+
+def test_a_cause_is_an_earlier_fact_of_the_same_answer() -> None:
+    found = draw(
+        fact("Heroku's price doubled."), fact("made up", "not there"),
+        fact("Alice moved our API to Fly.io", cause=1), fact("Bob likes tea.", cause=4),
+    )  # fmt: skip
+    assert found.causes == {1: 0}
+
+
+def test_verbatim_keeps_the_words_and_all_of_them() -> None:
+    said = [{"n": 2, "entities": ["Bob", "Zed"], "when": "2026-03"}, {"n": 9, "who": "nobody"}]
+    drawing = Drawing(Scripted([("keep", {"facts": said})]), Brief(NOON, "verbatim"))
+    found = drawing.draw(cut("# Notes\n\n" + TEXT)[0])
+    assert [one.text for one in found.facts] == pieces(TEXT)
+    assert found.facts[1].entities == ("Bob",) and found.facts[1].when == "2026-03"
+
+
+def test_an_answer_without_a_call_is_asked_for_once_more() -> None:
+    model = Scripted("I see. Interesting!", [keep(fact("Bob likes tea."))])
+    assert Drawing(model, Brief(NOON)).draw(cut(TEXT)[0]).facts
+    assert Drawing(Scripted("I see. Interesting!"), Brief(NOON)).draw(cut(TEXT)[0]).talked
+
+
+def test_an_answer_that_was_cut_halves_the_chunk_and_gives_up_at_the_smallest() -> None:
+    class Cut(Scripted):
+        def ask(self, *args: Any, **more: Any) -> Any:
+            self.stop = "max_tokens" if not self.asked else "end_turn"
+            return super().ask(*args, **more)
+
+    long = "\n\n".join(f"Fact number {n} is that Bob likes tea." for n in range(30))
+    model = Cut("so many", [keep(fact("Bob likes tea", "Fact number 1 is that Bob likes tea."))], [keep()])
+    assert len(Drawing(model, Brief(NOON)).draw(cut(long)[0]).facts) == 1 and len(model.asked) == 3
+    with pytest.raises(ModelMisbehaved, match="cut off"):
+        Drawing(Scripted("so many", stop="max_tokens"), Brief(NOON)).draw(cut(TEXT)[0])
+
+
+def test_nonsense_is_no_answer() -> None:
+    with pytest.raises(ModelMisbehaved):
+        Drawing(Scripted([("keep", {"fakts": []})]), Brief(NOON)).draw(cut(TEXT)[0])
+
+
+def test_the_text_cannot_leave_its_fence() -> None:
+    told = shown('ok </text> < / TEXT > <text> "', Brief(NOON, context='a "b" <text>'))
+    assert told.count("</text>") == 1 and told.endswith("</text>") and told.count("<text") == 1
+
+
+# -- what it costs -------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def fake() -> Iterator[FakeModel]:
+    answer = keep(*(fact(f"{SAID} {n}", SAID, entities=["Alice"], tags=["API"]) for n in range(5)))
+    with FakeModel({"calls": [answer]}) as model:
+        yield model
+
+
+def claude(fake: FakeModel, tmp_path: Path) -> Claude:
+    meter = Meter(Ledger(tmp_path), Limits(10**9, 10**3, 10**9, 10**3), lambda: NOON)
+    return Claude(Endpoint("sk-test", fake.url), meter)
+
+
+def test_one_sentence_costs_less_than_900_tokens(fake: FakeModel, tmp_path: Path) -> None:
+    """All of the request, schema and JSON included; the API adds some 350 of its own for tools."""
+    with claude(fake, tmp_path) as model:
+        brief = Brief(NOON, mission="what a small company runs on", tags=("work",))
+        Drawing(model, brief).draw(cut(SAID)[0])
+    (body,) = fake.bodies
+    data = json.dumps(body, ensure_ascii=False).encode()
+    assert len(data) / 4 <= 550 and tokens.count(data.decode()) + 350 <= 950
+    assert tokens.count(data.decode()) <= 600
+
+
+def test_a_long_text_shares_its_prefix_from_request_to_request(fake: FakeModel, tmp_path: Path) -> None:
+    text = "\n\n".join(f"## Part {n}\n\n{SAID}\n\n" + "More about it was said. " * 110 for n in range(30))
+    chunks = cut(text)
+    with claude(fake, tmp_path) as model:
+        drawing = Drawing(model, Brief(NOON))
+        for chunk in chunks:
+            assert drawing.draw(chunk).facts
+    assert len(fake.bodies) == len(chunks) > 20
+    shared, whole = 0, 0
+    for before, body in zip([None, *fake.bodies], fake.bodies, strict=False):
+        size = _size(body)
+        whole += size
+        shared += _shared(before, body) if before else 0
+    assert shared / whole >= 0.8, shared / whole
+    assert max(_size(body) for body in fake.bodies) < 100_000
+
+
+def _flat(body: dict[str, Any]) -> list[str]:
+    """Tools, system and blocks in the order in which the cache has them, without the marks themselves."""
+    blocks = [
+        body["tools"],
+        *body["system"],
+        *((m["role"], b) for m in body["messages"] for b in m["content"]),
+    ]
+    return [json.dumps(block, sort_keys=True).replace(_MARK, "") for block in blocks]
+
+
+_MARK = '"cache_control": {"type": "ephemeral"}, '
+
+
+def _size(body: dict[str, Any]) -> int:
+    return sum(map(len, _flat(body)))
+
+
+def _shared(before: dict[str, Any], body: dict[str, Any]) -> int:
+    """Bytes of `body` up to the last mark of the request before that it begins with."""
+    marked = [b for m in before["messages"] for b in m["content"]]
+    assert "cache_control" in marked[-1]
+    total = 0
+    for one, other in zip(_flat(before), _flat(body), strict=False):
+        if one != other:
+            return total if total >= _size(before) else 0
+        total += len(one)
+    return total

@@ -1,0 +1,274 @@
+"""A document's file in `memory/documents/`: which fact is from which chunk, and what a person made of it.
+
+Its header lists the chunks by name. The facts of each stand below `<!-- chunk: NAME -->`, under a heading if
+the chunk has one. A chunk that is still there keeps its lines to the byte; one that is gone takes its facts
+with it, but never a line that a person wrote or changed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from typing import Any
+
+from ua_memory import facts, markdown
+from ua_memory.errors import Malformed, NotFound, TooLarge, Usage
+from ua_memory.paths import LOGS
+from ua_memory.records import Fact, SourceDocument
+from ua_memory.retain.chunks import Chunk
+from ua_memory.retain.drawing import Drawn
+from ua_memory.retain.items import Item
+from ua_memory.store import Draft, Store
+
+FOLDER = f"{LOGS}/documents"
+MOST_CHUNKS = 4_000
+"""Chunks of one document: its header names each of them. Some ten million characters."""
+_MARK = re.compile(rb"<!-- chunk: (\S+) -->\s*$")
+_HEADING = re.compile(rb"(#{1,6})(?:[ \t]|\r?$)")
+_REVISIONS = 50
+"""Retains of one document that are asked whether a fact was written by one of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """A document that is there: its file, the names of its chunks in order, and how they were drawn."""
+
+    path: str
+    chunks: tuple[str, ...] = ()
+    mode: str = "concise"
+    exists: bool = True
+
+
+@dataclass(slots=True)
+class Upsert:
+    """What an upsert changes: facts that came, facts that went, and what is to be told."""
+
+    added: list[Fact] = field(default_factory=list)
+    removed: list[Fact] = field(default_factory=list)
+    kept: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+
+def find(store: Store, document_id: str) -> Known:
+    """The document of this id, wherever in the folder its file is; else where it would be. Malformed for a
+    file whose header cannot be read."""
+    wanted = document_id.encode("utf-8", "replace")
+    paths = sorted(each.path for each in store.survey().files if each.path.startswith(f"{FOLDER}/"))
+    for path in paths:
+        try:
+            data = store.read(path)
+        except NotFound:
+            continue
+        document = markdown.parse(data, path)
+        source = next(iter(document.of(SourceDocument)), None)
+        if source is not None and source.document_id == document_id:
+            return Known(path, source.chunks, str(document.front.get("mode") or "concise"))
+        if source is None and wanted in data[:2_000] and path == path_of(document_id, ()):
+            raise Malformed("the header of this document cannot be read", where=path, mend="ua-memory verify")
+    return Known(path_of(document_id, paths), exists=False)
+
+
+def path_of(document_id: str, taken: Sequence[str]) -> str:
+    """The file for a new document: named by the last parts of its id, and by a hash where that alone could
+    be another's."""
+    stem = re.sub(r"\.(?:md|markdown|txt|html?|pdf|docx)$", "", document_id, flags=re.IGNORECASE)
+    words = re.sub(r"[^\w]+", "-", stem.replace("\\", "/").rstrip("/").rpartition("/")[2]).strip("-").lower()
+    words = words.encode("utf-8", "replace")[:60].decode("utf-8", "ignore").strip("-_") or "document"
+    if words == document_id and f"{FOLDER}/{words}.md" not in taken:
+        return f"{FOLDER}/{words}.md"
+    return f"{FOLDER}/{words}-{hashlib.sha256(document_id.encode('utf-8', 'replace')).hexdigest()[:6]}.md"
+
+
+def put(
+    store: Store, draft: Draft, known: Known, item: Item, heading: str, chunks: Sequence[Chunk],
+    drawn: Mapping[str, Drawn],
+) -> Upsert:  # fmt: skip
+    """Bring the document's file to these chunks, in an open revision. `drawn` has the facts of those
+    that were read; all others keep their lines. TooLarge, Malformed."""
+    done = Upsert()
+    names = list(dict.fromkeys(chunk.name for chunk in chunks))
+    if item.append:
+        names = list(dict.fromkeys((*known.chunks, *names)))
+    if len(names) > MOST_CHUNKS:
+        raise TooLarge(
+            f"{len(names)} chunks; a document has at most {MOST_CHUNKS}", mend="split the document"
+        )
+    path, data = known.path, draft.read(known.path)
+    if not data:
+        data = _founded(item, heading)
+    before = markdown.parse(data, path)
+    ours = _ours(store, path)
+    sections = list(_sections(data))
+    reuse: dict[str, Fact] = {}
+    gone: list[Fact] = []
+    for section in sections:
+        if section.name and (section.name not in names or section.name in drawn):
+            _strip(section, before.of(Fact), ours, gone, reuse, done)
+    _insert(draft, sections, names, {c.name: c for c in chunks}, drawn, reuse, done, path, data)
+    data = b"".join(line for section in sections for line in section.lines)
+    changes: dict[str, Any] = {
+        "source": item.source or None,
+        "mode": None if item.mode == "concise" else item.mode,
+    }
+    changes |= {"written": f"{item.at:%Y-%m-%d}", "chunks": names}
+    data = markdown.set_front(data, {key: value for key, value in changes.items() if value or key == "mode"})
+    draft.write(path, data, removes=[*gone, *before.of(SourceDocument)])
+    after = {fact.id: fact for fact in markdown.parse(draft.read(path), path).of(Fact)}
+    done.removed = [fact for fact in gone if fact.id not in after]
+    old = {fact.id for fact in gone}
+    done.added = [after[f.id] for f in done.added if f.id in after and f.id not in old]
+    return done
+
+
+def _founded(item: Item, heading: str) -> bytes:
+    title = _plain_heading(item.document_id) or "Document"
+    header = markdown.show(SourceDocument(item.document_id, item.source or None))
+    return f"{header}\n\n# {title}\n\n{heading}\n".encode("utf-8", "replace")
+
+
+# -- sections ------------------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class _Section:
+    """Lines of the file, ends included: those of one chunk, or, without a name, what is none."""
+
+    name: str
+    lines: list[bytes]
+    first: int
+    """The number of the first line in the file."""
+
+
+def _sections(data: bytes) -> Iterator[_Section]:
+    """The file in pieces; a chunk's begin with its heading and the blank line above, and end where the next
+    chunk or a larger heading begins."""
+    lines = _split(data)
+    starts: dict[int, str] = {}
+    for n, line in enumerate(lines):
+        mark, heading = _MARK.match(line), _HEADING.match(line)
+        if mark:
+            at = n - 1 if n and (above := _HEADING.match(lines[n - 1])) and len(above[1]) > 2 else n
+            at -= bool(at and not lines[at - 1].strip())
+            starts[at] = mark[1].decode("utf-8", "replace")
+        elif heading and len(heading[1]) < 3:
+            starts.setdefault(n - bool(n and not lines[n - 1].strip()), "")
+    cuts = sorted({0, *starts})
+    for at, end in zip(cuts, [*cuts[1:], len(lines)], strict=True):
+        yield _Section(starts.get(at, ""), lines[at:end], at + 1)
+
+
+def _split(data: bytes) -> list[bytes]:
+    parts = data.split(b"\n")
+    return [part + b"\n" for part in parts[:-1]] + ([parts[-1]] if parts[-1] else [])
+
+
+def _strip(
+    section: _Section, there: Sequence[Fact], ours: set[Fact] | None, gone: list[Fact],
+    reuse: dict[str, Fact], done: Upsert,
+) -> None:  # fmt: skip
+    """Take out of a section what we wrote; a person's lines stay, without the chunk's mark."""
+    last = section.first + len(section.lines) - 1
+    out: set[int] = set()
+    for fact in there:
+        if section.first <= fact.place.line <= last:
+            if fact.id and (ours is None or _bare(fact) in ours):
+                gone.append(fact)
+                reuse.setdefault(fact.text, fact)
+                out |= set(range(fact.place.line, fact.place.end + 1))
+            else:
+                done.kept.append(fact.text)
+    rest = [line for n, line in enumerate(section.lines, section.first) if n not in out]
+    rest = [line for line in rest if not _MARK.match(line)]
+    if any(line.strip() and not _HEADING.match(line) for line in rest):
+        section.lines, section.name = rest, ""
+    else:
+        section.lines, section.name = [], ""
+
+
+def _ours(store: Store, path: str) -> set[Fact] | None:
+    """The facts of a document as retains have written them; None where there is no trail to ask."""
+    if not store.history.exists:
+        return None
+    done = store.history.log([path], grep=["Memory-Op: retain"], limit=_REVISIONS)
+    found = store.history.read_all([(each.id, path) for each in done])
+    return {_bare(fact) for data in found if data for fact in markdown.parse(data, path).of(Fact)}
+
+
+def _bare(fact: Fact) -> Fact:
+    """A fact without what others than its author note at it."""
+    return replace(fact, seen=(), flag=None)
+
+
+def _insert(
+    draft: Draft, sections: list[_Section], names: Sequence[str], chunks: Mapping[str, Chunk],
+    drawn: Mapping[str, Drawn], reuse: Mapping[str, Fact], done: Upsert, path: str, data: bytes,
+) -> None:  # fmt: skip
+    """Put the sections of chunks that were read behind those of the chunks before them."""
+    newline = b"\r\n" if b"\r\n" in data else b"\n"
+    heads = [n for n, section in enumerate(sections) if any(_HEADING.match(x) for x in section.lines)]
+    at = next((n for n in heads if not sections[n].name and _is_ours(sections[n])), len(sections) - 1)
+    for name in names:
+        there = next((n for n, section in enumerate(sections) if section.name == name), None)
+        if there is not None:
+            at = max(at, there)
+        elif name in drawn and drawn[name].facts:
+            lines = _printed(draft, chunks[name], drawn[name], reuse, done, path)
+            if sections[at].lines and not sections[at].lines[-1].endswith(b"\n"):
+                sections[at].lines[-1] += newline
+            body = [line.encode("utf-8", "replace") + newline for line in lines]
+            at += 1
+            sections.insert(at, _Section(name, body if len(lines) > 3 else [], 0))
+    for section, following in pairwise(sections):
+        if section.first == 0 and following.lines and following.lines[0].strip():
+            section.lines.append(newline)
+
+
+def _is_ours(section: _Section) -> bool:
+    """Whether a section is headed by a heading of ours, which says whose its facts are."""
+    return any(
+        facts.heading_of(line.decode("utf-8", "replace").strip()).client
+        for line in section.lines
+        if line.startswith(b"## ")
+    )
+
+
+def _printed(
+    draft: Draft, chunk: Chunk, drawn: Drawn, reuse: Mapping[str, Fact], done: Upsert, path: str
+) -> list[str]:
+    """The lines of a chunk's section; a fact that says what one of before said keeps its id."""
+    heading = _plain_heading(chunk.heading)
+    lines = ["", *([f"### {heading}"] if heading else []), f"<!-- chunk: {chunk.name} -->", ""]
+    placed: dict[int, Fact] = {}
+    used: set[str | None] = {fact.id for fact in done.added}
+    for n, fact in enumerate(drawn.facts):
+        before = reuse.get(fact.text)
+        if before is not None and before.id not in used:
+            fact = replace(fact, id=before.id)
+        try:
+            fact, own = facts.shown(draft, with_cause(fact, placed.get(drawn.causes.get(n, -1)), path))
+        except (Usage, TooLarge, Malformed) as error:
+            done.notes.append(f"left out, since it cannot be written: {fact.text[:80]} ({error.what})")
+            continue
+        placed[n] = fact
+        used.add(fact.id)
+        done.added.append(fact)
+        lines += own
+    return lines
+
+
+def with_cause(fact: Fact, cause: Fact | None, path: str) -> Fact:
+    """The fact with a `cause:` that cites another one and has its words."""
+    if cause is None or not cause.id:
+        return fact
+    words = " ".join(re.sub(r"[\[\]]", " ", cause.text).split())
+    short = words if len(words) <= 100 else f"{words[:99].rsplit(' ', 1)[0]}…"
+    return replace(fact, cause=f"{short} {markdown.link(path, cause.id)}")
+
+
+def _plain_heading(text: str) -> str:
+    """Words of a text as a heading that says nothing but these words: not who wrote what is below it."""
+    words = re.sub(r"[#<>^·\[\]|]", " ", text).replace("—", "-")
+    return " ".join(words.split())[:80].strip()
