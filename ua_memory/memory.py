@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from ua_memory.opinions import Changed
     from ua_memory.recall.explain import Explained
     from ua_memory.recall.search import Answer, Filters, Hit
+    from ua_memory.reflect.applying import Change
     from ua_memory.reflect.consolidate import Consolidated
     from ua_memory.reflect.evidence import Piece as Evidence
     from ua_memory.reflect.preview import Preview
@@ -55,11 +56,11 @@ if TYPE_CHECKING:
     from ua_memory.retain.retained import Retained
 
 __all__ = [
-    "Answer", "Believed", "BlameLine", "Brought", "Budget", "Changed", "Check", "Consolidated", "CoreBlock",
-    "Decision", "Endpoint", "Estimate", "Evidence", "Excerpt", "Explained", "Filters", "Flush", "Flushed",
-    "Hit", "Inserted", "Item", "Kept", "Known", "Memory", "Portrait", "Preview", "Priced", "Reflection",
-    "Refresh", "Replaced", "Result", "Retained", "Revision", "Seen", "Spent", "Standing", "Stats", "Status",
-    "Suggestion", "Taken", "Totals", "Undone", "Waiting", "WaitingItem", "Witness",
+    "Answer", "Believed", "BlameLine", "Brought", "Budget", "Change", "Changed", "Check", "Consolidated",
+    "CoreBlock", "Decision", "Endpoint", "Estimate", "Evidence", "Excerpt", "Explained", "Filters", "Flush",
+    "Flushed", "Hit", "Inserted", "Item", "Kept", "Known", "Memory", "Portrait", "Preview", "Priced",
+    "Reflection", "Refresh", "Replaced", "Result", "Retained", "Revision", "Seen", "Spent", "Standing",
+    "Stats", "Status", "Suggestion", "Taken", "Totals", "Undone", "Waiting", "WaitingItem", "Witness",
 ]  # fmt: skip
 """The types that a door meets, which imports them from here."""
 

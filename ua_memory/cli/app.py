@@ -47,6 +47,8 @@ VERBS: dict[str, dict[str, Listed]] = {
         "models": Listed("models", "Mental models: texts of yours that no machine changes."),
         "entities": Listed("entities", "Who is who: names, and what else they are called."),
         "directives": Listed("directives", "The hard rules of reflect."),
+        "consolidate": Listed("consolidate", "Make observations of new facts."),
+        "observations": Listed("observations", "What follows from several facts, with proofs."),
     },
     "What happened": {
         "log": Listed("log", "Tell what was done, newest first."),

@@ -28,7 +28,11 @@ def file_for(
     given = list(entities)
     main = [name for name in given if name.casefold() in plain] or given
     flat = [each.casefold() for each in told]
-    drawn = sorted(names(text), key=lambda name: -sum(name.casefold() in each for each in flat))
+
+    def rank(name: str) -> tuple[int, bool]:  # what opens a sentence may be a verb: "Ask Alice"
+        return -sum(name.casefold() in each for each in flat), text.startswith(name)
+
+    drawn = sorted(names(text), key=rank)
     chosen = next(filter(None, map(_fit, (*main[:1], *drawn[:1], scope))), REST)
     known = {path.casefold(): path for path in there}
     path = f"{FOLDER}/{chosen}.md"

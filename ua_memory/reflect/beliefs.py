@@ -5,7 +5,7 @@ A part of `Memory`. What it needs is imported when it is used: most commands con
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -71,21 +71,28 @@ class Believing(Modelled):
         self, *, scope: str | None = None, stale: bool = False, retired: bool = False
     ) -> list[Believed]:
         """The observations that hold, or with `retired` those that do not; of one scope, or only those that
-        must be held against the facts (`stale`)."""
+        are `stale`: their facts changed, or new ones came, or none came for long."""
+        told = (one for one in self._believed() if bool(one.observation.retired) == retired)
+        found = [one for one in told if scope is None or (one.observation.scope or "") == scope]
+        return [one for one in found if not stale or one.freshness.stale or one.trend == "stale"]
+
+    def observation(self, block: str) -> Believed:
+        """One observation, by its id. NotFound."""
+        from ua_memory import observations
+
+        found = observations.find(self.store, block)
+        return next(one for one in self._believed() if one.observation == found)
+
+    def _believed(self) -> Iterator[Believed]:
         from ua_memory import observations
         from ua_memory.reflect import considered
 
         beliefs, done = observations.everyone(self.store), considered.read(self.store)
         waiting = [fact for fact in beliefs.facts if done.waits(fact, modelled=False)]
-        today, told = self.store.now().date(), []
+        today = self.store.now().date()
         for each in beliefs.observations:
-            if bool(each.retired) != retired or (scope is not None and (each.scope or "") != scope):
-                continue
-            days = observations.days_of(each, beliefs.by_id)
-            fresh = observations.freshness(each, beliefs.by_id, waiting)
-            if fresh.stale or not stale:
-                told.append(Believed(each, observations.trend(days, today), fresh))
-        return told
+            word = observations.trend(observations.days_of(each, beliefs.by_id), today)
+            yield Believed(each, word, observations.freshness(each, beliefs.by_id, waiting))
 
     def retire_observation(self, block: str, reason: str) -> tuple[Observation, Result]:
         """Say that an observation does not hold, and why; it stays in its file. NotFound, Usage."""

@@ -2,8 +2,8 @@
 
 `Considered: ^k7m2q9x4tb:1f2e3d4c …` names facts that a model was shown, `Compared:` those that were only
 compared with the others, and `Set-aside:` those that no answer could be had for. A name ends in the first
-digits of the text's hash, so that an edited fact counts as new; a person's line without an id is named by its
-path. The newest mention counts, and an undone run said nothing.
+digits of the text's hash, so that an edited fact counts as new; a person's lines without an id are named by
+their path, `memory/2026-11-21.md#1f2e3d4c,…`. The newest mention counts, and an undone run said nothing.
 """
 
 from __future__ import annotations
@@ -59,9 +59,16 @@ def marks(fact: Fact) -> tuple[str, ...]:
 
 
 def lines(names: Iterable[str]) -> list[str]:
-    """Names as the values of several trailers."""
-    each = sorted(names)
-    return [" ".join(each[at : at + NAMES_IN_A_LINE]) for at in range(0, len(each), NAMES_IN_A_LINE)]
+    """Names as the values of several trailers; those of one file's lines share its path."""
+    found, by_path = [], dict[str, list[str]]()
+    for name in sorted(names):
+        path, sign, hashed = name.partition("#")
+        by_path.setdefault(path if sign else "", []).append(hashed if sign else name)
+    for path, each in by_path.items():
+        for at in range(0, len(each), NAMES_IN_A_LINE):
+            some = each[at : at + NAMES_IN_A_LINE]
+            found.append(f"{path}#{','.join(some)}" if path else " ".join(some))
+    return found
 
 
 def read(store: Store) -> Considered:
@@ -82,4 +89,5 @@ def read(store: Store) -> Considered:
 
 def _names(values: Iterable[str]) -> Iterator[str]:
     for value in values:
-        yield from value.split()
+        path, sign, hashes = value.partition("#")
+        yield from (f"{path}#{each}" for each in hashes.split(",")) if sign else value.split()

@@ -52,7 +52,8 @@ class Consolidated:
 
     `at_odds` are pairs of facts that may contradict each other, the newer first; `refused` is what a model
     proposed and could not prove; `aside` the facts no answer could be had for, with the reason; `held` how
-    many observations wait for a person's word to be retired. `ended` is the error that ended the run early.
+    many observations wait for a person's word to be retired, `stale` how many rest on nothing
+    recent. `ended` is the error that ended the run early.
     """
 
     by: str = ""
@@ -63,6 +64,7 @@ class Consolidated:
     refused: tuple[str, ...] = ()
     aside: tuple[tuple[Fact, str], ...] = ()
     held: int = 0
+    stale: int = 0
     revision: str | None = None
     committed: bool = False
     notes: tuple[str, ...] = ()
@@ -96,6 +98,8 @@ class Consolidating:
         """Consolidate. Busy where another run is at it; what the store raises. What a model raises ends the
         run, and is in the result."""
         with self._claimed():
+            # What a killed run left is finished first: what it wrote is not there to be read before.
+            self.store.require_settled()
             work = self.work()
             left = self.answers.all()
             held = [answer for answer in left if answer.held]
@@ -191,6 +195,7 @@ class Consolidating:
             refused=tuple(each for answer in answers for each in answer.refused),
             aside=tuple((by_mark[each], why) for each, why in aside.items()),
             held=len(applying.held) + sum(len(answer.operations) for answer in kept),
+            stale=sum(each.trend == "stale" for each in {o.id: o for o in applying.now.values()}.values()),
             revision=draft.result.revision if wrote else None,
             committed=wrote,
             notes=(*applying.notes, *draft.result.notes),

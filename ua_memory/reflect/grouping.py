@@ -25,7 +25,7 @@ LEAST_WORDS = 4
 LONGEST = 60
 """Words of a statement that are compared; what is longer is a text, and no belief."""
 _FIRM = ("number", "date", "stretch")
-_NAMES = ("identifier", "url", "email", "path", "code", "name")
+_NAMES = ("identifier", "url", "email", "path", "code", "name", "opening")
 _DENIALS = frozenset("no not never none nor neither without cannot".split())  # noqa: SIM905
 
 

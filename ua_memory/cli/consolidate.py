@@ -1,0 +1,266 @@
+"""`ua-memory consolidate`: facts into observations, by hand or every night."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import groupby
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ua_memory.cli import context, verbs
+
+if TYPE_CHECKING:
+    from ua_memory.cli.call import Call
+    from ua_memory.cli.format import Piece, Screen
+    from ua_memory.memory import Change, Consolidated, Memory, Preview
+    from ua_memory.records import Fact
+
+consolidate_app = verbs.new()
+
+NO_MODEL = (
+    "without a model facts are only compared: what several days say in nearly the same words was folded, and "
+    "nothing was concluded (ANTHROPIC_API_KEY, or ANTHROPIC_BASE_URL for one of your own)"
+)
+SHOWN = 20
+"""Pairs and refusals that are shown; the rest is counted."""
+
+
+@consolidate_app.command(cls=verbs.Verb)
+def consolidate(
+    ctx: typer.Context,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Show the diff without a model, and a model's price.")
+    ] = False,
+    limit: Annotated[
+        int | None, typer.Option(metavar="N", min=1, help="At most so many facts, the oldest.")
+    ] = None,
+    max_usd: Annotated[
+        float | None, typer.Option(metavar="USD", min=0, help="What this run may cost.")
+    ] = None,
+    retry: Annotated[bool, typer.Option("--retry", help="Take up the facts that were set aside.")] = False,
+    accept: Annotated[
+        bool, typer.Option("--accept", help="Let more than a quarter of the observations be retired.")
+    ] = False,
+    as_json: verbs.Json = False,
+    bank: verbs.Bank = None,
+) -> None:
+    """Make observations of what no run has considered yet.
+
+    With a model (ANTHROPIC_API_KEY or ANTHROPIC_BASE_URL) facts are held against the observations there are,
+    which are created, strengthened, revised, merged or retired, each with verbatim proofs. Without one only
+    what several days say alike is folded. One run is one commit. Where there is nothing to do and nobody
+    looks on, as from cron, nothing is printed.
+    """
+    from ua_memory.cli.format import emit
+    from ua_memory.cli.progress import progress
+
+    with context.opened(ctx) as (call, memory):
+        if dry_run:
+            _preview(call, memory, limit)
+            return
+        with progress(call, "Considering facts") as tell:
+            done = memory.consolidate(
+                model=call.endpoint, limit=limit, usd=max_usd, retry=retry, accept=accept, tell=tell
+            )
+        if call.as_json:
+            emit(call, shape(done))
+        else:
+            show(call, done)
+        if done.ended:
+            raise done.ended
+
+
+def _preview(call: Call, memory: Memory, limit: int | None) -> None:
+    from ua_memory.cli.format import emit
+
+    found = memory.preview_consolidation(model=call.endpoint, limit=limit)
+    if call.as_json:
+        emit(call, _shape_of_preview(found))
+    else:
+        _show_preview(call, found)
+
+
+# -- for a person --------------------------------------------------------------------------------------
+
+
+def show(call: Call, done: Consolidated) -> None:
+    """What a run did, belief by belief, and what is left for a person to do."""
+    from ua_memory.cli.format import Screen, commit, count, note
+
+    screen = Screen(call)
+    if not done.committed and not done.held and not done.ended:
+        if call.on_terminal:
+            screen.line("Nothing new to consider.")
+        return
+    by = f"with {done.by}" if done.by else "without a model"
+    if done.committed:
+        head = f"{count(done.facts, 'fact')} considered {by}: {_counted(done.changes)} ("
+        screen.line(head, commit(done.revision), ")")
+    _changes(screen, done.changes)
+    _at_odds(screen, done.at_odds)
+    _asides(screen, done)
+    for text in done.notes:
+        note(call, text)
+    for kind, number in done.redacted.items():
+        note(call, f"taken out before writing: {kind}{f' ({number} times)' if number > 1 else ''}")
+    if done.stale:
+        old = f"{count(done.stale, 'observation rests', 'observations rest')} on nothing of the last 90 days"
+        note(call, f"{old}: ua-memory observations list --stale")
+    if done.left:
+        note(call, f"{count(done.left, 'fact')} still to consider: ua-memory consolidate")
+    if done.committed and not done.by:
+        note(call, NO_MODEL)
+
+
+def _counted(changes: Sequence[Change]) -> str:
+    from collections import Counter
+
+    each = Counter(change.how for change in changes)
+    return ", ".join(f"{number} {how}" for how, number in each.items()) or "nothing to change"
+
+
+def _changes(screen: Screen, changes: Sequence[Change]) -> None:
+    in_order = sorted(changes, key=lambda change: change.after.place.path)
+    for path, group in groupby(in_order, key=lambda change: change.after.place.path):
+        screen.line()
+        screen.line((path, "path"))
+        for change in group:
+            _changed(screen, change)
+
+
+def _changed(screen: Screen, change: Change) -> None:
+    from ua_memory.cli.format import count
+
+    new, old = change.after, change.before
+    more: list[Piece] = [(f"  {count(len(new.proofs), 'proof')}", "faint"), (f"  ^{new.id}", "id")]
+    if new.since and new.last and new.since != new.last:
+        more.insert(1, (f", {new.since} to {new.last}", "faint"))
+    if new.retired:
+        screen.item([("  - ", "removed")], (new.text, "removed"), (f"  ^{new.id}", "id"))
+        screen.item("    ", (f"retired: {new.retired}", "faint"))
+    elif old is None:
+        screen.item([("  + ", "added")], new.text, *more)
+    elif old.text != new.text:
+        screen.item([("  - ", "removed")], (old.text, "removed"))
+        screen.item([("  + ", "added")], new.text, *more)
+    else:
+        screen.item([("  = ", "faint")], new.text, *more)
+
+
+def _at_odds(screen: Screen, pairs: Sequence[tuple[Fact, Fact]]) -> None:
+    if pairs:
+        screen.line()
+        screen.line(("Perhaps at odds, the newer first:", "warn"))
+    for pair in pairs[:SHOWN]:
+        for mark, fact in zip("! ", pair, strict=True):
+            screen.item([(f"  {mark} ", "warn")], fact.text, (f"  {fact.place.citation}", "path"))
+    if len(pairs) > SHOWN:
+        screen.line((f"  and {len(pairs) - SHOWN} more", "faint"))
+
+
+def _asides(screen: Screen, done: Consolidated) -> None:
+    from ua_memory.cli.format import count
+
+    if done.refused:
+        screen.line()
+        screen.line((f"Proposed by {done.by}, and not kept:", "faint"))
+    for text in done.refused[:SHOWN]:
+        screen.item([("  ? ", "warn")], (text, "faint"))
+    if len(done.refused) > SHOWN:
+        screen.line((f"  and {len(done.refused) - SHOWN} more", "faint"))
+    if done.aside:
+        screen.line()
+        screen.line(("Set aside, since no answer could be had (ua-memory consolidate --retry):", "warn"))
+    for fact, why in done.aside:
+        screen.item(
+            [("  ! ", "warn")], fact.text, (f"  {fact.place.citation}", "path"), (f"  {why}", "faint")
+        )
+    if done.held:
+        screen.line()
+        screen.line(
+            (f"{count(done.held, 'observation')} more would be retired or merged than one run may: ", "warn"),
+            "ua-memory consolidate --accept",
+        )
+
+
+def _show_preview(call: Call, found: Preview) -> None:
+    from ua_memory.cli.format import Screen, count, note
+
+    screen = Screen(call)
+    if not found.waiting and not found.taken:
+        screen.line("Nothing new to consider.")
+        return
+    screen.line(f"{count(found.taken, 'fact')} to consider; without a model: {_counted(found.changes)}.")
+    styles = {"+": "added", "-": "removed", "@": "hunk"}
+    for row in found.diff.splitlines():
+        screen.item("", (row, styles.get(row[:1], "faint")))
+    _at_odds(screen, found.at_odds)
+    if (cost := found.estimate) is not None:
+        price = "no price known" if cost.usd is None else f"about ${cost.usd:.2f}, prices of {cost.as_of}"
+        price = "no bill: it is on this network" if cost.usd == 0 else price
+        screen.line()
+        much = f"about {cost.tokens:,} tokens in {count(cost.requests, 'request')}"
+        screen.line(f"{cost.model} would read {much}, most of them from its cache: {price}.")
+    else:
+        note(call, NO_MODEL.replace("was folded, and nothing was", "is folded, and nothing is"))
+
+
+# -- for a script --------------------------------------------------------------------------------------
+
+
+def shape(done: Consolidated) -> dict[str, Any]:
+    """A run as JSON."""
+    used = done.usage
+    return {
+        "model": done.by,
+        "facts": done.facts,
+        "left": done.left,
+        "changes": [_change(change) for change in done.changes],
+        "atOdds": _pairs(done.at_odds),
+        "refused": list(done.refused),
+        "aside": [{**_fact(fact), "reason": why} for fact, why in done.aside],
+        "held": done.held,
+        "stale": done.stale,
+        "revision": done.revision,
+        "committed": done.committed,
+        "redacted": dict(done.redacted),
+        "usage": {
+            "input": used.input,
+            "output": used.output,
+            "cacheRead": used.cache_read,
+            "cacheWrite": used.cache_write,
+        },
+        "notes": list(done.notes),
+    }
+
+
+def _change(change: Change) -> dict[str, Any]:
+    from ua_memory.cli.observations import shape as shape_of
+
+    told = {"how": change.how, **shape_of(change.after)}
+    reworded = change.before and change.before.text != change.after.text
+    return {**told, "before": change.before.text} if change.before and reworded else told
+
+
+def _fact(fact: Fact) -> dict[str, Any]:
+    from ua_memory.cli import shapes
+
+    return {**shapes.place(fact.place, fact.id), "text": fact.text}
+
+
+def _pairs(pairs: Sequence[tuple[Fact, Fact]]) -> list[dict[str, Any]]:
+    return [{"newer": _fact(newer), "older": _fact(older)} for newer, older in pairs]
+
+
+def _shape_of_preview(found: Preview) -> dict[str, Any]:
+    told: dict[str, Any] = {
+        "facts": found.taken,
+        "changes": [_change(change) for change in found.changes],
+        "atOdds": _pairs(found.at_odds),
+        "diff": found.diff,
+    }
+    if cost := found.estimate:
+        usd = {} if cost.usd is None else {"usd": round(cost.usd, 4)}
+        told["estimate"] = {"model": cost.model, "tokens": cost.tokens, "requests": cost.requests, **usd}
+    return told
