@@ -39,7 +39,7 @@ def unit(level: int, may: str = "") -> Unit:
 _KNOWLEDGE = "core facts statements observations opinions pages entities"
 _BELOW_MEMORY = (
     f"markdown history transcripts store llm {_KNOWLEDGE} bank index recall retain reflect"
-    " audit audited health stats undo merge modelled adopting naming"
+    " audit audited health stats undo merge modelled adopting naming proofs lineage"
 )
 
 UNITS: dict[str, Unit] = {
@@ -84,11 +84,15 @@ UNITS: dict[str, Unit] = {
     ),
     "reflect": unit(7, f"llm modelled grounding directives markdown recall store history {_KNOWLEDGE}"),
     "audit": unit(7, f"store history markdown index recall retain {_KNOWLEDGE}"),
+    "reflect": unit(7, f"llm modelled grounding markdown recall store history {_KNOWLEDGE}"),
+    "proofs": unit(5, "grounding store markdown statements"),
+    "lineage": unit(7, "audit proofs store history markdown statements"),
+    "audit": unit(7, f"proofs store history markdown index recall retain {_KNOWLEDGE}"),
     "glance": unit(7, "index recall"),
     "health": unit(7, "store history index"),
     "stats": unit(7, "store history markdown statements"),
     "undo": unit(7, "audit store history markdown"),
-    "audited": unit(7, "modelled audit undo health history statements store"),
+    "audited": unit(7, "modelled audit lineage undo health history statements store"),
     "naming": unit(7, "modelled entities index"),
     "merge": unit(7, f"store history markdown index recall retain {_KNOWLEDGE}"),
     "memory": unit(8, _BELOW_MEMORY),

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from ua_memory import markdown, redaction, statements
+from ua_memory import markdown, proofs, redaction, statements
 from ua_memory.errors import GitFailed, NotFound, Usage
 from ua_memory.history import BlameLine, Revision
 from ua_memory.paths import CORE_NAMES, LOGS, SETTINGS, is_truth
@@ -120,12 +120,20 @@ def line_span(span: str, last: int) -> tuple[int, int]:
 
 
 def verify(store: Store) -> list[Problem]:
-    """Every invariant that can be checked from the files: syntax, ids, tombstones, held files, the trail."""
-    return [*file_problems(store), *_trail_problems(store)]
+    """Every invariant that can be checked from the files: syntax, ids, proofs, tombstones, held files, the
+    trail."""
+    held = proofs.Held()
+    return [*file_problems(store, held), *_trail_problems(store), *_uncited(store, held)]
 
 
-def file_problems(store: Store) -> Iterator[Problem]:
-    """What is wrong in the files themselves, the trail aside."""
+def _uncited(store: Store, held: proofs.Held) -> Iterator[Problem]:
+    for one in proofs.unsupported(store, held.loose):
+        yield Problem(one.path, one.line, one.message)
+
+
+def file_problems(store: Store, held: proofs.Held | None = None) -> Iterator[Problem]:
+    """What is wrong in the files themselves, the trail aside. `held` takes in what they say and cite."""
+    held = held or proofs.Held()
     seen: dict[str, tuple[str, Place]] = {}
     living: dict[str, Place] = {}
     buried: set[str] = set()
@@ -134,6 +142,7 @@ def file_problems(store: Store) -> Iterator[Problem]:
         read.add(path)
         document = markdown.parse(data, path)
         yield from document.problems
+        held.read(document)
         buried |= {t.id for t in document.of(Tombstone)}
         for record in document.records:
             if not isinstance(record, Statement) or not record.id:
@@ -145,6 +154,7 @@ def file_problems(store: Store) -> Iterator[Problem]:
                 yield Problem(path, record.place.line, what)
     for block in sorted(buried & living.keys()):
         yield Problem(living[block].path, living[block].line, f"^{block} was forgotten and is here again")
+    yield from held.problems(store)
     for path in sorted({f.path for f in store.survey().files if f.path.endswith(".md")} - read):
         yield Problem(path, 1, "cannot be read: its name or its permissions do not allow it")
     for path in _links(store):

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from ua_memory import audit, health, undo
+from ua_memory import audit, health, lineage, undo
 from ua_memory.health import Check
 from ua_memory.history import BlameLine, Revision
+from ua_memory.lineage import Chain
 from ua_memory.modelled import Modelled
 from ua_memory.records import Problem
 from ua_memory.store import Result
@@ -35,6 +36,10 @@ class Audited(Modelled):
     def blame(self, target: str) -> list[BlameLine]:
         """Who wrote each line of a file, a range or a fact."""
         return audit.blame(self.store, target)
+
+    def why(self, target: str) -> Chain:
+        """What `^id`, `PATH:LINE` or a file rests on, down to quotes, session and commit."""
+        return lineage.why(self.store, target)
 
     def verify(self) -> list[Problem]:
         """Every invariant that can be checked; empty where all hold."""

@@ -22,10 +22,12 @@ from ua_memory.errors import NoBank, NotFound
 from ua_memory.facts import Inserted, Said
 from ua_memory.health import Check
 from ua_memory.history import BlameLine, Revision
+from ua_memory.lineage import BeliefStep, Chain, FactStep, Link, SentenceStep, Written
 from ua_memory.markdown.lines import readable
 from ua_memory.naming import Known, Naming, Portrait
 from ua_memory.pages import Kept
 from ua_memory.paths import is_bank
+from ua_memory.proofs import Break
 from ua_memory.records import CoreBlock, Fact, Kind, Origin, Quote
 from ua_memory.reflect.beliefs import Believed, Believing, Standing
 from ua_memory.reflect.paged import Paged
@@ -56,11 +58,12 @@ if TYPE_CHECKING:
     from ua_memory.retain.retained import Retained
 
 __all__ = [
-    "Answer", "Believed", "BlameLine", "Brought", "Budget", "Change", "Changed", "Check", "Consolidated",
-    "CoreBlock", "Decision", "Endpoint", "Estimate", "Evidence", "Excerpt", "Explained", "Filters", "Flush",
-    "Flushed", "Hit", "Inserted", "Item", "Kept", "Known", "Memory", "Portrait", "Preview", "Priced",
-    "Reflection", "Refresh", "Replaced", "Result", "Retained", "Revision", "Seen", "Spent", "Standing",
-    "Stats", "Status", "Suggestion", "Taken", "Totals", "Undone", "Waiting", "WaitingItem", "Witness",
+    "Answer", "BeliefStep", "Believed", "BlameLine", "Break", "Brought", "Budget", "Chain", "Change",
+    "Changed", "Check", "Consolidated", "CoreBlock", "Decision", "Endpoint", "Estimate", "Evidence",
+    "Excerpt", "Explained", "FactStep", "Filters", "Flush", "Flushed", "Hit", "Inserted", "Item", "Kept",
+    "Known", "Link", "Memory", "Portrait", "Preview", "Priced", "Reflection", "Refresh", "Replaced", "Result",
+    "Retained", "Revision", "Seen", "SentenceStep", "Spent", "Standing", "Stats", "Status", "Suggestion",
+    "Taken", "Totals", "Undone", "Waiting", "WaitingItem", "Witness", "Written",
 ]  # fmt: skip
 """The types that a door meets, which imports them from here."""
 

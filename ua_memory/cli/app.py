@@ -51,6 +51,7 @@ VERBS: dict[str, dict[str, Listed]] = {
         "observations": Listed("observations", "What follows from several facts, with proofs."),
     },
     "What happened": {
+        "why": Listed("why", "Show what something rests on."),
         "log": Listed("log", "Tell what was done, newest first."),
         "diff": Listed("diff", "Show what a revision changed."),
         "undo": Listed("undo", "Take back a revision, also an old one."),

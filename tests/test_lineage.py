@@ -1,0 +1,240 @@
+"""From a sentence to somebody's own words: the chain that is told, and each link of it broken on purpose."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from banks import DAY, Bank, new_bank
+from terminal import EVERY, Shell
+from test_cli_json import agrees
+
+from ua_memory import audit, markdown
+from ua_memory.errors import NotFound, Usage
+from ua_memory.lineage import BeliefStep, Chain, FactStep, SentenceStep, why
+from ua_memory.store import Store
+
+OBSERVED, OPINIONS, PAGE = "memory/observations/alice.md", "memory/opinions.md", "memory/pages/infra.md"
+
+FACTS = """# 2026-11-21
+
+## 14:32 · claude-code · session 8f2c
+
+- Alice moved the API to Fly.io, because Heroku's price doubled ^k7m2q9x4tb
+  - quote: "we're done with Heroku, Fly from today" (turn 41)
+- The database stays on Neon ^n8c3v5b2aa
+
+<!-- through: claude-code/8f2c/41 -->
+"""
+OBSERVATION = """- Alice chooses providers by price. ^p2w7c5n3rd
+  - proofs: 2
+  - proof: [[2026-11-21#^k7m2q9x4tb]] "because Heroku's price doubled"
+  - proof: [[2026-11-21#^k7m2q9x4tb]] "we're done with Heroku"
+"""
+OPINION = """- Moving again would cost more. ^r5t9y2u6ws
+  - kind: risk
+  - because: [[alice#^p2w7c5n3rd]] "chooses providers by price"
+"""
+BODY = """## Hosting
+
+The API runs on Fly.io. [[2026-11-21#^k7m2q9x4tb]] Price decides there,
+as ever. [[alice#^p2w7c5n3rd]] [[2026-11-21#^k7m2q9x4tb]]
+
+- The database is Neon. [[2026-11-21#^n8c3v5b2aa]]
+"""
+HEADER = "---\nid: infra\nname: Infrastructure\nsource_query: where do our services run\n---\n\n"
+
+
+def _refresh(store: Store, body: str) -> None:
+    """A machine writes the page, as a refresh does."""
+    with store.revision("refresh", door="test") as draft:
+        old = markdown.parse(draft.read(PAGE), PAGE).records
+        draft.write(PAGE, (HEADER + body).encode(), removes=old)
+
+
+@pytest.fixture
+def bank(tmp_path: Path) -> Bank:
+    """A bank whose sentences all rest on something."""
+    bank = new_bank(tmp_path / "home" / "bank")
+    with bank.store.revision("insert", door="test") as draft:
+        draft.write(DAY, FACTS.encode())
+    with bank.store.revision("consolidate", door="test") as draft:
+        draft.write(OBSERVED, OBSERVATION.encode())
+        draft.write(OPINIONS, OPINION.encode())
+    _refresh(bank.store, BODY)
+    return bank
+
+
+def _said(bank: Bank) -> list[str]:
+    return [str(problem) for problem in audit.verify(bank.store)]
+
+
+def _flat(chain: Chain) -> list[SentenceStep | BeliefStep | FactStep]:
+    found: list[SentenceStep | BeliefStep | FactStep] = []
+    waiting = list(chain.steps)
+    while waiting:
+        step = waiting.pop(0)
+        found.append(step)
+        if not isinstance(step, FactStep):
+            waiting += [link.step for link in step.links if link.step]
+    return found
+
+
+# -- the chain ---------------------------------------------------------------------------------------------
+
+
+def test_a_sentence_leads_down_to_a_quote_a_session_and_a_commit(bank: Bank) -> None:
+    chain = why(bank.store, "infra:10")
+    (sentence,) = chain.steps
+    assert isinstance(sentence, SentenceStep) and chain.breaks == () and chain.exit_code == 0
+    assert sentence.text == "Price decides there, as ever."
+    assert sentence.written and (sentence.written.op, sentence.written.author) == ("refresh", "ua-memory")
+    belief, fact = (link.step for link in sentence.links)
+    assert isinstance(belief, BeliefStep) and isinstance(fact, FactStep)
+    assert (belief.record, belief.id, belief.written and belief.written.op) == (
+        "observation", "p2w7c5n3rd", "consolidate",
+    )  # fmt: skip
+    assert [link.quote for link in belief.links] == [
+        "because Heroku's price doubled",
+        "we're done with Heroku",
+    ]
+    assert fact == belief.links[0].step and fact.written and fact.written.op == "insert"
+    assert fact.quotes[0].source == "turn 41"
+    said = fact.session
+    assert (said.client, said.session, said.day, said.time) == ("claude-code", "8f2c", "2026-11-21", "14:32")
+    assert said.origin == "agent" and said.through == ("claude-code/8f2c/41",)
+
+
+def test_what_may_be_asked_for(bank: Bank) -> None:
+    assert [step.text for step in why(bank.store, f"{PAGE}:9").steps] == [
+        "The API runs on Fly.io.", "Price decides there, as ever.",
+    ]  # fmt: skip
+    assert [step.text for step in why(bank.store, "infra").steps][2] == "The database is Neon."
+    for target in ("^k7m2q9x4tb", f"{DAY}:5", f"{DAY}:6"):
+        (step,) = why(bank.store, target).steps
+        assert isinstance(step, FactStep) and step.id == "k7m2q9x4tb"
+    opinion = why(bank.store, "^r5t9y2u6ws")
+    assert [type(step) for step in _flat(opinion)] == [BeliefStep, BeliefStep, FactStep, FactStep]
+    for target in ("infra:7", "^zzzzzzzzzz", "none:3", "infra:99"):
+        with pytest.raises(NotFound):
+            why(bank.store, target)
+    with pytest.raises(Usage):
+        why(bank.store, "infra:9-1")
+
+
+def test_a_fact_that_moved_is_found_by_its_id(bank: Bank) -> None:
+    bank.write(FACTS, "memory/archive/2020.md")
+    bank.path().unlink()
+    assert not why(bank.store, "infra").breaks
+    assert not [one for one in _said(bank) if "^" in one]
+
+
+def test_a_person_need_not_cite_anything(bank: Bank) -> None:
+    bank.write(HEADER + BODY + "\nMy own remark.\n\n- And another, see [[My note#^block]]\n", PAGE)
+    bank.write("A paragraph of mine. ^block\n", "memory/My note.md")
+    bank.write("- I think so.\n", "memory/observations/mine.md")
+    assert _said(bank) == []
+    bank.store.adopt()
+    assert _said(bank) == []
+    (step,) = why(bank.store, "infra:14").steps
+    assert (
+        isinstance(step, SentenceStep) and step.fault is None and step.written and step.written.op == "edit"
+    )
+
+
+def test_a_retired_fact_is_there_and_said_to_be_retired(bank: Bank) -> None:
+    bank.edit("(turn 41)\n", "(turn 41)\n  - retired: 2026-11-30, they went back\n")
+    chain = why(bank.store, "infra:9")
+    assert not chain.breaks and {step.retired for step in _flat(chain) if isinstance(step, FactStep)} == {
+        "2026-11-30, they went back"
+    }
+
+
+# -- each link broken --------------------------------------------------------------------------------------
+
+K = "^k7m2q9x4tb"
+BREAKS = [
+    ("nowhere", DAY, "- The database stays on Neon ^n8c3v5b2aa\n", "", "infra:12", 4,
+     f"{PAGE}:12: ^n8c3v5b2aa is nowhere in the bank"),
+    ("nowhere", OBSERVED, K, "^k7m2q9x4zz", "^p2w7c5n3rd", 4,
+     f"{OBSERVED}:3: ^k7m2q9x4zz is nowhere in the bank"),
+    ("nowhere", OPINIONS, "^p2w7c5n3rd", "^p2w7c5n3zz", "^r5t9y2u6ws", 4,
+     f"{OPINIONS}:3: ^p2w7c5n3zz is nowhere in the bank"),
+    ("quote", DAY, "Heroku's price doubled", "the price of Heroku doubled", "^p2w7c5n3rd", 12,
+     f"""{OBSERVED}:3: {K} does not say "because Heroku's price doubled\""""),
+    ("quote", OPINIONS, "chooses providers", "chooses suppliers", "^r5t9y2u6ws", 12,
+     f'{OPINIONS}:3: ^p2w7c5n3rd does not say "chooses suppliers by price"'),
+    ("unproved", OBSERVED, OBSERVATION, "- Alice likes price. ^p2w7c5n3rd\n", "^p2w7c5n3rd", 12,
+     f"{OBSERVED}:1: ^p2w7c5n3rd is an observation without a proof"),
+    ("unproved", OPINIONS, OPINION, "- Too dear. ^r5t9y2u6ws\n", "^r5t9y2u6ws", 12,
+     f"{OPINIONS}:1: ^r5t9y2u6ws is an opinion that rests on nothing"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("cause", "path", "old", "new", "target", "code", "problem"), BREAKS, ids=lambda each: str(each)[:20]
+)
+def test_each_broken_link_is_found(
+    bank: Bank, cause: str, path: str, old: str, new: str, target: str, code: int, problem: str
+) -> None:
+    assert _said(bank) == []
+    bank.edit(old, new, path)
+    chain = why(bank.store, target)
+    assert {one.cause for one in chain.breaks} == {cause} and chain.exit_code == code
+    assert problem in _said(bank)
+
+
+def test_what_was_forgotten_is_said_to_be(bank: Bank) -> None:
+    bank.edit("- The database stays on Neon ^n8c3v5b2aa\n", "")
+    bank.write("- ^n8c3v5b2aa\n  - hash: 9f2c4e81d07ab365\n  - on: 2026-12-01\n", "memory/forgotten.md")
+    chain = why(bank.store, "infra:12")
+    assert [one.message for one in chain.breaks] == ["^n8c3v5b2aa was forgotten on 2026-12-01"]
+    assert chain.exit_code == 4 and f"{PAGE}:12: ^n8c3v5b2aa was forgotten on 2026-12-01" in _said(bank)
+    with pytest.raises(NotFound, match="it was forgotten on 2026-12-01"):
+        why(bank.store, "^n8c3v5b2aa")
+
+
+def test_a_refresh_that_cites_nothing_is_found_and_a_person_is_not(bank: Bank) -> None:
+    _refresh(bank.store, f"{BODY}\nTrust me.\n")
+    bank.edit("Trust me.", "Trust me.\n\nI say so.", PAGE)
+    bank.store.adopt()
+    assert _said(bank) == [f"{PAGE}:14: a refresh wrote this without a citation"]
+    assert [one.cause for one in why(bank.store, "infra").breaks] == ["uncited"]
+
+
+def test_a_belief_that_rests_on_itself_ends(bank: Bank) -> None:
+    bank.write(OBSERVATION.replace(K, "^p2w7c5n3rd"), OBSERVED)
+    assert {one.message for one in why(bank.store, "^p2w7c5n3rd").breaks} == {"^p2w7c5n3rd rests on itself"}
+
+
+# -- in a shell ----------------------------------------------------------------------------------------------
+
+
+def test_the_tree_and_its_json(bank: Bank) -> None:
+    shell = Shell(bank.root.parent, bank.root)
+    shown = shell.ok("why", "infra:10").out
+    assert (
+        shown.splitlines()[0] == "Price decides there, as ever."
+        and "“because Heroku's price doubled”" in shown
+    )
+    bank.edit(
+        "The API runs on Fly.io. [[2026-11-21#^k7m2q9x4tb]]", f"The API. [[2026-11-21#{K}]] [[x#^zz]]", PAGE
+    )
+    done = shell("why", "infra:9", "--json")
+    printed = json.loads(done.out)
+    assert done.code == 4 and [one["message"] for one in printed["breaks"]] == ["^zz is nowhere in the bank"]
+    printed["steps"] = printed["steps"][:1]
+    printed["steps"][0]["written"] = shell.ok("why", "infra:12", "--json").json["steps"][0]["written"]
+    printed["steps"][0]["proofs"][0]["quote"] = "…"
+    del printed["steps"][0]["proofs"][0]["rests"]["written"]
+    agrees("why", printed)
+    assert "nowhere" in shell("why", "infra:9").out and "does not hold" in shell("why", "infra:9").err
+    shell.terminals = EVERY
+    assert max(len(line) for line in _bare(shell("why", "infra:9").out).splitlines()) <= 80
+
+
+def _bare(text: str) -> str:
+    import re
+
+    return re.sub("\x1b\\[[0-9;]*m", "", text)

@@ -1,0 +1,208 @@
+"""Following a chain down: what stands at a target, what it cites, who wrote it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from ua_memory import audit, markdown, proofs, statements
+from ua_memory.errors import NotFound
+from ua_memory.history import BlameLine, Revision
+from ua_memory.lineage.sentences import cut, plain
+from ua_memory.lineage.steps import (
+    BeliefStep,
+    Chain,
+    FactStep,
+    Link,
+    SentenceStep,
+    Session,
+    Step,
+    Written,
+)
+from ua_memory.markdown import Document
+from ua_memory.markdown.blocks import Shape, scan
+from ua_memory.paths import LOGS, is_truth
+from ua_memory.proofs import Break
+from ua_memory.records import Fact, Opinion, Place, Proof, Tombstone
+from ua_memory.statements import Statement
+from ua_memory.store import Store
+
+PLACES = (f"{LOGS}/{{}}", f"{LOGS}/{{}}.md", f"{LOGS}/pages/{{}}.md", f"{LOGS}/observations/{{}}.md")
+"""Where a file is looked for that is named without its folder."""
+
+
+def why(store: Store, target: str) -> Chain:
+    """The chain behind `^id`, `PATH:LINE` or a whole file; a page also by its bare name (`infra:8`).
+
+    NotFound for an id that is nowhere (a forgotten one is named as such), a file, a line without text.
+    """
+    tracer = _Tracer(store)
+    if target.startswith("^"):
+        steps: Sequence[Step] = [tracer.wanted(target[1:])]
+    else:
+        steps = tracer.lines(*_placed(store, target))
+    return Chain(target, tuple(steps), tuple(_breaks(steps)))
+
+
+def _placed(store: Store, target: str) -> tuple[str, str]:
+    """Path and span of a target."""
+    match = re.fullmatch(r"(.+?):([0-9-]+)", target)
+    name, span = (match[1], match[2]) if match and not is_truth(target) else (target, "")
+    there = [path for path in (name, *(each.format(name) for each in PLACES)) if is_truth(path)]
+    for path in there:
+        try:
+            store.truth(path)
+        except NotFound:
+            continue
+        return path, span
+    raise NotFound("no such file in the bank", where=name, mend="ua-memory status")
+
+
+def _breaks(steps: Sequence[Step]) -> Iterator[Break]:
+    for step in steps:
+        if isinstance(step, FactStep):
+            continue
+        yield from [step.fault] if step.fault else []
+        for link in step.links:
+            yield from [link.fault] if link.fault else []
+            yield from _breaks([link.step]) if link.step else ()
+
+
+@dataclass
+class _Tracer:
+    """One walk down a chain: what it has read and asked already."""
+
+    store: Store
+    documents: dict[str, Document] = field(default_factory=dict)
+    found: dict[str, Statement | None] = field(default_factory=dict)
+    blamed: dict[str, list[BlameLine]] = field(default_factory=dict)
+    shown: dict[str, Revision] = field(default_factory=dict)
+    stack: list[str] = field(default_factory=list)
+    paths: list[str] = field(default_factory=list)
+
+    # -- where something stands ----------------------------------------------------------------------------
+
+    def document(self, path: str) -> Document:
+        if path not in self.documents:
+            self.documents[path] = markdown.parse(self.store.truth(path), path)
+        return self.documents[path]
+
+    def find(self, block: str, hint: str) -> Statement | None:
+        """What has an id, looked for first where the link says."""
+        if block not in self.found:
+            if not self.paths:
+                self.paths = [file.path for file in self.store.files()]
+            named = [path for path in self.paths if hint and path.endswith(f"/{hint}.md")]
+            self.found[block] = None
+            for paths in (named, None):
+                try:
+                    self.found[block] = statements.find(self.store, block, paths)
+                    break
+                except NotFound:
+                    continue
+        return self.found[block]
+
+    def buried(self, block: str) -> dict[str, str]:
+        for path, data in statements.texts(self.store):
+            if block.encode() in data:
+                stones = markdown.parse(data, path).of(Tombstone)
+                if found := {stone.id: stone.on for stone in stones if stone.id == block}:
+                    return found
+        return {}
+
+    # -- steps -----------------------------------------------------------------------------------------------
+
+    def wanted(self, block: str) -> Step:
+        """The step of an id that was asked for. NotFound."""
+        said = self.find(block, "")
+        if said is None:
+            on = self.buried(block).get(block)
+            what = f"it was forgotten{f' on {on}' if on else ''}" if on is not None else "nothing has this id"
+            raise NotFound(what, where=f"^{block}", mend="ua-memory search")
+        return self.step(said)
+
+    def step(self, said: Statement) -> FactStep | BeliefStep:
+        if isinstance(said, Fact):
+            return self._fact(said)
+        self.stack.append(said.id or "")
+        links = tuple(self._link(proof, said.place) for proof in proofs.proofs_of(said))
+        self.stack.pop()
+        record = "opinion" if isinstance(said, Opinion) else "observation"
+        bare = Break(said.place.path, said.place.line, "unproved", f"this {record} rests on nothing")
+        return BeliefStep(
+            record, said.text, said.id, said.place, links, self.written(said.place), said.retired,
+            bare if proofs.unproved(said) else None,
+        )  # fmt: skip
+
+    def _fact(self, fact: Fact) -> FactStep:
+        head, path = fact.heading, fact.place.path
+        mark = f"{head.client}/{head.session}/"
+        through = tuple(m for m in self.document(path).through if head.session and m.startswith(mark))
+        session = Session(
+            fact.said_by, head.client, head.session, markdown.day_of(path), head.time, fact.trail, through
+        )
+        return FactStep(
+            fact.text, fact.id, fact.place, fact.quotes, session, self.written(fact.place), fact.retired
+        )
+
+    def _link(self, proof: Proof, place: Place) -> Link:
+        said = None if proof.id in self.stack else self.find(proof.id, proof.file)
+        texts = {proof.id: proofs.sources(said)} if said else {}
+        why = proofs.fault(proof, texts, {} if said else self.buried(proof.id))
+        if proof.id in self.stack:
+            why = ("unproved", f"^{proof.id} rests on itself")
+        at = proofs.line_of(self.document(place.path).lines, place, proof.id)
+        fault = Break(place.path, at, *why) if why else None
+        return Link(proof.id, proof.quote, self.step(said) if said else None, fault)
+
+    def lines(self, path: str, span: str) -> list[Step]:
+        """The steps of what stands on these lines. NotFound where nothing is said there."""
+        document = self.document(path)
+        first, last = audit.line_span(span, len(document.lines)) if span else (1, len(document.lines))
+
+        def here(place: Place) -> bool:
+            return place.line <= last and place.end >= first
+
+        records = [r for r in document.records if isinstance(r, Statement) and here(r.place)]
+        taken = {row for r in records for row in range(r.place.line, r.place.end + 1)}
+        steps: list[tuple[int, Step]] = [(r.place.line, self.step(r)) for r in records]
+        for block in scan(document.lines, document.front_end):
+            place = Place(path, block.start + 1, block.end)
+            if here(place) and place.line not in taken and block.shape not in (Shape.HEADING, Shape.COMMENT):
+                steps += [(s.place.line, s) for s in self._sentences(document, place) if here(s.place)]
+        if not steps:
+            raise NotFound("nothing is said here", where=f"{path}:{span}" if span else path)
+        return [step for _, step in sorted(steps, key=lambda pair: pair[0])]
+
+    def _sentences(self, document: Document, place: Place) -> list[SentenceStep]:
+        """What a paragraph or item says, cut behind its citations."""
+        text = "\n".join(document.lines[place.line - 1 : place.end])
+        found: list[SentenceStep] = []
+        for start, end, cited in cut(text):
+            said = " ".join(plain(text[start:end]).split())
+            first = place.line + text.count("\n", 0, start)
+            at = Place(place.path, first, place.line + text.count("\n", 0, max(start, end - 1)))
+            if not any(map(str.isalnum, said)):
+                continue
+            links = tuple(self._link(Proof(each.file, each.id), at) for each in cited)
+            written = self.written(at)
+            loose = not links and written is not None and written.op == proofs.REFRESH
+            bare = Break(at.path, at.line, "uncited", "a refresh wrote this without a citation")
+            found.append(SentenceStep(said, at, links, written, bare if loose else None))
+        return found
+
+    # -- the trail -------------------------------------------------------------------------------------------
+
+    def written(self, place: Place) -> Written | None:
+        """Who wrote the first line of a record last."""
+        path = place.path
+        if path not in self.blamed:
+            self.blamed[path] = self.store.history.blame(path, self.store.truth(path))
+        line = next((one for one in self.blamed[path] if one.line == place.line), None)
+        if line is None or not line.revision.strip("0"):
+            return None
+        if line.revision not in self.shown:
+            self.shown[line.revision] = self.store.history.show(line.revision)
+        done = self.shown[line.revision]
+        return Written(done.id, done.author, done.when, done.trailer("Memory-Op"), done.subject)

@@ -1,0 +1,168 @@
+"""Whether what is said rests on something: the links from pages, observations and opinions to facts, held.
+
+One pass over the files collects what is there and what is cited; then each citation is looked up. The id is
+what is meant, the file in a link is a hint: facts move. A line of a person need not cite anything.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from ua_memory import markdown, statements
+from ua_memory.grounding import locate
+from ua_memory.markdown import Document, FileKind
+from ua_memory.markdown.blocks import Shape, scan
+from ua_memory.records import Fact, Observation, Place, Problem, Proof, Tombstone
+from ua_memory.statements import Statement
+from ua_memory.store import Store
+
+REFRESH = "refresh"
+"""The operation that writes pages."""
+
+Cause = Literal["nowhere", "forgotten", "quote", "unproved", "uncited"]
+
+
+@dataclass(frozen=True, slots=True)
+class Break:
+    """A link that does not hold: where it stands, why, and what to say of it."""
+
+    path: str
+    line: int
+    cause: Cause
+    message: str
+
+
+def sources(said: Statement) -> tuple[str, ...]:
+    """The texts that a quote from a statement may come from: its own, and the words it rests on itself."""
+    if isinstance(said, Fact):
+        return (said.text, *(quote.text for quote in said.quotes))
+    return (said.text, *(proof.quote for proof in proofs_of(said) if proof.quote))
+
+
+def proofs_of(said: Statement) -> tuple[Proof, ...]:
+    """What an observation or an opinion rests on; nothing for a fact."""
+    if isinstance(said, Fact):
+        return ()
+    return said.proofs if isinstance(said, Observation) else said.because
+
+
+def unproved(said: Statement) -> bool:
+    """Whether a machine's belief rests on nothing at all. One without an id was typed, and may."""
+    if isinstance(said, Fact) or said.retired or not said.id or proofs_of(said):
+        return False
+    return not (isinstance(said, Observation) and said.origin == "person")
+
+
+def line_of(lines: Sequence[str], place: Place, block: str) -> int:
+    """The line of a record that cites an id, else its first."""
+    rows = range(place.line, min(place.end, len(lines)) + 1)
+    return next(
+        (row for row in rows if f"#^{block}]" in lines[row - 1] or f"#^{block}|" in lines[row - 1]),
+        place.line,
+    )
+
+
+def uncited(document: Document) -> Iterator[tuple[int, int]]:
+    """First and last line of each paragraph and item of a page that cites nothing."""
+    for block in scan(document.lines, document.front_end):
+        text = "\n".join(document.lines[block.start : block.end])
+        prose = block.shape in (Shape.PARAGRAPH, Shape.ITEM) and any(map(str.isalnum, text))
+        if prose and next(markdown.citations(text), None) is None:
+            yield block.start + 1, block.end
+
+
+def fault(
+    proof: Proof, said: Mapping[str, Sequence[str]], buried: Mapping[str, str]
+) -> tuple[Cause, str] | None:
+    """Why a proof does not hold, None if it does. `said` has the texts of what is there by id, `buried` the
+    days of what was forgotten."""
+    if proof.id not in said:
+        if proof.id in buried:
+            return (
+                "forgotten",
+                f"^{proof.id} was forgotten{f' on {buried[proof.id]}' if buried[proof.id] else ''}",
+            )
+        return "nowhere", f"^{proof.id} is nowhere in the bank"
+    if proof.quote and locate(proof.quote, said[proof.id]) is None:
+        return "quote", f'^{proof.id} does not say "{_short(proof.quote)}"'
+    return None
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= 60 else f"{text[:59]}…"
+
+
+@dataclass
+class Held:
+    """What the files of a bank say and cite, as they are read one after the other."""
+
+    said: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    buried: dict[str, str] = field(default_factory=dict)
+    cited: list[tuple[str, int, Proof]] = field(default_factory=list)
+    bare: list[Break] = field(default_factory=list)
+    loose: dict[str, list[tuple[int, int]]] = field(default_factory=dict)
+    """Per page, the paragraphs that cite nothing."""
+
+    def read(self, document: Document) -> None:
+        """Take in one file."""
+        path = document.path
+        for record in document.records:
+            if isinstance(record, Tombstone):
+                self.buried[record.id] = record.on
+            elif isinstance(record, Statement):
+                if record.id:
+                    self.said.setdefault(record.id, sources(record))
+                if unproved(record):
+                    what = (
+                        "an observation without a proof"
+                        if isinstance(record, Observation)
+                        else "an opinion that rests on nothing"
+                    )
+                    self.bare.append(Break(path, record.place.line, "unproved", f"^{record.id} is {what}"))
+                for proof in () if getattr(record, "retired", None) else proofs_of(record):
+                    self.cited.append((path, line_of(document.lines, record.place, proof.id), proof))
+        if markdown.kind_of(path) is FileKind.PAGE:
+            for number, line in enumerate(document.lines[document.front_end :], document.front_end + 1):
+                self.cited += [(path, number, Proof(each.file, each.id)) for each in markdown.citations(line)]
+            if found := list(uncited(document)):
+                self.loose[path] = found
+
+    def breaks(self, store: Store) -> list[Break]:
+        """The links that do not hold, in the order they were read."""
+        found = [*self.bare]
+        for path, line, proof in self.cited:
+            why = fault(proof, self.said, self.buried)
+            found += [Break(path, line, *why)] if why else []
+        missing = {proof.id for _, _, proof in self.cited} - self.said.keys() - self.buried.keys()
+        elsewhere = _blocks(store, missing) if missing else set()
+        return [one for one in found if one.cause != "nowhere" or one.message[1:].split()[0] not in elsewhere]
+
+    def problems(self, store: Store) -> Iterator[Problem]:
+        """The same as problems."""
+        yield from (Problem(one.path, one.line, one.message) for one in self.breaks(store))
+
+
+def _blocks(store: Store, ids: set[str]) -> set[str]:
+    """Those ids that stand at a paragraph which is no record, as Obsidian's links to blocks of prose do."""
+    found: set[str] = set()
+    pattern = re.compile(rb"(?:^|\s)\^([A-Za-z0-9-]+)[ \t\r]*$", re.MULTILINE)
+    for path, data in statements.texts(store):
+        if b"^" in data and markdown.kind_of(path) is not FileKind.TOMBSTONES:
+            found |= ids & {match.decode() for match in pattern.findall(data)}
+    return found
+
+
+def unsupported(store: Store, loose: Mapping[str, Sequence[tuple[int, int]]]) -> Iterator[Break]:
+    """The paragraphs of pages that a refresh wrote, all their lines, and that cite nothing."""
+    if not loose or not store.history.exists:
+        return
+    done = [r for r in store.history.log(grep=[f"Memory-Op: {REFRESH}"]) if r.trailer("Memory-Op") == REFRESH]
+    machine = {r.id for r in done}
+    for path in sorted(loose.keys() & {path for r in done for path in r.paths}):
+        lines = store.history.blame(path, store.truth(path))
+        for start, end in loose[path]:
+            if all(line.revision in machine for line in lines[start - 1 : end]):
+                yield Break(path, start, "uncited", "a refresh wrote this without a citation")
