@@ -253,3 +253,22 @@ except BudgetSpent:
 def test_sums_below_a_cent_are_seen() -> None:
     said = [dollars(each) for each in (0, 0.0004, 0.00123, 0.000004, 0.01, 12.5, 1400)]
     assert said == ["$0.00", "$0.0004", "$0.0012", "$0.000004", "$0.01", "$12.50", "$1,400.00"]
+
+
+def test_days_are_told_by_purpose_and_drawn(tmp_path: Path) -> None:
+    clock = [datetime(2026, 11, 21, 9, tzinfo=UTC)]
+    meter = Meter(Ledger(tmp_path), Limits(), lambda: clock[0])
+    for day, purpose in ((22, "reflect"), (20, "flush"), (22, "flush")):
+        clock[0] = clock[0].replace(day=day)
+        used = Usage(1000, 100)
+        entry = meter.reserve(purpose, "claude-sonnet-5-5", used)
+        meter.settle(entry, "claude-sonnet-5-5", used, failed=False)
+    spent = Ledger(tmp_path).spent()
+    assert list(spent.by_day) == ["2026-11-20", "2026-11-22"]
+    assert set(spent.by_both["2026-11-22"]) == {"reflect", "flush"}
+    assert sum(one.usd for day in spent.by_both.values() for one in day.values()) == spent.total.usd
+    pytest.importorskip("matplotlib")
+    from ua_memory.bench.plot import draw_cost
+
+    draw_cost(spent, tmp_path / "cost.png")
+    assert (tmp_path / "cost.png").read_bytes().startswith(b"\x89PNG")

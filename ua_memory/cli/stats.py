@@ -12,6 +12,7 @@ from ua_memory.cli import context, verbs
 from ua_memory.money import dollars
 
 if TYPE_CHECKING:
+    from ua_memory.cli.call import Call
     from ua_memory.cli.format import Screen
     from ua_memory.memory import Memory, Spent, Stats, Totals
 
@@ -27,6 +28,15 @@ def stats(
     since: Annotated[
         str | None, typer.Option(metavar="DATE", help="With --cost: from this day on.", show_default=False)
     ] = None,
+    plot: Annotated[
+        str | None,
+        typer.Option(
+            "--plot",
+            metavar="FILE",
+            help="With --cost: draw each day by purpose: .png, .svg or .pdf.",
+            show_default=False,
+        ),
+    ] = None,
     as_json: verbs.Json = False,
     bank: verbs.Bank = None,
 ) -> None:
@@ -34,14 +44,27 @@ def stats(
     from ua_memory.cli.format import Screen, emit
 
     with context.opened(ctx) as (call, memory):
-        if cost:
+        if cost or plot:
             spent = memory.spent(_since(memory, since))
+            _draw(call, spent, plot)
             emit(call, shape_of_cost(memory, spent)) if call.as_json else _tell_cost(
                 Screen(call), memory, spent
             )
         else:
             found = memory.stats()
             emit(call, shape(found)) if call.as_json else _tell(Screen(call), found)
+
+
+def _draw(call: Call, spent: Spent, plot: str | None) -> None:
+    """Draw what was spent, if that is wanted and there is any. Usage without matplotlib."""
+    if plot is None:
+        return
+    from ua_memory.bench.plot import draw_cost, drawable
+
+    file = context.absolute(call, plot)
+    drawable(file)
+    if spent.by_both:
+        draw_cost(spent, file)
 
 
 def _since(memory: Memory, given: str | None) -> datetime | None:
@@ -133,9 +156,13 @@ def _tell_cost(screen: Screen, memory: Memory, spent: Spent) -> None:
         return
     for title, groups in {"Purpose": spent.by_purpose, "Model": spent.by_model, "Day": spent.by_day}.items():
         head = [(title, "strong"), "requests", "in", "cached", "out", "dollars"]
-        body = [_row(f"  {name}", each) for name, each in list(groups.items())[-NAMED:]]
-        screen.rows([[f"{cell:>9}" if n and isinstance(cell, str) else cell for n, cell in enumerate(row)]
-                     for row in [head, *body]])  # fmt: skip
+        most = max(_weight(each, spent) for each in groups.values())
+        shown = list(groups.items())[-NAMED:]
+        body = [_row(f"  {name}", each) for name, each in shown]
+        rows = [[f"{cell:>9}" if n and isinstance(cell, str) else cell for n, cell in enumerate(row)]
+                for row in [head, *body]]  # fmt: skip
+        bars = [[], *(screen.bar(min(_weight(each, spent) / (most or 1), 0.79), 8)[:1] for _, each in shown)]
+        screen.rows([[*row, *bar] for row, bar in zip(rows, bars, strict=True)], gap=1)
         screen.line()
     screen.rows([_row("All", spent.total)])
     config = memory.config
@@ -146,6 +173,11 @@ def _tell_cost(screen: Screen, memory: Memory, spent: Spent) -> None:
         screen.line(
             (f"{spent.total.unpriced} requests went to models the price table does not know.", "faint")
         )
+
+
+def _weight(one: Totals, spent: Spent) -> float:
+    """What a bar shows: dollars, or tokens where nobody sends a bill."""
+    return one.usd if spent.total.usd else float(one.usage.total)
 
 
 def _row(name: str, one: Totals) -> list[Any]:

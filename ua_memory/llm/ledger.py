@@ -92,12 +92,14 @@ class Totals:
 
 @dataclass(frozen=True, slots=True)
 class Spent:
-    """What was used in a stretch of time: altogether, and by purpose, day (ISO) and model."""
+    """What was used in a stretch of time: altogether, and by purpose, day (ISO) and model; `by_both` by day
+    and then purpose."""
 
     total: Totals
     by_purpose: Mapping[str, Totals]
     by_day: Mapping[str, Totals]
     by_model: Mapping[str, Totals]
+    by_both: Mapping[str, Mapping[str, Totals]] = field(default_factory=dict)
 
 
 class Ledger:
@@ -146,11 +148,15 @@ class Ledger:
     def spent(self, since: datetime | None = None) -> Spent:
         """The totals of every request since then. Raises Malformed for a ledger that is none."""
         entries = self.entries(since)
+        days: dict[str, list[Entry]] = defaultdict(list)
+        for entry in entries:
+            days[entry.at.date().isoformat()].append(entry)
         return Spent(
             _total(entries),
             _grouped((entry.purpose, entry) for entry in entries),
-            _grouped((entry.at.date().isoformat(), entry) for entry in entries),
+            {day: _total(days[day]) for day in sorted(days)},
             _grouped((entry.model, entry) for entry in entries),
+            {day: _grouped((entry.purpose, entry) for entry in each) for day, each in days.items()},
         )
 
     def _files(self, since: datetime | None) -> list[Path]:

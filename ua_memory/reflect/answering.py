@@ -184,6 +184,7 @@ class Session:
         if faults and "answer" not in self.refused:
             self.refused.add("answer")
             self._refuse("answer", "", "; ".join(faults))
+        self.path.append(Step("answer", "", tokens=tokens.count(given["text"])))
         return "given"
 
     def take(self, text: str, found: bool, confidence: float, given: Mapping[str, Any]) -> list[str]:
@@ -207,7 +208,6 @@ class Session:
             self.asked.question, shown, holds, bounded(confidence, cited, self.checked) if holds else 0.0,
             cited if holds or not found else (), structured=structured, notes=tuple(notes),
         )  # fmt: skip
-        self.path.append(Step("answer", "", len(cited), tokens.count(text)))
         return [*faults, *wrong]
 
     @property
@@ -276,6 +276,7 @@ def _talked(session: Session, text: str, outcome: Any) -> None:
         outcome.require_done()
         raise ModelMisbehaved("the model gave no answer", mend="try again, or another UA_MEMORY_MODEL")
     session.take(text, True, 0.5, {})
+    session.path.append(Step("answer", "", tokens=tokens.count(text)))
 
 
 def _finished(given: Reflection, session: Session, name: str, usage: Usage) -> Reflection:
