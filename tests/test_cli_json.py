@@ -214,6 +214,8 @@ def test_import(shell: Shell, tmp_path: Path) -> None:
     (tmp_path / "clawd" / "memory" / "2026-02-03.md").write_text("- one\n\nprose\n")
     printed = shell.ok("import", "openclaw", str(tmp_path / "clawd"), "--json").json
     agrees("import", printed)
+    asked = shell.ok("import", "openclaw", str(tmp_path / "clawd"), "--compare", "-", "--json", stdin="one\n")
+    agrees("import --compare", asked.json)
 
 
 def test_what_checks_find(shell: Shell) -> None:
