@@ -83,8 +83,6 @@ UNITS: dict[str, Unit] = {
         6, "llm modelled grounding store history markdown core facts statements entities transcripts"
     ),
     "reflect": unit(7, f"llm modelled grounding directives markdown recall store history {_KNOWLEDGE}"),
-    "audit": unit(7, f"store history markdown index recall retain {_KNOWLEDGE}"),
-    "reflect": unit(7, f"llm modelled grounding markdown recall store history {_KNOWLEDGE}"),
     "proofs": unit(5, "grounding store markdown statements"),
     "lineage": unit(7, "audit proofs store history markdown statements"),
     "audit": unit(7, f"proofs store history markdown index recall retain {_KNOWLEDGE}"),

@@ -87,7 +87,7 @@ def shown(draft: Draft, fact: Fact) -> tuple[Fact, list[str]]:
     """A fact as it can be written into an open revision, with an id, and its lines. Usage, TooLarge."""
     fresh = _redacted(_checked(fact), draft)
     fresh = replace(fresh, id=fresh.id or new_id())
-    return fresh, _lines(fresh, draft)
+    return fresh, lines_of(fresh, draft)
 
 
 def log_path(day: str) -> str:

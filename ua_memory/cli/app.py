@@ -42,13 +42,13 @@ VERBS: dict[str, dict[str, Listed]] = {
     },
     "What is known": {
         "reflect": Listed("reflect", "Answer a question from memory, with proofs."),
+        "consolidate": Listed("consolidate", "Make observations of new facts."),
+        "observations": Listed("observations", "What follows from several facts, with proofs."),
         "opinions": Listed("opinions", "What the agent came to think, with its reasons."),
         "pages": Listed("pages", "Knowledge pages, written from memory with their sources."),
         "models": Listed("models", "Mental models: texts of yours that no machine changes."),
         "entities": Listed("entities", "Who is who: names, and what else they are called."),
         "directives": Listed("directives", "The hard rules of reflect."),
-        "consolidate": Listed("consolidate", "Make observations of new facts."),
-        "observations": Listed("observations", "What follows from several facts, with proofs."),
     },
     "What happened": {
         "why": Listed("why", "Show what something rests on."),

@@ -6,13 +6,12 @@ import json
 from dataclasses import dataclass
 
 from ua_memory import tokens
-from ua_memory.llm import Endpoint, Model, Usage, is_on_this_network, price
+from ua_memory.llm import THEIRS, Endpoint, Estimate, Model, Usage, is_on_this_network, price
 from ua_memory.records import Fact
 from ua_memory.retain import asked, documents
 from ua_memory.retain.asked import Brief
 from ua_memory.retain.chunks import cut
 from ua_memory.retain.drawing import TOGETHER
-from ua_memory.retain.estimate import THEIRS, Estimate
 from ua_memory.retain.items import Item
 from ua_memory.retain.own_words import own_words
 from ua_memory.store import Store
