@@ -201,6 +201,11 @@ def test_the_day_in_a_path(path: str, day: str | None) -> None:
     assert notes.day_in(path) == day
 
 
+def test_a_path_that_is_too_deep_keeps_its_inner_folders() -> None:
+    name = notes.fitting("deep/" * 300 + "inner/x.md", None)
+    assert name.endswith("deep/inner/x.md") and len(name) < 900
+
+
 @given(
     st.dictionaries(
         st.text(max_size=12).map(lambda name: name.replace("\ud800", "") + ".md"),

@@ -63,6 +63,7 @@ def test_side_by_side_in_a_terminal(shell: Shell, tmp_path: Path) -> None:
     printed = shell.ok("import", "openclaw", source, "--compare", "q.txt", "--json").json
     first = printed["compared"][0]
     assert first["old"][0]["path"] == first["ours"][0]["path"] == "memory/2026-02-03.md"
+    assert all("every session" not in each["snippet"] for each in first["ours"])
     assert "Heroku" in first["ours"][0]["snippet"] and printed["compared"][1]["ours"]
     assert shell.ok("log", "--json").out == before and not list(shell.cwd.glob("memory/**/*.md"))
 

@@ -31,6 +31,7 @@ class Records:
         self.known: dict[str, Statement] = {}
         self.buried: set[str] = set()
         self.files: dict[str, str] = {}
+        self.logs: dict[str, str] = {}
 
     def take(self) -> Iterator[Taken]:
         """Write what is new, and tell of every item what became of it."""
@@ -40,16 +41,18 @@ class Records:
         fresh: dict[str, list[Item]] = defaultdict(list)
         told: dict[str, Taken] = {}
         for item in self.found.items:
-            path = self._path(item)
-            told[item.id] = self._there(item) or Taken("item", f"^{item.id}", path, "new", day=item.day)
-            if told[item.id].state == "new":
-                fresh[path].append(item)
-                self.files[item.id] = path
+            if there := self._there(item):
+                told[item.id] = there
+                continue
+            path = self.files[item.id] = self._path(item)
+            told[item.id] = Taken("item", f"^{item.id}", path, "new", day=item.day)
+            fresh[path].append(item)
         for path in sorted(fresh):
             self._write(path, fresh[path])
         for item in self.found.items:
             one = told[item.id]
-            yield replace(one, facts=1) if one.state == "new" else one
+            fact = isinstance(item.record, Fact)
+            yield replace(one, facts=1) if fact and one.state == "new" else one
 
     # -- what is there -----------------------------------------------------------------------------------
 
@@ -74,7 +77,8 @@ class Records:
         if ours is None:
             return None
         told = Taken("item", f"^{item.id}", ours.place.path, "same", day=item.day)
-        if ours.text == redaction.redact(item.record.text, self.draft.patterns).text:
+        said = item.record.text
+        if ours.text == said or ours.text == redaction.redact(said, self.draft.patterns).text:
             return told
         return replace(told, state="left", why="it reads otherwise here; what is here stays")
 
@@ -88,9 +92,14 @@ class Records:
         day, _ = self._moment(item)
         if not day:
             return f"{FOLDER}/{slug(self.found.name)}/undated.md"
+        if day not in self.logs:
+            self.logs[day] = self._log(day)
+        return self.logs[day]
+
+    def _log(self, day: str) -> str:
+        """The log of a day, or another of it while somebody is writing there (a code fence is still open)."""
         path = facts.log_path(day)
         document = markdown.parse(self.draft.read(path), path)
-        # A log that somebody is writing in (a code fence is still open) is left alone.
         is_open = any(block.unclosed for block in scan(document.lines, document.front_end))
         return facts.log_path(f"{day}-import") if is_open else path
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from ua_memory.cli.format import Screen
     from ua_memory.cli.olds import Asked, Old
     from ua_memory.importers import Found
-    from ua_memory.memory import Hit
+    from ua_memory.memory import Hit, Memory
 
 LIMIT = 6
 SHOWN = 3
@@ -71,14 +71,13 @@ def queries_of(call: Call, path: str) -> list[str]:
 def compare(call: Call, found: Found, old: Asked, queries: Sequence[str]) -> Compared:
     """Ask both sides."""
     from ua_memory.cli.progress import progress
-    from ua_memory.memory import Memory
 
     started = time.perf_counter()
     before = [old.ask(query, LIMIT) for query in queries]
     asked = time.perf_counter()
     with (
         tempfile.TemporaryDirectory(prefix="ua-memory-compare-") as folder,
-        Memory.init(Path(folder), now=call.now, door="import") as memory,
+        _empty(Path(folder), call) as memory,
     ):
         done = memory.bring_in(found)
         with progress(call, "Embedding") as tell:
@@ -89,6 +88,14 @@ def compare(call: Call, found: Found, old: Asked, queries: Sequence[str]) -> Com
     sources = {each.path: each.source for each in done.taken if each.what == "note"}
     pairs = [Pair(q, b, a.hits) for q, b, a in zip(queries, before, answers, strict=True)]
     return Compared(pairs, old, sources, ((asked - started) / len(queries), took / len(queries)))
+
+
+def _empty(folder: Path, call: Call) -> Memory:
+    """A bank whose core memory is empty: the words of a new one are nobody's answer."""
+    from ua_memory.memory import Memory
+
+    (folder / "MEMORY.md").touch()
+    return Memory.init(folder, now=call.now, door="import")
 
 
 def shape(done: Compared) -> dict[str, Any]:

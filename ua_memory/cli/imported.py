@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -33,7 +33,11 @@ def files_of(root: Path, ours: Path, source: str) -> tuple[dict[str, bytes], lis
     if not root.exists():
         raise NotFound("there is nothing", where=str(root), mend="name the folder or file to import")
     wanted, named = READ.get(source, (".md",)), NAMED.get(source, ())
-    for file in [root] if root.is_file() else _walk(root, ours, (*wanted, *named)):
+
+    def refused(error: OSError) -> None:
+        unread.append(f"{error.filename}: {error.strerror}")
+
+    for file in [root] if root.is_file() else _walk(root, ours, (*wanted, *named), refused):
         name = file.name if root.is_file() else file.relative_to(root).as_posix()
         try:
             if name.lower().endswith(named):
@@ -47,8 +51,10 @@ def files_of(root: Path, ours: Path, source: str) -> tuple[dict[str, bytes], lis
     return files, unread
 
 
-def _walk(root: Path, ours: Path, wanted: tuple[str, ...]) -> Iterator[Path]:
-    for folder, below, names in os.walk(root):
+def _walk(
+    root: Path, ours: Path, wanted: tuple[str, ...], unread: Callable[[OSError], None]
+) -> Iterator[Path]:
+    for folder, below, names in os.walk(root, onerror=unread):
         fit = (name for name in below if not name.startswith(".") and name not in SKIPPED)
         below[:] = sorted(name for name in fit if Path(folder, name).resolve() != ours)
         for name in sorted(names):
@@ -124,10 +130,12 @@ def _figures(done: Brought) -> Iterator[tuple[str, str]]:
         parts = [f"{n:,} {word}" for state, word in words.items() if (n := done.count(what, state))]  # type: ignore[arg-type]
         if parts:
             yield label, ", ".join(parts)
-    fresh = [t for t in done.taken if t.state in ("new", "updated") and t.what in ("note", "item")]
+    fresh = [t for t in done.taken if t.state in ("new", "updated") and (t.what == "note" or t.facts)]
     if fresh:
         facts, prose = sum(t.facts for t in fresh), sum(t.prose for t in fresh)
-        yield "in them", f"{count(facts, 'fact')}, {count(prose, 'passage')} of prose"
+        beliefs = done.count("item", "new") - sum(t.what == "item" for t in fresh)
+        more = f", {count(beliefs, 'observation or opinion', 'observations and opinions')}" if beliefs else ""
+        yield "in them", f"{count(facts, 'fact')}, {count(prose, 'passage')} of prose{more}"
         days = sorted(t.day for t in fresh if t.day)
         bare = len(fresh) - len(days)
         span = f"{days[0]} to {days[-1]}" if days else "none found"

@@ -24,6 +24,10 @@ _LONGEST = 200
 """Bytes of a part of a path; with a day before it, it is still a name."""
 
 
+_DEEPEST = 800
+"""Characters of a path below the folder of an import."""
+
+
 def read(name: str, files: Files) -> Found:
     """Every note of a folder. Usage where there is none."""
     notes, problems, left = collect({path: files[path] for path in sorted(files)}, curated=True)
@@ -105,13 +109,16 @@ def _real(year: str, month: str, day: str) -> str | None:
 
 
 def fitting(path: str, day: str | None) -> str:
-    """A path as a bank can have it: nothing hidden, no control characters, no part too long, and its day
-    in front of its name where a log's name does not say it yet."""
+    """A path as a bank can have it: nothing hidden, no control characters, not too long, and its day in front
+    of its name where a log's name does not say it yet. Of one that is too deep the inner folders are kept."""
     parts = [_part(part) for part in path.split("/") if part not in ("", ".", "..")]
     stem = _part(parts[-1][: -len(".md")])
     if day and markdown.day_of(f"{stem}.md") != day:
         stem = f"{day}-{stem}"
-    return "/".join([*parts[:-1], f"{stem}.md"])
+    folders = parts[:-1]
+    while sum(map(len, folders)) + len(folders) + len(stem) > _DEEPEST:
+        folders = folders[1:]
+    return "/".join([*folders, f"{stem}.md"])
 
 
 def _part(part: str) -> str:
