@@ -274,4 +274,6 @@ def test_every_example_is_compared() -> None:
     source += Path(__file__).with_name("test_reflect_cli.py").read_text("utf-8")
     for other in ("test_daemon.py", "test_cli_retain.py"):
         source += Path(__file__).with_name(other).read_text("utf-8")
+    for name in ("test_daemon.py", "test_cli_observations.py"):
+        source += Path(__file__).with_name(name).read_text("utf-8")
     assert {name for name in EXAMPLES if f'agrees("{name}"' not in source} == {"verify", "scan"}

@@ -150,7 +150,7 @@ def test_retiring_and_merging_let_nothing_go(bank: Bank) -> None:
     both = written(bank, lambda d: observations.merge(d, one, [two], facts, today=TODAY))
     assert {proof.id for proof in both.proofs} == {a.id, b.id}
     gone = observations.find(bank.store, str(two.id))
-    assert gone.retired == f"merged into [[General#^{one.id}]]"
+    assert gone.retired == f"merged into [[Price#^{one.id}]]"
     with pytest.raises(Usage):
         written(bank, lambda d: observations.retire(d, both, " "))
     assert written(bank, lambda d: observations.retire(d, both, "she changed")).retired == "she changed"

@@ -52,17 +52,21 @@ def consolidate(
     what several days say alike is folded. One run is one commit. Where there is nothing to do and nobody
     looks on, as from cron, nothing is printed.
     """
-    from ua_memory.cli.format import emit
+    from ua_memory.cli.format import emit, note
     from ua_memory.cli.progress import progress
 
     with context.opened(ctx) as (call, memory):
         if dry_run:
             _preview(call, memory, limit)
             return
-        with progress(call, "Considering facts") as tell:
-            done = memory.consolidate(
-                model=call.endpoint, limit=limit, usd=max_usd, retry=retry, accept=accept, tell=tell
-            )
+        try:
+            with progress(call, "Considering facts") as tell:
+                done = memory.consolidate(
+                    model=call.endpoint, limit=limit, usd=max_usd, retry=retry, accept=accept, tell=tell
+                )
+        except KeyboardInterrupt:
+            note(call, "interrupted; what was answered is kept, and the next run goes on from there")
+            raise
         if call.as_json:
             emit(call, shape(done))
         else:

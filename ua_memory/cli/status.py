@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -11,7 +12,7 @@ from ua_memory.cli import context, verbs
 if TYPE_CHECKING:
     from ua_memory.cli.call import Call
     from ua_memory.cli.format import Piece
-    from ua_memory.memory import Memory, Status
+    from ua_memory.memory import Memory, Standing, Status
 
 status_app = verbs.new()
 
@@ -37,11 +38,14 @@ def status(
             note(call, f"accepted: {', '.join(held)}" if held else "nothing was held")
         found = memory.status()
         watch = _watch(call, memory)
+        beliefs = memory.standing() if (memory.store.bank.root / "memory/observations").is_dir() else None
         if call.as_json:
-            more = {**({"watch": watch} if watch else {}), **({"accepted": list(held)} if accept else {})}
+            more: dict[str, Any] = {"watch": watch} if watch else {}
+            more |= {"accepted": list(held)} if accept else {}
+            more |= {"beliefs": asdict(beliefs)} if beliefs else {}
             emit(call, shape(found) | more)
         else:
-            _tell(call, memory, found, watch)
+            _tell(call, memory, found, watch, beliefs)
 
 
 def _watch(call: Call, memory: Memory) -> dict[str, str]:
@@ -72,7 +76,7 @@ def shape(found: Status) -> dict[str, Any]:
     }
 
 
-def _tell(call: Call, memory: Memory, found: Status, watch: dict[str, str]) -> None:
+def _tell(call: Call, memory: Memory, found: Status, watch: dict[str, str], beliefs: Standing | None) -> None:
     from ua_memory.cli.format import Screen, count
 
     screen = Screen(call)
@@ -89,6 +93,9 @@ def _tell(call: Call, memory: Memory, found: Status, watch: dict[str, str]) -> N
         ),
     ]
     rows.append(("Waiting", (_waiting(found), "warn")))
+    if beliefs:
+        said = f"{count(beliefs.observations, 'observation')}, {count(beliefs.waiting, 'fact')} to consider"
+        rows.append(("Beliefs", said + (f", {beliefs.aside} set aside" if beliefs.aside else "")))
     whole, *blocks = found.budgets
     rows.append(("Core", f"{whole.used:,} of {whole.limit:,} tokens in {count(len(blocks), 'block')}"))
     rows += [("", (budget.warning, "warn")) for budget in found.budgets]

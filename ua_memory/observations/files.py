@@ -9,21 +9,26 @@ import re
 from collections.abc import Iterable, Sequence
 
 from ua_memory import markdown
-from ua_memory.names import names
+from ua_memory.names import ORDINARY, names
 from ua_memory.paths import DATED
 
 FOLDER = "memory/observations"
 REST = "General"
 _UNFIT = re.compile(r'[\x00-\x1f\x7f/\\:*?"<>|#^\[\]]+')
 _LONGEST = 80
+_SUBJECT = re.compile(r"([A-Z][\w.-]*\w)(?:'s)? (?:is|was|has|had|did|will|[a-z]+s)\b")
+"""What a sentence is about that begins with it: `Alice chooses`, not `Create Gumroad`."""
 
 
 def file_for(
     text: str, entities: Iterable[str], scope: str, there: Iterable[str], told: Sequence[str] = ()
 ) -> str:
-    """The path for a new belief: named after its main entity (the first that its text names, else the first
-    there is), else the name in its text that most of its facts have (their texts are `told`), else its scope,
-    else General. `there` are the files that exist: one that differs in letter case alone is the one."""
+    """The path for a new belief, named after its main entity: the first that its text names, else the first
+    there is. Else after what its text begins with as its subject, else the name in it that most of its facts
+    have (their texts are `told`), else its scope, else General.
+
+    `there` are the files that exist: one that differs in letter case alone is the one.
+    """
     plain = text.casefold()
     given = list(entities)
     main = [name for name in given if name.casefold() in plain] or given
@@ -33,7 +38,9 @@ def file_for(
         return -sum(name.casefold() in each for each in flat), text.startswith(name)
 
     drawn = sorted(names(text), key=rank)
-    chosen = next(filter(None, map(_fit, (*main[:1], *drawn[:1], scope))), REST)
+    subject = _SUBJECT.match(text)
+    opens = [subject[1]] if subject and subject[1].casefold() not in ORDINARY else []
+    chosen = next(filter(None, map(_fit, (*main[:1], *opens, *drawn[:1], scope))), REST)
     known = {path.casefold(): path for path in there}
     path = f"{FOLDER}/{chosen}.md"
     return known.get(path.casefold(), path)
