@@ -83,7 +83,7 @@ UNITS: dict[str, Unit] = {
         6, "llm modelled grounding store history markdown core facts statements entities transcripts"
     ),
     "reflect": unit(7, f"llm modelled grounding directives markdown recall store history {_KNOWLEDGE}"),
-    "proofs": unit(5, "grounding store markdown statements"),
+    "proofs": unit(5, "grounding store markdown statements observations"),
     "lineage": unit(7, "audit proofs store history markdown statements"),
     "audit": unit(7, f"proofs store history markdown index recall retain {_KNOWLEDGE}"),
     "glance": unit(7, "index recall"),

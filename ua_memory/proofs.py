@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from ua_memory import markdown, statements
+from ua_memory import markdown, observations, statements
 from ua_memory.grounding import locate
 from ua_memory.markdown import Document, FileKind
 from ua_memory.markdown.blocks import Shape, scan
@@ -38,7 +38,7 @@ class Break:
 def sources(said: Statement) -> tuple[str, ...]:
     """The texts that a quote from a statement may come from: its own, and the words it rests on itself."""
     if isinstance(said, Fact):
-        return (said.text, *(quote.text for quote in said.quotes))
+        return tuple(observations.sources(said))
     return (said.text, *(proof.quote for proof in proofs_of(said) if proof.quote))
 
 
