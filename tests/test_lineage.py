@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from test_cli_json import agrees
 from ua_memory import audit, markdown
 from ua_memory.errors import NotFound, Usage
 from ua_memory.lineage import BeliefStep, Chain, FactStep, SentenceStep, why
+from ua_memory.proofs import Held, fault
 from ua_memory.store import Store
 
 OBSERVED, OPINIONS, PAGE = "memory/observations/alice.md", "memory/opinions.md", "memory/pages/infra.md"
@@ -206,6 +208,40 @@ def test_a_refresh_that_cites_nothing_is_found_and_a_person_is_not(bank: Bank) -
 def test_a_belief_that_rests_on_itself_ends(bank: Bank) -> None:
     bank.write(OBSERVATION.replace(K, "^p2w7c5n3rd"), OBSERVED)
     assert {one.message for one in why(bank.store, "^p2w7c5n3rd").breaks} == {"^p2w7c5n3rd rests on itself"}
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_whatever_is_written_properly_holds_and_whatever_is_taken_away_is_missed(seed: int) -> None:
+    chance = random.Random(seed)
+    names = [f"{number:03}fact{seed:03}" for number in range(30)]
+    facts = {name: f"They said {name[:3]} of {chance.randrange(99)} things" for name in names}
+    days = {name: f"2026-{chance.randrange(1, 13):02}-{chance.randrange(1, 29):02}" for name in names}
+    beliefs = {f"obs{n:03}": chance.sample(names, 3) for n in range(8)}
+    cited = [chance.sample([*names, *beliefs], 2) for _ in range(6)]
+
+    def problems(without: str = "", other: str = "") -> set[str]:
+        """The ids that do not hold, of a bank without one fact or with other words in another."""
+        held, logs = Held(), dict[str, str]()
+        for name, text in facts.items():
+            text = "Something else" if name == other else text
+            logs[days[name]] = logs.get(days[name], "") + (f"- {text} ^{name}\n" if name != without else "")
+        files = {f"memory/{day}.md": text for day, text in logs.items()}
+        files[OBSERVED] = "".join(
+            f"- Belief ^{block}\n" + "".join(f'  - proof: [[x#^{n}]] "said {n[:3]} of"\n' for n in on)
+            for block, on in beliefs.items()
+        )
+        files[PAGE] = HEADER + "".join(f"So it is. [[x#^{a}]] [[#^{b}]]\n\n" for a, b in cited)
+        for path in chance.sample(sorted(files), len(files)):
+            held.read(markdown.parse(files[path].encode(), path))
+        bad = [fault(proof, held.said, held.buried) and proof.id for _, _, proof in held.cited]
+        return {one for one in [*bad, *(each.message for each in held.bare), *held.loose] if one}
+
+    assert problems() == set()
+    proved = {name for on in beliefs.values() for name in on}
+    for name in chance.sample(names, 8):
+        used = name in proved or name in {each for pair in cited for each in pair}
+        assert problems(without=name) == ({name} if used else set())
+        assert problems(other=name) == ({name} if name in proved else set())
 
 
 # -- in a shell ----------------------------------------------------------------------------------------------
