@@ -67,8 +67,14 @@ def bank(root: Path, files: dict[str, str] | None = None, **settings: Any) -> Me
     return Memory.open(root, config=replace(config.load(root, {}), **settings), now=lambda: NOON)
 
 
+@pytest.fixture(scope="module")
+def memory(tmp_path_factory: pytest.TempPathFactory) -> Memory:
+    """A bank that no test writes to."""
+    return bank(tmp_path_factory.mktemp("reflect") / "bank")
+
+
 @pytest.fixture
-def memory(tmp_path: Path) -> Memory:
+def own(tmp_path: Path) -> Memory:
     return bank(tmp_path / "bank")
 
 
@@ -99,11 +105,11 @@ def opening(fake: FakeModel) -> str:
 # -- the way to an answer ------------------------------------------------------------------------------
 
 
-def test_an_answer_is_cited_and_its_layers_were_asked_from_above(memory: Memory) -> None:
-    known = numbers(memory)
+def test_an_answer_is_cited_and_its_layers_were_asked_from_above(own: Memory) -> None:
+    known = numbers(own)
     text = SAID.format(a=known["aaaaaaaaaa"]) + f" She chooses by price [{known['eeeeeeeeee']}]."
     with FakeModel(says(text)) as fake:
-        found = memory.reflect(ASKED, model=at(fake))
+        found = own.reflect(ASKED, model=at(fake))
     assert found.answered and found.text == (
         "Alice moved the API from Heroku because the price doubled to $1,400 [1]. She chooses by price [2]."
     )
@@ -117,7 +123,7 @@ def test_an_answer_is_cited_and_its_layers_were_asked_from_above(memory: Memory)
     first = opening(fake)
     assert first.index("## Mental models") < first.index("## Observations") < first.index("## Facts")
     assert first.count("</memory>") == 1, "what is remembered cannot close the marks"
-    assert memory.spent().by_purpose["reflect"].requests == 1
+    assert own.spent().by_purpose["reflect"].requests == 1
     assert found.level == "medium" and found.confidence == 0.7, "one proof bears no more"
 
 
@@ -212,7 +218,7 @@ def test_an_answer_of_which_nothing_holds_is_none(memory: Memory) -> None:
     a = numbers(memory)["aaaaaaaaaa"]
     with FakeModel(says(f"Carol paid for it [{a}].")) as fake:
         found = memory.reflect(ASKED, model=at(fake))
-    assert not found.answered and found.text.startswith("I don't know") and found.level == "none"
+    assert not found.answered and "nothing of the model's answer" in found.text and found.level == "none"
 
 
 def test_a_stale_observation_is_not_cited_alone_until_it_was_read(memory: Memory) -> None:
@@ -250,14 +256,14 @@ def test_what_a_model_only_says_is_judged_too(memory: Memory) -> None:
     ],
 )
 def test_a_failing_model_is_loud_and_nothing_is_kept(
-    memory: Memory, reply: dict[str, Any], error: type[Exception]
+    own: Memory, reply: dict[str, Any], error: type[Exception]
 ) -> None:
-    head = memory.store.history.head()
+    head = own.store.history.head()
     with FakeModel(reply) as fake, pytest.raises(error):
-        memory.reflect(ASKED, model=at(fake), keep_opinion=True)
-    memory.store.adopt()
-    assert "reflect" not in [one.trailer("Memory-Op") for one in memory.log()]
-    assert head is None or not (memory.store.bank.root / "memory/opinions.md").exists()
+        own.reflect(ASKED, model=at(fake), keep_opinion=True)
+    own.store.adopt()
+    assert "reflect" not in [one.trailer("Memory-Op") for one in own.log()]
+    assert head is None or not (own.store.bank.root / "memory/opinions.md").exists()
 
 
 def test_limits_hold_for_reflect(tmp_path: Path) -> None:
@@ -354,16 +360,16 @@ def test_the_stance_is_in_the_prompt_and_not_in_recall(tmp_path: Path) -> None:
 # -- opinions --------------------------------------------------------------------------------------------
 
 
-def test_an_opinion_is_formed_revised_and_dropped(memory: Memory) -> None:
-    a = numbers(memory)["aaaaaaaaaa"]
+def test_an_opinion_is_formed_revised_and_dropped(own: Memory) -> None:
+    a = numbers(own)["aaaaaaaaaa"]
     formed = {"change": "form", "text": "Alice will leave Fly.io when its price doubles.", "kind": "risk",
               "confidence": 0.9, "because": [a]}  # fmt: skip
     with FakeModel(says(SAID.format(a=a), opinions=[formed])) as fake:
-        (done,) = memory.reflect(ASKED, model=at(fake), keep_opinion=True).opinions
+        (done,) = own.reflect(ASKED, model=at(fake), keep_opinion=True).opinions
     assert done.after.kind == "risk" and done.after.confidence == 0.7
     assert done.after.because[0].id == "aaaaaaaaaa" and done.after.because[0].quote.startswith("Alice moved")
-    assert memory.log(limit=1)[0].trailer("Memory-Op") == "reflect"
-    assert "opinion" not in {one.layer for one in memory.reflect(ASKED).evidence}
+    assert own.log(limit=1)[0].trailer("Memory-Op") == "reflect"
+    assert "opinion" not in {one.layer for one in own.reflect(ASKED).evidence}
 
     block = str(done.after.id)
     again = {**formed, "text": "Alice will leave Fly.io as soon as its price doubles."}
@@ -377,17 +383,15 @@ def test_an_opinion_is_formed_revised_and_dropped(memory: Memory) -> None:
     with FakeModel(
         says(SAID.format(a=a), opinions=[again]), says(SAID.format(a=a), opinions=[revised])
     ) as fake:
-        (done,) = memory.reflect(ASKED, model=at(fake), keep_opinion=True).opinions
+        (done,) = own.reflect(ASKED, model=at(fake), keep_opinion=True).opinions
     first = opening(fake)
     assert f"^{block} (risk, 0.7)" in first and f"^{block} says this already" in told(fake)[0]
-    assert [one.confidence for one in memory.opinions()] == [0.4] and "as soon as" in memory.opinions()[
-        0
-    ].text
+    assert [one.confidence for one in own.opinions()] == [0.4] and "as soon as" in own.opinions()[0].text
 
     gone = {"change": "drop", "id": block, "why": "it was sold"}
     with FakeModel(says(SAID.format(a=a), opinions=[gone])) as fake:
-        memory.reflect(ASKED, model=at(fake), keep_opinion=True)
-    assert not memory.opinions() and memory.opinion(block).retired == "2026-11-21, it was sold"
+        own.reflect(ASKED, model=at(fake), keep_opinion=True)
+    assert not own.opinions() and own.opinion(block).retired == "2026-11-21, it was sold"
 
 
 @pytest.mark.parametrize(
@@ -400,13 +404,13 @@ def test_an_opinion_is_formed_revised_and_dropped(memory: Memory) -> None:
         ({"change": "form", "text": "", "because": [0]}, "no text"),
     ],
 )
-def test_no_opinion_without_its_reasons(memory: Memory, wrong: dict[str, Any], why: str) -> None:
-    a = numbers(memory)["aaaaaaaaaa"]
+def test_no_opinion_without_its_reasons(own: Memory, wrong: dict[str, Any], why: str) -> None:
+    a = numbers(own)["aaaaaaaaaa"]
     wrong = json.loads(json.dumps(wrong).replace("[0]", f"[{a}]"))
     with FakeModel(says(SAID.format(a=a), opinions=[wrong])) as fake:
-        found = memory.reflect(ASKED, model=at(fake), keep_opinion=True)
+        found = own.reflect(ASKED, model=at(fake), keep_opinion=True)
     assert why in told(fake)[0] and not found.opinions and found.answered and why in found.notes[0]
-    assert not (memory.store.bank.root / "memory/opinions.md").exists()
+    assert not (own.store.bank.root / "memory/opinions.md").exists()
 
 
 MINE = """\
@@ -421,49 +425,47 @@ Keep this.
 """
 
 
-def test_opinions_by_hand(memory: Memory) -> None:
-    path = memory.store.bank.root / "memory/opinions.md"
+def test_opinions_by_hand(own: Memory) -> None:
+    path = own.store.bank.root / "memory/opinions.md"
     path.write_text(MINE)
-    done = memory.opinion_revise(
-        "^kkkkkkkkkk", text="Prices may rise.", confidence=0.4, because=["^bbbbbbbbbb"]
-    )
+    done = own.opinion_revise("^kkkkkkkkkk", text="Prices may rise.", confidence=0.4, because=["^bbbbbbbbbb"])
     assert done.before and done.before.text == "Prices will rise." and len(done.after.because) == 2
     text = path.read_text()
     assert text.startswith("# Mine\n\nKeep this.\n\n- Prices may rise.") and text.endswith(
         "<!-- and this -->\n"
     )
     with pytest.raises(Usage, match="rest on an opinion"):
-        memory.opinion_revise("^kkkkkkkkkk", because=["^kkkkkkkkkk"])
+        own.opinion_revise("^kkkkkkkkkk", because=["^kkkkkkkkkk"])
     with pytest.raises(NotFound):
-        memory.opinion_drop("^nope")
-    memory.opinion_drop("kkkkkkkkkk", "they fell")
+        own.opinion_drop("^nope")
+    own.opinion_drop("kkkkkkkkkk", "they fell")
     with pytest.raises(Usage, match="dropped before"):
-        memory.opinion_drop("kkkkkkkkkk")
+        own.opinion_drop("kkkkkkkkkk")
 
 
 # -- directives ------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("newline", ["\n", "\r\n"])
-def test_directives_change_nothing_but_the_list(memory: Memory, newline: str) -> None:
-    path = memory.store.bank.root / "ua-memory.toml"
+def test_directives_change_nothing_but_the_list(own: Memory, newline: str) -> None:
+    path = own.store.bank.root / "ua-memory.toml"
     rows = ["# mine", "directives = [  # hard", '  "One.",  # why', '  "Two.",', "]", "", "[core]"]
     rest = newline.join([*rows, "block_tokens=900 # few", ""])
     head = path.read_bytes().partition(b"\n# mission")[0]
     path.write_bytes(b"\xef\xbb\xbf" + head + b"\n" + rest.encode())
     before = path.read_bytes()
-    rules, result = memory.direct("Never  name\na “price”.", by_person=True)
-    assert rules == ("One.", "Two.", "Never name a “price”.") == memory.config.directives
-    assert result.revision and memory.log(limit=1)[0].author != memory.log(op="init")[0].author
+    rules, result = own.direct("Never  name\na “price”.", by_person=True)
+    assert rules == ("One.", "Two.", "Never name a “price”.") == own.config.directives
+    assert result.revision and own.log(limit=1)[0].author != own.log(op="init")[0].author
     two, end = b'  "Two.",', newline.encode()
     added = two + end + '  "Never name a “price”.",'.encode()
     assert path.read_bytes() == before.replace(two, added)
-    gone, _ = memory.undirect(3)
+    gone, _ = own.undirect(3)
     assert gone.startswith("Never") and path.read_bytes() == before
     with pytest.raises(NotFound):
-        memory.undirect(3)
+        own.undirect(3)
     with pytest.raises(Usage, match="already"):
-        memory.direct("One.")
+        own.direct("One.")
 
 
 def test_the_first_directive_goes_before_the_tables(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ from ua_memory.reflect import keeping
 from ua_memory.reflect.evidence import LAYERS, TITLES, Found, Layer, Piece, covers, listing
 from ua_memory.reflect.judging import bounded, claimed, judge, with_numbers
 from ua_memory.reflect.keeping import Proposal
-from ua_memory.reflect.reflection import DONT_KNOW, Asked, Reflection, Step, in_order
+from ua_memory.reflect.reflection import UNPROVEN, Asked, Reflection, Step, in_order
 from ua_memory.reflect.stance import Stance, said
 
 _REMINDER = "Nobody sees what you write here. Give your answer with the tool `answer`."
@@ -197,13 +197,13 @@ class Session:
         structured = self._shaped(given, faults, notes)
         self.proposals, wrong = keeping.weigh(
             given.get("opinions", ()) if self.asked.keep else (), self.visible, self.asked.there,
-            self.asked.all_opinions,
+            self.asked.all_opinions, self.asked.question,
         )  # fmt: skip
         cited = tuple(self.found.pieces[n] for n in judged.cites)
         holds = found and bool(cited) and bool(judged.text)
         notes += [f"left out of the answer, since nothing it cites says so: {one}" for one in judged.cut]
         notes += [f"not kept: {one}" for one in wrong]
-        shown = judged.text if holds or (not found and judged.text) else DONT_KNOW
+        shown = judged.text if holds or (not found and judged.text) else UNPROVEN
         self.given = Reflection(
             self.asked.question, shown, holds, bounded(confidence, cited, self.checked) if holds else 0.0,
             cited if holds or not found else (), structured=structured, notes=tuple(notes),

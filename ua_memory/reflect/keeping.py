@@ -49,14 +49,17 @@ class Proposal:
 
 def weigh(
     given: Sequence[Mapping[str, Any]], pieces: Mapping[int, Piece], there: Sequence[Opinion],
-    everything: Sequence[Opinion],
+    everything: Sequence[Opinion], question: str,
 ) -> tuple[list[Proposal], list[str]]:  # fmt: skip
     """(what may be written, what is wrong with the rest, in words for the model). `there` are the opinions it
-    was shown and may change, `everything` those that hold at all, which must not be said twice."""
+    was shown and may change, `everything` those that hold at all, which must not be said twice. An opinion
+    goes beyond what it rests on, but names nothing that neither the pieces nor the question name."""
     fine: list[Proposal] = []
     wrong: list[str] = []
     for one in given:
-        proposal, fault = _weighed(one, pieces, there, everything)
+        proposal, fault = _weighed(one, pieces, there)
+        if proposal is not None and not fault and proposal.change != "drop":
+            fault = _fault(proposal, everything, pieces, question)
         if proposal is not None and not fault:
             fine.append(proposal)
         else:
@@ -65,10 +68,7 @@ def weigh(
 
 
 def _weighed(
-    one: Mapping[str, Any],
-    pieces: Mapping[int, Piece],
-    there: Sequence[Opinion],
-    everything: Sequence[Opinion],
+    one: Mapping[str, Any], pieces: Mapping[int, Piece], there: Sequence[Opinion]
 ) -> tuple[Proposal | None, str]:
     change, block = one["change"], str(one.get("id", "")).strip().removeprefix("^")
     before = next((each for each in there if block and each.id == block), None)
@@ -79,19 +79,18 @@ def _weighed(
     numbers = [n for n in one.get("because", ()) if n in pieces]
     because = tuple(pieces[n] for n in numbers if _citable(pieces[n]))
     text = " ".join(str(one.get("text", "")).split())
-    proposal = Proposal(
-        change, before, text, one.get("kind"), _confidence(one, because), because, str(one.get("why", ""))
-    )
-    return proposal, _fault(proposal, everything)
+    share, why = _confidence(one, because), str(one.get("why", ""))
+    return Proposal(change, before, text, one.get("kind"), share, because, why), ""
 
 
-def _fault(one: Proposal, everything: Sequence[Opinion]) -> str:
+def _fault(one: Proposal, everything: Sequence[Opinion], pieces: Mapping[int, Piece], question: str) -> str:
     if one.change == "form" and not one.text:
         return "there is no text"
     if not one.because and (one.change == "form" or one.text):
         return "because must name facts or observations that you were shown"
-    if one.text and (missing := claimed(one.text, one.because, [one.before.text] if one.before else ())):
-        return f"{', '.join(missing)} is not in what it rests on"
+    known = [question, *([one.before.text] if one.before else ())]
+    if one.text and (missing := claimed(one.text, [*pieces.values()], known)):
+        return f"{', '.join(missing)} is nowhere in what you were shown"
     alike = opinions.like(one.text, everything) if one.change == "form" else None
     return f"^{alike.id} says this already; revise it" if alike else ""
 

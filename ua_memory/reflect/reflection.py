@@ -14,6 +14,7 @@ from ua_memory.reflect.judging import level
 from ua_memory.reflect.shaped import Shape
 
 DONT_KNOW = "I don't know: memory has nothing on this."
+UNPROVEN = "I don't know: nothing of the model's answer stands in what it cites."
 
 
 @dataclass(frozen=True, slots=True)
