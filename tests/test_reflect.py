@@ -23,6 +23,7 @@ from ua_memory.errors import (
 )
 from ua_memory.llm import Endpoint
 from ua_memory.reflect import stance
+from ua_memory.reflect.evidence import SINCE
 
 LOG = """\
 # 2026-11-20
@@ -143,8 +144,23 @@ def test_without_a_model_the_evidence_comes_in_order(memory: Memory) -> None:
 def test_what_is_stale_says_why(memory: Memory) -> None:
     found = {one.id: one for one in memory.reflect("Does Bob throw invoices away?").evidence}
     stale = found["ffffffffff"]
-    assert stale.stale and "^gone is gone" in stale.about and "stale" in stale.about
-    assert "1 newer fact on it" in stale.about
+    assert stale.stale and "[[2026-01-01#^gone]] is gone" in stale.about and "stale" in stale.about
+    assert "1 fact on it not considered yet" in stale.about
+
+
+def test_read_shows_what_a_stale_belief_must_be_held_against(tmp_path: Path) -> None:
+    later = "".join(f"- Bob throws invoices away, lot {n}.\n" for n in range(20))
+    files = {
+        "memory/observations/Bob.md": OBSERVED,
+        "memory/2026-11-20.md": LOG,
+        "memory/2026-11-21.md": later,
+    }
+    session = bank(tmp_path / "bank", files)._session("Does Bob?", "low", 0, None, "", None, False)
+    session.gather()
+    stale = next(one for one in session.found.pieces.values() if one.id == "ffffffffff")
+    behind = session.found.around(stale.number)
+    assert len(behind) == SINCE and {one.said for one in behind} == {"2026-11-21"}
+    assert all(session.found.pieces[one.number] == one for one in behind)
 
 
 def test_no_model_means_no_memory_of_azure(memory: Memory) -> None:

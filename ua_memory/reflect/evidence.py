@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
-from typing import Literal
+from typing import TYPE_CHECKING, Literal, cast
 
 from ua_memory import markdown, statements, tokens
 from ua_memory.errors import NotFound, UaMemoryError
@@ -18,6 +18,9 @@ from ua_memory.grounding.terms import terms
 from ua_memory.recall.search import Filters, Hit
 from ua_memory.records import Fact, MentalModel, Observation, Passage, Place, Record
 from ua_memory.store import Store
+
+if TYPE_CHECKING:
+    from ua_memory.reflect.beliefs import Believed
 
 Layer = Literal["models", "observations", "facts"]
 LAYERS: Mapping[Layer, tuple[str, ...]] = {
@@ -36,6 +39,8 @@ NEAR = 0.35
 question of which memory knows nothing lie at 0.15 to 0.3 (a month of somebody's logs, MiniLM)."""
 COVERED = 0.8
 """The share of a question's words that a fresh mental model must have to stand for the layers below it."""
+SINCE = 8
+"""Facts on an observation that `read` shows beside its proofs."""
 _LONGEST = 1200
 """Characters of one piece that are shown; `read` shows the rest."""
 
@@ -84,13 +89,16 @@ class Piece:
 
 
 class Found:
-    """The pieces of one run, and the ways to more. `find` searches the bank; `clean` takes secrets out."""
+    """The pieces of one run, and the ways to more. `find` searches the bank; `clean` takes secrets out;
+    `all_beliefs` are the observations with their freshness."""
 
     def __init__(
-        self, store: Store, find: Find, clean: Callable[[str], str], today: date, filters: Filters
-    ) -> None:
+        self, store: Store, find: Find, clean: Callable[[str], str], today: date, filters: Filters,
+        all_beliefs: Callable[[], Sequence[Believed]],
+    ) -> None:  # fmt: skip
         self.pieces: dict[int, Piece] = {}
         self._store, self._find, self._clean, self._today, self._filters = store, find, clean, today, filters
+        self._all_beliefs, self._beliefs = all_beliefs, cast("dict[Place, Believed] | None", None)
         self._known: dict[tuple[str, int], int] = {}
         self._files: dict[str, tuple[Record, ...]] = {}
 
@@ -112,10 +120,8 @@ class Found:
         piece = self.pieces[number]
         if isinstance(piece.record, Observation):
             proofs = [self._cited(proof.id) for proof in piece.record.proofs]
-            return [
-                *map(self._numbered, filter(None, proofs)),
-                *map(self._numbered, self._since(piece.record)),
-            ]
+            since = [self._made(fact, "facts") for fact in self._since(piece.record)[:SINCE]]
+            return [*map(self._numbered, filter(None, proofs)), *map(self._numbered, since)]
         there = self._records(piece.place.path)
         if piece.layer == "models":
             return [self._of(record, "models") for record in there if isinstance(record, Passage)]
@@ -167,32 +173,35 @@ class Found:
         return replace(made, proofs=(made.citation,), beside=_trail(record))
 
     def _observation(self, record: Observation) -> Piece:
-        newer, lost = self._since(record), [p.id for p in record.proofs if self._cited(p.id) is None]
-        why = [f"{len(newer)} newer fact{'' if len(newer) == 1 else 's'} on it"] if newer else []
-        why += [f"^{lost[0]} is gone"] if lost else []
-        why += ["nothing new for long"] if record.trend == "stale" else []
+        known = self._believed(record)
+        newer = self._since(record)
+        why = [f"{counted(len(newer), 'fact')} on it not considered yet"] if newer else []
+        why += known.freshness.lost[:1] if known else []
+        trend = known.trend if known else record.trend
+        why += ["nothing new for long"] if trend == "stale" else []
         dates = " to ".join(dict.fromkeys(filter(None, (record.since, record.last))))
         count = len({proof.id for proof in record.proofs})
-        said = [f"stale: {', '.join(why)}" if why else "fresh", record.trend, counted(count, "proof"), dates]
+        said = [f"stale: {', '.join(why)}" if why else "fresh", trend, counted(count, "proof"), dates]
         quotes = [proof.quote for proof in record.proofs if proof.quote]
         return Piece(
             0, "observations", self._clean(record.text), record.place, record.id, record.last or "",
             record.last or "", record.origin or "agent", bool(why),
-            ", ".join(["observation", *filter(None, said)]),
+            ", ".join(["observation", *dict.fromkeys(filter(None, said))]),
             tuple(dict.fromkeys(proof.id for proof in record.proofs)), record.flag or "",
             tuple(map(self._clean, (*quotes, record.since or "", *record.entities, *_trail(record)))), record,
         )  # fmt: skip
 
-    def _since(self, record: Observation) -> list[Piece]:
-        """Facts that speak of a belief, were said after its last proof, and are none of its proofs."""
-        words, behind = terms(record.text), {proof.id for proof in record.proofs}
-        where = Filters(kinds=("fact",), retired=False)
-        found = (self._piece("facts", hit) for hit in self._find(record.text, 5, where))
-        return [
-            one for one in found
-            if one.said > (record.last or "") and one.id not in behind
-            and 2 * len(words & terms(" ".join(one.words))) >= len(words)
-        ]  # fmt: skip
+    def _since(self, record: Observation) -> list[Fact]:
+        """Facts on a belief that no run has considered, and that are none of its proofs; the newest first."""
+        known, behind = self._believed(record), {proof.id for proof in record.proofs}
+        found = [fact for fact in known.freshness.newer if fact.id not in behind] if known else []
+        return sorted(found, key=lambda fact: markdown.day_of(fact.place.path) or "", reverse=True)
+
+    def _believed(self, record: Observation) -> Believed | None:
+        """What is known of an observation beside its lines; read once, and only where one was found."""
+        if self._beliefs is None:
+            self._beliefs = {one.observation.place: one for one in self._all_beliefs()}
+        return self._beliefs.get(record.place)
 
     def _model(self, text: str, record: Record) -> Piece:
         """A passage of a mental model; its name and the day of its last change are said with it."""

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from ua_memory.recall.search import Filters, Hit
     from ua_memory.records import Opinion
     from ua_memory.reflect.answering import Session
+    from ua_memory.reflect.beliefs import Believed
     from ua_memory.reflect.reflection import Reflection
     from ua_memory.store import Result
 
@@ -31,6 +32,10 @@ BEFORE = 5
 
 class Reflections(Modelled):
     """The part of `Memory` that answers questions."""
+
+    def observations(self) -> list[Believed]:
+        """The observations that hold, with their freshness; `Believing` has them."""
+        raise NotImplementedError
 
     def reflect(
         self, question: str, *, model: AskedModel = None, budget: str = "low", max_tokens: int = 0,
@@ -88,7 +93,7 @@ class Reflections(Modelled):
         base = filters or Filters()
         found = Found(
             self.store, self._hits, lambda text: redact(text, self.config.redact).text,
-            self.store.now().date(), base,
+            self.store.now().date(), base, self.observations,
         )  # fmt: skip
         holding = tuple(opinions.listed(self.store))
         asked = Asked(
