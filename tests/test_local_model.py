@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -18,6 +19,7 @@ from inventive import Inventive
 from made_up import made_up
 
 from ua_memory import Memory
+from ua_memory.errors import ModelMisbehaved
 from ua_memory.retain.through import short
 
 BESIDE = Path(os.environ.get("UA_SHARED") or Path(__file__).resolve().parents[2] / "shared")
@@ -84,3 +86,21 @@ def test_a_model_that_calls_no_tool_is_no_reason_to_keep_nothing(tmp_path: Path,
     with SAMPLE.open("rb") as stream:
         flush = memory.flush(stream, force=True, model=Memory.endpoint("", url, "smollm2"))
     assert flush.done[0].facts and memory.verify() == []
+
+
+@pytest.mark.parametrize("question", ["Which database and host does the API use?", "What did we decide?"])
+def test_what_is_answered_stands_in_what_is_cited(tmp_path: Path, url: str, question: str) -> None:
+    """A model that calls no tool answers in prose; what it makes up is cut, and it is asked for no facts."""
+    Memory.init(tmp_path / "bank", timezone="UTC")
+    memory = Memory.open(tmp_path / "bank")
+    with SAMPLE.open("rb") as stream:
+        memory.flush(stream, force=True)
+    try:
+        found = memory.reflect(question, model=Memory.endpoint("", url, "smollm2"), max_tokens=60)
+    except ModelMisbehaved:  # it talked until it was cut off: nothing of that is an answer
+        return
+    evidence = [word for piece in found.citations for word in piece.words]
+    if found.answered:
+        assert found.citations and not made_up(re.sub(r" \[[\d, ]+\]", "", found.text), evidence), found.text
+    else:
+        assert found.text.startswith("I don't know")
