@@ -267,13 +267,5 @@ def test_json_is_one_line_in_a_pipe_and_indented_for_a_person(shell: Shell) -> N
 
 
 def test_every_example_is_compared() -> None:
-    source = Path(__file__).read_text("utf-8")
-    source += Path(__file__).with_name("test_daemon.py").read_text("utf-8")
-    source += Path(__file__).with_name("test_pages.py").read_text("utf-8")
     source = "".join(file.read_text("utf-8") for file in Path(__file__).parent.glob("test_*.py"))
-    source += Path(__file__).with_name("test_reflect_cli.py").read_text("utf-8")
-    for other in ("test_daemon.py", "test_cli_retain.py"):
-        source += Path(__file__).with_name(other).read_text("utf-8")
-    for name in ("test_daemon.py", "test_cli_observations.py"):
-        source += Path(__file__).with_name(name).read_text("utf-8")
     assert {name for name in EXAMPLES if f'agrees("{name}"' not in source} == {"verify", "scan"}
