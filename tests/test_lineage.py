@@ -11,10 +11,11 @@ from banks import DAY, Bank, new_bank
 from terminal import EVERY, Shell
 from test_cli_json import agrees
 
-from ua_memory import audit, markdown
+from ua_memory import audit, markdown, statements
 from ua_memory.errors import NotFound, Usage
 from ua_memory.lineage import BeliefStep, Chain, FactStep, SentenceStep, why
 from ua_memory.proofs import Held, fault
+from ua_memory.records import Fact
 from ua_memory.store import Store
 
 OBSERVED, OPINIONS, PAGE = "memory/observations/alice.md", "memory/opinions.md", "memory/pages/infra.md"
@@ -143,6 +144,16 @@ def test_a_person_need_not_cite_anything(bank: Bank) -> None:
     assert (
         isinstance(step, SentenceStep) and step.fault is None and step.written and step.written.op == "edit"
     )
+
+
+def test_a_line_that_was_given_an_id_is_still_its_writers(bank: Bank) -> None:
+    bank.write("- Otters hold hands.\n", "memory/notes.md")
+    bank.store.adopt()
+    with bank.store.revision("consolidate", door="test") as draft:
+        (fact,) = markdown.parse(draft.read("memory/notes.md"), "memory/notes.md").of(Fact)
+        cited = statements.cited(draft, fact)
+    (step,) = why(bank.store, f"^{cited.id}").steps
+    assert isinstance(step, FactStep) and step.written and step.written.op == "edit"
 
 
 def test_a_retired_fact_is_there_and_said_to_be_retired(bank: Bank) -> None:

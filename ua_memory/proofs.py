@@ -53,7 +53,7 @@ def unproved(said: Statement) -> bool:
     """Whether a machine's belief rests on nothing at all. One without an id was typed, and may."""
     if isinstance(said, Fact) or said.retired or not said.id or proofs_of(said):
         return False
-    return not (isinstance(said, Observation) and said.origin == "person")
+    return not (isinstance(said, Observation) and observations.by_person(said))
 
 
 def line_of(lines: Sequence[str], place: Place, block: str) -> int:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from ua_memory import audit, markdown, proofs, statements
 from ua_memory.errors import NotFound
-from ua_memory.history import BlameLine, Revision
+from ua_memory.history import MACHINE, BlameLine, Revision
 from ua_memory.lineage.sentences import cut, plain
 from ua_memory.lineage.steps import (
     BeliefStep,
@@ -142,9 +142,7 @@ class _Tracer:
         session = Session(
             fact.said_by, head.client, head.session, markdown.day_of(path), head.time, fact.trail, through
         )
-        return FactStep(
-            fact.text, fact.id, fact.place, fact.quotes, session, self.written(fact.place), fact.retired
-        )
+        return FactStep(fact.text, fact.id, fact.place, fact.quotes, session, self._typed(fact), fact.retired)
 
     def _link(self, proof: Proof, place: Place) -> Link:
         said = None if proof.id in self.stack else self.find(proof.id, proof.file)
@@ -194,6 +192,17 @@ class _Tracer:
 
     # -- the trail -------------------------------------------------------------------------------------------
 
+    def _typed(self, fact: Fact) -> Written | None:
+        """Who wrote a fact; of a person's line that was given an id later, who typed its words."""
+        last = self.written(fact.place)
+        if last is None or fact.said_by != "person" or last.author != MACHINE[0]:
+            return last
+        line = self.document(fact.place.path).lines[fact.place.line - 1]
+        words = line.removesuffix(f"^{fact.id}").rstrip()
+        asked = ("log", "--reverse", "--format=%H", f"-S{words}", "--", fact.place.path)
+        found = self.store.history.run(*asked).decode().split()
+        return self._shown(found[0]) if found else last
+
     def written(self, place: Place) -> Written | None:
         """Who wrote the first line of a record last."""
         path = place.path
@@ -202,7 +211,10 @@ class _Tracer:
         line = next((one for one in self.blamed[path] if one.line == place.line), None)
         if line is None or not line.revision.strip("0"):
             return None
-        if line.revision not in self.shown:
-            self.shown[line.revision] = self.store.history.show(line.revision)
-        done = self.shown[line.revision]
+        return self._shown(line.revision)
+
+    def _shown(self, revision: str) -> Written:
+        if revision not in self.shown:
+            self.shown[revision] = self.store.history.show(revision)
+        done = self.shown[revision]
         return Written(done.id, done.author, done.when, done.trailer("Memory-Op"), done.subject)
