@@ -106,6 +106,9 @@ class Config:
     daemon_warm_minutes: float = _setting(
         3.0, "daemon.warm_minutes", "rest after which it lets go of index and model", low=0
     )
+    watch_seconds: float = _setting(
+        30.0, "watch.quiet_seconds", "rest before a watched file is retained", low=0
+    )
     redact: Mapping[str, str] = _setting({}, "redaction.patterns", "own secrets: kind to regular expression")
     enabled: bool = _setting(True, "enabled", "0 switches flush and hooks off", "UA_MEMORY_ENABLED")
     truncation_threshold: int = _setting(

@@ -33,7 +33,7 @@ from ua_memory.reflect.beliefs import Believed, Believing, Standing
 from ua_memory.reflect.paged import Paged
 from ua_memory.reflect.reflections import Reflections
 from ua_memory.retain.flushes import Flushes
-from ua_memory.retain.retains import Retains
+from ua_memory.retain.watches import Watches
 from ua_memory.statements import Statement
 from ua_memory.stats import Stats, count
 from ua_memory.store import Result, Seen, Store, Witness
@@ -56,14 +56,17 @@ if TYPE_CHECKING:
     from ua_memory.retain.items import Item, WaitingItem
     from ua_memory.retain.pricing import Priced
     from ua_memory.retain.retained import Retained
+    from ua_memory.retain.watched import Look, Watched
+    from ua_memory.retain.watches import Caught
 
 __all__ = [
-    "Answer", "BeliefStep", "Believed", "BlameLine", "Break", "Brought", "Budget", "Chain", "Change",
-    "Changed", "Check", "Consolidated", "CoreBlock", "Decision", "Endpoint", "Estimate", "Evidence",
-    "Excerpt", "Explained", "FactStep", "Filters", "Flush", "Flushed", "Hit", "Inserted", "Item", "Kept",
-    "Known", "Link", "Memory", "Portrait", "Preview", "Priced", "Reflection", "Refresh", "Replaced", "Result",
-    "Retained", "Revision", "Seen", "SentenceStep", "Spent", "Standing", "Stats", "Status", "Suggestion",
-    "Taken", "Totals", "Undone", "Waiting", "WaitingItem", "Witness", "Written",
+    "Answer", "BeliefStep", "Believed", "BlameLine", "Break", "Brought", "Budget", "Caught", "Chain",
+    "Change", "Changed", "Check", "Consolidated", "CoreBlock", "Decision", "Endpoint", "Estimate",
+    "Evidence", "Excerpt", "Explained", "FactStep", "Filters", "Flush", "Flushed", "Hit", "Inserted", "Item",
+    "Kept", "Known", "Link", "Look", "Memory", "Portrait", "Preview", "Priced", "Reflection", "Refresh",
+    "Replaced", "Result", "Retained", "Revision", "Seen", "SentenceStep", "Spent", "Standing", "Stats",
+    "Status", "Suggestion", "Taken", "Totals", "Undone", "Waiting", "WaitingItem", "Watched", "Witness",
+    "Written",
 ]  # fmt: skip
 """The types that a door meets, which imports them from here."""
 
@@ -86,7 +89,7 @@ class Status:
     waiting: tuple[Waiting, ...] = ()
 
 
-class Memory(Flushes, Paged, Adopts, Believing, Naming, Reflections, Retains, Audited):
+class Memory(Flushes, Paged, Adopts, Believing, Naming, Reflections, Watches, Audited):
     """One bank. `door` names where the calls come from and stands in every commit they make.
 
     Methods raise the errors of `ua_memory.errors`; nothing reads the environment. Times are the bank's.

@@ -64,6 +64,7 @@ VERBS: dict[str, dict[str, Listed]] = {
         "status": Listed("status", "Show how the bank stands."),
         "stats": Listed("stats", "Count what there is, and what models cost."),
         "queue": Listed("queue", "Conversations that wait for their flush."),
+        "watch": Listed("watch", "Files outside the bank, retained when they change."),
         "verify": Listed("verify", "Check everything that must hold."),
         "doctor": Listed("doctor", "Find and mend what is wrong around the bank."),
         "scan": Listed("scan", "Look for secrets that stand in the files."),

@@ -62,8 +62,9 @@ class Upkeep:
 
     @property
     def waits(self) -> bool:
-        """Whether an edit waits for its quiet, a file to be read, a flush to end: no time to leave."""
-        flushes = self._flushing is not None and bool(self._flushing.key)
+        """Whether an edit waits for its quiet, a file to be read, a flush to end, or a watched path for its
+        changes: no time to leave."""
+        flushes = self._flushing is not None and bool(self._flushing.key or self._flushing.watches)
         return min(self._first, self._rested, self._pack_at) != NEVER or flushes
 
     def next(self) -> float:

@@ -123,6 +123,16 @@ def put(
     return done
 
 
+def clear(store: Store, draft: Draft, known: Known, item: Item) -> Upsert:
+    """Take all chunks out of a document, in an open revision; a file that no person wrote into goes."""
+    done = put(store, draft, known, item, "", (), {})
+    rest = markdown.parse(draft.read(known.path), known.path)
+    headings = (line for line in rest.lines[rest.front_end :] if line.strip())
+    if not any(not line.startswith("#") for line in headings):
+        draft.delete(known.path)
+    return done
+
+
 def _founded(item: Item, heading: str) -> bytes:
     title = _plain_heading(item.document_id) or "Document"
     header = markdown.show(SourceDocument(item.document_id, item.source or None))

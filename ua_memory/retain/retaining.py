@@ -21,7 +21,7 @@ from ua_memory.records import Fact, Origin
 from ua_memory.retain import documents
 from ua_memory.retain.asked import Brief
 from ua_memory.retain.chunks import Chunk, cut
-from ua_memory.retain.documents import Known, with_cause
+from ua_memory.retain.documents import Known, Upsert, with_cause
 from ua_memory.retain.drawing import Drawing, Drawn
 from ua_memory.retain.items import Item, Items, WaitingItem
 from ua_memory.retain.own_words import own_words
@@ -91,6 +91,18 @@ class Retainer:
                 continue
             done += [one] if one else []
         return done
+
+    def let_go(self, document_id: str) -> Retained:
+        """Take out the facts of a document that is no more, and its file unless a person wrote there."""
+        item = Item("", self.store.now(), document_id)
+        known = documents.find(self.store, document_id)
+        with self.store.revision("retain", door=self.door) as draft:
+            done = documents.clear(self.store, draft, known, item) if known.exists else Upsert()
+            draft.subject = f"retain: {len(done.removed)} facts gone with {known.path}"
+        return Retained(
+            "", item, known.path, removed=tuple(done.removed), kept=tuple(done.kept),
+            revision=draft.result.revision, notes=draft.result.notes,
+        )  # fmt: skip
 
     def _tried(self, waiting: WaitingItem, item: Item) -> Retained:
         try:
