@@ -20,6 +20,7 @@ from ua_memory.retain import moments
 from ua_memory.retain.asked import Brief, pieces, shown
 from ua_memory.retain.chunks import cut
 from ua_memory.retain.drawing import Drawing, Drawn
+from ua_memory.retain.own_words import own_words
 
 SAID = "Alice moved our API to Fly.io last Tuesday because Heroku's price doubled."
 TEXT = f"{SAID}\n\nBob likes tea. In March he was in Porto with Carol.\n"
@@ -79,6 +80,8 @@ def test_days_are_read_from_the_words_where_the_model_gives_none_or_another() ->
         ("It was so in 2024.", "2024"),
         ("The lease will end in March.", "2027-03"), ("In March 2025 he left.", "2025-03"),
         ("From 2026-11-02 to 2026-11-05 it rained.", None), ("Today it rains.", None), ("Nothing.", None),
+        ("We met on Monday.", "2026-11-16"), ("The invoice is due on Monday.", "2026-11-23"),
+        ("On Mondays", None),
         ("We opened in the summer of 2023.", "2023-06-01/2023-08-31"),
         ("It was last week.", "2026-11-09/2026-11-15"),
     ],
@@ -208,3 +211,21 @@ def _shared(before: dict[str, Any], body: dict[str, Any]) -> int:
             return total if total >= _size(before) else 0
         total += len(one)
     return total
+
+
+# -- without a model -----------------------------------------------------------------------------------
+
+
+def test_a_documents_own_sentences_items_and_rows_are_kept_as_they_are() -> None:
+    text = (
+        "# Team\n\nDora runs the platform team in Porto. So what? Well then.\n\n"
+        "- the office closes at six\n- tea\n\n"
+        "| Name | Role |\n|---|---|\n| Bob | keeps the books |\n\n```\nBob = 1\n```\n"
+    )
+    found = own_words(cut(text)[0], Brief(NOON, tags=("x",)))
+    assert [one.text for one in found.facts] == [
+        "Dora runs the platform team in Porto.",
+        "the office closes at six",
+        "Name: Bob; Role: keeps the books",
+    ]
+    assert found.facts[2].quotes[0].text == "| Bob | keeps the books |" and found.facts[0].tags == ("x",)

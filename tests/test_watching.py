@@ -215,6 +215,6 @@ def test_the_command_and_its_json(shell: Shell, tmp_path: Path) -> None:
     assert told["gone"] == [str(folder / "a.md")] and told["retained"] == []
     agrees("watch run", told)
     assert "watch run --accept" in shell.ok("watch", "list").out
-    assert "  - " in shell.ok("watch", "run", "--accept").out
+    assert "a.md is gone: 1 fact went with it" in shell.ok("watch", "run", "--accept").out
     assert shell.ok("watch", "remove", str(folder)).out.startswith("No longer watching")
     assert "Nothing is watched" in shell.ok("watch", "list").out

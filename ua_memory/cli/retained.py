@@ -35,7 +35,11 @@ def _one(call: Call, one: Retained) -> None:
     if one.repeated:
         screen.line(f"{name} was retained before: nothing changed (", commit(one.revision), ")")
         return
-    if one.item.document_id and not one.read and not one.removed:
+    if not one.item.text:
+        screen.line(
+            f"{name} is gone: {count(len(one.removed), 'fact')} went with it (", commit(one.revision), ")"
+        )
+    elif one.item.document_id and not one.read and not one.removed:
         each = "chunk costs" if one.chunks == 1 else "chunks cost"
         screen.line(f"{name} has not changed: its {one.chunks:,} {each} nothing.")
     else:

@@ -12,8 +12,10 @@ from ua_memory.markdown import is_time
 
 _MONTHS = "|".join(name for name in calendar.month_name if name)
 _SEASON = "spring|summer|autumn|winter"
+_DAYS = "|".join(calendar.day_name)
 _LOOSE = re.compile(
-    rf"\b(?:(?i:in|since|during|by|until) (?:early |mid-|late )?(?:{_MONTHS})(?! \d| ?,? ?\d{{4}})|"
+    rf"\b(?:(?i:on|by|until) (?:{_DAYS})(?!s)|"
+    rf"(?i:in|since|during|by|until) (?:early |mid-|late )?(?:{_MONTHS})(?! \d| ?,? ?\d{{4}})|"
     rf"(?i:this|last|next|in the|in) (?:{_SEASON})(?: of (?:19|20)\d\d)?|"
     rf"(?i:in|since|during) (?:19|20)\d\d\b|\bQ[1-4] (?:19|20)\d\d)\b"
 )
@@ -78,8 +80,14 @@ def _named(text: str, said: date) -> Iterator[tuple[date, date]]:
             sentence = re.split(r"[.!?\n]", text[: match.start()])[-1] + match[0]
             past = end <= said and not re.search(r"\d{4}|last|this", match[0])
             if past and _AHEAD.search(sentence):
-                start, end = (each.replace(year=each.year + 1, day=1) for each in (start, end))
+                day = end - start == timedelta(days=1)
+                start, end = (_next(each, 7 if day else 0) for each in (start, end))
             yield start, end
+
+
+def _next(day: date, days: int) -> date:
+    """The same day so many days later, or the first of its month a year later."""
+    return day + timedelta(days) if days else day.replace(year=day.year + 1, day=1)
 
 
 def _days(when: str) -> tuple[date, date] | None:

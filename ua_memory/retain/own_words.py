@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import islice
 
 from ua_memory.grounding.terms import terms
 from ua_memory.names import names
@@ -38,7 +39,9 @@ def own_words(chunk: Chunk, brief: Brief) -> Drawn:
         return Drawn(
             tuple(_dated(Fact(each, entities=names(each)), each, brief) for each in pieces(chunk.text))
         )
-    found = [(_position(chunk.text, fact), fact) for fact in (*_said(chunk, brief), *_listed(chunk))]
+    weighed = [*_said(chunk, brief), *_listed(chunk)]
+    more = islice(_named(chunk), max(AT_LEAST - len(weighed), 0))
+    found = [(_position(chunk.text, fact), fact) for fact in (*weighed, *more)]
     found.sort(key=lambda each: each[0])
     return Drawn(tuple(_dated(fact, _evidence(fact), brief) for fact in _once(fact for _, fact in found)))
 
@@ -59,6 +62,17 @@ def _listed(chunk: Chunk) -> Iterator[Fact]:
             if not text.rstrip().endswith("?"):
                 yield Fact(text, entities=names(text), quotes=quotes)
     yield from _rows(chunk.text)
+
+
+def _named(chunk: Chunk) -> Iterator[Fact]:
+    """Whole sentences that name somebody, something or a number: in a talk most are chat, in a document few."""
+    for sentence in sentences(chunk.text):
+        found = names(sentence.text)
+        plain = sentence.whole and not sentence.item and not sentence.text.rstrip().endswith("?")
+        telling = bool(found) or any(map(str.isdigit, sentence.text))
+        if plain and telling and len(sentence.text.split()) >= _WORDS:
+            quotes = () if sentence.text == sentence.quote else (Quote(sentence.quote),)
+            yield Fact(sentence.text, entities=found, quotes=quotes)
 
 
 def _rows(text: str) -> Iterator[Fact]:
