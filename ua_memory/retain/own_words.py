@@ -65,7 +65,7 @@ def _listed(chunk: Chunk) -> Iterator[Fact]:
 
 
 def _named(chunk: Chunk) -> Iterator[Fact]:
-    """Whole sentences that name somebody, something or a number: in a talk most are chat, in a document few."""
+    """Whole sentences that name somebody or count something: few of a document are chat."""
     for sentence in sentences(chunk.text):
         found = names(sentence.text)
         plain = sentence.whole and not sentence.item and not sentence.text.rstrip().endswith("?")
