@@ -40,14 +40,14 @@ def fold(
     """Compare the facts that wait with all others and with the observations there are. `name` is what an
     observation is called; `clean` takes secrets out: a fact that has any is no quote for a belief."""
     fresh = {mark(fact) for fact in waiting}
+    if not fresh:
+        return Folded()
     everything = [said(fact) for fact in beliefs.facts if not fact.retired]
     own = [Said(each.text, each.scope or "", each.last or "") for each in beliefs.live]
     operations, proved = _strengthened(beliefs.live, own, everything, fresh, name, clean)
     # What a person retired is not made anew of the same facts.
     ended = {proof.id for each in beliefs.observations if each.retired for proof in each.proofs}
-    rest = [
-        one for one in everything if one.fact and mark(one.fact) not in proved and one.fact.id not in ended
-    ]
+    rest = [one for one in everything if one.fact and one.mark not in proved and one.fact.id not in ended]
     operations += _created(rest, beliefs, fresh, clean)
     return Folded(tuple(operations), tuple(_at_odds(everything, fresh)))
 
@@ -61,16 +61,16 @@ def _strengthened(
     of_fact = {id(one): proofs.get(one.fact.id or "") for one in facts if one.fact}
     found: dict[int, list[Fact]] = {}
     each = [*own, *facts]
-    for one, other in near(each, ALIKE):
+    for one, other in near(each, ALIKE, fresh):
         first, second = (other, one) if other < len(own) or one >= len(own) else (one, other)
         for left, right in ((first, second), (second, first)):
             fact = each[right].fact
-            if fact is None or mark(fact) not in fresh or of_fact[id(each[right])] is not None:
+            if fact is None or each[right].mark not in fresh or of_fact[id(each[right])] is not None:
                 continue
             number = left if left < len(own) else of_fact[id(each[left])]
             if number is not None and alike(each[left], each[right]):
                 found.setdefault(number, []).append(fact)
-    made, proved = [], {mark(one.fact) for one in facts if one.fact and of_fact[id(one)] is not None}
+    made, proved = [], {one.mark for one in facts if one.fact and of_fact[id(one)] is not None}
     for number, some in sorted(found.items()):
         quoted = _quoted([fact for fact in some if mark(fact) not in proved], clean)
         proved |= {each for each, _ in quoted}
@@ -84,7 +84,7 @@ def _created(
 ) -> list[Operation]:
     texts = {each.text.casefold() for each in beliefs.observations}
     made = []
-    for group in same(rest):
+    for group in same(rest, fresh):
         facts = [fact for number in group if (fact := rest[number].fact)]
         text, told = plain(facts[0].text), {mark(fact): said(fact).source for fact in facts}
         quoted = _quoted(facts, clean)
@@ -108,7 +108,7 @@ def _quoted(facts: Iterable[Fact], clean: Callable[[str], str]) -> tuple[tuple[s
 
 def _at_odds(facts: Sequence[Said], fresh: set[str]) -> Iterable[tuple[Fact, Fact]]:
     """Facts that wait, against all others: the same words, another number or a denial."""
-    for one, other in near(facts, ALIKE):
+    for one, other in near(facts, ALIKE, fresh):
         pair = sorted((facts[one], facts[other]), key=lambda each: (each.day, each.source), reverse=True)
         if pair[0].source == pair[1].source or not at_odds(*pair):
             continue

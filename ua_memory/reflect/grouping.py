@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -17,6 +17,7 @@ from ua_memory.grounding import claims
 from ua_memory.grounding.terms import terms
 from ua_memory.observations import day_of, scope_of
 from ua_memory.records import Fact
+from ua_memory.reflect.considered import mark
 
 ALIKE = 0.62
 """The part of all their words that two statements share to be the same said twice (Jaccard)."""
@@ -24,6 +25,8 @@ LEAST_WORDS = 4
 """Fewer words say too little: "Status: done" stands under many things."""
 LONGEST = 60
 """Words of a statement that are compared; what is longer is a text, and no belief."""
+COMMON = 200
+"""Statements that a word may lead to, the last ones: one that more have tells nothing apart."""
 _FIRM = ("number", "date", "stretch")
 _NAMES = ("identifier", "url", "email", "path", "code", "name", "opening")
 _DENIALS = frozenset("no not never none nor neither without cannot".split())  # noqa: SIM905
@@ -39,6 +42,11 @@ class Said:
     source: str = ""
     """What tells one telling from another: a session, or a file and a heading."""
     fact: Fact | None = None
+
+    @cached_property
+    def mark(self) -> str:
+        """What a trailer calls the fact, '' for an observation."""
+        return mark(self.fact) if self.fact else ""
 
     @property
     def entities(self) -> tuple[str, ...]:
@@ -99,8 +107,9 @@ def at_odds(one: Said, other: Said) -> bool:
     return apart == {"denial"} or (apart == {"number"} and "number" in both)
 
 
-def near(each: Sequence[Said], least: float) -> Iterator[tuple[int, int]]:
-    """The pairs of statements, by their numbers, that may share at least this part of their words."""
+def near(each: Sequence[Said], least: float, fresh: Container[str]) -> Iterator[tuple[int, int]]:
+    """The pairs of statements, by their numbers, that may share at least this part of their words, where one
+    of the two is fresh, by its mark."""
     often = Counter(word for one in each for word in one.own)
     having: dict[str, list[int]] = defaultdict(list)
     for number, one in enumerate(each):
@@ -108,17 +117,18 @@ def near(each: Sequence[Said], least: float) -> Iterator[tuple[int, int]]:
             continue
         rare = sorted(one.own, key=lambda word: (often[word], word))
         prefix = rare[: len(rare) - math.ceil(least * len(rare)) + 1]
-        for before in {n for word in prefix for n in having[word]}:
-            yield before, number
+        for before in {n for word in prefix for n in having[word][-COMMON:]}:
+            if each[number].mark in fresh or each[before].mark in fresh:
+                yield before, number
         for word in prefix:
             having[word].append(number)
 
 
-def same(each: Sequence[Said]) -> list[list[int]]:
+def same(each: Sequence[Said], fresh: Container[str]) -> list[list[int]]:
     """Groups of statements that say the same as the first of each, which has most in common with the others;
     the others come newest first. Nobody is alone."""
     twins: dict[int, set[int]] = defaultdict(set)
-    for one, other in near(each, ALIKE):
+    for one, other in near(each, ALIKE, fresh):
         if alike(each[one], each[other]):
             twins[one].add(other)
             twins[other].add(one)
@@ -150,7 +160,7 @@ def _chained(each: Sequence[Said]) -> Iterator[Said]:
     having: dict[str, list[int]] = defaultdict(list)
     for number, one in enumerate(each):
         for word in one.words:
-            if 1 < often[word] <= max(10, len(each) // 5):  # what nearly all say tells nothing apart
+            if 1 < often[word] <= COMMON:
                 having[word].append(number)
     left = dict.fromkeys(sorted(range(len(each)), key=lambda n: (each[n].day, n)))
     score: Counter[int] = Counter()
