@@ -3,13 +3,27 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
+from fake_model import FakeModel
 from terminal import EVERY, Shell, new_shell
 from test_cli_json import agrees
 
 from ua_memory import pages
 from ua_memory.errors import Usage
+
+WRITES = (
+    "append_paragraph",
+    {"section": "S0", "sentences": [{"text": "The API runs on Fly.io.", "evidence": [1]}]},
+)
+
+
+def preview(shell: Shell) -> Any:
+    """One page of a dry run with a model."""
+    with FakeModel({"calls": [WRITES]}, {"text": "done"}) as fake:
+        url = {"ANTHROPIC_BASE_URL": fake.url}
+        return shell.ok("pages", "refresh", "infra", "--full", "--dry-run", "--json", **url).json["pages"][0]
 
 
 @pytest.fixture
@@ -25,7 +39,8 @@ def test_a_page_is_declared_in_one_commit_and_its_body_is_empty(shell: Shell) ->
     assert text == '---\nid: infra\nname: "Infra: ours"\nsource_query: where does it run\ntags: [x]\n---\n'
     assert shell.ok("log").out.count("page: create infra") == 1
     assert "pages refresh infra" in shell.ok("pages", "get", "infra").out
-    assert shell.ok("pages", "list").out == "infra  Infra: ours  where does it run\n"
+    listed = "infra  Infra: ours  where does it run  stale: never refreshed\n"
+    assert shell.ok("pages", "list").out == listed
 
 
 def test_only_the_lines_of_what_is_changed_differ(shell: Shell) -> None:
@@ -102,9 +117,35 @@ def test_what_is_printed_as_json(shell: Shell) -> None:
     agrees("pages create", made)
     listed = shell.ok("pages", "list", "--json").json
     agrees("pages list", listed)
-    assert shell.ok("pages", "get", "infra", "--json").json == listed["pages"][0]
+    assert shell.ok("pages", "get", "infra", "--json").json == {
+        key: value for key, value in listed["pages"][0].items() if key != "stale"
+    }
+    shell.ok("insert", "The API runs on Fly.io.")
+    shell.write(
+        "memory/pages/infra.md", "---\nid: infra\nname: x\nsource_query: API on Fly\n---\n\nIt is mine.\n"
+    )
+    with FakeModel({"calls": [WRITES]}, {"text": "done"}) as fake:
+        asked = shell.ok("pages", "refresh", "--all", "--json", ANTHROPIC_BASE_URL=fake.url)
+    agrees("pages refresh", asked.json)
+    again = shell.ok("pages", "refresh", "--stale", "--json").json
+    assert asked.err == "" and again == {"pages": []}
+    assert {"model", "tokens", "usd"} == set(preview(shell)["estimate"])
     assert made["name"] == "infra" and made["path"] == "memory/pages/infra.md"
     model = shell.ok("models", "create", "host", "Price first.", "--json").json
     assert set(model) == set(made) - {"query"}
     (one,) = shell.ok("models", "list", "--json").json["models"]
     assert one == shell.ok("models", "get", "host", "--json").json and one["body"] == "Price first."
+    agrees("models refresh", shell.ok("models", "refresh", "host", "--json").json)
+
+
+def test_a_mental_model_is_only_ever_proposed_to(shell: Shell) -> None:
+    shell.ok("insert", "The database is hosted at Hetzner, where it is cheapest.")
+    shell.ok("models", "create", "host", "Where we host the database: the cheapest.")
+    before = (shell.cwd / "memory/models/host.md").read_text()
+    plain = shell.ok("models", "refresh", "host")
+    assert "+- The database is hosted at Hetzner" in plain.out and "nothing was written" in plain.err
+    given = {"paragraph": "P1", "sentences": [{"text": "We host at Hetzner.", "evidence": [1]}]}
+    with FakeModel({"calls": [("replace_paragraph", given)]}, {"text": "done"}) as fake:
+        asked = shell.ok("models", "refresh", "host", ANTHROPIC_BASE_URL=fake.url)
+    assert "-Where we host the database" in asked.out and "+We host at Hetzner. [[2026-11-21#^" in asked.out
+    assert (shell.cwd / "memory/models/host.md").read_text() == before

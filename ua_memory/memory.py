@@ -47,10 +47,14 @@ if TYPE_CHECKING:
     from ua_memory.recall.explain import Explained
     from ua_memory.recall.search import Answer, Filters, Hit
     from ua_memory.reflect.applying import Change
+    from ua_memory.reflect.briefing import Price
     from ua_memory.reflect.consolidate import Consolidated
     from ua_memory.reflect.evidence import Piece as Evidence
     from ua_memory.reflect.preview import Preview
     from ua_memory.reflect.reflection import Reflection
+    from ua_memory.reflect.refresh import Refreshed
+    from ua_memory.reflect.staleness import Stale
+    from ua_memory.reflect.suggested import Proposal
     from ua_memory.retain.estimate import Estimate
     from ua_memory.retain.flush import Flush, Flushed, Waiting
     from ua_memory.retain.items import Item, WaitingItem
@@ -61,12 +65,12 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Answer", "BeliefStep", "Believed", "BlameLine", "Break", "Brought", "Budget", "Caught", "Chain",
-    "Change", "Changed", "Check", "Consolidated", "CoreBlock", "Decision", "Endpoint", "Estimate",
-    "Evidence", "Excerpt", "Explained", "FactStep", "Filters", "Flush", "Flushed", "Hit", "Inserted", "Item",
-    "Kept", "Known", "Link", "Look", "Memory", "Portrait", "Preview", "Priced", "Reflection", "Refresh",
-    "Replaced", "Result", "Retained", "Revision", "Seen", "SentenceStep", "Spent", "Standing", "Stats",
-    "Status", "Suggestion", "Taken", "Totals", "Undone", "Waiting", "WaitingItem", "Watched", "Witness",
-    "Written",
+    "Change", "Changed", "Check", "Consolidated", "CoreBlock", "Decision", "Endpoint", "Estimate", "Evidence",
+    "Excerpt", "Explained", "FactStep", "Filters", "Flush", "Flushed", "Hit", "Inserted", "Item", "Kept",
+    "Known", "Link", "Look", "Memory", "Portrait", "Preview", "Price", "Priced", "Proposal", "Reflection",
+    "Refresh", "Refreshed", "Replaced", "Result", "Retained", "Revision", "Seen", "SentenceStep", "Spent",
+    "Stale", "Standing", "Stats", "Status", "Suggestion", "Taken", "Totals", "Undone", "Waiting",
+    "WaitingItem", "Watched", "Witness", "Written",
 ]  # fmt: skip
 """The types that a door meets, which imports them from here."""
 

@@ -108,6 +108,20 @@ def models_delete(ctx: typer.Context, id: Id, as_json: verbs.Json = False, bank:
         tell(call, "Deleted", memory.delete_model(id, by_person=_by_person(call)))
 
 
+@models_app.command("refresh", cls=verbs.Verb)
+def models_refresh(ctx: typer.Context, id: Id, as_json: verbs.Json = False, bank: verbs.Bank = None) -> None:
+    """Propose changes to a mental model, as a diff with sources. Nothing is written."""
+    from ua_memory.cli import refreshed
+    from ua_memory.cli.format import emit
+
+    with context.opened(ctx) as (call, memory):
+        done = memory.propose_model(id, model=call.endpoint)
+        if call.as_json:
+            emit(call, refreshed.proposal(done))
+        else:
+            refreshed.show_proposal(call, done)
+
+
 def _by_person(call: Call) -> bool:
     """A pipe of a person's is theirs; a shell that an agent runs says so in its environment."""
     from ua_memory.cli.origin import caller

@@ -10,7 +10,7 @@ from ua_memory.cli import context, verbs
 
 if TYPE_CHECKING:
     from ua_memory.cli.call import Call
-    from ua_memory.memory import Kept
+    from ua_memory.memory import Kept, Price, Refreshed
     from ua_memory.records import MentalModel, Page
 
 pages_app = verbs.new(
@@ -28,19 +28,21 @@ Tag = Annotated[list[str] | None, typer.Option(metavar="TAG", help="A tag; repea
 
 @pages_app.command("list", cls=verbs.Verb)
 def pages_list(ctx: typer.Context, as_json: verbs.Json = False, bank: verbs.Bank = None) -> None:
-    """List the pages and what each tracks."""
+    """List the pages, what each tracks, and whether it is out of date."""
+    from ua_memory.cli import refreshed
     from ua_memory.cli.format import Screen, emit
 
     with context.opened(ctx) as (call, memory):
-        there = memory.list_pages()
+        there = [(one, memory.staleness(one.id)) for one in memory.list_pages()]
         if call.as_json:
-            emit(call, {"pages": [shape(one) for one in there]})
+            emit(call, {"pages": [{**shape(one), "stale": refreshed.stale(why)} for one, why in there]})
             return
         screen = Screen(call)
         if not there:
-            screen.line("No pages yet. Make one: ua-memory pages create ID --name NAME --query QUESTION")
-        for one in there:
-            screen.item([(one.id, "id"), "  "], (one.name, "strong"), f"  {one.source_query}")
+            screen.line("No pages yet. Make one: ua-memory pages create ID --query QUESTION")
+        for one, why in there:
+            state: list[Any] = [(f"stale: {why}", "warn")] if why else [("up to date", "good")]
+            screen.item([(one.id, "id"), "  "], (one.name, "strong"), f"  {one.source_query}  ", *state)
 
 
 @pages_app.command("get", cls=verbs.Verb)
@@ -92,6 +94,66 @@ def pages_delete(ctx: typer.Context, id: Id, as_json: verbs.Json = False, bank: 
     """Let a page go; `ua-memory undo` brings it back."""
     with context.opened(ctx) as (call, memory):
         tell(call, "Deleted", memory.delete_page(id, by_person=is_person(call)))
+
+
+@pages_app.command("refresh", cls=verbs.Verb)
+def pages_refresh(
+    ctx: typer.Context,
+    id: Annotated[
+        list[str] | None, typer.Argument(metavar="[ID...]", help="Only these.", show_default=False)
+    ] = None,
+    every: Annotated[bool, typer.Option("--all", help="All pages; those that are not stale say so.")] = False,
+    stale: Annotated[bool, typer.Option("--stale", help="All pages that are stale.")] = False,
+    full: Annotated[bool, typer.Option("--full", help="Write them anew, stale or not.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only show what would change; a model is asked, price told.")
+    ] = False,
+    as_json: verbs.Json = False,
+    bank: verbs.Bank = None,
+) -> None:
+    """Bring pages up to date.
+
+    Nothing is asked or written where nothing has changed. Paragraphs of yours stay as they are, and are
+    remembered. Without a model (ANTHROPIC_API_KEY or ANTHROPIC_BASE_URL) a page lists what facts say.
+    """
+    from ua_memory.cli import refreshed
+    from ua_memory.cli.format import Screen, emit, note
+    from ua_memory.errors import Usage
+
+    if bool(id) + every + stale != 1:
+        raise Usage("which pages?", mend="name them, or use --stale or --all")
+    done: list[Refreshed] = []
+    shapes: list[dict[str, Any]] = []
+    prices: list[Price] = []
+    with context.opened(ctx) as (call, memory):
+        model = call.endpoint
+
+        def tell(price: Price) -> None:
+            prices.append(price)
+            refreshed.told_price(call, price)
+
+        def show_one(one: Refreshed) -> None:
+            done.append(one)
+            shapes.append(refreshed.shape(one, prices.pop() if prices else None))
+            if not call.as_json:
+                refreshed.show(call, one)
+
+        chosen: dict[str, Any] = {"model": model, "full": full, "dry_run": dry_run}
+        chosen |= {"tell": tell if dry_run else None}
+        try:
+            for one in id or ():
+                show_one(memory.refresh_page(one, **chosen))
+            if not id:
+                memory.refresh_stale(every=every, done=show_one, **chosen)
+        finally:  # what was written before another one failed is told in any case
+            if call.as_json and done:
+                emit(call, {"pages": shapes})
+        if call.as_json and not done:
+            emit(call, {"pages": []})
+        elif not done:
+            Screen(call).line("No page is stale.")
+        elif not model and any(one.diff for one in done):
+            note(call, refreshed.NO_MODEL)
 
 
 def is_person(call: Call) -> bool:

@@ -1,0 +1,125 @@
+"""A page without a model: the best observations and facts, each a cited sentence; and what holds for every
+page, that a sentence whose evidence is gone, or says something else now, goes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from ua_memory import markdown
+from ua_memory.markdown.blocks import Shape
+from ua_memory.records import Observation
+from ua_memory.reflect.grounds import Evidence, unsupported
+from ua_memory.reflect.sections import Refused, Sheet
+from ua_memory.reflect.units import CALLOUT, Sentence, Unit, mark, plain
+
+OBSERVED, SAID = "What has shown", "What was said"
+"""The sections of a page that was put together without a model."""
+
+
+def fill(sheet: Sheet, evidence: Sequence[Evidence], anew: bool) -> int:
+    """Put what is not on the page yet into its sections, and return for how many there was no room.
+
+    Of a page written anew, facts stand by their days; later only what is new is added, at the end of its
+    list: what a person took out stays out.
+    """
+    _correct(sheet, evidence)
+    there = {block for unit in sheet.units for sentence in unit.sentences for block in sentence.ids}
+    there |= {each.record.id or "" for each in evidence if each.number in sheet.marks()}
+    wanted = [each for each in evidence if each.recalled and each.record.id not in there]
+    if not anew:
+        wanted = [each for each in wanted if each.news in ("new", "edited")]
+    chosen = wanted[: _room(sheet, wanted)]
+    left = len(wanted) - len(chosen)
+    observed = [each for each in chosen if isinstance(each.record, Observation)]
+    said = sorted((each for each in chosen if each not in observed), key=lambda each: each.day)
+    for title, group in ((OBSERVED, observed), (SAID, said)):
+        for each in group:
+            try:
+                section = _section(sheet, title)
+                text = f"- {_sentence(each)}{mark(each.number)}"
+                sheet.append(section, text, _last_item(sheet, section))
+            except Refused:
+                left += 1
+    return left
+
+
+def _correct(sheet: Sheet, evidence: Sequence[Evidence]) -> None:
+    """Let items of ours that are one fact each say what it says now."""
+    living = {each.record.id or "": each for each in evidence}
+    for unit in [unit for unit in sheet.units if unit.owner == "ours" and unit.shape is Shape.ITEM]:
+        for sentence in unit.sentences[:1]:
+            each = living.get(sentence.ids[0])
+            if each and len(unit.sentences) == 1 and sentence.text != _sentence(each).strip():
+                sheet.replace(unit.ref, f"- {_sentence(each)}{mark(each.number)}")
+
+
+def _room(sheet: Sheet, wanted: Sequence[Evidence]) -> int:
+    """How many of them, best first, the page has room for."""
+    from ua_memory import tokens
+
+    room, number = sheet.limit - sheet.size - 30, 0
+    for each in wanted:
+        room -= tokens.count(f"- {_sentence(each)}[[2026-11-21#^k7m2q9x4tb]]\n")
+        if room < 0:
+            break
+        number += 1
+    return number
+
+
+def _section(sheet: Sheet, title: str) -> str:
+    found = next((unit for unit in sheet.units if unit.heading and unit.title == title), None)
+    return (found or sheet.add_section(title)).ref
+
+
+def _last_item(sheet: Sheet, section: str) -> str:
+    """The last item of ours in a section, '' if there is none."""
+    under = next(units for heading, units in sheet.sections() if heading and heading.ref == section)
+    return next((u.ref for u in reversed(under) if u.owner == "ours" and u.shape is Shape.ITEM), "")
+
+
+def _sentence(each: Evidence) -> str:
+    """What a fact says, with the day it is about where that is not the day of its log."""
+    day = getattr(each.record, "when", None)
+    told = f"{day}: " if day and day != markdown.day_of(each.record.place.path) else ""
+    return f"{plain(told + each.text)} "
+
+
+def settle(sheet: Sheet, evidence: Sequence[Evidence]) -> list[str]:
+    """Take out what is no longer so: links to what is gone, sentences without support, paragraphs without
+    sentences. Returns the sentences that went, and why."""
+    living = {each.record.id or "": each for each in evidence}
+    dropped: list[str] = []
+    for unit in [unit for unit in sheet.units if unit.owner == "ours" and not unit.heading]:
+        if any(ord(char) in (0xE000, 0xE001) for char in unit.text):
+            continue  # written just now, and held against its evidence then
+        kept = [said for sentence in unit.sentences if (said := _kept(sentence, living, dropped))]
+        if unit.loose:
+            dropped.append(f"{unit.loose} (it cites nothing)")
+        if not kept:
+            sheet.remove(unit.ref)
+        elif kept != [sentence.source for sentence in unit.sentences] or unit.loose:
+            sheet.replace(unit.ref, _whole(unit, kept))
+    return dropped
+
+
+def _kept(sentence: Sentence, living: Mapping[str, Evidence], dropped: list[str]) -> str:
+    """A sentence as it may stand; '' if it may not."""
+    cited = [living[block] for block in sentence.ids if block in living]
+    if not cited:
+        dropped.append(f"{sentence.text} (what it rests on is gone)")
+        return ""
+    if missing := unsupported(sentence.text, cited):
+        dropped.append(f"{sentence.text} (its evidence has no {', '.join(missing)} now)")
+        return ""
+    source = sentence.source
+    for link in reversed(list(markdown.citations(source))):
+        if link.id not in living:
+            source = source[: link.start].rstrip() + source[link.end :]
+    return source
+
+
+def _whole(unit: Unit, kept: Sequence[str]) -> str:
+    text = " ".join(kept)
+    if unit.callout:
+        return f"{CALLOUT}\n> {text}"
+    return f"- {text}" if unit.shape is Shape.ITEM else text
