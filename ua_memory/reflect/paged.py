@@ -64,6 +64,10 @@ class Paged(Modelled):
         """Hits for one query."""
         raise NotImplementedError
 
+    def refresh(self) -> Any:
+        """Bring the index up to date."""
+        raise NotImplementedError
+
     def fact(self, block: str) -> Statement:
         """What has a block id."""
         raise NotImplementedError
@@ -133,7 +137,11 @@ class Paged(Modelled):
         wanted = Filters(kinds=KINDS, retired=False)
 
         def recall(question: str) -> Sequence[Any]:
-            return tuple(self.search(question, limit=PASSED, min_score=FAINTEST, filters=wanted).hits)
+            found = self.search(question, limit=PASSED, min_score=FAINTEST, filters=wanted)
+            if found.stale:  # it had no time to read all; a page would be called up to date that is not
+                self.refresh()
+                found = self.search(question, limit=PASSED, min_score=FAINTEST, filters=wanted)
+            return tuple(found.hits)
 
         view = View(recall, self.fact, self._equal, lambda text: redact(text, self.config.redact).text)
         return Refresher(self.store, view, door=self.door, model=model, at=at)
