@@ -58,12 +58,6 @@ class Paged(Modelled):
 
     # -- refreshing --------------------------------------------------------------------------------------
 
-    def search(
-        self, query: str, *, limit: int | None = None, min_score: float | None = None, filters: Any = None
-    ) -> Any:
-        """Hits for one query."""
-        raise NotImplementedError
-
     def refresh(self) -> Any:
         """Bring the index up to date."""
         raise NotImplementedError
