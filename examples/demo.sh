@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# A bank from its first minute to its first flush, in a temporary folder that is removed at the end.
+# A bank from its first minute to its first flush and page, in a temporary folder that is removed at the end.
 # `make demo` runs it; by hand: PATH="$PWD/.venv/bin:$PATH" bash examples/demo.sh
 set -euo pipefail
 
@@ -80,6 +80,19 @@ run ua-memory flush "$here/session.jsonl"
 run ua-memory search "why do we leave Mapbox, and when" --limit 1
 check "310 to 780 euros" ua-memory search "why do we leave Mapbox, and when" --limit 1
 check "Henrik will send the certificate" cat memory/2026-10-14.md
+
+tell "Ask what all of it says. Without a key: the evidence, in order."
+run ua-memory reflect "why do we leave Mapbox" --budget low
+check "310 to 780 euros" ua-memory reflect "why do we leave Mapbox"
+
+tell "A page that keeps an answer up to date, each sentence with its source. consolidate, say every night, writes it."
+run ua-memory pages create tiles --name "Map tiles" --query "what do our map tiles cost, and what did we decide"
+run ua-memory consolidate
+run ua-memory pages get tiles
+check "[[2026-10-14#^" ua-memory pages get tiles
+
+tell "Where does that come from?"
+run ua-memory why "$(grep -n -m 1 -F '[[2026-10-14#^' memory/pages/tiles.md | sed 's/:.*//; s/^/tiles:/')"
 
 tell "Does everything hold?"
 run ua-memory verify

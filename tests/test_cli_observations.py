@@ -41,6 +41,17 @@ def test_without_a_model_it_says_what_it_folded(shell: Shell) -> None:
     assert "1 observation, 0 facts to consider" in shell.ok("status").out
 
 
+def test_pages_that_are_stale_are_refreshed_after_it(shell: Shell) -> None:
+    shell.ok("pages", "create", "alice", "--query", "what about Alice and her providers")
+    done = shell.ok("consolidate")
+    assert done.out.index("considered") < done.out.index("alice  written anew")
+    assert ALICE[:-1] in (shell.cwd / "memory/pages/alice.md").read_text()
+    again = shell.ok("consolidate", "--json")
+    assert again.json["pages"] == [] and not again.json["committed"]
+    (shell.cwd / "memory/2026-11-13.md").write_text("- Alice left a provider because of its price.\n")
+    assert [page["id"] for page in shell.ok("consolidate", "--json").json["pages"]] == ["alice"]
+
+
 def test_a_dry_run_shows_a_diff_and_a_price(shell: Shell) -> None:
     done = shell.ok("consolidate", "--dry-run", ANTHROPIC_API_KEY="sk-none")
     assert "+++ b/memory/observations/Alice.md" in done.out

@@ -444,12 +444,12 @@ def test_the_dry_run_tells_a_price_and_sends_nothing(tmp_path: Path) -> None:
     assert bank.ops() == ["consolidate", *ops]
 
 
-def test_the_hook_hears_of_a_run_that_wrote(two: tuple[Bank, Memory]) -> None:
+def test_who_comes_after_may_ask_the_same_model(two: tuple[Bank, Memory]) -> None:
     _, memory = two
-    heard: list[int] = []
-    run(memory, each_one, after=lambda done: heard.append(len(done.changes)))
-    run(memory, each_one, after=lambda done: heard.append(len(done.changes)))
-    assert heard == [2]
+    heard: list[tuple[int, bool]] = []
+    for _ in range(2):
+        run(memory, each_one, after=lambda done, asked: heard.append((len(done.changes), asked is not None)))
+    assert heard == [(2, True), (0, True)]
 
 
 def test_an_undone_run_said_nothing(two: tuple[Bank, Memory]) -> None:

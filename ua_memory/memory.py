@@ -42,7 +42,7 @@ from ua_memory.undo import Undone
 if TYPE_CHECKING:
     from ua_memory.index.reading import Refresh, Stop
     from ua_memory.index.sync import Index, Progress
-    from ua_memory.llm import Endpoint, Spent, Totals
+    from ua_memory.llm import Endpoint, Model, Spent, Totals
     from ua_memory.opinions import Changed
     from ua_memory.recall.explain import Explained
     from ua_memory.recall.search import Answer, Filters, Hit
@@ -67,10 +67,10 @@ __all__ = [
     "Answer", "BeliefStep", "Believed", "BlameLine", "Break", "Brought", "Budget", "Caught", "Chain",
     "Change", "Changed", "Check", "Consolidated", "CoreBlock", "Decision", "Endpoint", "Estimate", "Evidence",
     "Excerpt", "Explained", "FactStep", "Filters", "Flush", "Flushed", "Hit", "Inserted", "Item", "Kept",
-    "Known", "Link", "Look", "Memory", "Portrait", "Preview", "Price", "Priced", "Proposal", "Reflection",
-    "Refresh", "Refreshed", "Replaced", "Result", "Retained", "Revision", "Seen", "SentenceStep", "Spent",
-    "Stale", "Standing", "Stats", "Status", "Suggestion", "Taken", "Totals", "Undone", "Waiting",
-    "WaitingItem", "Watched", "Witness", "Written",
+    "Known", "Link", "Look", "Memory", "Model", "Portrait", "Preview", "Price", "Priced", "Proposal",
+    "Reflection", "Refresh", "Refreshed", "Replaced", "Result", "Retained", "Revision", "Seen",
+    "SentenceStep", "Spent", "Stale", "Standing", "Stats", "Status", "Suggestion", "Taken", "Totals",
+    "Undone", "Waiting", "WaitingItem", "Watched", "Witness", "Written",
 ]  # fmt: skip
 """The types that a door meets, which imports them from here."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import ExitStack
 from itertools import groupby
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -13,7 +14,7 @@ from ua_memory.cli import context, verbs
 if TYPE_CHECKING:
     from ua_memory.cli.call import Call
     from ua_memory.cli.format import Piece, Screen
-    from ua_memory.memory import Change, Consolidated, Memory, Preview
+    from ua_memory.memory import Change, Consolidated, Memory, Model, Preview, Refreshed
     from ua_memory.records import Fact
 
 consolidate_app = verbs.new()
@@ -49,30 +50,54 @@ def consolidate(
 
     With a model (ANTHROPIC_API_KEY or ANTHROPIC_BASE_URL) facts are held against the observations there are,
     which are created, strengthened, revised, merged or retired, each with verbatim proofs. Without one only
-    what several days say alike is folded. One run is one commit. Where there is nothing to do and nobody
-    looks on, as from cron, nothing is printed.
+    what several days say alike is folded. One run is one commit. Then the pages that are stale are refreshed.
+    Where there is nothing to do and nobody looks on, as from cron, nothing is printed.
     """
     from ua_memory.cli.format import emit, note
     from ua_memory.cli.progress import progress
 
-    with context.opened(ctx) as (call, memory):
+    with context.opened(ctx) as (call, memory), ExitStack() as bar:
         if dry_run:
             _preview(call, memory, limit)
             return
+        told: dict[str, Any] = {}
+
+        def after(done: Consolidated, model: Model | None) -> None:
+            bar.close()
+            told.update(shape(done), pages=[])
+            if not call.as_json:
+                show(call, done)
+            if not done.ended:
+                memory.refresh_stale(model, done=lambda page: _refreshed(call, page, told["pages"]))
+
+        tell = bar.enter_context(progress(call, "Considering facts"))
         try:
-            with progress(call, "Considering facts") as tell:
-                done = memory.consolidate(
-                    model=call.endpoint, limit=limit, usd=max_usd, retry=retry, accept=accept, tell=tell
-                )
+            done = memory.consolidate(
+                model=call.endpoint,
+                limit=limit,
+                usd=max_usd,
+                retry=retry,
+                accept=accept,
+                tell=tell,
+                after=after,
+            )
         except KeyboardInterrupt:
             note(call, "interrupted; what was answered is kept, and the next run goes on from there")
             raise
-        if call.as_json:
-            emit(call, shape(done))
-        else:
-            show(call, done)
+        finally:
+            if call.as_json and told:
+                emit(call, told)
         if done.ended:
             raise done.ended
+
+
+def _refreshed(call: Call, page: Refreshed, shapes: list[Any]) -> None:
+    """A page that was stale, as `pages refresh` tells it."""
+    from ua_memory.cli import refreshed
+
+    shapes.append(refreshed.shape(page, None))
+    if not call.as_json:
+        refreshed.show(call, page)
 
 
 def _preview(call: Call, memory: Memory, limit: int | None) -> None:

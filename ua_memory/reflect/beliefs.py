@@ -45,20 +45,21 @@ class Believing(Modelled):
     def consolidate(
         self, *, model: Asked = None, limit: int | None = None, usd: float | None = None,
         retry: bool = False, accept: bool = False, tell: Tell | None = None,
-        after: Callable[[Consolidated], None] | None = None,
+        after: Callable[[Consolidated, Model | None], None] | None = None,
     ) -> Consolidated:  # fmt: skip
         """Hold the facts that no run has considered against the observations; one commit, or none.
 
         Without a `model` they are only compared. `limit` is how many facts a run takes, `usd` what it may
         cost if that is less than the settings say. `retry` takes up facts that were set aside, `accept` lets
-        more than a quarter of the observations be retired. `after` hears of a run that wrote something.
+        more than a quarter of the observations be retired. `after` hears of the run and may ask on, within
+        the same `usd`.
 
         Busy while another run is at it. What a model raises ends the run, and is in the result.
         """
         with self._asking(model, usd) as asked:
             done = self._consolidating(asked, limit, retry=retry, accept=accept, tell=tell).run()
-        if after and done.committed:
-            after(done)
+            if after:
+                after(done, asked)
         return done
 
     def preview_consolidation(self, *, model: Asked = None, limit: int | None = None) -> Preview:
