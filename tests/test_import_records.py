@@ -120,7 +120,9 @@ UNITS: list[dict[str, Any]] = [
     {"id": "o1", "fact_type": "observation", "text": "Alice chooses by price.", "proof_count": 2,
      "source_memory_ids": ["a1", "a3", "gone"], "mentioned_at": "2026-02-06T00:00:00Z"},
     {"id": "o2", "fact_type": "observation", "text": "Bob is quiet.", "source_memory_ids": ["gone"]},
-    {"id": "p1", "fact_type": "opinion", "text": "Fly.io is the better host.", "confidence_score": 0.8},
+    {"id": "p1", "fact_type": "opinion", "text": "Fly.io is the better host.", "confidence_score": 0.8,
+     "source_memory_ids": ["a1"]},
+    {"id": "p2", "fact_type": "opinion", "text": "Nothing lasts.", "confidence_score": 0.2},
 ]  # fmt: skip
 EXPORT = {
     "version": 3,
@@ -162,9 +164,11 @@ def test_what_hindsight_exports(shell: Shell, tmp_path: Path) -> None:
         ("2026-02-05", one.id, "Alice moved the API to Fly.io"),
         ("2026-01-10", three.id, "Prices rose."),
     ]
-    (bare,) = records(shell, "memory/imported/bank/undated.md", Fact)
+    bare, thought = records(shell, "memory/imported/bank/undated.md", Fact)
     assert (bare.text, bare.tags, bare.said_by) == ("Bob is quiet.", ("observation",), "import")
-    assert records(shell, "memory/opinions.md", Opinion)[0].confidence == 0.8
+    assert (thought.text, thought.tags) == ("Nothing lasts.", ("opinion",))
+    (held,) = records(shell, "memory/opinions.md", Opinion)
+    assert (held.confidence, [proof.id for proof in held.because]) == (0.8, [one.id])
     assert records(shell, "memory/models/mm-1.md", MentalModel)[0].body == "Price first."
     page = records(shell, "memory/pages/kp-9.md", Page)[0]
     assert (page.source_query, page.body) == ("where do services run", "")
@@ -187,7 +191,7 @@ def test_hindsight_twice_and_taken_back(shell: Shell, tmp_path: Path) -> None:
     assert [each["why"] for each in changed["taken"] if each["state"] == "left"] == [
         "it reads otherwise here; what is here stays"
     ]
-    assert changed["problems"][0].startswith("dump.jsonl:7: no JSON")
+    assert changed["problems"][0].startswith("dump.jsonl:8: no JSON")
     shell.ok("undo", first["revision"])
     assert sorted(p.name for p in shell.cwd.glob("memory/**/*.md")) == ["2026-11-21.md"]
 

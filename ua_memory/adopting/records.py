@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 
@@ -15,7 +15,7 @@ from ua_memory.adopting.taken import Taken
 from ua_memory.importers import Found, Item
 from ua_memory.markdown.blocks import scan
 from ua_memory.paths import LOGS
-from ua_memory.records import Fact, Observation, Opinion, Tombstone
+from ua_memory.records import Fact, Observation, Opinion, Proof, Tombstone
 from ua_memory.statements import Statement, texts
 from ua_memory.store import Draft, Store
 
@@ -153,9 +153,13 @@ class Records:
 
     def _belief(self, item: Item) -> Observation | Opinion:
         record = item.record
+        stems = {id: path.rpartition("/")[2].removesuffix(".md") for id, path in self.files.items()}
         if isinstance(record, Observation):
-            stems = {id: path.rpartition("/")[2].removesuffix(".md") for id, path in self.files.items()}
-            proofs = tuple(replace(p, file=stems[p.id]) for p in record.proofs if p.id in stems)
-            return replace(record, proofs=proofs)
+            return replace(record, proofs=_placed(record.proofs, stems))
         assert isinstance(record, Opinion)
-        return record
+        return replace(record, because=_placed(record.because, stems))
+
+
+def _placed(proofs: Sequence[Proof], stems: Mapping[str, str]) -> tuple[Proof, ...]:
+    """The proofs with the files that their facts stand in; without those of facts that were not taken."""
+    return tuple(replace(proof, file=stems[proof.id]) for proof in proofs if proof.id in stems)

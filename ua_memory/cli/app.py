@@ -45,7 +45,7 @@ VERBS: dict[str, dict[str, Listed]] = {
         "consolidate": Listed("consolidate", "Make observations of new facts."),
         "observations": Listed("observations", "What follows from several facts, with proofs."),
         "opinions": Listed("opinions", "What the agent came to think, with its reasons."),
-        "pages": Listed("pages", "Knowledge pages, written from memory with their sources."),
+        "pages": Listed("pages", "Knowledge pages: you say what one tracks."),
         "models": Listed("models", "Mental models: texts of yours that no machine changes."),
         "entities": Listed("entities", "Who is who: names, and what else they are called."),
         "directives": Listed("directives", "The hard rules of reflect."),

@@ -21,6 +21,7 @@ from ua_memory.importers.notes import collect, fitting, note
 from ua_memory.markdown.lines import readable
 from ua_memory.records import Fact, MentalModel, Observation, Opinion, Page, Problem, Proof
 
+BELIEFS = ("observation", "opinion")
 TYPES = ("world", "experience", "assistant", "bank", "observation", "opinion")
 SOURCES = ("source_memory_ids", "source_fact_ids", "source_memories")
 LONGEST_PROOF = 240
@@ -133,13 +134,13 @@ def _items(heap: Heap) -> Iterator[Item]:
         if unit in heap.units and entity in heap.names:
             heap.units[unit].setdefault("_names", []).append(heap.names[entity])
     facts = {key: _item(key, one) for key, one in heap.units.items()}
-    yield from (i for key, i in facts.items() if _kind(heap.units[key]) != "observation")
+    yield from (i for key, i in facts.items() if _kind(heap.units[key]) not in BELIEFS)
     for key, one in heap.units.items():
-        if _kind(one) == "observation":
+        if _kind(one) in BELIEFS:
             named: list[Any] = next((one[name] for name in SOURCES if one.get(name)), [])
             ids = dict.fromkeys(str(each.get("id") if isinstance(each, dict) else each) for each in named)
             sources = [facts[i] for i in ids if i in facts and isinstance(facts[i].record, Fact)]
-            yield _observation(facts[key], sources) if sources else facts[key]
+            yield _belief(facts[key], sources, one) if sources else facts[key]
 
 
 def _kind(one: Json) -> str:
@@ -154,15 +155,10 @@ def _item(key: str, one: Json) -> Item:
     names = _names(one)
     session = _text(one, "document_id") or None
     block = stable_id("hindsight", key)
-    if kind == "opinion":
-        sure = one.get("confidence_score")
-        confidence = float(sure) if isinstance(sure, int | float) and 0 <= sure <= 1 else None
-        opinion = Opinion(what, block, confidence=confidence, entities=names, tags=tuple(tags))
-        return Item(opinion, said, session)
-    if kind == "observation":
-        tags.append("observation")
+    if kind in BELIEFS:  # it stays a fact where nothing in the export bears it
+        tags.append(kind)
     fact = Fact(
-        what, block, kind="world" if kind in ("world", "observation") else "experience",
+        what, block, kind="world" if kind in ("world", *BELIEFS) else "experience",
         when=_when(one), who=who, why=why, entities=names, tags=tuple(dict.fromkeys(tags)),
     )  # fmt: skip
     return Item(fact, said, session)
@@ -211,16 +207,25 @@ def _names(one: Json) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for e in found if (name := " ".join(str(e).split()))))
 
 
-def _observation(item: Item, sources: list[Item]) -> Item:
-    fact = item.record
+def _belief(item: Item, sources: list[Item], one: Json) -> Item:
+    """An observation or an opinion with the facts that it rests on."""
+    fact, kind = item.record, _kind(one)
     assert isinstance(fact, Fact)
     proofs = tuple(
         Proof("", each.id, each.record.text.split("\n")[0][:LONGEST_PROOF].strip()) for each in sources
     )
+    tags = tuple(tag for tag in fact.tags if tag != kind)
+    if kind == "opinion":
+        sure = one.get("confidence_score")
+        confidence = float(sure) if isinstance(sure, int | float) and 0 <= sure <= 1 else None
+        held = Opinion(
+            fact.text, fact.id, confidence=confidence, because=proofs, entities=fact.entities, tags=tags
+        )
+        return replace(item, record=held, proofs=tuple(each.id for each in sources))
     days = sorted(each.day for each in sources if each.day)
     record = Observation(
         fact.text, fact.id, proofs, since=days[0] if days else None, last=days[-1] if days else None,
-        entities=fact.entities, tags=tuple(tag for tag in fact.tags if tag != "observation"), origin="import",
+        entities=fact.entities, tags=tags, origin="import",
     )  # fmt: skip
     return replace(item, record=record, proofs=tuple(each.id for each in sources))
 
