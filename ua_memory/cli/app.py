@@ -63,7 +63,7 @@ VERBS: dict[str, dict[str, Listed]] = {
         "init": Listed("init", "Make a memory bank."),
         "status": Listed("status", "Show how the bank stands."),
         "stats": Listed("stats", "Count what there is, and what models cost."),
-        "queue": Listed("queue", "Conversations that wait for their flush."),
+        "queue": Listed("queue", "Conversations and texts that wait."),
         "watch": Listed("watch", "Files outside the bank, retained when they change."),
         "verify": Listed("verify", "Check everything that must hold."),
         "doctor": Listed("doctor", "Find and mend what is wrong around the bank."),
