@@ -1,0 +1,56 @@
+"""Where each client keeps its settings on this machine, and what of ours goes there."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ua_memory.cli import context
+from ua_memory.cli.installing import command_of
+
+if TYPE_CHECKING:
+    from ua_memory.cli.call import Call
+    from ua_memory.clients.settings import Target
+
+DATA = Path(__file__).parent.parent / "data" / "plugins"
+
+
+def claude_code(call: Call, *, project: bool = False, plugin: str | None = None) -> Target:
+    """Claude Code: the person's settings, the folder's, or a plugin."""
+    from ua_memory.clients import claude_settings
+
+    if plugin is not None:
+        from ua_memory import __version__
+
+        ours = DATA / "claude-code"
+        texts = {
+            each.relative_to(ours).as_posix(): each.read_text("utf-8") for each in sorted(ours.rglob("*.md"))
+        }
+        folder = str(context.absolute(call, plugin))
+        return claude_settings.plugin(folder, command_of(call, shared=True), __version__, texts)
+    if project:
+        return claude_settings.project(str(call.cwd), command_of(call, shared=True))
+    home = _folder(call, "CLAUDE_CONFIG_DIR", ".claude")
+    state = (home if call.env.get("CLAUDE_CONFIG_DIR") else call.home) / ".claude.json"
+    return claude_settings.target(str(home), str(state), command_of(call))
+
+
+def codex(call: Call) -> Target:
+    """Codex: the person's settings."""
+    from ua_memory.clients import codex_settings
+
+    return codex_settings.target(str(_folder(call, "CODEX_HOME", ".codex")), command_of(call))
+
+
+def pi(call: Call) -> Target:
+    """pi: the person's settings."""
+    from ua_memory.clients import pi_settings
+
+    home = _folder(call, "PI_CODING_AGENT_DIR", ".pi/agent")
+    extension = (DATA / "pi" / "ua-memory.ts").read_text("utf-8")
+    return pi_settings.target(str(home), command_of(call), extension)
+
+
+def _folder(call: Call, variable: str, usual: str) -> Path:
+    """The folder that a variable of the client's names, else the usual one in the caller's home."""
+    return context.absolute(call, call.env.get(variable) or f"~/{usual}")
