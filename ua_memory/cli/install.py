@@ -97,6 +97,8 @@ def uninstall_claude_code(
 
 _both("codex", "hooks and the MCP server of Codex", targets.codex)
 _both("pi", "the extension and the MCP server of pi", targets.pi)
+_both("openclaw", "the plugin and the MCP server of OpenClaw", targets.openclaw)
+_both("hermes", "the memory provider of Hermes", targets.hermes)
 
 
 def _install(call: Call, target: Target, agents_md: str | None, dry: bool, check: bool) -> None:

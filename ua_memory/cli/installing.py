@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -54,35 +54,29 @@ class Step:
         )
 
 
-def plan(pieces: Iterable[Piece], *, out: bool = False) -> list[Step]:
-    """What puts the pieces in, or with `out` takes them out. Malformed names file and line."""
+def plan(pieces: Sequence[Piece], *, out: bool = False) -> list[Step]:
+    """What puts the pieces in, or with `out` takes them out. Malformed names file and line.
+
+    Of several pieces of one file each finds what the one before it left.
+    """
     from ua_memory.clients.json_edit import Broken
 
-    steps = []
-    for piece in pieces:
+    steps: list[Step] = []
+    left: dict[Path, bytes | None] = {}
+    for piece in reversed(pieces) if out else pieces:
         file = Path(piece.file)
-        before = _read(file)
-        line = 1
+        before = left[file] if file in left else _read(file)
         try:
-            line = (before or b"").count(b"\n", 0, _undecodable(before)) + 1
             text = None if before is None else before.decode("utf-8")
             new = (piece.cut if out else piece.put)(text)
         except UnicodeDecodeError as error:
+            line = (before or b"").count(b"\n", 0, error.start) + 1
             raise _malformed(file, line, "not UTF-8") from error
         except Broken as error:
             raise _malformed(file, error.line, error.why) from error
-        steps.append(
-            Step(file, piece.what, before, None if new is None else new.encode("utf-8"), piece.folder)
-        )
+        left[file] = None if new is None else new.encode("utf-8")
+        steps.append(Step(file, piece.what, before, left[file], piece.folder))
     return steps
-
-
-def _undecodable(data: bytes | None) -> int:
-    try:
-        (data or b"").decode("utf-8")
-    except UnicodeDecodeError as error:
-        return error.start
-    return 0
 
 
 def _malformed(file: Path, line: int, why: str) -> Malformed:
@@ -135,6 +129,8 @@ def _unchanged(step: Step) -> None:
 def _folders(step: Step) -> None:
     """Remove the folders that were made for a file, if nothing is left in them."""
     folder = step.file.parent
+    if step.folder:  # what Python has made of our modules
+        shutil.rmtree(folder / "__pycache__", ignore_errors=True)
     while step.folder and (folder == Path(step.folder) or Path(step.folder) in folder.parents):
         try:
             folder.rmdir()
@@ -165,8 +161,8 @@ def show(call: Call, target: Target, steps: list[Step], *, dry: bool = False, li
     if not steps:
         screen.line(f"Nothing of ua-memory is in {target.client}'s settings.")
     for step in steps:
-        screen.item([(f"{DONE[step.does]:9}", "good" if step.does != "keep" else "faint")], f"{step.what} in ",
-                    (str(step.file), "path"))  # fmt: skip
+        word = (f"{DONE[step.does]:9}", "faint" if step.does == "keep" else "good")
+        screen.item([word], f"{step.what} in ", (str(step.file), "path"))
     for note in notes:
         screen.item("Note: ", note)
     if line and changed:

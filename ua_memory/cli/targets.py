@@ -22,12 +22,10 @@ def claude_code(call: Call, *, project: bool = False, plugin: str | None = None)
     if plugin is not None:
         from ua_memory import __version__
 
-        ours = DATA / "claude-code"
-        texts = {
-            each.relative_to(ours).as_posix(): each.read_text("utf-8") for each in sorted(ours.rglob("*.md"))
-        }
         folder = str(context.absolute(call, plugin))
-        return claude_settings.plugin(folder, command_of(call, shared=True), __version__, texts)
+        return claude_settings.plugin(
+            folder, command_of(call, shared=True), __version__, _texts("claude-code")
+        )
     if project:
         return claude_settings.project(str(call.cwd), command_of(call, shared=True))
     home = _folder(call, "CLAUDE_CONFIG_DIR", ".claude")
@@ -47,8 +45,32 @@ def pi(call: Call) -> Target:
     from ua_memory.clients import pi_settings
 
     home = _folder(call, "PI_CODING_AGENT_DIR", ".pi/agent")
-    extension = (DATA / "pi" / "ua-memory.ts").read_text("utf-8")
-    return pi_settings.target(str(home), command_of(call), extension)
+    return pi_settings.target(str(home), command_of(call), _texts("pi")["ua-memory.ts"])
+
+
+def openclaw(call: Call) -> Target:
+    """OpenClaw: the person's settings and a plugin."""
+    from ua_memory.clients import openclaw_settings
+
+    state = _folder(call, "OPENCLAW_STATE_DIR", ".openclaw")
+    file = context.absolute(call, call.env.get("OPENCLAW_CONFIG_PATH") or f"{state}/openclaw.json")
+    return openclaw_settings.target(str(file), str(state), command_of(call), _texts("openclaw"))
+
+
+def hermes(call: Call) -> Target:
+    """Hermes: a memory provider."""
+    from ua_memory.clients import hermes_settings
+
+    home = str(_folder(call, "HERMES_HOME", ".hermes"))
+    return hermes_settings.target(home, command_of(call), _texts("hermes"))
+
+
+def _texts(client: str) -> dict[str, str]:
+    """The files that come with us for a client: text by name. `.in` hides Python from our own tools."""
+    folder = DATA / client
+    files = (each for each in sorted(folder.rglob("*")) if each.is_file())
+    names = {each.relative_to(folder).as_posix().removesuffix(".in"): each for each in files}
+    return {name: file.read_text("utf-8") for name, file in names.items()}
 
 
 def _folder(call: Call, variable: str, usual: str) -> Path:
