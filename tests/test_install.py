@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import json
+import os
+import plistlib
+import shutil
 import stat
+import subprocess
 from pathlib import Path
 
 import pytest
 from terminal import Shell, new_shell
 from test_cli_json import agrees
+
+from ua_memory.clients import schedule
 
 CLIENTS = ["claude-code", "codex", "pi", "openclaw", "hermes"]
 
@@ -129,3 +135,93 @@ def test_without_a_bank_it_says_so(tmp_path: Path) -> None:
     (tmp_path / "home").mkdir()
     shell = Shell(tmp_path / "home", tmp_path / "work")
     assert "ua-memory init" in shell.ok("install", "codex").err
+
+
+CRONTAB = """#!/bin/sh
+file="$HOME/crontab"
+if [ "$1" = -l ]; then cat "$file" 2>/dev/null; else cat > "$file"; fi
+"""
+
+
+def test_a_job_for_the_night(shell: Shell) -> None:
+    shell.env["PATH"] += f":{os.environ['PATH']}"
+    shell.env["HOME"] = str(shell.home)
+    crontab = Path(shell.env["PATH"].partition(":")[0]) / "crontab"
+    crontab.write_text(CRONTAB)
+    crontab.chmod(0o755)
+    theirs = "MAILTO=noor\n0 5 * * * backup # all"
+    (shell.home / "crontab").write_text(theirs)
+    shown = shell.ok("install", "cron", "--kind", "cron", "--at", "4:05", "--json").json
+    agrees("install cron", shown)
+    line = shown["files"][0]["text"]
+    assert line.startswith("5 4 * * * ") and f"--bank {shell.cwd} consolidate" in line
+    assert shell("install", "cron", "--kind", "cron", "--check").code == 12
+    for _ in range(2):
+        shell.ok("install", "cron", "--kind", "cron", "--at", "4:05", "--write")
+        assert (shell.home / "crontab").read_text() == f"{theirs}\n{line}"
+    shell.ok("install", "cron", "--kind", "cron", "--write")
+    assert (shell.home / "crontab").read_text() == f"{theirs}\n" + line.replace("5 4 *", "30 3 *")
+    assert shell.ok("uninstall", "cron").out == "Changed  line in crontab\n"
+    assert (shell.home / "crontab").read_text() == f"{theirs}\n"
+    assert shell("install", "cron", "--at", "24:00").code == 2
+
+
+def test_a_job_of_systemd(shell: Shell) -> None:
+    log = shell.home / "systemctl.log"
+    command = Path(shell.env["PATH"]) / "systemctl"
+    command.write_text(f'#!/bin/sh\necho "$@" >> {log}\n')
+    command.chmod(0o755)
+    shell.ok("install", "cron", "--write")
+    units = sorted((shell.home / ".config/systemd/user").iterdir())
+    assert [unit.suffix for unit in units] == [".service", ".timer"]
+    assert f"--bank {shell.cwd} consolidate" in units[0].read_text()
+    assert "OnCalendar=*-*-* 03:30:00" in units[1].read_text()
+    assert log.read_text().splitlines()[1:] == [
+        "--user daemon-reload",
+        f"--user enable --now {units[1].name}",
+    ]
+    shell.ok("uninstall", "cron")
+    assert not list((shell.home / ".config/systemd/user").iterdir())
+    assert f"--user disable --now {units[1].name}" in log.read_text()
+
+
+def test_names_that_schedulers_would_read_as_something_else() -> None:
+    bank, home = '/h/50% "off" $x', "/h"
+    for kind in schedule.KINDS:
+        job = schedule.target(kind, bank, ["/b/ua-memory", "--bank", bank], (3, 30), home)
+        text = job.pieces[0].put(None)
+        assert text and job.pieces[0].put(text) == text
+    cron, systemd, launchd = (
+        schedule.target(kind, bank, ["u", "--bank", bank], (3, 30), home).pieces[0].put(None) or ""
+        for kind in schedule.KINDS
+    )
+    assert r"'/h/50\% " in cron and '"/h/50%% \\"off\\" $$x"' in systemd
+    assert plistlib.loads(launchd.encode())["ProgramArguments"] == ["u", "--bank", bank, "consolidate"]
+
+
+# -- shells ------------------------------------------------------------------------------------------------
+
+
+def test_completions_know_verbs_options_and_families(shell: Shell) -> None:
+    def offered(*words: str) -> list[str]:
+        return shell.ok("completion", "bash", "--", *words).out.splitlines()
+
+    assert offered("se") == ["search"] and "install" in offered("") and "--bank" in offered("--b")
+    assert offered("search", "--lim") == ["--limit"]
+    assert offered("--bank", "x", "uninstall", "cl") == ["claude-code"]
+    assert offered("--bank", "") == []
+    assert (
+        shell.ok("completion", "zsh", "--", "scan").out == "scan:Look for secrets that stand in the files.\n"
+    )
+    assert shell.ok("completion", "fish", "--", "scan").out.startswith("scan\tLook")
+    assert shell("completion", "ksh").code == 2
+
+
+@pytest.mark.parametrize("name", ["bash", "zsh", "fish"])
+def test_what_shells_are_given_is_their_language(shell: Shell, name: str) -> None:
+    if not (program := shutil.which(name)):
+        pytest.skip(f"no {name} here")
+    text = shell.ok("completion", name).out
+    text += "" if name == "fish" else shell.ok("hook", "shell", name).out
+    assert subprocess.run([program, "-n"], input=text, text=True, check=False).returncode == 0
+    assert shell("hook", "shell", "tcsh").code == 2

@@ -42,7 +42,7 @@ def main(argv: list[str] | None = None) -> NoReturn:
     words = sys.argv[1:] if argv is None else list(argv)
     mode = os.environ.get("UA_MEMORY_DAEMON") or "auto"
     verb = _verb(words)
-    if verb == "hook" and "--help" not in words and not os.isatty(0):
+    if verb == "hook" and not {"--help", "shell"} & {*words} and not os.isatty(0):
         _hook(words, mode)
     if verb == "mcp" and "--call" not in words and "--help" not in words:
         from ua_memory.cli import relay
@@ -50,7 +50,7 @@ def main(argv: list[str] | None = None) -> NoReturn:
         relay.serve(words, mode)
         _leave(0)
     data: bytes | None = None
-    if mode != "off" and verb in FORWARDED and hasattr(os, "getuid"):
+    if mode != "off" and verb in FORWARDED and words[:2] != ["hook", "shell"] and hasattr(os, "getuid"):
         data = _asked(words, verb, mode)
     if verb == "recall" and mode == "auto" and _cold_recall(words):
         _leave(0)

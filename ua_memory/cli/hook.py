@@ -34,10 +34,16 @@ def hook(ctx: typer.Context, bank: verbs.Bank = None) -> None:
     UserPromptSubmit and SessionStart, Gemini CLI by BeforeAgent and SessionStart.
     A prompt is answered with what memory holds on it, the start of a session with
     core memory. Whatever goes wrong, nothing is printed and the exit code is 0.
+    `ua-memory hook shell zsh` (or bash) prints functions for that shell.
     """
     from ua_memory.errors import NoBank
 
     call, local = context.call_of(ctx), None
+    if ctx.args[:1] == ["shell"]:
+        from ua_memory.cli import shell
+
+        shell.functions(call, " ".join(ctx.args[1:]))
+        return
     try:
         if call.reads_terminal:
             call.stderr.write("ua-memory: a client's hook calls this, with JSON on standard input\n")

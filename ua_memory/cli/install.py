@@ -101,6 +101,66 @@ _both("openclaw", "the plugin and the MCP server of OpenClaw", targets.openclaw)
 _both("hermes", "the memory provider of Hermes", targets.hermes)
 
 
+@install_app.command("cron", cls=verbs.Verb)
+def install_cron(
+    ctx: typer.Context,
+    at: Annotated[str, typer.Option("--at", metavar="HH:MM", help="The time of day.")] = "03:30",
+    kind: Annotated[
+        str | None,
+        typer.Option(metavar="KIND", help="cron, systemd or launchd; else what runs jobs here."),
+    ] = None,
+    write: Annotated[bool, typer.Option("--write", help="Set it up; else it is only shown.")] = False,
+    check: Check = False,
+    as_json: verbs.Json = False,
+    bank: verbs.Bank = None,
+) -> None:
+    """Show a nightly job that consolidates the bank, or set it up."""
+    from ua_memory.cli import cron, installing
+
+    call = context.call_of(ctx)
+    job = cron.target(call, kind or cron.kind_here(call), at)
+    if not write and not check:
+        _shown(call, job, cron.shown(call, job))
+        return
+    steps = cron.plan(call, job)
+    if check:
+        installing.check(call, job, steps)
+        return
+    cron.carry_out(call, job, steps)
+    installing.show(call, job, steps)
+
+
+@uninstall_app.command("cron", cls=verbs.Verb)
+def uninstall_cron(
+    ctx: typer.Context, dry_run: DryRun = False, as_json: verbs.Json = False, bank: verbs.Bank = None
+) -> None:
+    """Take out the bank's nightly job, of whatever kind."""
+    from ua_memory.cli import cron, installing
+    from ua_memory.clients.schedule import KINDS
+
+    call = context.call_of(ctx)
+    done = []
+    for kind in KINDS:
+        job = cron.target(call, kind, "03:30")
+        steps = [step for step in cron.plan(call, job, out=True) if step.does != "keep"]
+        if not dry_run:
+            cron.carry_out(call, job, steps, out=True)
+        done += steps
+    installing.show(call, job._replace(notes=()), done, dry=dry_run)
+
+
+def _shown(call: Call, job: Target, text: str) -> None:
+    from ua_memory.cli.format import Screen, emit, note
+
+    if call.as_json:
+        files = [{"path": piece.file, "what": piece.what, "text": piece.put(None)} for piece in job.pieces]
+        emit(call, {"client": job.client, "files": files, "notes": list(job.notes)})
+        return
+    Screen(call).raw(text)
+    for each in ("to set it up: the same with --write", *job.notes):
+        note(call, each)
+
+
 def _install(call: Call, target: Target, agents_md: str | None, dry: bool, check: bool) -> None:
     from ua_memory.cli import installing
 
