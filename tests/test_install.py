@@ -101,6 +101,21 @@ def test_a_named_bank_goes_along(shell: Shell) -> None:
     assert "notes" not in (shell.home / ".claude.json").read_text()
 
 
+def test_claude_codes_own_memory_is_pointed_at_the_bank(shell: Shell) -> None:
+    file = shell.home / ".claude" / "settings.json"
+    file.parent.mkdir()
+    file.write_text('{"model": "opus"}')
+    shell.ok("install", "claude-code", "--auto-memory")
+    folder = str(shell.cwd / "memory" / "claude-code")
+    assert json.loads(file.read_text())["autoMemoryDirectory"] == folder
+    shell.ok("uninstall", "claude-code", "--auto-memory")
+    assert file.read_text() == '{"model": "opus"}'
+    file.write_text('{"autoMemoryDirectory": "/mine"}')
+    assert shell("install", "claude-code", "--auto-memory").code == 9
+    assert file.read_text() == '{"autoMemoryDirectory": "/mine"}'
+    assert shell("install", "claude-code", "--auto-memory", "--project").code == 2
+
+
 def test_a_project_calls_the_command_by_its_name(shell: Shell) -> None:
     shell.ok("install", "claude-code", "--project")
     assert (

@@ -35,6 +35,10 @@ Plugin = Annotated[
     str | None, typer.Option("--plugin", metavar="DIR", help="As a plugin, in a marketplace in DIR.")
 ]
 
+OwnMemory = Annotated[
+    bool, typer.Option("--auto-memory", help="Also what it notes by itself, into memory/claude-code.")
+]
+
 
 def _both(name: str, does: str, where: Any) -> None:
     """Add a client that has no options of its own to install and uninstall."""
@@ -69,6 +73,7 @@ def install_claude_code(
     ctx: typer.Context,
     project: Project = False,
     plugin: Plugin = None,
+    auto_memory: OwnMemory = False,
     agents_md: Agents = None,
     dry_run: DryRun = False,
     check: Check = False,
@@ -77,7 +82,13 @@ def install_claude_code(
 ) -> None:
     """Set up hooks and the MCP server of Claude Code."""
     call = context.call_of(ctx)
-    _install(call, targets.claude_code(call, project=project, plugin=plugin), agents_md, dry_run, check)
+    _install(
+        call,
+        targets.claude_code(call, project=project, plugin=plugin, own=auto_memory),
+        agents_md,
+        dry_run,
+        check,
+    )
 
 
 @uninstall_app.command("claude-code", cls=verbs.Verb)
@@ -85,6 +96,7 @@ def uninstall_claude_code(
     ctx: typer.Context,
     project: Project = False,
     plugin: Plugin = None,
+    auto_memory: OwnMemory = False,
     agents_md: Agents = None,
     dry_run: DryRun = False,
     as_json: verbs.Json = False,
@@ -92,7 +104,9 @@ def uninstall_claude_code(
 ) -> None:
     """Take out hooks and the MCP server of Claude Code."""
     call = context.call_of(ctx)
-    _uninstall(call, targets.claude_code(call, project=project, plugin=plugin), agents_md, dry_run)
+    _uninstall(
+        call, targets.claude_code(call, project=project, plugin=plugin, own=auto_memory), agents_md, dry_run
+    )
 
 
 _both("codex", "hooks and the MCP server of Codex", targets.codex)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from ua_memory.cli import context
 from ua_memory.cli.installing import command_of
+from ua_memory.errors import Usage
 
 if TYPE_CHECKING:
     from ua_memory.cli.call import Call
@@ -15,10 +16,12 @@ if TYPE_CHECKING:
 DATA = Path(__file__).parent.parent / "data" / "plugins"
 
 
-def claude_code(call: Call, *, project: bool = False, plugin: str | None = None) -> Target:
-    """Claude Code: the person's settings, the folder's, or a plugin."""
+def claude_code(call: Call, *, project: bool = False, plugin: str | None = None, own: bool = False) -> Target:
+    """Claude Code: the person's settings, the folder's, or a plugin; with `own` its own memory, too."""
     from ua_memory.clients import claude_settings
 
+    if (plugin is not None) + project + own > 1:
+        raise Usage("one of --project, --plugin and --auto-memory at a time")
     if plugin is not None:
         from ua_memory import __version__
 
@@ -30,7 +33,11 @@ def claude_code(call: Call, *, project: bool = False, plugin: str | None = None)
         return claude_settings.project(str(call.cwd), command_of(call, shared=True))
     home = _folder(call, "CLAUDE_CONFIG_DIR", ".claude")
     state = (home if call.env.get("CLAUDE_CONFIG_DIR") else call.home) / ".claude.json"
-    return claude_settings.target(str(home), str(state), command_of(call))
+    found = claude_settings.target(str(home), str(state), command_of(call))
+    if not own:
+        return found
+    folder = str(context.bank_root(call) / "memory" / "claude-code")
+    return found._replace(pieces=(*found.pieces, claude_settings.auto_memory(str(home), folder)))
 
 
 def codex(call: Call) -> Target:

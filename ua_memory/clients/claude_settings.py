@@ -11,10 +11,22 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ua_memory.clients.settings import NAME, Target, call_of, hooks, mcp_server, whole_file
+from ua_memory.clients.json_edit import Broken, Document
+from ua_memory.clients.settings import (
+    NAME,
+    Piece,
+    Target,
+    call_of,
+    hooks,
+    json_piece,
+    mcp_server,
+    whole_file,
+)
 
 TIMEOUTS = {"SessionStart": 10, "UserPromptSubmit": 10, "Stop": 10, "PreCompact": 30, "SessionEnd": 10}
 """The events we answer, and seconds for each. A hook of ours takes a fraction of one; machines are busy."""
+OWN_MEMORY = "autoMemoryDirectory"
+"""Where Claude Code keeps what it notes by itself, a file a fact; read in a person's settings only."""
 MARKET = "ua-memory-local"
 DESCRIPTION = "Long-term memory as markdown files: recalled at each prompt, kept from each session."
 
@@ -27,6 +39,25 @@ def target(home: str, state: str, command: Sequence[str]) -> Target:
         (hooks(f"{home}/settings.json", _hooks(command)), mcp_server(state, ("mcpServers",), server)),
         ("sessions that are open take it up when they are started anew; /hooks and /mcp show it there",),
     )
+
+
+def auto_memory(home: str, folder: str) -> Piece:
+    """Claude Code's own memory pointed at a folder of the bank. Broken where it points elsewhere."""
+
+    def put(document: Document) -> None:
+        there = document.value.get(OWN_MEMORY)
+        if there not in (None, folder):
+            raise Broken(
+                document.line((OWN_MEMORY,)), f"{OWN_MEMORY} is {there!r} already; take it out first"
+            )
+        if there is None:
+            document.put((OWN_MEMORY,), folder)
+
+    def cut(document: Document) -> None:
+        if document.value.get(OWN_MEMORY) == folder:
+            document.cut((OWN_MEMORY,))
+
+    return json_piece(f"{home}/settings.json", "its own memory's folder", put, cut)
 
 
 def project(folder: str, command: Sequence[str]) -> Target:
