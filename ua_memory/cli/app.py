@@ -74,7 +74,7 @@ VERBS: dict[str, dict[str, Listed]] = {
         "hook": Listed("hook", "Answer an event of an agent's client."),
         "install": Listed("install", "Set memory up in an agent's client."),
         "uninstall": Listed("install", "Take memory out of an agent's client."),
-        "completion": Listed("shell", "Completions for bash, zsh and fish."),
+        "completion": Listed("shell", "Print a shell's completions of ua-memory."),
         "mcp": Listed("mcp", "Memory's tools for agents: an MCP server."),
         "import": Listed("imports", "Take over what another tool remembered."),
         "bench": Listed("bench", "Measure search on conversations of yours."),
