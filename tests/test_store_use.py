@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -79,3 +80,28 @@ def test_a_merge_of_a_stale_buffer_is_told(store: Store) -> None:
     without(store, "two")
     assert "1 fact put back" in " ".join(inserted(store, "three").notes)
     assert on_disk(store) == ["one", "two", "three"]
+
+
+def test_a_revision_of_many_files_looks_at_their_folder_a_few_times_and_asks_git_at_once(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    insert(store, "first")
+    write(store, "memory/many/3.md", "by hand\n")
+    looked, asked = Counter[str](), Counter[str]()
+    listdir, run = os.listdir, store.history.run
+    monkeypatch.setattr(os, "listdir", lambda path: (looked.update([str(path)]), listdir(path))[1])
+    monkeypatch.setattr(
+        store.history, "run", lambda *words, **more: (asked.update([words[0]]), run(*words, **more))[1]
+    )
+    with store.revision("import", door="test") as draft:
+        for n in range(60):
+            draft.write(f"memory/many/{n}.md", draft.read(f"memory/many/{n}.md") + b"prose\n")
+        assert draft.read(DAY)
+    folder = store.bank.root / "memory/many"
+    assert looked[str(folder)] <= 6 and asked["ls-tree"] <= 12, (looked, asked)
+    assert (
+        (folder / "3.md").read_bytes()
+        == store.history.read("HEAD", "memory/many/3.md")
+        == b"by hand\nprose\n"
+    )
+    assert len(listdir(folder)) == 60 and not store.survey().changed

@@ -16,6 +16,9 @@ from ua_memory.store.saves import Edit
 from ua_memory.store.survey import Survey
 from ua_memory.store.threeway import merge
 
+ALONE = 8
+"""Files that git is asked for one by one: a process each, and each of 4 ms."""
+
 
 class Judge:
     """Compares disk and trail of one bank, file by file; `survey` is asked where all files matter."""
@@ -23,6 +26,9 @@ class Judge:
     def __init__(self, bank: Bank, config: Config, history: History, survey: Callable[[], Survey]) -> None:
         self._root, self._few, self._history, self._survey = bank.root, config.few, history, survey
         self._known: dict[str, saves.Past] = {}
+        self._at: str | None = None
+        self._alone = 0
+        self._names: dict[str, str] | None = None
 
     def touch(
         self, path: str, owed: Mapping[str, bytes | None], *, adopting: bool = False, accept: bool = False
@@ -51,12 +57,24 @@ class Judge:
         """What the trail has of a file. Where git cannot say, what is on disk: nothing can be told apart
         then, and the commit that is owed is put on top of what the trail turns out to have."""
         try:
-            name = self._history.blobs([path]).get(path) if self._history.exists else None
+            name = self._name(path) if self._history.exists else None
             if name is None or (disk is not None and blob_id(disk) == name):
                 return disk if name else None
             return self._history.blob(name)
         except GitFailed:
             return disk
+
+    def _name(self, path: str) -> str | None:
+        """Under what git keeps a file. Who asks for many, as an import does, has them all named at once."""
+        head = self._history.head()
+        if head != self._at:
+            self._at, self._alone, self._names = head, 0, None
+        self._alone += 1
+        if self._alone <= ALONE:
+            return self._history.blobs([path]).get(path)
+        if self._names is None:
+            self._names = self._history.blobs(rev=head or "HEAD")
+        return self._names.get(path)
 
     def save(self, path: str, came: bytes | None, trail: bytes | None) -> Touched:
         """What a save is that came while the file was being replaced: to be seen by itself."""

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -23,6 +24,8 @@ from ua_memory.store.threeway import merge
 ROUNDS = 100
 DURABLE_ROUNDS = 3
 """So often a person may save the same file while one revision is being written."""
+_MARK = re.compile(r"-[0-9a-f]{10}")
+"""In a name beside a file: which file it is of, as `_mark` writes it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,13 +206,16 @@ def clear(record: InFlight, ground: Ground) -> tuple[InFlight, bool]:
     as a hand edit; while it has the file open, it stays.
     """
     done = True
-    for number in range(len(record.changes)):
-        seen: set[Path] = set()
-        while fresh := [p for p in _beside(record.changes[number], record.key, ground) if p not in seen]:
+    seen: set[Path] = set()
+    looked, lying = record, _lying(record, ground)
+    for number, change in enumerate(record.changes):
+        while fresh := [p for p in lying.get(ground.root / change.path, ()) if p not in seen]:
             seen.update(fresh)
             for out in fresh:
                 record, gone = _clear_one(record, number, out, ground)
                 done = done and gone
+            if record is not looked:  # late words were put in, by one more turn, which leaves something too
+                looked, lying = record, _lying(record, ground)
     return record, done
 
 
@@ -251,8 +257,8 @@ def _withdraw(record: InFlight, ground: Ground) -> None:
     """Forget a revision of which nothing has happened yet."""
     with contextlib.suppress(CannotWrite):
         pending.drop(ground.pending, record.key)
-    for change in record.changes:
-        for out in list(_beside(change, record.key, ground)):
+    for outs in _lying(record, ground).values():
+        for out in outs:
             with contextlib.suppress(OSError):
                 out.unlink()
 
@@ -267,10 +273,20 @@ def _out(change: FileChange, key: str, ground: Ground) -> Path:
     return file.with_name(f"{_prefix(swap.OUT, key)}{change.turn}{_mark(file)}")
 
 
-def _beside(change: FileChange, key: str, ground: Ground) -> Iterator[Path]:
-    file = ground.root / change.path
-    for kind in (swap.FRESH, swap.OUT):
-        yield from (p for p in swap.beside(file.parent, _prefix(kind, key)) if _mark(file) in p.name)
+def _lying(record: InFlight, ground: Ground) -> dict[Path, list[Path]]:
+    """What lies beside each file of a revision. Each folder is read once for all of its files: once for each
+    of them, 2,000 imported notes took five minutes."""
+    files = [ground.root / change.path for change in record.changes]
+    marks = {(file.parent, _mark(file)): file for file in files}
+    found: dict[Path, list[Path]] = {}
+    for folder in dict.fromkeys(file.parent for file in files):
+        for kind in (swap.FRESH, swap.OUT):
+            prefix = _prefix(kind, record.key)
+            for out in swap.beside(folder, prefix):
+                mark = _MARK.search(out.name, len(prefix))
+                if mark and (file := marks.get((folder, mark[0]))):
+                    found.setdefault(file, []).append(out)
+    return found
 
 
 def _prefix(kind: str, key: str) -> str:
