@@ -182,6 +182,14 @@ def test_without_a_model_the_speakers_own_sentences_are_kept(memory: Memory) -> 
     assert memory.verify() == [] and memory.search("why did we leave Heroku").hits
 
 
+def test_the_names_of_a_flush_are_those_a_person_has_settled(memory: Memory) -> None:
+    names = memory.store.bank.root / "memory/entities.md"
+    names.write_text("- [[Alice Pereira]]\n  - alias: Alice\n")
+    (done,) = memory.flush(transcript()).done
+    found = {name for one in done.facts for name in one.entities}
+    assert "Alice Pereira" in found and "Alice" not in found
+
+
 def test_days_are_those_on_which_it_was_said(memory: Memory) -> None:
     late = transcript(*TALK, start=SAID.replace(hour=23, minute=58))
     (done,) = memory.flush(late).done

@@ -368,3 +368,17 @@ def test_a_dry_run_says_the_price_and_writes_nothing(memory: Memory) -> None:
         and 0 < (one.cost.usd or 0) < 1
     )
     assert commits(memory) == before and not memory.waiting_texts()
+
+
+@pytest.mark.parametrize("document_id", ["", "handbook"])
+def test_drawn_facts_have_the_names_that_a_person_has_settled(memory: Memory, document_id: str) -> None:
+    names = memory.store.bank.root / "memory/entities.md"
+    names.write_text(
+        "- [[Alice Pereira]]\n  - alias: Alice\n"
+        "- [[Fly.io]]\n  - not: Flyio\n- [[Salesforce]]\n  - alias: Heroku\n"
+    )
+    said = fact("Alice moved our API to Fly.io", entities=["alice", "Alice", "Flyio", "fly.io", "Heroku"])
+    (one,) = memory.retain(SAID + " Flyio.", document_id=document_id, model=Scripted([keep(said)])).facts
+    assert one.entities == ("Alice Pereira", "Flyio", "Fly.io", "Salesforce")
+    (one,) = memory.retain(f"{SAID} Yes.", document_id=document_id).facts
+    assert one.entities == ("Fly.io", "Salesforce") and one.text == SAID  # its words stay

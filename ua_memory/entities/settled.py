@@ -89,11 +89,7 @@ class Settled:
 
     def resolve(self, name: str, context: Iterable[str] = (), beside: Beside | None = None) -> Resolved:
         """Whom a name in a text stands for. `context` are the other names of that text, `beside` gives the
-        names that stand beside somebody's elsewhere in the bank.
-
-        For what writes `entities:` of a drawn fact: `settled(store).resolve(name, names_of_the_text).name`
-        is a person's word where there is one, and the name unchanged where there is none.
-        """
+        names that stand beside somebody's elsewhere in the bank."""
         company = {fold(each) for each in context} - {fold(name)}
         named = self.called(name)
         if len(named) == 1:
@@ -108,6 +104,10 @@ class Settled:
                 sure[0].name, "form", next(like.reason for entity, like in near if entity is sure[0])
             )
         return self._by_company(name, sure or [entity for entity, _ in near], company, beside, SHARED)
+
+    def names(self, said: Sequence[str]) -> tuple[str, ...]:
+        """The names of a drawn fact as they are settled, each once; one that is not stays as it was said."""
+        return tuple(dict.fromkeys(self.resolve(name, said).name for name in said))
 
     def _near(self, name: str) -> Iterator[tuple[Entity, Likeness]]:
         """Those whom a name may stand for, with the best reason to think so."""

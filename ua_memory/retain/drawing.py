@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
+from ua_memory.entities import Settled
 from ua_memory.grounding import around, locate, ungrounded
 from ua_memory.llm import Bounds, Message, Model, Outcome, Tool, run_tools, user
 from ua_memory.llm import Usage as Tokens
@@ -41,6 +42,11 @@ class Drawn:
     causes: Mapping[int, int] = field(default_factory=dict)
     refused: tuple[str, ...] = ()
     talked: bool = False
+
+    def named(self, who: Settled) -> Drawn:
+        """The same with all names as they are settled: what a person decided holds for every later fact."""
+        facts = (replace(fact, entities=who.names(fact.entities)) for fact in self.facts)
+        return replace(self, facts=tuple(facts))
 
 
 class Drawing:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import tzinfo
 
-from ua_memory import core, facts, statements
+from ua_memory import core, entities, facts, statements
 from ua_memory.core import Replaced
 from ua_memory.errors import ChangedOnDisk, Malformed, TooLarge, Usage
 from ua_memory.facts import Equal, Said
@@ -53,9 +53,10 @@ class Keeping:
         """Write a harvest, all of it or, if any error is raised, nothing."""
         session, turns = self.waiting.session, self.waiting.turns
         last = through.mark(session, turns[-1].id)
+        who = entities.settled(self.store)
         with self.store.revision("flush", door=door, session=session.session) as draft:
             for candidate in sorted(harvest.kept, key=lambda c: (c.at is None, c.at and c.at.timestamp())):
-                self._fact(draft, candidate)
+                self._fact(draft, replace(candidate, entities=who.names(candidate.entities)))
             for edit in harvest.core.values():
                 self._core(draft, edit)
             through.write(draft, self.placed, last)

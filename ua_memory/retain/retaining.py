@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
-from ua_memory import facts, redaction, statements
+from ua_memory import entities, facts, redaction, statements
 from ua_memory.errors import Busy, Malformed, NotFound, TooLarge, UaMemoryError, Usage
 from ua_memory.facts import Equal, Said
 from ua_memory.history import Revision
@@ -138,6 +138,8 @@ class Retainer:
         if known is not None and not todo and (item.append or tuple(c.name for c in chunks) == known.chunks):
             return Retained(waiting.key, item, known.path, chunks=len(chunks))
         drawn, reading = self._read(waiting, item, todo)
+        who = entities.settled(self.store)
+        drawn = {name: one.named(who) for name, one in drawn.items()}
         done = self._written(waiting, item, known, chunks, drawn)
         talked = sum(each.talked for each in drawn.values())
         notes = [_talked(self.model, talked, len(todo))] if talked and self.model else []
