@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from ua_memory import config
 from ua_memory.cli import errors as boundary
 from ua_memory.cli.app import VERBS, group, run
@@ -68,6 +70,16 @@ def test_every_command_and_setting_is_documented(golden: Callable[[Path, bytes],
     file = DOCS / "cli.md"
     text = between(file.read_text("utf-8"), "commands", commands_section())
     golden(file, between(text, "settings", settings_section()).encode())
+
+
+@pytest.mark.parametrize("family", ["pages", "models", "observations", "opinions", "entities", "directives"])
+def test_every_family_of_what_is_known_can_be_listed_and_asked_for_one(family: str) -> None:
+    group_: Any = group()
+    verbs = group_.get_command(None, family)
+    assert (
+        verbs.get_command(None, "list") and verbs.get_command(None, "get") and "get" in help_of(family, "get")
+    )
+    assert verbs.get_command(None, "frobnicate") is None
 
 
 def test_help_fits_eighty_columns() -> None:

@@ -93,12 +93,14 @@ def test_directives(shell: Shell) -> None:
     assert "No directives" in shell.ok("directives", "list").out
     agrees("directives add", shell.ok("directives", "add", "Never name a customer.", "--json").json)
     agrees("directives list", shell.ok("directives", "list", "--json").json)
+    agrees("directives get", shell.ok("directives", "get", "1", "--json").json)
+    assert shell("directives", "get", "2").code == 4
     assert " 1. Never name a customer." in shell.ok("directives", "list").out
     shell.terminals = EVERY
     shell.ok("directives", "add", "Be", "brief.")
     rows = shell.ok("log", "--json", "--limit", "2").json["revisions"]
     assert [row["op"] for row in rows] == ["directives"] * 2 and rows[0]["author"] != rows[1]["author"]
     shell.terminals = frozenset()
-    agrees("directives remove", shell.ok("directives", "remove", "2", "--json").json)
+    agrees("directives remove", shell.ok("directives", "delete", "2", "--json").json)
     assert shell("directives", "remove", "2").code == 4
     assert shell("directives", "add", " ").code == 2

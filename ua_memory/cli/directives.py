@@ -10,6 +10,8 @@ from ua_memory.cli import context, verbs
 
 directives_app = verbs.new(no_args_is_help=True, help="The hard rules of reflect, in ua-memory.toml.")
 
+Number = Annotated[int, typer.Argument(metavar="N", help="Its number in the list.", show_default=False)]
+
 
 @directives_app.command("list", cls=verbs.Verb)
 def directives_list(ctx: typer.Context, as_json: verbs.Json = False, bank: verbs.Bank = None) -> None:
@@ -35,6 +37,22 @@ def directives_list(ctx: typer.Context, as_json: verbs.Json = False, bank: verbs
         screen.line(
             ("Disposition: ", "faint"), ", ".join(f"{name} {level}" for name, level in traits.items())
         )
+
+
+@directives_app.command("get", cls=verbs.Verb)
+def directives_get(
+    ctx: typer.Context, number: Number, as_json: verbs.Json = False, bank: verbs.Bank = None
+) -> None:
+    """Print one rule."""
+    from ua_memory.cli.format import Screen, emit
+    from ua_memory.errors import NotFound
+
+    with context.opened(ctx) as (call, memory):
+        rules = memory.config.directives
+        if not 1 <= number <= len(rules):
+            raise NotFound(f"no directive {number}; there are {len(rules)}", mend="ua-memory directives list")
+        rule = rules[number - 1]
+        emit(call, {"number": number, "directive": rule}) if call.as_json else Screen(call).item("", rule)
 
 
 @directives_app.command("add", cls=verbs.Verb)
@@ -64,7 +82,7 @@ def directives_add(
 @directives_app.command("remove", cls=verbs.Verb)
 def directives_remove(
     ctx: typer.Context,
-    number: Annotated[int, typer.Argument(metavar="N", help="Its number in the list.", show_default=False)],
+    number: Number,
     as_json: verbs.Json = False,
     bank: verbs.Bank = None,
 ) -> None:

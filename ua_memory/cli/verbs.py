@@ -70,8 +70,22 @@ class Verb(TyperCommand):
         return option
 
 
+ALIKE = (
+    ("get", "show"),
+    ("create", "add"),
+    ("update", "revise", "replace"),
+    ("delete", "remove", "drop", "retire"),
+)
+"""Words for one thing. A family shows the one that says best what is done to its kind; who comes from another
+family need not know which."""
+
+
 class Family(TyperGroup):
-    """A group of commands whose help goes to the caller."""
+    """A group of commands whose help goes to the caller, and which are known by words alike, too."""
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        words = next((alike for alike in ALIKE if cmd_name in alike), ())
+        return next((self.commands[word] for word in (cmd_name, *words) if word in self.commands), None)
 
     def get_help_option(self, ctx: Any) -> Any:
         option = super().get_help_option(ctx)
