@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ from test_cli_json import agrees
 from ua_memory import entities
 from ua_memory.entities import ENTITIES, Settled, likeness, suggestions
 from ua_memory.errors import Conflict, Usage
-from ua_memory.records import Entity
+from ua_memory.records import Entity, Quote
 
 # -- two names ---------------------------------------------------------------------------------------------
 
@@ -199,6 +200,19 @@ def test_no_decision_passes_over_another(bank: Bank) -> None:
         with pytest.raises(Usage):
             refused_call()
     assert bank.text(ENTITIES) == HAND and "entities" not in bank.ops()
+
+
+def test_a_split_gives_back_the_facts_that_were_drawn_meanwhile(bank: Bank) -> None:
+    entities.merge(bank.store, "Robert Smith", "Bob", door="test")
+    bank.insert("Bob's report is due", entities=("Riga", "Robert Smith"))
+    bank.insert("Bob met Robert Smith", entities=("Robert Smith",))
+    bank.insert("The tea is gone", entities=("Robert Smith",), quotes=(Quote("bob drank it"),))
+    mine = "- Bob rests ^k7m2q9x4tb\n  - entities: [[Robert Smith]]\n"
+    bank.write(mine, "memory/2026-11-01.md")
+    done = entities.split(bank.store, "Robert Smith", "Bob", door="test")
+    assert re.findall("entities: (.*)", bank.text()) == ["[[Riga]], [[Bob]]", "[[Robert Smith]]", "[[Bob]]"]
+    assert bank.text("memory/2026-11-01.md") == mine and done.result.notes[0].endswith("again: 2")
+    assert bank.clean()
 
 
 def test_what_is_split_is_not_merged_again(bank: Bank) -> None:

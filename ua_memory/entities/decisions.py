@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 
 from ua_memory import markdown
 from ua_memory.entities.alike import fold
+from ua_memory.entities.drawn import give_back
 from ua_memory.errors import Conflict, Malformed, Usage
 from ua_memory.markdown.values import read_names, write_link, write_name
 from ua_memory.records import Entity
@@ -52,7 +53,8 @@ def merge(store: Store, name: str, other: str, *, door: str, by_person: bool = F
 
 
 def split(store: Store, name: str, other: str, *, door: str, by_person: bool = False) -> Decision:
-    """`other` is not `name`: the alias goes, and a `not:` on both sides keeps them apart for good."""
+    """`other` is not `name`: the alias goes, and a `not:` on both sides keeps them apart for good. Facts of
+    ours that were drawn meanwhile, and whose words say only `other`, name `other` again."""
     with _deciding(store, door, by_person) as sheet:
         _different(name, other)
         mine = sheet.record(name, other) or Entity(name)
@@ -67,6 +69,9 @@ def split(store: Store, name: str, other: str, *, door: str, by_person: bool = F
         theirs = theirs or Entity(other)
         sheet.put(theirs, replace(theirs, nots=_with(theirs.nots, mine.name)))
         sheet.say(f"{other} is not {mine.name}", mine.name, other)
+        given = give_back(store, sheet.draft, (mine.name, *aliases), other) if aliases != mine.aliases else 0
+        if given:
+            sheet.draft.notes.append(f"drawn meanwhile, and named {other} again: {given}")
     return sheet.decided()
 
 
