@@ -88,6 +88,19 @@ def test_the_same_text_again_changes_nothing_and_asks_nobody(memory: Memory) -> 
     assert memory.retain(SAID).facts  # what was taken back may be said again
 
 
+def test_the_same_text_from_two_at_once_is_kept_once(memory: Memory) -> None:
+    class Slow(Scripted):
+        def ask(self, *args: Any, **more: Any) -> Any:
+            memory.retain(SAID)  # another process is done first
+            return super().ask(*args, **more)
+
+    done = memory.retain(SAID, model=Slow([keep(fact("Alice moved the API to Fly.io.", SAID))]))
+    assert (
+        done.repeated and done.revision == memory.log(limit=1)[0].id and commits(memory).count("retain") == 1
+    )
+    assert not memory.waiting_texts() and "seen:" not in text(memory, DAY)
+
+
 def test_a_text_with_nothing_in_it_is_not_read_twice(memory: Memory) -> None:
     model = Scripted([keep()])
     assert not memory.retain("Hello there!", model=model).facts

@@ -122,9 +122,7 @@ class Retainer:
         self.items.failed(key, why, self.store.now(), own=its_own(error), modelled=modelled)
 
     def _retained(self, waiting: WaitingItem, item: Item) -> Retained:
-        before = self.store.answered(item.request)
-        if before is None and not item.document_id and not item.redo:
-            before = self._seen_before(item)
+        before = self.store.answered(item.request) or self._seen_before(item)
         if before is not None:
             paths = [path for path in before.paths if path.endswith(".md")]
             return Retained(
@@ -189,7 +187,8 @@ class Retainer:
         with self.store.revision(
             "retain", door=self.door, request=item.request, session=item.session or None
         ) as draft:
-            if draft.answered is None:
+            before = draft.answered or self._seen_before(item)  # by another process, while this one read
+            if before is None:
                 draft.even_if_empty = True  # what was read once must not be read again
                 modelled = self.model is not None and item.mode in ("concise", "custom")
                 if known is None:
@@ -197,8 +196,8 @@ class Retainer:
                 else:
                     done = self._into_document(draft, waiting, item, known, chunks, drawn, modelled)
                 draft.facts = [f"^{fact.id}" for fact in (*done.facts, *done.seen_again)]
-        if draft.answered is not None:
-            return Retained(waiting.key, item, repeated=True, revision=draft.result.revision)
+        if before is not None:
+            return Retained(waiting.key, item, repeated=True, revision=before.id or None)
         placed = tuple(self._now(fact) for fact in done.facts)
         result = draft.result
         return replace(
@@ -261,6 +260,8 @@ class Retainer:
 
     def _seen_before(self, item: Item) -> Revision | None:
         """The revision that retained the same text without an id, if no undo has taken it back."""
+        if item.document_id or item.redo:
+            return None
         found = self.store.history.log(grep=[f"{TEXT}: {self._hash(item)}"])
         gone = self.store.history.taken_back() if found else set()
         return next((each for each in found if each.id not in gone), None)
