@@ -28,10 +28,11 @@ from believing import (
 )
 from fake_model import FakeModel
 
-from ua_memory import tokens
+from ua_memory import audit, tokens
 from ua_memory.errors import BudgetSpent, Busy, KeyRejected, ModelUnavailable
 from ua_memory.llm import Endpoint
 from ua_memory.memory import Memory
+from ua_memory.reflect.consolidate import Consolidating
 
 PRICE = "Alice moved the API to Fly.io because Heroku's price doubled."
 TEA = "Alice drinks green tea in the morning."
@@ -111,6 +112,84 @@ def test_a_contradiction_becomes_a_journey(tmp_path: Path) -> None:
     assert one.observation.text == "Alice was in Porto, since 3 May in Lisbon."
     assert [(w.text, w.until) for w in one.observation.was] == [("Alice lives in Porto.", "2026-05-03")]
     assert (one.observation.since, one.observation.last) == ("2026-05-01", "2026-05-03")
+
+
+def test_what_an_edited_fact_says_now_takes_the_place_of_its_old_words(tmp_path: Path) -> None:
+    bank, memory = bank_with(tmp_path / "bank", {"2026-05-01": ["Alice lives in Porto."]})
+    run(memory, each_one)
+    bank.edit("in Porto", "in Lisbon", "memory/2026-05-01.md")
+    text = "Alice was in Porto, now lives in Lisbon."
+    revised = {"do": "revise", "observation": "o1", "text": text, "proofs": quoted(("f1", "lives in Lisbon"))}
+    done, _ = run(opened(bank), lambda seen: decide(revised))
+    (one,) = memory.observations()
+    assert (names(done.changes), done.notes, one.observation.text) == (["revised"], (), text)
+    assert [proof.quote for proof in one.observation.proofs] == ["lives in Lisbon"]
+    assert audit.verify(bank.store) == []
+
+
+def test_more_lost_beliefs_than_a_run_may_retire_wait_for_a_person(tmp_path: Path) -> None:
+    bank, memory = many(tmp_path, 4)
+    run(memory, each_one)
+    for n in range(3):
+        bank.edit(f"a cat named Tom{n}", "no pet", "memory/2026-11-20.md")
+    done, _ = run(opened(bank), nothing)
+    assert (names(done.changes), done.held) == (["retired"], 2)
+    assert all(each.observation.proofs for each in memory.observations())
+    assert sum(bool(each.freshness.lost) for each in memory.observations()) == 2
+    again, model = run(opened(bank), nothing)
+    assert (again.committed, again.held, model.bodies) == (False, 2, [])
+    let, _ = run(opened(bank), nothing, accept=True)
+    assert (names(let.changes), let.held, texts(memory)) == (
+        ["retired"] * 2, 0, ["Person3 keeps a cat named Tom3."]
+    )  # fmt: skip
+    assert audit.verify(bank.store) == []
+
+
+def test_what_a_person_reworded_stays_in_their_words(two: tuple[Bank, Memory]) -> None:
+    bank, memory = two
+    run(memory, each_one)
+    mine = "Alice starts her days with green tea."
+    bank.edit(TEA, mine, "memory/observations/Alice.md")
+    log(bank, "2026-11-22", "Alice drinks coffee now.")
+
+    def rule(seen: dict[str, str]) -> Any:
+        proofs = quoted(("f1", "drinks coffee now"))
+        return decide(*(
+            {"do": "revise", "observation": labelled(seen, words), "text": f"{words}, now coffee.",
+             "proofs": proofs} for words in ("her days", "doubled")
+        ))  # fmt: skip
+
+    done, _ = run(opened(bank), rule)
+    assert texts(memory) == [mine, "doubled, now coffee."]
+    assert "a person worded this observation" in done.refused[0]
+
+    path = next(o for each in memory.observations() if "now" in (o := each.observation).text).place.path
+
+    def meanwhile(seen: dict[str, str]) -> Any:
+        bank.edit("doubled, now coffee.", "It doubled.", path)
+        text, proofs = "doubled, then coffee.", quoted(("f1", "likes it"))
+        return decide(
+            {"do": "revise", "observation": labelled(seen, "doubled"), "text": text, "proofs": proofs}
+        )
+
+    log(bank, "2026-11-23", "Alice likes it.")
+    done, _ = run(opened(bank), meanwhile)
+    assert texts(memory) == [mine, "It doubled."]
+    assert "a person worded this observation" in done.notes[0]
+
+
+def test_a_fact_that_is_edited_while_a_model_thinks_is_asked_about_again(two: tuple[Bank, Memory]) -> None:
+    bank, memory = two
+
+    def rule(seen: dict[str, str]) -> Any:
+        if any("green" in text for text in seen.values()):
+            bank.edit("green tea", "black tea")
+        return each_one(seen)
+
+    assert run(memory, rule)[0].left == 2
+    done, _ = run(opened(bank), rule)
+    assert (done.facts, done.left) == (2, 0)
+    assert texts(memory) == ["Alice drinks black tea in the morning.", PRICE]
 
 
 def test_strengthen_retire_and_merge(tmp_path: Path) -> None:
@@ -358,6 +437,23 @@ def test_a_killed_run_goes_on_and_pays_for_nothing_twice(tmp_path: Path) -> None
     assert len(rest) == 41 - sum(first)
     assert len(texts(opened(bank))) == 41
     assert bank.clean()
+
+
+def test_a_killed_run_s_answers_serve_one_without_a_model(
+    two: tuple[Bank, Memory], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, memory = two
+    memory.consolidate()  # compared: for a run without a model there is nothing left
+
+    def killed(*args: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Consolidating, "_write", killed)
+        with pytest.raises(KeyboardInterrupt):
+            run(memory, each_one)
+    assert names(memory.consolidate().changes) == ["created", "created"]
+    assert run(memory, each_one)[1].bodies == []
 
 
 # -- what it costs -------------------------------------------------------------------------------------

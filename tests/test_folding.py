@@ -84,6 +84,18 @@ def test_lost_proofs_are_taken_away_and_the_last_one_ends_it(tmp_path: Path) -> 
     assert opened(bank).consolidate().committed is False
 
 
+def test_a_fact_that_still_says_alike_after_an_edit_stays_a_proof(tmp_path: Path) -> None:
+    bank, memory = bank_with(tmp_path / "bank", DAYS)
+    memory.consolidate()
+    bank.edit("[ ] Create", "[x] Create the", "memory/2026-11-12.md")
+    bank.edit("Create Gumroad account for Power Prompts", "Ask Bob for milk", "memory/2026-11-13.md")
+    done = opened(bank).consolidate()
+    assert names(done.changes) == ["strengthened", "proofs lost"]
+    (one,) = opened(bank).observations()
+    assert [proof.quote[:14] for proof in one.observation.proofs] == ["[x] Create the", "**Create Gumro"]
+    assert opened(bank).consolidate().committed is False
+
+
 def test_a_person_s_own_observation_without_proofs_stays(tmp_path: Path) -> None:
     bank, memory = bank_with(tmp_path / "bank", DAYS)
     bank.write("- I believe this.\n", "memory/observations/mine.md")

@@ -60,7 +60,7 @@ def strengthen(
     draft: Draft, observation: Observation, grounds: Sequence[Ground], facts: Mapping[str, Fact], *,
     today: date,
 ) -> Observation:  # fmt: skip
-    """Add proofs, each once; what was proved already stays as it is. `facts` are all there are, by id.
+    """Add proofs, each once; what is proved stays as it is. `facts` are all there are, by id.
     Malformed as for `add`."""
     return revise(draft, observation, observation.text, grounds, facts, today=today)
 
@@ -81,9 +81,11 @@ def revise(
         raise Malformed("a person worded this observation", where=old.place.citation)
     if changed and not grounds:
         raise Malformed("another wording needs a proof", where=old.place.citation)
-    known = {proof.id for proof in old.proofs}
     cited_by, spoken = _proofs(draft, grounds)
+    known = {proof.id for proof in old.proofs if stands(proof, {**facts, **spoken})}
     fresh = [proof for proof in cited_by if proof.id not in known]
+    # Where a fact was edited so that its old words are gone, the new ones take their place.
+    kept = [proof for proof in old.proofs if proof.id not in {each.id for each in fresh}]
     if not fresh and not changed:
         return old
     until = max(filter(None, (day_of(ground.fact) for ground in grounds)), default=today.isoformat())
@@ -97,7 +99,7 @@ def revise(
         entities=tuple(dict.fromkeys(more)),
         tags=tuple(dict.fromkeys((*old.tags, *inherited(grounds)))),
     )
-    return _swap(draft, old, _resting(wanted, (*old.proofs, *fresh), {**facts, **spoken}, today))
+    return _swap(draft, old, _resting(wanted, (*kept, *fresh), {**facts, **spoken}, today))
 
 
 def retire(draft: Draft, observation: Observation, reason: str) -> Observation:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from datetime import date
 
@@ -35,12 +35,15 @@ class Change:
 @dataclass(slots=True)
 class Applying:
     """One revision's changes. `spare` is how many observations may still be retired; what goes beyond that is
-    `held`, what could not be done is in `notes`."""
+    `held`, what could not be done is in `notes`. Names in `waiting` were held by an earlier run,
+    what is in `theirs` was worded by a person, and is not reworded."""
 
     draft: Draft
     beliefs: Beliefs
     today: date
     spare: int
+    waiting: Collection[str] = ()
+    theirs: Collection[str] = ()
     changes: list[Change] = field(default_factory=list)
     held: list[Operation] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
@@ -55,18 +58,20 @@ class Applying:
 
     def mend(self) -> None:
         """Take the proofs away that do not stand any more: a fact is gone, retired, or was edited so that the
-        words are not in it. Who has none left is retired; who never had any is a person's, and stays."""
-        for each in self.beliefs.live:
+        words are not in it. Who has none left is retired, or held as it is; who never had any is a person's,
+        and stays. Last of all, since what a fact says now may be a proof again."""
+        for each in {name_of(one): one for one in self.now.values()}.values():
             fresh = observations.freshness(each, self.by_id, ())
             if not fresh.lost:
                 continue
-            after = observations.without_lost(self.draft, each, self.by_id, today=self.today)
-            if after.proofs:
+            if any(observations.stands(proof, self.by_id) for proof in each.proofs):
+                after = observations.without_lost(self.draft, each, self.by_id, today=self.today)
                 self._changed("proofs lost", after, each)
-            elif self.spare > 0:
-                self._retire(each, f"nothing proves it any more: {'; '.join(fresh.lost)}"[:400])
+            elif self.spare > 0 and name_of(each) not in self.waiting:
+                after = observations.without_lost(self.draft, each, self.by_id, today=self.today)
+                self._retire(after, f"nothing proves it any more: {'; '.join(fresh.lost)}"[:400])
             else:
-                self.notes.append(f"{name_of(each)} has no proof left, and too many were retired: --accept")
+                self.held.append(Operation("retire", name_of(each)))
 
     def apply(self, operations: Iterable[Operation]) -> None:
         """Do what can be done, in order."""
@@ -96,6 +101,8 @@ class Applying:
             return
         old = self.now[operation.observation]
         text = operation.text or old.text
+        if text != old.text and name_of(old) in self.theirs:
+            raise Malformed("a person worded this observation", where=old.place.citation)
         after = observations.revise(self.draft, old, text, grounds, self.by_id, today=self.today)
         if after != old:
             self._changed("revised" if after.text != old.text else "strengthened", after, old)

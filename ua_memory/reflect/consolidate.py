@@ -10,7 +10,7 @@ compared: `folding`.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 
@@ -26,7 +26,7 @@ from ua_memory.errors import (
 )
 from ua_memory.llm import Model
 from ua_memory.llm import Usage as Tokens
-from ua_memory.observations import Beliefs, by_person, day_of, everyone
+from ua_memory.observations import Beliefs, day_of, everyone
 from ua_memory.records import Fact, Observation
 from ua_memory.reflect import considered
 from ua_memory.reflect.answers import Answer, Answers
@@ -36,6 +36,7 @@ from ua_memory.reflect.considered import mark
 from ua_memory.reflect.deciding import Deciding, Sketch
 from ua_memory.reflect.folding import fold
 from ua_memory.reflect.proposals import Belief
+from ua_memory.reflect.worded import persons
 from ua_memory.store import Draft, Store
 from ua_memory.store.lock import locked
 
@@ -75,11 +76,19 @@ class Consolidated:
 
 @dataclass(slots=True)
 class Work:
-    """What there is to do: the facts that wait, oldest first, and those of them that this run takes."""
+    """What there is to do: the facts that wait, oldest first, those of them that this run takes, and by their
+    marks those that no model has decided on: what it answered a killed run may be on any of them."""
 
     beliefs: Beliefs
     waiting: list[Fact]
     taken: list[Fact]
+    undecided: Mapping[str, Fact]
+    theirs: frozenset[str]
+    """The names of the observations that a person worded."""
+
+    def known(self) -> list[Belief]:
+        """The observations that hold, as a model is shown them."""
+        return [_belief(each, name_of(each) in self.theirs) for each in self.beliefs.live]
 
 
 class Consolidating:
@@ -101,12 +110,11 @@ class Consolidating:
             # What a killed run left is finished first: what it wrote is not there to be read before.
             self.store.require_settled()
             work = self.work()
-            left = self.answers.all()
-            held = [answer for answer in left if answer.held]
-            usable = self._usable([answer for answer in left if not answer.held], work)
-            usage, ended = self._ask(work, usable)
-            answers = [*self._usable([a for a in self.answers.all() if not a.held], work)]
-            return self._write(work, answers, held, usage, ended)
+            usage, ended = self._ask(work, self._usable(work))
+            if self.model:  # a person may have saved while it thought
+                work = self.work()
+            held = [answer for answer in self.answers.all() if answer.held]
+            return self._write(work, self._usable(work), held, usage, ended)
 
     def work(self) -> Work:
         """What there is to do now."""
@@ -115,26 +123,27 @@ class Consolidating:
             mark(fact): fact for fact in beliefs.facts
             if done.waits(fact, modelled=self.model is not None, retry=self.retry)
         }  # fmt: skip
+        open_ = {mark(f): f for f in beliefs.facts if done.waits(f, modelled=True, retry=True)}
         waiting = sorted(each.values(), key=lambda f: (day_of(f), f.place.path, f.place.line))
-        return Work(beliefs, waiting, waiting[: self.limit])
+        theirs = frozenset(map(name_of, persons(self.store, beliefs.live)))
+        return Work(beliefs, waiting, waiting[: self.limit], open_, theirs)
 
     def stretches(self, work: Work, facts: Sequence[Fact]) -> list[Stretch]:
         """What a model would be asked about these facts."""
-        beliefs = [_belief(each) for each in work.beliefs.live]
-        return list(stretches(facts, beliefs, self.store.config.mission))
+        return list(stretches(facts, work.known(), self.store.config.mission))
 
     # -- asking ----------------------------------------------------------------------------------------
 
-    def _usable(self, answers: Sequence[Answer], work: Work) -> list[Answer]:
-        """Those whose facts all still wait, as they were: what was edited since is asked about anew."""
-        waiting = {mark(fact) for fact in work.waiting}
-        return [answer for answer in answers if waiting.issuperset(answer.facts)]
+    def _usable(self, work: Work) -> list[Answer]:
+        """The answers whose facts all still wait, as they were: what was edited since is asked about anew."""
+        there = [answer for answer in self.answers.all() if not answer.held]
+        return [answer for answer in there if work.undecided.keys() >= set(answer.facts)]
 
     def _ask(self, work: Work, usable: Sequence[Answer]) -> tuple[Tokens, UaMemoryError | None]:
         if self.model is None:
             return Tokens(), None
-        by_mark = {mark(fact): fact for fact in work.waiting}
-        known = {belief.name: belief for belief in map(_belief, work.beliefs.live)}
+        by_mark = work.undecided
+        known = {belief.name: belief for belief in work.known()}
         for answer in usable:
             for operation in answer.operations:
                 self.sketch.take(operation, known, [by_mark[each] for each, _ in operation.proofs])
@@ -162,17 +171,20 @@ class Consolidating:
         ended: UaMemoryError | None,
     ) -> Consolidated:  # fmt: skip
         aside = {answer.facts[0]: answer.aside for answer in answers if answer.aside}
-        by_mark = {mark(fact): fact for fact in work.waiting}
+        waits = {mark(fact) for fact in work.waiting}
         shown = {each for answer in answers if not answer.aside for each in answer.facts}
         operations = [operation for answer in answers for operation in answer.operations]
+        # One that has lost its proofs is held without any, and looked at anew in each run.
+        lost = {op.observation for answer in held for op in answer.operations if op.lost}
+        held = [answer for answer in held if not any(op.lost for op in answer.operations)]
         operations += [op for answer in held for op in answer.operations] if self.accept else []
         folded = fold(work.beliefs, work.taken, name_of, self.clean) if self.model is None else None
         compared = {mark(fact) for fact in work.taken} - shown if folded else set()
         operations += folded.operations if folded else ()
         with self.store.revision("consolidate", door=self.door) as draft:
-            applying = self.applying(draft, work.beliefs)
-            applying.mend()
+            applying = self.applying(draft, work, () if self.accept else lost)
             applying.apply(operations)
+            applying.mend()
             if applying.changes or shown or compared or aside:
                 applying.trends()
             names = {
@@ -189,11 +201,11 @@ class Consolidating:
         return Consolidated(
             by=self.model.name if self.model else "",
             facts=len(done),
-            left=len(by_mark.keys() - done - aside.keys()),
+            left=len(waits - done - aside.keys()),
             changes=tuple(applying.changes),
             at_odds=folded.at_odds if folded else (),
             refused=tuple(each for answer in answers for each in answer.refused),
-            aside=tuple((by_mark[each], why) for each, why in aside.items()),
+            aside=tuple((work.undecided[each], why) for each, why in aside.items()),
             held=len(applying.held) + sum(len(answer.operations) for answer in kept),
             stale=sum(each.trend == "stale" for each in {o.id: o for o in applying.now.values()}.values()),
             revision=draft.result.revision if wrote else None,
@@ -204,12 +216,11 @@ class Consolidating:
             ended=ended,
         )
 
-    def applying(self, draft: Draft, beliefs: Beliefs) -> Applying:
-        """The operations' side of an open revision."""
-        live = len(beliefs.live)
-        return Applying(
-            draft, beliefs, self.store.now().date(), live if self.accept else max(1, live // PART)
-        )
+    def applying(self, draft: Draft, work: Work, waiting: Collection[str] = ()) -> Applying:
+        """The operations' side of an open revision; `waiting` are the names that wait for a person's word."""
+        live = len(work.beliefs.live)
+        spare = live if self.accept else max(1, live // PART)
+        return Applying(draft, work.beliefs, self.store.now().date(), spare, waiting, work.theirs)
 
     def _say(self, draft: Draft, changes: Sequence[Change], names: Mapping[str, set[str]]) -> None:
         count = len(names[considered.CONSIDERED] | names[considered.COMPARED])
@@ -239,10 +250,10 @@ def told(changes: Sequence[Change]) -> str:
     return ", ".join(f"{number} {how}" for how, number in counted.items()) or "nothing new"
 
 
-def _belief(observation: Observation) -> Belief:
+def _belief(observation: Observation, theirs: bool) -> Belief:
     evidence = (*(proof.quote for proof in observation.proofs), *(was.text for was in observation.was))
     days = tuple(was.until for was in observation.was)
     return Belief(
         name_of(observation), observation.text, observation.scope or "", observation.last or "",
-        len(observation.proofs), (*evidence, *days), by_person(observation),
+        len(observation.proofs), (*evidence, *days), theirs,
     )  # fmt: skip

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from ua_memory.observations import Beliefs
+from ua_memory.observations import Beliefs, stands
 from ua_memory.records import Fact, Observation
 from ua_memory.reflect.considered import mark
 from ua_memory.reflect.grouping import ALIKE, Said, alike, at_odds, near, said, same
@@ -57,7 +57,9 @@ def _strengthened(
     name: Callable[[Observation], str], clean: Callable[[str], str],
 ) -> tuple[list[Operation], set[str]]:  # fmt: skip
     """New proofs for what is believed already, and the marks of all facts that are some belief's proof."""
-    proofs = {proof.id: number for number, each in enumerate(live) for proof in each.proofs}
+    by_id = {one.fact.id: one.fact for one in facts if one.fact and one.fact.id}
+    # A fact that was edited since proves nothing until it is found alike again.
+    proofs = {p.id: number for number, each in enumerate(live) for p in each.proofs if stands(p, by_id)}
     of_fact = {id(one): proofs.get(one.fact.id or "") for one in facts if one.fact}
     found: dict[int, list[Fact]] = {}
     each = [*own, *facts]

@@ -49,9 +49,9 @@ def preview(run: Consolidating, model: Endpoint | Model | None) -> Preview:
     folded = fold(work.beliefs, work.taken, name_of, run.clean)
     try:
         with run.store.revision("consolidate", door=run.door) as draft:
-            applying = run.applying(draft, work.beliefs)
-            applying.mend()
+            applying = run.applying(draft, work)
             applying.apply(folded.operations)
+            applying.mend()
             diff, changes = _diff(draft), applying.changes
             raise _Enough
     except _Enough:

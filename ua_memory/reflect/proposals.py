@@ -98,6 +98,11 @@ class Operation:
     proofs: tuple[tuple[str, str], ...] = ()
     others: tuple[str, ...] = ()
 
+    @property
+    def lost(self) -> bool:
+        """Whether an observation is to be retired since nothing proves it any more."""
+        return self.do == "retire" and not self.proofs
+
     def plain(self) -> dict[str, Any]:
         """As JSON has it."""
         return asdict(self)
