@@ -450,6 +450,10 @@ def test_opinions_by_hand(own: Memory) -> None:
     assert text.startswith("# Mine\n\nKeep this.\n\n- Prices may rise.") and text.endswith(
         "<!-- and this -->\n"
     )
+    log = own.store.bank.root / "memory/2026-11-20.md"
+    log.write_text(log.read_text().replace("The deploy of the API", "A deploy"))
+    done = own.opinion_revise("^kkkkkkkkkk", because=["^bbbbbbbbbb"])
+    assert [one.quote for one in done.after.because][1] == "A deploy to Fly.io takes 4 minutes."
     with pytest.raises(Usage, match="rest on an opinion"):
         own.opinion_revise("^kkkkkkkkkk", because=["^kkkkkkkkkk"])
     with pytest.raises(NotFound):

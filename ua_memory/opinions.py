@@ -92,14 +92,13 @@ def revise(
     Usage as for `form`, Malformed where its lines have changed meanwhile.
     """
     before = _there(draft, opinion.id)
-    new = _because(draft, grounds) if grounds else ()
-    known = {proof.id for proof in before.because}
+    because = _because(draft, grounds, before.because) if grounds else before.because
     after = replace(
         before,
         text=_worded(text) if text else before.text,
         kind=_kind(kind) if kind else before.kind,
         confidence=before.confidence if confidence is None else _share(confidence),
-        because=(*before.because, *(proof for proof in new if proof.id not in known)),
+        because=because,
         when=day,
         retired=None,
     )
@@ -157,24 +156,26 @@ def _share(confidence: float) -> float:
     return round(confidence, 2)
 
 
-def _because(draft: Draft, grounds: Sequence[Ground]) -> tuple[Proof, ...]:
-    """The proofs, each of something that stands in the bank now, with verbatim words of it."""
+def _because(draft: Draft, grounds: Sequence[Ground], there: Sequence[Proof] = ()) -> tuple[Proof, ...]:
+    """The proofs, each of something that stands in the bank now, with verbatim words of it: beside those that
+    are there, or in the place of one whose words are gone."""
     if not grounds:
         raise Usage("an opinion needs what it rests on", mend="name facts")
-    found: dict[str, Proof] = {}
-    for record, words in grounds:
-        there = statements.cited(draft, record) if isinstance(record, Fact) else record
-        if not there.id:
-            raise Usage("this has no id to be cited by", where=there.place.citation)
-        quote = " ".join(words.split()) or _beginning(there.text)
-        said = [there.text, *(quote.text for quote in getattr(there, "quotes", ()))]
+    found = {proof.id: proof for proof in there}
+    for given, words in grounds:
+        record = statements.cited(draft, given) if isinstance(given, Fact) else given
+        if not record.id:
+            raise Usage("this has no id to be cited by", where=record.place.citation)
+        quote = " ".join(words.split()) or _beginning(record.text)
+        said = [record.text, *(quote.text for quote in getattr(record, "quotes", ()))]
         if locate(quote, said) is None:
             raise Usage(
-                "these words are not in it", where=there.place.citation, mend=f"ua-memory get ^{there.id}"
+                "these words are not in it", where=record.place.citation, mend=f"ua-memory get ^{record.id}"
             )
-        found.setdefault(
-            there.id, Proof(there.place.path.rpartition("/")[2].removesuffix(".md"), there.id, quote)
-        )
+        old = found.get(record.id)
+        if old is None or (old.quote and locate(old.quote, said) is None):
+            file = record.place.path.rpartition("/")[2].removesuffix(".md")
+            found[record.id] = Proof(file, record.id, quote)
     return tuple(found.values())
 
 

@@ -36,10 +36,12 @@ class Break:
 
 
 def sources(said: Statement) -> tuple[str, ...]:
-    """The texts that a quote from a statement may come from: its own, and the words it rests on itself."""
+    """The texts that a quote from a statement may come from: its own, an observation's former wordings, and
+    the words it rests on itself."""
     if isinstance(said, Fact):
         return tuple(observations.sources(said))
-    return (said.text, *(proof.quote for proof in proofs_of(said) if proof.quote))
+    before = (was.text for was in said.was) if isinstance(said, Observation) else ()
+    return (said.text, *before, *(proof.quote for proof in proofs_of(said) if proof.quote))
 
 
 def proofs_of(said: Statement) -> tuple[Proof, ...]:
