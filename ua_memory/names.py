@@ -15,18 +15,20 @@ def _words(text: str) -> frozenset[str]:
 
 
 ORDINARY = _words(
-    """a about add after again all also always an ask avoid call check ensure get give go keep make note
-    put run see set take tell try and any are as asked assistant at because before being both but by
-    can changed chose client code could created current currently database decided decision did do
-    does done during each every everything everyone feature first fixed for from general had has
-    have he her here his how however i if implemented in instead into is it its kept later learned
-    left let likes made many may might more most moved must my need needed needs never new next no
-    none not nothing now of old on once one only open or our out over people person plan planned
-    please prefer preferred prefers problem project reason removed replaced right said saw several
-    she should since so some someone something still switched team tests than that the their them
-    then there these they this those though to today together tomorrow two under until updated us
-    use used user users uses using very want wanted wants was we went were what when where whether
-    which while who whole why will with without work works would yes yesterday yet you your"""
+    """a about add after again all also although always an and another any are as ask asked
+    assistant at avoid because before being both but by call can changed check chose client code
+    could created current currently database decided decision did do does done during each
+    either ensure even every everyone everything feature first fixed for from general get give
+    go had has have he her here his how however i if implemented in instead into is it its keep
+    kept later learned left let likes made make many may maybe might more most moved must my
+    need needed needs neither never new next no none not note nothing now of often old on once
+    one only open or other others otherwise our out over people perhaps person plan planned
+    please prefer preferred prefers problem project put reason removed replaced right run said
+    saw see set several she should since so some someone something still such switched take team
+    tell tests than that the their them then there therefore these they this those though to
+    today together tomorrow try two under unless until updated us use used user users uses using
+    usually very want wanted wants was we went were what when whenever where whether which while
+    who whole why will with without work works would yes yesterday yet you your"""
 )
 """Words that begin a sentence without being a name."""
 
