@@ -76,7 +76,7 @@ def test_json(shell: Shell) -> None:
     listed = shell.ok("observations", "list", "--json").json
     agrees("observations", {"observations": [named(each) for each in listed["observations"]]})
     (one,) = listed["observations"]
-    assert shell.ok("observations", "show", f"^{one['id']}", "--json").json == one
+    assert shell.ok("observations", "get", f"^{one['id']}", "--json").json == one
     assert "beliefs" in shell.ok("status", "--json").json
 
 
@@ -86,7 +86,8 @@ def test_list_show_and_retire(shell: Shell) -> None:
     listed = shell.ok("observations", "list").out
     assert "new, 2 proofs, last 2026-11-12" in listed and f"^{one['id']}" in listed
     assert shell.ok("observations", "list", "--stale").out == "No observation is stale.\n"
-    shown = shell.ok("observations", "show", one["id"]).out
+    shown = shell.ok("observations", "get", one["id"]).out
+    assert shell.ok("observations", "show", one["id"]).out == shown  # its name before
     assert "2 proofs, 2026-11-10 to 2026-11-12" in shown and f"“{ALICE}”" in shown
     log = shell.cwd / "memory/2026-11-12.md"
     log.write_text(log.read_text().replace("price, always", "speed, always"))

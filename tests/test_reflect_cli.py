@@ -80,7 +80,7 @@ def test_opinions(shell: Shell) -> None:
     printed = shell.ok("opinions", "list", "--json").json
     agrees("opinions list", printed)
     block = "^" + printed["opinions"][0]["id"]
-    assert "because [[2026-11-20#^aaaaaaaaaa]] “Alice moved" in shell.ok("opinions", "show", block).out
+    assert "because [[2026-11-20#^aaaaaaaaaa]] “Alice moved" in shell.ok("opinions", "get", block).out
     agrees("opinions revise", shell.ok("opinions", "revise", block, "--confidence", "0.3", "--json").json)
     assert "  - Fly.io may double" in shell.ok("opinions", "drop", block, "it", "was", "sold").out
     assert shell.ok("opinions", "list", "--json").json == {"opinions": []}

@@ -66,8 +66,9 @@ def _line(screen: Screen, one: Believed) -> None:
             screen.item("    ", (why, "warn"))
 
 
-@observations_app.command("show", cls=verbs.Verb)
-def observations_show(
+@observations_app.command("show", cls=verbs.Verb, hidden=True)
+@observations_app.command("get", cls=verbs.Verb)
+def observations_get(
     ctx: typer.Context, block: Id, as_json: verbs.Json = False, bank: verbs.Bank = None
 ) -> None:
     """Show one with its proofs, its former wordings, and how fresh it is."""

@@ -36,10 +36,9 @@ def opinions_list(
             answers.show_opinion(screen, one)
 
 
-@opinions_app.command("show", cls=verbs.Verb)
-def opinions_show(
-    ctx: typer.Context, block: Id, as_json: verbs.Json = False, bank: verbs.Bank = None
-) -> None:
+@opinions_app.command("show", cls=verbs.Verb, hidden=True)
+@opinions_app.command("get", cls=verbs.Verb)
+def opinions_get(ctx: typer.Context, block: Id, as_json: verbs.Json = False, bank: verbs.Bank = None) -> None:
     """Show one opinion and what it rests on."""
     from ua_memory.cli import answers
     from ua_memory.cli.format import Screen, emit
