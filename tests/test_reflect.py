@@ -235,6 +235,10 @@ def test_an_answer_of_which_nothing_holds_is_none(memory: Memory) -> None:
     with FakeModel(says(f"Carol paid for it [{a}].")) as fake:
         found = memory.reflect(ASKED, model=at(fake))
     assert not found.answered and "nothing of the model's answer" in found.text and found.level == "none"
+    twice = says(f"Carol paid for it [{a}]. Carol paid for it [{a}].", data='{"host": "Fly.io"}')
+    with FakeModel(twice) as fake:
+        found = memory.reflect(ASKED, model=at(fake), schema=SCHEMA)
+    assert found.structured is None and len(found.notes) == 1
 
 
 def test_a_stale_observation_is_not_cited_alone_until_it_was_read(memory: Memory) -> None:
@@ -335,6 +339,9 @@ def test_structured_values_must_be_in_memory(memory: Memory) -> None:
         found = memory.reflect(ASKED, model=at(fake), schema=SCHEMA)
     assert "Render is not in memory" in told(fake)[0]
     assert found.structured is None and found.answered and "Render" in found.notes[0]
+    with FakeModel(says(text, data='{"Render": true}')) as fake:
+        found = memory.reflect(ASKED, model=at(fake), schema={"additionalProperties": {"type": "boolean"}})
+    assert "Render is not in memory" in told(fake)[0] and found.structured is None
 
 
 @pytest.mark.parametrize(

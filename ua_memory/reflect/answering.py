@@ -201,6 +201,7 @@ class Session:
         )  # fmt: skip
         cited = tuple(self.found.pieces[n] for n in judged.cites)
         holds = found and bool(cited) and bool(judged.text)
+        structured = structured if holds or not found else None
         notes += [f"left out of the answer, since nothing it cites says so: {one}" for one in judged.cut]
         notes += [f"not kept: {one}" for one in wrong]
         shown = judged.text if holds or (not found and judged.text) else UNPROVEN

@@ -87,7 +87,7 @@ def judge(
     if found and not cites and not faults:
         faults.append("no sentence cites a number")
     body = re.sub(r"\n{3,}", "\n\n", "\n".join(kept)).strip()
-    return Judged(body, tuple(cites), tuple(dict.fromkeys(faults))[:_MOST_LISTED], tuple(cut))
+    return Judged(body, tuple(cites), tuple(dict.fromkeys(faults))[:_MOST_LISTED], tuple(dict.fromkeys(cut)))
 
 
 def sentences(line: str) -> Iterator[Sentence]:

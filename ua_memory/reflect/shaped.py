@@ -57,7 +57,7 @@ class Shape:
         return [f"{_path(error.absolute_path)}{error.message[:200]}" for error in found[:5]]
 
     def words(self, data: Any) -> str:
-        """All texts and numbers of the data, a line each: what can be made up."""
+        """All texts, numbers and keys of the data, a line each: what can be made up."""
         return "\n".join(_leaves(data))
 
 
@@ -110,7 +110,8 @@ def _refs(value: Any) -> Iterator[str]:
 
 def _leaves(value: Any) -> Iterator[str]:
     if isinstance(value, Mapping):
-        for inner in value.values():
+        for key, inner in value.items():
+            yield str(key)
             yield from _leaves(inner)
     elif isinstance(value, list):
         for inner in value:
