@@ -441,3 +441,40 @@ def test_one_page_that_fails_keeps_no_other_from_its_refresh(shell: Shell) -> No
     shell.write("memory/pages/a.md", "---\nid: a\nname: a\nsource_query: services\n---\n\n```\nopen\n")
     done = shell("pages", "refresh", "--stale")
     assert done.code == 9 and "not closed" in done.err and "What was said" in text(shell)
+
+
+def test_a_sentence_of_a_models_goes_when_its_fact_was_edited_and_no_model_is_there(shell: Shell) -> None:
+    write_page(shell)
+    edit(shell, "because the price doubled", "because the bill tripled", LOG)
+    shell.ok("pages", "refresh", "infra")
+    page = text(shell)
+    assert "The API left Heroku for Fly.io." not in page and "because the bill tripled." in page
+    assert "The staging database is at Hetzner." in page
+
+
+def test_a_page_that_cannot_be_read_keeps_no_other_from_the_list(shell: Shell) -> None:
+    shell.ok("pages", "create", "other", "--query", "website")
+    write_page(shell)
+    shell.write(PAGE, text(shell) + "\n```\nnot closed\n")
+    shell.write("memory/pages/empty.md", "")  # as an editor leaves it for a moment
+    out = shell.ok("pages", "list").out
+    assert "stale: memory/pages/infra.md:" in out and "is not closed by ```" in " ".join(out.split())
+    assert "other" in out
+    assert "nothing is in this file" in shell("pages", "get", "empty").err
+
+
+def test_what_a_search_left_out_is_said(shell: Shell) -> None:
+    said = "searched by words alone"
+    assert said in shell.ok("pages", "refresh", "infra").err
+    assert said in shell.ok("pages", "list").err
+    assert said in shell.ok("pages", "list", "--json").json["notes"][0]
+    shell.ok("models", "create", "hosting", "We choose hosts by price.")
+    assert said in shell.ok("models", "refresh", "hosting").err
+    assert shell.ok("reflect", "where does the API run").err.count(said) == 1
+
+
+def test_what_a_person_says_twice_on_a_page_is_learnt_once(shell: Shell) -> None:
+    write_page(shell)
+    shell.write(PAGE, text(shell) + "\nThe cellar floods in May.\n\nThe cellar floods in May.\n")
+    assert shell.ok("pages", "refresh", "infra").out.count("yours, remembered") == 1
+    assert "up to date" in shell.ok("pages", "list").out

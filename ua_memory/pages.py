@@ -50,7 +50,7 @@ def path_of(sort: Sort, name: str) -> str:
 
 
 def pages(store: Store) -> list[Page]:
-    """All pages, by their ids."""
+    """All pages, by their ids; a file that says nothing is none."""
     return [record for _, record in _all(store, "page") if isinstance(record, Page)]
 
 
@@ -195,21 +195,32 @@ def stem(record: Page | MentalModel) -> str:
 
 def _all(store: Store, sort: Sort) -> Iterator[tuple[str, Page | MentalModel]]:
     for file in sorted(file.path for file in store.files()):
-        if markdown.kind_of(file).name == sort.upper() and file.endswith(".md"):
-            yield file, _record(store.truth(file), file)
+        wanted = markdown.kind_of(file).name == sort.upper() and file.endswith(".md")
+        if wanted and (found := _found(store.truth(file), file)):  # an editor may just be writing another
+            yield file, found
+
+
+def _found(data: bytes, path: str) -> Page | MentalModel | None:
+    return next((r for r in markdown.parse(data, path).records if isinstance(r, (Page, MentalModel))), None)
 
 
 def _record(data: bytes, path: str) -> Page | MentalModel:
-    found = next((r for r in markdown.parse(data, path).records if isinstance(r, (Page, MentalModel))), None)
+    found = _found(data, path)
     if found is None:
-        raise Malformed("nothing is in this file", where=path, mend=f"rm {path}, or: ua-memory undo")
+        raise _empty(path)
     return found
 
 
+def _empty(path: str) -> Malformed:
+    return Malformed("nothing is in this file", where=path, mend=f"rm {path}, or: ua-memory undo")
+
+
 def _get(store: Store, sort: Sort, name: str) -> Page | MentalModel:
-    there = dict(_all(store, sort))
-    if found := there.get(f"{FOLDERS[sort]}/{name}.md"):
+    there, path = dict(_all(store, sort)), f"{FOLDERS[sort]}/{name}.md"
+    if found := there.get(path):
         return found
+    if any(file.path == path for file in store.files()):
+        raise _empty(path)
     named = [record for record in there.values() if record.id == name]
     if len(named) == 1:
         return named[0]

@@ -30,12 +30,14 @@ Tag = Annotated[list[str] | None, typer.Option(metavar="TAG", help="A tag; repea
 def pages_list(ctx: typer.Context, as_json: verbs.Json = False, bank: verbs.Bank = None) -> None:
     """List the pages, what each tracks, and whether it is out of date."""
     from ua_memory.cli import refreshed
-    from ua_memory.cli.format import Screen, emit
+    from ua_memory.cli.format import Screen, emit, note
 
     with context.opened(ctx) as (call, memory):
         there = [(one, memory.staleness(one.id)) for one in memory.list_pages()]
+        notes = dict.fromkeys(said for _, why in there for said in why.notes)
         if call.as_json:
-            emit(call, {"pages": [{**shape(one), "stale": refreshed.stale(why)} for one, why in there]})
+            told = [{**shape(one), "stale": refreshed.stale(why)} for one, why in there]
+            emit(call, {"pages": told, "notes": list(notes)})
             return
         screen = Screen(call)
         if not there:
@@ -43,6 +45,8 @@ def pages_list(ctx: typer.Context, as_json: verbs.Json = False, bank: verbs.Bank
         for one, why in there:
             state: list[Any] = [(f"stale: {why}", "warn")] if why else [("up to date", "good")]
             screen.item([(one.id, "id"), "  "], (one.name, "strong"), f"  {one.source_query}  ", *state)
+        for said in notes:
+            note(call, said)
 
 
 @pages_app.command("get", cls=verbs.Verb)

@@ -29,6 +29,8 @@ def show(call: Call, one: Refreshed) -> None:
     front: list[Any] = [(page.id, "id"), "  "]
     if not one.why and not one.revision and not one.diff:
         screen.item(front, "nothing has changed for it")
+        for text in one.notes:
+            note(call, text)
         return
     did = "would be written anew" if one.full and one.dry_run else "written anew" if one.full else "refreshed"
     did = "would be refreshed" if one.dry_run and not one.full else did
@@ -70,6 +72,8 @@ def show_proposal(call: Call, one: Proposal) -> None:
     else:
         screen.line(f"Held against {count(one.evidence, 'fact')}: nothing to propose.")
     _refused(screen, one.by, one.refused)
+    for text in one.notes:
+        note(call, text)
 
 
 # -- JSON ----------------------------------------------------------------------------------------------
@@ -127,6 +131,7 @@ def proposal(one: Proposal) -> dict[str, Any]:
         "evidence": one.evidence,
         "refused": list(one.refused),
         "usage": _usage(one.usage),
+        "notes": list(one.notes),
     }
 
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Literal, cast
 from ua_memory import markdown, statements, tokens
 from ua_memory.errors import NotFound, UaMemoryError
 from ua_memory.grounding.terms import terms
-from ua_memory.recall.search import Filters, Hit
+from ua_memory.recall.search import Answer, Filters, Hit
 from ua_memory.records import Fact, MentalModel, Observation, Passage, Place, Record
 from ua_memory.store import Store
 
@@ -44,7 +44,7 @@ SINCE = 8
 _LONGEST = 1200
 """Characters of one piece that are shown; `read` shows the rest."""
 
-Find = Callable[[str, int, Filters], Sequence[Hit]]
+Find = Callable[[str, int, Filters], Answer]
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,12 +101,16 @@ class Found:
         self._all_beliefs, self._beliefs = all_beliefs, cast("dict[Place, Believed] | None", None)
         self._known: dict[tuple[str, int], int] = {}
         self._files: dict[str, tuple[Record, ...]] = {}
+        self.notes: dict[str, None] = {}
+        """What searches said that they had to leave out."""
 
     def search(self, layer: Layer, query: str, limit: int, room: int) -> list[Piece]:
         """The best pieces of a layer for a query, at most `limit` and `room` tokens of them."""
         where = replace(self._filters, kinds=LAYERS[layer], retired=False)
         found: list[Piece] = []
-        for hit in self._find(query, limit, where):
+        answer = self._find(query, limit, where)
+        self.notes |= dict.fromkeys(answer.notes)
+        for hit in filter(bears, answer.hits):
             piece = self._piece(layer, hit)
             room -= tokens.count(piece.text)
             if room < 0 and found:

@@ -44,13 +44,22 @@ def fill(sheet: Sheet, evidence: Sequence[Evidence], anew: bool) -> int:
 
 
 def _correct(sheet: Sheet, evidence: Sequence[Evidence]) -> None:
-    """Let items of ours that are one fact each say what it says now."""
+    """Let items of ours that are one fact each say what it says now. A sentence that a model wrote, of what
+    was edited since, goes: nobody here can tell whether it still holds, and the fact's own words come."""
     living = {each.record.id or "": each for each in evidence}
-    for unit in [unit for unit in sheet.units if unit.owner == "ours" and unit.shape is Shape.ITEM]:
-        for sentence in unit.sentences[:1]:
-            each = living.get(sentence.ids[0])
-            if each and len(unit.sentences) == 1 and sentence.text != _sentence(each).strip():
+    edited = {each.record.id or "" for each in evidence if each.news == "edited"}
+    for unit in [unit for unit in sheet.units if unit.owner == "ours" and not unit.heading]:
+        said = unit.sentences
+        if unit.shape is Shape.ITEM and len(said) == 1:
+            each = living.get(said[0].ids[0])
+            if each and said[0].text != _sentence(each).strip():
                 sheet.replace(unit.ref, f"- {_sentence(each)}{mark(each.number)}")
+            continue
+        kept = [one.source for one in said if edited.isdisjoint(one.ids)]
+        if not kept and said:
+            sheet.remove(unit.ref)
+        elif len(kept) < len(said):
+            sheet.replace(unit.ref, _whole(unit, kept))
 
 
 def _room(sheet: Sheet, wanted: Sequence[Evidence]) -> int:

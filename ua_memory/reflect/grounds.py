@@ -24,6 +24,8 @@ PASSED, FAINTEST = 120, WEAKEST / 2
 when other facts have lifted it a little."""
 
 Clean = Callable[[str], str]
+Recalled = tuple[Sequence[Any], Sequence[str]]
+"""What a search found, and its notes of what it had to leave out."""
 
 
 @dataclass(frozen=True, slots=True)

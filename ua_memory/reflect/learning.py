@@ -36,6 +36,7 @@ class Learning:
         for unit in sheet.units:
             if unit.owner == "person" and unit.shape in (Shape.PARAGRAPH, Shape.ITEM):
                 text = " ".join(said for said in own_sentences(unit) if said not in known)
+                known.update(own_sentences(unit))
                 if len(text.split()) >= FEWEST:
                     self.words[unit] = text
         self._kept: dict[Unit, Fact] = {}

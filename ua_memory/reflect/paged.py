@@ -14,6 +14,7 @@ from ua_memory.records import MentalModel, Page
 if TYPE_CHECKING:
     from ua_memory.llm import Model
     from ua_memory.modelled import Asked
+    from ua_memory.reflect.grounds import Recalled
     from ua_memory.reflect.refresh import Refreshed, Refresher, Tell
     from ua_memory.reflect.staleness import Stale
     from ua_memory.reflect.suggested import Proposal
@@ -130,12 +131,12 @@ class Paged(Modelled):
 
         wanted = Filters(kinds=KINDS, retired=False)
 
-        def recall(question: str) -> Sequence[Any]:
+        def recall(question: str) -> Recalled:
             found = self.search(question, limit=PASSED, min_score=FAINTEST, filters=wanted)
             if found.stale:  # it had no time to read all; a page would be called up to date that is not
                 self.refresh()
                 found = self.search(question, limit=PASSED, min_score=FAINTEST, filters=wanted)
-            return tuple(found.hits)
+            return found.hits, found.notes
 
         view = View(recall, self.fact, self._equal, lambda text: redact(text, self.config.redact).text)
         return Refresher(self.store, view, door=self.door, model=model, at=at)

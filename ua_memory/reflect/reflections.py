@@ -14,7 +14,7 @@ from ua_memory.modelled import Modelled
 if TYPE_CHECKING:
     from ua_memory.modelled import Asked as AskedModel
     from ua_memory.opinions import Changed
-    from ua_memory.recall.search import Filters, Hit
+    from ua_memory.recall.search import Answer, Filters
     from ua_memory.records import Opinion
     from ua_memory.reflect.answering import Session
     from ua_memory.reflect.beliefs import Believed
@@ -63,8 +63,9 @@ class Reflections(Modelled):
         session = self._session(question.strip(), budget, max_tokens, schema, context, filters, keep_opinion)
         layers = session.gather()
         pieces = tuple(in_order(session.found.pieces.values()))
+        left = tuple(session.found.notes)
         if model is None or not pieces:
-            notes = [] if model else [NO_MODEL, *([NOT_KEPT] if keep_opinion else [])]
+            notes = [*left, *([] if model else [NO_MODEL, *([NOT_KEPT] if keep_opinion else [])])]
             text = "" if pieces else DONT_KNOW
             return Reflection(question, text, evidence=pieces, path=tuple(session.path), notes=tuple(notes))
         stance = Stance.of(self.config)
@@ -72,7 +73,8 @@ class Reflections(Modelled):
         with self._asking(model) as asked:
             assert asked is not None
             done = answer(asked, session, session.opening(layers, stance), system)
-        return replace(done, opinions=write(self.store, session.proposals, question=question, door=self.door))
+        opinions = write(self.store, session.proposals, question=question, door=self.door)
+        return replace(done, opinions=opinions, notes=(*left, *done.notes))
 
     def _session(
         self, question: str, budget: str, max_tokens: int, schema: Mapping[str, Any] | None, context: str,
@@ -92,7 +94,7 @@ class Reflections(Modelled):
         size = SIZES[budget] if max_tokens <= 0 else replace(SIZES[budget], answer=max_tokens)
         base = filters or Filters()
         found = Found(
-            self.store, self._hits, lambda text: redact(text, self.config.redact).text,
+            self.store, self._found, lambda text: redact(text, self.config.redact).text,
             self.store.now().date(), base, self.observations,
         )  # fmt: skip
         holding = tuple(opinions.listed(self.store))
@@ -102,17 +104,18 @@ class Reflections(Modelled):
         )  # fmt: skip
         return Session(asked, found)
 
-    def _hits(self, query: str, limit: int, filters: Filters) -> Sequence[Hit]:
-        from ua_memory.reflect.evidence import bears
-
-        return [hit for hit in self.search(query, limit=limit, filters=filters).hits if bears(hit)]
+    def _found(self, query: str, limit: int, filters: Filters) -> Answer:
+        answer: Answer = self.search(query, limit=limit, filters=filters)
+        return answer
 
     def _opinions_on(self, question: str, base: Filters, holding: Sequence[Opinion]) -> tuple[Opinion, ...]:
         """The opinions that a search for the question finds: those which what is thought now may change."""
+        from ua_memory.reflect.evidence import bears
+
         if not holding:
             return ()
         where = replace(base, kinds=("opinion", "pattern", "risk"), retired=False)
-        ids = [hit.item.id for hit in self._hits(question, BEFORE, where)]
+        ids = [hit.item.id for hit in self._found(question, BEFORE, where).hits if bears(hit)]
         return tuple(one for one in holding if one.id and one.id in ids)
 
     # -- opinions ----------------------------------------------------------------------------------------

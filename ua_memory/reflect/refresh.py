@@ -44,7 +44,7 @@ class View:
     """What a refresh may use of memory: recall for a question (facts and observations only), what has an id,
     facts by their exact text, and the removal of secrets from what a model is shown."""
 
-    recall: Callable[[str], Sequence[Any]]
+    recall: Callable[[str], proofs.Recalled]
     find: Callable[[str], Statement]
     equal: Equal
     clean: Callable[[str], str]
@@ -98,8 +98,12 @@ class Refresher:
 
     def stale(self, page: Page) -> Stale:
         """Whether a page is out of date, and why. Nothing is recalled for one that has no text yet."""
-        never = staleness.last_refresh(self.store, page) is None
-        return Stale(never=True) if never and not page.body else self.state(page).stale
+        if not page.body and staleness.last_refresh(self.store, page) is None:
+            return Stale(never=True)
+        try:
+            return self.state(page).stale
+        except Malformed as error:
+            return Stale(broken=str(error))
 
     def state(self, page: Page) -> State:
         """How a page stands. Reads only."""
@@ -108,9 +112,11 @@ class Refresher:
         sheet = Sheet(data, path, staleness.owners(self.store, path, data), pages.max_tokens(data, path))
         last = staleness.last_refresh(self.store, page)
         cited = [one for unit in sheet.units if unit.owner == "ours" for s in unit.sentences for one in s.ids]
-        evidence, passed = self._evidence(page, cited)
+        hits, notes = self.view.recall(page.source_query)
+        evidence, passed = self._evidence(page, hits, cited)
         learning = Learning(self.store, page, sheet, last)
-        stale = staleness.stale(page, last, evidence, cited, self._alive, len(learning.words))
+        why = staleness.stale(page, last, evidence, cited, self._alive, len(learning.words))
+        stale = replace(why, notes=tuple(notes))
         news = _news(stale, last, cited)
         told = [replace(each, news=news.get(each.name, "")) for each in evidence]
         return State(page, data, sheet, last, told, passed, learning, stale)
@@ -130,7 +136,7 @@ class Refresher:
         state = self.state(pages.page(self.store, pages.stem(page)))
         drafted = state.stale.draft and self.model is not None
         if not (state.stale or full or drafted):
-            return Refreshed(state.page, "", state.stale)
+            return Refreshed(state.page, "", state.stale, notes=state.stale.notes)
         anew = full or state.stale.question or state.stale.never or drafted
         if anew:
             state.sheet.clear()
@@ -160,9 +166,10 @@ class Refresher:
 
     # -- what there is -----------------------------------------------------------------------------------
 
-    def _evidence(self, page: Page, cited: Sequence[str]) -> tuple[list[Evidence], proofs.Records]:
-        own = f"[[{pages.stem(page)}]]"
-        records, passed = proofs.recalled(self.store, self.view.recall(page.source_query), own)
+    def _evidence(
+        self, page: Page, hits: Sequence[Any], cited: Sequence[str]
+    ) -> tuple[list[Evidence], proofs.Records]:
+        records, passed = proofs.recalled(self.store, hits, f"[[{pages.stem(page)}]]")
         known = {record.id for record in records}
         more = [proofs.living(self.view.find, one) for one in dict.fromkeys(cited) if one not in known]
         whole = [(record, True) for record in records] + [(record, False) for record in more if record]
@@ -183,13 +190,9 @@ class Refresher:
         path, new = state.page.place.path, state.sheet.data(preview_links(state.evidence))
         learnt = tuple(Fact(text, origin="person") for text in state.learning.words.values())
         return Refreshed(
-            _page(new, state.page),
-            self._by,
-            state.stale,
-            diff=difference(path, state.data, new),
-            learnt=learnt,
-            dry_run=True,
-        )
+            _page(new, state.page), self._by, state.stale, diff=difference(path, state.data, new),
+            learnt=learnt, dry_run=True,
+        )  # fmt: skip
 
     @property
     def _by(self) -> str:
@@ -258,7 +261,8 @@ class Refresher:
 
 
 def _with(done: Refreshed, full: bool, refused: tuple[str, ...], left_out: int, usage: Tokens) -> Refreshed:
-    return replace(done, full=full, refused=refused, left_out=left_out, usage=usage)
+    notes = (*done.why.notes, *done.notes)
+    return replace(done, full=full, refused=refused, left_out=left_out, usage=usage, notes=notes)
 
 
 def preview_links(evidence: Sequence[Evidence]) -> dict[int, str]:

@@ -48,11 +48,18 @@ class Stale:
     yours: int = 0
     draft: bool = field(default=False, compare=False)
     """Its sentences were put together without a model."""
+    broken: str = ""
+    """Why the page cannot be refreshed, and so nobody knows whether it is up to date."""
+    notes: tuple[str, ...] = field(default=(), compare=False)
+    """What the search that this rests on had to leave out."""
 
     def __bool__(self) -> bool:
-        return bool(self.never or self.question or self.new or self.edited or self.gone or self.yours)
+        counted = self.new or self.edited or self.gone or self.yours
+        return bool(self.broken or self.never or self.question or counted)
 
     def __str__(self) -> str:
+        if self.broken:
+            return self.broken
         if self.never:
             return "never refreshed"
         counts = [(self.new, "new"), (self.edited, "edited"), (self.gone, "gone")]

@@ -30,6 +30,7 @@ class Proposal:
     diff: str
     evidence: int
     refused: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
     usage: Tokens = field(default_factory=Tokens)
 
 
@@ -39,7 +40,7 @@ def propose(refresher: Refresher, model: MentalModel, tell: Tell | None = None) 
     data = refresher.store.read(path)
     sheet = Sheet(data, path, ["ours"] * (data.count(b"\n") + 1), NO_LIMIT)
     question = readable(f"{model.name}\n{model.body}")[:ASKED]
-    evidence = _evidence(refresher, question)
+    evidence, notes = _evidence(refresher, question)
     written = writing.Written()
     if refresher.model is None:
         extractive.fill(sheet, evidence[:FEW], True)
@@ -51,10 +52,12 @@ def propose(refresher: Refresher, model: MentalModel, tell: Tell | None = None) 
     new = sheet.data(preview_links(evidence))
     by = refresher.model.name if refresher.model else ""
     return Proposal(
-        model, by, difference(path, data, new), len(evidence), tuple(written.refused), written.usage
-    )
+        model, by, difference(path, data, new), len(evidence), tuple(written.refused), tuple(notes),
+        written.usage,
+    )  # fmt: skip
 
 
-def _evidence(refresher: Refresher, question: str) -> Sequence[Evidence]:
-    records, _ = proofs.recalled(refresher.store, refresher.view.recall(question), "")
-    return [Evidence(n, record, True, refresher.view.clean) for n, record in enumerate(records, 1)]
+def _evidence(refresher: Refresher, question: str) -> tuple[Sequence[Evidence], Sequence[str]]:
+    hits, notes = refresher.view.recall(question)
+    records, _ = proofs.recalled(refresher.store, hits, "")
+    return [Evidence(n, record, True, refresher.view.clean) for n, record in enumerate(records, 1)], notes
