@@ -489,6 +489,10 @@ def test_directives_change_nothing_but_the_list(own: Memory, newline: str) -> No
     assert path.read_bytes() == before.replace(two, added)
     gone, _ = own.undirect(3)
     assert gone.startswith("Never") and path.read_bytes() == before
+    own.redirect(1, "First.")
+    assert path.read_bytes() == before.replace(b"One.", b"First.")
+    own.redirect(1, "One.")
+    assert path.read_bytes() == before
     with pytest.raises(NotFound):
         own.undirect(3)
     with pytest.raises(Usage, match="already"):

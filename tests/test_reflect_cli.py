@@ -80,7 +80,7 @@ def test_opinions(shell: Shell) -> None:
     printed = shell.ok("opinions", "list", "--json").json
     agrees("opinions list", printed)
     block = "^" + printed["opinions"][0]["id"]
-    assert "because [[2026-11-20#^aaaaaaaaaa]] “Alice moved" in shell.ok("opinions", "get", block).out
+    assert "because [[2026-11-20#^aaaaaaaaaa]] “Alice moved" in shell.ok("opinions", "show", block).out
     agrees("opinions revise", shell.ok("opinions", "revise", block, "--confidence", "0.3", "--json").json)
     assert "  - Fly.io may double" in shell.ok("opinions", "drop", block, "it", "was", "sold").out
     assert shell.ok("opinions", "list", "--json").json == {"opinions": []}
@@ -91,16 +91,18 @@ def test_opinions(shell: Shell) -> None:
 
 def test_directives(shell: Shell) -> None:
     assert "No directives" in shell.ok("directives", "list").out
-    agrees("directives add", shell.ok("directives", "add", "Never name a customer.", "--json").json)
+    agrees("directives create", shell.ok("directives", "create", "Never name a customer.", "--json").json)
     agrees("directives list", shell.ok("directives", "list", "--json").json)
-    agrees("directives get", shell.ok("directives", "get", "1", "--json").json)
-    assert shell("directives", "get", "2").code == 4
     assert " 1. Never name a customer." in shell.ok("directives", "list").out
     shell.terminals = EVERY
-    shell.ok("directives", "add", "Be", "brief.")
+    shell.ok("directives", "create", "Be", "brief.")
     rows = shell.ok("log", "--json", "--limit", "2").json["revisions"]
     assert [row["op"] for row in rows] == ["directives"] * 2 and rows[0]["author"] != rows[1]["author"]
     shell.terminals = frozenset()
-    agrees("directives remove", shell.ok("directives", "delete", "2", "--json").json)
-    assert shell("directives", "remove", "2").code == 4
-    assert shell("directives", "add", " ").code == 2
+    agrees("directives delete", shell.ok("directives", "delete", "2", "--json").json)
+    assert shell("directives", "delete", "2").code == 4
+    agrees("directives update", shell.ok("directives", "update", "1", "Name no customer.", "--json").json)
+    agrees("directives get", shell.ok("directives", "get", "1", "--json").json)
+    assert shell.ok("directives", "get", "1").out == "Name no customer.\n"
+    assert shell("directives", "update", "2", "x").code == 4 and shell("directives", "get", "0").code == 4
+    assert shell("directives", "create", " ").code == 2

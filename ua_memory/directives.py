@@ -26,24 +26,34 @@ _BOM = b"\xef\xbb\xbf"
 def add(store: Store, text: str, *, door: str, by_person: bool = False) -> tuple[tuple[str, ...], Result]:
     """Put a rule at the end of the list, and commit: (all of them, what was done). Usage for a text that is
     no rule or one that stands there, Malformed for a file that cannot be edited."""
-    rule = " ".join(text.split())
-    if not rule:
-        raise Usage("there is no text", mend='ua-memory directives add "Never name a customer."')
-    if len(rule) > LONGEST:
-        raise Usage(f"{len(rule)} characters; a directive has at most {LONGEST}", mend="shorten it")
+    text = _checked(text)
     with store.revision("directives", door=door) as draft:
         draft.by_person = by_person
-        rule = draft.redact(rule)
         there = _read(draft)
-        if rule in there:
-            raise Usage("this directive is there already", where=SETTINGS)
+        rule = _fresh(draft, text, there)
         if len(there) >= MOST:
             raise Usage(
-                f"there are {MOST} directives, and that is the most", mend="ua-memory directives remove N"
+                f"there are {MOST} directives, and that is the most", mend="ua-memory directives delete N"
             )
         _write(draft, there, [*there, rule])
         draft.subject = f"directives: add {len(there) + 1}"
     return (*there, rule), draft.result
+
+
+def change(
+    store: Store, number: int, text: str, *, door: str, by_person: bool = False
+) -> tuple[tuple[str, ...], Result]:
+    """Put another rule in the place of this number (from 1), and commit: (all of them, what was done).
+    NotFound, and what `add` raises."""
+    text = _checked(text)
+    with store.revision("directives", door=door) as draft:
+        draft.by_person = by_person
+        there = _read(draft)
+        named(there, number)
+        rules = [*there[: number - 1], _fresh(draft, text, there), *there[number:]]
+        _write(draft, there, rules)
+        draft.subject = f"directives: change {number}"
+    return tuple(rules), draft.result
 
 
 def remove(
@@ -53,12 +63,35 @@ def remove(
     with store.revision("directives", door=door) as draft:
         draft.by_person = by_person
         there = _read(draft)
-        if not 1 <= number <= len(there):
-            raise NotFound(f"no directive {number}; there are {len(there)}", mend="ua-memory directives list")
+        named(there, number)
         left = [*there[: number - 1], *there[number:]]
         _write(draft, there, left)
         draft.subject = f"directives: remove {number}"
     return there[number - 1], tuple(left), draft.result
+
+
+def named(rules: Sequence[str], number: int) -> str:
+    """The rule of this number, from 1. NotFound."""
+    if not 1 <= number <= len(rules):
+        raise NotFound(f"no directive {number}; there are {len(rules)}", mend="ua-memory directives list")
+    return rules[number - 1]
+
+
+def _checked(text: str) -> str:
+    rule = " ".join(text.split())
+    if not rule:
+        raise Usage("there is no text", mend='ua-memory directives create "Never name a customer."')
+    if len(rule) > LONGEST:
+        raise Usage(f"{len(rule)} characters; a directive has at most {LONGEST}", mend="shorten it")
+    return rule
+
+
+def _fresh(draft: Draft, text: str, there: Sequence[str]) -> str:
+    """The rule without secrets. Usage for one that stands there."""
+    rule = draft.redact(text)
+    if rule in there:
+        raise Usage("this directive is there already", where=SETTINGS)
+    return rule
 
 
 def _read(draft: Draft) -> list[str]:
@@ -94,6 +127,9 @@ def _write(draft: Draft, before: Sequence[str], after: Sequence[str]) -> None:
 def _edit(there: Any, before: Sequence[str], after: Sequence[str]) -> None:
     if len(after) > len(before):
         there.append(after[-1])
+    elif len(after) == len(before):
+        number = next(n for n, (a, b) in enumerate(zip(before, after, strict=True)) if a != b)
+        there[number] = after[number]
     else:
         gone = next((n for n, (a, b) in enumerate(zip(before, after, strict=False)) if a != b), len(after))
         del there[gone]

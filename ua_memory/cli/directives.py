@@ -10,6 +10,8 @@ from ua_memory.cli import context, verbs
 
 directives_app = verbs.new(no_args_is_help=True, help="The hard rules of reflect, in ua-memory.toml.")
 
+
+Rule = Annotated[list[str], typer.Argument(metavar="RULE...", help="One rule.", show_default=False)]
 Number = Annotated[int, typer.Argument(metavar="N", help="Its number in the list.", show_default=False)]
 
 
@@ -29,7 +31,7 @@ def directives_list(ctx: typer.Context, as_json: verbs.Json = False, bank: verbs
             return
         screen = Screen(call)
         if not config.directives:
-            screen.line('No directives. Add one: ua-memory directives add "Never name a customer."')
+            screen.line('No directives. Add one: ua-memory directives create "Never name a customer."')
         for number, rule in enumerate(config.directives, 1):
             screen.item([(f"{number:>2}. ", "strong")], rule)
         screen.line()
@@ -39,26 +41,10 @@ def directives_list(ctx: typer.Context, as_json: verbs.Json = False, bank: verbs
         )
 
 
-@directives_app.command("get", cls=verbs.Verb)
-def directives_get(
-    ctx: typer.Context, number: Number, as_json: verbs.Json = False, bank: verbs.Bank = None
-) -> None:
-    """Print one rule."""
-    from ua_memory.cli.format import Screen, emit
-    from ua_memory.errors import NotFound
-
-    with context.opened(ctx) as (call, memory):
-        rules = memory.config.directives
-        if not 1 <= number <= len(rules):
-            raise NotFound(f"no directive {number}; there are {len(rules)}", mend="ua-memory directives list")
-        rule = rules[number - 1]
-        emit(call, {"number": number, "directive": rule}) if call.as_json else Screen(call).item("", rule)
-
-
-@directives_app.command("add", cls=verbs.Verb)
-def directives_add(
+@directives_app.command("create", cls=verbs.Verb)
+def directives_create(
     ctx: typer.Context,
-    rule: Annotated[list[str], typer.Argument(metavar="RULE...", help="One rule.", show_default=False)],
+    rule: Rule,
     as_json: verbs.Json = False,
     bank: verbs.Bank = None,
 ) -> None:
@@ -79,8 +65,41 @@ def directives_add(
         outcome(call, result)
 
 
-@directives_app.command("remove", cls=verbs.Verb)
-def directives_remove(
+@directives_app.command("get", cls=verbs.Verb)
+def directives_get(
+    ctx: typer.Context, number: Number, as_json: verbs.Json = False, bank: verbs.Bank = None
+) -> None:
+    """Read one rule."""
+    from ua_memory.cli.format import Screen, emit
+
+    with context.opened(ctx) as (call, memory):
+        rule = memory.directive(number)
+        if call.as_json:
+            emit(call, {"number": number, "directive": rule})
+        else:
+            Screen(call).line(rule)
+
+
+@directives_app.command("update", cls=verbs.Verb)
+def directives_update(
+    ctx: typer.Context, number: Number, rule: Rule, as_json: verbs.Json = False, bank: verbs.Bank = None
+) -> None:
+    """Put another rule in the place of one."""
+    from ua_memory.cli.format import Screen, commit, emit, outcome
+    from ua_memory.cli.origin import caller
+
+    with context.opened(ctx) as (call, memory):
+        rules, result = memory.redirect(number, " ".join(rule), by_person=caller(call)[0] == "person")
+        if call.as_json:
+            emit(call, {"directives": list(rules), "changed": rules[number - 1], "revision": result.revision,
+                        "redacted": dict(result.redacted), "notes": list(result.notes)})  # fmt: skip
+            return
+        Screen(call).line(f"Changed {number}. {rules[number - 1]} (", commit(result.revision), ")")
+        outcome(call, result)
+
+
+@directives_app.command("delete", cls=verbs.Verb)
+def directives_delete(
     ctx: typer.Context,
     number: Number,
     as_json: verbs.Json = False,

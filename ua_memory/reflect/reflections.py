@@ -161,6 +161,20 @@ class Reflections(Modelled):
         self.config = replace(self.config, directives=rules)
         return rules, result
 
+    def redirect(self, number: int, text: str, *, by_person: bool = False) -> tuple[tuple[str, ...], Result]:
+        """Put another rule in the place of this number: (all rules, what was done). NotFound, Usage."""
+        from ua_memory import directives
+
+        rules, result = directives.change(self.store, number, text, door=self.door, by_person=by_person)
+        self.config = replace(self.config, directives=rules)
+        return rules, result
+
+    def directive(self, number: int) -> str:
+        """The rule of this number, from 1. NotFound."""
+        from ua_memory import directives
+
+        return directives.named(self.config.directives, number)
+
     def undirect(self, number: int, *, by_person: bool = False) -> tuple[str, Result]:
         """Take the rule of this number (from 1) out: (it, what was done). NotFound, Malformed."""
         from ua_memory import directives
