@@ -35,7 +35,8 @@ def queue_list(ctx: typer.Context, as_json: verbs.Json = False, bank: verbs.Bank
             screen.line("Nothing waits.")
         for one in waiting:
             since = ago(one.since.astimezone(now.tzinfo), now) if one.since else "at some time"
-            screen.item([(one.key, "id"), "  "], f"{what(one)}, handed over {since}")
+            how = "gathers since" if one.gathers(now) else "handed over"
+            screen.item([(one.key, "id"), "  "], f"{what(one)}, {how} {since}")
             if one.reason:
                 screen.item("  ", (why(one), "bad" if one.aside else "warn"))
 
@@ -133,7 +134,8 @@ def shape(one: Waiting) -> dict[str, Any]:
     from ua_memory.cli import shapes
 
     known = {"since": one.since.isoformat() if one.since else "", "reason": one.reason, "tokens": one.size}
-    known |= {"aside": one.aside or None, "again": one.tried.again.isoformat() if one.tried.again else ""}
+    known |= {"gathers": one.open or None, "aside": one.aside or None}
+    known |= {"again": one.tried.again.isoformat() if one.tried.again else ""}
     item: Item | None = getattr(one, "item", None)
     text = {"documentId": item.document_id, "characters": len(item.text)} if item else {}
     return {

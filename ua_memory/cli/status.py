@@ -120,7 +120,7 @@ def _waiting(found: Status) -> str:
 
     lines = [
         f"{count(len(one.turns), 'turn')} of {one.session.client}"
-        + (f": {queue.why(one)}" if one.reason else "")
+        + (f": {queue.why(one)}" if one.reason else ", which goes on" if one.open else "")
         for one in found.waiting
     ]
     return "\n".join([*lines, "flush them: ua-memory queue retry"]) if lines else ""

@@ -45,7 +45,11 @@ def due(waiting: Sequence[Waiting], now: datetime, *, modelled: bool) -> Waiting
     for one in waiting:
         fresh = one.newest is not None and now - one.newest < timedelta(seconds=YOUNG)
         early = one.tried.again is not None and now < one.tried.again
-        if not (fresh or early or one.aside) and one.turns and (modelled or one.modelled is False):
+        if (
+            not (fresh or early or one.aside or one.gathers(now))
+            and one.turns
+            and (modelled or one.modelled is False)
+        ):
             return one
     return None
 

@@ -23,7 +23,7 @@ from ua_memory.retain.candidate import Candidate
 from ua_memory.retain.extract import extract
 from ua_memory.retain.intake import Due, Intake, take_in
 from ua_memory.retain.keeping import Flushed, Keeping
-from ua_memory.retain.queue import Queue, Waiting
+from ua_memory.retain.queue import Queue, Waiting, key_of
 from ua_memory.retain.subagent import Harvest, View, study
 from ua_memory.retain.tries import STOPPED, its_own
 from ua_memory.store import Store
@@ -80,6 +80,7 @@ class Flusher:
     ) -> tuple[Flush, tuple[Turn, ...]]:  # fmt: skip
         """Look at a transcript; if it is due, let its new turns wait, unless `keep` is false."""
         found = take_in(self.store, stream, client=client, session=session, force=force)
+        found = replace(found, turns=tuple(self._unheard(found)))
         if keep and found.turns:
             self.put(found.session, found.turns, found.due.size)
         seen = Flush(
@@ -88,25 +89,41 @@ class Flusher:
         )  # fmt: skip
         return seen, found.turns
 
-    def put(self, session: Session, turns: Iterable[Turn], size: int | None) -> Waiting:
-        """Let turns wait for their flush; they are on the disk, without secrets, when this returns."""
+    def _unheard(self, found: Intake) -> Iterator[Turn]:
+        """The turns without what a client has told of this session before its transcript had it."""
+        try:
+            ids = [turn.id for turn in self.queue.get(key_of(found.session)).turns]
+        except NotFound:
+            ids = []
+        return through.unsaid(found.turns, ids, through.bases(ids) - {turn.id for turn in found.turns})
+
+    def put(
+        self, session: Session, turns: Iterable[Turn], size: int | None, *, more: bool = False
+    ) -> Waiting:
+        """Let turns wait for their flush; they are on the disk, without secrets, when this returns. With
+        `more` they gather: the session goes on, and no flush is due."""
         self.store.make_state()
-        return self.queue.put(session, turns, at=self.store.now(), size=size, modelled=self.wants)
+        now = self.store.now()
+        return self.queue.put(session, turns, at=now, size=size, modelled=self.wants, more=more)
 
     def preview(self, turns: Sequence[Turn]) -> tuple[Candidate, ...]:
         """What an extractive flush of these turns would keep. Nothing is written or sent."""
         clean = (replace(turn, text=self._clean(turn.text)) for turn in turns)
         return tuple(self._own_words(clean))
 
-    def drain(self, first: Session | None = None, done: Done | None = None) -> list[Flushed]:
-        """Flush what waits: of `first` before all others, each as one revision. Not what was set aside.
+    def drain(
+        self, first: Session | None = None, done: Done | None = None, *, every: bool = False
+    ) -> list[Flushed]:
+        """Flush what waits: of `first` before all others, each as one revision. Not what was set aside, and
+        what gathers still only if it is `first`, or with `every`.
 
         `done` hears of each as soon as it is committed. Raises what the model or the store raises: the turns
         go on waiting then, and so do those of the sessions that would have come after.
         """
         mine = [key for each in self.queue.all() if (key := each.key) and first and each.session == first]
         flushed = []
-        rest = [each.key for each in self.queue.all() if not each.aside]
+        now = self.store.now()
+        rest = [e.key for e in self.queue.all() if not e.aside and (every or not e.gathers(now))]
         for key in dict.fromkeys((*mine, *rest)):
             try:
                 one = self.one(key, self.store.config.lock_seconds if key in mine or not first else 0)

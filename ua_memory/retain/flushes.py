@@ -7,7 +7,7 @@ used: most commands flush nothing.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, Any
 
 from ua_memory.modelled import Modelled
 
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from ua_memory.modelled import Asked
     from ua_memory.retain.estimate import Estimate
     from ua_memory.retain.flush import Done, Flush, Flushed, Flusher, Tell, Waiting
+    from ua_memory.retain.hearing import Heard
     from ua_memory.transcripts.turns import Session, Turn
 
 OFF = "flush is switched off (UA_MEMORY_ENABLED, or `enabled` in ua-memory.toml): nothing was read"
@@ -53,7 +54,8 @@ class Flushes(Modelled):
                     count = sum(len(each.turns) for each in flusher.queue.all())
                     wait = f"{count} turn{' waits' if count == 1 else 's wait'} for a flush: {RETRY}"
                     return replace(seen, notes=(*seen.notes, *([wait] if count else [])))
-            return replace(seen, done=tuple(flusher.drain(seen.session, done)))
+            every = force and transcript is None
+            return replace(seen, done=tuple(flusher.drain(seen.session, done, every=every)))
 
     def hand_over(
         self, transcript: IO[bytes] | None, *, force: bool = False, client: str | None = None,
@@ -69,6 +71,17 @@ class Flushes(Modelled):
             return Flush()
         flusher = self._flusher(None, None, wants=bool(model))
         return flusher.take(transcript, client=client, session=session, force=force)[0]
+
+    def hear(
+        self, session: Session, transcript: IO[bytes] | None, *, said: str = "", spot: Sequence[Any] = (),
+        close: bool = False, model: bool = False,
+    ) -> Heard:  # fmt: skip
+        """Let the new turns of a session that goes on wait; see `retain.hearing`. `spot` is where the last
+        hearing ended, as the values of its `Spot`; `model` tells whether one is to read them."""
+        from ua_memory.retain.hearing import Spot, hear
+
+        flusher = self._flusher(None, None, wants=model)
+        return hear(flusher, session, transcript, said=said, spot=Spot(*spot), close=close)
 
     def preview(
         self, transcript: IO[bytes] | None = None, *, model: Asked = None, force: bool = False,
@@ -117,7 +130,7 @@ class Flushes(Modelled):
             for key in keys or flusher.queue.keys():
                 flusher.queue.revive(key, self.store.now())
             if not keys:
-                return flusher.drain(done=done)
+                return flusher.drain(done=done, every=True)
             flushed = []
             for key in keys:
                 flusher.queue.get(key)

@@ -97,8 +97,8 @@ def _taken_in(
     else:
         if read_to:
             stream.seek(start)
-            reading = read(stream, since=read_to)
-        turns = list(reading)
+            reading = read(stream, since=through.bases(read_to))
+        turns = list(through.unsaid(reading, read_to, reading.reached))
     notes = (*_bounded(store), *left, *_notes(reading))
     return Intake(whose, now, tuple(turns), notes, silent=not turns and not read_to)
 

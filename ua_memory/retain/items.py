@@ -17,7 +17,10 @@ from ua_memory.records import Fact, Origin, Quote
 from ua_memory.retain import tries
 from ua_memory.retain.asked import Mode
 from ua_memory.retain.drawing import Drawn
-from ua_memory.retain.queue import Queue, Row, Waiting, _append, _rows, _time
+from ua_memory.retain.queue import Queue, Waiting, _time
+from ua_memory.retain.rows import Row
+from ua_memory.retain.rows import append as _append
+from ua_memory.retain.rows import rows as _rows
 from ua_memory.store import swap
 from ua_memory.transcripts.turns import Session, Turn
 

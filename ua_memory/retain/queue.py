@@ -9,26 +9,30 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import json
 import os
 import random
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, fields, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import IO, Any, TypeVar, cast
 
 from ua_memory.errors import Busy, CannotWrite, NotFound
 from ua_memory.retain import tries
+from ua_memory.retain.rows import Row
+from ua_memory.retain.rows import append as _append
+from ua_memory.retain.rows import lock as _lock
+from ua_memory.retain.rows import rows as _rows
 from ua_memory.retain.tries import Tries
 from ua_memory.store import swap
 from ua_memory.transcripts.turns import Session, Turn
 
 PREFIX, SUFFIX, CLAIM = "turns-", ".jsonl", ".claim"
-OF_TRIES = {"failed", "begun", "revived"}
-Row = dict[str, Any]
+OF_TRIES = {"failed", "begun", "revived", "due"}
+ABANDONED = timedelta(hours=12)
+"""After so long without a new turn a session that nobody closed is flushed like one that was."""
 T = TypeVar("T", Session, Turn)
 
 
@@ -37,7 +41,8 @@ class Waiting:
     """A session whose turns wait: what they are, since when, when the `newest` came, and what was tried.
 
     `size` is its context's, in tokens, when its last turns came. `modelled` tells whether a model was meant
-    to read them, None if nobody said. `broken` is why the record cannot be read, '' if it can."""
+    to read them, None if nobody said. `open` says that its session goes on and no flush is due: it gathers.
+    `broken` is why the record cannot be read, '' if it can."""
 
     key: str
     session: Session
@@ -48,6 +53,11 @@ class Waiting:
     newest: datetime | None = None
     modelled: bool | None = None
     broken: str = ""
+    open: bool = False
+
+    def gathers(self, now: datetime) -> bool:
+        """Whether no flush is due: its session goes on, and was not left alone for half a day."""
+        return self.open and self.newest is not None and now - self.newest < ABANDONED
 
     @property
     def tries(self) -> int:
@@ -78,9 +88,10 @@ class Queue:
 
     def put(
         self, session: Session, turns: Iterable[Turn], *, at: datetime, size: int | None = None,
-        modelled: bool | None = None,
+        modelled: bool | None = None, more: bool = False,
     ) -> Waiting:  # fmt: skip
-        """Append those turns that do not wait already; on the disk when this returns. CannotWrite."""
+        """Append those turns that do not wait already; on the disk when this returns. With `more` no flush is
+        due: the session goes on. CannotWrite."""
         self._make_way(key := key_of(session))
         with self._open(key) as file:
             rows = list(_rows(file))
@@ -90,7 +101,8 @@ class Queue:
                 if turn.id not in known:
                     known.add(turn.id)
                     lines.append(_plain(replace(turn, text=self.clean(turn.text))))
-            _append(file, [*lines, {"put": at.isoformat(), "size": size, "model": modelled}])
+            put: Row = {"put": at.isoformat(), "size": size, "model": modelled}
+            _append(file, [*lines, {**put, "open": True} if more else put])
             swap.sync_folder(self.folder)
         return self.get(key)
 
@@ -126,6 +138,11 @@ class Queue:
         row = {"failed": reason, "at": at.isoformat(), "own": own, "again": again.isoformat()}
         self._note(key, {**row, "model": True} if modelled else row)
 
+    def close(self, key: str, at: datetime) -> None:
+        """Make a flush due of what gathers under a key. NotFound."""
+        if self.get(key).open:
+            self._note(key, {"due": at.isoformat()})
+
     def begin(self, key: str, at: datetime) -> Waiting:
         """What waits under a key, noted as being tried: if the process dies of it, that counts. NotFound."""
         found = self.get(key)
@@ -158,7 +175,9 @@ class Queue:
         with self._open(key) as file:
             rows = [row for row in _rows(file) if row.get("id") not in consumed and not row.keys() & OF_TRIES]
             path = self._path(key)
-            if not any("id" in row for row in rows):
+            first = next((n for n, row in enumerate(rows) if "id" in row), None)
+            rows = [row for n, row in enumerate(rows) if "put" not in row or n > (first or 0)]
+            if first is None:
                 path.unlink(missing_ok=True)
                 return
             # A whole new file in its place: who waits for the old one's lock sees that, and opens this.
@@ -233,41 +252,6 @@ def key_of(session: Session) -> str:
     return f"{client}-{hashlib.sha256(name).hexdigest()[:10]}"
 
 
-def _lock(fd: int, *, wait: bool) -> bool:
-    try:
-        import fcntl
-    except ImportError:  # Windows, where one process works alone
-        return True
-    try:
-        fcntl.flock(fd, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
-    except BlockingIOError:
-        return False
-    return True
-
-
-def _append(file: IO[bytes], rows: Iterable[Row]) -> None:
-    file.seek(0, os.SEEK_END)
-    if file.tell():
-        file.seek(-1, os.SEEK_END)
-        if file.read(1) != b"\n":  # a killed writer's half line ends here, and is passed over when read
-            file.write(b"\n")
-    data = b"".join(json.dumps(row, ensure_ascii=False).encode("utf-8", "replace") + b"\n" for row in rows)
-    file.write(data)
-    file.flush()
-    os.fsync(file.fileno())
-
-
-def _rows(file: IO[bytes]) -> Iterator[Row]:
-    file.seek(0)
-    for line in file:
-        try:
-            row = json.loads(line)
-        except ValueError:
-            continue
-        if isinstance(row, dict):
-            yield row
-
-
 def _waiting(key: str, rows: list[Row], *, garbled: bool) -> Waiting:
     head = next((row["session"] for row in rows if "session" in row), None if rows else {"client": "text"})
     puts = [row for row in rows if "put" in row]
@@ -280,6 +264,7 @@ def _waiting(key: str, rows: list[Row], *, garbled: bool) -> Waiting:
             next((row["size"] for row in reversed(puts) if row.get("size")), None),
             tries.told(rows), _time(puts[0]["put"]) if puts else None,
             _time(puts[-1]["put"]) if puts else None, any(asked) if asked else None,
+            open=bool(puts) and all(row.get("open") for row in puts) and not any("due" in r for r in rows),
         )  # fmt: skip
     except (ValueError, TypeError, AttributeError, KeyError) as error:
         return Waiting(key, Session("unknown", ""), (), broken=f"the record cannot be read: {error}")

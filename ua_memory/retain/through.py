@@ -19,6 +19,9 @@ from ua_memory.store import Draft, Store
 from ua_memory.transcripts.turns import Session, Turn
 
 TRAILER, SIZE = "Through", "Context"
+FOLLOWS = "~"
+"""Between the id of an entry and a hash of the words that came after it, in the id of a turn that was told
+before the transcript had it (`retain.hearing`)."""
 _UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-([0-9a-f])[0-9a-f-]{21}", re.IGNORECASE)
 _LONGEST = 40
 
@@ -61,6 +64,36 @@ def size_at_last_flush(store: Store, session: Session) -> int | None:
     last = store.history.log(grep=[f"{TRAILER}: {prefix(session)}"], limit=1)
     size = last[0].trailer(SIZE) if last else ""
     return int(size) if size.isdigit() else None
+
+
+def bases(ids: Iterable[str]) -> set[str]:
+    """The ids as transcripts have them: one that was told early stands for the entry it follows."""
+    return set(filter(None, (id.partition(FOLLOWS)[0] for id in ids)))
+
+
+def unsaid(turns: Iterable[Turn], ids: Iterable[str], reached: Collection[str]) -> Iterator[Turn]:
+    """The turns without those whose words were told before the transcript had them.
+
+    `ids` are of turns that were taken in; one that was told counts from the entry that it follows, be that
+    among these turns or, by `reached`, where they begin ('' for the beginning of all).
+    """
+    told: dict[str, set[str]] = {}
+    for after, sign, words in (id.partition(FOLLOWS) for id in ids):
+        if sign:
+            told.setdefault(after, set()).add(words)
+    expected = set().union(*(told.pop(id, ()) for id in reached))
+    for turn in turns:
+        words = words_of(turn.text) if expected and turn.role == "assistant" else ""
+        if words in expected:
+            expected.discard(words)
+        else:
+            yield turn
+        expected |= told.pop(turn.id, set())
+
+
+def words_of(text: str) -> str:
+    """What words are told by in the id of a turn: a hash of them."""
+    return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:12]
 
 
 def unread(turns: Iterable[Turn], read: Collection[str]) -> list[Turn]:

@@ -31,7 +31,8 @@ class Reading:
     `turns()` may be called again; one iteration at a time, and only while the stream is open. `problems`
     holds the first lines that could not be read and `broken` counts them all; `cut` says that the end is half
     written, `undecoded` how many characters were not UTF-8.
-    `resumed` tells whether an id of `since` was found, None where none was given.
+    `resumed` tells whether an id of `since` was found, None where none was given; `reached` are those of
+    them that stand where the turns go on.
     """
 
     def __init__(self, source: Source, format: Format, since: Collection[str]) -> None:
@@ -55,7 +56,9 @@ class Reading:
         self.cut: bool = report.cut
         self.undecoded: int = report.undecoded
         self.resumed: bool | None = bool(found) if since else None
-        self._after = max((self._position(id, found) for id in since), default=(0, 0))
+        places = {id: self._position(id, found) for id in since}
+        self._after = max(places.values(), default=(0, 0))
+        self.reached = {id for id, place in places.items() if place == self._after > (0, 0)}
 
     def _position(self, id: str, found: dict[str, int]) -> tuple[int, int]:
         """Line and part up to which the turns have been read, if `id` was the last of them."""

@@ -1,0 +1,212 @@
+"""A session heard bit by bit: each turn once, also where the transcript lags behind its client."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from banks import Bank, new_bank
+
+from ua_memory.retain import through
+from ua_memory.retain.flush import Flusher
+from ua_memory.retain.hearing import Heard, hear
+from ua_memory.retain.subagent import View
+from ua_memory.transcripts.turns import Session
+
+SESSION = Session("claude-code", "258c7280-ae70-4798-800f-63464d01a85d")
+
+
+class Talk:
+    """A Claude Code transcript that grows; `hear` is what a hook does with it."""
+
+    def __init__(self, bank: Bank, session: Session = SESSION) -> None:
+        self.bank, self.session, self.lines = bank, session, list[bytes]()
+        self.spot: Any = None
+
+    @property
+    def flusher(self) -> Flusher:
+        view = View(lambda query: [], lambda: [])
+        return Flusher(self.bank.store, view, lambda: lambda text: [], door="test")
+
+    def says(self, role: str, text: Any, *, size: int = 0, **more: Any) -> None:
+        number = len(self.lines) + 1
+        message = {"role": role, "content": text if role == "user" else [{"type": "text", "text": text}]}
+        if size:
+            message["usage"] = {"input_tokens": size}
+        parent = f"u{number - 1}" if number > 1 else None
+        record = {"type": role, "uuid": f"u{number}", "parentUuid": parent, "isSidechain": False, **more}
+        record |= {"message": message, "sessionId": self.session.session, "timestamp": "2026-11-21T11:00:00Z"}
+        self.lines.append(json.dumps(record).encode() + b"\n")
+
+    def hear(self, said: str = "", *, without: int = 0, **more: Any) -> Heard:
+        """What a hook does; the last lines (`without`) are not in the file yet."""
+        file = io.BytesIO(b"".join(self.lines[: len(self.lines) - without]))
+        found = hear(self.flusher, self.session, file, said=said, spot=self.spot, **more)
+        self.spot = found.spot
+        return found
+
+    def waiting(self) -> list[str]:
+        return [turn.text for each in self.flusher.queue.all() for turn in each.turns]
+
+    def flushed(self) -> int:
+        return sum(each.turns for each in self.flusher.drain(every=True))
+
+
+@pytest.fixture
+def bank(tmp_path: Path) -> Bank:
+    return new_bank(tmp_path / "bank")
+
+
+@pytest.fixture(params=["spot", "no spot"])
+def talk(bank: Bank, request: pytest.FixtureRequest) -> Talk:
+    """Heard on from where it was left, and each time from the beginning: it comes to the same."""
+    made = Talk(bank)
+    if request.param == "no spot":
+        heard = made.hear
+
+        def anew(*args: Any, **more: Any) -> Heard:
+            found = heard(*args, **more)
+            made.spot = type(found.spot)(said=found.spot.said)
+            return found
+
+        made.hear = anew  # type: ignore[method-assign]
+    return made
+
+
+@pytest.mark.parametrize("lags", [0, 1, 2])
+def test_what_was_said_last_is_taken_once_however_late_it_is_written(talk: Talk, lags: int) -> None:
+    for n in range(1, 4):
+        talk.says("user", f"question {n}")
+        talk.says("assistant", f"answer {n}")
+        talk.hear(f"answer {n}", without=lags)
+        assert talk.waiting()[-1] == f"answer {n}"
+    talk.hear()
+    wanted = [f"{what} {n}" for n in range(1, 4) for what in ("question", "answer")]
+    assert sorted(talk.waiting()) == sorted(wanted)
+    assert lags == 2 or talk.waiting() == wanted
+
+
+@pytest.mark.parametrize("lags", [0, 1])
+def test_a_flush_between_does_not_bring_it_again(talk: Talk, lags: int) -> None:
+    talk.says("user", "where does it run?")
+    talk.says("assistant", "it runs on Fly.io")
+    talk.hear("it runs on Fly.io", without=lags)
+    assert talk.flushed() == 2
+    assert talk.hear().turns == 0
+    talk.says("user", "thanks")
+    talk.says("assistant", "it runs on Fly.io")  # the same words again are another turn
+    talk.hear("it runs on Fly.io", without=lags)
+    assert talk.waiting() == ["thanks", "it runs on Fly.io"]
+
+
+def test_the_same_event_twice_changes_nothing(talk: Talk) -> None:
+    talk.says("user", "go")
+    talk.says("assistant", "done")
+    for _ in range(3):
+        talk.hear("done", without=1)
+    assert talk.waiting() == ["go", "done"]
+    for _ in range(2):
+        talk.hear("done")
+    assert talk.waiting() == ["go", "done"]
+
+
+def test_the_same_words_in_two_turns_are_two(talk: Talk) -> None:
+    for _ in range(3):
+        talk.says("user", "go")
+        talk.says("assistant", "done")
+        talk.hear("done", without=1)
+    talk.hear()
+    assert talk.waiting() == ["go", "done"] * 3
+
+
+def test_a_line_half_written_is_for_the_next_time(bank: Bank) -> None:
+    talk = Talk(bank)
+    talk.says("user", "one")
+    talk.says("assistant", "two")
+    whole = b"".join(talk.lines)
+    for cut in (5, len(talk.lines[0]) + 5, len(whole)):
+        talk.spot = hear(talk.flusher, SESSION, io.BytesIO(whole[:cut]), spot=talk.spot).spot
+    assert talk.waiting() == ["one", "two"]
+
+
+def test_a_transcript_that_was_replaced_is_read_from_its_beginning(bank: Bank) -> None:
+    talk = Talk(bank)
+    talk.says("user", "one " * 100)
+    talk.hear()
+    talk.lines = []
+    talk.says("user", "another beginning", uuid="v1")
+    talk.says("assistant", "and its answer", uuid="v2", parentUuid="v1")
+    talk.hear()
+    assert talk.waiting()[1:] == ["another beginning", "and its answer"]
+
+
+def test_machines_and_subagents_say_nothing(bank: Bank) -> None:
+    talk = Talk(bank)
+    talk.says("user", "start")
+    talk.hear()
+    talk.says(
+        "user", "<task-notification>\n<summary>done</summary>\n</task-notification>", promptSource="system"
+    )
+    talk.says("assistant", "a sub-agent's words", isSidechain=True, agentId="a1")
+    assert talk.hear().turns == 0
+    talk.says("user", '<ua-memory-recall kind="search">\n- secret plan\n</ua-memory-recall>\nand now?')
+    talk.hear('as memory says <ua-memory-recall kind="x">plan</ua-memory-recall> go', without=0)
+    assert talk.waiting() == ["start", "and now?", "as memory says  go"]
+
+
+def test_it_gathers_until_a_flush_is_due(bank: Bank) -> None:
+    bank.again(truncation_threshold=1000)
+    talk = Talk(bank)
+    talk.says("user", "one")
+    talk.says("assistant", "two", size=900)
+    assert not talk.hear("two").due
+    waiting = talk.flusher.queue.all()
+    assert waiting[0].open and waiting[0].gathers(bank.clock()) and talk.flusher.drain() == []
+    talk.says("user", "three")
+    talk.says("assistant", "four", size=1200)
+    assert talk.hear("four").due and not talk.hear("four").due  # once is enough
+    assert [each.turns for each in talk.flusher.drain()] == [4]
+    talk.says("user", "five")
+    talk.says("assistant", "six", size=20_000)
+    assert not talk.hear("six").due
+    talk.says("assistant", "seven", size=21_200)
+    assert talk.hear("seven").due
+
+
+def test_what_is_said_during_a_flush_gathers_anew(bank: Bank) -> None:
+    talk = Talk(bank)
+    talk.says("user", "one")
+    assert talk.hear(close=True).due
+    queue, key = talk.flusher.queue, talk.flusher.queue.keys()[0]
+    talk.says("user", "two")
+    talk.hear()
+    assert not queue.get(key).open
+    queue.taken(key, {"u1"})
+    assert queue.get(key).open and [turn.id for turn in queue.get(key).turns] == ["u2"]
+
+
+def test_a_session_left_alone_for_half_a_day_is_flushed(bank: Bank) -> None:
+    talk = Talk(bank)
+    talk.says("user", "one")
+    talk.hear()
+    bank.clock.later(hours=11)
+    assert talk.flusher.drain() == []
+    bank.clock.later(hours=2)
+    assert [each.turns for each in talk.flusher.drain()] == [1]
+
+
+def test_a_plain_flush_knows_what_was_told_early(bank: Bank) -> None:
+    talk = Talk(bank)
+    talk.says("user", "where does it run?")
+    talk.says("assistant", "it runs on Fly.io")
+    talk.hear("it runs on Fly.io", without=1)
+    whole = b"".join(talk.lines)
+    talk.flusher.take(io.BytesIO(whole), force=True)
+    assert talk.waiting() == ["where does it run?", "it runs on Fly.io"]
+    talk.flushed()
+    assert talk.flusher.take(io.BytesIO(whole))[0].turns == 0
+    assert talk.flusher.take(io.BytesIO(whole), force=True)[0].turns == 0
+    assert through.bases({"u1~abc", "~x", "u2"}) == {"u1", "u2"}
