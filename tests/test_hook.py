@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 from banks import new_bank
-from daemons import Done, Place
+from daemons import Done, Place, until
 
 from ua_memory import clients
 from ua_memory.cli import fast
@@ -201,6 +201,70 @@ def test_without_a_daemon_it_loads_nothing_heavy(place: Place, event: str) -> No
     )  # fmt: skip
     assert "additionalContext" in done.stdout
     assert "sqlite3" in done.stderr.split() and not HEAVY & set(done.stderr.split())
+
+
+@pytest.mark.parametrize("daemon", ["off", "auto"])
+def test_what_is_said_gathers_and_the_end_hands_it_over(place: Place, daemon: str, tmp_path: Path) -> None:
+    if daemon == "auto":
+        assert place.run("daemon", "start").code == 0
+    transcript = tmp_path / "talk.jsonl"
+    message = {"role": "user", "content": "We agreed with Bob to review the price on 3 March 2027."}
+    row = {"type": "user", "uuid": "u1", "parentUuid": None, "sessionId": "5df2e272", "message": message}
+    transcript.write_text(json.dumps(row) + "\n")
+    known = {"transcript_path": str(transcript)}
+
+    def happens(name: str, **more: Any) -> None:
+        event = told(name, **known, **more)
+        assert place.run("hook", daemon=daemon, stdin=event, CLAUDE_PID=str(os.getpid())).code == 0
+
+    happens("SessionStart", source="startup")
+    happens("SubagentStop", last_assistant_message="a sub-agent's words", agent_id="a1")
+    happens("Stop", last_assistant_message="Noted: the review is on 3 March 2027, says the assistant.")
+    waiting = place.run("queue", "list", "--json").json["waiting"]
+    assert [(one["session"], one["turns"], one["gathers"]) for one in waiting] == [("5df2e272", 2, True)]
+    assert "Bob" not in place.run("flush", daemon=daemon).out  # it goes on
+    started = time.monotonic()
+    happens("SessionEnd", reason="other")
+    assert time.monotonic() - started < 5  # a bound for loaded machines; benchmarks/hooks.py has the figure
+    pending = place.local.parent / "pending"
+    until(lambda: not [file for file in pending.iterdir() if file.name.startswith(("turns", "session"))], 60)
+    assert "We agreed with Bob" in place.run("get", "memory/" + time.strftime("%Y-%m-%d") + ".md").out
+    assert log(place) == ""
+
+
+CODEX = {"transcript_path": "/s/rollout-1.jsonl"}
+
+
+def event_of(name: str, client: str = "", **more: Any) -> clients.Event | None:
+    return clients.event(told(name, **more).encode(), client)
+
+
+@pytest.mark.parametrize(
+    ("name", "more", "wanted"),
+    [
+        ("SessionStart", {"source": "compact"}, ("claude-code", "start", "compact", "")),
+        ("Stop", {"last_assistant_message": "done"}, ("claude-code", "stop", "", "done")),
+        ("SubagentStop", {"agent_id": "a1"}, ("claude-code", "subagent", "", "")),
+        ("PreCompact", {"trigger": "auto"}, ("claude-code", "compact", "auto", "")),
+        ("SessionEnd", {"reason": "clear"}, ("claude-code", "end", "clear", "")),
+        ("PreCompact", {**CODEX, "trigger": "auto"}, ("codex", "compact", "auto", "")),
+        ("Interrupt", CODEX, ("codex", "stop", "", "")),
+        ("SessionStart", {"timestamp": "1", "source": "startup"}, ("gemini", "start", "startup", "")),
+    ],
+)  # fmt: skip
+def test_each_client_says_it_its_own_way(name: str, more: dict[str, str], wanted: tuple[str, ...]) -> None:
+    found = event_of(name, **more)
+    assert found and (found.client, found.kind, found.why, found.said) == wanted
+    assert (found.session, found.cwd) == ("5df2e272", "/home/noor")
+
+
+def test_others_say_who_they_are() -> None:
+    found = event_of("Stop", "my-agent", last_assistant_message="x")
+    assert found and found.client == "my-agent" and event_of("PostToolUse", "my-agent") is None
+    for wrong in ("My Agent", "a/b", "x" * 41, "-x"):
+        with pytest.raises(ValueError, match="client"):
+            event_of("Stop", wrong)
+    assert event_of("Stop", "gemini") is None and event_of("PreCompress", timestamp="1") is None
 
 
 @pytest.mark.parametrize("name", ["UserPromptSubmit", "BeforeAgent"])

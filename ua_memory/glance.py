@@ -70,9 +70,18 @@ class Glance:
                 break
         return fence.block("search", BY_WORDS, rows)[0]
 
-    def core(self) -> str | None:
-        """Core memory as a block, '' if there is none; None where it takes a parser, or masks for the secrets
-        in it, to tell what it says."""
+    def of_session(self, client: str, session: str, limit: int) -> list[str]:
+        """The lines of what was kept of a session, the newest first."""
+        sql = (
+            "SELECT rowid FROM items WHERE client = ? AND session != '' AND retired = ''"
+            " AND substr(?, 1, length(session)) = session ORDER BY path DESC, line DESC LIMIT ?"
+        )
+        rows = [self._row(number) for (number,) in self._db.execute(sql, (client, session, limit)).fetchall()]
+        return [row for row in rows if row]
+
+    def core(self, most: int = fence.MOST) -> str | None:
+        """Core memory as a block of so many characters at most, '' if there is none; None where it takes a
+        parser, or masks for the secrets in it, to tell what it says."""
         for name in CORE_NAMES:
             try:
                 with open(f"{self._root}/{name}", encoding="utf-8-sig") as file:  # noqa: PTH123
@@ -86,7 +95,7 @@ class Glance:
                 return None
             found = [(part.partition("\n")[0], part.partition("\n")[2]) for part in _SECTION.split(text)[1:]]
             values = [(title.strip(), _HIGHER.split(value)[0]) for title, value in found]
-            return core_block([(title, _BLANK_ENDS.sub("", value)) for title, value in values])
+            return core_block([(title, _BLANK_ENDS.sub("", value)) for title, value in values], most)
         return ""
 
     def close(self) -> None:
@@ -198,10 +207,11 @@ def _stands_for(hit: Hit) -> str:
     return f"; {len(hit.folded)} {facts}{told}"
 
 
-def core_block(blocks: Sequence[tuple[str, str]]) -> str:
-    """Core memory as a block, (name, value) each, '' if there is none; what finds no room is counted."""
+def core_block(blocks: Sequence[tuple[str, str]], most: int = fence.MOST) -> str:
+    """Core memory as a block of so many characters, (name, value) each, '' if there is none; what finds no
+    room is counted."""
     parts = [f"## {name}\n{value}" for name, value in blocks if value]
-    text, left = fence.block("core", CORE, parts, gap="\n\n", most=fence.MOST - 100)
+    text, left = fence.block("core", CORE, parts, gap="\n\n", most=most - 100)
     if left:
         parts = [part for part in parts if fence.harmless(part) not in left]
         parts.append(f"{len(left)} more found no room here: `ua-memory core get NAME`.")

@@ -10,7 +10,7 @@ import sys
 import time
 
 from ua_memory import config, paths, queries
-from ua_memory.cli import context
+from ua_memory.cli import beginning, context, sessions
 from ua_memory.cli.call import Call, of_process
 from ua_memory.errors import NoBank, UaMemoryError
 
@@ -25,22 +25,27 @@ if TYPE_CHECKING:
     from ua_memory.queries import Wanted
 
 
-def hook(words: list[str], data: bytes, *, start: bool) -> None:
-    """Answer a client's event, if need be by the command itself. With `start` there is a daemon next time."""
+def hook(words: list[str], data: bytes, *, start: bool) -> bool:
+    """Answer a client's event, if need be by the command itself, and tell whether there is something to hand
+    over. With `start` there is a daemon next time."""
     from ua_memory import clients
 
     call = _called(words)
     try:
-        event = clients.event(data)
-        if event is None:
-            return
+        event = clients.event(data, _option(words, "--client"))
+        if event is None or event.kind == "subagent":
+            return False
         bank, settings = _bank(call)
         if not settings.enabled:
-            return
-        text = _said(_glance(bank, settings), event, settings, bank)
+            return False
+        begin = event.session and not event.agent
+        want = {"end": sessions.END, "compact": sessions.COMPACT}.get(event.kind, "")
+        if begin and event.kind != "stop":
+            sessions.begun(bank.pending, event, int(_option(words, "--pid") or 0), want=want)
+        text = "" if want else _said(event, settings, bank)
     except NoBank:  # a folder that is no bank is left alone
-        return
-    except (ValueError, UaMemoryError):  # the command says it in the bank's log
+        return False
+    except (OSError, ValueError, UaMemoryError):  # the command says it in the bank's log
         text = None
     if text is None:
         from ua_memory.cli.app import in_process
@@ -49,8 +54,10 @@ def hook(words: list[str], data: bytes, *, start: bool) -> None:
     if text and event:
         call.stdout.write(clients.reply(event, text))
     call.stdout.flush()
-    if start:
+    if start and not want:
         wake(bank, call.env)
+    start_of = event.session if event and event.kind == "start" else ""
+    return bool(want) or bool(start_of and sessions.left_over(bank.pending, start_of))
 
 
 def recall(words: list[str]) -> bool:
@@ -80,12 +87,19 @@ def recall(words: list[str]) -> bool:
 
 def _called(words: list[str]) -> Call:
     call = of_process(words)
-    for n, word in enumerate(words):
-        if word == "--bank":
-            call.bank = "".join(words[n + 1 : n + 2])
-        elif word.startswith("--bank="):
-            call.bank = word[7:]
+    call.bank = _option(words, "--bank") or None
     return call
+
+
+def _option(words: list[str], name: str) -> str:
+    """What an option says the last time it is given, '' if it is not."""
+    value = ""
+    for n, word in enumerate(words):
+        if word == name:
+            value = "".join(words[n + 1 : n + 2])
+        elif word.startswith(f"{name}="):
+            value = word[len(name) + 1 :]
+    return value
 
 
 def _bank(call: Call) -> tuple[Bank, Config]:
@@ -100,13 +114,26 @@ def _glance(bank: Bank, settings: Config) -> Glance | None:
     return glance.look(bank, settings)
 
 
-def _said(found: Glance | None, event: Event, settings: Config, bank: Bank) -> str | None:
-    from ua_memory.glance import ENOUGH
-
+def _said(event: Event, settings: Config, bank: Bank) -> str | None:
+    """What an event is answered; None where it takes the bank to tell, or to do."""
+    if event.kind == "stop":
+        return None
+    found = _glance(bank, settings)
     if found is None:
         return None
     if event.kind == "start":
-        return found.core()
+        return beginning.text(event, bank, found.core, found)
+    text = _recalled(found, event, settings, bank)
+    if text:
+        beginning.recalled(bank, event, text)
+    return text
+
+
+def _recalled(found: Glance, event: Event, settings: Config, bank: Bank) -> str | None:
+    from ua_memory.glance import ENOUGH
+
+    if event.agent:
+        return ""
     if settings.auto_recall_tags or settings.auto_recall_tag_groups:
         return None  # what may be recalled takes filters, which are the bank's
     wanted = _wanted(event.prompt, settings)
@@ -124,6 +151,40 @@ def _wanted(query: str, settings: Config) -> Wanted:
 # -- the next time ---------------------------------------------------------------------------------------
 
 
+def hand_over(words: list[str]) -> None:
+    """Flush what is due, by a process that nobody waits for and that outlives the client. It has the model
+    that the client's environment names."""
+    if not _left_behind():
+        return
+    try:
+        call = _called(words)
+        bank, _ = _bank(call)
+        name = f"{sessions.made(str(bank.local))}/flush.log"
+        log = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        for fd in (1, 2):
+            os.dup2(log, fd)
+        os.write(log, time.strftime("%Y-%m-%d %H:%M:%S handed over by a hook\n").encode())
+        os.chdir("/")
+        flush = [sys.executable, "-P", "-m", "ua_memory", "--bank", str(bank.root), "flush"]
+        os.execv(flush[0], flush)
+    finally:
+        os._exit(0)
+
+
+def _left_behind() -> bool:
+    """Whether this is the process that goes on: in a session of its own, nothing of the caller's open."""
+    if os.fork():
+        return False
+    try:
+        os.setsid()
+        null = os.open(os.devnull, os.O_RDWR)
+        for fd in (0, 1, 2):
+            os.dup2(null, fd)
+    except OSError:
+        os._exit(0)
+    return True
+
+
 def wake(bank: Bank, env: Mapping[str, str]) -> None:
     """Have a daemon for the next time, its model loaded, by a process that nobody waits for."""
     try:
@@ -131,13 +192,9 @@ def wake(bank: Bank, env: Mapping[str, str]) -> None:
             return
     except OSError:
         pass
-    if os.fork():
+    if not _left_behind():
         return
     try:
-        os.setsid()
-        null = os.open(os.devnull, os.O_RDWR)
-        for fd in (0, 1, 2):
-            os.dup2(null, fd)
         from ua_memory.cli.starting import ensure, in_background
 
         if in_background(bank, env):

@@ -28,6 +28,10 @@ MOST_INPUT = 2 << 20
 """Bytes of standard input that are sent along: as JSON each may take six, and a message holds 16 MB."""
 HOOK_WITHIN = 1.0
 """Seconds that a client's hook waits for a daemon that is busy or loads its model; then words must do."""
+LEAVING = (b'"SessionEnd"', b'"PreCompact"')
+"""Events at which a client does not wait: no daemon is asked, which may be busy."""
+HAND_OVER = 100
+"""How a hook's work ends that leaves something to flush: a process is started that nobody waits for."""
 
 
 QUIET = {"OPENBLAS_NUM_THREADS": "1", "ORT_DISABLE_TELEMETRY": "1"}
@@ -87,13 +91,31 @@ def _hook(words: list[str], mode: str) -> NoReturn:
     try:
         if (os.environ.get("UA_MEMORY_ENABLED") or "1").strip().lower() not in ("0", "false", "no", "off"):
             data = sys.stdin.buffer.read()
-            code = forwarded(words, "hook", data, HOOK_WITHIN)[0] if mode != "off" else None
-            if code is None:
+            if _handled(words, data, mode):
                 from ua_memory.cli import cold
 
-                cold.hook(words, data, start=mode == "auto")
+                cold.hand_over(words)
     finally:
         _leave(0)
+
+
+def _handled(words: list[str], data: bytes, mode: str) -> bool:
+    """Whether something is to be handed over once an event is answered."""
+    # A daemon does not know who called, nor with which model: neither is in what travels along.
+    known = [*words, f"--pid={os.environ.get('CLAUDE_PID') or os.getppid()}"]
+    if os.environ.get("ANTHROPIC_API_KEY") or os.environ.get("ANTHROPIC_BASE_URL"):
+        known.append("--modelled")
+    try:
+        code = None
+        if mode != "off" and not any(name in data for name in LEAVING):
+            code = forwarded(known, "hook", data, HOOK_WITHIN)[0]
+        if code is None:
+            from ua_memory.cli import cold
+
+            return cold.hook(known, data, start=mode == "auto")
+    except SystemExit as left:
+        code = left.code  # type: ignore[assignment]
+    return code == HAND_OVER
 
 
 def _cold_recall(words: list[str]) -> bool:

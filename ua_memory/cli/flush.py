@@ -65,6 +65,8 @@ def flush(
         detached.survive()
     with context.opened(ctx) as (call, memory), _stream(call, memory, transcript) as stream:
         chosen: dict[str, Any] = {"force": force, "session": session, "client": client}
+        if stream is None and memory.config.enabled and not dry_run:
+            _take_up(call, memory)
         if dry_run:
             _preview(call, memory, stream, chosen)
         elif detach:
@@ -77,6 +79,14 @@ def flush(
             )
         else:
             _flush(call, memory, stream, chosen)
+
+
+def _take_up(call: Call, memory: Memory) -> None:
+    """Have what hooks left behind wait: sessions that have ended or were killed, or are being compacted."""
+    from ua_memory.cli.format import note
+    from ua_memory.cli.hearing import take_up
+
+    take_up(memory, lambda text: note(call, text), model=bool(call.endpoint))
 
 
 @contextmanager

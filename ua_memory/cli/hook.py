@@ -6,11 +6,11 @@ the bank's `local/hook.log`. The fast path reads standard input before it comes 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ua_memory.cli import context, verbs
+from ua_memory.cli import beginning, context, fast, sessions, verbs
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -26,19 +26,34 @@ ENOUGH = 0.35
 """The score from which on a hit is put into a prompt nobody searched for it with."""
 
 
+Client = Annotated[
+    str,
+    typer.Option(metavar="NAME", help="Who calls; else the event's shape tells.", show_default=False),
+]
+
+
 @hook_app.command(cls=verbs.Verb, context_settings={"ignore_unknown_options": True, "allow_extra_args": True})
-def hook(ctx: typer.Context, bank: verbs.Bank = None) -> None:
+def hook(
+    ctx: typer.Context,
+    client: Client = "",
+    pid: Annotated[int, typer.Option(hidden=True)] = 0,
+    modelled: Annotated[bool, typer.Option("--modelled", hidden=True)] = False,
+    bank: verbs.Bank = None,
+) -> None:
     """Answer an event of an agent's client.
 
-    The client gives it as JSON on standard input: Claude Code and Codex by
-    UserPromptSubmit and SessionStart, Gemini CLI by BeforeAgent and SessionStart.
-    A prompt is answered with what memory holds on it, the start of a session with
-    core memory. Whatever goes wrong, nothing is printed and the exit code is 0.
-    `ua-memory hook shell zsh` (or bash) prints functions for that shell.
+    The client gives it as JSON on standard input: Claude Code, Codex and others
+    that say the same by SessionStart, UserPromptSubmit, Stop, PreCompact and
+    SessionEnd; Gemini CLI by SessionStart and BeforeAgent. A start is answered with
+    core memory, the pages and what is open, a prompt with what memory holds on it.
+    What was said waits for the flush after each answer; a compaction and the end of
+    a session hand it over. Whatever goes wrong, nothing is printed, the exit code
+    is 0, and local/hook.log says why. `ua-memory hook shell zsh` (or bash)
+    prints functions for that shell.
     """
     from ua_memory.errors import NoBank
 
-    call, local = context.call_of(ctx), None
+    call, local, due = context.call_of(ctx), None, False
     if ctx.args[:1] == ["shell"]:
         from ua_memory.cli import shell
 
@@ -52,16 +67,43 @@ def hook(ctx: typer.Context, bank: verbs.Bank = None) -> None:
 
         with context.opened(ctx) as (_, memory):
             local = memory.store.bank.local
-            event = clients.event(call.stdin.read())
-            if event and memory.config.enabled:
-                text = _core(memory) if event.kind == "start" else _recalled(call, memory, event)
-                call.stdout.write(clients.reply(event, text) if text else "")
+            event = clients.event(call.stdin.read(), client)
+            if event and event.kind != "subagent" and memory.config.enabled:
+                due = _happened(call, memory, event, pid, modelled)
     except NoBank:  # a folder that is no bank is left alone
         pass
     except Exception as error:
         if call.debug:
             raise
         log(local, error)
+    if due:
+        raise typer.Exit(fast.HAND_OVER)
+
+
+def _happened(call: Call, memory: Memory, event: Event, pid: int, modelled: bool) -> bool:
+    """Answer an event and note what it means for its session; True if something is to be handed over."""
+    from ua_memory import clients
+
+    bank = memory.store.bank
+    known = bool(event.session) and not event.agent
+    if event.kind in clients.ANSWERED:
+        text = _started(memory, event) if event.kind == "start" else _recalled(call, memory, event)
+        call.stdout.write(clients.reply(event, text) if text else "")
+        if known:
+            sessions.begun(bank.pending, event, pid)
+        if event.kind == "prompt" and text:
+            beginning.recalled(bank, event, text)
+        return event.kind == "start" and sessions.left_over(bank.pending, event.session)
+    if not known:
+        return False
+    memory.store.make_state()
+    want = {"end": sessions.END, "compact": sessions.COMPACT}.get(event.kind, "")
+    found = sessions.begun(bank.pending, event, pid, want=want)
+    if want:
+        return True
+    from ua_memory.cli.hearing import heard
+
+    return heard(memory, sessions.path_of(bank.pending, event), found, said=event.said, model=modelled)
 
 
 def log(local: Path | None, error: Exception) -> None:
@@ -80,6 +122,8 @@ def _recalled(call: Call, memory: Memory, event: Event) -> str:
     from ua_memory.glance import hits_block
     from ua_memory.queries import read_query
 
+    if event.agent:
+        return ""
     # A process of its own has no time to load Chroma and a model.
     alone = call.opener is in_process or isinstance(call.opener, InProcess)
     wanted = read_query(event.prompt, memory.config.long_query, memory.config.longest_query)
@@ -91,11 +135,20 @@ def _recalled(call: Call, memory: Memory, event: Event) -> str:
     return hits_block(found[0])[0]
 
 
-def _core(memory: Memory) -> str:
-    from ua_memory.glance import core_block
+def _started(memory: Memory, event: Event) -> str:
+    from ua_memory import glance
     from ua_memory.redaction import redact
 
     def masked(text: str) -> str:
         return redact(text, memory.config.redact).text
 
-    return core_block([(masked(block.name), masked(block.value)) for block in memory.core_blocks()])
+    def core(most: int) -> str:
+        blocks = [(masked(block.name), masked(block.value)) for block in memory.core_blocks()]
+        return glance.core_block(blocks, most)
+
+    bank = memory.store.bank
+    look = None
+    if event.why == "compact":
+        memory.search_many(["what was kept"], by_words=True)  # what a flush has just written is indexed
+        look = glance.look(bank, memory.config)
+    return beginning.text(event, bank, core, look) or ""

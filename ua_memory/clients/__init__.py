@@ -1,61 +1,45 @@
 """What the hooks of agents' clients say, and what they are answered. Pure, and read for every prompt: nothing
 is imported that costs.
 
-Claude Code, Codex and Gemini CLI hand a hook one JSON object on standard input, with `hook_event_name`; what
-is put into `additionalContext` goes to the model. Seen with Claude Code 2.1.330, Codex 0.169 and Gemini 0.61.
+A client hands a hook one JSON object on standard input, with `hook_event_name`; what is put into
+`additionalContext` goes to the model. Each client has a module that knows its names.
 """
 
 from __future__ import annotations
 
 import json
 
-TYPE_CHECKING = False  # typing's own constant would cost the import of typing
-if TYPE_CHECKING:
-    from typing import Literal
+from ua_memory.clients import claude_code, codex, gemini
+from ua_memory.clients.event import Event
 
-KINDS = {"UserPromptSubmit": "prompt", "BeforeAgent": "prompt", "SessionStart": "start"}
-"""The events that are answered, by the clients' names for them."""
+__all__ = ["ANSWERED", "Event", "event", "reply"]
 
-
-class Event:
-    """Something that happened at a client. `name` is its word for it; `prompt` is '' but for a prompt.
-
-    `session`, the one that it came out of (`parent`) and the folder it runs in (`cwd`) are '' where the
-    client does not say.
-    """
-
-    __slots__ = ("cwd", "kind", "name", "parent", "prompt", "session")
-
-    def __init__(self, name: str, kind: Literal["prompt", "start"], prompt: str = "") -> None:
-        self.name, self.kind, self.prompt = name, kind, prompt
-        self.session = self.parent = self.cwd = ""
+ANSWERED = ("start", "prompt")
+"""The kinds of events whose answer reaches a model."""
+_NAME = frozenset("abcdefghijklmnopqrstuvwxyz0123456789-")
 
 
-def event(data: bytes) -> Event | None:
-    """The event that a hook was given, None if it is none that memory has anything to say to.
+def event(data: bytes, client: str = "") -> Event | None:
+    """The event that a hook was given, None if memory has nothing to do with it. `client` is who calls; else
+    the payload's own shape tells Claude Code, Codex and Gemini CLI apart.
 
-    ValueError where it is not the JSON object of a hook.
+    ValueError where it is not the JSON object of a hook, or the client's name could not stand in a heading.
     """
     try:
         found = json.loads(data)
     except RecursionError as error:
         raise ValueError("nested too deep") from error
-    name = found.get("hook_event_name") if isinstance(found, dict) else None
-    if not isinstance(name, str):
+    if not isinstance(found, dict) or not isinstance(found.get("hook_event_name"), str):
         raise ValueError("no JSON object with hook_event_name")
-    kind = KINDS.get(name)
-    if kind == "start":
-        return Event(name, "start")
-    prompt = found.get("prompt")
-    if kind is None or not isinstance(prompt, str):
-        return None
-    prompt = prompt.strip()
-    if not prompt:
-        return None
-    asked = Event(name, "prompt", prompt)
-    told = (found.get(key) for key in ("session_id", "parent_session_id", "cwd"))
-    asked.session, asked.parent, asked.cwd = (each if isinstance(each, str) else "" for each in told)
-    return asked
+    if client and (len(client) > 40 or not _NAME.issuperset(client) or client[0] == "-"):
+        raise ValueError(f"--client {client[:40]!r}: small letters, digits and - name a client")
+    if client == gemini.NAME or (not client and gemini.told_by(found)):
+        heard = gemini.event(found)
+    elif client == codex.NAME or (not client and codex.told_by(found)):
+        heard = codex.event(found)
+    else:
+        heard = claude_code.event(found, client or claude_code.NAME)
+    return None if heard and heard.kind == "prompt" and not heard.prompt else heard
 
 
 def reply(to: Event, context: str) -> str:

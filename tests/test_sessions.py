@@ -1,0 +1,132 @@
+"""Sessions that go on: who has to end them, and what they are told at a start and after a compaction."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from ua_memory.cli import beginning, sessions
+from ua_memory.clients import Event
+from ua_memory.fence import MOST
+from ua_memory.glance import core_block
+from ua_memory.paths import Bank
+
+
+@pytest.fixture
+def bank(tmp_path: Path) -> Bank:
+    state = tmp_path / ".ua-memory"
+    state.mkdir()
+    return Bank(tmp_path, False, state, state / "trail.git")
+
+
+def event(session: str = "s1", why: str = "") -> Event:
+    made = Event("SessionStart", "start")
+    made.session, made.why, made.transcript = session, why, "/t.jsonl"
+    return made
+
+
+def test_a_session_ends_with_its_process(bank: Bank) -> None:
+    child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
+    found = sessions.begun(bank.pending, event(), child.pid)
+    path = sessions.path_of(bank.pending, event())
+    assert found["pid"] == child.pid and not sessions.over(path, found)
+    assert not sessions.left_over(bank.pending, "another")
+    child.kill()
+    child.wait()
+    if sys.platform == "linux":
+        assert sessions.over(path, found) and sessions.left_over(bank.pending, "another")
+        assert not sessions.left_over(bank.pending, "s1")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="told by /proc")
+def test_a_shell_between_is_not_the_client(bank: Bank) -> None:
+    child = subprocess.Popen(["sh", "-c", "sleep 60; true"])
+    try:
+        assert sessions.begun(bank.pending, event(), child.pid)["pid"] == os.getpid()
+    finally:
+        child.kill()
+        child.wait()
+
+
+def test_one_whose_process_nobody_knows_ends_by_silence(bank: Bank) -> None:
+    found = sessions.begun(bank.pending, event(), 0)
+    path = sessions.path_of(bank.pending, event())
+    assert not sessions.over(path, found)
+    os.utime(path, (0, time.time() - sessions.SILENT - 60))
+    assert sessions.over(path, found)
+
+
+def test_what_was_asked_for_before_a_compaction_stays_asked_for(bank: Bank) -> None:
+    sessions.begun(bank.pending, event(), 0, want=sessions.COMPACT)
+    assert sessions.begun(bank.pending, event(), 0)["want"] == sessions.COMPACT
+    assert sessions.begun(bank.pending, event(), 0, want=sessions.END)["want"] == sessions.END
+    assert sessions.begun(bank.pending, event(), 0)["want"] == ""  # it was resumed
+    ((_, found),) = sessions.listed(bank.pending)
+    assert found["transcript"] == "/t.jsonl" and found["client"] == "claude-code"
+
+
+def test_without_a_state_folder_nothing_is_made(tmp_path: Path) -> None:
+    sessions.begun(tmp_path / "none" / "pending", event(), 0)
+    assert not (tmp_path / "none").exists()
+
+
+# -- what a session is told ----------------------------------------------------------------------------
+
+
+def core(most: int) -> str:
+    return core_block([("Me", "Short answers."), ("Long", "x" * 6000)], most)
+
+
+def told(bank: Bank, event: Event, kept: Any = ()) -> str:
+    look: Any = SimpleNamespace(of_session=lambda *_: list(kept))
+    return beginning.text(event, bank, core, look) or ""
+
+
+def page(bank: Bank, name: str, head: str) -> None:
+    folder = bank.root / "memory" / "pages"
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / f"{name}.md").write_text(f"---\n{head}\n---\n\nname: not this\n")
+
+
+def test_a_start_is_told_core_memory_pages_and_what_is_open(bank: Bank) -> None:
+    page(bank, "hosting", 'id: hosting\nname: "Where it runs"\nsource_query: which provider, and why')
+    page(bank, "odd", "name: >\n  folded")
+    page(bank, "secret", "name: the key sk0aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa of it")
+    bank.pending.mkdir()
+    (bank.pending / "turns-a-1.jsonl").write_text('{"session": {}}\n{"put": "x", "open": true}\n')
+    assert 'kind="open"' not in told(bank, event())
+    (bank.pending / "turns-a-2.jsonl").write_text('{"put": "x", "open": true}\n{"due": "x"}\n')
+    text = told(bank, event())
+    assert text.index("Short answers.") < text.index("- hosting: Where it runs (which provider, and why)")
+    assert "- odd: odd\n" in text and "- secret: the key … of it" in text and "not this" not in text
+    assert "1 conversation waits for the flush" in text
+
+
+def test_all_of_it_has_room(bank: Bank) -> None:
+    for n in range(300):
+        page(bank, f"page-{n:03}", f"name: Page number {n}\nsource_query: {'what it tracks ' * 20}")
+    rows = [f"- 2026-11-21: {'something said ' * 10}{n} [memory/2026-11-21.md#L{n}]" for n in range(20)]
+    beginning.recalled(bank, event(), "\n".join(["head", *rows]))
+    text = told(bank, event(why="compact"), [row.replace("said", "kept") for row in rows])
+    assert len(text) <= MOST and "Short answers." in text and "more: ua-memory pages list" in text
+    assert text.count("<ua-memory-recall kind=") == 4 == text.count("</ua-memory-recall>")
+
+
+def test_after_a_compaction_what_was_told_comes_back_once(bank: Bank) -> None:
+    for n in range(5):
+        beginning.recalled(bank, event(), f"head\n- one [a#L1]\n- number {n} [b#L{n}]")
+    beginning.recalled(bank, event("s2"), "- another session's [c#L1]")
+    text = told(bank, event(why="compact"), ["- number 2 [b#L2 ^abc]"])
+    assert text.count("- one [a#L1]") == 1 == text.count("- number 2 ") and "another session" not in text
+    assert "- one" not in told(bank, event(why="startup"))
+    beginning.forget(bank.local, time.time() + 60)
+    assert "- one" not in told(bank, event(why="compact"))
+    assert json.dumps(text).isascii()

@@ -1,0 +1,64 @@
+"""What a session's client and transcript say, put into the bank: after each answer, and when it has ended."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from dataclasses import astuple
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ua_memory.cli import beginning, sessions
+from ua_memory.errors import Malformed
+from ua_memory.transcripts import Session
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ua_memory.memory import Memory
+
+TOLD = 7 * 86400.0
+"""Seconds for which is known what a session was told: it may be resumed, and compacted then."""
+
+
+def heard(
+    memory: Memory,
+    path: str,
+    found: dict[str, Any],
+    *,
+    said: str = "",
+    close: bool = False,
+    model: bool = False,
+) -> bool:
+    """Let the new turns of the session of a file wait, and note how far it was heard. True if a flush is due.
+
+    Malformed for a transcript that is none; CannotWrite.
+    """
+    named = {key: str(found.get(key) or "") for key in ("client", "session", "cwd", "parent")}
+    session = Session(**named, started=datetime.fromtimestamp(found.get("started") or 0, UTC))
+    transcript = Path(str(found.get("transcript") or "/nowhere"))
+    with transcript.open("rb") if transcript.is_file() else contextlib.nullcontext() as stream:
+        told = memory.hear(session, stream, said=said, spot=found.get("spot") or (), close=close, model=model)
+    found["spot"] = list(astuple(told.spot))
+    sessions.write(path, found)
+    return told.due
+
+
+def take_up(memory: Memory, say: Callable[[str], None], *, model: bool = False) -> None:
+    """Hear to their end all sessions that have ended, were killed, or asked for it before a compaction; a
+    flush is due of them then. `say` is told what could not be read."""
+    bank = memory.store.bank
+    for path, found in list(sessions.listed(bank.pending)):
+        over = sessions.over(path, found)
+        if not over and found.get("want") != sessions.COMPACT:
+            continue
+        try:
+            heard(memory, path, {**found, "want": ""} if not over else found, close=True, model=model)
+        except Malformed as error:  # it will not become one: what waits of it is all there is
+            say(f"{found.get('client')} session {found.get('session')}: {error.what}")
+            sessions.write(path, {**found, "want": "", "transcript": ""})
+        if over:
+            with contextlib.suppress(OSError):
+                os.unlink(path)  # noqa: PTH108
+    beginning.forget(bank.local, memory.store.now().timestamp() - TOLD)
