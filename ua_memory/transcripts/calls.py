@@ -42,8 +42,10 @@ _ARGUMENTS = (
 
 _OURS = re.compile(
     r"ua[-_]?mem(?:ory)?(?:[-_].*)?|archival_memory_.*|core_memory_.*|get_core_memory_blocks|"
-    r"memory_search|memory_get|recall|retain|reflect"
+    r"memory_search|memory_get"
 )
+_OUR_WORDS = re.compile(r"recall|retain|reflect")
+"""Ours where no other server is named: words that others' tools bear, too."""
 _OUR_PAGES = re.compile(r"(?:list|get|create|update|delete)_pages?|ingest(?:_file)?")
 _OUR_SERVER = re.compile(r"ua[-_]?mem|hindsight", re.IGNORECASE)
 _OUR_COMMAND = re.compile(
@@ -70,7 +72,7 @@ def ours(name: str, arguments: Any, server: str = "") -> bool:
         name == "memory" and word(given.get("command")) in _MEMORY_VERBS
     ):  # the API's memory tool, which we serve
         return True
-    if not prefix and not server and _OUR_PAGES.fullmatch(tool):
+    if not prefix and not server and (_OUR_PAGES.fullmatch(tool) or _OUR_WORDS.fullmatch(tool)):
         return True
     return bool(_OUR_COMMAND.search(command_of(given)[:20_000]))
 
