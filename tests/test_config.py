@@ -38,6 +38,9 @@ GOOD: dict[str, tuple[str, Any]] = {
     "auto_recall_tags": ('autoRecallTags = ["{project}"]', ("{project}",)),
     "auto_recall_tags_match": ('autoRecallTagsMatch = "all_strict"', "all_strict"),
     "auto_recall_tag_groups": ("autoRecallTagGroups = '[]'", "[]"),
+    "retain_content": ('retainContent = ["person"]', ("person",)),
+    "strip": ('strip = ["<private>.*"]', ("<private>.*",)),
+    "tool_filter": ('toolFilter = ["mcp__*"]', ("mcp__*",)),
     "redact": ('redaction.patterns = { host = "[a-z]+[.]corp" }', {"host": "[a-z]+[.]corp"}),
     "enabled": ("enabled = false", False),
 }

@@ -93,7 +93,8 @@ def test_the_mark_is_in_the_file_and_in_the_trail(bank: Bank) -> None:
     (done,) = run.drain()
     mark = f"claude-code/{ID}/e3"
     lines = bank.text("memory/2026-11-20.md").splitlines()
-    assert lines[2:5] == ["## 14:30 · claude-code · session 258c7280", f"<!-- through: {mark} -->", ""]
+    assert lines[2:4] == ["## 14:30 · claude-code · session 258c7280", f"<!-- through: {mark} -->"]
+    assert lines[4].startswith("<!-- tags: ") and lines[5] == ""
     last = bank.store.history.log(limit=1)[0]
     assert last.id == done.revision and last.trailer("Through") == mark and last.trailer("Context") == "1234"
     assert last.trailer("Session") == ID and last.trailers["Facts"] == tuple(f"^{f.id}" for f in done.facts)

@@ -15,6 +15,7 @@ ORDERS = ("late", "score", "rrf")
 LONG_QUERIES = ("skip", "condense")
 BOOSTS = ("recency", "proofs", "importance", "kind", "trust")
 BUDGETS = ("low", "mid", "high")
+CONTENTS = ("person", "assistant", "tool")
 MATCHES = ("any", "all", "any_strict", "all_strict")
 """How tags may be matched; `index.scopes` says what each means."""
 
@@ -80,9 +81,24 @@ def _patterns(value: Mapping[str, str], _: str) -> None:
             raise ValueError(f"the pattern of {kind!r} is no regular expression: {error}") from error
 
 
+def _contents(value: Sequence[str], _: str) -> None:
+    for name in value:
+        if name not in CONTENTS:
+            raise ValueError(f"{name!r} is none of {', '.join(CONTENTS)}")
+
+
+def _expressions(value: Sequence[str], _: str) -> None:
+    for pattern in value:
+        try:
+            re.compile(pattern)
+        except (re.error, RecursionError, OverflowError) as error:
+            raise ValueError(f"{pattern!r} is no regular expression: {error}") from error
+
+
 RULES: Mapping[str, Callable[[Any, str], None]] = {
     "id": _id, "trail": _trail, "timezone": _zone, "embedding": _embedding, "redact": _patterns,
     "order": _among(*ORDERS), "long_query": _among(*LONG_QUERIES), "recall_budget": _among("", *BUDGETS),
     "boosts": _boosts,
+    "retain_content": _contents, "strip": _expressions,
     "auto_recall_tags_match": _among(*MATCHES), "auto_recall_tag_groups": _json_list,
 }  # fmt: skip

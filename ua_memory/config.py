@@ -100,6 +100,15 @@ class Config:
         "any", "autoRecallTagsMatch", "any, all, any_strict or all_strict; see docs/recall.md"
     )
     auto_recall_tag_groups: str = _setting("", "autoRecallTagGroups", "the same in groups: a text of JSON")
+    retain_content: tuple[str, ...] = _setting(
+        ("person", "assistant", "tool"), "retainContent", "whose turns are kept: person, assistant, tool"
+    )
+    strip: tuple[str, ...] = _setting(
+        (), "strip", "regular expressions: what matches is left out of what was said"
+    )
+    tool_filter: tuple[str, ...] = _setting(
+        (), "toolFilter", "tools whose calls are left out: mcp__github__*"
+    )
     daemon_idle_minutes: float = _setting(
         10.0, "daemon.idle_minutes", "rest after which the daemon leaves", low=0
     )

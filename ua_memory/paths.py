@@ -124,6 +124,15 @@ def git_around(folder: Path) -> GitPlace | None:
     return None
 
 
+def project_of(folder: Path) -> str:
+    """The name of the git repository around a folder, in all its worktrees that of the main one; outside of
+    git the folder's own."""
+    around = git_around(folder)
+    if around is None:
+        return folder.name
+    return around.common.parent.name if around.common.name == ".git" else around.top.name
+
+
 def _led_to(file: Path, key: str = "") -> Path | None:
     """The folder that a file of git's names, relative to its own folder."""
     try:

@@ -59,6 +59,8 @@ class Heading:
     client: str | None = None
     session: str | None = None
     origin: Origin | None = None
+    tags: tuple[str, ...] = ()
+    """What `<!-- tags: […] -->` below it says of all its items: in what they were said, for filters."""
     whole: bool = False
     """The origin is the whole file's, which was imported: it holds for lines without an id, too."""
 

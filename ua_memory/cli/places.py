@@ -12,7 +12,6 @@ import re
 TYPE_CHECKING = False  # typing's own constant would cost the import of typing
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
-    from pathlib import Path
     from typing import Any
 
     from ua_memory.cli.call import Call
@@ -29,6 +28,8 @@ def places(call: Call, event: Event | None = None) -> dict[str, str]:
     """What each placeholder stands for, '' where that is not known: by the event, else by the call."""
     from pathlib import Path
 
+    from ua_memory.paths import project_of
+
     folder = Path(event.cwd) if event and event.cwd else call.cwd
     session = next((call.env[name] for name in SESSIONS if call.env.get(name)), "")
     return {
@@ -36,19 +37,8 @@ def places(call: Call, event: Event | None = None) -> dict[str, str]:
         "parent": event.parent if event else "",
         "cwd": str(folder),
         "basedir": folder.name,
-        "project": _project(folder),
+        "project": project_of(folder),
     }
-
-
-def _project(folder: Path) -> str:
-    """The name of the git repository around a folder, in all its worktrees that of the main one; outside of
-    git the folder's own."""
-    from ua_memory import paths
-
-    around = paths.git_around(folder)
-    if around is None:
-        return folder.name
-    return around.common.parent.name if around.common.name == ".git" else around.top.name
 
 
 def filled(tags: Iterable[str], known: Mapping[str, str]) -> list[str]:

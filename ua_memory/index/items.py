@@ -230,7 +230,8 @@ def _item(
         client=heading.client,
         session=heading.session,
         heading=clean(masked(" > ".join(found["trail"]))),
-        tags=tuple(dict.fromkeys(clean(masked(tag)).casefold() for tag in tags)),
+        # Those of the heading are for filters alone: as words they would make all of a session alike.
+        tags=tuple(dict.fromkeys(clean(masked(tag)).casefold() for tag in (*tags, *heading.tags))),
         entities=entities,
         retired=found["retired"],
         context=context.strip(),

@@ -17,7 +17,7 @@ from ua_memory.markdown.escapes import hashtags
 from ua_memory.markdown.fields import is_time
 from ua_memory.markdown.filekinds import FileKind, day_of, kind_of
 from ua_memory.markdown.header import read_header
-from ua_memory.markdown.headings import heading_line
+from ua_memory.markdown.headings import heading_line, tags_line
 from ua_memory.markdown.lines import readable
 from ua_memory.markdown.printer import show, through_line
 from ua_memory.markdown.reader import Reader
@@ -42,6 +42,7 @@ __all__ = [
     "replace_lines",
     "set_front",
     "show",
+    "tags_line",
     "texthash",
     "through_line",
     "with_id",

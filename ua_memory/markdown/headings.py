@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Sequence
 from dataclasses import replace
@@ -23,6 +24,23 @@ def heading_line(time: str, client: str, session: str | None, origin: Origin | N
         client = f"client {client}"
     parts = [time, client, f"session {session}" if session else "", origin or ""]
     return "## " + _SEPARATOR.join(" ".join(readable(p).replace("·", "-").split()) for p in parts if p)
+
+
+def tags_line(tags: Sequence[str]) -> str:
+    """The comment below a heading that says what holds for all its items: `<!-- tags: ["cwd:/a b"] -->`."""
+    listed = json.dumps([readable(tag) for tag in tags], ensure_ascii=False)
+    return f"<!-- tags: {listed.replace('>', chr(92) + 'u003e')} -->"
+
+
+def heading_tags(listed: str) -> tuple[str, ...]:
+    """The tags that such a comment lists; none where it is no list of texts, as a person's comment may be."""
+    try:
+        found = json.loads(listed)
+    except (ValueError, RecursionError):
+        return ()
+    if not isinstance(found, list) or not all(isinstance(tag, str) for tag in found):
+        return ()
+    return tuple(tag.strip() for tag in found if tag.strip())
 
 
 def heading_of(above: Sequence[tuple[int, str, Heading]], text: str, base: Heading) -> Heading:

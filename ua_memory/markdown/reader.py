@@ -10,7 +10,7 @@ from ua_memory.markdown.blocks import Block, Shape, scan
 from ua_memory.markdown.fields import KEYS
 from ua_memory.markdown.filekinds import ITEMS, FileKind, day_of, kind_of
 from ua_memory.markdown.header import Header
-from ua_memory.markdown.headings import heading_of, older, stamp_day
+from ua_memory.markdown.headings import heading_of, heading_tags, older, stamp_day
 from ua_memory.markdown.items import Item
 from ua_memory.markdown.lines import BLANK, heading_level, heading_text
 from ua_memory.markdown.passages import ITEM_LIMIT, LIMIT, Span, cut
@@ -126,6 +126,10 @@ class Reader:
         if words.startswith("through:") and words.endswith("-->"):
             marks = words[len("through:") : -len("-->")].split(",")
             self.through.extend(mark.strip() for mark in marks if mark.strip())
+        elif words.startswith("tags:") and words.endswith("-->") and self._headings:
+            level, text, heading = self._headings[-1]
+            if tags := heading_tags(words[len("tags:") : -len("-->")]):
+                self._headings[-1] = (level, text, replace(heading, tags=tags))
 
     def _end_prose(self) -> None:
         limit = ITEM_LIMIT if self._items_in_prose else LIMIT

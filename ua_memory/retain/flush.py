@@ -24,6 +24,7 @@ from ua_memory.retain.extract import extract
 from ua_memory.retain.intake import Due, Intake, take_in
 from ua_memory.retain.keeping import Flushed, Keeping
 from ua_memory.retain.queue import Queue, Waiting, key_of
+from ua_memory.retain.sieve import sieved
 from ua_memory.retain.subagent import Harvest, View, study
 from ua_memory.retain.tries import STOPPED, its_own
 from ua_memory.store import Store
@@ -99,16 +100,19 @@ class Flusher:
 
     def put(
         self, session: Session, turns: Iterable[Turn], size: int | None, *, more: bool = False
-    ) -> Waiting:
-        """Let turns wait for their flush; they are on the disk, without secrets, when this returns. With
-        `more` they gather: the session goes on, and no flush is due."""
+    ) -> Waiting | None:
+        """Let those turns wait for their flush that the settings want kept, None if there are none; they are
+        on the disk, without secrets, when this returns. With `more` they gather: no flush is due."""
+        turns = list(sieved(turns, self.store.config))
+        if not turns:
+            return None
         self.store.make_state()
         now = self.store.now()
         return self.queue.put(session, turns, at=now, size=size, modelled=self.wants, more=more)
 
     def preview(self, turns: Sequence[Turn]) -> tuple[Candidate, ...]:
         """What an extractive flush of these turns would keep. Nothing is written or sent."""
-        clean = (replace(turn, text=self._clean(turn.text)) for turn in turns)
+        clean = (replace(t, text=self._clean(t.text)) for t in sieved(turns, self.store.config))
         return tuple(self._own_words(clean))
 
     def drain(

@@ -109,7 +109,8 @@ class Flushes(Modelled):
         """Flush turns that a program has in its hands. They wait first, as those of a transcript do."""
         with self._asking(model) as asked:
             flusher = self._flusher(asked, None)
-            return flusher.one(flusher.put(session, turns, size).key, self.config.lock_seconds)
+            waiting = flusher.put(session, turns, size)
+            return flusher.one(waiting.key, self.config.lock_seconds) if waiting else None
 
     # -- what waits --------------------------------------------------------------------------------------
 

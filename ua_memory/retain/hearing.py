@@ -80,7 +80,7 @@ def hear(
     if words and (turns or words != spot.said) and words != _last_said(new.turns):
         turns.append(Turn(f"{_last(new)}{through.FOLLOWS}{words}", "assistant", text, store.now()))
     if turns:
-        waiting = flusher.put(session, turns, new.size, more=True)
+        waiting = flusher.put(session, turns, new.size, more=True) or waiting
     fires = waiting is not None and (close or (waiting.open and _fires(store, session, new.size)))
     if fires:
         flusher.queue.close(key, store.now())

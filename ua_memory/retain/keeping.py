@@ -12,7 +12,7 @@ from ua_memory.errors import ChangedOnDisk, Malformed, TooLarge, Usage
 from ua_memory.facts import Equal, Said
 from ua_memory.llm import Usage as Tokens
 from ua_memory.records import Fact, Quote
-from ua_memory.retain import through
+from ua_memory.retain import scoped, through
 from ua_memory.retain.candidate import Candidate
 from ua_memory.retain.queue import Waiting
 from ua_memory.retain.subagent import CoreEdit, Harvest
@@ -60,6 +60,7 @@ class Keeping:
             for edit in harvest.core.values():
                 self._core(draft, edit)
             through.write(draft, self.placed, last)
+            scoped.write(draft, [fact for fact, _ in self.placed], session)
             # Also for nothing at all: what was read once and found empty must not be read again.
             draft.even_if_empty = True
             size = self.waiting.size

@@ -147,7 +147,7 @@ def write(draft: Draft, placed: Sequence[tuple[Fact, str]], last: str) -> None:
     """
     wanted: dict[tuple[str, int], str] = {}
     for fact, own in placed:
-        if (row := _heading_row(draft, fact)) is not None:
+        if (row := heading_row(draft, fact)) is not None:
             wanted.pop((fact.place.path, row), None)
             wanted[fact.place.path, row] = own
     if wanted:
@@ -157,7 +157,7 @@ def write(draft: Draft, placed: Sequence[tuple[Fact, str]], last: str) -> None:
             _stand(draft, path, row, text)
 
 
-def _heading_row(draft: Draft, fact: Fact) -> int | None:
+def heading_row(draft: Draft, fact: Fact) -> int | None:
     """The line of the heading above a fact, where it stands in the draft now."""
     document = markdown.parse(draft.read(fact.place.path), fact.place.path)
     now = next((each for each in document.of(Fact) if each.id == fact.id), None)
