@@ -210,3 +210,24 @@ def test_a_plain_flush_knows_what_was_told_early(bank: Bank) -> None:
     assert talk.flusher.take(io.BytesIO(whole))[0].turns == 0
     assert talk.flusher.take(io.BytesIO(whole), force=True)[0].turns == 0
     assert through.bases({"u1~abc", "~x", "u2"}) == {"u1", "u2"}
+
+
+@pytest.mark.parametrize("how", ["waits", "flushed", "by hand"])
+def test_a_fork_does_not_say_again_what_it_came_out_of(bank: Bank, how: str) -> None:
+    talk = Talk(bank)
+    talk.says("user", "where does it run?", uuid="8baf8fe3-1bfc-4d10-8567-90a3aca1a892")
+    talk.says("assistant", "on Fly.io", uuid="bb0c5fb3-cee3-428c-b0c0-5678e6339430")
+    talk.hear("on Fly.io", without=how == "waits")
+    if how != "waits":
+        talk.flushed()
+    fork = Talk(bank, Session("claude-code", "43c4cdf5-bbdf-4ab3-a537-27a7995769d6"))
+    fork.lines = [line.replace(b"258c7280", b"43c4cdf5") for line in talk.lines]
+    fork.says("user", "and the database?", parentUuid="bb0c5fb3-cee3-428c-b0c0-5678e6339430")
+    if how == "by hand":
+        bank.again(truncation_threshold=1)
+        fork.flusher.take(io.BytesIO(b"".join(fork.lines)))
+        assert fork.waiting() == ["and the database?"]
+        return
+    fork.hear()
+    before = ["where does it run?", "on Fly.io"] if how == "waits" else []
+    assert sorted(fork.waiting()) == sorted([*before, "and the database?"])

@@ -79,6 +79,18 @@ def test_a_resumed_session_is_read_on(tmp_path: Path) -> None:
         assert [line for line in client.memory().splitlines() if "keep Fly.io" in line] != []
 
 
+def test_a_fork_says_nothing_again(tmp_path: Path) -> None:
+    with ClaudeCode(tmp_path, [], ANSWER) as client:
+        session = str(client.says(REVIEW)["session_id"])
+        until(lambda: not client.sessions() and not client.waiting())
+        client.says(
+            "--resume", session, "--fork-session", "I always prefer tabs over spaces in this project."
+        )
+        until(lambda: "tabs over spaces" in client.memory() and not client.waiting())
+        review = client.memory().partition("We agreed with Bob")[2].partition("\n- ")[0]
+        assert client.memory().count("We agreed with Bob") == 1 and "seen:" not in review
+
+
 def test_a_compaction_flushes_before_and_gives_back_after(tmp_path: Path) -> None:
     full = {"text": "We decided to keep Fly.io until March 2027.", "usage": {"input_tokens": 190_000}}
     rules = [{"match": {"last_user": "review it on 3 March", "has_tools": True}, "reply": full}]

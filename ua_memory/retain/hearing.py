@@ -73,8 +73,10 @@ def hear(
     waiting = _waiting(flusher, key)
     known = {turn.id for turn in waiting.turns} if waiting else set()
     ids = known.union(*through.ledger(store, session))
+    if not ids and not spot.offset:
+        ids = _of_others(flusher, session)
     new = _new(transcript, session, ids, spot) if transcript else _New([], {spot.last}, None, spot)
-    turns = [turn for turn in through.unsaid(new.turns, ids, new.reached) if turn.id not in known]
+    turns = [turn for turn in through.unsaid(new.turns, ids, new.reached) if turn.id not in ids]
     text = uttered(said)
     words = through.words_of(text) if text else ""
     if words and (turns or words != spot.said) and words != _last_said(new.turns):
@@ -92,6 +94,14 @@ def _waiting(flusher: Flusher, key: str) -> Waiting | None:
         return flusher.queue.get(key)
     except NotFound:
         return None
+
+
+def _of_others(flusher: Flusher, session: Session) -> set[str]:
+    """What was heard of other sessions, one of which this may be a fork of."""
+    others = (each.turns for each in flusher.queue.all() if each.session.client == session.client)
+    return through.unique(turn.id for turns in others for turn in turns) | through.elsewhere(
+        flusher.store, session
+    )
 
 
 def _last(new: _New) -> str:

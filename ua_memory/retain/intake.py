@@ -95,10 +95,11 @@ def _taken_in(
     if nameless:
         turns = through.unread(through.chained(reading), read_to)
     else:
-        if read_to:
+        known = read_to if read_to or force else through.elsewhere(store, whose)
+        if known:
             stream.seek(start)
-            reading = read(stream, since=through.bases(read_to))
-        turns = list(through.unsaid(reading, read_to, reading.reached))
+            reading = read(stream, since=through.bases(known))
+        turns = list(through.unsaid(reading, known, reading.reached))
     notes = (*_bounded(store), *left, *_notes(reading))
     return Intake(whose, now, tuple(turns), notes, silent=not turns and not read_to)
 

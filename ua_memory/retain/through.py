@@ -24,6 +24,8 @@ FOLLOWS = "~"
 before the transcript had it (`retain.hearing`)."""
 _UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-([0-9a-f])[0-9a-f-]{21}", re.IGNORECASE)
 _LONGEST = 40
+_UNIQUE = 16
+"""Characters from which on a client's id is no number of its own: a UUID, a hash, `msg_…`."""
 
 
 def prefix(session: Session) -> str:
@@ -53,6 +55,20 @@ def ledger(store: Store, session: Session) -> tuple[set[str], set[str]]:
     found = {m for r in log if r.id not in gone for m in r.trailers.get(TRAILER, ())}
     found = found or in_files(store, start) - undone
     return _ids(found, start), _ids(undone - found, start)
+
+
+def elsewhere(store: Store, session: Session) -> set[str]:
+    """The ids up to which other sessions of the client have been read, as far as no two entries share them: a
+    fork begins with a copy of the session it came out of, which nothing in it may tell."""
+    start = f"{_part(session.client)}/"
+    log = store.history.log(grep=[f"{TRAILER}: {start}"])
+    marks = {mark for each in log for mark in each.trailers.get(TRAILER, ()) if mark.startswith(start)}
+    return unique(unquote(mark.rpartition("/")[2]) for mark in marks)
+
+
+def unique(ids: Iterable[str]) -> set[str]:
+    """Those of the ids that mean the same entry in whatever transcript they stand: no numbers of lines."""
+    return {id for id in ids if len(id.partition(FOLLOWS)[0]) >= _UNIQUE}
 
 
 def _ids(marks: Iterable[str], start: str) -> set[str]:
