@@ -113,6 +113,17 @@ def test_the_same_event_twice_changes_nothing(talk: Talk) -> None:
     assert talk.waiting() == ["go", "done"]
 
 
+def test_an_answer_that_is_told_after_its_session_was_flushed_adds_nothing(bank: Bank) -> None:
+    talk = Talk(bank)
+    talk.says("user", "go")
+    talk.says("assistant", "all is done")
+    talk.hear(close=True)
+    assert talk.flushed() == 2
+    talk.spot = None  # a daemon that was busy comes to it when nothing of the session is left
+    assert talk.hear("all is done").turns == 0 and talk.waiting() == []
+    assert talk.hear("and this was not written yet").turns == 1
+
+
 def test_the_same_words_in_two_turns_are_two(talk: Talk) -> None:
     for _ in range(3):
         talk.says("user", "go")

@@ -68,7 +68,14 @@ def test_what_was_asked_for_before_a_compaction_stays_asked_for(bank: Bank) -> N
     sessions.begun(bank.pending, event(), 0, want=sessions.COMPACT)
     assert sessions.begun(bank.pending, event(), 0)["want"] == sessions.COMPACT
     assert sessions.begun(bank.pending, event(), 0, want=sessions.END)["want"] == sessions.END
+    late = event()
+    late.kind = "stop"
+    assert sessions.begun(bank.pending, late, 0)["want"] == sessions.END
     assert sessions.begun(bank.pending, event(), 0)["want"] == ""  # it was resumed
+    path = sessions.path_of(bank.pending, event())
+    sessions.noted(path, spot=[1])
+    sessions.noted(f"{path}.gone", spot=[1])
+    assert [found["spot"] for _, found in sessions.listed(bank.pending)] == [[1]]
     ((_, found),) = sessions.listed(bank.pending)
     assert found["transcript"] == "/t.jsonl" and found["client"] == "claude-code"
 

@@ -40,8 +40,7 @@ def heard(
     transcript = Path(str(found.get("transcript") or "/nowhere"))
     with transcript.open("rb") if transcript.is_file() else contextlib.nullcontext() as stream:
         told = memory.hear(session, stream, said=said, spot=found.get("spot") or (), close=close, model=model)
-    found["spot"] = list(astuple(told.spot))
-    sessions.write(path, found)
+    sessions.noted(path, spot=list(astuple(told.spot)))
     return told.due
 
 
@@ -54,11 +53,13 @@ def take_up(memory: Memory, say: Callable[[str], None], *, model: bool = False) 
         if not over and found.get("want") != sessions.COMPACT:
             continue
         try:
-            heard(memory, path, {**found, "want": ""} if not over else found, close=True, model=model)
+            heard(memory, path, found, close=True, model=model)
         except Malformed as error:  # it will not become one: what waits of it is all there is
             say(f"{found.get('client')} session {found.get('session')}: {error.what}")
-            sessions.write(path, {**found, "want": "", "transcript": ""})
-        if over:
+            sessions.noted(path, transcript="")
+        if not over:
+            sessions.noted(path, want="")
+        else:
             with contextlib.suppress(OSError):
                 os.unlink(path)  # noqa: PTH108
     beginning.forget(bank.local, memory.store.now().timestamp() - TOLD)

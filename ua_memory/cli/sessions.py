@@ -37,10 +37,18 @@ def begun(pending: Path, event: Event, pid: int, *, want: str = "") -> dict[str,
     found |= {key: value for key in ("transcript", "cwd", "parent") if (value := getattr(event, key))}
     pid = _client(pid)
     found |= {"pid": pid, "born": _process(pid)[2]} if pid else {}
-    found["want"] = want or (COMPACT if found.get("want") == COMPACT else "")
+    # A daemon may come to an answer only when its session has ended: that stays so until it is resumed.
+    before = found.get("want") or ""
+    found["want"] = want or ("" if before == END and event.kind == "start" else before)
     with contextlib.suppress(OSError):  # a bank that nobody has opened yet, or that we may only read
         write(path, found)
     return found
+
+
+def noted(path: str, **changes: Any) -> None:
+    """Change what a session's file says, as it is now; where it has gone meanwhile it stays away."""
+    if (found := _read(path)) is not None:
+        write(path, found | changes)
 
 
 def write(path: str, found: dict[str, Any]) -> None:
@@ -76,8 +84,9 @@ def over(path: str, found: dict[str, Any]) -> bool:
     pid = found.get("pid")
     if found.get("want") == END:
         return True
-    if isinstance(pid, int) and found.get("born"):
-        return bool(_process(pid)[2] != found["born"])
+    if isinstance(pid, int) and pid and os.path.exists("/proc/self"):  # noqa: PTH110
+        born = _process(pid)[2]
+        return not born or born != found.get("born")
     try:
         return time.time() - os.stat(path).st_mtime > SILENT  # noqa: PTH116
     except OSError:

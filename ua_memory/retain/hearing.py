@@ -79,6 +79,10 @@ def hear(
     turns = [turn for turn in through.unsaid(new.turns, ids, new.reached) if turn.id not in ids]
     text = uttered(said)
     words = through.words_of(text) if text else ""
+    if transcript and words and not turns and not spot.said:
+        # How far it was heard is not known any more: its last words may be among what was flushed.
+        transcript.seek(0)
+        words = "" if _last_said(list(read(transcript))) == words else words
     if words and (turns or words != spot.said) and words != _last_said(new.turns):
         turns.append(Turn(f"{_last(new)}{through.FOLLOWS}{words}", "assistant", text, store.now()))
     if turns:
