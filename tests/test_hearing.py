@@ -209,6 +209,30 @@ def test_a_session_left_alone_for_half_a_day_is_flushed(bank: Bank) -> None:
     assert [each.turns for each in talk.flusher.drain()] == [1]
 
 
+def test_of_a_client_without_a_transcript_both_speakers_are_heard(bank: Bank) -> None:
+    spot: Any = None
+
+    def told(asked: str, said: str) -> int:
+        nonlocal spot
+        view = View(lambda query: [], lambda: [])
+        flusher = Flusher(bank.store, view, lambda: lambda text: [], door="test")
+        found = hear(flusher, Session("hermes", "s"), None, asked=asked, said=said, spot=spot)
+        spot = found.spot
+        bank.clock.later(seconds=1)
+        return found.turns
+
+    asked = "We moved the API to Fly.io.\n<hindsight_memories>old</hindsight_memories>"
+    assert [told(asked, "Done."), told(asked, "Done."), told("Go on.", "Done."), told(asked, "Done.")] == [
+        2,
+        0,
+        2,
+        2,
+    ]
+    talk = Talk(bank, Session("hermes", "s"))
+    said = ["We moved the API to Fly.io.", "Done."]
+    assert talk.waiting() == [*said, "Go on.", "Done.", *said] and talk.flushed() == 6 and not talk.waiting()
+
+
 def test_a_plain_flush_knows_what_was_told_early(bank: Bank) -> None:
     talk = Talk(bank)
     talk.says("user", "where does it run?")

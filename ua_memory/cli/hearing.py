@@ -28,6 +28,7 @@ def heard(
     found: dict[str, Any],
     *,
     said: str = "",
+    asked: str = "",
     close: bool = False,
     model: bool = False,
 ) -> bool:
@@ -39,7 +40,8 @@ def heard(
     session = Session(**named, started=datetime.fromtimestamp(found.get("started") or 0, UTC))
     transcript = Path(str(found.get("transcript") or "/nowhere"))
     with transcript.open("rb") if transcript.is_file() else contextlib.nullcontext() as stream:
-        told = memory.hear(session, stream, said=said, spot=found.get("spot") or (), close=close, model=model)
+        spot = found.get("spot") or ()
+        told = memory.hear(session, stream, said=said, asked=asked, spot=spot, close=close, model=model)
     sessions.noted(path, spot=list(astuple(told.spot)))
     return told.due
 

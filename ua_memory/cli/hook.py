@@ -103,7 +103,8 @@ def _happened(call: Call, memory: Memory, event: Event, pid: int, modelled: bool
         return True
     from ua_memory.cli.hearing import heard
 
-    return heard(memory, sessions.path_of(bank.pending, event), found, said=event.said, model=modelled)
+    path = sessions.path_of(bank.pending, event)
+    return heard(memory, path, found, said=event.said, asked=event.prompt, model=modelled)
 
 
 def log(local: Path | None, error: Exception) -> None:

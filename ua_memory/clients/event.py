@@ -40,7 +40,7 @@ def plain(found: dict[str, Any], kinds: dict[str, Kind], client: str) -> Event |
     kind = kinds.get(name)
     if kind is None:
         return None
-    event = Event(name, kind, told("prompt").strip() if kind == "prompt" else "", client)
+    event = Event(name, kind, told("prompt").strip() if kind in ("prompt", "stop") else "", client)
     event.session, event.parent = told("session_id"), told("parent_session_id")
     event.cwd, event.agent = told("cwd"), told("agent_id")
     event.transcript = told("transcript_path")

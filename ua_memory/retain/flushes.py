@@ -73,15 +73,15 @@ class Flushes(Modelled):
         return flusher.take(transcript, client=client, session=session, force=force)[0]
 
     def hear(
-        self, session: Session, transcript: IO[bytes] | None, *, said: str = "", spot: Sequence[Any] = (),
-        close: bool = False, model: bool = False,
+        self, session: Session, transcript: IO[bytes] | None, *, said: str = "", asked: str = "",
+        spot: Sequence[Any] = (), close: bool = False, model: bool = False,
     ) -> Heard:  # fmt: skip
         """Let the new turns of a session that goes on wait; see `retain.hearing`. `spot` is where the last
         hearing ended, as the values of its `Spot`; `model` tells whether one is to read them."""
         from ua_memory.retain.hearing import Spot, hear
 
         flusher = self._flusher(None, None, wants=model)
-        return hear(flusher, session, transcript, said=said, spot=Spot(*spot), close=close)
+        return hear(flusher, session, transcript, said=said, asked=asked, spot=Spot(*spot), close=close)
 
     def preview(
         self, transcript: IO[bytes] | None = None, *, model: Asked = None, force: bool = False,

@@ -12,6 +12,7 @@ import hashlib
 import io
 import os
 from dataclasses import dataclass, replace
+from datetime import UTC
 from typing import IO
 
 from ua_memory.errors import NotFound
@@ -19,10 +20,10 @@ from ua_memory.retain import through
 from ua_memory.retain.flush import Flusher
 from ua_memory.retain.intake import due
 from ua_memory.retain.queue import Waiting, key_of
-from ua_memory.spoken import uttered
+from ua_memory.spoken import typed, uttered
 from ua_memory.store import Store
 from ua_memory.transcripts import CLIENTS, Reading, read
-from ua_memory.transcripts.turns import Session, Turn
+from ua_memory.transcripts.turns import Role, Session, Turn
 
 CHECKED = 256
 """Bytes before a place in a transcript by which it is known again."""
@@ -62,14 +63,17 @@ class _New:
 
 def hear(
     flusher: Flusher, session: Session, transcript: IO[bytes] | None, *,
-    said: str = "", spot: Spot | None = None, close: bool = False,
+    said: str = "", asked: str = "", spot: Spot | None = None, close: bool = False,
 ) -> Heard:  # fmt: skip
-    """Let the new turns of a session wait, and its last words (`said`) if its transcript lacks them.
+    """Let the new turns of a session wait, and its last words (`said`) if its transcript lacks them. Of a
+    client that writes none, they and what was `asked`, which only such a one tells, are all there is.
 
     With `close`, and at the threshold, a flush is due of all that waits of it. Malformed for what is no
     transcript; CannotWrite. What was heard is on the disk when this returns.
     """
     spot, key, store = spot or Spot(), key_of(session), flusher.store
+    if transcript is None and asked:
+        return _told(flusher, session, asked, said, spot)
     waiting = _waiting(flusher, key)
     known = {turn.id for turn in waiting.turns} if waiting else set()
     ids = known.union(*through.ledger(store, session))
@@ -91,6 +95,18 @@ def hear(
     if fires:
         flusher.queue.close(key, store.now())
     return Heard(len(turns), replace(new.spot, said=words or spot.said), fires)
+
+
+def _told(flusher: Flusher, session: Session, asked: str, said: str, spot: Spot) -> Heard:
+    """Let what a client told of one answer wait. It is known again for as long as nothing else is told."""
+    now, both = flusher.store.now(), through.words_of(f"{asked}\0{said}")
+    base = f"told-{now.astimezone(UTC):%Y%m%dT%H%M%S%f}{through.FOLLOWS}"
+    told: tuple[tuple[Role, str], ...] = (("person", typed(asked)), ("assistant", uttered(said)))
+    turns = [Turn(f"{base}{through.words_of(text)}", role, text, now) for role, text in told if text]
+    if not turns or both == spot.said:
+        return Heard(0, spot, False)
+    flusher.put(session, turns, None, more=True)
+    return Heard(len(turns), replace(spot, said=both), False)
 
 
 def _waiting(flusher: Flusher, key: str) -> Waiting | None:
