@@ -52,6 +52,40 @@ class Inventive(FakeModel):
         return words[:1000] or "Nothing."
 
 
+class InventsFacts(Inventive):
+    """The same over a text that is retained: of every few lines of it a fact."""
+
+    def reply_to(self, body: dict[str, Any], headers: dict[str, str]) -> Script:
+        last = body["messages"][-1]["content"][-1]
+        text = re.search(r"<text [^>]*>\n(.*)\n</text>", str(last.get("text") or ""), re.S)
+        if not text:
+            return {"text": "done"}
+        lines = list(filter(None, map(_quote, text[1].splitlines())))[:: max(1, self.each // 4)]
+        return {"calls": [("keep", {"facts": [self._fact(line) for line in lines[: self.each]]})]}
+
+    def _fact(self, line: str) -> dict[str, Any]:
+        self.said.append(self._asked(line))
+        return {"what": self.said[-1], "quote": line, "entities": re.findall(r"[A-Z]\w+", self.said[-1])[:12]}
+
+
+class InventsBeliefs(Inventive):
+    """The same over facts that are consolidated: an observation of every few, and it rests on their words."""
+
+    def reply_to(self, body: dict[str, Any], headers: dict[str, str]) -> Script:
+        last = body["messages"][-1]["content"]
+        if any(block["type"] == "tool_result" for block in last):
+            return {"calls": [("decide", {"operations": []})]}
+        text = "\n".join(str(block.get("text") or "") for block in last)
+        facts = re.findall(r"^(f\d+) (.*)$", text, re.M)
+        chosen = facts[:: max(1, len(facts) // self.each)]
+        return {"calls": [("decide", {"operations": [self._belief(*fact) for fact in chosen]})]}
+
+    def _belief(self, label: str, text: str) -> dict[str, Any]:
+        self.said.append(self._asked(text))
+        quote = " ".join(text.split()[:6])
+        return {"do": "create", "text": self.said[-1][:600], "proofs": [{"fact": label, "quote": quote}]}
+
+
 def _quote(text: str) -> str:
     """The first line of a turn that says something."""
     lines = (line.strip() for line in text.splitlines())

@@ -12,10 +12,11 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from inventive import Inventive
+from inventive import Inventive, InventsBeliefs, InventsFacts
 from made_up import made_up
 
 from ua_memory import Memory
@@ -25,6 +26,7 @@ from ua_memory.retain.through import short
 BESIDE = Path(os.environ.get("UA_SHARED") or Path(__file__).resolve().parents[2] / "shared")
 SERVER = BESIDE / "tools/local_model.py"
 SAMPLE = Path(__file__).parent.parent / "examples" / "session.jsonl"
+NOTES = SAMPLE.with_name("day") / "memory/2026-10-14.md"
 SHARED = sorted((BESIDE / "data/sessions").glob("*/*.jsonl"))
 TRANSCRIPTS = [SAMPLE, *(path for path in SHARED if path.parent.name != "samples")]
 EACH = 12
@@ -86,6 +88,39 @@ def test_a_model_that_calls_no_tool_is_no_reason_to_keep_nothing(tmp_path: Path,
     with SAMPLE.open("rb") as stream:
         flush = memory.flush(stream, force=True, model=Memory.endpoint("", url, "smollm2"))
     assert flush.done[0].facts and memory.verify() == []
+
+
+def test_nothing_retained_is_made_up(tmp_path: Path, url: str) -> None:
+    Memory.init(tmp_path / "bank", timezone="UTC")
+    memory = Memory.open(tmp_path / "bank")
+    text = NOTES.read_text("utf-8")
+    at = datetime(2026, 10, 14, tzinfo=UTC)
+    with InventsFacts(url, each=EACH) as model:
+        endpoint = Memory.endpoint("", model.url, "smollm2")
+        done = memory.retain(text, document_id="notes", timestamp=at, model=endpoint)
+    assert len(model.said) >= 5 and len(done.facts) >= 5 and done.refused
+    for fact in done.facts:
+        assert not made_up(fact.text, [text], at), fact.text
+        assert all(name.casefold() in text.casefold() for name in fact.entities), fact.entities
+    assert memory.verify() == []
+
+
+def test_nothing_believed_is_made_up(tmp_path: Path, url: str) -> None:
+    Memory.init(tmp_path / "bank", timezone="UTC")
+    memory = Memory.open(tmp_path / "bank")
+    with SAMPLE.open("rb") as stream:
+        memory.flush(stream, force=True)
+    with InventsBeliefs(url, each=EACH) as model:
+        done = memory.consolidate(model=Memory.endpoint("", model.url, "smollm2"))
+    assert len(model.said) >= 5
+    assert len(done.changes) < len(model.said), "a model that makes nothing up proves nothing"
+    for believed in memory.observations():
+        evidence = [memory.fact(proof.id).text for proof in believed.observation.proofs]
+        assert evidence and not made_up(believed.observation.text, evidence), believed.observation.text
+    assert memory.verify() == []
+    with InventsBeliefs(url) as again:
+        memory.consolidate(model=Memory.endpoint("", again.url, "smollm2"))
+    assert again.bodies == []
 
 
 @pytest.mark.parametrize("question", ["Which database and host does the API use?", "What did we decide?"])
