@@ -39,7 +39,7 @@ def unit(level: int, may: str = "") -> Unit:
 _KNOWLEDGE = "core facts statements observations opinions pages entities"
 _BELOW_MEMORY = (
     f"markdown history transcripts store llm {_KNOWLEDGE} bank index recall retain reflect"
-    " audit audited health stats undo merge modelled adopting naming proofs lineage"
+    " audit audited health stats undo merge modelled adopting naming proofs lineage recalled"
 )
 
 UNITS: dict[str, Unit] = {
@@ -92,6 +92,7 @@ UNITS: dict[str, Unit] = {
     "undo": unit(7, "audit store history markdown"),
     "audited": unit(7, "modelled audit lineage undo health history statements store"),
     "naming": unit(7, "modelled entities index"),
+    "recalled": unit(7, "modelled glance index recall"),
     "merge": unit(7, f"store history markdown index recall retain {_KNOWLEDGE}"),
     "memory": unit(8, _BELOW_MEMORY),
     "mcp_server": unit(9, "memory glance"),

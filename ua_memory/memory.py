@@ -28,6 +28,7 @@ from ua_memory.naming import Known, Naming, Portrait
 from ua_memory.pages import Kept
 from ua_memory.paths import is_bank
 from ua_memory.proofs import Break
+from ua_memory.recalled import Recalled, Recalls
 from ua_memory.records import CoreBlock, Fact, Kind, Origin, Quote
 from ua_memory.reflect.beliefs import Believed, Believing, Standing
 from ua_memory.reflect.paged import Paged
@@ -68,7 +69,7 @@ __all__ = [
     "Change", "Changed", "Check", "Consolidated", "CoreBlock", "Decision", "Endpoint", "Estimate", "Evidence",
     "Excerpt", "Explained", "FactStep", "Filters", "Flush", "Flushed", "Hit", "Inserted", "Item", "Kept",
     "Known", "Link", "Look", "Memory", "Model", "Portrait", "Preview", "Price", "Priced", "Proposal",
-    "Reflection", "Refresh", "Refreshed", "Replaced", "Result", "Retained", "Revision", "Seen",
+    "Recalled", "Reflection", "Refresh", "Refreshed", "Replaced", "Result", "Retained", "Revision", "Seen",
     "SentenceStep", "Spent", "Stale", "Standing", "Stats", "Status", "Suggestion", "Taken", "Totals",
     "Undone", "Waiting", "WaitingItem", "Watched", "Witness", "Written",
 ]  # fmt: skip
@@ -93,7 +94,7 @@ class Status:
     waiting: tuple[Waiting, ...] = ()
 
 
-class Memory(Flushes, Paged, Adopts, Believing, Naming, Reflections, Watches, Audited):
+class Memory(Flushes, Paged, Adopts, Believing, Naming, Recalls, Reflections, Watches, Audited):
     """One bank. `door` names where the calls come from and stands in every commit they make.
 
     Methods raise the errors of `ua_memory.errors`; nothing reads the environment. Times are the bank's.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -19,9 +19,6 @@ from ua_memory.cli.search import (
     TagsMatch,
     Until,
 )
-
-if TYPE_CHECKING:
-    from ua_memory.config import Config
 
 recall_app = verbs.new()
 
@@ -72,36 +69,25 @@ def recall(
     as many as its tokens hold. Nothing is printed where nothing is found.
     """
     from ua_memory.cli.format import Screen, emit, note
-    from ua_memory.cli.search import asked, chosen, one, scope, shape
-    from ua_memory.glance import hits_block
+    from ua_memory.cli.progress import progress
+    from ua_memory.cli.search import chosen, one, scope, shape
 
     with context.opened(ctx) as (call, memory):
         tags = scope(call, tag, tags_match, tag_groups)
         filters = chosen(memory, since, until, tags, kind, source)
-        most, depth, lines = _room(memory.config, budget, max_tokens)
-        found = asked(call, memory, [one(query)], limit or lines, min_score, filters, depth)[0]
-        text, left = hits_block(found, most)
+        with progress(call, "Indexing") as tell:
+            found = memory.recall(
+                one(query), budget=budget, max_tokens=max_tokens or 0, limit=limit, min_score=min_score,
+                filters=filters, progress=tell,
+            )  # fmt: skip
         if call.as_json:
-            return emit(call, {"block": text, "left_out": len(left), **shape(found)})
-        if text:
-            Screen(call).raw(text)
+            return emit(call, {"block": found.block, "left_out": len(found.left), **shape(found.answer)})
+        if found.block:
+            Screen(call).raw(found.block)
         else:
-            note(call, f"nothing fits into {most} tokens" if left else "nothing found")
-        for said in found.notes:
+            note(call, f"nothing fits into {found.most} tokens" if found.left else "nothing found")
+        for said in found.answer.notes:
             note(call, said)
-        if left and not most:
-            note(call, f"{len(left)} left out: no room in 9,500 characters")
+        if found.left and not found.most:
+            note(call, f"{len(found.left)} left out: no room in 9,500 characters")
     return None
-
-
-def _room(config: Config, budget: str, max_tokens: int | None) -> tuple[int, int, int | None]:
-    """(tokens, or 0 where characters count; candidates of each arm, or 0 for as many as usual; lines that may
-    find room, or None for as many as search prints): by the options, else by the settings."""
-    from ua_memory.glance import preset
-
-    budget = budget or config.recall_budget
-    max_tokens = max_tokens or config.recall_max_tokens
-    if not budget and not max_tokens:
-        return 0, 0, None
-    chosen = preset(budget, max_tokens)
-    return chosen.tokens, chosen.depth, min(chosen.lines, 1000)
