@@ -33,6 +33,8 @@ GOOD: dict[str, tuple[str, Any]] = {
     "order": ('search.order = "rrf"', "rrf"),
     "long_query": ('recall.long_query_behavior = "condense"', "condense"),
     "boosts": ('search.boosts = ["recency", "trust"]', ("recency", "trust")),
+    "mcp_tools": ('mcp.tools = ["recall"]', ("recall",)),
+    "mcp_read_only": ("mcp.read_only = true", True),
     "extra_paths": ('extraPaths = ["~/notes", "../api/docs"]', ("~/notes", "../api/docs")),
     "recall_budget": ('recall.budget = "high"', "high"),
     "auto_recall_tags": ('autoRecallTags = ["{project}"]', ("{project}",)),
@@ -58,6 +60,11 @@ def test_defaults_where_there_is_no_file(tmp_path: Path) -> None:
     found = config.load(tmp_path, {})
     assert replace(found, sources={}) == Config()
     assert set(found.sources.values()) == {"default"}
+
+
+def test_a_variable_has_a_list_with_commas(tmp_path: Path) -> None:
+    found = config.load(tmp_path, {"UA_MEMORY_MCP_TOOLS": "recall, get_page"})
+    assert found.mcp_tools == ("recall", "get_page")
 
 
 def test_every_setting_is_tried_below() -> None:

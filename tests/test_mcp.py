@@ -9,6 +9,7 @@ import sys
 import time
 import tomllib
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from daemons import Place
 
 from ua_memory import mcp_server
 from ua_memory.cli import relay
+from ua_memory.mcp_server.sdk import server
 from ua_memory.memory import Memory
 
 ROOT = Path(__file__).parent.parent
@@ -28,10 +30,19 @@ META = {
     "io.modelcontextprotocol/clientInfo": {"name": "test", "version": "1"},
     "io.modelcontextprotocol/clientCapabilities": {},
 }
+READ = {"uri": "memory://core", "mimeType": "text/markdown", "text": "a text"}
 LISTS = ("tools/list", "prompts/list", "resources/list", "resources/templates/list")
 SDK = f"""
-from ua_memory.mcp_server import server
-server(lambda name, arguments: "asked " + name, {VERSION!r}).run()
+import asyncio
+from mcp.server.stdio import stdio_server
+from ua_memory.mcp_server.sdk import server
+
+async def main():
+    made = server(lambda asked: {{"resources": [], "text": "a text", "failed": False}}, {VERSION!r})
+    async with stdio_server() as (reads, writes):
+        await made.run(reads, writes, made.create_initialization_options())
+
+asyncio.run(main())
 """
 
 
@@ -82,11 +93,14 @@ def listing() -> bytes:
         ("modern", asks("server/discover", 0, _meta=META), {"_meta": META}),
     ):
         rows = [first, *([READY] if era == "legacy" else [])]
-        found = sdk([*rows, *(asks(method, n, **params) for n, method in enumerate(LISTS, 1))])
+        rows += [asks(method, n, **params) for n, method in enumerate(LISTS, 1)]
+        found = sdk([*rows, asks("resources/read", 9, uri="memory://core", **params)])
         found[0]["capabilities"] = {name: {"listChanged": False} for name in found[0]["capabilities"]}
         known[era] = {first["method"]: found[0], **{method: found[n] for n, method in enumerate(LISTS, 1)}}
+        assert found[9]["contents"] == [READ]
+        known[era]["resources/read"] = {**found[9], "contents": []}
     known["legacy"]["ping"] = {}
-    return json.dumps(known, indent=1, sort_keys=True).encode() + b"\n"
+    return json.dumps(known, indent=1).encode() + b"\n"
 
 
 def test_what_the_relay_says_is_what_the_sdk_says(golden: Callable[[Path, bytes], None]) -> None:
@@ -99,35 +113,74 @@ def tools() -> list[Any]:
 
 
 def test_the_tools_have_the_names_and_arguments_of_the_contract() -> None:
-    assert {tool["name"]: list(tool["inputSchema"]["properties"]) for tool in tools()} == {
+    contract = {
         "archival_memory_insert": ["content", "tags"],
         "archival_memory_search": ["query"],
         "core_memory_replace": ["section", "value"],
         "get_core_memory_blocks": [],
+        "recall": ["query", "max_tokens", "budget"],
+        "reflect": ["query", "budget", "max_tokens"],
+        "list_pages": [],
+        "get_page": ["id"],
+        "create_page": ["id", "name", "source_query"],
+        "update_page": ["id", "name", "source_query"],
+        "delete_page": ["id"],
+        "retain": ["content", "context", "tags", "document_id"],
+        "ingest": ["title", "content"],
+        "ingest_file": ["file_path"],
+        "memory_search": ["query", "maxResults", "minScore", "corpus"],
+        "memory_get": ["path", "from", "lines", "corpus"],
     }
+    shown = {tool["name"]: list(tool["inputSchema"]["properties"]) for tool in tools()}
+    assert list(shown) == list(contract)
     for tool in tools():
-        takes = mcp_server.TAKES[tool["name"]]
-        assert list(takes) == list(tool["inputSchema"]["properties"])
-        assert [key for key, kind in takes.items() if kind == "text"] == tool["inputSchema"].get(
-            "required", []
-        )
-        assert len(tool["description"]) > 30 and "outputSchema" not in tool
+        wanted = contract[tool["name"]]
+        more = set(shown[tool["name"]]) - set(wanted)
+        assert shown[tool["name"]][: len(wanted)] == wanted
+        assert not more or (tool["name"] in ("recall", "reflect") and "tags" in more)
+        assert len(tool["description"]) > 20 and "outputSchema" not in tool
+        assert "body" not in shown[tool["name"]], "agents say what a page tracks, never its text"
+
+
+def test_what_tools_do_to_a_bank_is_told_before() -> None:
+    told = {tool["name"]: tool["annotations"] for tool in tools()}
+    reads = {name for name, each in told.items() if each["readOnlyHint"]}
+    assert reads == {
+        "archival_memory_search", "get_core_memory_blocks", "recall", "reflect", "list_pages", "get_page",
+        "memory_search", "memory_get",
+    }  # fmt: skip
+    assert {name for name, each in told.items() if each.get("destructiveHint")} == {
+        "core_memory_replace", "update_page", "delete_page", "retain", "ingest", "ingest_file",
+    }  # fmt: skip
+    asking = {name for name, each in told.items() if each["openWorldHint"]}
+    assert asking == relay.APART, "what may ask a model is never done by the daemon"
 
 
 def test_the_sdks_server_hands_its_calls_on() -> None:
-    from mcp import Client
+    from mcp import Client, MCPError
 
-    asked: list[tuple[str, Mapping[str, Any]]] = []
-    made = mcp_server.server(lambda name, given: asked.append((name, given)) or "done", VERSION)
+    asked: list[Mapping[str, Any]] = []
+
+    def answer(given: Mapping[str, Any]) -> Mapping[str, Any]:
+        asked.append(given)
+        if "resources" in given:
+            return {"resources": [{"uri": "memory://core", "name": "core", "mimeType": "text/markdown"}]}
+        return {"missing": "gone"} if given.get("read") == "memory://x" else {"text": "done", "failed": True}
 
     async def talk() -> None:
-        async with Client(made) as client:
-            for name, given in CALLS:
-                found = await client.call_tool(name, given)
-                assert found.content[0].text == "done" and found.structured_content is None  # type: ignore[union-attr]
+        async with Client(server(answer, VERSION, ["memory_get"])) as client:
+            assert [tool.name for tool in (await client.list_tools()).tools] == ["memory_get"]
+            found = await client.call_tool("memory_get", {"path": "x", "from": 3})
+            assert found.content[0].text == "done" and found.structured_content is None  # type: ignore[union-attr]
+            assert found.is_error
+            assert str((await client.list_resources()).resources[0].uri) == "memory://core"
+            with pytest.raises(MCPError, match="gone"):
+                await client.read_resource("memory://x")
+            with pytest.raises(MCPError, match="no tool"):
+                await client.call_tool("retain", {"content": "x"})
 
     asyncio.run(talk())
-    assert [(name, {k: v for k, v in given.items() if v is not None}) for name, given in asked] == CALLS
+    assert asked[0] == {"tool": "memory_get", "arguments": {"path": "x", "from": 3}}
 
 
 CALLS: list[tuple[str, dict[str, Any]]] = [
@@ -175,6 +228,12 @@ def test_tools_do_what_they_say(memory: Memory) -> None:
         ("archival_memory_search", {"query": 7}, "query must be a text"),
         ("archival_memory_search", {"q": "x"}, "it takes no q"),
         ("archival_memory_search", ["x"], "must be an object"),
+        ("recall", {"query": "x", "budget": "huge"}, "none of low, mid, high"),
+        ("recall", {"query": "x", "max_tokens": 0}, "at least 1"),
+        ("get_page", {"id": "nope"}, "mend"),
+        ("update_page", {"id": "nope"}, "nothing to change"),
+        ("ingest", {"title": " ", "content": "x"}, "title is empty"),
+        ("ingest_file", {"file_path": "x.md"}, "no folder is open"),
         ("archival_memory_insert", {"content": "x", "tags": "a"}, "tags must be a list of texts"),
         ("archival_memory_insert", {"content": "  "}, "mend"),
         ("core_memory_replace", {"section": "A", "value": "## B\nx"}, "use ###"),
@@ -184,6 +243,123 @@ def test_tools_do_what_they_say(memory: Memory) -> None:
 def test_an_error_says_how_to_mend_it(memory: Memory, name: str, given: Any, says: str) -> None:
     text, failed = mcp_server.call(memory, name, given, mcp_server.Caller())
     assert failed and says in text and text.startswith(f"{name} failed: ") and "mend" in text, text
+
+
+def said(memory: Memory, tool: str, caller: mcp_server.Caller | None = None, /, **given: Any) -> str:
+    text, failed = mcp_server.call(memory, tool, given, caller or mcp_server.Caller())
+    assert not failed, text
+    return text
+
+
+def test_a_page_is_declared_and_memory_writes_it(memory: Memory) -> None:
+    said(
+        memory,
+        "archival_memory_insert",
+        content="Heroku doubled its price: Alice moved the API to Fly.io.",
+    )
+    assert "get_page shows its text" in said(
+        memory, "create_page", id="hosting", name="Hosting", source_query="where does the API run?"
+    )
+    page = said(memory, "get_page", id="hosting")
+    assert page.startswith('<ua-memory-recall kind="page">') and "Fly.io" in page
+    assert "- hosting: Hosting. Tracks: where does the API run?" in said(memory, "list_pages")
+    assert "Changed" in said(memory, "update_page", id="hosting", name="Where things run")
+    found = mcp_server.answer(memory, {"resources": True}, mcp_server.Caller())["resources"]
+    uris = [row["uri"] for row in found]
+    assert uris[0] == "memory://core" and "memory://page/hosting" in uris and "memory://day/" in uris[-1]
+    for uri in uris:
+        assert mcp_server.answer(memory, {"read": uri}, mcp_server.Caller())["text"]
+    for odd in ("memory://page/../../etc/passwd", "file:///etc/passwd", "memory://day/2001-01-01", "x"):
+        assert "missing" in mcp_server.answer(memory, {"read": odd}, mcp_server.Caller())
+    assert "Deleted" in said(memory, "delete_page", id="hosting")
+
+
+def test_recall_and_reflect_keep_to_what_is_asked(memory: Memory) -> None:
+    for tag in ("garden", "house"):
+        said(memory, "archival_memory_insert", content=f"The {tag} gate is green", tags=[tag])
+    assert "house gate" not in said(memory, "recall", query="gate", tags=["garden"], budget="low")
+    assert "nothing fits into 5 tokens" in said(memory, "recall", query="gate", max_tokens=5)
+    assert "house gate" in said(memory, "recall", query="gate", tags='["house"]')
+    text = said(memory, "reflect", query="which gate is green?")
+    assert "garden gate" in text and "without a model" in text
+
+
+def test_openclaws_tools_have_openclaws_keys(memory: Memory) -> None:
+    said(memory, "archival_memory_insert", content="The harbour gate is green")
+    found = json.loads(said(memory, "memory_search", query="harbour gate"))
+    row = found["results"][0]
+    assert {"path", "startLine", "endLine", "score", "snippet", "source", "corpus", "citation"} <= set(row)
+    assert found["fallback"] is None and found["mode"] and row["score"] >= 0.35
+    assert json.loads(said(memory, "memory_search", query="harbour gate", corpus="wiki"))["results"] == []
+    read = json.loads(said(memory, "memory_get", path=row["path"], **{"from": row["startLine"], "lines": 1}))
+    assert read["status"] == "ok" and "harbour gate" in read["text"] and read["from"] == row["startLine"]
+    assert json.loads(said(memory, "memory_get", path="memory/2001-01-01.md"))["status"] == "not_found"
+    for outside in ("/etc/passwd", "../../etc/passwd", "ua-memory.toml"):
+        got = json.loads(said(memory, "memory_get", path=outside))
+        assert got["status"] in ("error", "not_found") and got["text"] == ""
+    log = memory.store.bank.root / row["path"]
+    log.write_text(log.read_text() + "".join(f"- line {n}\n" for n in range(200)))
+    long = json.loads(said(memory, "memory_get", path=row["path"], lines=3))
+    assert long["truncated"] and long["nextFrom"] == 4 and "Use from=4" in long["text"]
+
+
+def test_secrets_that_a_person_wrote_are_masked(memory: Memory) -> None:
+    secret = "ghp_" + "abcdefghijklmnopqrstuvwxyz0123456789"
+    file = memory.store.bank.root / "memory" / "notes.md"
+    file.parent.mkdir(exist_ok=True)
+    file.write_text(f"- the key\n- {secret}\n- the third line\n")
+    read = json.loads(said(memory, "memory_get", path="memory/notes.md", **{"from": 2}))
+    assert secret not in read["text"] and read["text"].endswith("the third line") and read["lines"] == 2
+
+
+def test_a_text_is_retained_now_or_behind_the_call(memory: Memory) -> None:
+    text = "We decided on 2026-11-02 that Alice moves the API to Fly.io: Heroku costs 400 dollars."
+    now = said(memory, "ingest", title="Minutes", content=text)
+    assert (
+        "1 kept" in now
+        and "Fly.io" in now
+        and "has not changed" in said(memory, "ingest", title="Minutes", content=text)
+    )
+    begun: list[Any] = []
+    who = mcp_server.Caller(model=memory.endpoint("key"), behind=lambda words: begun.append(words) or "log")
+    assert "is safe" in said(memory, "retain", who, content=text + " Bob agreed.")
+    assert "being written" in said(memory, "create_page", who, id="a", name="A", source_query="what?")
+    waits = memory.waiting_texts()
+    assert begun == [("queue", "retry", waits[0].key), ("pages", "refresh", "a")]
+
+
+def test_a_file_is_read_from_the_callers_folder_alone(memory: Memory, tmp_path: Path) -> None:
+    project = tmp_path / "project"
+    (project / ".ssh").mkdir(parents=True)
+    for name in ("notes.md", ".env", ".ssh/key", "../outside.md"):
+        (project / name).write_text("Alice pays 400 dollars a month for Heroku since 2026-11-02.\n")
+    (project / "link.md").symlink_to("../outside.md")
+    who = mcp_server.Caller(folders=(project,))
+    assert "Heroku" in said(memory, "ingest_file", who, file_path="notes.md")
+    for name in (
+        ".env",
+        ".ssh/key",
+        "../outside.md",
+        "link.md",
+        str(tmp_path / "outside.md"),
+        "none.md",
+        "\0",
+    ):
+        text, failed = mcp_server.call(memory, "ingest_file", {"file_path": name}, who)
+        assert failed and "mend" in text, (name, text)
+    root = mcp_server.Caller(folders=(Path("/"),))
+    assert mcp_server.call(memory, "ingest_file", {"file_path": str(project / "notes.md")}, root)[1]
+
+
+def test_settings_take_tools_away(memory: Memory) -> None:
+    memory.config = replace(memory.config, mcp_read_only=True)
+    assert set(mcp_server.switched_on(memory.config)) == {
+        tool["name"] for tool in tools() if tool["annotations"]["readOnlyHint"]
+    }
+    text, failed = mcp_server.call(memory, "retain", {"content": "x"}, mcp_server.Caller())
+    assert failed and "switched it off" in text
+    memory.config = replace(memory.config, mcp_tools=("recall", "retain"))
+    assert mcp_server.switched_on(memory.config) == ["recall"]
 
 
 # -- the relay ---------------------------------------------------------------------------------------------
@@ -250,6 +426,19 @@ def test_a_tool_is_called(place: Place, daemon: str) -> None:
     assert said[9]["resultType"] == "complete"
     if daemon == "auto":
         assert place.status()["commands"] >= 6  # type: ignore[index]
+
+
+def test_it_lists_the_tools_that_settings_leave(place: Place) -> None:
+    rows = [asks("tools/list", 1), asks("resources/list", 2), asks("resources/read", 3, uri="memory://nope")]
+    place.env = {"UA_MEMORY_MCP_TOOLS": "recall, retain"}
+    settings = place.root / "ua-memory.toml"
+    settings.write_text(settings.read_text() + "\n[mcp]\nread_only = true\ntools = []\n")
+    said = {each["id"]: each for each in relayed(place, rows, "off")}
+    assert [tool["name"] for tool in said[1]["result"]["tools"]] == ["recall"]
+    assert said[2]["result"]["resources"][0]["uri"] == "memory://core"
+    assert said[3]["error"] == {
+        "code": -32602, "message": "memory://nope: no such resource", "data": {"uri": "memory://nope"}
+    }  # fmt: skip
 
 
 def test_without_a_bank_it_says_how_to_make_one(tmp_path: Path) -> None:

@@ -118,6 +118,13 @@ class Config:
     watch_seconds: float = _setting(
         30.0, "watch.quiet_seconds", "rest before a watched file is retained", low=0
     )
+    mcp_tools: tuple[str, ...] = _setting(
+        (), "mcp.tools", "the tools agents have; empty: all. The variable parts names by commas",
+        "UA_MEMORY_MCP_TOOLS",
+    )  # fmt: skip
+    mcp_read_only: bool = _setting(
+        False, "mcp.read_only", "1: agents get only tools that read", "UA_MEMORY_MCP_READ_ONLY"
+    )
     redact: Mapping[str, str] = _setting({}, "redaction.patterns", "own secrets: kind to regular expression")
     enabled: bool = _setting(True, "enabled", "0 switches flush and hooks off", "UA_MEMORY_ENABLED")
     truncation_threshold: int = _setting(
@@ -223,7 +230,7 @@ def _checked(spec: Field[Any], raw: Any, source: str) -> Any:
     where = source if source != SETTINGS else f"{SETTINGS}, {meta['toml']}"
     low, high = meta["low"], meta["high"]
     try:
-        value = _converted(raw, default)
+        value = _converted(raw, default, source != SETTINGS)
         if (low is not None and not value >= low) or (high is not None and not value <= high):
             bounds = f"from {low} to {high}" if high is not None else f"{low} or more"
             raise ValueError(f"{value} is out of range: {bounds}")
@@ -234,8 +241,9 @@ def _checked(spec: Field[Any], raw: Any, source: str) -> Any:
     return value
 
 
-def _converted(raw: Any, default: Any) -> Any:
-    """The raw value as the default's type; a variable's is always a string. TypeError if it is none."""
+def _converted(raw: Any, default: Any, from_env: bool) -> Any:
+    """The raw value as the default's type; a variable's is always a string, with commas in a list of texts.
+    TypeError if it is none."""
     if isinstance(default, bool):
         word = str(raw).strip().lower()
         if word in ("1", "true", "yes", "on", "0", "false", "no", "off"):
@@ -244,6 +252,7 @@ def _converted(raw: Any, default: Any) -> Any:
         if isinstance(raw, str):
             return raw
     elif isinstance(default, tuple):
+        raw = [word.strip() for word in raw.split(",") if word.strip()] if from_env else raw
         if isinstance(raw, list) and all(isinstance(item, str) for item in raw):
             return tuple(raw)
     elif isinstance(default, dict):

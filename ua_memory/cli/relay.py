@@ -2,6 +2,10 @@
 
 What it says of itself and its tools is what the official SDK says, kept in `data/mcp.json` (`mcp_server`).
 It speaks both eras: with a handshake, and without one (2026-07-28), where each request names its version.
+
+Requests are answered in their order. Only what may take long (LATER) is waited for beside the others, and can
+be cancelled. What may ask a model (APART) is done by a process of its own: the daemon has no key of the
+caller's, and one worker, which is not to wait for a model.
 """
 
 from __future__ import annotations
@@ -16,16 +20,22 @@ if TYPE_CHECKING:
 
 MODERN = "io.modelcontextprotocol/protocolVersion"
 """What a request of the era without a handshake has in its `_meta`."""
+CLIENT, MODE = "io.modelcontextprotocol/clientInfo", "UA_MEMORY_DAEMON"
 LARGEST = 2 << 20
 """Characters of a line: what is forwarded must fit into one message to the daemon."""
+APART = frozenset("retain ingest ingest_file create_page update_page reflect".split())  # noqa: SIM905
+"""Tools that may ask a model; a test holds them to `mcp_server.TOOLS`."""
+LATER = frozenset(("reflect", "resources/list", "resources/read"))
+"""What others do not wait for: a model, and what a client asks for before it lists the tools."""
+MOST_LATER = 8
 BAD_JSON, BAD_REQUEST, NO_METHOD, BAD_PARAMS, INTERNAL = -32700, -32600, -32601, -32602, -32603
 
 
 class Fault(Exception):
     """A JSON-RPC error: its code, and what is wrong."""
 
-    def __init__(self, code: int, what: str) -> None:
-        self.code, self.what = code, what
+    def __init__(self, code: int, what: str, data: Any = None) -> None:
+        self.code, self.what, self.data = code, what, data
         super().__init__(what)
 
 
@@ -33,33 +43,157 @@ def serve(words: list[str], mode: str) -> None:
     """Answer a client's lines until there are no more."""
     folder = os.path.dirname(os.path.dirname(__file__))  # noqa: PTH120 (pathlib takes 4 ms)
     with open(f"{folder}/data/mcp.json", "rb") as file:  # noqa: PTH123
-        known = json.load(file)
+        relay = Relay(json.load(file), words, mode)
     woken = mode != "auto"
     for line in sys.stdin.buffer:
-        answer = answered(line, known, words, mode)
-        if answer is not None:
-            sys.stdout.write(json.dumps(answer, separators=(",", ":")) + "\n")
-            sys.stdout.flush()
+        relay.take(line)
         if not woken:
             woken = True
             _wake(words)
+    relay.finish()
 
 
-def answered(line: bytes, known: dict[str, Any], words: list[str], mode: str) -> dict[str, Any] | None:
-    """The answer to one line; None to what wants none."""
-    number: Any = None
-    try:
-        if not line.strip():
-            return None
-        message = _read(line)
-        if "id" not in message:
-            return None
-        if isinstance(message["id"], str | int) and not isinstance(message["id"], bool):
-            number = message["id"]
-        result = _result(message, known, words, mode)
-    except Fault as fault:
-        return {"jsonrpc": "2.0", "id": number, "error": {"code": fault.code, "message": fault.what}}
-    return {"jsonrpc": "2.0", "id": number, "result": result}
+class Relay:
+    """One client's server. `known` is what stands in data/mcp.json, `words` the arguments of the command."""
+
+    def __init__(self, known: dict[str, Any], words: list[str], mode: str) -> None:
+        self.known, self.words, self.mode = known, words, mode
+        self.client = ""
+        self._later: dict[Any, tuple[Any, list[Any]]] = {}
+
+    def take(self, line: bytes) -> None:
+        """Answer one line, or begin to."""
+        number: Any = None
+        try:
+            if not line.strip():
+                return
+            message = _read(line)
+            if message.get("method") == "notifications/cancelled":
+                self._cancel(message.get("params"))
+            if "id" not in message:
+                return
+            if isinstance(message["id"], str | int) and not isinstance(message["id"], bool):
+                number = message["id"]
+            method, params, era = _parts(message)
+            if _named(method, params) in LATER and len(self._later) < MOST_LATER:
+                self._begin(number, method, params, era)
+                return
+            answer = {"result": self.result(method, params, era, [])}
+        except Fault as fault:
+            answer = {"error": _error(fault)}
+        self._say(number, answer)
+
+    def finish(self) -> None:
+        """Wait for what was begun."""
+        for thread, _ in list(self._later.values()):
+            thread.join()
+
+    def _begin(self, number: Any, method: str, params: dict[str, Any], era: str) -> None:
+        from threading import Thread
+
+        running: list[Any] = []
+
+        def work() -> None:
+            try:
+                answer = {"result": self.result(method, params, era, running)}
+            except Fault as fault:
+                answer = {"error": _error(fault)}
+            if self._later.pop(number, None) is not None:  # a cancelled request has no answer
+                self._say(number, answer)
+
+        thread = Thread(target=work)
+        self._later[number] = (thread, running)
+        thread.start()
+
+    def _cancel(self, params: Any) -> None:
+        begun = self._later.pop(params.get("requestId"), None) if isinstance(params, dict) else None
+        for process in begun[1] if begun else ():
+            process.kill()
+
+    def _say(self, number: Any, answer: dict[str, Any]) -> None:
+        line = json.dumps({"jsonrpc": "2.0", "id": number, **answer}, separators=(",", ":")) + "\n"
+        sys.stdout.write(line)  # one write a line: threads do not mix them
+        sys.stdout.flush()
+
+    def result(self, method: str, params: dict[str, Any], era: str, running: list[Any]) -> Any:
+        """The result of a request; `running` takes the process that works on it. Fault."""
+        answers = self.known[era]
+        info = params.get("clientInfo") or (params.get("_meta") or {}).get(CLIENT)
+        if isinstance(info, dict) and isinstance(info.get("name"), str):
+            self.client = _plain(info["name"])
+        if method == "tools/call":
+            return self._called(params, answers, running)
+        if method not in answers:
+            raise Fault(NO_METHOD, f"no method {method[:50]}")
+        found = answers[method]
+        if method == "initialize":
+            asked = params.get("protocolVersion")
+            return {**found, **({"protocolVersion": asked} if asked in self.known["versions"] else {})}
+        if method == "tools/list":
+            return {**found, "tools": self._tools(answers)}
+        if method == "resources/list":
+            return {**found, "resources": self._asked({"resources": True}, running).get("resources", [])}
+        if method == "resources/read":
+            return self._contents(found, params, running)
+        return found
+
+    def _tools(self, answers: dict[str, Any]) -> list[Any]:
+        tools, few = answers["tools/list"]["tools"], _switched(self.words)
+        if few is None:
+            return list(tools)
+        names, reads = few
+        return [
+            tool
+            for tool in tools
+            if tool["name"] in (names or (tool["name"],))
+            and (not reads or tool["annotations"]["readOnlyHint"])
+        ]
+
+    def _called(self, params: dict[str, Any], answers: dict[str, Any], running: list[Any]) -> dict[str, Any]:
+        """What a tool answers. Fault for a tool that there is not."""
+        name, listing = params.get("name"), answers["tools/list"]
+        names = [tool["name"] for tool in listing["tools"]]
+        if name not in names:
+            raise Fault(BAD_PARAMS, f"no tool {str(name)[:50]}; there are {', '.join(names)}")
+        found = self._asked({"tool": name, "arguments": params.get("arguments")}, running)
+        content = [{"type": "text", "text": found["text"]}]
+        more = {key: listing[key] for key in ("resultType", "_meta") if key in listing}
+        return {"content": content, "isError": found["failed"], **more}
+
+    def _contents(self, envelope: dict[str, Any], params: dict[str, Any], running: list[Any]) -> Any:
+        uri = params.get("uri")
+        if not isinstance(uri, str):
+            raise Fault(BAD_PARAMS, "a uri is needed")
+        found = self._asked({"read": uri}, running)
+        if "missing" in found or found.get("failed"):
+            raise Fault(BAD_PARAMS, found.get("missing") or found["text"], {"uri": uri})
+        return {**envelope, "contents": [{"uri": uri, "mimeType": "text/markdown", "text": found["text"]}]}
+
+    def _asked(self, request: dict[str, Any], running: list[Any]) -> dict[str, Any]:
+        session = os.environ.get("CLAUDE_CODE_SESSION_ID")
+        return ask(self.words, {**request, "client": self.client, "session": session}, self.mode, running)
+
+
+def ask(words: list[str], request: dict[str, Any], mode: str, running: list[Any]) -> dict[str, Any]:
+    """What `mcp_server.answer` answers: by the daemon, else by a process of its own, which `running` gets."""
+    import subprocess
+
+    # By the command itself, which goes to the daemon, starts one, or does the work: one way for all of it.
+    mode = "off" if request.get("tool") in APART else mode
+    process = subprocess.Popen(
+        [sys.executable, "-P", "-m", "ua_memory", *words, "--call"], env={**os.environ, MODE: mode},
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    )  # fmt: skip
+    running.append(process)
+    out, err = process.communicate(json.dumps(request).encode())
+    if process.returncode == 0:
+        found: dict[str, Any] = json.loads(out)
+        return found
+    said = err.decode("utf-8", "replace").strip().removeprefix("ua-memory: error: ")
+    return {"text": f"Memory cannot be used: {said or f'exit code {process.returncode}'}", "failed": True}
+
+
+# -- reading requests --------------------------------------------------------------------------------------
 
 
 def _read(line: bytes) -> dict[str, Any]:
@@ -76,53 +210,60 @@ def _read(line: bytes) -> dict[str, Any]:
     return message
 
 
-def _result(message: dict[str, Any], known: dict[str, Any], words: list[str], mode: str) -> Any:
+def _parts(message: dict[str, Any]) -> tuple[str, dict[str, Any], str]:
+    """(method, parameters, era) of a request. Fault."""
     method, params = message.get("method"), message.get("params")
     params = {} if params is None else params
     if not isinstance(method, str) or not isinstance(params, dict):
         raise Fault(BAD_REQUEST, "a method's name and an object of parameters are needed")
     meta = params.get("_meta")
     modern = method == "server/discover" or (isinstance(meta, dict) and MODERN in meta)
-    era = "modern" if modern else "legacy"
-    answers = known[era]
-    if method == "tools/call":
-        return _called(params, answers, words, mode)
-    if method not in answers:
-        raise Fault(NO_METHOD, f"no method {method[:50]}")
-    if method == "initialize":
-        asked = params.get("protocolVersion")
-        return {**answers[method], **({"protocolVersion": asked} if asked in known["versions"] else {})}
-    return answers[method]
+    return method, params, "modern" if modern else "legacy"
 
 
-def _called(params: dict[str, Any], answers: dict[str, Any], words: list[str], mode: str) -> dict[str, Any]:
-    """What a tool answers. Fault for a tool that there is not."""
-    name = params.get("name")
-    listing = answers["tools/list"]
-    names = [tool["name"] for tool in listing["tools"]]
-    if name not in names:
-        raise Fault(BAD_PARAMS, f"no tool {str(name)[:50]}; there are {', '.join(names)}")
-    given = json.dumps({"name": name, "arguments": params.get("arguments")}).encode()
-    text, failed = _asked(words, given, mode)
-    result = {"content": [{"type": "text", "text": text}], "isError": failed}
-    more = {key: listing[key] for key in ("resultType", "_meta") if key in listing}
-    return {**result, **more}
+def _named(method: str, params: dict[str, Any]) -> str:
+    return str(params.get("name")) if method == "tools/call" else method
 
 
-def _asked(words: list[str], given: bytes, mode: str) -> tuple[str, bool]:
-    """The text of an answer, and whether it is an error: by the daemon, else by a process of its own."""
-    import subprocess
+def _error(fault: Fault) -> dict[str, Any]:
+    return {
+        "code": fault.code,
+        "message": fault.what,
+        **({"data": fault.data} if fault.data is not None else {}),
+    }
 
-    # By the command itself, which goes to the daemon, starts one, or does the work: one way for all of it.
-    done = subprocess.run(
-        [sys.executable, "-P", "-m", "ua_memory", *words, "--call"],
-        input=given, capture_output=True, check=False, env={**os.environ, "UA_MEMORY_DAEMON": mode},
-    )  # fmt: skip
-    if done.returncode == 0:
-        found = json.loads(done.stdout)
-        return str(found["text"]), bool(found["failed"])
-    said = done.stderr.decode("utf-8", "replace").strip().removeprefix("ua-memory: error: ")
-    return f"Memory cannot be used: {said or f'exit code {done.returncode}'}", True
+
+def _plain(name: str) -> str:
+    """A client's name as it may stand in a heading: of codex-mcp-client the codex."""
+    name = "".join(c if c.isascii() and (c.isalnum() or c in "._-") else "-" for c in name[:40])
+    return name.removesuffix("-mcp-client").strip("-").lower()
+
+
+def _switched(words: list[str]) -> tuple[list[str], bool] | None:
+    """What the settings mcp.tools and mcp.read_only say; None where they surely say nothing.
+
+    Settings are read the long way (25 ms) only where some bank's file or the environment has the word.
+    """
+    from ua_memory.cli.asking import _banks
+
+    said = any(os.environ.get(f"UA_MEMORY_MCP_{name}") for name in ("TOOLS", "READ_ONLY"))
+    home = os.path.realpath(os.path.expanduser("~"))  # noqa: PTH111
+    for root in () if said else _banks(words, os.getcwd(), home):  # noqa: PTH109
+        try:
+            with open(f"{root}/ua-memory.toml", "rb") as file:  # noqa: PTH123
+                said = said or b"mcp" in file.read()
+        except OSError:
+            continue
+    if not said:
+        return None
+    from ua_memory.cli import cold
+    from ua_memory.errors import UaMemoryError
+
+    try:
+        settings = cold.settings(words)
+    except UaMemoryError:  # every call says so
+        return None
+    return list(settings.mcp_tools), settings.mcp_read_only
 
 
 def _wake(words: list[str]) -> None:
