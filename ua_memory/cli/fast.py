@@ -49,6 +49,10 @@ def main(argv: list[str] | None = None) -> NoReturn:
     if verb == "hook" and not {"--help", "shell"} & {*words} and not os.isatty(0):
         _hook(words, mode)
     if verb == "mcp" and "--call" not in words and "--help" not in words:
+        if "--http" in words:  # a server of its own: nobody's daemon and no relay
+            from ua_memory.cli import app
+
+            app.main(words)
         from ua_memory.cli import relay
 
         relay.serve(words, mode)
