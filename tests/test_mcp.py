@@ -230,7 +230,7 @@ def test_tools_do_what_they_say(memory: Memory) -> None:
         ("archival_memory_search", ["x"], "must be an object"),
         ("recall", {"query": "x", "budget": "huge"}, "none of low, mid, high"),
         ("recall", {"query": "x", "max_tokens": 0}, "at least 1"),
-        ("get_page", {"id": "nope"}, "mend"),
+        ("get_page", {"id": "nope"}, "To mend it: call create_page"),
         ("update_page", {"id": "nope"}, "nothing to change"),
         ("ingest", {"title": " ", "content": "x"}, "title is empty"),
         ("ingest_file", {"file_path": "x.md"}, "no folder is open"),

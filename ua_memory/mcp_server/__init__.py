@@ -27,6 +27,14 @@ TOOLS: Mapping[str, Tool] = {
 """All tools, by name, in the order in which they are listed."""
 
 
+INSTEAD = {
+    "pages create": "create_page", "pages update": "update_page", "core list": "get_core_memory_blocks",
+    "core get": "get_core_memory_blocks", "insert": "archival_memory_insert",
+    "search": "archival_memory_search",
+}  # fmt: skip
+"""What an agent calls where an error names a command."""
+
+
 def switched_on(config: Config) -> list[str]:
     """The names of the tools that the settings mcp.tools and mcp.read_only leave."""
     wanted = config.mcp_tools or tuple(TOOLS)
@@ -64,5 +72,7 @@ def call(memory: Memory, name: str, arguments: object, caller: Caller) -> tuple[
     except UaMemoryError as error:
         where = f" ({error.where})" if error.where else ""
         mend = error.mend or (f"pass {usage(tool.takes)}" if isinstance(error, Usage) else "")
+        for command, instead in INSTEAD.items():
+            mend = mend.replace(f"ua-memory {command}", f"call {instead}")
         mend = f" To mend it: {mend}." if mend else ""
         return f"{name} failed: {error.what}{where}.{mend}", True

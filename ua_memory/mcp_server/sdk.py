@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 
     Asked = Callable[[Mapping[str, Any]], Mapping[str, Any]]
 
+FIRST = frozenset(("archival_memory_insert", "archival_memory_search"))
+"""Tools whose schemas Claude Code is asked to have at hand. Of all others the model sees only names, and has
+to look them up before the first call."""
 NAME = "ua-memory"
 INSTRUCTIONS = (
     "Long-term memory, kept as markdown in the user's own files. Search it before you ask the user for"
@@ -91,7 +94,7 @@ def _shown(tool: Tool) -> Shown:
     )  # fmt: skip
     return Shown(
         name=tool.name, title=tool.title, description=tool.says, input_schema=schema(tool.takes),
-        annotations=told,
+        annotations=told, _meta={"anthropic/alwaysLoad": True} if tool.name in FIRST else None,
     )  # fmt: skip
 
 
