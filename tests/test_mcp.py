@@ -6,6 +6,7 @@ import asyncio
 import json
 import subprocess
 import sys
+import threading
 import time
 import tomllib
 from collections.abc import Callable, Iterator, Mapping
@@ -351,6 +352,13 @@ def test_a_file_is_read_from_the_callers_folder_alone(memory: Memory, tmp_path: 
     assert mcp_server.call(memory, "ingest_file", {"file_path": str(project / "notes.md")}, root)[1]
 
 
+def test_python_recalls_as_the_command_does(memory: Memory) -> None:
+    memory.insert("The harbour gate is green", tags=["harbour"])
+    found = memory.recall("harbour gate", budget="low", filters=memory.filters(tags=["harbour"]))
+    assert "is green" in found.block and found.most == 600 and not found.left
+    assert memory.recall("harbour gate", filters=memory.filters(tags=["other"])).block == ""
+
+
 def test_settings_take_tools_away(memory: Memory) -> None:
     memory.config = replace(memory.config, mcp_read_only=True)
     assert set(mcp_server.switched_on(memory.config)) == {
@@ -446,6 +454,40 @@ def test_without_a_bank_it_says_how_to_make_one(tmp_path: Path) -> None:
     said = relayed(place, [asks("tools/call", 1, name="get_core_memory_blocks")], "off")
     text = said[0]["result"]["content"][0]["text"]
     assert said[0]["result"]["isError"] and "ua-memory init" in text
+
+
+def test_a_call_that_waits_for_a_model_holds_up_no_other(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    go, killed, begun = threading.Event(), threading.Event(), threading.Semaphore(0)
+
+    class Process:
+        def kill(self) -> None:
+            killed.set()
+
+    def ask(_words: Any, request: dict[str, Any], _mode: str, running: list[Any]) -> dict[str, Any]:
+        running.append(Process())
+        if request["tool"] == "reflect":
+            begun.release()
+            assert go.wait(10)
+        return {"text": request["client"], "failed": False}
+
+    monkeypatch.setattr(relay, "ask", ask)
+    one = relay.Relay(relay.read_known(), ["mcp"], "off")
+    hello = HELLO["params"] | {"clientInfo": {"name": "codex-mcp-client", "version": "1"}}
+    call = {"name": "recall", "arguments": {}}
+    rows = [asks("initialize", 0, **hello), asks("tools/call", 1, name="reflect")]
+    rows += [asks("tools/call", 2, name="reflect"), asks("tools/call", 3, **call)]
+    for row in rows:
+        one.take(json.dumps(row).encode())
+    assert begun.acquire(timeout=10) and begun.acquire(timeout=10)
+    one.take(b'{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}')
+    assert killed.is_set()
+    go.set()
+    one.finish()
+    told = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [each["id"] for each in told] == [0, 3, 2]
+    assert told[1]["result"]["content"] == [{"type": "text", "text": "codex"}]
 
 
 def test_the_relay_loads_nothing_heavy(place: Place) -> None:

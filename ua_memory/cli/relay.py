@@ -65,7 +65,8 @@ class Relay:
     def __init__(self, known: dict[str, Any], words: list[str], mode: str) -> None:
         self.known, self.words, self.mode = known, words, mode
         self.client = ""
-        self._later: dict[Any, tuple[Any, list[Any]]] = {}
+        self._later: dict[Any, list[Any]] = {}
+        self._threads: list[Any] = []
 
     def take(self, line: bytes) -> None:
         """Answer one line, or begin to."""
@@ -91,7 +92,7 @@ class Relay:
 
     def finish(self) -> None:
         """Wait for what was begun."""
-        for thread, _ in list(self._later.values()):
+        for thread in self._threads:
             thread.join()
 
     def _begin(self, number: Any, method: str, params: dict[str, Any], era: str) -> None:
@@ -108,13 +109,16 @@ class Relay:
                 self._say(number, answer)
 
         thread = Thread(target=work)
-        self._later[number] = (thread, running)
+        self._later[number] = running
+        self._threads = [*(each for each in self._threads if each.is_alive()), thread]
         thread.start()
 
     def _cancel(self, params: Any) -> None:
         begun = self._later.pop(params.get("requestId"), None) if isinstance(params, dict) else None
-        for process in begun[1] if begun else ():
-            process.kill()
+        if begun is not None:
+            begun.append(None)  # for a process that is not there yet
+            for process in filter(None, begun):
+                process.kill()
 
     def _say(self, number: Any, answer: dict[str, Any]) -> None:
         line = json.dumps({"jsonrpc": "2.0", "id": number, **answer}, separators=(",", ":")) + "\n"
@@ -183,11 +187,16 @@ def ask(words: list[str], request: dict[str, Any], mode: str, running: list[Any]
 
     # By the command itself, which goes to the daemon, starts one, or does the work: one way for all of it.
     mode = "off" if request.get("tool") in APART else mode
-    process = subprocess.Popen(
-        [sys.executable, "-P", "-m", "ua_memory", *words, "--call"], env={**os.environ, MODE: mode},
-        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-    )  # fmt: skip
+    try:
+        process = subprocess.Popen(
+            [sys.executable, "-P", "-m", "ua_memory", *words, "--call"], env={**os.environ, MODE: mode},
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        )  # fmt: skip
+    except OSError as error:
+        return {"text": f"Memory cannot be used now: {error.strerror}. Try again.", "failed": True}
     running.append(process)
+    if None in running:
+        process.kill()
     out, err = process.communicate(json.dumps(request).encode())
     if process.returncode == 0:
         found: dict[str, Any] = json.loads(out)
