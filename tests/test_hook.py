@@ -225,7 +225,7 @@ def test_what_is_said_gathers_and_the_end_hands_it_over(place: Place, daemon: st
     assert "Bob" not in place.run("flush", daemon=daemon).out  # it goes on
     started = time.monotonic()
     happens("SessionEnd", reason="other")
-    assert time.monotonic() - started < 5  # a bound for loaded machines; benchmarks/hooks.py has the figure
+    assert time.monotonic() - started < 5  # a bound for loaded machines; benchmarks/warm.py has the figure
     pending = place.local.parent / "pending"
     until(lambda: not [file for file in pending.iterdir() if file.name.startswith(("turns", "session"))], 60)
     assert "We agreed with Bob" in place.run("get", "memory/" + time.strftime("%Y-%m-%d") + ".md").out

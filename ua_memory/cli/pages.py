@@ -21,7 +21,13 @@ Id = Annotated[str, typer.Argument(metavar="ID", help="The page's id: its file's
 Name = Annotated[str | None, typer.Option(help="What it is called.", show_default=False)]
 Query = Annotated[
     str | None,
-    typer.Option(metavar="TEXT", help="The question it answers, and keeps answering.", show_default=False),
+    typer.Option(
+        "--query",
+        "--source-query",
+        metavar="TEXT",
+        help="The question it answers, and keeps answering.",
+        show_default=False,
+    ),
 ]
 Tag = Annotated[list[str] | None, typer.Option(metavar="TAG", help="A tag; repeatable.", show_default=False)]
 
@@ -60,7 +66,12 @@ def pages_get(ctx: typer.Context, id: Id, as_json: verbs.Json = False, bank: ver
 def pages_create(
     ctx: typer.Context,
     id: Id,
-    query: Annotated[str, typer.Option(metavar="TEXT", help="The question it answers, and keeps answering.")],
+    query: Annotated[
+        str,
+        typer.Option(
+            "--query", "--source-query", metavar="TEXT", help="The question it answers, and keeps answering."
+        ),
+    ],
     name: Name = None,
     tag: Tag = None,
     as_json: verbs.Json = False,
