@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
+from ua_memory.cli import shapes
 from ua_memory.cli.format import Piece, Screen, commit, count, note
 
 if TYPE_CHECKING:
@@ -140,8 +141,6 @@ def _opinion(one: Opinion) -> list[Piece]:
 
 def shape_of_opinion(one: Opinion) -> dict[str, Any]:
     """An opinion as JSON."""
-    from ua_memory.cli import shapes
-
     more = {"confidence": one.confidence, "when": one.when, "retired": one.retired, "flag": one.flag}
     return {
         **shapes.place(one.place, one.id),
@@ -179,12 +178,7 @@ def shape(found: Reflection, explain: bool) -> dict[str, Any]:
         **({"model": found.model} if found.model else {}),
         **({"structured": found.structured} if found.structured is not None else {}),
         "opinions": [shape_of_change(one) for one in found.opinions],
-        "usage": {
-            "input": used.input,
-            "output": used.output,
-            "cacheRead": used.cache_read,
-            "cacheWrite": used.cache_write,
-        },
+        "usage": shapes.usage(used),
         "notes": list(found.notes),
     }
     if explain or not found.model:
@@ -205,8 +199,6 @@ def shape(found: Reflection, explain: bool) -> dict[str, Any]:
 
 
 def _piece(piece: Evidence) -> dict[str, Any]:
-    from ua_memory.cli import shapes
-
     more = {"day": piece.day, "origin": piece.origin, "about": piece.about, "disputed": piece.disputed}
     return {
         "number": piece.number,

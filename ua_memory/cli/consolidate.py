@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ua_memory.cli import context, verbs
+from ua_memory.cli import context, shapes, verbs
 
 if TYPE_CHECKING:
     from ua_memory.cli.call import Call
@@ -254,12 +254,7 @@ def shape(done: Consolidated) -> dict[str, Any]:
         "revision": done.revision,
         "committed": done.committed,
         "redacted": dict(done.redacted),
-        "usage": {
-            "input": used.input,
-            "output": used.output,
-            "cacheRead": used.cache_read,
-            "cacheWrite": used.cache_write,
-        },
+        "usage": shapes.usage(used),
         "notes": list(done.notes),
     }
 
@@ -273,8 +268,6 @@ def _change(change: Change) -> dict[str, Any]:
 
 
 def _fact(fact: Fact) -> dict[str, Any]:
-    from ua_memory.cli import shapes
-
     return {**shapes.place(fact.place, fact.id), "text": fact.text}
 
 

@@ -113,11 +113,11 @@ def core_replace(
     Nothing else of the file changes. A text over its budget is refused, not cut.
     """
     from ua_memory.cli.format import emit
-    from ua_memory.cli.origin import caller, read_text
+    from ua_memory.cli.origin import is_person, read_text
 
     with context.opened(ctx) as (call, memory):
         text = read_text(call, value)
-        person = caller(call)[0] == "person"
+        person = is_person(call)
         done = memory.core_replace(
             name, text, expect=expect, request=request, session=session, by_person=person
         )

@@ -53,10 +53,10 @@ def directives_create(
     It binds reflect from the next question on. Comments and all else in ua-memory.toml stay.
     """
     from ua_memory.cli.format import Screen, commit, emit, outcome
-    from ua_memory.cli.origin import caller
+    from ua_memory.cli.origin import is_person
 
     with context.opened(ctx) as (call, memory):
-        rules, result = memory.direct(" ".join(rule), by_person=caller(call)[0] == "person")
+        rules, result = memory.direct(" ".join(rule), by_person=is_person(call))
         if call.as_json:
             emit(call, {"directives": list(rules), "added": rules[-1], "revision": result.revision,
                         "redacted": dict(result.redacted), "notes": list(result.notes)})  # fmt: skip
@@ -86,10 +86,10 @@ def directives_update(
 ) -> None:
     """Put another rule in the place of one."""
     from ua_memory.cli.format import Screen, commit, emit, outcome
-    from ua_memory.cli.origin import caller
+    from ua_memory.cli.origin import is_person
 
     with context.opened(ctx) as (call, memory):
-        rules, result = memory.redirect(number, " ".join(rule), by_person=caller(call)[0] == "person")
+        rules, result = memory.redirect(number, " ".join(rule), by_person=is_person(call))
         if call.as_json:
             emit(call, {"directives": list(rules), "changed": rules[number - 1], "revision": result.revision,
                         "redacted": dict(result.redacted), "notes": list(result.notes)})  # fmt: skip
@@ -107,10 +107,10 @@ def directives_delete(
 ) -> None:
     """Take a rule out."""
     from ua_memory.cli.format import Screen, commit, emit, outcome
-    from ua_memory.cli.origin import caller
+    from ua_memory.cli.origin import is_person
 
     with context.opened(ctx) as (call, memory):
-        gone, result = memory.undirect(number, by_person=caller(call)[0] == "person")
+        gone, result = memory.undirect(number, by_person=is_person(call))
         if call.as_json:
             emit(call, {"removed": gone, "directives": list(memory.config.directives),
                         "revision": result.revision, "notes": list(result.notes)})  # fmt: skip

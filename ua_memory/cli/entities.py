@@ -207,10 +207,10 @@ def entities_rename(
 
 def _decide(ctx: typer.Context, what: str, one: str, other: str) -> None:
     from ua_memory.cli.format import Screen, commit, emit, outcome
-    from ua_memory.cli.origin import caller
+    from ua_memory.cli.origin import is_person
 
     with context.opened(ctx) as (call, memory):
-        done: Decision = getattr(memory, what)(one, other, by_person=caller(call)[0] == "person")
+        done: Decision = getattr(memory, what)(one, other, by_person=is_person(call))
         if call.as_json:
             emit(call, _decision(done))
             return

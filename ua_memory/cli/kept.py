@@ -176,12 +176,7 @@ def _flushed(one: Flushed) -> dict[str, Any]:
         "refused": list(one.refused),
         "revision": one.revision,
         "redacted": dict(one.redacted),
-        "usage": {
-            "input": used.input,
-            "output": used.output,
-            "cacheRead": used.cache_read,
-            "cacheWrite": used.cache_write,
-        },
+        "usage": shapes.usage(used),
         "notes": list(one.notes),
     }
 

@@ -74,7 +74,7 @@ def opinions_revise(
     """
     from ua_memory.cli import answers
     from ua_memory.cli.format import Screen, emit, outcome
-    from ua_memory.cli.origin import caller
+    from ua_memory.cli.origin import is_person
     from ua_memory.errors import Usage
 
     if not text and confidence is None and not because:
@@ -82,7 +82,7 @@ def opinions_revise(
     with context.opened(ctx) as (call, memory):
         done = memory.opinion_revise(
             block, text=" ".join(text or ()), confidence=confidence, because=because or (),
-            by_person=caller(call)[0] == "person",
+            by_person=is_person(call),
         )  # fmt: skip
         if call.as_json:
             emit(call, answers.shape_of_change(done))
@@ -107,10 +107,10 @@ def opinions_drop(
     """
     from ua_memory.cli import answers
     from ua_memory.cli.format import Screen, emit, outcome
-    from ua_memory.cli.origin import caller
+    from ua_memory.cli.origin import is_person
 
     with context.opened(ctx) as (call, memory):
-        done = memory.opinion_drop(block, " ".join(why or ()), by_person=caller(call)[0] == "person")
+        done = memory.opinion_drop(block, " ".join(why or ()), by_person=is_person(call))
         if call.as_json:
             emit(call, answers.shape_of_change(done))
         else:

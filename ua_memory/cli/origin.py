@@ -38,6 +38,11 @@ def caller(call: Call) -> tuple[Origin, str]:
     return ("person", "terminal") if call.reads_terminal else ("agent", "cli")
 
 
+def is_person(call: Call) -> bool:
+    """Whether what is asked comes from a person at a terminal."""
+    return caller(call)[0] == "person"
+
+
 def read_text(call: Call, words: list[str] | None) -> str:
     """The text that a verb was given: its words, or standard input for `-` or for no words in a pipe.
 

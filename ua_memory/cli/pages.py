@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ua_memory.cli import context, verbs
+from ua_memory.cli.origin import is_person
 
 if TYPE_CHECKING:
     from ua_memory.cli.call import Call
@@ -169,12 +170,6 @@ def pages_refresh(
             Screen(call).line("No page is stale.")
         elif not model and any(one.diff for one in done):
             note(call, refreshed.NO_MODEL)
-
-
-def is_person(call: Call) -> bool:
-    from ua_memory.cli.origin import caller
-
-    return caller(call)[0] == "person"
 
 
 def show(call: Call, one: Page | MentalModel) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from ua_memory.cli import shapes
 from ua_memory.cli.format import Screen, commit, count, note
 
 if TYPE_CHECKING:
@@ -109,14 +110,12 @@ def shape(one: Refreshed, cost: Price | None) -> dict[str, Any]:
         "leftOut": one.left_out,
         "revision": one.revision,
         "redacted": dict(one.redacted),
-        "usage": _usage(one.usage),
+        "usage": shapes.usage(one.usage),
         "notes": list(one.notes),
     }
 
 
 def _fact(fact: Any) -> dict[str, Any]:
-    from ua_memory.cli import shapes
-
     named = shapes.place(fact.place, fact.id) if fact.place.path else {}
     return {**named, "text": fact.text, **({"flag": fact.flag} if fact.flag else {})}
 
@@ -130,7 +129,7 @@ def proposal(one: Proposal) -> dict[str, Any]:
         "diff": one.diff,
         "evidence": one.evidence,
         "refused": list(one.refused),
-        "usage": _usage(one.usage),
+        "usage": shapes.usage(one.usage),
         "notes": list(one.notes),
     }
 
@@ -139,12 +138,3 @@ def price(one: Price) -> dict[str, Any]:
     """What asking would cost."""
     usd = {} if one.usd is None else {"usd": round(one.usd, 4)}
     return {"model": one.model, "tokens": one.tokens, **usd}
-
-
-def _usage(used: Any) -> dict[str, int]:
-    return {
-        "input": used.input,
-        "output": used.output,
-        "cacheRead": used.cache_read,
-        "cacheWrite": used.cache_write,
-    }

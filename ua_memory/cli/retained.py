@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from ua_memory.cli import shapes
 from ua_memory.cli.format import Screen, commit, count, emit, note
 
 if TYPE_CHECKING:
@@ -122,8 +123,6 @@ def show_priced(call: Call, found: Sequence[Priced]) -> None:
 
 
 def _facts(facts: Sequence[Fact]) -> list[dict[str, Any]]:
-    from ua_memory.cli import shapes
-
     return [{**shapes.place(fact.place, fact.id), "text": fact.text} for fact in facts]
 
 
@@ -143,12 +142,7 @@ def shape(one: Retained) -> dict[str, Any]:
         "refused": list(one.refused),
         "revision": one.revision,
         "redacted": dict(one.redacted),
-        "usage": {
-            "input": used.input,
-            "output": used.output,
-            "cacheRead": used.cache_read,
-            "cacheWrite": used.cache_write,
-        },
+        "usage": shapes.usage(used),
         "notes": list(one.notes),
     }
 

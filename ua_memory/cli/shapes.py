@@ -60,6 +60,16 @@ def budget(one: Budget) -> dict[str, Any]:
     return {"tokens": one.used, "budget": one.limit, **({"warning": one.warning} if one.warning else {})}
 
 
+def usage(used: Any) -> dict[str, int]:
+    """Tokens that models took, by kind."""
+    return {
+        "input": used.input,
+        "output": used.output,
+        "cacheRead": used.cache_read,
+        "cacheWrite": used.cache_write,
+    }
+
+
 def without_empty(values: dict[str, Any]) -> dict[str, Any]:
     """The entries that say something: not None, not empty text, not an empty list."""
     return {key: value for key, value in values.items() if value not in (None, "", [], (), {})}

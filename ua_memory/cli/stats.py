@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ua_memory.cli import context, verbs
+from ua_memory.cli import context, shapes, verbs
 from ua_memory.money import dollars
 
 if TYPE_CHECKING:
@@ -141,10 +141,7 @@ def _totals(one: Totals) -> dict[str, Any]:
     return {
         "requests": one.requests,
         "failed": one.failed,
-        "input": used.input,
-        "output": used.output,
-        "cacheRead": used.cache_read,
-        "cacheWrite": used.cache_write,
+        **shapes.usage(used),
         "usd": round(one.usd, 6),
         "unpriced": one.unpriced,
     }

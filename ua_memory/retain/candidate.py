@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
@@ -33,3 +34,13 @@ class Candidate:
     score: float
     reason: str
     seen: tuple[str, ...] = ()
+
+
+def one_line(text: str) -> str:
+    """White space made single spaces."""
+    return " ".join(text.split())
+
+
+def as_name(text: str) -> str:
+    """A name as a link can hold it."""
+    return one_line(re.sub(r"[\[\]|#^]", " ", text))

@@ -21,6 +21,7 @@ from ua_memory.llm import Usage as Tokens
 from ua_memory.records import Fact, Quote
 from ua_memory.retain import asked, moments
 from ua_memory.retain.asked import Brief
+from ua_memory.retain.candidate import as_name, one_line
 from ua_memory.retain.chunks import Chunk, name_of
 
 TOGETHER = 64_000
@@ -166,7 +167,7 @@ class _Into:
         return f"kept {len(self._facts)}"
 
     def _grounded(self, given: Mapping[str, Any]) -> Fact | None:
-        what, quote = _one_line(given["what"]), _one_line(given["quote"])
+        what, quote = one_line(given["what"]), one_line(given["quote"])
         where = locate(quote, self.pieces) if quote else None
         if not what or (where is None and locate(quote, [self.chunk.text]) is None):
             self._refused.append(f"{what or quote} (no such words in the text: {quote[:80]})")
@@ -187,10 +188,10 @@ class _Into:
         day = self.brief.at.date()
 
         def said(key: str) -> str | None:
-            words = _one_line(given.get(key) or "")
+            words = one_line(given.get(key) or "")
             return words if words and not ungrounded(words, evidence, day) else None
 
-        names = (_name(name) for name in given.get("entities", ()))
+        names = (as_name(name) for name in given.get("entities", ()))
         tags = ("-".join(tag.strip().strip("#").split()) for tag in given.get("tags", ()))
         grounded = (tag for tag in tags if tag and not ungrounded(tag, [*evidence, self.chunk.text]))
         when = moments.accepted(given.get("when") or "", evidence, day)
@@ -206,12 +207,3 @@ class _Into:
     def _evidence(self, index: int) -> list[str]:
         """What a statement about a piece may speak of: it and its neighbours, and what stands above all."""
         return [*around(index, self.pieces), self.chunk.heading, self.brief.context, self.brief.title]
-
-
-def _one_line(text: str) -> str:
-    return " ".join(text.split())
-
-
-def _name(text: str) -> str:
-    """A name as a link can hold it."""
-    return _one_line(re.sub(r"[\[\]|#^]", " ", text))

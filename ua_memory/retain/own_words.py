@@ -16,6 +16,7 @@ from ua_memory.names import names
 from ua_memory.records import Fact, Quote
 from ua_memory.retain import moments
 from ua_memory.retain.asked import Brief, pieces
+from ua_memory.retain.candidate import one_line
 from ua_memory.retain.chunks import Chunk
 from ua_memory.retain.drawing import Drawn
 from ua_memory.retain.extract import extract
@@ -87,7 +88,7 @@ def _rows(text: str) -> Iterator[Fact]:
             cells = [plain(cell.strip()) for cell in row[1].split("|")]
             said = [f"{key}: {cell}" if key else cell for key, cell in zip(head, cells, strict=False) if cell]
             if len(said) > 1:
-                yield Fact("; ".join(said), entities=names("; ".join(cells)), quotes=(Quote(_flat(line)),))
+                yield Fact("; ".join(said), entities=names("; ".join(cells)), quotes=(Quote(one_line(line)),))
         elif not row:
             head = []
         above = line
@@ -114,9 +115,5 @@ def _evidence(fact: Fact) -> str:
 
 
 def _position(text: str, fact: Fact) -> int:
-    flat = _flat(text)
-    return flat.find(_flat(_evidence(fact))) % (len(flat) + 1)
-
-
-def _flat(text: str) -> str:
-    return " ".join(text.split())
+    flat = one_line(text)
+    return flat.find(one_line(_evidence(fact))) % (len(flat) + 1)

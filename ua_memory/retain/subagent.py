@@ -20,7 +20,7 @@ from ua_memory.llm import Usage as Tokens
 from ua_memory.markdown import is_time
 from ua_memory.records import CoreBlock
 from ua_memory.retain import tools
-from ua_memory.retain.candidate import Candidate
+from ua_memory.retain.candidate import Candidate, as_name, one_line
 from ua_memory.transcripts.turns import Turn
 
 DIRECTIVE = """\
@@ -175,9 +175,9 @@ class _Session:
 
     def _insert(self, given: Mapping[str, Any]) -> str:
         index = self._turn_of(given["quote"], given["turn"])
-        turn, quote = self.turns[index], _one_line(given["quote"])
-        text, when = _one_line(given["content"]), given.get("when") or None
-        names = tuple(dict.fromkeys(filter(None, map(_name, given.get("entities", ())))))
+        turn, quote = self.turns[index], one_line(given["quote"])
+        text, when = one_line(given["content"]), given.get("when") or None
+        names = tuple(dict.fromkeys(filter(None, map(as_name, given.get("entities", ())))))
         if when is not None and not is_time(when):
             raise ToolError(f"{when!r} is no ISO date; nothing was kept")
         if not text or not quote:
@@ -212,7 +212,7 @@ class _Session:
             return number - 1
         index = locate(quote, self.texts)
         if index is None:
-            self._refuse(f"{_one_line(quote)[:80]} (no such words in the transcript)")
+            self._refuse(f"{one_line(quote)[:80]} (no such words in the transcript)")
             raise ToolError("the quote is not in one turn of the transcript word for word; nothing was kept")
         return index
 
@@ -271,12 +271,3 @@ class _Session:
         return self.view.clean(
             "\n\n".join(f"## {name}\n{value or '(empty)'}" for name, value in values.items())
         )
-
-
-def _one_line(text: str) -> str:
-    return " ".join(text.split())
-
-
-def _name(text: str) -> str:
-    """A name as a link can hold it."""
-    return _one_line(re.sub(r"[\[\]|#^]", " ", text))
