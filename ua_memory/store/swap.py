@@ -70,7 +70,7 @@ def lay(file: Path, data: bytes, out: Path) -> None:
     """Put what shall replace `file` beside it, whole and fsynced, under the name `out` (step W4)."""
     try:
         _make_folder(file.parent)
-        like = file.stat() if file.exists() else None
+        like = _stat(file)
         fresh = out.with_name(f"{FRESH}{out.name.removeprefix(OUT)}-{secrets.token_hex(3)}")
         try:
             write(fresh, data, like)
@@ -179,3 +179,11 @@ def exchange_call() -> Callable[[bytes, bytes], int] | None:
         return swap and (lambda a, b: int(swap(a, b, _EXCHANGE)))
     rename = getattr(libc, "renameat2", None)
     return rename and (lambda a, b: int(rename(_AT_FDCWD, a, _AT_FDCWD, b, _EXCHANGE)))
+
+
+def _stat(file: Path) -> os.stat_result | None:
+    """The file's stat, None if there is none: an editor may rename it between two questions."""
+    try:
+        return file.stat()
+    except FileNotFoundError:
+        return None
