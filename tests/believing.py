@@ -38,8 +38,10 @@ class Decider(FakeModel):
 
 
 def shown(body: Mapping[str, Any]) -> Shown:
-    """What a request shows, told results of the tool (as `told`) included."""
+    """What a request shows, told results of the tool (as `told`) included; of the facts those to decide on,
+    and all that stand there as `shown`."""
     found: Shown = {}
+    first = last = 0
     for message in body["messages"]:
         for block in message["content"]:
             text = str(block.get("text") or block.get("content") or "")
@@ -47,7 +49,11 @@ def shown(body: Mapping[str, Any]) -> Shown:
                 found["told"] = text
             for label, said in re.findall(r"^([fon]\d+) (.*)$", text, re.M):
                 found[label] = re.sub(r" \[\d+(, last [\d-]+)?\]$", "", said) if label[0] != "f" else said
-    return found
+            if turn := re.search(r"^Decide on f(\d+)(?: to f(\d+))?\.$", text, re.M):
+                first, last = int(turn[1]), int(turn[2] or turn[1])
+    every = " ".join(text for key, text in found.items() if key[0] == "f")
+    now = {key: text for key, text in found.items() if key[0] != "f" or first <= int(key[1:]) <= last}
+    return {**now, "shown": every}
 
 
 def decide(*operations: Mapping[str, Any]) -> Script:

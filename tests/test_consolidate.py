@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from dataclasses import replace
@@ -14,6 +15,7 @@ import pytest
 from banks import Bank
 from believing import (
     Decider,
+    Rule,
     bank_with,
     create,
     decide,
@@ -33,6 +35,7 @@ from ua_memory.errors import BudgetSpent, Busy, KeyRejected, ModelUnavailable
 from ua_memory.llm import Endpoint
 from ua_memory.memory import Memory
 from ua_memory.reflect.consolidate import Consolidating
+from ua_memory.reflect.stretches import plan
 
 PRICE = "Alice moved the API to Fly.io because Heroku's price doubled."
 TEA = "Alice drinks green tea in the morning."
@@ -350,6 +353,68 @@ def long_bank(tmp_path: Path) -> tuple[Bank, Memory]:
     return bank_with(tmp_path / "bank", days)
 
 
+def test_facts_that_are_only_shown_may_prove_and_have_a_turn_of_their_own(tmp_path: Path) -> None:
+    _, memory = long_bank(tmp_path)
+    text, words = "A garden needs more water than rain brings in autumn.", "more water than rain"
+    rules = iter([decide(create(text, ("f1", words), ("f40", words)))])
+    done, model = run(memory, lambda seen: next(rules, NOTHING))
+    turns = [list(facts(seen)) for seen in model.shown]
+    assert len(turns) == 3
+    assert [label for turn in turns for label in turn] == [f"f{n}" for n in range(1, 41)]
+    assert all(len(set(re.findall(r"Person\dx\d", seen["shown"]))) == 40 for seen in model.shown)
+    assert all(text in seen.values() for seen in model.shown[1:])
+    assert (done.facts, done.left, names(done.changes)) == (40, 0, ["created"])
+    (observation,) = memory.observations()
+    assert len(observation.observation.proofs) == 2
+
+
+def test_one_bad_fact_fails_no_other_it_is_shown_with(tmp_path: Path) -> None:
+    _, memory = long_bank(tmp_path)
+    refused = {"text": "", "stop": "refusal", "details": {"category": "x"}}
+    done, model = run(memory, lambda seen: refused if "Person3x3 " in seen["shown"] else each_one(seen))
+    assert [fact.text.split()[0] for fact, _ in done.aside] == ["Person3x3"]
+    assert (done.facts, len(texts(memory))) == (39, 39)
+    assert len(model.bodies) <= 16
+
+
+def test_an_answer_is_dropped_with_the_fact_that_proves_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bank, memory = long_bank(tmp_path)
+    text, words = "A garden needs more water than rain brings in autumn.", "more water than rain"
+    asked: list[str] = []
+
+    def rule(seen: dict[str, str]) -> Any:
+        asked.append(seen["shown"])
+        return NOTHING if len(asked) > 1 else decide(create(text, ("f1", words), ("f40", words)))
+
+    def killed(*args: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Consolidating, "_write", killed)
+        with pytest.raises(KeyboardInterrupt):
+            run(memory, rule)
+    last = re.findall(r"Person\dx\d", asked[0])[-1]
+    day = f"memory/2026-10-0{last[6]}.md"
+    line = next(each for each in bank.bytes(day).decode().splitlines() if f"{last} " in each)
+    bank.edit(line.split(" ^")[0], f"- {last} grows nothing.", day)
+    done, _ = run(opened(bank), lambda seen: NOTHING)
+    assert (done.facts, done.left, names(done.changes), texts(opened(bank))) == (40, 0, [], [])
+
+
+@pytest.mark.parametrize("frame", [2_000, 7_000, 14_000])
+@pytest.mark.parametrize("facts_", [1, 12, 200, 600])
+@pytest.mark.parametrize("each", [40, 110, 700])
+def test_a_plan_keeps_its_bounds(frame: int, facts_: int, each: int) -> None:
+    count, turns = plan(frame, each * facts_, facts_)
+    portion = each * facts_ / (count * turns)
+    assert portion >= 1_000 or count * turns == 1
+    assert portion <= 4_000
+    assert facts_ / (count * turns) <= 40 or each * facts_ < 40 * 41
+    assert turns == 1 or frame + each * facts_ / count <= 26_000
+
+
 @pytest.mark.parametrize(
     ("script", "error"),
     [
@@ -484,18 +549,22 @@ def realistic(number: int) -> str:
     return DID[number % 4].format(who=who, what=what, topic=TOPICS[number % 10])
 
 
-def test_the_price_of_a_fact(tmp_path: Path) -> None:
-    days = {
-        f"2026-09-{d:02d}": [f"Note {d}-{n}: {realistic(d * 7 + n)}" for n in range(20)] for d in range(1, 11)
-    }
+def some(seen: dict[str, str]) -> Any:
+    """An observation of one fact in four."""
+    return decide(*(create(text, (label, text)) for label, text in list(facts(seen).items())[::4]))
+
+
+@pytest.mark.parametrize(
+    ("rule", "known"), [(nothing, 50), (some, 50), (nothing, 0), (some, 0), (each_one, 0)]
+)
+def test_the_price_of_a_fact(tmp_path: Path, rule: Rule, known: int) -> None:
     bank, memory = bank_with(tmp_path / "bank", {})
-    bank.write(
-        "# All\n\n" + "".join(f"- {realistic(n)} ^obs{n:07d}\n" for n in range(50)),
-        "memory/observations/All.md",
-    )
-    for day, lines in days.items():
-        log(bank, day, *lines)
-    done, model = run(memory, nothing)
+    if known:
+        lines = "".join(f"- {realistic(n)} ^obs{n:07d}\n" for n in range(known))
+        bank.write(f"# All\n\n{lines}", "memory/observations/All.md")
+    for d in range(1, 11):
+        log(bank, f"2026-09-{d:02d}", *(f"Note {d}-{n}: {realistic(d * 7 + n)}" for n in range(20)))
+    done, model = run(memory, rule)
     assert done.facts == 200
     sent = [json.dumps(body, ensure_ascii=False) for body in model.bodies]
     by_bytes, counted = sum(len(each.encode()) / 4 for each in sent), sum(map(tokens.count, sent))

@@ -32,6 +32,11 @@ class Answer:
     by: str = ""
     held: bool = False
 
+    @property
+    def rests_on(self) -> set[str]:
+        """The marks of the facts that it is about, and of those that prove it."""
+        return {*self.facts, *(mark for each in self.operations for mark, _ in each.proofs)}
+
 
 class Answers:
     """The file of a bank. One process at a time has it: who holds the claim of the run."""

@@ -31,11 +31,11 @@ from ua_memory.records import Fact, Observation
 from ua_memory.reflect import considered
 from ua_memory.reflect.answers import Answer, Answers
 from ua_memory.reflect.applying import Applying, Change, name_of
-from ua_memory.reflect.batches import Stretch, stretches
 from ua_memory.reflect.considered import mark
 from ua_memory.reflect.deciding import Deciding, Sketch
 from ua_memory.reflect.folding import fold
 from ua_memory.reflect.proposals import Belief
+from ua_memory.reflect.stretches import Stretch, stretches
 from ua_memory.reflect.worded import persons
 from ua_memory.store import Draft, Store
 from ua_memory.store.lock import locked
@@ -137,7 +137,7 @@ class Consolidating:
     def _usable(self, work: Work) -> list[Answer]:
         """The answers whose facts all still wait, as they were: what was edited since is asked about anew."""
         there = [answer for answer in self.answers.all() if not answer.held]
-        return [answer for answer in there if work.undecided.keys() >= set(answer.facts)]
+        return [answer for answer in there if work.undecided.keys() >= answer.rests_on]
 
     def _ask(self, work: Work, usable: Sequence[Answer]) -> tuple[Tokens, UaMemoryError | None]:
         if self.model is None:
@@ -153,9 +153,8 @@ class Consolidating:
         done = 0
         try:
             for stretch in self.stretches(work, facts):
-                for batch in stretch.batches:
-                    asking.decide(stretch, batch)
-                    done += len(batch)
+                for number in asking.decide(stretch):
+                    done += number
                     if self.tell:
                         self.tell(done, len(facts))
         except _ENDS as error:

@@ -1,21 +1,21 @@
-"""Asking a model about batches of facts, one after the other: checked, durable, and halved where it fails."""
+"""Asking a model about facts, portion by portion: checked, durable, and halved where it fails."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from ua_memory.errors import ModelMisbehaved, ModelRefused
+from ua_memory.errors import ModelMisbehaved, ModelRefused, UaMemoryError
 from ua_memory.grounding.terms import terms
 from ua_memory.llm import Bounds, Model, Tool, ToolError, run_tools
 from ua_memory.llm import Usage as Tokens
 from ua_memory.observations import day_of, scope_of
 from ua_memory.records import Fact
 from ua_memory.reflect.answers import Answer, Answers
-from ua_memory.reflect.batches import Stretch, asked, opening
 from ua_memory.reflect.considered import mark
 from ua_memory.reflect.proposals import SCHEMA, Belief, Operation, Refused, checked
+from ua_memory.reflect.stretches import Stretch, asked, opening
 from ua_memory.statements import new_id
 
 HOPELESS = 3
@@ -62,28 +62,43 @@ class Deciding:
         self.good = 0
         self.lost: list[tuple[Fact, str]] = []
 
-    def decide(self, stretch: Stretch, facts: Sequence[Fact]) -> None:
-        """Have a batch decided; halves of it where no answer can be had, down to the one fact at fault.
+    def decide(self, stretch: Stretch) -> Iterator[int]:
+        """Have all facts of a stretch decided; tells after each portion how many that were.
 
-        Raises what ends a run: ModelUnavailable, KeyRejected, RequestRejected, BudgetSpent; and
-        ModelMisbehaved or ModelRefused where the model answers nothing at all.
+        Where no answer can be had, the fault may lie in any fact that is shown: from there on each portion is
+        shown alone, and in halves, down to the one fact. Raises what ends a run: ModelUnavailable,
+        KeyRejected, RequestRejected, BudgetSpent; and ModelMisbehaved or ModelRefused where the model answers
+        nothing at all.
         """
-        ordered = sorted(facts, key=lambda fact: (day_of(fact), fact.place.path, fact.place.line))
-        try:
-            answer = self._ask(stretch, ordered)
-        except (ModelMisbehaved, ModelRefused) as error:
-            if len(facts) > 1:
-                half = len(facts) // 2
-                self.decide(stretch, facts[:half])
-                self.decide(stretch, facts[half:])
-                return
+        together = len(stretch.portions) > 1
+        for portion in stretch.portions:
+            together = together and self._failure(stretch, portion) is None
+            if not together:
+                self._halve(stretch.alone(portion))
+            yield len(portion)
+
+    def _halve(self, stretch: Stretch) -> None:
+        facts = stretch.facts
+        error = self._failure(stretch, facts)
+        if error and len(facts) > 1:
+            half = len(facts) // 2
+            self._halve(stretch.alone(facts[:half]))
+            self._halve(stretch.alone(facts[half:]))
+        elif error:
             self.lost.append((facts[0], error.what))
             if not self.good and len(self.lost) >= HOPELESS:
-                raise
-            return
+                raise error
+
+    def _failure(self, stretch: Stretch, facts: Sequence[Fact]) -> UaMemoryError | None:
+        """Have some decided; why not, if no answer could be had."""
+        try:
+            answer = self._ask(stretch, facts)
+        except (ModelMisbehaved, ModelRefused) as error:
+            return error
         self.good += 1
         self._give_up()
         self.answers.add(answer)
+        return None
 
     def close(self) -> None:
         """Set aside what no answer was had for, if any other answer was."""
@@ -97,11 +112,11 @@ class Deciding:
 
     def _ask(self, stretch: Stretch, facts: Sequence[Fact]) -> Answer:
         shown = self._changed(stretch, facts)
-        batch = _Batch(stretch, facts, shown, self.sketch)
+        batch = _Batch(stretch.facts, shown)
         tool = {"decide": Tool("Say what the facts change.", SCHEMA, batch.decide, ends=True)}
         reminded = {label: belief for label, belief in shown.items() if belief.name in self.sketch.changed}
         outcome = run_tools(
-            self.model, stretch.system, [*opening(stretch), asked(facts, reminded)], tool,
+            self.model, stretch.system, [*opening(stretch), asked(stretch, facts, reminded)], tool,
             purpose="consolidate", bounds=_BOUNDS, max_tokens=LONGEST_ANSWER,
         )  # fmt: skip
         self.usage += outcome.usage
@@ -141,9 +156,7 @@ class Deciding:
 class _Batch:
     """The tool's side of one batch: what was let through, and what not, which the model is told once."""
 
-    def __init__(
-        self, stretch: Stretch, facts: Sequence[Fact], beliefs: Mapping[str, Belief], sketch: Sketch
-    ) -> None:
+    def __init__(self, facts: Sequence[Fact], beliefs: Mapping[str, Belief]) -> None:
         self.facts = {f"f{number}": (mark(fact), fact) for number, fact in enumerate(facts, 1)}
         self.by_mark = dict(self.facts.values())
         self.beliefs = dict(beliefs)

@@ -12,9 +12,9 @@ from ua_memory.llm import THEIRS, Endpoint, Estimate, Message, Model, Usage, pri
 from ua_memory.records import Fact
 from ua_memory.reflect import considered
 from ua_memory.reflect.applying import Change, name_of
-from ua_memory.reflect.batches import Stretch, asked, opening
 from ua_memory.reflect.folding import fold
 from ua_memory.reflect.proposals import SCHEMA
+from ua_memory.reflect.stretches import Stretch, asked, opening
 from ua_memory.store import Draft
 
 if TYPE_CHECKING:
@@ -72,8 +72,8 @@ def estimate(each: Sequence[Stretch], model: Endpoint | Model) -> Estimate:
 
 def _requests(stretch: Stretch) -> Iterator[Usage]:
     frame = tokens.count(stretch.system) + tokens.count(str(SCHEMA)) + _count(opening(stretch))
-    for number, batch in enumerate(stretch.batches):
-        own = int(_count([asked(batch, {})]) * THEIRS)
+    for number, portion in enumerate(stretch.portions):
+        own = int(_count([asked(stretch, portion, {})]) * THEIRS)
         begins = int(frame * THEIRS)
         cached = {"cache_read": begins, "cache_write": own} if number else {"cache_write": begins + own}
         yield Usage(**cached, output=_SAYS)

@@ -18,7 +18,8 @@ from ua_memory.records import Fact
 
 PROMPT = """\
 You keep the beliefs of an agent's memory. You are shown its observations, then facts that are new, and \
-decide what the facts change, in one call of `decide`.
+decide what some of the facts change, in one call of `decide`. The others are shown for what goes \
+together: they may prove what these begin, and have or had their own turn.
 
 strengthen: facts say again what an observation says.
 revise: facts add to an observation or contradict it; give its new text. Where something changed, tell both, \
