@@ -11,6 +11,7 @@ import re
 import urllib.request
 from typing import Any
 
+from believing import facts, shown
 from fake_model import FakeModel, Script
 
 _TURN = re.compile(
@@ -75,9 +76,8 @@ class InventsBeliefs(Inventive):
         last = body["messages"][-1]["content"]
         if any(block["type"] == "tool_result" for block in last):
             return {"calls": [("decide", {"operations": []})]}
-        text = "\n".join(str(block.get("text") or "") for block in last)
-        facts = re.findall(r"^(f\d+) (.*)$", text, re.M)
-        chosen = facts[:: max(1, len(facts) // self.each)]
+        asked = list(facts(shown(body)).items())
+        chosen = asked[:: max(1, len(asked) // self.each)]
         return {"calls": [("decide", {"operations": [self._belief(*fact) for fact in chosen]})]}
 
     def _belief(self, label: str, text: str) -> dict[str, Any]:
