@@ -148,6 +148,40 @@ def test_more_lost_beliefs_than_a_run_may_retire_wait_for_a_person(tmp_path: Pat
     assert audit.verify(bank.store) == []
 
 
+def test_proofs_that_a_person_takes_out_are_missed(tmp_path: Path) -> None:
+    bank, memory = many(tmp_path, 4)
+    log(bank, "2026-11-21", "Person0 still keeps a cat named Tom0.")
+
+    def rule(seen: dict[str, str]) -> Any:
+        twice = [label for label, text in facts(seen).items() if "Tom0" in text]
+        (first, *_), rest = twice, [text for text in facts(seen).values() if "Tom0" not in text]
+        made = [create("Person0 keeps a cat.", *((label, "keeps a cat") for label in twice))] if first else []
+        return decide(*made, *(create(text, (labelled(seen, text), text)) for text in rest))
+
+    run(memory, rule)
+
+    def without(path: str, found: str) -> None:
+        lines = bank.text(path).splitlines(keepends=True)
+        bank.write("".join(line for line in lines if found not in line), path)
+
+    path = {each.observation.text: each.observation.place.path for each in memory.observations()}
+    without(path["Person0 keeps a cat."], "proof: [[2026-11-21")
+    mine = path["Person1 keeps a cat named Tom1."]
+    bank.edit("Person1 keeps a cat named Tom1.", "Tom1 lives with Person1.", mine)
+    for text in ("Person1", "Person2", "Person3"):
+        without(next(path[each] for each in path if text in each), "proof: ")
+    done, model = run(opened(bank), nothing)
+    assert (sorted(names(done.changes)), done.held, model.bodies) == (["proofs lost", "retired"], 1, [])
+    assert "  - proofs: 1\n" in bank.text(path["Person0 keeps a cat."])
+    held = {each.observation.text: each for each in memory.observations()}
+    one = held["Person0 keeps a cat."].observation
+    assert (one.since, one.last, len(one.proofs)) == ("2026-11-20", "2026-11-20", 1)
+    assert "Tom1 lives with Person1." in held  # theirs, and needs no proof
+    assert held["Person3 keeps a cat named Tom3."].freshness.why == ("its proofs were taken out of the file",)
+    assert not run(opened(bank), nothing)[0].committed
+    assert names(run(opened(bank), nothing, accept=True)[0].changes) == ["retired"]
+
+
 def test_what_a_person_reworded_stays_in_their_words(two: tuple[Bank, Memory]) -> None:
     bank, memory = two
     run(memory, each_one)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from ua_memory.grounding.terms import terms
 from ua_memory.observations.evidence import holds, scope_of
+from ua_memory.observations.writing import by_person
 from ua_memory.records import Fact, Observation
 
 _SHARED = 0.5
@@ -16,7 +17,8 @@ _SHARED = 0.5
 @dataclass(frozen=True, slots=True)
 class Freshness:
     """`newer` are facts that speak of the belief and that no consolidation has considered; `lost` are those
-    of its proofs that do not stand any more, each as `[[file#^id]] is gone`."""
+    of its proofs that do not stand any more, each as `[[file#^id]] is gone`, and one for all where a person
+    took them out of the file."""
 
     newer: tuple[Fact, ...] = ()
     lost: tuple[str, ...] = ()
@@ -56,6 +58,8 @@ def speaks_of(fact: Fact, observation: Observation, words: frozenset[str] | None
 
 
 def _lost(observation: Observation, facts: Mapping[str, Fact]) -> Iterable[str]:
+    if not (observation.proofs or observation.retired or by_person(observation)):
+        yield "its proofs were taken out of the file"
     for proof in observation.proofs:
         fact = facts.get(proof.id)
         cited = f"[[{proof.file}#^{proof.id}]]"

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from ua_memory import markdown, statements
 from ua_memory.errors import NotFound
+from ua_memory.markdown import Document
 from ua_memory.records import Fact, Observation
 from ua_memory.store import Store
+
+_COUNT = re.compile(r"\s+[-*+]\s+proofs:\s*(\d{1,9})\s*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +23,8 @@ class Beliefs:
     facts: tuple[Fact, ...] = ()
     by_id: Mapping[str, Fact] = field(default_factory=dict)
     """Those facts that have an id."""
+    miscounted: frozenset[str] = frozenset()
+    """The ids of the observations whose `proofs:` is another number than they have: a person took some."""
 
     @property
     def live(self) -> tuple[Observation, ...]:
@@ -30,11 +36,21 @@ def everyone(store: Store) -> Beliefs:
     """What the files say now; of a disappearance that is held, what the trail says."""
     observations: list[Observation] = []
     facts: list[Fact] = []
+    miscounted: list[str] = []
     for path, data in statements.texts(store):
         document = markdown.parse(data, path)
         observations += document.of(Observation)
         facts += document.of(Fact)
-    return Beliefs(tuple(observations), tuple(facts), {fact.id: fact for fact in facts if fact.id})
+        miscounted += _miscounted(document) if document.problems else ()
+    by_id = {fact.id: fact for fact in facts if fact.id}
+    return Beliefs(tuple(observations), tuple(facts), by_id, frozenset(miscounted))
+
+
+def _miscounted(document: Document) -> Iterator[str]:
+    for each in document.of(Observation):
+        counts = map(_COUNT.fullmatch, document.lines[each.place.line - 1 : each.place.end])
+        if each.id and any(count and int(count[1]) != len(each.proofs) for count in counts):
+            yield each.id
 
 
 def find(store: Store, block: str) -> Observation:

@@ -142,11 +142,10 @@ def with_trend(
 def without_lost(
     draft: Draft, observation: Observation, facts: Mapping[str, Fact], *, today: date
 ) -> Observation:
-    """Take away the proofs whose fact is gone, retired, or does not have the words any more."""
+    """Take away the proofs whose fact is gone, retired, or does not have the words any more, and write down
+    how many are left and of which days."""
     old = _there(draft, observation)
     kept = [proof for proof in old.proofs if stands(proof, facts)]
-    if len(kept) == len(old.proofs):
-        return old
     return _swap(draft, old, _resting(old, kept, facts, today))
 
 

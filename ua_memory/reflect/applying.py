@@ -58,11 +58,14 @@ class Applying:
 
     def mend(self) -> None:
         """Take the proofs away that do not stand any more: a fact is gone, retired, or was edited so that the
-        words are not in it. Who has none left is retired, or held as it is; who never had any is a person's,
-        and stays. Last of all, since what a fact says now may be a proof again."""
+        words are not in it. Where a person took proofs out of the file, count and days follow. Who has none
+        left is retired, or held as it is; who never had any is a person's, and stays. Last of all, since what
+        a fact says now may be a proof again."""
+        counted = {change.after.id for change in self.changes}
         for each in {name_of(one): one for one in self.now.values()}.values():
             fresh = observations.freshness(each, self.by_id, ())
-            if not fresh.lost:
+            fewer = each.id in self.beliefs.miscounted and each.id not in counted
+            if not (fresh.lost or fewer) or (name_of(each) in self.theirs and not each.proofs):
                 continue
             if any(observations.stands(proof, self.by_id) for proof in each.proofs):
                 after = observations.without_lost(self.draft, each, self.by_id, today=self.today)
