@@ -10,7 +10,7 @@ from banks import Bank, new_bank
 from terminal import Shell, new_shell
 from test_cli_json import agrees
 
-from ua_memory import entities
+from ua_memory import entities, undo
 from ua_memory.entities import ENTITIES, Settled, likeness, suggestions
 from ua_memory.errors import Conflict, Usage
 from ua_memory.records import Entity, Quote
@@ -212,6 +212,23 @@ def test_a_split_gives_back_the_facts_that_were_drawn_meanwhile(bank: Bank) -> N
     done = entities.split(bank.store, "Robert Smith", "Bob", door="test")
     assert re.findall("entities: (.*)", bank.text()) == ["[[Riga]], [[Bob]]", "[[Robert Smith]]", "[[Bob]]"]
     assert bank.text("memory/2026-11-01.md") == mine and done.result.notes[0].endswith("again: 2")
+    assert bank.clean()
+
+
+def test_so_does_the_undo_of_a_merge_and_redo_takes_them_again(bank: Bank) -> None:
+    bank.write("# Entities\n\n- [[Bob]]\n  - alias: Bobby\n- [[Robert Smith]]\n", ENTITIES)
+    done = entities.merge(bank.store, "Robert Smith", "Bob", door="test")
+    bank.insert("Bobby's report is due", entities=("Riga", "Robert Smith"))
+    bank.insert("Robert Smith met Bob", entities=("Robert Smith",))
+    undone = undo.undo(bank.store, done.result.revision, door="test")
+    assert re.findall("entities: (.*)", bank.text()) == ["[[Riga]], [[Bob]]", "[[Robert Smith]]"]
+    assert undone.result.notes == ("drawn meanwhile, and named Bob again: 1",)
+    undo.redo(bank.store, door="test")
+    assert re.findall("entities: (.*)", bank.text()) == ["[[Riga]], [[Robert Smith]]", "[[Robert Smith]]"]
+    renamed = entities.rename(bank.store, "Robert Smith", "Rob", door="test")
+    bank.insert("Robert Smith sails", entities=("Rob",))
+    undo.undo(bank.store, renamed.result.revision, door="test")
+    assert re.findall("entities: (.*)", bank.text())[-1] == "[[Robert Smith]]"
     assert bank.clean()
 
 

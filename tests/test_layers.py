@@ -89,7 +89,7 @@ UNITS: dict[str, Unit] = {
     "glance": unit(7, "index recall"),
     "health": unit(7, "store history index"),
     "stats": unit(7, "store history markdown statements"),
-    "undo": unit(7, "audit store history markdown"),
+    "undo": unit(7, "audit entities store history markdown"),
     "audited": unit(7, "modelled audit lineage undo health history statements store"),
     "naming": unit(7, "modelled entities index"),
     "recalled": unit(7, "modelled glance index recall"),

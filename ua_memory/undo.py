@@ -10,10 +10,11 @@ from itertools import pairwise
 
 from ua_memory import markdown
 from ua_memory.audit import parent
+from ua_memory.entities import ENTITIES, give_back_all
 from ua_memory.errors import Conflict, NotFound, Usage
 from ua_memory.history import Revision
 from ua_memory.markdown.blocks import Shape, scan
-from ua_memory.records import CoreBlock, Record
+from ua_memory.records import CoreBlock, Entity, Record
 from ua_memory.store import Draft, Result, Store, saves
 from ua_memory.store.threeway import Clash, merge
 
@@ -66,6 +67,7 @@ def _take_back(store: Store, done: Revision, op: str, door: str) -> Undone:
         raise Usage("the making of the bank is not taken back", where=done.id[:10], mend="delete its folder")
     before = parent(store, done.id)
     with store.revision(op, door=door) as draft:
+        names = _entities(draft) if ENTITIES in done.paths else ()
         clashes: list[tuple[str, Clash]] = []
         for path in done.paths:
             clashes += [(path, c) for c in _take_back_file(store, draft, path, before, done.id)]
@@ -77,10 +79,15 @@ def _take_back(store: Store, done: Revision, op: str, door: str) -> Undone:
             )
         if not draft.changed():
             raise Conflict("nothing of it is left to take back", where=done.id[:10], mend="ua-memory log")
+        give_back_all(store, draft, names, _entities(draft) if names else ())
         draft.trailers["Undoes"] = [done.id]
         draft.facts = list(done.trailers.get("Facts", ()))
         draft.subject = f"{op}: {done.subject}"
     return Undone(done, draft.result)
+
+
+def _entities(draft: Draft) -> tuple[Entity, ...]:
+    return markdown.parse(draft.read(ENTITIES), ENTITIES).of(Entity)
 
 
 def _take_back_file(store: Store, draft: Draft, path: str, parent: str | None, sha: str) -> tuple[Clash, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ua_memory.entities.alike import Likeness, fold, likeness
 from ua_memory.entities.decisions import ENTITIES, Decision, alias, merge, rename, split
+from ua_memory.entities.drawn import give_back_all
 from ua_memory.entities.settled import Beside, Resolved, Settled, Suggestion, settled, suggestions
 
 __all__ = [
@@ -16,6 +17,7 @@ __all__ = [
     "Suggestion",
     "alias",
     "fold",
+    "give_back_all",
     "likeness",
     "merge",
     "rename",

@@ -69,9 +69,8 @@ def split(store: Store, name: str, other: str, *, door: str, by_person: bool = F
         theirs = theirs or Entity(other)
         sheet.put(theirs, replace(theirs, nots=_with(theirs.nots, mine.name)))
         sheet.say(f"{other} is not {mine.name}", mine.name, other)
-        given = give_back(store, sheet.draft, (mine.name, *aliases), other) if aliases != mine.aliases else 0
-        if given:
-            sheet.draft.notes.append(f"drawn meanwhile, and named {other} again: {given}")
+        if aliases != mine.aliases:
+            give_back(store, sheet.draft, (mine.name, *aliases), other)
     return sheet.decided()
 
 
