@@ -96,6 +96,7 @@ def test_list_show_and_retire(shell: Shell) -> None:
     done = shell.ok("observations", "retire", one["id"], "--because", "she says so")
     assert done.out.startswith("Retired: Alice chooses")
     assert "retired: she says so" in shell.ok("observations", "list", "--retired").out
+    assert shell.ok("log", "--json").json["revisions"][0]["author"] == "ua-memory", "a script's, no person's"
     assert "No observations yet." in shell.ok("observations", "list").out
     assert shell("observations", "show", "^nothing").code == 4
 

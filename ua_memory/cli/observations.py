@@ -113,9 +113,10 @@ def observations_retire(
 ) -> None:
     """Say that one does not hold any more, and why. It stays in its file."""
     from ua_memory.cli.format import Screen, commit, emit, outcome
+    from ua_memory.cli.origin import is_person
 
     with context.opened(ctx) as (call, memory):
-        after, result = memory.retire_observation(block, because)
+        after, result = memory.retire_observation(block, because, by_person=is_person(call))
         if call.as_json:
             emit(call, {**shape(after), "revision": result.revision})
             return

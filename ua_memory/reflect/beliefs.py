@@ -95,13 +95,15 @@ class Believing(Modelled):
             word = observations.trend(observations.days_of(each, beliefs.by_id), today)
             yield Believed(each, word, observations.freshness(each, beliefs.by_id, waiting))
 
-    def retire_observation(self, block: str, reason: str) -> tuple[Observation, Result]:
+    def retire_observation(
+        self, block: str, reason: str, *, by_person: bool = False
+    ) -> tuple[Observation, Result]:
         """Say that an observation does not hold, and why; it stays in its file. NotFound, Usage."""
         from ua_memory import observations
 
         found = observations.find(self.store, block)
         with self.store.revision("retire", door=self.door) as draft:
-            draft.by_person = True
+            draft.by_person = by_person
             after = observations.retire(draft, found, reason)
             draft.subject = f"retire: ^{after.id} in {after.place.path}"
             draft.facts = [f"^{after.id}"]
