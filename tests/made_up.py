@@ -21,6 +21,11 @@ because when while where which what why how and but not for from with without in
 every some any many most only also once again then now today yesterday tomorrow was were are has have had can
 will would should user person assistant someone nobody nothing everything one"""
 _NUMBERS, _STARTS = _COUNTING.split(), frozenset(_BEGINNINGS.split())
+_OPENS = re.compile(
+    r"[A-Z][a-z]{3,}ing (?:on|the|an?|to|with|for|in|at|from|of|up|out|his|her|their|our|your|it|that)\b"
+    r"|[A-Z][a-z]{3,}(?:ually|ently|antly|ously|ively|arily|tely) [a-z]"
+)
+"""`Working on`, `Usually the`: words that begin a sentence as these do are no names."""
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 
 
@@ -31,6 +36,8 @@ def made_up(fact: str, evidence: Iterable[str], said: datetime | None = None) ->
     days = _days(heap, said)
     found = []
     for sentence in re.split(r"(?<=[.!?:])\s+", fact):
+        if _OPENS.match(sentence):
+            sentence = f"the {sentence[:1].lower()}{sentence[1:]}"
         for place, token in enumerate(_TOKEN.findall(sentence)):
             word = _EDGES.sub("", token)  # signs and emoji name nothing
             if _names_something(word, place) and not _stands(word, heap, squeezed, days):

@@ -15,7 +15,7 @@ from datetime import date, timedelta
 
 from ua_memory import dates
 from ua_memory.grounding.amounts import Amounts, amounts
-from ua_memory.grounding.coined import coined
+from ua_memory.grounding.coined import coined, opens
 from ua_memory.grounding.moments import meant, moments, resolves
 from ua_memory.names import ORDINARY
 
@@ -162,11 +162,13 @@ def _names(text: str) -> Iterator[tuple[str, str]]:
         word = match[0]
         if not word[0].isupper():
             continue
-        opens = _SENTENCE_END.search(text[: match.start()].rstrip("\"'(*_ ")[-3:]) is not None
+        first = _SENTENCE_END.search(text[: match.start()].rstrip("\"'(*_ ")[-3:]) is not None
         plain = word.casefold()
-        if plain in ORDINARY and (opens or len(word) < 3 or plain in ("user", "assistant")):
+        if plain in ORDINARY and (first or len(word) < 3 or plain in ("user", "assistant")):
             continue
-        yield ("opening" if opens and "-" not in word else "name"), word
+        if first and opens(word, text[match.end() : match.end() + 10]):
+            continue
+        yield ("opening" if first and "-" not in word else "name"), word
 
 
 def _forms(word: str) -> set[str]:

@@ -29,7 +29,13 @@ propagate recency recompile redo regex repo retry revert rollout sandbox scaffol
 serialization shrank simplify snippet stderr stdin stdout struct suffice superfluous syntactically
 syscall telemetry temp thrice throughput timeout todo tokenizer truncate tuple typo unify unsubscribe
 upsert url usability utils validate verbatim verbose"""
+_ADVERB = re.compile(r"[a-z]{3,}(?:ally|antly|ently|ously|ively|arily|edly|fully|ingly|tely)")
+_NAMED = """banning barking bearing beijing binding blessing boeing bowling breuning browning canning darling
+downing ewing fielding fleming flushing golding harding herring irving keating lansing loving manning messing
+nanjing pickering processing reading redding riding sterling stirling starling turing viking wyoming"""
+"""Words of the table that look like a verb's form and are as often somebody's name, or a place's."""
 _STARTS, _ENDS = _BEGINNINGS.split(), _ENDINGS.split()
+_SUBJECT = re.compile(r"'s\b| +(?:and|or|has|had|have|is|was|will|would|can|could|does|did|says?|said)\b")
 _COMMON_ENDS = ("d", "ed", "er", "ers", "ing", "ings", "ion", "ions", "ly", "or", "ors", "r", "rs", "s")
 _OF_THE_FIELD = frozenset(_COMMON.split())
 _SHORTEST, _FOREIGN = 4, 0.34
@@ -45,6 +51,21 @@ def coined(text: str) -> Iterator[str]:
     strange = [word for word in words if not _english(word)]
     if len(strange) <= max(2, _FOREIGN * len(words)):
         yield from dict.fromkeys(strange)
+
+
+def opens(word: str, after: str) -> bool:
+    """Whether a capitalised word begins a sentence as ordinary English does: `Working on …`, `Usually …`.
+
+    A verb's -ing form whose verb is a word too, or a long adverb, which no name looks like; not where what
+    comes after shows that the word is who the sentence is about (`Harding has …`).
+    """
+    plain = word.casefold()
+    if plain in _NAMED.split() or _SUBJECT.match(after):
+        return False
+    if plain not in _table():
+        return False
+    stems = [stem for stem in _without_ending(plain, ("ing",)) if re.search("[aeiou]", stem)]
+    return bool(_ADVERB.fullmatch(plain)) or (len(plain) > 5 and not _table().isdisjoint(stems))
 
 
 @cache
