@@ -58,6 +58,19 @@ def test_a_session_that_repeats_itself_is_no_observation(tmp_path: Path) -> None
     assert memory.consolidate().changes == ()
 
 
+def test_entries_of_lists_are_no_observations(tmp_path: Path) -> None:
+    rows = [
+        "`src/core/heartbeat.py` — TLS fix, double-fetch fix, new wiring",
+        "~/notes/2026-02-06.md (new): the file of this very day",
+        "layer_late = num_layers - 5 (~84% depth)",
+        "Node: Node_04 (Production, Emergence) — Secure deployment",
+    ]
+    days = {day: [*rows, "Tests for `a.py` fail since the move"] for day in ("2026-11-10", "2026-11-12")}
+    _, memory = bank_with(tmp_path / "bank", days)
+    memory.consolidate()
+    assert texts(memory) == ["Tests for `a.py` fail since the move"]
+
+
 def test_what_a_person_retired_stays_so(tmp_path: Path) -> None:
     bank, memory = bank_with(tmp_path / "bank", DAYS)
     memory.consolidate()

@@ -402,6 +402,23 @@ def test_without_a_model_a_page_is_what_facts_say(shell: Shell) -> None:
     )
 
 
+def test_without_a_model_a_page_leaves_out_what_says_nothing_of_it(shell: Shell) -> None:
+    lines = [
+        f"[x] The **API** moved {place} on the backbone in week {n}" for n, place in enumerate("abcdefgh")
+    ]
+    same = ["The website has a banner that says hello.", "A banner that says hello has the website, still."]
+    rows = [*lines, "[ ] Move the database and the **website** once more", "Run, in week 9, and rest", *same]
+    shell.write("memory/2026-11-20.md", "".join(f"- {row}\n" for row in rows))
+    shell.ok("pages", "update", "infra", "--query", "which API, database and website are on the backbone")
+    shell.ok("pages", "refresh", "infra")
+    page = text(shell)
+    assert "- The API moved a on the backbone in week 0 [[2026-11-20#^" in page
+    assert "- To do: Move the database and the website once more [[2026-11-20#^" in page
+    assert "and rest" not in page and page.count("hello") < 2
+    shell.ok("pages", "refresh", "infra", "--full")
+    assert text(shell) == page and "up to date" in shell.ok("pages", "list").out
+
+
 def test_what_a_page_says_of_facts_that_are_gone_goes(shell: Shell) -> None:
     write_page(shell)
     edit(shell, text(shell, LOG).splitlines(keepends=True)[5], "", LOG)

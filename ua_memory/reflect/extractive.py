@@ -3,21 +3,34 @@ page, that a sentence whose evidence is gone, or says something else now, goes."
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 
 from ua_memory import markdown
+from ua_memory.grounding.terms import terms
 from ua_memory.markdown.blocks import Shape
+from ua_memory.names import entities
 from ua_memory.records import Observation
+from ua_memory.reflect.folding import plain as unlisted
 from ua_memory.reflect.grounds import Evidence, unsupported
+from ua_memory.reflect.grouping import Said, alike
 from ua_memory.reflect.sections import Refused, Sheet
 from ua_memory.reflect.units import CALLOUT, Sentence, Unit, mark, plain
 
 OBSERVED, SAID = "What has shown", "What was said"
 """The sections of a page that was put together without a model."""
+_OPEN = re.compile(r"\s*\[ \]\s")
+MANY, FEW = 8, 3
+"""Where so many have two words of the question, or a name in it, those with less are left out; fewer than so
+few that have any word say that the answers have other words than the question."""
+STRONG, PARAPHRASED = 0.85, 0.6
+"""What has no word of the question is listed if it is as near to it as this part of the best; the second
+where the answers have other words."""
 
 
-def fill(sheet: Sheet, evidence: Sequence[Evidence], anew: bool) -> int:
-    """Put what is not on the page yet into its sections, and return for how many there was no room.
+def fill(sheet: Sheet, evidence: Sequence[Evidence], question: str, anew: bool) -> int:
+    """Put what answers the question and is not on the page yet into its sections, and return for how many
+    there was no room.
 
     Of a page written anew, facts stand by their days; later only what is new is added, at the end of its
     list: what a person took out stays out.
@@ -25,13 +38,16 @@ def fill(sheet: Sheet, evidence: Sequence[Evidence], anew: bool) -> int:
     _correct(sheet, evidence)
     there = {block for unit in sheet.units for sentence in unit.sentences for block in sentence.ids}
     there |= {each.record.id or "" for each in evidence if each.number in sheet.marks()}
-    wanted = [each for each in evidence if each.recalled and each.record.id not in there]
+    listed = [each for each in evidence if each.record.id and each.record.id in there]
+    near = _near([each for each in evidence if each.recalled], question)
+    wanted = [each for each in near if each.record.id not in there]
     if not anew:
         wanted = [each for each in wanted if each.news in ("new", "edited")]
+    wanted = _once(wanted, listed)
     chosen = wanted[: _room(sheet, wanted)]
     left = len(wanted) - len(chosen)
     observed = [each for each in chosen if isinstance(each.record, Observation)]
-    said = sorted((each for each in chosen if each not in observed), key=lambda each: each.day)
+    said = sorted((e for e in chosen if e not in observed), key=_when)
     for title, group in ((OBSERVED, observed), (SAID, said)):
         for each in group:
             try:
@@ -41,6 +57,49 @@ def fill(sheet: Sheet, evidence: Sequence[Evidence], anew: bool) -> int:
             except Refused:
                 left += 1
     return left
+
+
+def _when(each: Evidence) -> tuple[str, str, int]:
+    """Facts by their days, those of none last; those of one day as they stand in their files."""
+    place = each.record.place
+    return each.day or "undated", place.path, place.line
+
+
+def _near(evidence: Sequence[Evidence], question: str) -> list[Evidence]:
+    """What answers a question, best first, as far as words tell: it has two words of it, or names whom or
+    what it is about, or has any word of it, whichever many do; or it is among the nearest anyhow."""
+    asked, named = terms(question), terms(" ".join(entities(question)))
+    words = [asked & terms(" ".join((each.text, *each.record.entities))) for each in evidence]
+    telling: Sequence[bool] = ()
+    for telling in ([len(w) > 1 for w in words], [bool(w & named) for w in words], list(map(bool, words))):
+        if sum(telling) >= MANY:
+            break
+    best = max((each.score for each in evidence), default=0.0)
+    floor = best * (STRONG if sum(telling) >= FEW else PARAPHRASED)
+    ranked = zip(evidence, telling, strict=True)
+    return [e for n, (e, tells) in enumerate(ranked) if tells or e.score >= floor or n < FEW]
+
+
+def _once(wanted: Sequence[Evidence], listed: Sequence[Evidence]) -> list[Evidence]:
+    """Of what says the same the newest, and nothing that an observation on the page says, or rests on."""
+    beliefs = [e.record for e in (*wanted, *listed) if isinstance(e.record, Observation)]
+    proved = {proof.id for belief in beliefs for proof in belief.proofs}
+    told = [Said(e.text, "") for e in listed]
+    told += [Said(e.text, "") for e in wanted if isinstance(e.record, Observation)]
+    chosen: list[Evidence] = []
+    for each in wanted:
+        if isinstance(each.record, Observation):
+            chosen.append(each)
+            continue
+        own = Said(each.text, "")
+        if each.record.id in proved or any(alike(own, one) for one in told):
+            continue
+        twin = next((n for n, one in enumerate(chosen) if alike(own, Said(one.text, ""))), None)
+        if twin is None:
+            chosen.append(each)
+        elif each.day and _when(each) > _when(chosen[twin]):
+            chosen[twin] = each
+    return chosen
 
 
 def _correct(sheet: Sheet, evidence: Sequence[Evidence]) -> None:
@@ -87,10 +146,11 @@ def _last_item(sheet: Sheet, section: str) -> str:
 
 
 def _sentence(each: Evidence) -> str:
-    """What a fact says, with the day it is about where that is not the day of its log."""
+    """What a fact says, free of marks of a list, with the day it is about where that is not its log's."""
     day = getattr(each.record, "when", None)
     told = f"{day}: " if day and day != markdown.day_of(each.record.place.path) else ""
-    return f"{plain(told + each.text)} "
+    todo = "To do: " if _OPEN.match(each.text) else ""
+    return f"{plain(told + todo + unlisted(each.text))} "
 
 
 def settle(sheet: Sheet, evidence: Sequence[Evidence]) -> list[str]:

@@ -20,9 +20,11 @@ from ua_memory.statements import new_id
 _CHECKBOX = re.compile(r"\A\s*\[[ xX]\]\s+")
 _EMPHASIS = re.compile(r"(\*\*|__)(?=\S)(.+?)(?<=\S)\1")
 _LONGEST_QUOTE = 300
-_NO_PROSE = re.compile(r"`[^`]*`|\S*[/\\_]\S*|\S+\.\w{1,4}\b")
-_LEAST_PROSE = 3
-"""Words besides paths and code: a list of files is no belief."""
+_NO_PROSE = re.compile(r"`[^`]*`|\S*[/\\_=]\S*|\S+\.\w{1,4}\b")
+_WORD = re.compile(r"[^\W\d_]{2,}")
+_LISTED = re.compile(r"\s*(?:`[^`]*`|~?[\w.-]*/\S+|\S+\.\w{1,4})\s*(?:\([^)]*\)\s*)?(?:[-–—:→]|$)")
+_LEAST_WORDS, _LEAST_SMALL = 4, 2
+"""Words besides paths and code, and those of them that are no names: a list of files is no belief."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,10 +93,22 @@ def _created(
         text, told = plain(facts[0].text), {mark(fact): said(fact).source for fact in facts}
         quoted = _quoted(facts, clean)
         several = len({told[each] for each, _ in quoted}) > 1
-        prose = len(_NO_PROSE.sub(" ", text).split()) >= _LEAST_PROSE
-        if several and prose and fresh & told.keys() and text.casefold() not in texts and clean(text) == text:
+        if (
+            several
+            and _is_prose(text)
+            and fresh & told.keys()
+            and text.casefold() not in texts
+            and clean(text) == text
+        ):
             made.append(Operation("create", f"new:{new_id()}", text, quoted))
     return made
+
+
+def _is_prose(text: str) -> bool:
+    """Whether a line says something, and is no entry of a list: `src/a.py — fixed`, `late = 5 (~84%)`."""
+    words = _WORD.findall(_NO_PROSE.sub(" ", text))
+    small = sum(not word[0].isupper() for word in words)
+    return len(words) >= _LEAST_WORDS and small >= _LEAST_SMALL and not _LISTED.match(text)
 
 
 def _quoted(facts: Iterable[Fact], clean: Callable[[str], str]) -> tuple[tuple[str, str], ...]:

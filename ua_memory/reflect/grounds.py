@@ -39,6 +39,8 @@ class Evidence:
     clean: Clean
     news: str = ""
     """`new`, `edited` or `left out before`, where that is so since the page was refreshed."""
+    score: float = 0.0
+    """How near it is to the question, as recall says."""
 
     @property
     def name(self) -> str:
@@ -101,13 +103,14 @@ def digest(record: Statement) -> str:
 
 
 Records = list[Fact | Observation]
+Scored = list[tuple[Fact | Observation, float]]
 
 
-def recalled(store: Store, hits: Iterable[Any], own: str) -> tuple[Records, Records]:
-    """(the statements behind a search's hits, best first; those passed over): none that is retired, lies
-    outside the bank or was learnt from the page itself, whose link is `own`."""
+def recalled(store: Store, hits: Iterable[Any], own: str) -> tuple[Scored, Records]:
+    """(the statements behind a search's hits with their scores, best first; those passed over): none that is
+    retired, lies outside the bank or was learnt from the page itself, whose link is `own`."""
     files: dict[str, Mapping[int, Fact | Observation]] = {}
-    found: Records = []
+    found: Scored = []
     passed: Records = []
     for hit in hits:
         item = hit.item
@@ -121,8 +124,10 @@ def recalled(store: Store, hits: Iterable[Any], own: str) -> tuple[Records, Reco
             continue
         if isinstance(record, Fact) and record.trail == own:
             continue
-        near = hit.score >= WEAKEST and len(found) < MOST
-        (found if near else passed).append(record)
+        if hit.score >= WEAKEST and len(found) < MOST:
+            found.append((record, hit.score))
+        else:
+            passed.append(record)
     return found, passed
 
 

@@ -150,7 +150,7 @@ class Refresher:
     def _write(self, state: State, anew: bool, tell: Tell | None) -> tuple[Written, int]:
         """Have the model, or without one our own hand, work on the sheet."""
         if self.model is None:
-            return Written(), extractive.fill(state.sheet, state.evidence, anew)
+            return Written(), extractive.fill(state.sheet, state.evidence, state.page.source_query, anew)
         if not state.evidence:
             return Written(), 0  # there is nothing to ask about: what is gone goes
         asked = (state.sheet, state.page.source_query, state.evidence, self.view.clean)
@@ -170,12 +170,13 @@ class Refresher:
         self, page: Page, hits: Sequence[Any], cited: Sequence[str]
     ) -> tuple[list[Evidence], proofs.Records]:
         records, passed = proofs.recalled(self.store, hits, f"[[{pages.stem(page)}]]")
-        known = {record.id for record in records}
+        known = {record.id for record, _ in records}
         more = [proofs.living(self.view.find, one) for one in dict.fromkeys(cited) if one not in known]
-        whole = [(record, True) for record in records] + [(record, False) for record in more if record]
+        whole = [(record, True, score) for record, score in records]
+        whole += [(record, False, 0.0) for record in more if record]
         evidence = [
-            Evidence(number, record, recalled, self.view.clean)
-            for number, (record, recalled) in enumerate(whole, 1)
+            Evidence(number, record, recalled, self.view.clean, score=score)
+            for number, (record, recalled, score) in enumerate(whole, 1)
         ]
         return evidence, passed
 

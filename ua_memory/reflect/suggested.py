@@ -43,7 +43,7 @@ def propose(refresher: Refresher, model: MentalModel, tell: Tell | None = None) 
     evidence, notes = _evidence(refresher, question)
     written = writing.Written()
     if refresher.model is None:
-        extractive.fill(sheet, evidence[:FEW], True)
+        extractive.fill(sheet, evidence[:FEW], question, True)
     elif evidence:
         asked = (sheet, model.name, evidence, refresher.view.clean)
         if tell:
@@ -60,4 +60,6 @@ def propose(refresher: Refresher, model: MentalModel, tell: Tell | None = None) 
 def _evidence(refresher: Refresher, question: str) -> tuple[Sequence[Evidence], Sequence[str]]:
     hits, notes = refresher.view.recall(question)
     records, _ = proofs.recalled(refresher.store, hits, "")
-    return [Evidence(n, record, True, refresher.view.clean) for n, record in enumerate(records, 1)], notes
+    return [
+        Evidence(n, record, True, refresher.view.clean) for n, (record, _) in enumerate(records, 1)
+    ], notes
