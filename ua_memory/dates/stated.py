@@ -12,15 +12,19 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import date, timedelta
 
+from ua_memory.dates.tense import Tense, tense
+
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """A stretch of days that a text names: `start` to before `end`, and where in the text it is named."""
+    """A stretch of days that a text names: `start` to before `end`, and where in the text it is named. Not
+    `sure` is a day without a year of which its sentence does not tell whether it is past or to come."""
 
     start: date
     end: date
     at: int
     to: int
+    sure: bool = True
 
     @property
     def is_day(self) -> bool:
@@ -70,7 +74,8 @@ def spans(text: str, said: date) -> tuple[Span, ...]:
                 continue
             days = _safely(reader, match, said)
             if days:
-                found.append(Span(*days, match.start(), match.end()))
+                sure = reader is not _named or bool(match["year"] or _tense(match))
+                found.append(Span(*days, match.start(), match.end(), sure))
     return tuple(sorted(found, key=lambda span: span.at))
 
 
@@ -98,13 +103,21 @@ def _named(match: re.Match[str], said: date) -> tuple[date, date]:
     month, day, year = _MONTHS[match["month"].lower()], int(match["day"]), match["year"]
     if year:
         return _day(date(int(year), month, day))
-    # Without a year people mean the nearest one.
-    near = [
-        date(said.year + n, month, day)
-        for n in (-1, 0, 1)
-        if day <= calendar.monthrange(said.year + n, month)[1]
-    ]
-    return _day(min(near, key=lambda d: abs(d - said)))
+    near = in_years(said, month, day)
+    how = _tense(match)
+    # "Decided on 3 March" is never next March's; where nothing tells, people mean the nearest one.
+    told = [d for d in near if (d <= said if how == "past" else d >= said if how else True)]
+    return _day(min(told or near, key=lambda d: abs(d - said)))
+
+
+def _tense(match: re.Match[str]) -> Tense:
+    return tense(match.string, match.start(), match.end())
+
+
+def in_years(said: date, month: int, day: int) -> list[date]:
+    """A day without its year, in the year it was said, the one before and the one after, where it exists."""
+    years = (said.year + n for n in (-1, 0, 1))
+    return [date(year, month, day) for year in years if day <= calendar.monthrange(year, month)[1]]
 
 
 def _month(match: re.Match[str], said: date) -> tuple[date, date]:

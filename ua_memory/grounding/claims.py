@@ -55,7 +55,10 @@ class _Evidence:
         self._text = text.casefold()
         self._flat = " ".join(self._text.split())
         self._stretches = {(span.start, span.end) for span in _spans(text, said)}
-        self._days = {day for _, day in _dates(text, said)}
+        days = _dates(text, said)
+        self._days = {day for _, day in days}
+        self._yearless = {day[5:] for _, day in days}
+        self._unsure = {day[5:] for span, day in days if not span.sure}
         if said:
             ahead = set(meant(text, said))
             self._days |= {day.isoformat() for day in (said, *ahead)}
@@ -67,7 +70,9 @@ class _Evidence:
 
     def has(self, kind: str, claim: str) -> bool:
         if kind == "date":
-            return claim in self._days
+            return claim in self._days or claim[5:] in self._unsure
+        if kind == "yearless":
+            return claim[5:] in self._yearless
         if kind == "number":
             return self._amounts.has(claim)
         if kind in ("stretch", "moment", "code"):
@@ -105,9 +110,10 @@ class _Evidence:
 def claims(text: str, said: date | None = None) -> Iterator[tuple[str, str]]:
     """(kind, what) of everything in a text that can be true or made up.
 
-    Kinds: code (what is quoted as such, or a tag), url, email, path, date (an ISO day), stretch (of days),
-    moment (other time words), identifier, number, name, opening for a capitalised word that a sentence
-    begins with, which may be a name or not, and coined for a lower-case one that is no English.
+    Kinds: code (what is quoted as such, or a tag), url, email, path, date (an ISO day), yearless (one whose
+    year is a guess), stretch (of days), moment (other time words), identifier, number, name, opening for a
+    capitalised word that a sentence begins with, which may be a name or not, and coined for a lower-case one
+    that is no English.
     """
     rest = _plain(text)
     yield from (("code", (match[1] or match[2]).strip()) for match in _QUOTED.finditer(rest))
@@ -116,7 +122,7 @@ def claims(text: str, said: date | None = None) -> Iterator[tuple[str, str]]:
             yield kind, match[0].rstrip(_TRAILING)
         rest = pattern.sub(_blank, rest)
     for span, day in _dates(rest, said):
-        yield "date", day
+        yield ("date" if span.sure else "yearless"), day
         rest = rest[: span.at] + " " * (span.to - span.at) + rest[span.to :]
     for span in _spans(rest, said):
         yield "stretch", rest[span.at : span.to]

@@ -59,6 +59,9 @@ def accepted(when: str, evidence: Sequence[str], said: date) -> str | None:
     text = "\n".join(evidence)
     days = _days(when)
     named = [(said, said + timedelta(days=1)), *_named(text, said)]
+    for span in (span for span in dates.spans(text, said) if not span.sure):
+        years = dates.in_years(said, span.start.month, span.start.day)
+        named += [(day, day + timedelta(days=1)) for day in years]
     if days is None or not any(start <= days[0] and days[1] <= end for start, end in named):
         return None
     clock = re.search(r"\d\d:\d\d", when)
