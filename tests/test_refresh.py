@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
+import os
 import re
+import shutil
+import signal
 import subprocess
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from fake_model import FakeModel
+from banks import Bank
+from believing import bank_with
+from fake_model import FakeModel, Script
+from killing import in_child
 from terminal import Done, Shell, new_shell
+
+from ua_memory.config import load
+from ua_memory.llm import Endpoint
+from ua_memory.memory import Memory
 
 PAGE, LOG = "memory/pages/infra.md", "memory/2026-11-21.md"
 DONE = {"text": "done"}
@@ -495,3 +506,54 @@ def test_what_a_person_says_twice_on_a_page_is_learnt_once(shell: Shell) -> None
     shell.write(PAGE, text(shell) + "\nThe cellar floods in May.\n\nThe cellar floods in May.\n")
     assert shell.ok("pages", "refresh", "infra").out.count("yours, remembered") == 1
     assert "up to date" in shell.ok("pages", "list").out
+
+
+class Deadly(FakeModel):
+    """Kills who asks, the pid in a file, when it is asked for the n-th time; 0 lets all live."""
+
+    def __init__(self, pid: Path, number: int, *replies: Script) -> None:
+        super().__init__(*replies)
+        self.pid, self.number = pid, number
+
+    def reply_to(self, body: dict[str, Any], headers: dict[str, str]) -> Script:
+        reply = super().reply_to(body, headers)
+        if len(self.bodies) == self.number:
+            os.kill(int(self.pid.read_text()), signal.SIGKILL)
+        return reply
+
+
+@pytest.mark.parametrize("when", ["asked", "asked again", "writing"])
+def test_a_killed_refresh_leaves_a_whole_page_and_the_next_one_works(tmp_path: Path, when: str) -> None:
+    bank, _ = bank_with(tmp_path / "bank", {"2026-11-20": list(FACTS)})
+    settings = replace(load(bank.root, {}), embedding="none")
+    pid, path = tmp_path / "pid", "memory/pages/infra.md"
+
+    def memory(root: Path) -> Memory:
+        return Memory.open(root, config=settings, now=bank.clock, door="test")
+
+    memory(bank.root).create_page("infra", "infra", "where does our staging database run")
+    before = bank.bytes(path)
+    script = [{"calls": [append("S0", ("The staging database is at Hetzner.", [1]))]}, DONE]
+
+    def refresh(root: Path, model: FakeModel) -> None:
+        pid.write_text(str(os.getpid()))
+        memory(root).refresh_page("infra", model=Endpoint("sk-test", model.url))
+
+    def copy(name: str) -> Bank:
+        return Bank(Path(shutil.copytree(bank.root, tmp_path / name)), bank.clock)
+
+    done = copy("done")
+    with Deadly(pid, 0, *script) as model:
+        came, steps = in_child(lambda: refresh(done.root, model), None)
+    assert came and b"Hetzner. [[" in done.bytes(path)
+    kills = 0
+    for stop in range(steps - 1, steps - 25, -4) if when == "writing" else (None,):
+        killed = copy(f"killed{stop}")
+        with Deadly(pid, {"asked": 1, "asked again": 2}.get(when, 0), *script) as model:
+            kills += not in_child(lambda root=killed.root, m=model: refresh(root, m), stop)[0]
+        assert killed.bytes(path) in (before, done.bytes(path))
+        with FakeModel(*script) as model:
+            refresh(killed.root, model)
+        assert killed.bytes(path) == done.bytes(path) and killed.clean()
+        assert killed.ops().count("refresh") == 1
+    assert kills == 1 if when != "writing" else kills > 3
