@@ -14,7 +14,7 @@ import pytest
 from terminal import EVERY, Shell, new_shell
 from test_import import made
 
-from ua_memory.cli import olds
+from ua_memory.cli import compared, olds
 from ua_memory.cli.format import cells
 
 ANSI = re.compile(r"\x1b\[[0-9;?]*[a-zA-Z]")
@@ -66,6 +66,18 @@ def test_side_by_side_in_a_terminal(shell: Shell, tmp_path: Path) -> None:
     assert all("every session" not in each["snippet"] for each in first["ours"])
     assert "Heroku" in first["ours"][0]["snippet"] and printed["compared"][1]["ours"]
     assert shell.ok("log", "--json").out == before and not list(shell.cwd.glob("memory/**/*.md"))
+
+
+def test_what_there_is_no_time_for_is_searched_by_words(
+    shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = "".join(f"- The {n}th parcel waits in harbour {n}.\n" for n in range(300))
+    source = made(tmp_path, "clawd", {**FILES, "memory/2026-02-05.md": rows})
+    monkeypatch.setattr(compared, "SECONDS", 0.0)
+    monkeypatch.setattr(compared, "NEAR", 5)
+    printed = shell.ok("import", "openclaw", source, "--compare", "-", "--json", stdin="left Heroku\n").json
+    assert 0 < printed["byWordsAlone"] < 300
+    assert "Heroku" in printed["compared"][0]["ours"][0]["snippet"]
 
 
 def test_an_index_of_another_workspace_is_not_asked(shell: Shell, tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import sqlite3
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -59,8 +60,6 @@ class Index:
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-    # -- what it is made of -----------------------------------------------------------------------------
 
     @property
     def words(self) -> Words:
@@ -151,6 +150,15 @@ class Index:
         began = time.perf_counter()
         reading = self._refresh_words(seen or self.store.survey(), stop)
         return self._report(began, reading, vectors, progress, stop)
+
+    def embed_first(self, names: list[str], progress: Progress | None = None) -> None:
+        """Embed these texts before a refresh without the time for all; it tells why, where that fails."""
+        from ua_memory.index.embed import EmbeddingUnavailable
+        from ua_memory.index.meaning import embed
+
+        with suppress(EmbeddingUnavailable, sqlite3.DatabaseError, OSError):
+            wanted = self.cache.missing(self.embeds.model, names)
+            embed(self.words, self.cache, self.embeds, wanted, progress, None)
 
     def _report(
         self, began: float, reading: Reading, vectors: bool, progress: Progress | None, stop: Stop | None
