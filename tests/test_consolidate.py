@@ -35,6 +35,7 @@ from ua_memory.errors import BudgetSpent, Busy, KeyRejected, ModelUnavailable
 from ua_memory.llm import Endpoint
 from ua_memory.memory import Memory
 from ua_memory.reflect.consolidate import Consolidating
+from ua_memory.reflect.proposals import Belief, Refused, checked
 from ua_memory.reflect.stretches import plan
 
 PRICE = "Alice moved the API to Fly.io because Heroku's price doubled."
@@ -290,6 +291,21 @@ def test_what_is_refused_is_told_once_and_reported(two: tuple[Bank, Memory], bad
     assert why in done.refused[0]
     assert done.changes == ()
     assert done.facts == 2
+
+
+def test_beliefs_that_share_no_word_are_not_merged() -> None:
+    beliefs = {
+        "o1": Belief("^a", "Alice chooses by price.", "", evidence=("Heroku doubled it on 2026-05-03",)),
+        "o2": Belief("^b", "Cheaper hosts win.", "", evidence=("she left Heroku", "2026-05-03")),
+        "o3": Belief("^c", "Bob has two cats.", "", evidence=("on 2026-05-03",)),
+    }
+
+    def merged(*others: str) -> Any:
+        return checked({"do": "merge", "observation": "o1", "others": list(others)}, {}, beliefs, "new")
+
+    assert merged("o2").others == ("^b",)  # by the words of their proofs
+    with pytest.raises(Refused, match="o3 has no word of o1"):
+        merged("o2", "o3")
 
 
 def test_a_refused_proposal_may_be_put_right(two: tuple[Bank, Memory]) -> None:

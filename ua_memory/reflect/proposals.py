@@ -13,6 +13,7 @@ from datetime import date
 from typing import Any
 
 from ua_memory.grounding import ungrounded
+from ua_memory.grounding.terms import terms
 from ua_memory.observations import day_of, holds, sources
 from ua_memory.records import Fact
 
@@ -125,9 +126,13 @@ def checked(
     about = None if do == "create" else _belief(given.get("observation", ""), beliefs)
     name = about.name if about else new
     if do == "merge":
-        others = tuple(dict.fromkeys(_belief(each, beliefs).name for each in given.get("others", ())))
-        if not others or name in others:
+        merged = {label: _belief(label, beliefs) for label in given.get("others", ())}
+        others = tuple(dict.fromkeys(each.name for each in merged.values()))
+        if about is None or not others or name in others:
             raise Refused("merge needs others, which say the same as observation")
+        for label, each in merged.items():
+            if not _words(about) & _words(each):
+                raise Refused(f"{label} has no word of {given['observation']}, nor have their proofs")
         return Operation(do, name, others=others)
     proofs = [_proof(each, facts) for each in given.get("proofs", ())]
     if not proofs:
@@ -139,6 +144,11 @@ def checked(
         raise Refused(f"{do} needs a text")
     _check_text(text, [fact for _, fact, _ in proofs], about, beliefs)
     return Operation(do, name, text, operation.proofs)
+
+
+def _words(belief: Belief) -> frozenset[str]:
+    """The words of a belief and of its proofs: two that have none in common do not say the same."""
+    return frozenset(word for word in terms(" ".join((belief.text, *belief.evidence))) if not word.isdigit())
 
 
 def _belief(label: str, beliefs: Mapping[str, Belief]) -> Belief:
