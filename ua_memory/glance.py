@@ -15,15 +15,15 @@ from _blake2 import blake2b
 from marshal import loads
 
 from ua_memory import fence, stamps
+from ua_memory.finding import CORE_NAMES
 from ua_memory.index import spelling
 from ua_memory.index.terms import Query, read_query
-from ua_memory.paths import CORE_NAMES
 
 TYPE_CHECKING = False  # typing's own constant would cost the import of typing
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from ua_memory.config import Config
+    from ua_memory.finding import Folders
     from ua_memory.paths import Bank
     from ua_memory.recall.budget import Preset
     from ua_memory.recall.search import Answer, Hit
@@ -226,13 +226,13 @@ def _weight(total: int, many: int) -> float:
 # -- proving it ------------------------------------------------------------------------------------------
 
 
-def look(bank: Bank, config: Config) -> Glance | None:
-    """The words of the bank, if they are proven to be those of its files; None otherwise."""
+def look(bank: Bank | Folders, few: int) -> Glance | None:
+    """The words of the bank, if they are proven to be those of its files, else None. `few` is a setting."""
     root = str(bank.root)
     try:
-        with open(bank.cache / "survey", "rb") as file:  # noqa: PTH123
-            names, stamp, head, few, _, held = loads(file.read())
-        if not stamp or held or few != config.few or head != _head(str(bank.git_dir)):
+        with open(f"{bank.cache}/survey", "rb") as file:  # noqa: PTH123
+            names, stamp, head, few_then, _, held = loads(file.read())
+        if not stamp or held or few != few_then or head != _head(str(bank.git_dir)):
             return None
         waiting = os.listdir(bank.pending) if os.path.isdir(bank.pending) else []  # noqa: PTH112, PTH208
         if any(name.startswith("revision-") for name in waiting) or stamp != stamps.stamp(

@@ -6,24 +6,18 @@ Pure path logic. Environment and home are passed in; git is recognised by its fi
 from __future__ import annotations
 
 import hashlib
-import os
-import re
 import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
+from ua_memory import finding
 from ua_memory.errors import Usage
 
-SETTINGS = "ua-memory.toml"
-CORE_NAMES = ("MEMORY.md", "memory.md")
-LOGS = "memory"
-BESIDE = ".ua-memory"
-"""State where there is no git at all."""
-
+SETTINGS, CORE_NAMES, LOGS, BESIDE = finding.SETTINGS, finding.CORE_NAMES, finding.LOGS, finding.BESIDE
+DATED = finding.DATED
 LONGEST_PATH, LONGEST_NAME = 1024, 255
 """Characters of a path and bytes of a name; what is longer no file system here would take."""
-DATED = re.compile(r"(\d{4}-\d{2}-\d{2})(?!\d)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,42 +59,18 @@ class GitPlace:
 
     @property
     def worktree(self) -> str:
-        return "main" if self.git_dir == self.common else self.git_dir.name
+        return finding.worktree(str(self.git_dir), str(self.common))
 
 
 def is_bank(folder: Path) -> bool:
-    """Whether a folder is marked as a bank: settings, core memory, or a dated log under `memory/`.
-
-    A folder that may not be looked into is none.
-    """
-    try:
-        # A case-folding file system answers yes to both names of core memory; either is a bank.
-        if any((folder / name).is_file() for name in (SETTINGS, *CORE_NAMES)):
-            return True
-        # A code package called `memory` has no dated markdown in it.
-        return any(DATED.match(log.name) and log.suffix == ".md" for log in (folder / LOGS).iterdir())
-    except OSError:
-        return False
+    """Whether a folder is marked as a bank; see `finding`."""
+    return finding.is_bank(str(folder))
 
 
 def discover(start: Path, home: Path) -> Path | None:
-    """The nearest bank at or above `start`; the search ends at `home` and at the border of a file system.
-
-    None also where `start` is no folder. What is found has no symbolic links in it.
-    """
-    start, home = start.resolve(), home.resolve()
-    try:
-        device = start.stat().st_dev
-        for folder in (start, *start.parents):
-            if folder.stat().st_dev != device:
-                return None
-            if is_bank(folder):
-                return folder
-            if folder == home:
-                return None
-    except OSError:
-        return None
-    return None
+    """The nearest bank at or above `start`, if there is one; see `finding`."""
+    found = finding.discover(str(start), str(home))
+    return None if found is None else Path(found)
 
 
 def default_bank(home: Path) -> Path:
@@ -113,15 +83,8 @@ def git_around(folder: Path) -> GitPlace | None:
 
     A `.git` file that leads nowhere (its repository was moved or deleted) counts as none.
     """
-    for top in (folder, *folder.parents):
-        dot = top / ".git"
-        if (dot / "HEAD").is_file():
-            return GitPlace(top, dot, dot)
-        if dot.is_file():
-            git_dir = _led_to(dot, "gitdir:")
-            if git_dir and (git_dir / "HEAD").is_file():
-                return GitPlace(top, git_dir, _led_to(git_dir / "commondir") or git_dir)
-    return None
+    found = finding.git_around(str(folder))
+    return None if found is None else GitPlace(*map(Path, found))
 
 
 def project_of(folder: Path) -> str:
@@ -131,15 +94,6 @@ def project_of(folder: Path) -> str:
     if around is None:
         return folder.name
     return around.common.parent.name if around.common.name == ".git" else around.top.name
-
-
-def _led_to(file: Path, key: str = "") -> Path | None:
-    """The folder that a file of git's names, relative to its own folder."""
-    try:
-        line = os.fsdecode(file.read_bytes()).strip()
-    except OSError:
-        return None
-    return (file.parent / line[len(key) :].strip()).resolve() if line.startswith(key) else None
 
 
 def derived_id(root: Path, place: GitPlace | None) -> str:

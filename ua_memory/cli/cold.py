@@ -9,20 +9,23 @@ import os
 import sys
 import time
 
-from ua_memory import config, paths, queries
-from ua_memory.cli import beginning, context, sessions
-from ua_memory.cli.call import Call, of_process
+from ua_memory import queries
+from ua_memory.cli import beginning, known, sessions
 from ua_memory.errors import NoBank, UaMemoryError
+from ua_memory.finding import Folders
 
 TYPE_CHECKING = False  # typing's own constant would cost the import of typing
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from typing import Any
 
+    from ua_memory.cli.call import Call
     from ua_memory.clients import Event
-    from ua_memory.config import Config
     from ua_memory.glance import Glance
-    from ua_memory.paths import Bank
     from ua_memory.queries import Wanted
+
+NICE = 10
+"""How far a flush that nobody waits for stands back: the next session may be starting."""
 
 
 def hook(words: list[str], data: bytes, *, start: bool) -> bool:
@@ -30,12 +33,11 @@ def hook(words: list[str], data: bytes, *, start: bool) -> bool:
     over. With `start` there is a daemon next time."""
     from ua_memory import clients
 
-    call = _called(words)
     try:
         event = clients.event(data, _option(words, "--client"))
         if event is None or event.kind == "subagent":
             return False
-        bank, settings = _bank(call)
+        bank, settings = _bank(words)
         if not settings.enabled:
             return False
         begin = event.session and not event.agent
@@ -48,16 +50,35 @@ def hook(words: list[str], data: bytes, *, start: bool) -> bool:
     except (OSError, ValueError, UaMemoryError):  # the command says it in the bank's log
         text = None
     if text is None:
+        return _by_bank(words, data, start=start)
+    if text and event:
+        _print(sys.stdout, clients.reply(event, text))
+    if start and not want:
+        wake(bank, os.environ)
+    start_of = event.session if event and event.kind == "start" else ""
+    return bool(want) or bool(start_of and sessions.left_over(bank.pending, start_of))
+
+
+def _by_bank(words: list[str], data: bytes, *, start: bool) -> bool:
+    """Answer an event by opening the bank in this process; True if something is to be handed over."""
+    import io
+
+    from ua_memory.cli import happening
+    from ua_memory.cli.starting import InProcess
+
+    call = _called(words)
+    if call.debug:  # the command says what went wrong
         from ua_memory.cli.app import in_process
 
         in_process(words, data, then=start)
-    if text and event:
-        call.stdout.write(clients.reply(event, text))
+    call.stdin = io.BytesIO(data)
+    call.opener = opener = InProcess(call.env)
+    pid = int(_option(words, "--pid") or 0)
+    due = happening.answered(call, _option(words, "--client"), pid, "--modelled" in words)
     call.stdout.flush()
-    if start and not want:
-        wake(bank, call.env)
-    start_of = event.session if event and event.kind == "start" else ""
-    return bool(want) or bool(start_of and sessions.left_over(bank.pending, start_of))
+    if start and (bank := opener.bank):
+        wake(Folders(str(bank.root), bank.own, str(bank.state), str(bank.git_dir)), os.environ)
+    return due
 
 
 def recall(words: list[str]) -> bool:
@@ -65,9 +86,8 @@ def recall(words: list[str]) -> bool:
     at = words.index("recall") + 1
     if any(word.startswith("-") for word in words[at:]) or not " ".join(words[at:]).strip():
         return False
-    call = _called(words)
     try:
-        bank, settings = _bank(call)
+        bank, settings = _bank(words)
         counted = settings.min_score or settings.recall_budget or settings.recall_max_tokens
         found = None if counted else _glance(bank, settings)
     except UaMemoryError:
@@ -76,19 +96,19 @@ def recall(words: list[str]) -> bool:
         return False
     wanted = _wanted(" ".join(words[at:]), settings)
     text = found.recall(wanted.text, settings.search_limit)
-    call.stdout.write(f"{text}\n" if text else "")
-    call.stdout.flush()
+    _print(sys.stdout, f"{text}\n" if text else "")
     said = "searched by words alone: no daemon runs yet" if text else "nothing found by words alone"
     for each in filter(None, (wanted.why, "" if wanted.skipped else said)):
-        call.stderr.write(f"ua-memory: {each}\n")
-    wake(bank, call.env)
+        _print(sys.stderr, f"ua-memory: {each}\n")
+    wake(bank, os.environ)
     return True
 
 
-def _called(words: list[str]) -> Call:
-    call = of_process(words)
-    call.bank = _option(words, "--bank") or None
-    return call
+def _print(stream: Any, text: str) -> None:
+    if stream is not None:  # closed by the caller (`>&-`)
+        stream.reconfigure(errors="backslashreplace")
+        stream.write(text)
+        stream.flush()
 
 
 def _option(words: list[str], name: str) -> str:
@@ -102,19 +122,43 @@ def _option(words: list[str], name: str) -> str:
     return value
 
 
-def _bank(call: Call) -> tuple[Bank, Config]:
+def _called(words: list[str]) -> Call:
+    from ua_memory.cli.call import of_process
+
+    call = of_process(words)
+    call.bank = _option(words, "--bank") or None
+    return call
+
+
+def _bank(words: list[str]) -> tuple[Folders, Any]:
+    """The folders of the bank that is meant, and its settings: as they are known, else read and noted."""
+    env = os.environ
+    try:
+        cwd = os.getcwd()  # noqa: PTH109 (pathlib takes 4 ms)
+        home = os.path.realpath(os.path.expanduser("~"))  # noqa: PTH111
+        found = known.read(_option(words, "--bank") or env.get("UA_MEMORY_BANK") or "", cwd, home, env)
+    except OSError:
+        found = None
+    if found is not None:
+        return found
+    from ua_memory import config, paths
+    from ua_memory.cli import context
+
+    call = _called(words)
     root = context.bank_root(call)
     settings = config.load(root, call.env)
-    return paths.locate(root, own=settings.own, bank_id=settings.id), settings
+    bank = paths.locate(root, own=settings.own, bank_id=settings.id)
+    known.note(bank, settings, call.env)
+    return Folders(str(bank.root), bank.own, str(bank.state), str(bank.git_dir)), settings
 
 
-def _glance(bank: Bank, settings: Config) -> Glance | None:
+def _glance(bank: Folders, settings: Any) -> Glance | None:
     from ua_memory import glance
 
-    return glance.look(bank, settings)
+    return glance.look(bank, settings.few)
 
 
-def _said(event: Event, settings: Config, bank: Bank) -> str | None:
+def _said(event: Event, settings: Any, bank: Folders) -> str | None:
     """What an event is answered; None where it takes the bank to tell, or to do."""
     if event.kind == "stop":
         return None
@@ -129,7 +173,7 @@ def _said(event: Event, settings: Config, bank: Bank) -> str | None:
     return text
 
 
-def _recalled(found: Glance, event: Event, settings: Config, bank: Bank) -> str | None:
+def _recalled(found: Glance, event: Event, settings: Any, bank: Folders) -> str | None:
     from ua_memory.glance import ENOUGH
 
     if event.agent:
@@ -138,13 +182,15 @@ def _recalled(found: Glance, event: Event, settings: Config, bank: Bank) -> str 
         return None  # what may be recalled takes filters, which are the bank's
     wanted = _wanted(event.prompt, settings)
     if wanted.long and wanted.skipped:
+        from pathlib import Path
+
         from ua_memory.daemon.log import Log
 
-        Log(bank.local, "hook.log").say(wanted.why)
+        Log(Path(bank.local), "hook.log").say(wanted.why)
     return found.recall(wanted.text, settings.search_limit, ENOUGH)
 
 
-def _wanted(query: str, settings: Config) -> Wanted:
+def _wanted(query: str, settings: Any) -> Wanted:
     return queries.read_query(query, settings.long_query, settings.longest_query)
 
 
@@ -157,15 +203,15 @@ def hand_over(words: list[str]) -> None:
     if not _left_behind():
         return
     try:
-        call = _called(words)
-        bank, _ = _bank(call)
-        name = f"{sessions.made(str(bank.local))}/flush.log"
+        bank, _ = _bank(words)
+        name = f"{sessions.made(bank.local)}/flush.log"
         log = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
         for fd in (1, 2):
             os.dup2(log, fd)
         os.write(log, time.strftime("%Y-%m-%d %H:%M:%S handed over by a hook\n").encode())
         os.chdir("/")
-        flush = [sys.executable, "-P", "-m", "ua_memory", "--bank", str(bank.root), "flush"]
+        os.nice(NICE)
+        flush = [sys.executable, "-P", "-m", "ua_memory", "--bank", bank.root, "flush", "--behind"]
         os.execv(flush[0], flush)
     finally:
         os._exit(0)
@@ -185,18 +231,22 @@ def _left_behind() -> bool:
     return True
 
 
-def wake(bank: Bank, env: Mapping[str, str]) -> None:
+def wake(found: Folders, env: Mapping[str, str]) -> None:
     """Have a daemon for the next time, its model loaded, by a process that nobody waits for."""
     try:
-        if time.time() - os.stat(bank.local / "daemon.started").st_mtime < 30:  # noqa: PTH116
+        if time.time() - os.stat(f"{found.local}/daemon.started").st_mtime < 30:  # noqa: PTH116
             return
     except OSError:
         pass
     if not _left_behind():
         return
     try:
-        from ua_memory.cli.starting import ensure, in_background
+        from pathlib import Path
 
+        from ua_memory.cli.starting import ensure, in_background
+        from ua_memory.paths import Bank
+
+        bank = Bank(Path(found.root), found.own, Path(found.state), Path(found.git_dir))
         if in_background(bank, env):
             ensure(bank, env)
             # The first question is what has it load the model.

@@ -28,12 +28,19 @@ def call_of(ctx: Context) -> Call:
 @contextmanager
 def opened(ctx: Context) -> Iterator[tuple[Call, Memory]]:
     """The call, and its bank open for as long as the block lasts."""
+    call = call_of(ctx)
+    with bank_of(call) as memory:
+        yield call, memory
+
+
+@contextmanager
+def bank_of(call: Call) -> Iterator[Memory]:
+    """The bank of a call, open for as long as the block lasts."""
     from ua_memory import config
 
-    call = call_of(ctx)
     root = bank_root(call)
     with call.opener(root, config.load(root, call.env), call.now) as memory:
-        yield call, memory
+        yield memory
 
 
 def named(call: Call) -> Path | None:

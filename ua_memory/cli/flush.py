@@ -49,6 +49,7 @@ def flush(
     detach: Detach = False,
     session: verbs.Session = None,
     client: Client = None,
+    behind: Annotated[bool, typer.Option("--behind", hidden=True)] = False,
     as_json: verbs.Json = False,
     bank: verbs.Bank = None,
 ) -> None:
@@ -79,6 +80,16 @@ def flush(
             )
         else:
             _flush(call, memory, stream, chosen)
+            if behind:
+                _index(memory)
+
+
+def _index(memory: Memory) -> None:
+    """Have the next session's start, too, find its words at hand where no daemon has read what is new."""
+    from ua_memory.daemon.service import runs
+
+    if not runs(memory.store.bank.local):
+        memory.search_many(["what was kept"], by_words=True)
 
 
 def _take_up(call: Call, memory: Memory) -> None:

@@ -29,7 +29,7 @@ SHELLS = ("sh", "bash", "dash", "zsh", "fish", "env", "timeout")
 """What stands between a client and its hooks, and is gone before the client is."""
 
 
-def begun(pending: Path, event: Event, pid: int, *, want: str = "") -> dict[str, Any]:
+def begun(pending: Path | str, event: Event, pid: int, *, want: str = "") -> dict[str, Any]:
     """Note that a session goes on or, with `want`, that what was said in it is to be handed over. What was
     known of it stays known; it is returned. `pid` is the process that called the hook, 0 if not known."""
     path = path_of(pending, event)
@@ -41,7 +41,7 @@ def begun(pending: Path, event: Event, pid: int, *, want: str = "") -> dict[str,
     before = found.get("want") or ""
     found["want"] = want or ("" if before == END and event.kind == "start" else before)
     with contextlib.suppress(OSError):  # a bank that nobody has opened yet, or that we may only read
-        write(path, found)
+        write(path, found, lasting=bool(want))
     return found
 
 
@@ -51,13 +51,16 @@ def noted(path: str, **changes: Any) -> None:
         write(path, found | changes)
 
 
-def write(path: str, found: dict[str, Any]) -> None:
-    """Put a session's file in place, whole. OSError, also where the bank has no state folder yet."""
+def write(path: str, found: dict[str, Any], *, lasting: bool = False) -> None:
+    """Put a file in place, whole; what is `lasting` outlives a failing machine, too. OSError, also where the
+    bank has no state folder yet."""
     made(path.rpartition("/")[0])
     beside = f"{path}.{os.getpid()}"
     fd = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
     try:
         os.write(fd, json.dumps(found).encode())
+        if lasting:
+            os.fsync(fd)
     finally:
         os.close(fd)
     os.replace(beside, path)  # noqa: PTH105
@@ -70,7 +73,7 @@ def made(folder: str) -> str:
     return folder
 
 
-def listed(pending: Path) -> Iterator[tuple[str, dict[str, Any]]]:
+def listed(pending: Path | str) -> Iterator[tuple[str, dict[str, Any]]]:
     """Path and content of the file of each session."""
     with contextlib.suppress(OSError):
         for name in sorted(os.listdir(pending)):  # noqa: PTH208
@@ -93,13 +96,13 @@ def over(path: str, found: dict[str, Any]) -> bool:
         return False
 
 
-def left_over(pending: Path, but: str) -> bool:
+def left_over(pending: Path | str, but: str) -> bool:
     """Whether another session than this one waits to be handed over, or was killed."""
     others = ((path, found) for path, found in listed(pending) if found.get("session") != but)
     return any(found.get("want") or over(path, found) for path, found in others)
 
 
-def path_of(pending: Path, event: Event) -> str:
+def path_of(pending: Path | str, event: Event) -> str:
     """The file of an event's session."""
     return f"{pending}/{PREFIX}{name_of(event)}{SUFFIX}"
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from ua_memory.index.filters import Filters
 from ua_memory.index.terms import Query
@@ -69,7 +69,7 @@ def _ways(vocabulary: Vocabulary, query: Query) -> Iterator[list[str]]:
             few, common = (_any(_quoted(part, query)) for part in (terms[:rare], terms[rare:]))
             yield [f"({few}) NOT ({common})", f"({few}) AND ({common})"]
     kept = set(terms)
-    every = expression(replace(query, terms=tuple(term for term in query.terms if term in kept)))
+    every = expression(Query(tuple(term for term in query.terms if term in kept), query.phrases, query.again))
     if every:
         yield [every]
 

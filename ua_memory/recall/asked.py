@@ -92,11 +92,11 @@ def read(
     query = read_query(text)
     if query.phrases and text.rstrip().endswith("?") and not words.search(query, 1):
         # A title in a question ("Did you read “The Four Seasons”?") is no operator where nothing holds it.
-        query = replace(query, phrases=())
+        query = Query(query.terms, (), query.again)
     meant = misspelt(words, query, {text[start:end].casefold() for start, end in pieces})
     if meant:
         terms, again = ([meant.get(t, t) for t in part] for part in (query.terms, query.again))
-        query = replace(query, terms=tuple(filter(None, dict.fromkeys(terms))), again=tuple(again))
+        query = Query(tuple(filter(None, dict.fromkeys(terms))), query.phrases, tuple(again))
     named = links.named(words.db, text)
     weights, own = weigh(words, query, frozenset(meant.values())), _words(words, text, named.declared, meant)
     if window and window.alone:

@@ -1,0 +1,87 @@
+"""What a hook knows of a bank without reading its settings: the same as they say, or nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from banks import new_bank
+
+from ua_memory import config
+from ua_memory.cli import known
+from ua_memory.paths import SETTINGS, Bank
+
+
+@pytest.fixture
+def bank(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Bank:
+    monkeypatch.setattr(known, "RACY", 0)
+    found = new_bank(tmp_path / "bank").store.bank
+    found.cache.mkdir(parents=True, exist_ok=True)
+    known.note(found, config.load(found.root, {}), {})
+    return found
+
+
+def read(bank: Bank, named: str = "", env: dict[str, str] | None = None, cwd: Path | None = None) -> Any:
+    return known.read(named, str(cwd or bank.root), "/nowhere", env or {})
+
+
+def test_it_is_what_the_settings_say(bank: Bank) -> None:
+    folders, said = read(bank)
+    for name in ("root", "state", "git_dir", "pending", "index", "cache", "local"):
+        assert getattr(folders, name) == str(getattr(bank, name)), name
+    settings = config.load(bank.root, {})
+    assert folders.own == bank.own
+    assert all(getattr(said, name) == getattr(settings, name) for name, *_ in config.settings())
+    below = bank.root / "memory" / "x"
+    below.mkdir(parents=True)
+    assert read(bank, cwd=below) and read(bank, named="bank", cwd=bank.root.parent)
+
+
+def appended(bank: Bank) -> None:
+    with (bank.root / SETTINGS).open("a") as file:
+        file.write("\n[search]\nlimit = 9\n")
+
+
+def nearer(bank: Bank) -> None:
+    (bank.root / "sub" / "memory").mkdir(parents=True)
+    (bank.root / "sub" / "memory" / "2026-11-21.md").touch()
+
+
+def moved(bank: Bank) -> None:
+    (bank.root / ".git").rename(bank.root / "elsewhere")
+
+
+def damaged(bank: Bank) -> None:
+    (bank.cache / known.NAME).write_text('{"proof": [], "settings"')
+
+
+@pytest.mark.parametrize("change", [appended, nearer, moved, damaged])
+def test_what_may_have_changed_is_not_known(bank: Bank, change: Callable[[Bank], None]) -> None:
+    (bank.root / "sub").mkdir(exist_ok=True)
+    assert read(bank, cwd=bank.root / "sub")
+    change(bank)
+    assert read(bank, cwd=bank.root / "sub") is None
+
+
+def test_a_variable_that_settings_heed_counts(bank: Bank) -> None:
+    assert read(bank, env={"UA_TRUNCATION_THRESHOLD": ""})
+    assert read(bank, env={"UA_TRUNCATION_THRESHOLD": "9"}) is None
+    known.note(bank, config.load(bank.root, {"UA_MEMORY_ENABLED": "0"}), {"UA_MEMORY_ENABLED": "0"})
+    assert read(bank) is None and not read(bank, env={"UA_MEMORY_ENABLED": "0"})[1].enabled
+
+
+def test_a_file_just_written_may_be_written_again(bank: Bank, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(known, "RACY", 3600 * 10**9)
+    (bank.cache / known.NAME).unlink()
+    known.note(bank, config.load(bank.root, {}), {})
+    assert read(bank) is None
+
+
+def test_no_folder_is_made_for_it(tmp_path: Path) -> None:
+    root = tmp_path / "fresh"
+    root.mkdir()
+    known.note(Bank(root, False, root / "state", root / "state" / "trail"), config.Config(), {})
+    assert not any(root.iterdir())
+    assert known.read(str(root), "/", "/nowhere", {}) is None
