@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from banks import DAY, Bank, everywhere, git, new_bank
 
-from ua_memory import audit, bank
+from ua_memory import audit, bank, excerpts
 from ua_memory.errors import NotFound, Usage
 from ua_memory.undo import undo
 
@@ -180,13 +180,13 @@ def test_targets_that_are_none(there: Bank, target: str, error: type[Exception])
 
 
 def test_targets() -> None:
-    assert audit.split_target("memory/a.md:3-4") == ("memory/a.md", "3-4")
-    assert audit.split_target("memory/a.md") == ("memory/a.md", "")
-    assert audit.split_target("memory/at 12:30.md") == ("memory/at 12:30.md", "")
-    assert audit.split_target("memory/at 12:30.md:2") == ("memory/at 12:30.md", "2")
-    assert audit.split_target("MEMORY.md:1") == ("MEMORY.md", "1")
-    assert audit.line_span("3", 3) == (3, 3)
-    assert audit.line_span("2-99", 3) == (2, 3)
+    assert excerpts.split_target("memory/a.md:3-4") == ("memory/a.md", "3-4")
+    assert excerpts.split_target("memory/a.md") == ("memory/a.md", "")
+    assert excerpts.split_target("memory/at 12:30.md") == ("memory/at 12:30.md", "")
+    assert excerpts.split_target("memory/at 12:30.md:2") == ("memory/at 12:30.md", "2")
+    assert excerpts.split_target("MEMORY.md:1") == ("MEMORY.md", "1")
+    assert excerpts.line_span("3", 3) == (3, 3)
+    assert excerpts.line_span("2-99", 3) == (2, 3)
 
 
 # -- verify ----------------------------------------------------------------------------------------------

@@ -41,7 +41,7 @@ def unit(level: int, may: str = "") -> Unit:
 _KNOWLEDGE = "core facts statements observations opinions pages entities"
 _BELOW_MEMORY = (
     f"markdown history transcripts store llm {_KNOWLEDGE} bank index recall retain reflect"
-    " audit audited health stats undo merge modelled adopting naming proofs lineage recalled"
+    " audit audited excerpts health stats undo merge modelled adopting naming proofs lineage recalled"
 )
 
 UNITS: dict[str, Unit] = {
@@ -71,6 +71,7 @@ UNITS: dict[str, Unit] = {
     "grounding": unit(3),
     "statements": unit(4, "store markdown"),
     "core": unit(4, "store markdown"),
+    "excerpts": unit(4, "markdown"),
     "facts": unit(4, "store markdown statements"),
     "observations": unit(4, "store markdown statements grounding"),
     "pages": unit(4, "store markdown statements grounding"),
@@ -87,13 +88,13 @@ UNITS: dict[str, Unit] = {
     ),
     "reflect": unit(7, f"llm modelled grounding directives markdown recall store history {_KNOWLEDGE}"),
     "proofs": unit(5, "grounding store markdown statements observations"),
-    "lineage": unit(7, "audit proofs store history markdown statements"),
-    "audit": unit(7, f"proofs store history markdown index recall retain {_KNOWLEDGE}"),
+    "lineage": unit(7, "excerpts proofs store history markdown statements"),
+    "audit": unit(7, f"excerpts proofs store history markdown index recall retain {_KNOWLEDGE}"),
     "glance": unit(7, "index recall"),
     "health": unit(7, "store history index"),
     "stats": unit(7, "store history markdown statements"),
     "undo": unit(7, "audit entities store history markdown"),
-    "audited": unit(7, "modelled audit lineage undo health history statements store"),
+    "audited": unit(7, "modelled audit lineage undo health history statements stats store"),
     "naming": unit(7, "modelled entities index"),
     "recalled": unit(7, "modelled glance index recall"),
     "merge": unit(7, f"store history markdown index recall retain {_KNOWLEDGE}"),

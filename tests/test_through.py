@@ -12,7 +12,7 @@ from scripted_model import Scripted, keep, session, turns
 from ua_memory import markdown
 from ua_memory.retain import through
 from ua_memory.retain.flush import Flusher
-from ua_memory.retain.subagent import View
+from ua_memory.retain.view import View
 from ua_memory.transcripts.turns import Session
 
 ID = "258c7280-ae70-4798-800f-63464d01a85d"

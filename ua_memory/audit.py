@@ -5,27 +5,15 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from ua_memory import markdown, proofs, redaction, statements
 from ua_memory.errors import GitFailed, NotFound, Usage
+from ua_memory.excerpts import line_span, split_target
 from ua_memory.history import BlameLine, Revision
 from ua_memory.paths import CORE_NAMES, LOGS, SETTINGS, is_truth
 from ua_memory.records import Place, Problem, Tombstone
 from ua_memory.statements import Statement
 from ua_memory.store import Store
-
-
-@dataclass(frozen=True, slots=True)
-class Excerpt:
-    """Lines of a file: `text` without its final newline, `line` to `end` of `lines` in all."""
-
-    path: str
-    line: int
-    end: int
-    lines: int
-    text: str
-    id: str | None = None
 
 
 def log(
@@ -100,23 +88,6 @@ def blame(store: Store, target: str) -> list[BlameLine]:
     data = store.truth(path)
     last = data.count(b"\n") + (not data.endswith(b"\n"))
     return store.history.blame(path, data, lines=line_span(span, last) if span else None)
-
-
-def split_target(target: str) -> tuple[str, str]:
-    """`PATH:12-20` as path and span; the span is empty for a path alone, which may have a colon in it."""
-    path, colon, span = target.rpartition(":")
-    named = is_truth(path) or (path.startswith("/") and re.fullmatch("[0-9-]+", span))
-    return (path, span) if colon and named and not is_truth(target) else (target, "")
-
-
-def line_span(span: str, last: int) -> tuple[int, int]:
-    """`12` or `12-20` as a range of lines, its end cut at `last`. Usage for anything else."""
-    match = re.fullmatch(r"([0-9]{1,9})(?:-([0-9]{1,9}))?", span)
-    if not match or not 1 <= int(match[1]) <= int(match[2] or match[1]):
-        raise Usage(f"{span!r} is no line or range of lines", mend="use PATH:12 or PATH:12-20")
-    if int(match[1]) > last:
-        raise NotFound(f"the file has {last} line{'' if last == 1 else 's'}", where=span)
-    return int(match[1]), min(int(match[2] or match[1]), last)
 
 
 def verify(store: Store) -> list[Problem]:

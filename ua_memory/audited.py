@@ -1,15 +1,22 @@
-"""The part of `Memory` that answers for what was done: the trail, what is wrong, and what is taken back."""
+"""The part of `Memory` that answers for what was done: the trail, what is wrong, and what is taken back.
+
+What does it is imported where it is used: all of grounding and lineage would be read for each command else.
+"""
 
 from __future__ import annotations
 
-from ua_memory import audit, health, lineage, undo
-from ua_memory.health import Check
-from ua_memory.history import BlameLine, Revision
-from ua_memory.lineage import Chain
+from typing import TYPE_CHECKING
+
 from ua_memory.modelled import Modelled
-from ua_memory.records import Problem
-from ua_memory.store import Result
-from ua_memory.undo import Undone
+
+if TYPE_CHECKING:
+    from ua_memory.health import Check
+    from ua_memory.history import BlameLine, Revision
+    from ua_memory.lineage import Chain
+    from ua_memory.records import Problem
+    from ua_memory.stats import Stats
+    from ua_memory.store import Result
+    from ua_memory.undo import Undone
 
 
 class Audited(Modelled):
@@ -19,39 +26,63 @@ class Audited(Modelled):
         self, about: str | None = None, *, op: str | None = None, limit: int | None = 20
     ) -> list[Revision]:
         """Revisions, newest first: all, of a file, or of a fact (`^id`)."""
+        from ua_memory import audit
+
         return audit.log(self.store, about=about, op=op, limit=limit)
 
     def diff(self, revision: str | None = None) -> str:
         """What a revision changed, or what is changed by hand and not committed yet."""
+        from ua_memory import audit
+
         return audit.diff(self.store, revision)
 
     def undo(self, revision: str | None = None) -> Undone:
         """Take back a revision (the newest, unless one is named), or restore what is held."""
+        from ua_memory import undo
+
         return undo.undo(self.store, revision, door=self.door)
 
     def redo(self) -> Undone:
         """Take back the newest undo."""
+        from ua_memory import undo
+
         return undo.redo(self.store, door=self.door)
 
     def blame(self, target: str) -> list[BlameLine]:
         """Who wrote each line of a file, a range or a fact."""
+        from ua_memory import audit
+
         return audit.blame(self.store, target)
 
     def why(self, target: str) -> Chain:
         """What `^id`, `PATH:LINE` or a file rests on, down to quotes, session and commit."""
+        from ua_memory import lineage
+
         return lineage.why(self.store, target)
 
     def verify(self) -> list[Problem]:
         """Every invariant that can be checked; empty where all hold."""
+        from ua_memory import audit, health
+
         return [*audit.verify(self.store), *health.index_problems(self.store)]
 
     def secrets(self) -> list[tuple[str, int, str]]:
         """(path, line, kind) of each secret in the files."""
+        from ua_memory import audit
+
         return audit.secrets(self.store)
 
     def doctor(self, *, mend: bool = False) -> list[Check]:
         """The checks of the surroundings and the state, and with `mend` what can be mended, mended."""
+        from ua_memory import health
+
         return health.checkup(self.store, mend=mend)
+
+    def stats(self) -> Stats:
+        """What the bank holds, counted."""
+        from ua_memory import stats
+
+        return stats.count(self.store)
 
     def accept(self) -> Result:
         """Let what disappeared by hand be gone: commit it as the person's."""

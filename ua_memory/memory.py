@@ -6,28 +6,25 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cached_property
+from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from ua_memory import audit, bank, core, facts, health, markdown, statements
+from ua_memory import bank, core, excerpts, facts, health, markdown, statements
 from ua_memory import config as settings
 from ua_memory.adopting import Adopts, Brought, Taken
-from ua_memory.audit import Excerpt
 from ua_memory.audited import Audited
 from ua_memory.bank import Founded
 from ua_memory.config import Config
 from ua_memory.core import Budget, Replaced
 from ua_memory.entities import Decision, Suggestion
 from ua_memory.errors import NoBank, NotFound
+from ua_memory.excerpts import Excerpt
 from ua_memory.facts import Inserted, Said
 from ua_memory.health import Check
-from ua_memory.history import BlameLine, Revision
-from ua_memory.lineage import BeliefStep, Chain, FactStep, Link, SentenceStep, Written
-from ua_memory.markdown.lines import readable
 from ua_memory.naming import Known, Naming, Portrait
 from ua_memory.pages import Kept
 from ua_memory.paths import is_bank
-from ua_memory.proofs import Break
 from ua_memory.recalled import Recalled, Recalls
 from ua_memory.records import CoreBlock, Fact, Kind, Origin, Quote
 from ua_memory.reflect.beliefs import Believed, Believing, Standing
@@ -36,15 +33,16 @@ from ua_memory.reflect.reflections import Reflections
 from ua_memory.retain.flushes import Flushes
 from ua_memory.retain.watches import Watches
 from ua_memory.statements import Statement
-from ua_memory.stats import Stats, count
 from ua_memory.store import Result, Seen, Store, Witness
-from ua_memory.undo import Undone
 
 if TYPE_CHECKING:
+    from ua_memory.history import BlameLine, Revision
     from ua_memory.index.reading import Refresh, Stop
     from ua_memory.index.sync import Index, Progress
+    from ua_memory.lineage import BeliefStep, Chain, FactStep, Link, SentenceStep, Written
     from ua_memory.llm import Endpoint, Model, Spent, Totals
     from ua_memory.opinions import Changed
+    from ua_memory.proofs import Break
     from ua_memory.recall.explain import Explained
     from ua_memory.recall.search import Answer, Filters, Hit
     from ua_memory.reflect.applying import Change
@@ -57,12 +55,15 @@ if TYPE_CHECKING:
     from ua_memory.reflect.staleness import Stale
     from ua_memory.reflect.suggested import Proposal
     from ua_memory.retain.estimate import Estimate
-    from ua_memory.retain.flush import Flush, Flushed, Waiting
+    from ua_memory.retain.flush import Flush, Waiting
     from ua_memory.retain.items import Item, WaitingItem
+    from ua_memory.retain.keeping import Flushed
     from ua_memory.retain.pricing import Priced
     from ua_memory.retain.retained import Retained
     from ua_memory.retain.watched import Look, Watched
     from ua_memory.retain.watches import Caught
+    from ua_memory.stats import Stats
+    from ua_memory.undo import Undone
 
 __all__ = [
     "Answer", "BeliefStep", "Believed", "BlameLine", "Break", "Brought", "Budget", "Caught", "Chain",
@@ -74,6 +75,13 @@ __all__ = [
     "Undone", "Waiting", "WaitingItem", "Watched", "Witness", "Written",
 ]  # fmt: skip
 """The types that a door meets, which imports them from here."""
+
+
+def __getattr__(name: str) -> Any:
+    """Types that one door meets and whose modules cost are loaded when it asks for them (PEP 562)."""
+    if name in ("BeliefStep", "FactStep"):
+        return getattr(import_module("ua_memory.lineage"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,8 +173,7 @@ class Memory(Flushes, Paged, Adopts, Believing, Naming, Recalls, Reflections, Wa
         if target.startswith("^"):
             found = self.fact(target)
             return self._excerpt(found.place.path, (found.place.line, found.place.end), found.id)
-        path, span = audit.split_target(target)
-        return self._excerpt(path, span)
+        return self._excerpt(*excerpts.split_target(target))
 
     def fact(self, block: str) -> Statement:
         """What has a block id, by the index if it knows the file, else by looking through all files."""
@@ -180,11 +187,7 @@ class Memory(Flushes, Paged, Adopts, Believing, Naming, Recalls, Reflections, Wa
 
     def _excerpt(self, path: str, span: tuple[int, int] | str, block: str | None = None) -> Excerpt:
         data = self.index.files.truth(path) if path.startswith("/") else self.store.truth(path)
-        lines = markdown.parse(data, path).lines
-        if isinstance(span, str):
-            span = audit.line_span(span, len(lines)) if span else (1, len(lines))
-        text = readable("\n".join(lines[span[0] - 1 : span[1]]))
-        return Excerpt(path, span[0], span[1], len(lines), text, block)
+        return excerpts.cut(data, path, span, block)
 
     def _known(self) -> facts.Equal:
         self.index.refresh(vectors=False)
@@ -275,12 +278,10 @@ class Memory(Flushes, Paged, Adopts, Believing, Naming, Recalls, Reflections, Wa
         """Tokens against budgets: MEMORY.md first, then its blocks."""
         return core.budgets(self.store)
 
-    def stats(self) -> Stats:
-        """What the bank holds, counted."""
-        return count(self.store)
-
     def status(self) -> Status:
         """How the bank stands. Reads only."""
+        from ua_memory import audit
+
         store, seen = self.store, self.store.survey()
         head = store.history.log(limit=1)
         return Status(

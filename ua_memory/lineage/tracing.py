@@ -6,8 +6,9 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from ua_memory import audit, markdown, proofs, statements
+from ua_memory import markdown, proofs, statements
 from ua_memory.errors import NotFound
+from ua_memory.excerpts import line_span
 from ua_memory.history import MACHINE, BlameLine, Revision
 from ua_memory.lineage.sentences import cut, plain
 from ua_memory.lineage.steps import (
@@ -157,7 +158,7 @@ class _Tracer:
     def lines(self, path: str, span: str) -> list[Step]:
         """The steps of what stands on these lines. NotFound where nothing is said there."""
         document = self.document(path)
-        first, last = audit.line_span(span, len(document.lines)) if span else (1, len(document.lines))
+        first, last = line_span(span, len(document.lines)) if span else (1, len(document.lines))
 
         def here(place: Place) -> bool:
             return place.line <= last and place.end >= first

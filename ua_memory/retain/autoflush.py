@@ -25,8 +25,8 @@ from ua_memory.transcripts.turns import Session, Turn
 
 if TYPE_CHECKING:
     from ua_memory.llm import Endpoint, Model
-    from ua_memory.retain.flush import Flushed
     from ua_memory.retain.flushes import Flushes
+    from ua_memory.retain.keeping import Flushed
 
 _COUNTS = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens", "output_tokens")
 

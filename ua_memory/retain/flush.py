@@ -11,24 +11,28 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import tzinfo
-from typing import IO
+from typing import IO, TYPE_CHECKING
 from zoneinfo import ZoneInfo
 
-from ua_memory import redaction, tokens
+from ua_memory import redaction
 from ua_memory.errors import Busy, Malformed, NotFound, UaMemoryError
-from ua_memory.facts import Equal
-from ua_memory.llm import Model
 from ua_memory.retain import through
-from ua_memory.retain.candidate import Candidate
-from ua_memory.retain.extract import extract
 from ua_memory.retain.intake import Due, Intake, take_in
-from ua_memory.retain.keeping import Flushed, Keeping
 from ua_memory.retain.queue import Queue, Waiting, key_of
 from ua_memory.retain.sieve import sieved
-from ua_memory.retain.subagent import Harvest, View, study
 from ua_memory.retain.tries import STOPPED, its_own
 from ua_memory.store import Store
 from ua_memory.transcripts.turns import Session, Turn
+
+if TYPE_CHECKING:
+    from ua_memory.facts import Equal
+    from ua_memory.llm import Model
+    from ua_memory.retain.candidate import Candidate
+    from ua_memory.retain.keeping import Flushed
+    from ua_memory.retain.subagent import Harvest
+    from ua_memory.retain.view import View
+
+# What extracts, what asks a model and what writes are imported where they work: a hook only lets turns wait.
 
 OVERLAP = 4
 """Turns that two stretches of a long transcript share, so that no statement loses its neighbours."""
@@ -40,7 +44,7 @@ _PER_TURN = 12
 RETRY = "ua-memory queue retry"
 
 Tell = Callable[[int, int], None]
-Done = Callable[[Flushed], None]
+Done = Callable[["Flushed"], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,6 +171,8 @@ class Flusher:
             return flushed
 
     def _flushed(self, waiting: Waiting) -> Flushed:
+        from ua_memory.retain.keeping import Keeping
+
         try:
             harvest = self._harvest(waiting.turns)
             by = self.model.name if self.model else ""
@@ -187,6 +193,8 @@ class Flusher:
         self.queue.failed(key, why, self.store.now(), own=its_own(error), modelled=modelled)
 
     def _harvest(self, turns: Sequence[Turn]) -> Harvest:
+        from ua_memory.retain.subagent import Harvest, study
+
         if self.model is None:
             return Harvest(kept=self._own_words(turns))
         whole, behind, window = Harvest(), 0, self.store.config.context_window
@@ -201,6 +209,8 @@ class Flusher:
         return whole
 
     def _own_words(self, turns: Iterable[Turn]) -> list[Candidate]:
+        from ua_memory.retain.extract import extract
+
         return extract(turns, zone=self.zone or self.store.now().tzinfo)
 
     def _watch(self, behind: int, total: int) -> Callable[[int], None]:
@@ -217,6 +227,8 @@ def stretches(turns: Sequence[Turn], window: int) -> Iterator[Sequence[Turn]]:
 
     A turn that is too long by itself comes in pieces, which have its id.
     """
+    from ua_memory import tokens
+
     sized = [
         (piece, tokens.count(piece.text) + _PER_TURN) for turn in turns for piece in _pieces(turn, window)
     ]
@@ -240,10 +252,12 @@ def _pieces(turn: Turn, window: int) -> Iterator[Turn]:
     if len(text) <= room:  # no token is shorter than a character
         yield turn
         return
+    from ua_memory import tokens
+
     while text:
         head = tokens.fit(text, room) or text[:1]
         yield replace(turn, text=head)
         text = text[len(head) :]
 
 
-__all__ = ["Due", "Flush", "Flushed", "Flusher", "Intake", "Queue", "Waiting", "stretches"]
+__all__ = ["Due", "Flush", "Flusher", "Intake", "Queue", "Waiting", "stretches"]

@@ -15,8 +15,9 @@ if TYPE_CHECKING:
     from ua_memory.llm import Model
     from ua_memory.modelled import Asked
     from ua_memory.retain.estimate import Estimate
-    from ua_memory.retain.flush import Done, Flush, Flushed, Flusher, Tell, Waiting
+    from ua_memory.retain.flush import Done, Flush, Flusher, Tell, Waiting
     from ua_memory.retain.hearing import Heard
+    from ua_memory.retain.keeping import Flushed
     from ua_memory.transcripts.turns import Session, Turn
 
 OFF = "flush is switched off (UA_MEMORY_ENABLED, or `enabled` in ua-memory.toml): nothing was read"
@@ -154,7 +155,7 @@ class Flushes(Modelled):
         from ua_memory import core
         from ua_memory.redaction import redact
         from ua_memory.retain.flush import Flusher
-        from ua_memory.retain.subagent import View
+        from ua_memory.retain.view import View
 
         view = View(
             self._lines, self.core_blocks, lambda text: redact(text, self.config.redact).text,

@@ -21,6 +21,7 @@ from ua_memory.markdown import is_time
 from ua_memory.records import CoreBlock
 from ua_memory.retain import tools
 from ua_memory.retain.candidate import Candidate, as_name, one_line
+from ua_memory.retain.view import View
 from ua_memory.transcripts.turns import Turn
 
 DIRECTIVE = """\
@@ -51,20 +52,6 @@ BEGINNINGS = ("User", "Agent", "Projects")
 could otherwise put a heading of its own before every session to come."""
 _QUOTE_WORDS = 4
 """A shorter quote cannot stand for the statement that it failed to support."""
-
-
-@dataclass(frozen=True, slots=True)
-class View:
-    """What the sub-agent may see of memory: hits for a query, one line each, and the core blocks.
-
-    `clean` takes secrets out of a text: what people wrote into their files may hold some. `check` raises what
-    core memory would raise if these blocks had these values.
-    """
-
-    search: Callable[[str], Sequence[str]]
-    core: Callable[[], Sequence[CoreBlock]]
-    clean: Callable[[str], str] = str
-    check: Callable[[Mapping[str, str]], None] = lambda _: None
 
 
 @dataclass(frozen=True, slots=True)
