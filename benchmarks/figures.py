@@ -61,10 +61,12 @@ def paired(
     bar: float,
     runs: int,
     detail: str = "",
+    between: Callable[[], object] = lambda: None,
 ) -> Figure:
-    """Both in turn, `runs` times after one warm-up each; the median of the pairs' ratios."""
-    seconds(ours), seconds(theirs)
-    pairs = [(seconds(ours), seconds(theirs)) for _ in range(runs)]
+    """Both in turn, `runs` times after one warm-up each; the median of the pairs' ratios. `between` comes
+    before each pair, and is not counted."""
+    between(), seconds(ours), seconds(theirs)
+    pairs = [(between(), seconds(ours), seconds(theirs))[1:] for _ in range(runs)]
     ratios = sorted(a / b for a, b in pairs)
     mine, other = (statistics.median(side) * 1000 for side in zip(*pairs, strict=True))
     said = f"{mine:.1f} ms against {other:.1f} ms" + (f"; {detail}" if detail else "")

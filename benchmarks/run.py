@@ -7,6 +7,7 @@ import sys
 import commands
 import flush
 import growth
+import hooks
 import index
 import load
 import scale
@@ -16,7 +17,7 @@ from figures import machine
 if __name__ == "__main__":
     print(machine(), flush=True)
     missed = 0
-    for benchmark in (commands, index, flush, growth, warm, scale, load):
+    for benchmark in (commands, index, flush, growth, warm, hooks, scale, load):
         for figure in benchmark.measure([]):
             print(figure, flush=True)
             missed += not figure.met

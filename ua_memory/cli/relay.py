@@ -28,6 +28,8 @@ APART = frozenset("retain ingest ingest_file create_page update_page reflect".sp
 LATER = frozenset(("reflect", "resources/list", "resources/read"))
 """What others do not wait for: a model, and what a client asks for before it lists the tools."""
 MOST_LATER = 8
+FIRST = (b'"initialize"', b'"server/discover"', b'"notifications/')
+"""What a client sends before it asks for the tools."""
 BAD_JSON, BAD_REQUEST, NO_METHOD, BAD_PARAMS, INTERNAL = -32700, -32600, -32601, -32602, -32603
 
 
@@ -45,9 +47,12 @@ def serve(words: list[str], mode: str) -> None:
     woken = mode != "auto"
     for line in sys.stdin.buffer:
         relay.take(line)
-        if not woken:
+        # The tools are asked for next: nobody is to wait meanwhile for a process to be started.
+        if not woken and not any(name in line for name in FIRST):
             woken = True
             _wake(words)
+    if not woken:
+        _wake(words)
     relay.finish()
 
 
