@@ -276,16 +276,20 @@ def test_the_copy_in_memory_answers_as_chroma_does_through_every_change(vectors:
     assert vectors.query(queries, 3) == [[]] * 5
 
 
-def test_chroma_is_imported_without_its_telemetry_s_exporter(tmp_path: Path) -> None:
+def test_chroma_is_imported_without_what_it_never_needs(tmp_path: Path) -> None:
     code = f"""if True:
         import sys
         from pathlib import Path
-        from ua_memory.index.chroma import EXPORTER, imported
+        from ua_memory.index.chroma import CHECKER, COMMAND, EXPORTER, imported
         from ua_memory.index.vectors import Vectors
+        imported()
+        assert not {{"click", "rich", EXPORTER, CHECKER, COMMAND}} & set(sys.modules)
         Vectors(Path({str(tmp_path / "chroma")!r})).close()
-        assert "grpc" not in sys.modules and EXPORTER not in sys.modules
+        assert "grpc" not in sys.modules
         from opentelemetry.exporter.otlp.proto.grpc.trace_exporter import OTLPSpanExporter
         assert OTLPSpanExporter and "grpc" in sys.modules
+        import httpx, overrides
+        assert httpx.Client and overrides.overrides.__module__.startswith("overrides")
         assert imported()[1].chroma_otel_collection_endpoint == ""
     """
     env = {**os.environ, "CHROMA_OTEL_COLLECTION_ENDPOINT": "http://127.0.0.1:9"}
