@@ -10,6 +10,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterator
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -19,14 +20,22 @@ from hypothesis import HealthCheck, settings
 sys.addaudithook(refuse_network)
 
 
+@pytest.fixture(scope="session")
+def _homes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """New folders, one a call. (`mktemp` reads the names of all that were made before, each time.)"""
+    folder = tmp_path_factory.mktemp("homes")
+    return (folder / f"home{number}" for number in count())
+
+
 @pytest.fixture(autouse=True)
-def _isolated(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+def _isolated(_homes: Iterator[Path]) -> Iterator[None]:
     """A home folder of its own for each test; no setting of ours, of git's or of a model's from outside.
 
     Processes that a test starts inherit all of it. The patch is not the `monkeypatch` of the test, so
     that a test may call its `undo`.
     """
-    home = tmp_path_factory.mktemp("home")
+    home = next(_homes)
+    home.mkdir()
     (home / "run").mkdir(mode=0o700)
     with pytest.MonkeyPatch.context() as patch:
         for name in list(os.environ):
@@ -37,6 +46,14 @@ def _isolated(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         time.tzset()
         yield
     time.tzset()
+
+
+@pytest.fixture(autouse=True)
+def _one_model() -> None:
+    """The embedding model, once loaded, stays for the tests to come: a third of a second each time."""
+    runtime = sys.modules.get("ua_memory.index.runtime")
+    if runtime is not None:
+        runtime.SHARED = dict(runtime.SHARED)  # which held it weakly
 
 
 # -- golden files --------------------------------------------------------------------------------------

