@@ -18,9 +18,11 @@ REMOVED = (
     "VISUAL",
     "NO_COLOR",
     "PYTHONUNBUFFERED",
+    "PYTHONDONTWRITEBYTECODE",
 )
 """Variables that begin so are taken out; GIT_ includes those that a git hook leaves behind. Users' streams
-are buffered: where those of the tests were not, nobody saw how a full disk behind one of them was told."""
+are buffered: where those of the tests were not, nobody saw how a full disk behind one of them was told. And
+their Python keeps what it compiled: each process took twice as long where it had to read all sources anew."""
 
 
 def isolated_environment(home: Path) -> dict[str, str]:
