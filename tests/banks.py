@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import atexit
 import os
+import shutil
 import subprocess
+import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
@@ -15,6 +18,7 @@ from ua_memory.facts import Inserted, Said
 from ua_memory.records import Fact
 from ua_memory.store import Store
 
+World = frozenset[tuple[str, str]]
 NOON = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
 DAY = "memory/2026-11-21.md"
 
@@ -101,8 +105,46 @@ class Bank:
 def new_bank(root: Path, clock: Clock | None = None, timezone: str = "UTC") -> Bank:
     """A bank made by `init` in a new folder."""
     clock = clock or Clock()
-    bank.init(root, clock, timezone=timezone, door="test")
+
+    def init(there: Path) -> None:
+        bank.init(there, clock, timezone=timezone, door="test")
+
+    founded(root, f"{clock()} {timezone}", init)
     return Bank(root.resolve(), clock)
+
+
+def founded(root: Path, how: str, init: Callable[[Path], object]) -> None:
+    """Make `root` a bank as `init(root)` does, by a copy of what it made before under the same name `how`.
+
+    `init` runs git eight times, a copy never. All copies have one id: a test gets one, its other banks are
+    made. So are those of a test that changed the environment before, and where something is there already.
+    """
+    test, world = os.environ["HOME"], _world()
+    if (test, how) in _GIVEN or world is None or (root.exists() and any(root.iterdir())):
+        init(root)
+        return
+    _GIVEN.add((test, how))
+    if (how, world) not in _MADE:
+        if not _MADE:
+            atexit.register(shutil.rmtree, _TEMPLATES, ignore_errors=True)
+        made = _TEMPLATES / str(len(_MADE))
+        init(made)
+        _MADE[how, world] = made
+    shutil.copytree(_MADE[how, world], root, symlinks=True, dirs_exist_ok=True)
+
+
+_TEMPLATES = Path(tempfile.gettempdir(), f"ua-banks-{os.getpid()}-{os.urandom(4).hex()}")
+_MADE: dict[tuple[str, World], Path] = {}
+_GIVEN: set[tuple[str, str]] = set()
+
+
+def _world() -> World | None:
+    """What of the environment a new bank may depend on, None where git was given settings."""
+    config = Path(os.environ.get("GIT_CONFIG_GLOBAL", os.devnull))
+    if not config.exists() or config.stat().st_size:
+        return None
+    paths = ("HOME", "XDG_", "GIT_CONFIG_GLOBAL", "PYTEST_")  # a test's own folders, and its name
+    return frozenset((key, value) for key, value in os.environ.items() if not key.startswith(paths))
 
 
 def git(folder: Path, *words: str, **more: Any) -> str:

@@ -9,6 +9,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+from banks import founded
+
 from ua_memory.cli.app import run
 from ua_memory.cli.call import Call
 
@@ -76,5 +78,6 @@ def new_shell(tmp_path: Path) -> Shell:
     bank = home / "bank"
     bank.mkdir(parents=True)
     shell = Shell(home.resolve(), bank.resolve())
-    shell.ok("init", ".")
+    founded(bank, "shell", lambda root: Shell(home.resolve(), root).ok("init", str(root)))
+    shell.time += timedelta(minutes=1)  # that of its `init`
     return shell
