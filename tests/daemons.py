@@ -20,6 +20,7 @@ from terminal import Done
 
 from ua_memory import bank, config
 from ua_memory.daemon import address, client
+from ua_memory.daemon.log import Log
 from ua_memory.daemon.service import runs
 
 
@@ -95,6 +96,10 @@ class Place:
 
     def gone(self, seconds: float = 30) -> None:
         until(lambda: not runs(self.local), seconds)
+
+    def logged(self) -> str:
+        """What the daemon has said, without a process to read it."""
+        return "\n".join(Log(self.local).tail(1000))
 
     def kill(self, number: int = signal.SIGKILL) -> None:
         """Kill the daemon, whose process id is in its lock."""

@@ -218,12 +218,13 @@ def test_what_waits_is_replayed_after_an_outage(place: Place) -> None:
         until(lambda: b'"failed"' in file.read_bytes(), 20)
         rows = [json.loads(line) for line in file.read_text().splitlines()]
         assert [next(iter(row)) for row in rows][-2:] == ["begun", "failed"] and rows[-1]["model"] is True
-        until(lambda: "waits on, not before" in place.run("daemon", "logs").out, 10)
+        until(lambda: "waits on, not before" in place.logged(), 10)
         assert len(fake.bodies) == 1, "not again before its time"
         again = rows[-1]["again"]  # the hour has come
         file.write_text(file.read_text().replace(again, OLD.isoformat()))
         until(lambda: not file.exists(), 20)
-        until(lambda: "flushed claude-code" in place.run("daemon", "logs").out, 10)
+        until(lambda: "flushed claude-code" in place.logged(), 10)
+        assert "flushed claude-code" in place.run("daemon", "logs").out
     log = place.run("log", "--json", daemon="off").json["revisions"]
     assert sum(one["op"] == "flush" for one in log) == 1
     daemon.terminate()
@@ -234,7 +235,7 @@ def test_without_a_model_only_what_nobody_meant_for_one_is_flushed(place: Place)
     meant, plain = wait_for(place, True, "meant"), wait_for(place, False, "plain")
     daemon = run_daemon(place)
     until(lambda: not plain.exists(), 20)
-    until(lambda: "started without one" in place.run("daemon", "logs").out, 10)
+    until(lambda: "started without one" in place.logged(), 10)
     assert meant.exists() and len(waiting(place)) == 1
     daemon.terminate()
     assert daemon.wait(30) == 0
