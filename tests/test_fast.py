@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 from banks import new_bank
-from daemons import Place
+from daemons import Forking, Place
 
 from ua_memory.cli import asking, fast
 from ua_memory.cli.app import VERBS
@@ -78,9 +78,10 @@ def _plain(text: str) -> str:
 
 
 def test_a_daemon_answers_as_the_process_itself(place: Place) -> None:
-    here = {}
-    for argv in READS:
-        here[" ".join(argv)] = place.run(*argv, daemon="off", stdin="heroku\nfly\n")
+    with Forking(place) as forking:
+        here = {" ".join(argv): forking.run(*argv, stdin="heroku\nfly\n") for argv in READS}
+    whole = place.run(*READS[0], daemon="off")
+    assert (whole.code, _plain(whole.out), _plain(whole.err)) == (0, _plain(here["search heroku"].out), "")
     assert place.run("daemon", "start").code == 0
     for argv in READS:
         there, own = place.run(*argv, stdin="heroku\nfly\n"), here[" ".join(argv)]
@@ -96,7 +97,8 @@ def test_a_daemon_answers_as_the_process_itself(place: Place) -> None:
 def test_on_a_terminal_too(place: Place) -> None:
     some = [READS[n] for n in (0, 1, 2, 6, 11, 13, 16, 18)]
     some.remove(["search", "--batch"])
-    here = [place.terminal(*argv, daemon="off") for argv in some]
+    with Forking(place) as forking:
+        here = [place.terminal(*argv, forking=forking) for argv in some]
     assert place.run("daemon", "start").code == 0
     for argv, own in zip(some, here, strict=True):
         there = place.terminal(*argv)
