@@ -46,8 +46,8 @@ demo: $(STAMP)  ## a bank in a temporary folder: notes, facts, a search, an undo
 test: $(STAMP)  ## the tests, without those marked slow or client
 	@$(PYTEST) -n $(WORKERS) --timeout 300 -m 'not slow and not client' $(ARGS)
 
-test-all: $(STAMP)  ## all of them
-	@$(PYTEST) -n $(WORKERS) --timeout 1800 $(ARGS)
+test-all: $(STAMP)  ## all of them, and four times the examples of each property
+	@$(PYTEST) -n $(WORKERS) --timeout 1800 --hypothesis-profile all $(ARGS)
 
 check: $(STAMP)  ## ruff, its formatter, and mypy --strict
 	@$(BIN)/ruff check $(CODE)

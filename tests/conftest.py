@@ -56,6 +56,14 @@ def _one_model() -> None:
         runtime.SHARED = dict(runtime.SHARED)  # which held it weakly
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int:
+    """For `-n auto` one more than there are cores: half of what a test of the store takes is waiting for the
+    disk, and a test of a daemon waits for its processes."""
+    affinity = getattr(os, "sched_getaffinity", None)  # not on macOS
+    return 1 + (len(affinity(0)) if affinity else os.cpu_count() or 1)
+
+
 # -- golden files --------------------------------------------------------------------------------------
 
 
@@ -84,9 +92,15 @@ def golden(request: pytest.FixtureRequest) -> Callable[[Path, bytes], None]:
 
 _SLOW = [HealthCheck.too_slow, HealthCheck.data_too_large]  # a busy machine is no finding
 
-settings.register_profile(
-    "ci", max_examples=100, derandomize=True, database=None, deadline=None, suppress_health_check=_SLOW
-)
+for name, examples in (("main", 50), ("all", 200)):  # the same ones each time
+    settings.register_profile(
+        name,
+        max_examples=examples,
+        derandomize=True,
+        database=None,
+        deadline=None,
+        suppress_health_check=_SLOW,
+    )
 settings.register_profile(
     "fuzz",
     max_examples=int(os.environ.get("FUZZ_EXAMPLES", "2000")),
@@ -94,4 +108,4 @@ settings.register_profile(
     print_blob=True,
     suppress_health_check=_SLOW,
 )
-settings.load_profile("ci")  # --hypothesis-profile on the command line still wins
+settings.load_profile("main")  # --hypothesis-profile on the command line still wins
