@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 import sys
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from terminal import Shell, new_shell
+from terminal import MORNING, Shell, new_shell
 
 from ua_memory import fence, tokens
 from ua_memory.config import BUDGETS
@@ -49,9 +51,20 @@ def test_presets_grow_and_are_those_of_the_settings() -> None:
         preset("huge")
 
 
+_MADE: list[Path] = []
+"""The home of the bank below, once a test has made it."""
+
+
 @pytest.fixture
-def shell(tmp_path: Path) -> Shell:
-    shell = new_shell(tmp_path)
+def shell(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Shell:
+    if not _MADE:
+        _MADE.append(_indexed(tmp_path_factory.mktemp("indexed")).home)
+    home = shutil.copytree(_MADE[0], tmp_path / "home").resolve()
+    return Shell(home, home / "bank", time=MORNING + timedelta(minutes=2))
+
+
+def _indexed(folder: Path) -> Shell:
+    shell = new_shell(folder)
     said = (f"- The harbour office opened gate {n} after the storm, said witness {n}" for n in range(150))
     shell.write("memory/2026-11-20.md", "\n".join(said) + "\n")
     shell.ok("index", "rebuild")  # whatever time that takes; a search would say what it had to leave
@@ -77,7 +90,7 @@ def test_recall_keeps_to_it(shell: Shell) -> None:
 
 
 def test_by_itself_it_fits_9500_characters_and_every_line_says_when_and_where(shell: Shell) -> None:
-    shell.write("memory/2026-11-19.md", "\n".join(f"- gate {n} " + "lock " * 200 for n in range(40)) + "\n")
+    shell.write("memory/2026-11-19.md", "\n".join(f"- gate {n} " + "lock " * 60 for n in range(40)) + "\n")
     shown = shell.ok("recall", "gate lock", "--limit", "40")
     assert 8000 < len(shown.out.rstrip()) <= 9500 and "left out: no room in 9,500 characters" in shown.err
     begin, head, *rows, end = shown.out.splitlines()
