@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import random
+import subprocess
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -13,15 +15,32 @@ from ua_memory import markdown
 from ua_memory.store import Store
 
 WRITER = """
-import sys
+import os, sys
 from pathlib import Path
 from truth import insert, open_again
-root, name, count = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
-store = open_again(root)
-print("ready", flush=True)
-for n in range(count):
-    insert(store, f"fact {name} {n} end")
+import git
+root, count, names = Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3:]
+children = []
+for name in names:
+    child = os.fork()
+    if child:
+        children.append(child)
+        continue
+    store = open_again(root)
+    os.write(1, b"ready\\n")
+    for n in range(count):
+        insert(store, f"fact {name} {n} end")
+    os._exit(0)
+sys.exit(max(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children))
 """
+
+
+def begun(root: Path, count: int, names: Sequence[str]) -> subprocess.Popen[str]:
+    """A process each of these names that inserts so many facts, all of them ready; what waits for them."""
+    writers = python(WRITER, root, count, *names)
+    for _ in names:
+        assert writers.stdout and writers.stdout.readline() == "ready\n"
+    return writers
 
 
 def in_place(file: Path, text: str) -> None:
@@ -49,9 +68,7 @@ def edit_against(store: Store, kind: str, saves: int, facts: int, *, reload: boo
     file, save, lines = store.bank.root / DAY, KINDS[kind], []
     insert(store, "first")
     buffer = file.read_text()
-    writers = [python(WRITER, store.bank.root, name, facts // 2) for name in ("one", "two")]
-    for writer in writers:
-        assert writer.stdout and writer.stdout.readline() == "ready\n"
+    writers = begun(store.bank.root, facts // 2, ("one", "two"))
     pause = random.Random(7)
     for n in range(saves):
         line = f"mine {n} end"
@@ -61,7 +78,7 @@ def edit_against(store: Store, kind: str, saves: int, facts: int, *, reload: boo
         buffer += f"- {line}\n"
         save(file, buffer)
         time.sleep(pause.uniform(0, 0.03))
-    finish(writers)
+    finish([writers])
     settle(store)
     return lines
 
@@ -133,15 +150,13 @@ def test_three_hundred_saves_each(kind: str, tmp_path: Path) -> None:
 def test_eight_processes_and_an_editor(tmp_path: Path) -> None:
     store = make(tmp_path / "b")
     insert(store, "first")
-    writers = [python(WRITER, store.bank.root, name, 15) for name in "abcdefgh"]
-    for writer in writers:
-        assert writer.stdout and writer.stdout.readline() == "ready\n"
+    writers = begun(store.bank.root, 15, "abcdefgh")
     file, lines = store.bank.root / DAY, []
     for n in range(20):
         lines.append(f"mine {n} end")
         by_rename(file, file.read_text() + f"- {lines[-1]}\n")
         time.sleep(0.05)
-    finish(writers, 120)
+    finish([writers], 120)
     settle(store)
     present = on_disk(open_again(store.bank.root))
     facts = [f"fact {name} {n} end" for name in "abcdefgh" for n in range(15)]
