@@ -21,6 +21,7 @@ CLIENTS = {
     "clawdbot": "clawdbot",
     "openclaw": "openclaw",
     "codex": "codex",
+    "hermes": "hermes",
     "messages": "messages",
     "chat": "markdown",
     "notes": "text",

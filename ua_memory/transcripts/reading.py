@@ -12,6 +12,7 @@ from ua_memory.transcripts.calls import settle
 from ua_memory.transcripts.claude_code import ClaudeCode
 from ua_memory.transcripts.codex import Codex
 from ua_memory.transcripts.format import Format
+from ua_memory.transcripts.hermes import Hermes
 from ua_memory.transcripts.messages import Messages
 from ua_memory.transcripts.pi import Clawdbot, OpenClaw, Pi
 from ua_memory.transcripts.prose import Markdown, Prose
@@ -20,7 +21,8 @@ from ua_memory.transcripts.source import Report, Source
 from ua_memory.transcripts.turns import Boundary, Record, Session, Turn, Usage
 
 _FORMATS: dict[str, type[Format]] = {
-    format.client: format for format in (ClaudeCode, Pi, Clawdbot, OpenClaw, Codex, Messages, Markdown, Prose)
+    format.client: format
+    for format in (ClaudeCode, Pi, Clawdbot, OpenClaw, Codex, Hermes, Messages, Markdown, Prose)
 }
 _PART = re.compile(r"^(.+)\.(\d{1,6})$")
 

@@ -10,7 +10,7 @@ from ua_memory.transcripts.prose import is_markdown, named_speakers
 from ua_memory.transcripts.source import parse
 from ua_memory.transcripts.turns import Record, table, word
 
-CLIENTS = ("claude-code", "pi", "clawdbot", "openclaw", "codex", "messages", "markdown", "text")
+CLIENTS = ("claude-code", "pi", "clawdbot", "openclaw", "codex", "hermes", "messages", "markdown", "text")
 
 _LOOKED_AT = 50
 _CODEX = ("session_meta", "response_item", "event_msg", "turn_context", "compacted", "world_state")
@@ -90,6 +90,8 @@ def _client(record: Record, records: list[Record]) -> str:
         and ("instructions" in record or "git" in record)
     ):
         return "codex"
+    if ("session_id" in record and "role" in record) or ("started_at" in record and "source" in record):
+        return "hermes"
     if "role" in record and "content" in record and kind in (None, "message"):
         return "codex" if kind and _has_input_text(record) else "messages"
     if isinstance(record.get("messages"), list):

@@ -1,0 +1,167 @@
+"""Hermes' sessions: rows of its database as JSON, one to a line, the session's own first.
+
+Hermes keeps no files; the door writes the rows of `sessions` and `messages` down as they are. A row's number
+is no name, since Hermes writes a conversation anew when it compacts it: a turn is known by time and words.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from typing import Any
+
+from ua_memory.spoken import typed, uttered
+from ua_memory.transcripts.calls import call, committed, decoded, ours
+from ua_memory.transcripts.format import Entry, Format, filling, texts
+from ua_memory.transcripts.turns import Event, Record, Result, Turn, instant, table, word
+
+MACHINES = ("cron", "subagent", "tool")
+"""Where sessions come from that no person speaks in."""
+STRUCTURED = "\0json:"
+"""What a content begins with that is no plain text but JSON of its parts."""
+_SUMMARY = ("[CONTEXT COMPACTION", "[CONTEXT SUMMARY]:")
+_PRIOR, _MERGED = "[PRIOR CONTEXT", "[END OF PRIOR CONTEXT"
+"""Around what a person said before, where a summary was put into the same message behind it."""
+_LONG = 40
+"""Characters from which on nobody says the same twice; a copy that a compaction made has its own time."""
+
+
+class Hermes(Format):
+    """`$HERMES_HOME/state.db`, a session of it at a time."""
+
+    client = "hermes"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._compacted = False
+        self._told: dict[tuple[str, ...], object] = {}
+        self._dropped: set[int] = set()
+        """Lines with what a person took back, and with copies that a compaction made."""
+
+    def name(self, line: int, record: Record) -> str:
+        if not _is_message(record) or line in self._dropped:
+            return f"L{line}"
+        at, told = record.get("timestamp"), "\0".join(map(str, _words(record)))
+        time = f"{at:.6f}" if isinstance(at, int | float) and not isinstance(at, bool) else "0"
+        return f"{time}-{hashlib.sha256(told.encode('utf-8', 'replace')).hexdigest()[:8]}"
+
+    def survey(self, line: int, record: Record) -> None:
+        if not _is_message(record):
+            if not self.session.session:
+                self.session = _session(record)
+            return
+        words, at = _words(record), record.get("timestamp")
+        again = words in self._told and (self._told[words] == at or len("".join(words)) > _LONG)
+        if (record.get("active") == 0 and not record.get("compacted")) or (again and self._compacted):
+            self._dropped.add(line)
+        self._told[words] = at
+        self._compacted = self._compacted or bool(record.get("compacted"))
+
+    def close(self, lines: int) -> None:
+        super().close(lines)
+        self._told.clear()
+        for line in self._dropped:
+            self.keep[line] = 0
+
+    def events(self, records: Iterable[tuple[int, Record]]) -> Iterator[Event]:
+        for line, record in records:
+            at = _time(record.get("timestamp"))
+            entry = Entry(Turn(self.name(line, record), "person", "", at, line=line))
+            if not _is_message(record):
+                continue
+            role = record.get("role")
+            if role == "user":
+                yield from self._user(entry, record)
+            elif role == "assistant":
+                yield from self._assistant(entry, record)
+            elif role == "tool":
+                output, failed = _outcome(record.get("content"))
+                yield Result(word(record.get("tool_call_id")), failed, committed(output))
+
+    def _user(self, entry: Entry, record: Record) -> Iterator[Event]:
+        said = []
+        for text in _said(record):
+            if text.startswith(_SUMMARY):
+                if not self._compacted and not self.session.parent:
+                    yield entry.next(role="assistant", text=text.strip(), summary=True)
+                continue
+            if text.startswith(_PRIOR) and _MERGED in text:
+                text = text.partition("\n")[2].rpartition(_MERGED)[0]
+            said.append(typed(text))
+        if told := "\n\n".join(filter(None, said)):
+            yield entry.next(text=told, role="assistant" if self.session.agent else "person")
+
+    def _assistant(self, entry: Entry, record: Record) -> Iterator[Event]:
+        for text in _said(record):
+            if not text.startswith(_SUMMARY) and (said := uttered(text)):
+                yield entry.next(role="assistant", text=said)
+        for made in _calls(record):
+            function = table(made.get("function"))
+            name, given = word(function.get("name")), decoded(function.get("arguments"))
+            if name and not ours(name, given):
+                yield call(entry.next(role="tool"), word(made.get("id")), name, given, self.session.cwd)
+
+    def contents(self, line: int, record: Record) -> Iterator[str]:
+        if _is_message(record) and record.get("active") != 0:
+            yield from _said(record)
+            yield word(record.get("tool_calls"))
+
+
+def _session(record: Record) -> Any:
+    settings = table(decoded(record.get("model_config")))
+    source = word(record.get("source"))
+    agent = "subagent" if settings.get("_delegate_from") else source if source in MACHINES else ""
+    return replace(
+        Hermes().session,
+        session=word(record.get("id")),
+        cwd=word(record.get("cwd")),
+        started=_time(record.get("started_at")),
+        parent=word(record.get("parent_session_id")),
+        agent=agent,
+    )
+
+
+def _is_message(record: Record) -> bool:
+    return "role" in record and "session_id" in record
+
+
+def _time(seconds: object) -> Any:
+    """A time that Hermes wrote down, in seconds since 1970."""
+    known = isinstance(seconds, int | float) and not isinstance(seconds, bool)
+    return instant(seconds * 1000) if known else None  # type: ignore[operator]
+
+
+def _words(record: Record) -> tuple[str, ...]:
+    """What tells a message from others: who, what, and which calls."""
+    return tuple(word(record.get(key)) for key in ("role", "content", "tool_calls", "tool_call_id"))
+
+
+def _said(record: Record) -> Iterator[str]:
+    content = record.get("content")
+    if isinstance(content, str) and content.startswith(STRUCTURED):
+        try:
+            content = json.loads(content[len(STRUCTURED) :])
+        except (ValueError, RecursionError):
+            return
+    yield from texts(content) if not isinstance(content, dict) else filling([content])
+
+
+def _calls(record: Record) -> list[Record]:
+    calls = record.get("tool_calls")
+    try:
+        calls = json.loads(calls) if isinstance(calls, str) else calls
+    except (ValueError, RecursionError):
+        return []
+    return [table(one) for one in calls] if isinstance(calls, list) else []
+
+
+def _outcome(content: object) -> tuple[str, bool]:
+    """A result's text, and whether the call failed."""
+    value = decoded(content)
+    if not isinstance(value, dict):
+        return word(content), False
+    code = value.get("exit_code", value.get("returncode"))
+    failed = bool(value.get("error")) or value.get("success") is False
+    return word(value.get("output")) or word(value.get("result")), failed or code not in (None, 0)
