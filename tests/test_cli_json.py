@@ -18,7 +18,7 @@ EXAMPLES = {
     name: json.loads(body) for name, body in re.findall(r"^```json (.+?)\n(.+?)^```$", TEXT, re.M | re.S)
 }
 OPEN = {"trailers", "redacted", "arms", "parts", "index", "kinds", "origins", "clients", "months", "ops"}
-OPEN |= {"purposes", "days", "models"}
+OPEN |= {"purposes", "days", "models", "leftAside"}
 """Objects whose keys are data; what they hold is checked where it matters."""
 OPTIONAL = {"warning", "accepted", "retired"}
 """Keys that an example need not show."""
@@ -205,6 +205,18 @@ def test_history(shell: Shell) -> None:
     agrees("undo", undone)
     assert undone["undone"]["revision"] == revision["revision"]
     agrees("undo", shell.ok("redo", "--json").json)
+
+
+def test_import_sessions(shell: Shell) -> None:
+    for name in ("a" * 8, "b" * 8):
+        (shell.home / ".claude/projects/x").mkdir(parents=True, exist_ok=True)
+        file = shell.home / f".claude/projects/x/{name}.jsonl"
+        file.write_bytes(transcript(name=name).getvalue())
+    (shell.home / ".claude/projects/x/c.jsonl").write_bytes(b"{}")
+    event = {"hook_event_name": "Stop", "session_id": "b" * 8, "transcript_path": "", "cwd": "/x"}
+    shell("hook", stdin=json.dumps(event))
+    printed = shell.ok("import", "sessions", "--json").json
+    agrees("import sessions", printed)
 
 
 def test_import(shell: Shell, tmp_path: Path) -> None:

@@ -30,7 +30,7 @@ from ua_memory.records import CoreBlock, Fact, Kind, Origin, Quote
 from ua_memory.reflect.beliefs import Believed, Believing, Standing
 from ua_memory.reflect.paged import Paged
 from ua_memory.reflect.reflections import Reflections
-from ua_memory.retain.flushes import Flushes
+from ua_memory.retain.surveys import Surveys
 from ua_memory.retain.watches import Watches
 from ua_memory.statements import Statement
 from ua_memory.store import Result, Seen, Store, Witness
@@ -60,6 +60,7 @@ if TYPE_CHECKING:
     from ua_memory.retain.keeping import Flushed
     from ua_memory.retain.pricing import Priced
     from ua_memory.retain.retained import Retained
+    from ua_memory.retain.survey import Survey, Surveyed
     from ua_memory.retain.watched import Look, Watched
     from ua_memory.retain.watches import Caught
     from ua_memory.stats import Stats
@@ -71,8 +72,8 @@ __all__ = [
     "Excerpt", "Explained", "FactStep", "Filters", "Flush", "Flushed", "Hit", "Inserted", "Item", "Kept",
     "Known", "Link", "Look", "Memory", "Model", "Portrait", "Preview", "Price", "Priced", "Proposal",
     "Recalled", "Reflection", "Refresh", "Refreshed", "Replaced", "Result", "Retained", "Revision", "Seen",
-    "SentenceStep", "Spent", "Stale", "Standing", "Stats", "Status", "Suggestion", "Taken", "Totals",
-    "Undone", "Waiting", "WaitingItem", "Watched", "Witness", "Written",
+    "SentenceStep", "Spent", "Stale", "Standing", "Stats", "Status", "Suggestion", "Survey", "Surveyed",
+    "Taken", "Totals", "Undone", "Waiting", "WaitingItem", "Watched", "Witness", "Written",
 ]  # fmt: skip
 """The types that a door meets, which imports them from here."""
 
@@ -102,7 +103,7 @@ class Status:
     waiting: tuple[Waiting, ...] = ()
 
 
-class Memory(Flushes, Paged, Adopts, Believing, Naming, Recalls, Reflections, Watches, Audited):
+class Memory(Surveys, Paged, Adopts, Believing, Naming, Recalls, Reflections, Watches, Audited):
     """One bank. `door` names where the calls come from and stands in every commit they make.
 
     Methods raise the errors of `ua_memory.errors`; nothing reads the environment. Times are the bank's.

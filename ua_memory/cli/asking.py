@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 PASSED = (
     *("UA_", "GIT_", "LANG", "LC_", "TZ", "HOME", "EMAIL", "XDG_CONFIG_HOME"),
     *("TERM", "COLORTERM", "COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR", "TTY_"),
-    *("CLAUDECODE", "CLAUDE_CONFIG_DIR", "CLAWDBOT_", "CODEX_", "PI_", "OPENCLAW_", "HERMES_", "GEMINI_CLI", "OPENCODE", "CURSOR_AGENT"),
+    *("CLAUDECODE", "CODEX_", "PI_", "OPENCLAW_", "HERMES_", "GEMINI_CLI", "OPENCODE", "CURSOR_AGENT"),
+    *("CLAUDE_CONFIG_DIR", "CLAWDBOT_"),
 )
 """How the variables begin that go along: settings, git's, the clock's, the terminal's, those of agents."""
 WITHIN = 15.0

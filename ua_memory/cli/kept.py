@@ -116,11 +116,16 @@ def show_preview(call: Call, found: Flush, cost: Estimate | None) -> None:
     elif not found.preview:
         screen.line("Nothing would be kept.")
     if cost:
-        price = "no price known" if cost.usd is None else f"about {dollars(cost.usd)}, prices of {cost.as_of}"
-        price = "no bill: it is on this network" if cost.usd == 0 else price
-        screen.line(f"{cost.model} would read about {cost.tokens:,} tokens: {price}.")
+        screen.line(costs(cost))
     for text in found.notes:
         note(call, text)
+
+
+def costs(cost: Estimate) -> str:
+    """What a model would take, in a sentence."""
+    price = "no price known" if cost.usd is None else f"about {dollars(cost.usd)}, prices of {cost.as_of}"
+    price = "no bill: it is on this network" if cost.usd == 0 else price
+    return f"{cost.model} would read about {cost.tokens:,} tokens: {price}."
 
 
 # -- JSON ----------------------------------------------------------------------------------------------
@@ -130,7 +135,7 @@ def shape(found: Flush | None, done: Iterable[Flushed], waiting: int) -> dict[st
     """The result of a flush; `context`, `client` and `session` only where a transcript was given."""
     return {
         **_of_transcript(found),
-        "flushed": [_flushed(one) for one in done],
+        "flushed": [flushed(one) for one in done],
         "waiting": waiting,
         "redacted": dict(found.redacted) if found else {},
         "notes": list(found.notes) if found else [],
@@ -154,7 +159,8 @@ def _of_transcript(found: Flush | None) -> dict[str, Any]:
     }
 
 
-def _flushed(one: Flushed) -> dict[str, Any]:
+def flushed(one: Flushed) -> dict[str, Any]:
+    """One session's flush."""
     from ua_memory.cli import shapes
 
     used = one.usage
@@ -202,6 +208,11 @@ def shape_of_preview(found: Flush, cost: Estimate | None) -> dict[str, Any]:
         "notes": list(found.notes),
     }
     if cost:
-        usd = {} if cost.usd is None else {"usd": round(cost.usd, 4)}
-        told["estimate"] = {"model": cost.model, "tokens": cost.tokens, "requests": cost.requests, **usd}
+        told["estimate"] = estimate(cost)
     return told
+
+
+def estimate(cost: Estimate) -> dict[str, Any]:
+    """What a model would take."""
+    usd = {} if cost.usd is None else {"usd": round(cost.usd, 4)}
+    return {"model": cost.model, "tokens": cost.tokens, "requests": cost.requests, **usd}

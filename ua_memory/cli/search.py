@@ -43,7 +43,9 @@ MinScore = Annotated[
 ]
 Since = Annotated[
     str | None,
-    typer.Option(metavar="DATE", help="From this day on: 2026-11-21, 2026-11, 2026, today or yesterday."),
+    typer.Option(
+        metavar="DATE", help="From this day on: 2026-11-21, 2026-11, 2026, 30d, today or yesterday."
+    ),
 ]
 Until = Annotated[str | None, typer.Option(metavar="DATE", help="Up to this day, which counts.")]
 Batch = Annotated[

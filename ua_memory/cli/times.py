@@ -56,7 +56,8 @@ def parse_moment(text: str | None, option: str, now: datetime) -> datetime:
 
 
 def parse_day(text: str | None, option: str, today: date, *, end: bool = False) -> str | None:
-    """An ISO day out of what an option was given: `2026-11-21`, `2026-11`, `2026`, `today`, `yesterday`.
+    """An ISO day out of what an option was given: `2026-11-21`, `2026-11`, `2026`, `today`, `yesterday`, or
+    so many days or weeks ago: `30d`, `2w`.
 
     Of a month or a year it is the first day, or with `end` the last. Usage for anything else.
     """
@@ -65,6 +66,8 @@ def parse_day(text: str | None, option: str, today: date, *, end: bool = False) 
     word = text.strip().lower()
     if word in ("today", "yesterday"):
         return (today - timedelta(days=word == "yesterday")).isoformat()
+    if ago := re.fullmatch(r"(\d{1,4})([dw])", word, re.ASCII):
+        return (today - timedelta(days=int(ago[1]) * {"d": 1, "w": 7}[ago[2]])).isoformat()
     match = re.fullmatch(r"(\d{4})(?:-(\d\d)(?:-(\d\d))?)?", word, re.ASCII)
     try:
         if match is None:
@@ -74,5 +77,7 @@ def parse_day(text: str | None, option: str, today: date, *, end: bool = False) 
         return date(year, month, int(match[3] or last)).isoformat()
     except ValueError as error:
         raise Usage(
-            f"{text!r} is no date", where=option, mend="use 2026-11-21, 2026-11, 2026, today or yesterday"
+            f"{text!r} is no date",
+            where=option,
+            mend="use 2026-11-21, 2026-11, 2026, 30d, today or yesterday",
         ) from error

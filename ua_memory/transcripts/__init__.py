@@ -7,6 +7,7 @@ reading.usage.context               # tokens, as the last reply reported them
 
 from ua_memory.transcripts.reading import Reading, read
 from ua_memory.transcripts.sniff import CLIENTS, sniff
+from ua_memory.transcripts.transcript import Transcript
 from ua_memory.transcripts.turns import Boundary, Session, Turn, Usage
 
 __all__ = [
@@ -14,6 +15,7 @@ __all__ = [
     "Boundary",
     "Reading",
     "Session",
+    "Transcript",
     "Turn",
     "Usage",
     "read",
