@@ -34,7 +34,7 @@ def run(call: Call, memory: Memory, asked: surveyed.Asked) -> None:
         take_up(memory, lambda text: note(call, text), model=bool(call.endpoint))
     found = _survey(call, memory, asked, since)
     chosen = [one for one in found.sessions if _fits(call, one, asked)]
-    fresh = [one for one in chosen if one.new]
+    fresh = [one for one in chosen if one.new or one.waits]
     if not call.as_json:
         surveyed.show(call, asked, found, chosen, day)
     if asked.dry_run:
@@ -114,16 +114,15 @@ def _flush(
     fresh: list[Surveyed],
 ) -> None:
     from ua_memory.cli import kept
-    from ua_memory.cli.progress import progress
 
     done: list[Flushed] = []
     screen = Screen(call)
     try:
-        with progress(call, "Reading turns") as tell:
-            for one, flushed in memory.bring_sessions(fresh, model=call.endpoint, tell=tell):
-                done.append(flushed)
-                if not call.as_json:
-                    surveyed.kept(call, screen, one, flushed)
+        for one, flushed in memory.bring_sessions(fresh, model=call.endpoint):
+            done.append(flushed)
+            if not call.as_json:  # a line as each is done, which is all the progress one needs to see
+                surveyed.kept(call, screen, one, flushed)
+                call.stdout.flush()
     finally:  # what was flushed before another one failed is told in any case
         if call.as_json:
             emit(call, surveyed.shape(asked, chosen, found, done, ()))

@@ -63,8 +63,8 @@ def show(call: Call, asked: Asked, found: Survey, chosen: Sequence[Surveyed], da
         screen.item([("  ! ", "warn")], line)
     if len(lines) > SHOWN:
         screen.line((f"  … and {len(lines) - SHOWN:,} more (--json lists all)", "faint"))
-    if chosen and not any(one.new for one in chosen):
-        screen.line("Nothing new: what was said in them was flushed before, or waits.")
+    if chosen and not any(one.new or one.waits for one in chosen):
+        screen.line("Nothing new: what was said in them was flushed before.")
 
 
 def _where(call: Call, asked: Asked) -> Piece:

@@ -151,12 +151,12 @@ class Surveyor:
     def _unread(self, session: Session, stream: IO[bytes], reading: Reading, ids: set[str]) -> set[str]:
         """The ids of the turns behind the last that a flush has read."""
         known = self.marks.of(session) or self.marks.elsewhere(session.client) & ids
-        turns: Iterable[Turn] = reading
-        if known:
-            stream.seek(0)
-            again = read(stream, client=reading.session.client, since=through.bases(known))
-            turns = through.unsaid(again, known, again.reached)
-        return {turn.id for turn in _after_told(list(turns), known)}
+        if not known:
+            return ids
+        stream.seek(0)
+        again = read(stream, client=reading.session.client, since=through.bases(known))
+        turns = list(through.unsaid(again, known, again.reached))
+        return {turn.id for turn in _after_told(turns, known)}
 
     def _told_apart(self) -> Iterator[Surveyed]:
         """The sessions in the order in which they began, each turn in the first that has it."""

@@ -31,20 +31,21 @@ class Surveys(Flushes):
         return Surveyor(self.store, queue).survey(transcripts, since=since, going=going, tell=tell)
 
     def bring_sessions(
-        self, sessions: Iterable[Surveyed], *, model: Asked = None, tell: Tell | None = None
+        self, sessions: Iterable[Surveyed], *, model: Asked = None
     ) -> Iterator[tuple[Surveyed, Flushed]]:
-        """Flush the new turns of these sessions, one after the other, each as a commit of its own.
+        """Flush the new turns of these sessions and those that wait, one session after the other, each as a
+        commit of its own.
 
-        What waits of them already is flushed along. Raises as `flush`: the turns of that session wait then,
-        and those of the sessions behind it are still new.
+        Raises as `flush`: the turns of that session wait then, and those behind it are as they were.
         """
         from ua_memory.retain.queue import key_of
         from ua_memory.retain.survey import turns_of
 
         with self._asking(model) as asked:
-            flusher = self._flusher(asked, tell)
+            flusher = self._flusher(asked, None)
             for one in sessions:
-                flusher.put(one.session, turns_of(one), one.size)
+                if one.new:
+                    flusher.put(one.session, turns_of(one), one.size)
                 if flushed := flusher.one(key_of(one.session), self.config.lock_seconds):
                     yield one, flushed
 
