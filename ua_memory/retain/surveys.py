@@ -11,7 +11,8 @@ from ua_memory.retain.flushes import Flushes
 if TYPE_CHECKING:
     from ua_memory.modelled import Asked
     from ua_memory.retain.estimate import Estimate
-    from ua_memory.retain.flush import Flushed, Tell
+    from ua_memory.retain.flush import Tell
+    from ua_memory.retain.keeping import Flushed
     from ua_memory.retain.survey import Survey, Surveyed
     from ua_memory.transcripts import Transcript
 
