@@ -32,7 +32,8 @@ Script = Mapping[str, Any]
 
 
 class FakeModel:
-    """Start it with `with`. `bodies` are the message requests, `headers` theirs, in order."""
+    """Start it with `with`. `bodies` are the message requests, `headers` theirs, in order. `batches` are
+    those that were posted; they are under way until they have `ended`."""
 
     def __init__(
         self, *replies: Script, rules: Sequence[tuple[str, Script]] = (), count: int | None = None
@@ -40,6 +41,8 @@ class FakeModel:
         self.replies, self.rules, self.counted = list(replies) or [{"text": "ok"}], list(rules), count
         self.bodies: list[dict[str, Any]] = []
         self.headers: list[dict[str, str]] = []
+        self.batches: dict[str, list[dict[str, Any]]] = {}
+        self.ended = False
         self.stopping = threading.Event()
         self._lock = threading.Lock()
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), type("Bound", (_Handler,), {"fake": self}))
@@ -139,11 +142,44 @@ class _Handler(BaseHTTPRequestHandler):
     def log_message(self, *args: object) -> None:
         """Tests are silent."""
 
+    def do_GET(self) -> None:
+        """A batch: how it stands, or once it has ended its results, each as the script replies then."""
+        _, _, name = self.path.partition("/v1/messages/batches/")
+        block, _, results = name.partition("/")
+        if block not in self.fake.batches:
+            self._json(404, {"type": "error", "error": {"type": "not_found_error", "message": "none"}}, {})
+        elif not results:
+            self._json(200, self._batch(block), {})
+        else:
+            self._begin("application/x-jsonl")
+            for row in self.fake.batches[block]:
+                reply = self.fake.reply_to(row["params"], {})
+                told: dict[str, Any] = {"type": "succeeded", "message": message(reply, row["params"])}
+                if "error" in reply:
+                    error = {"type": "api_error", "message": "scripted"}
+                    told = {"type": "errored", "error": {"type": "error", "error": error}}
+                self._chunk(json.dumps({"custom_id": row["custom_id"], "result": told}).encode() + b"\n")
+            self.wfile.write(b"0\r\n\r\n")
+
+    def _batch(self, block: str) -> dict[str, Any]:
+        counts = dict.fromkeys(("canceled", "errored", "expired", "processing", "succeeded"), 0)
+        ended = self.fake.ended
+        return {
+            "id": block, "type": "message_batch", "request_counts": counts, "archived_at": None,
+            "processing_status": "ended" if ended else "in_progress", "cancel_initiated_at": None,
+            "created_at": "2026-11-21T12:00:00Z", "expires_at": "2026-11-22T12:00:00Z", "ended_at": None,
+            "results_url": f"{self.fake.url}/v1/messages/batches/{block}/results" if ended else None,
+        }  # fmt: skip
+
     def do_POST(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         try:
             if self.path.endswith("/count_tokens"):
                 self._count()
+            elif self.path.endswith("/batches"):
+                block = f"msgbatch_{len(self.fake.batches) + 1}"
+                self.fake.batches[block] = body["requests"]
+                self._json(200, self._batch(block), {})
             else:
                 self._answer(self.fake.reply_to(body, {k.lower(): v for k, v in self.headers.items()}), body)
         except (BrokenPipeError, ConnectionResetError):

@@ -32,8 +32,9 @@ from fake_model import FakeModel
 
 from ua_memory import audit, tokens
 from ua_memory.errors import BudgetSpent, Busy, KeyRejected, ModelUnavailable
-from ua_memory.llm import Endpoint
+from ua_memory.llm import Endpoint, Ledger, price
 from ua_memory.memory import Memory
+from ua_memory.reflect.answers import Answer, Answers
 from ua_memory.reflect.consolidate import Consolidating
 from ua_memory.reflect.proposals import Belief, Refused, checked
 from ua_memory.reflect.stretches import plan
@@ -673,3 +674,81 @@ def test_an_undone_run_said_nothing(two: tuple[Bank, Memory]) -> None:
     memory.undo("HEAD")
     assert texts(memory) == []
     assert run(memory, each_one)[0].facts == 2
+
+
+# -- posted at half the price -----------------------------------------------------------------------------
+
+
+def test_a_batch_is_posted_by_one_run_and_collected_by_another(two: tuple[Bank, Memory]) -> None:
+    bank, memory = two
+    with Decider(each_one) as model:
+        posted = memory.consolidate(model=model.endpoint, batch_api=True)
+        assert (posted.posted, posted.left, posted.committed, model.bodies) == (2, 0, False, [])
+        (entry,) = Ledger(bank.store.bank.local).entries()
+        assert entry.state == "asked" and 0 < entry.counted < 0.1
+        log(bank, "2026-11-22", "Late comes a fact of its own.")
+        waits = opened(bank).consolidate(model=model.endpoint, batch_api=True)
+        assert (waits.posted, waits.left, waits.committed, len(model.batches)) == (2, 1, False, 1)
+        bank.edit("green tea", "black tea")
+        model.ended = True
+        done = opened(bank).consolidate(model=model.endpoint, batch_api=True)
+    assert texts(memory) == [PRICE]  # what was edited meanwhile is asked about anew
+    assert (done.facts, done.posted, len(model.batches)) == (1, 2, 2)
+    assert "Late comes" in json.dumps(model.batches["msgbatch_2"]) and len(model.bodies) == 1
+    first = Ledger(bank.store.bank.local).entries()[0]
+    paid = price(first.model)
+    assert paid and first.state == "answered"
+    assert first.counted == pytest.approx(paid.of(first.usage) / 2)
+    assert (done.usage, first.id) == (first.usage, entry.id)
+    with Decider(each_one) as other:  # without the flag what is under way is left, and all else is asked
+        other.batches = model.batches
+        log(bank, "2026-11-23", "Later comes another of its own.")
+        more = opened(bank).consolidate(model=other.endpoint)
+        assert (more.facts, more.posted, more.left) == (1, 2, 0)
+        other.ended = True
+        assert opened(bank).consolidate(model=other.endpoint).facts == 2
+    assert len(texts(memory)) == 4 and audit.verify(bank.store) == []
+
+
+def test_a_killed_collection_is_taken_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    bank, memory = many(tmp_path, 60)
+    with Decider(each_one) as model:
+        memory.consolidate(model=model.endpoint, batch_api=True)
+        (requests,) = model.batches.values()
+        model.ended, add = True, Answers.add
+
+        def killed(self: Answers, answer: Answer) -> None:
+            add(self, answer)
+            raise KeyboardInterrupt
+
+        with monkeypatch.context() as patch:
+            patch.setattr(Answers, "add", killed)
+            with pytest.raises(KeyboardInterrupt):
+                opened(bank).consolidate(model=model.endpoint)
+        kept = len(Answers(bank.store.bank.pending).all())
+        done = opened(bank).consolidate(model=model.endpoint)
+    assert kept == 1 and len(requests) > 1
+    assert (done.facts, done.left, done.posted) == (60, 0, 0)
+    assert len(texts(memory)) == 60
+    assert not opened(bank).consolidate(model=model.endpoint).committed
+
+
+def test_what_a_batch_gave_no_answer_for_is_asked_in_the_same_run(two: tuple[Bank, Memory]) -> None:
+    bank, memory = two
+    with Decider(lambda seen: each_one(seen) if len(model.bodies) > 1 else {"error": 500}) as model:
+        memory.consolidate(model=model.endpoint, batch_api=True)
+        model.ended = True
+        done = opened(bank).consolidate(model=model.endpoint, batch_api=True)
+    assert (done.facts, done.posted, len(model.bodies), len(model.batches)) == (2, 0, 2, 1)
+    assert bank.clean()
+
+
+def test_a_batch_keeps_to_the_budget(tmp_path: Path) -> None:
+    _, memory = many(tmp_path, 90)
+    with Decider(each_one) as model:
+        with pytest.raises(BudgetSpent):
+            raise memory.consolidate(model=model.endpoint, batch_api=True, usd=0.001).ended or KeyError
+        some = memory.consolidate(model=model.endpoint, batch_api=True, usd=0.08)
+    (requests,) = model.batches.values()
+    assert 0 < some.posted < 90 and some.left == 90 - some.posted
+    assert len(requests) < 4

@@ -43,6 +43,9 @@ def consolidate(
     accept: Annotated[
         bool, typer.Option("--accept", help="Let more than a quarter of the observations be retired.")
     ] = False,
+    batch_api: Annotated[
+        bool, typer.Option("--batch-api", help="Post it at half the price; a later run collects the answers.")
+    ] = False,
     as_json: verbs.Json = False,
     bank: verbs.Bank = None,
 ) -> None:
@@ -55,11 +58,14 @@ def consolidate(
     """
     from ua_memory.cli.format import emit, note
     from ua_memory.cli.progress import progress
+    from ua_memory.errors import Usage
 
     with context.opened(ctx) as (call, memory), ExitStack() as bar:
         if dry_run:
             _preview(call, memory, limit)
             return
+        if batch_api and call.endpoint is None:
+            raise Usage("there is no model to post to", mend="set ANTHROPIC_API_KEY")
         told: dict[str, Any] = {}
 
         def after(done: Consolidated, model: Model | None) -> None:
@@ -78,6 +84,7 @@ def consolidate(
                 usd=max_usd,
                 retry=retry,
                 accept=accept,
+                batch_api=batch_api,
                 tell=tell,
                 after=after,
             )
@@ -118,8 +125,11 @@ def show(call: Call, done: Consolidated) -> None:
     from ua_memory.cli.format import Screen, commit, count, note
 
     screen = Screen(call)
+    if done.posted:
+        mend = "ua-memory consolidate collects the answers, within a day"
+        note(call, f"{count(done.posted, 'fact')} posted to be considered at half the price: {mend}")
     if not done.committed and not done.held and not done.ended:
-        if call.on_terminal:
+        if not done.posted and call.on_terminal:
             screen.line("Nothing new to consider.")
         return
     by = f"with {done.by}" if done.by else "without a model"
@@ -245,6 +255,7 @@ def shape(done: Consolidated) -> dict[str, Any]:
         "model": done.by,
         "facts": done.facts,
         "left": done.left,
+        "posted": done.posted,
         "changes": [_change(change) for change in done.changes],
         "atOdds": _pairs(done.at_odds),
         "refused": list(done.refused),

@@ -13,6 +13,7 @@ from .estimate import THEIRS, Estimate, priced
 from .ledger import Ledger, Spent, Totals
 from .loop import Bounds, Outcome, Tool, ToolError, run_tools
 from .model import Endpoint, Message, Model, Reply, ToolCall, Usage, is_on_this_network, user
+from .posting import Post, Question
 from .prices import PRICES_AS_OF, price
 
 __all__ = [
@@ -29,6 +30,8 @@ __all__ = [
     "Model",
     "Outcome",
     "Patience",
+    "Post",
+    "Question",
     "Reply",
     "Spent",
     "Tool",

@@ -8,7 +8,7 @@ that neither a kill nor a second process can make the day's sum too small.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -49,8 +49,15 @@ class Meter:
         `free` says that nobody sends a bill: a model that the table does not know then counts as nothing,
         else as the dearest one. Raises Malformed or CannotWrite where the ledger does not work.
         """
-        known = price(model)
-        counted = known.of(worst) if known else 0.0 if free else DEAREST.of(worst)
+        return self.reserve_all(purpose, model, [worst], free=free)
+
+    def reserve_all(
+        self, purpose: str, model: str, each: Sequence[Usage], *, share: float = 1.0, free: bool = False
+    ) -> Entry:
+        """The same for several requests in one line, which cost this `share` of their price."""
+        known, worst = price(model), sum(each, Usage())
+        sums = share * sum((known or DEAREST).of(one) for one in each)
+        counted = sums if known or not free else 0.0
         at = self._now()
         entry = Entry(
             at, uuid.uuid4().hex, "asked", self.run, purpose, model, worst,
@@ -69,10 +76,17 @@ class Meter:
 
     def settle(self, entry: Entry, model: str, usage: Usage, *, failed: bool, request: str = "") -> Entry:
         """Write down what the request really used; `model` is the one that answered."""
-        known = price(model) or price(entry.model)
+        return self.settle_all(entry, [usage], model=model, failed=failed, request=request)
+
+    def settle_all(
+        self, entry: Entry, each: Sequence[Usage], *, share: float = 1.0, model: str = "", failed: bool,
+        request: str = "",
+    ) -> Entry:  # fmt: skip
+        """The same for what `reserve_all` wrote down, be it in another process."""
+        known, usage = price(model) or price(entry.model), sum(each, Usage())
         free = entry.usd is None and entry.counted == 0.0
-        usd = known.of(usage) if known else None
-        counted = usd if usd is not None else 0.0 if free else DEAREST.of(usage)
+        sums = share * sum((known or DEAREST).of(one) for one in each)
+        usd, counted = (sums if known else None), (0.0 if free and not known else sums)
         self.usage, self.counted = self.usage + usage, self.counted + counted
         done = replace(
             entry, at=self._now(), state="failed" if failed else "answered", model=model or entry.model,

@@ -21,6 +21,7 @@ from ua_memory.redaction import NO_PATTERNS
 from .budget import Meter
 from .failures import MayPass, of_connection, of_event, of_status, told
 from .model import ANTHROPIC, Endpoint, Message, Reply, Usage, is_on_this_network
+from .posting import Posting
 from .request import Request, Words, build
 from .stream import Answer, ErrorEvent, Garbled, events
 
@@ -46,7 +47,7 @@ class Patience:
     longest_wait: float = 60.0
 
 
-class Claude:
+class Claude(Posting):
     """One run's connection to a model. Close it, or use it as a context manager.
 
     Raises KeyRejected or RequestRejected at once for a key or a URL that cannot be one.

@@ -204,7 +204,7 @@ class Ledger:
             except ValueError:
                 continue  # half a line: see above
             try:
-                yield _entry(told)
+                yield entry_of(told)
             except (KeyError, TypeError, ValueError) as error:
                 raise self._unreadable(file, f"line {number} is no entry of a ledger") from error
 
@@ -247,7 +247,8 @@ def _wait_for(lock: int) -> None:
     fcntl.flock(lock, fcntl.LOCK_EX)
 
 
-def _entry(told: dict[str, Any]) -> Entry:
+def entry_of(told: Mapping[str, Any]) -> Entry:
+    """The entry that a line of the file says, as JSON. KeyError, TypeError, ValueError for what is none."""
     if told["state"] not in ("asked", "answered", "failed"):
         raise ValueError(told["state"])
     return Entry(

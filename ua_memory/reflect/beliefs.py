@@ -44,20 +44,24 @@ class Believing(Modelled):
 
     def consolidate(
         self, *, model: Asked = None, limit: int | None = None, usd: float | None = None,
-        retry: bool = False, accept: bool = False, tell: Tell | None = None,
+        retry: bool = False, accept: bool = False, batch_api: bool = False, tell: Tell | None = None,
         after: Callable[[Consolidated, Model | None], None] | None = None,
     ) -> Consolidated:  # fmt: skip
         """Hold the facts that no run has considered against the observations; one commit, or none.
 
         Without a `model` they are only compared. `limit` is how many facts a run takes, `usd` what it may
         cost if that is less than the settings say. `retry` takes up facts that were set aside, `accept` lets
-        more than a quarter of the observations be retired. `after` hears of the run and may ask on, within
+        more than a quarter of the observations be retired. With `batch_api` facts are posted at half the
+        price, and a later run collects the answers. `after` hears of the run and may ask on, within
         the same `usd`.
 
         Busy while another run is at it. What a model raises ends the run, and is in the result.
         """
         with self._asking(model, usd) as asked:
-            done = self._consolidating(asked, limit, retry=retry, accept=accept, tell=tell).run()
+            with_all = self._consolidating(
+                asked, limit, retry=retry, accept=accept, tell=tell, batch_api=batch_api
+            )
+            done = with_all.run()
             if after:
                 after(done, asked)
         return done
@@ -120,12 +124,12 @@ class Believing(Modelled):
 
     def _consolidating(
         self, model: Model | None, limit: int | None, *, retry: bool = False, accept: bool = False,
-        tell: Tell | None = None,
+        tell: Tell | None = None, batch_api: bool = False,
     ) -> Consolidating:  # fmt: skip
         from ua_memory.redaction import redact
         from ua_memory.reflect.consolidate import Consolidating
 
         return Consolidating(
             self.store, door=self.door, model=model, limit=limit, retry=retry, accept=accept, tell=tell,
-            clean=lambda text: redact(text, self.config.redact).text,
+            batch_api=batch_api, clean=lambda text: redact(text, self.config.redact).text,
         )  # fmt: skip

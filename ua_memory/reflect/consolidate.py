@@ -29,11 +29,13 @@ from ua_memory.llm import Usage as Tokens
 from ua_memory.observations import Beliefs, day_of, everyone
 from ua_memory.records import Fact, Observation
 from ua_memory.reflect import considered
+from ua_memory.reflect import posted as posting
 from ua_memory.reflect.answers import Answer, Answers
 from ua_memory.reflect.applying import Applying, Change, name_of
 from ua_memory.reflect.considered import mark
 from ua_memory.reflect.deciding import Deciding, Sketch
 from ua_memory.reflect.folding import fold
+from ua_memory.reflect.posted import Box
 from ua_memory.reflect.proposals import Belief
 from ua_memory.reflect.stretches import Stretch, stretches
 from ua_memory.reflect.worded import persons
@@ -54,7 +56,8 @@ class Consolidated:
     `at_odds` are pairs of facts that may contradict each other, the newer first; `refused` is what a model
     proposed and could not prove; `aside` the facts no answer could be had for, with the reason; `held` how
     many observations wait for a person's word to be retired, `stale` how many rest on nothing
-    recent. `ended` is the error that ended the run early.
+    recent. `ended` is the error that ended the run early, `posted` how many facts a batch is
+    under way with.
     """
 
     by: str = ""
@@ -72,6 +75,7 @@ class Consolidated:
     redacted: Mapping[str, int] = field(default_factory=dict)
     usage: Tokens = field(default_factory=Tokens)
     ended: UaMemoryError | None = None
+    posted: int = 0
 
 
 @dataclass(slots=True)
@@ -97,10 +101,13 @@ class Consolidating:
     def __init__(
         self, store: Store, *, door: str, model: Model | None = None, clean: Callable[[str], str] = str,
         retry: bool = False, accept: bool = False, limit: int | None = None, tell: Tell | None = None,
+        batch_api: bool = False,
     ) -> None:  # fmt: skip
         self.store, self.door, self.model, self.clean = store, door, model, clean
         self.retry, self.accept, self.limit, self.tell = retry, accept, limit, tell
         self.answers = Answers(store.bank.pending)
+        self.box = Box(store.bank.pending)
+        self.batch_api, self.posted = batch_api, set[str]()
         self.sketch = Sketch()
 
     def run(self) -> Consolidated:
@@ -148,10 +155,17 @@ class Consolidating:
             for operation in answer.operations:
                 self.sketch.take(operation, known, [by_mark[each] for each, _ in operation.proofs])
         have = {each for answer in usable for each in answer.facts}
-        facts = [fact for fact in work.taken if mark(fact) not in have]
         asking = Deciding(self.model, self.answers, self.sketch, self.clean)
         done = 0
         try:
+            late = self._collected(self.model, asking, work, have)
+            facts = [fact for fact in work.taken if mark(fact) not in have]
+            if self.batch_api:
+                fresh = [fact for fact in facts if mark(fact) not in late]
+                if not self.posted:
+                    found = posting.post(self.box, self.model, self.stretches(work, fresh), self.store.now())
+                    self.posted = found.marks if found else set()
+                facts = [fact for fact in facts if mark(fact) in late]
             for stretch in self.stretches(work, facts):
                 for number in asking.decide(stretch):
                     done += number
@@ -162,6 +176,29 @@ class Consolidating:
         finally:
             asking.close()
         return asking.usage, None
+
+    def _collected(self, model: Model, asking: Deciding, work: Work, have: set[str]) -> set[str]:
+        """Take in what an earlier run posted: `have` gets what is decided, or still under way. Returns the
+        facts of it that were given no answer."""
+        there = self.box.there(self.store.now())
+        if there is None:
+            return set()
+        before = {each for answer in self.answers.all() for each in answer.facts}
+
+        hands: list[Deciding] = []
+
+        def hand(said: Model) -> Deciding:
+            hands.append(Deciding(said, self.answers, self.sketch, self.clean))
+            return hands[-1]
+
+        known = {belief.name: belief for belief in work.known()}
+        if not posting.collect(self.box, there, model, hand, work.undecided, known, before):
+            self.posted = there.marks & work.undecided.keys()
+            have |= self.posted
+            return set()
+        asking.usage += sum((each.usage for each in hands), Tokens())
+        have |= {each for answer in self.answers.all() for each in answer.facts}
+        return there.marks - have
 
     # -- writing ---------------------------------------------------------------------------------------
 
@@ -200,7 +237,7 @@ class Consolidating:
         return Consolidated(
             by=self.model.name if self.model else "",
             facts=len(done),
-            left=len(waits - done - aside.keys()),
+            left=len(waits - done - aside.keys() - self.posted),
             changes=tuple(applying.changes),
             at_odds=folded.at_odds if folded else (),
             refused=tuple(each for answer in answers for each in answer.refused),
@@ -213,6 +250,7 @@ class Consolidating:
             redacted=draft.result.redacted,
             usage=usage,
             ended=ended,
+            posted=len(self.posted),
         )
 
     def applying(self, draft: Draft, work: Work, waiting: Collection[str] = ()) -> Applying:

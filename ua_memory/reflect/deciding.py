@@ -22,6 +22,9 @@ HOPELESS = 3
 """Facts in a row that no answer can be had for, and none before: it is the model, and not the facts."""
 LONGEST_ANSWER = 6_000
 """Tokens of one answer, thought included."""
+TOLD = "Say what the facts change."
+OFFERED: Mapping[str, Any] = {"name": "decide", "description": TOLD, "input_schema": SCHEMA}
+"""The tool as a request has it."""
 _BOUNDS = Bounds(turns=3, calls=3, at_once=4, faults=2)
 _RELATED = 12
 """Beliefs of this run that are shown with a later batch."""
@@ -77,6 +80,10 @@ class Deciding:
                 self._halve(stretch.alone(portion))
             yield len(portion)
 
+    def decided(self, stretch: Stretch, portion: Sequence[Fact]) -> bool:
+        """Have one portion decided; whether an answer could be had."""
+        return self._failure(stretch, portion) is None
+
     def _halve(self, stretch: Stretch) -> None:
         facts = stretch.facts
         error = self._failure(stretch, facts)
@@ -113,7 +120,7 @@ class Deciding:
     def _ask(self, stretch: Stretch, facts: Sequence[Fact]) -> Answer:
         shown = self._changed(stretch, facts)
         batch = _Batch(stretch.facts, shown)
-        tool = {"decide": Tool("Say what the facts change.", SCHEMA, batch.decide, ends=True)}
+        tool = {"decide": Tool(TOLD, SCHEMA, batch.decide, ends=True)}
         reminded = {label: belief for label, belief in shown.items() if belief.name in self.sketch.changed}
         outcome = run_tools(
             self.model, stretch.system, [*opening(stretch), asked(stretch, facts, reminded)], tool,
