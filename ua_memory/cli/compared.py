@@ -150,7 +150,7 @@ def tell(call: Call, done: Compared) -> None:
 
     screen = Screen(call)
     screen.item([("Old:  ", "strong")], f"{done.old.name} ({done.old.note})")
-    less = f" ({done.by_words:,} texts that no query has words of, by words alone)" if done.by_words else ""
+    less = f" ({done.by_words:,} texts, far from all queries, by words alone)" if done.by_words else ""
     how = f"ua-memory, by words and meaning{less}, from a copy that is gone again"
     screen.item([("Ours: ", "strong")], how)
     for pair in done.pairs:
