@@ -207,6 +207,8 @@ class _Handler(BaseHTTPRequestHandler):
         elif reply.get("cut") == 0:
             self.fake.stopping.wait(reply.get("hang", 0))
             self.close_connection = True
+        elif not body.get("stream"):  # as an SDK's caller asks who waits for the whole
+            self._json(200, message(reply, body), {})
         else:
             self._stream(reply, body)
 

@@ -78,6 +78,7 @@ UNITS: dict[str, Unit] = {
     "pages": unit(4, "store markdown statements grounding"),
     "entities": unit(4, "store markdown statements"),
     "opinions": unit(4, "store markdown statements grounding"),
+    "notes": unit(4, "store history markdown core statements"),
     "directives": unit(4, "store"),
     "modelled": unit(5, "llm store facts"),
     "adopting": unit(5, "modelled importers store markdown core facts statements"),
@@ -101,10 +102,11 @@ UNITS: dict[str, Unit] = {
     "merge": unit(7, f"store history markdown index recall retain {_KNOWLEDGE}"),
     "memory": unit(8, _BELOW_MEMORY),
     "mcp_server": unit(9, "memory glance"),
+    "memory_tool": unit(9, "memory notes store markdown core"),
     "bench": unit(9, "memory"),
     "daemon": unit(10, "memory mcp_server"),
     "cli": unit(11, "memory glance daemon mcp_server bench clients importers transcripts"),
-    "__init__": unit(12, "memory retain"),
+    "__init__": unit(12, "memory memory_tool retain"),
     "__main__": unit(12, "cli"),
 }
 
@@ -138,7 +140,10 @@ HOMES: dict[str, tuple[str, ...]] = {
 LIBRARIES_FROM_LEVEL = {"numpy": 5}
 """Import name → the level from which anyone may import it."""
 
-EXPORTS = {"AutoFlush": "retain", "Memory": "memory", "__version__": None}
+EXPORTS = {
+    "AsyncMemoryTool": "memory_tool", "AutoFlush": "retain", "Memory": "memory", "MemoryTool": "memory_tool",
+    "__version__": None,
+}  # fmt: skip
 """What `from ua_memory import …` may name besides a module, and the module that stands behind it."""
 
 # -- reading -------------------------------------------------------------------------------------------

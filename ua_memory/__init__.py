@@ -11,11 +11,12 @@ from __future__ import annotations
 TYPE_CHECKING = False  # typing's own constant would cost the import of typing
 if TYPE_CHECKING:
     from ua_memory.memory import Memory
+    from ua_memory.memory_tool import AsyncMemoryTool, MemoryTool
     from ua_memory.retain.autoflush import AutoFlush
 
     __version__: str
 
-__all__ = ["AutoFlush", "Memory", "__version__"]
+__all__ = ["AsyncMemoryTool", "AutoFlush", "Memory", "MemoryTool", "__version__"]
 
 
 def __getattr__(name: str) -> object:
@@ -23,6 +24,10 @@ def __getattr__(name: str) -> object:
     value: object
     if name == "Memory":
         from ua_memory.memory import Memory as value
+    elif name in ("AsyncMemoryTool", "MemoryTool"):
+        from ua_memory import memory_tool
+
+        value = getattr(memory_tool, name)
     elif name == "AutoFlush":
         from ua_memory.retain.autoflush import AutoFlush as value
     elif name == "__version__":

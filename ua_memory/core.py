@@ -144,6 +144,16 @@ def check(store: Store, values: Mapping[str, str]) -> None:
         data = new
 
 
+def afforded(store: Store, path: str, old: bytes, new: bytes) -> tuple[str, ...]:
+    """What to tell of the budgets if MEMORY.md has these bytes after those. TooLarge where one is passed that
+    was not, or was by less."""
+    warnings = dict[str, None]()
+    for block in _blocks(new, path):
+        before = _named(_blocks(old, path), block.name)
+        warnings.update(dict.fromkeys(_within_budget(store, path, old, new, before, block.name)))
+    return tuple(warnings)
+
+
 def _answered(store: Store, draft: Draft, asked: CoreBlock) -> Replaced:
     done = draft.answered
     if done and done.trailer("Memory-Op") != "core replace":

@@ -33,6 +33,8 @@ from ua_memory.records import (
 
 IMPORTED = "imported_from"
 """The key of a front matter that says where a file was copied from: all in it has the origin `import`."""
+ORIGIN = "origin"
+"""The key of a front matter that says who keeps a note; `agent` holds for all in it, ids or not."""
 _OLDER_KEYS = ("session", "tags", "summary")
 
 
@@ -46,7 +48,7 @@ class Reader:
         self.records: list[Record] = []
         self.problems: list[Problem] = []
         self.through: list[str] = []
-        self._base = _imported(header) if self.kind is FileKind.LOG else Heading()
+        self._base = _whole(header) if self.kind is FileKind.LOG else Heading()
         self._headings: list[tuple[int, str, Heading]] = []
         self._prose: list[Span] = []
         self._items_in_prose = False
@@ -253,12 +255,12 @@ class Reader:
                     )
 
 
-def _imported(header: Header) -> Heading:
-    """What a file that was copied from elsewhere says for all that is in it. Many notes have their title in
-    their file's name alone, or in the front matter."""
+def _whole(header: Header) -> Heading:
+    """What a file says for all that is in it: that it was copied from elsewhere, or that an agent keeps it.
+    Many copied notes have their title in their file's name alone, or in the front matter."""
     source = header.text(IMPORTED)
     if source is None:
-        return Heading()
+        return Heading(origin="agent", whole=True) if header.text(ORIGIN) == "agent" else Heading()
     stem = source.rpartition("/")[2].removesuffix(".md")
     title = header.text("title") or ("" if day_of(f"{stem}.md") == stem or stem == "MEMORY" else stem)
     return Heading((title,) if title else (), origin="import", whole=True)

@@ -167,11 +167,6 @@ def aside(redacted: Mapping[str, int], notes: Sequence[str]) -> list[str]:
 
 def masked(memory: Memory, text: str) -> str:
     """A text of the bank without the secrets that a person wrote into it; its lines keep their numbers."""
-    from ua_memory.redaction import find, redact
+    from ua_memory import redaction
 
-    pieces, at = [], 0
-    for secret in find(text, memory.config.redact):
-        lines = "\n" * text.count("\n", secret.start, secret.end)
-        pieces += [text[at : secret.start], f"[redacted: {secret.kind}]{lines}"]
-        at = secret.end
-    return redact("".join((*pieces, text[at:])), memory.config.redact).text
+    return redaction.masked(text, memory.config.redact)

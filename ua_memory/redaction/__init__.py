@@ -89,6 +89,16 @@ def redact(text: str, patterns: Mapping[str, str] = NO_PATTERNS) -> Redacted:
     return Redacted(text, dict(taken))
 
 
+def masked(text: str, patterns: Mapping[str, str] = NO_PATTERNS) -> str:
+    """A text as it may be shown to a model: without its secrets, each line with the number it had."""
+    pieces, at = [], 0
+    for secret in find(text, patterns):
+        lines = "\n" * text.count("\n", secret.start, secret.end)
+        pieces += [text[at : secret.start], f"[redacted: {secret.kind}]{lines}"]
+        at = secret.end
+    return redact("".join((*pieces, text[at:])), patterns).text
+
+
 def find(text: str, patterns: Mapping[str, str] = NO_PATTERNS) -> tuple[Found, ...]:
     """Where the secrets are, in order and apart from each other; markers are never taken again.
 
