@@ -38,6 +38,7 @@ GOOD: dict[str, tuple[str, Any]] = {
     "extra_paths": ('extraPaths = ["~/notes", "../api/docs"]', ("~/notes", "../api/docs")),
     "recall_budget": ('recall.budget = "high"', "high"),
     "auto_recall_tags": ('autoRecallTags = ["{project}"]', ("{project}",)),
+    "observation_scopes": ('observationScopes = ["{project}"]', ("{project}",)),
     "auto_recall_tags_match": ('autoRecallTagsMatch = "all_strict"', "all_strict"),
     "auto_recall_tag_groups": ("autoRecallTagGroups = '[]'", "[]"),
     "retain_content": ('retainContent = ["person"]', ("person",)),

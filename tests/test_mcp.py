@@ -126,7 +126,7 @@ def test_the_tools_have_the_names_and_arguments_of_the_contract() -> None:
         "create_page": ["id", "name", "source_query"],
         "update_page": ["id", "name", "source_query"],
         "delete_page": ["id"],
-        "retain": ["content", "context", "tags", "document_id"],
+        "retain": ["content", "context", "tags", "document_id", "update_mode"],
         "ingest": ["title", "content"],
         "ingest_file": ["file_path"],
         "memory_search": ["query", "maxResults", "minScore", "corpus"],

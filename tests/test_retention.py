@@ -8,10 +8,12 @@ from pathlib import Path
 import pytest
 from banks import git, new_bank
 
-from ua_memory import config, markdown
+from ua_memory import config, markdown, mcp_server
 from ua_memory.config import Config
 from ua_memory.errors import Malformed
 from ua_memory.memory import Memory
+from ua_memory.observations import scope_of
+from ua_memory.places import AUTO, TOOL, said_in
 from ua_memory.records import Fact
 from ua_memory.retain.sieve import sieved
 from ua_memory.transcripts.turns import Session, Turn
@@ -84,3 +86,37 @@ def test_what_is_kept_is_found_by_where_it_was_said(tmp_path: Path) -> None:
         assert "Lisbon" not in found(tags=["project:shop"], match="any_strict")
         assert "s2 deploys" in found(tags=["session:s2", f"cwd:{tmp_path}"], match="all_strict")
         assert "store_method" not in "".join(hit.item.context for hit in memory.search("deploys").hits)
+
+
+def test_what_a_tool_keeps_and_what_a_flush_keeps_say_so_under_headings_of_their_own(tmp_path: Path) -> None:
+    bank = new_bank(tmp_path / "bank")
+    bank.again(observation_scopes=("{project}",))
+    here = {"session": "s1", "cwd": str(tmp_path / "shop"), "basedir": "shop", "project": "shop"}
+    caller = mcp_server.Caller(
+        "claude-code", "s1", said_in=said_in("claude-code", here, TOOL, ["{project}", "{parent}"])
+    )
+    turns = [Turn("t1", "person", "We decided that the shop deploys to Fly.io on 3 March 2027.")]
+    with Memory(bank.store, door="mcp") as memory:
+
+        def call(tool: str, **given: object) -> None:
+            text, failed = mcp_server.call(memory, tool, given, caller)
+            assert not failed, text
+
+        call("archival_memory_insert", content="The shop is in Lisbon.")
+        memory.flush_turns(Session("claude-code", "s1", here["cwd"]), turns)
+        call("archival_memory_insert", content="The shop opens at nine.")
+        call("archival_memory_insert", content="It closes at six.")
+        call("retain", content="Bob moved to Porto in May 2026.", document_id="minutes")
+        call("retain", content="Ann moved to Faro in June 2026.", document_id="minutes", update_mode="append")
+    said = {f.text: f for f in markdown.parse(bank.bytes(), "memory/2026-11-21.md").of(Fact)}
+    ways = [set(fact.heading.tags) & {AUTO, TOOL} for fact in said.values()]
+    assert ways == [{TOOL}, {AUTO}, {TOOL}, {TOOL}] and bank.text().count("<!-- tags: ") == 3
+    assert said["It closes at six."].heading.tags == (
+        "harness:claude-code", "session:s1", f"cwd:{here['cwd']}", "basedir:shop", "project:shop", TOOL,
+        "scope:project:shop",
+    )  # fmt: skip
+    assert {scope_of(fact) for fact in said.values()} == {"project:shop"}
+    document = markdown.parse(bank.bytes("memory/documents/minutes.md"), "memory/documents/minutes.md")
+    kept = document.of(Fact)
+    assert [fact.text.split()[0] for fact in kept] == ["Bob", "Ann"]
+    assert {TOOL, "project:shop"} <= set(kept[1].heading.tags) and "session:s1" not in kept[1].heading.tags

@@ -96,6 +96,11 @@ class Config:
     auto_recall_tags: tuple[str, ...] = _setting(
         (), "autoRecallTags", "tags of what a hook puts into a prompt; {project} and such are filled in"
     )
+    observation_scopes: tuple[str, ...] = _setting(
+        (),
+        "observationScopes",
+        "tags, as {project}, by whose values the beliefs drawn from sessions are kept apart",
+    )
     auto_recall_tags_match: str = _setting(
         "any", "autoRecallTagsMatch", "any, all, any_strict or all_strict; see docs/recall.md"
     )

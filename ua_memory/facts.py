@@ -13,6 +13,7 @@ from ua_memory.errors import Malformed, NotFound, TooLarge, Usage
 from ua_memory.markdown.blocks import scan
 from ua_memory.markdown.lines import readable
 from ua_memory.paths import LOGS
+from ua_memory.places import AUTO, TOOL
 from ua_memory.records import KINDS, Fact, Heading, Origin, Place, Quote
 from ua_memory.statements import find, new_id
 from ua_memory.store import Draft, Result, Store
@@ -28,12 +29,16 @@ Equal = Callable[[str], Sequence[Fact]]
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """How a fact came in: by whom, through which client and session, when (aware, in the bank's timezone)."""
+    """How a fact came in: by whom, through which client and session, when (aware, in the bank's timezone).
+
+    `tags` say in what it was said: they stand once, below the heading (`places.said_in`).
+    """
 
     at: datetime
     client: str
     origin: Origin = "agent"
     session: str | None = None
+    tags: tuple[str, ...] = ()
 
     @property
     def heading(self) -> str:
@@ -229,10 +234,11 @@ def _append(draft: Draft, path: str, fact: Fact, said: Said, heading: str) -> Fa
     if any(block.unclosed for block in scan(document.lines, document.front_end)):
         return None
     lines = lines_of(fact, draft)
+    mark = _mark(said.tags, draft)
     if not data:
-        lines = [f"# {said.at.date().isoformat()}", "", heading, "", *lines]
-    elif not _same_breath(document, said.at, heading):
-        lines = [heading, "", *lines]
+        lines = [f"# {said.at.date().isoformat()}", "", heading, *mark, "", *lines]
+    elif not _same_breath(document, said.at, heading, said.tags if mark else ()):
+        lines = [heading, *mark, "", *lines]
     new = markdown.append(data, lines)
     found = _placed(new, path, fact.id)
     if found != fact or found.heading.client != heading_of(heading).client:
@@ -250,13 +256,22 @@ def lines_of(fact: Fact, draft: Draft) -> list[str]:
     return shown.split("\n")
 
 
-def _same_breath(document: markdown.Document, at: datetime, heading: str) -> bool:
-    """Whether the file ends in facts under a heading of this client, session and origin, within the hour."""
+def _mark(tags: tuple[str, ...], draft: Draft) -> list[str]:
+    """The line that says what holds for all below a heading; none where a path in it looks like a secret."""
+    line = markdown.tags_line(tags)
+    return [line] if tags and redaction.redact(line, draft.patterns).text == line else []
+
+
+def _same_breath(document: markdown.Document, at: datetime, heading: str, tags: tuple[str, ...]) -> bool:
+    """Whether the file ends in facts under a heading of this client, session and origin, kept in the same way
+    (by a flush, or by a tool) within the hour."""
     tail = document.records[-1] if document.records else None
     if not isinstance(tail, Fact) or any(line.strip() for line in document.lines[tail.place.end :]):
         return False
     last, new = tail.heading, heading_of(heading)
     if not last.time or (last.client, last.session, last.origin) != (new.client, new.session, new.origin):
+        return False
+    if not set(tags) & {AUTO, TOOL} <= set(last.tags):
         return False
     if not last.trail[-1].startswith(f"{last.time} "):  # a person's own heading further down
         return False

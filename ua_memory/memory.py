@@ -161,12 +161,14 @@ class Memory(Surveys, Paged, Adopts, Believing, Naming, Recalls, Reflections, Wa
         self, text: str, *, tags: Sequence[str] = (), kind: Kind = "world", when: str | None = None,
         entities: Sequence[str] = (), quotes: Sequence[Quote] = (), origin: Origin = "agent",
         client: str | None = None, session: str | None = None, request: str | None = None,
+        said_in: Sequence[str] = (),
     ) -> Inserted:  # fmt: skip
-        """Remember one fact, verbatim, in the log of today. It is durable and committed on return."""
+        """Remember one fact, verbatim, in the log of today. It is durable and committed on return. `said_in`
+        are tags of all that is said there, as `project:shop`: they stand once, below its heading."""
         fact = Fact(
             text, kind=kind, when=when, tags=tuple(tags), entities=tuple(entities), quotes=tuple(quotes)
         )
-        said = Said(self.store.now(), client or self.door, origin, session)
+        said = Said(self.store.now(), client or self.door, origin, session, tuple(said_in))
         return facts.insert(self.store, fact, said, door=self.door, request=request, equal=self._equal)
 
     def get(self, target: str) -> Excerpt:

@@ -92,6 +92,8 @@ def _caller(call: Call, memory: Memory, given: Mapping[str, Any]) -> Caller:
     from ua_memory import mcp_server
     from ua_memory.cli import detached
     from ua_memory.cli.origin import caller
+    from ua_memory.cli.places import places
+    from ua_memory.places import TOOL, said_in
 
     known = caller(call)[1]
     known = known if known not in ("cli", "terminal") else str(given.get("client") or "mcp")
@@ -101,8 +103,16 @@ def _caller(call: Call, memory: Memory, given: Mapping[str, Any]) -> Caller:
         return detached.start(call, memory, *words)
 
     session = given.get("session") or call.env.get("CLAUDE_CODE_SESSION_ID")
+    here = {**places(call), "session": session or ""}
+    tags = said_in(known, here, TOOL, memory.config.observation_scopes)
     return mcp_server.Caller(
-        known, session, call.endpoint, behind, _folders(call), lambda bank, args: _scope(call, bank, args)
+        known,
+        session,
+        call.endpoint,
+        behind,
+        _folders(call),
+        lambda bank, args: _scope(call, bank, args),
+        tags,
     )
 
 

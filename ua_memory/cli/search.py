@@ -141,8 +141,9 @@ def scope(call: Call, tags: list[str] | None, match: str, groups: str) -> dict[s
     """What the options say of tags, with the caller's places filled in. Usage for groups that are no JSON."""
     import json
 
-    from ua_memory.cli.places import filled, filled_groups, places
+    from ua_memory.cli.places import places
     from ua_memory.errors import Usage
+    from ua_memory.places import filled, filled_groups
 
     if not tags and not groups:
         return {"match": match}

@@ -12,7 +12,9 @@ from ua_memory.memory import Memory
 
 def _insert(memory: Memory, given: Mapping[str, Any], caller: Caller) -> str:
     tags = given.get("tags", ())
-    done = memory.insert(given["content"], tags=tags, client=caller.client, session=caller.session)
+    done = memory.insert(
+        given["content"], tags=tags, client=caller.client, session=caller.session, said_in=caller.said_in
+    )
     fact = done.fact
     did = "This is known already; it was noted as seen again" if done.sighting else "Remembered"
     said = [f"{did}: ^{fact.id} in {fact.place.path}, line {fact.place.line}."]

@@ -27,7 +27,8 @@ class Caller(NamedTuple):
 
     `model` is the model of the caller's own environment. `behind` starts a command of ours that goes on when
     the call is over, and returns the path of its log. `folders` are those whose files may be read on the
-    caller's behalf. `scope` reads the arguments that filter, with the caller's places filled in.
+    caller's behalf. `scope` reads the arguments that filter, with the caller's places filled in. `said_in`
+    are the tags of what is kept for it.
     """
 
     client: str = "mcp"
@@ -36,6 +37,7 @@ class Caller(NamedTuple):
     behind: Callable[[Sequence[str]], str] | None = None
     folders: tuple[Path, ...] = ()
     scope: Scope | None = None
+    said_in: tuple[str, ...] = ()
 
 
 class Param(NamedTuple):

@@ -19,7 +19,8 @@ PASS_TEXT = "pass its text to ingest, or have the user run: ua-memory ingest FIL
 def _retain(memory: Memory, given: Mapping[str, Any], caller: Caller) -> str:
     item = memory.item(
         given["content"], document_id=given.get("document_id", ""), context=given.get("context", ""),
-        tags=tuple(given.get("tags", ())), client=caller.client, session=caller.session,
+        append=given.get("update_mode") == "append", tags=tuple(given.get("tags", ())),
+        client=caller.client, session=caller.session, said_in=caller.said_in,
     )  # fmt: skip
     return _taken_in(memory, item, caller)
 
@@ -29,14 +30,16 @@ def _ingest(memory: Memory, given: Mapping[str, Any], caller: Caller) -> str:
         raise Usage("the title is empty")
     item = memory.item(
         given["content"], document_id=given["title"].strip(), origin="import", client=caller.client,
-        session=caller.session,
+        session=caller.session, said_in=caller.said_in,
     )  # fmt: skip
     return _taken_in(memory, item, caller)
 
 
 def _ingest_file(memory: Memory, given: Mapping[str, Any], caller: Caller) -> str:
     path = permitted(given["file_path"], caller.folders)
-    item = memory.file(path, origin="import", client=caller.client, session=caller.session)
+    item = memory.file(
+        path, origin="import", client=caller.client, session=caller.session, said_in=caller.said_in
+    )
     return _taken_in(memory, item, caller)
 
 
@@ -105,6 +108,7 @@ TOOLS = (
             "context": Param("text", "What it is: minutes of the design meeting."),
             "tags": Param("texts", "Tags of all its facts."),
             "document_id": Param("text", "The document it is; the same id again replaces what it said."),
+            "update_mode": Param("text", "append: add to the document instead.", among=("replace", "append")),
         },
         UPSERTS, _retain,
     ),

@@ -8,6 +8,7 @@ from datetime import date, timedelta
 
 from ua_memory import markdown
 from ua_memory.grounding import locate
+from ua_memory.places import OF_ONE_SESSION
 from ua_memory.records import Fact, Observation, Proof
 
 TRENDS = ("new", "strengthening", "steady", "weakening", "stale")
@@ -15,7 +16,6 @@ RECENT, OLD = timedelta(days=30), timedelta(days=90)
 """Hindsight's two windows."""
 MORE, LESS = 1.5, 0.5
 """How much denser, or thinner, recent evidence is than what came before, to be called a change."""
-_OF_ONE_SESSION = ("session:", "parent:")
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,9 +44,11 @@ def stands(proof: Proof, facts: Mapping[str, Fact]) -> bool:
 
 def scope_of(fact: Fact) -> str:
     """Where a fact belongs, '' for nowhere in particular: its tags of the form `key:value`, sorted, those of
-    a single session aside. `scope:work` is `work`, `project:shop` stays as it is. Beliefs never mix them."""
-    placed = {tag for tag in fact.tags if 0 < tag.find(":") < len(tag) - 1}
-    placed = {tag for tag in placed if not tag.startswith(_OF_ONE_SESSION)}
+    a single session aside, and of the tags of its heading those that say `scope:`. `scope:work` is `work`,
+    `project:shop` stays as it is. Beliefs never mix them."""
+    named = (*fact.tags, *(tag for tag in fact.heading.tags if tag.startswith("scope:")))
+    placed = {tag for tag in named if 0 < tag.find(":") < len(tag) - 1}
+    placed = {tag for tag in placed if not tag.startswith(OF_ONE_SESSION)}
     return ", ".join(sorted(tag.removeprefix("scope:") for tag in placed))
 
 
@@ -95,7 +97,7 @@ def trend(days: Iterable[str], today: date) -> str:
 def inherited(grounds: Sequence[Ground]) -> tuple[str, ...]:
     """The tags that a belief takes over from its facts, each once; those of a single session stay behind."""
     tags = (tag for ground in grounds for tag in ground.fact.tags)
-    each = dict.fromkeys(tag for tag in tags if not tag.startswith(_OF_ONE_SESSION))
+    each = dict.fromkeys(tag for tag in tags if not tag.startswith(OF_ONE_SESSION))
     return tuple(sorted(each, key=lambda tag: ":" in tag))  # those that can stand behind the text come first
 
 

@@ -17,6 +17,7 @@ from typing import Any
 from ua_memory import facts, markdown
 from ua_memory.errors import Malformed, NotFound, TooLarge, Usage
 from ua_memory.paths import LOGS
+from ua_memory.places import OF_ONE_SESSION
 from ua_memory.records import Fact, SourceDocument
 from ua_memory.retain.chunks import Chunk
 from ua_memory.retain.drawing import Drawn
@@ -136,7 +137,10 @@ def clear(store: Store, draft: Draft, known: Known, item: Item) -> Upsert:
 def _founded(item: Item, heading: str) -> bytes:
     title = _plain_heading(item.document_id) or "Document"
     header = markdown.show(SourceDocument(item.document_id, item.source or None))
-    return f"{header}\n\n# {title}\n\n{heading}\n".encode("utf-8", "replace")
+    # A document outlives the session that first told of it.
+    lasting = [tag for tag in item.said_in if not tag.startswith(OF_ONE_SESSION)]
+    mark = f"{markdown.tags_line(lasting)}\n" if lasting else ""
+    return f"{header}\n\n# {title}\n\n{heading}\n{mark}".encode("utf-8", "replace")
 
 
 # -- sections ------------------------------------------------------------------------------------------

@@ -51,6 +51,8 @@ class Item:
     origin: Origin = "agent"
     request: str = ""
     redo: bool = False
+    said_in: tuple[str, ...] = ()
+    """Tags of all that is said where this was: they stand once, below the heading."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +114,7 @@ class Items(Queue):
                 raise ValueError("it does not say which text it is about")
             known: Row = {each.name: given[each.name] for each in fields(Item) if each.name in given}
             known["at"] = datetime.fromisoformat(known["at"])
-            known["tags"] = tuple(known.get("tags", ()))
+            known |= {key: tuple(known.get(key, ())) for key in ("tags", "said_in")}
             item = Item(**known)
             put = next(row for row in rows if "put" in row)
             since = _time(put["put"])

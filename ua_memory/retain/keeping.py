@@ -60,7 +60,6 @@ class Keeping:
             for edit in harvest.core.values():
                 self._core(draft, edit)
             through.write(draft, self.placed, last)
-            scoped.write(draft, [fact for fact, _ in self.placed], session)
             # Also for nothing at all: what was read once and found empty must not be read again.
             draft.even_if_empty = True
             size = self.waiting.size
@@ -79,7 +78,8 @@ class Keeping:
     def _fact(self, draft: Draft, candidate: Candidate) -> None:
         session = self.waiting.session
         at = candidate.at.astimezone(self.zone) if candidate.at else self.store.now()
-        said = Said(at, session.client, "agent", through.short(session.session) or None)
+        tags = scoped.tags(session, self.store.config.observation_scopes)
+        said = Said(at, session.client, "agent", through.short(session.session) or None, tags)
         try:
             fact, seen = facts.add(draft, _as_fact(candidate), said, self.equal)
         except (Usage, TooLarge) as error:

@@ -208,8 +208,8 @@ class Retainer:
     def _into_log(
         self, draft: Draft, waiting: WaitingItem, item: Item, drawn: Mapping[str, Drawn], modelled: bool
     ) -> Retained:
-        at = item.at.astimezone(self.store.now().tzinfo)
-        said = Said(at, item.client or "retain", _heads(item.origin, modelled), item.session or None)
+        at, heads = item.at.astimezone(self.store.now().tzinfo), _heads(item.origin, modelled)
+        said = Said(at, item.client or "retain", heads, item.session or None, item.said_in)
         equal = self.known()
         new: list[Fact] = []
         again: list[Fact] = []

@@ -32,11 +32,11 @@ class Retains(Modelled):
         mode: Mode = "concise", mission: str = "", instructions: str = "", context: str = "",
         timestamp: datetime | None = None, tags: Sequence[str] = (), origin: Origin = "agent",
         client: str | None = None, session: str | None = None, request: str | None = None,
-        redo: bool = False,
+        redo: bool = False, said_in: Sequence[str] = (),
     ) -> Item:  # fmt: skip
         """A text as `retain_many` takes it. `timestamp` (aware) is when it was said or written, else now;
-        `request` an id of this call, so that a repetition changes nothing. Usage for a mode that there is
-        not."""
+        `request` an id of this call, so that a repetition changes nothing; `said_in` tags of all that is said
+        there. Usage for a mode that there is not."""
         import secrets
 
         from ua_memory.errors import Usage
@@ -52,7 +52,7 @@ class Retains(Modelled):
         return Item(
             text, timestamp or self.store.now(), document_id, source, append, mode, mission, instructions,
             context, tuple(tags), client or self.door, session or "", origin,
-            request or f"retain-{secrets.token_hex(8)}", redo,
+            request or f"retain-{secrets.token_hex(8)}", redo, tuple(said_in),
         )  # fmt: skip
 
     def file(self, path: Path, **more: Any) -> Item:
