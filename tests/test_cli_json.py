@@ -49,6 +49,19 @@ def agrees(name: str, printed: Any) -> None:
     assert keys(printed) == keys(EXAMPLES[name])
 
 
+def test_prune_recall_messages(shell: Shell, tmp_path: Path) -> None:
+    entry = {
+        "type": "custom_message",
+        "id": "b",
+        "parentId": "a",
+        "customType": "hindsight-recall",
+        "content": "x",
+    }
+    (tmp_path / "s.jsonl").write_text(json.dumps(entry) + "\n")
+    words = ("prune-recall-messages", str(tmp_path / "s.jsonl"))
+    agrees("prune-recall-messages", shell.ok(*words, "confirm", "--json").json)
+
+
 FACT = (
     *("insert", "Alice moved the API to Fly.io because Heroku doubled its price", "--tag", "infra"),
     *("--when", "2026-11-19", "--entity", "Alice", "--client", "claude-code", "--session", "8f2c", "--json"),

@@ -76,6 +76,7 @@ VERBS: dict[str, dict[str, Listed]] = {
         "hook": Listed("hook", "Answer an event of an agent's client."),
         "install": Listed("install", "Set memory up in an agent's client."),
         "uninstall": Listed("install", "Take memory out of an agent's client."),
+        "prune-recall-messages": Listed("prune", "Take recalled memory out of session files."),
         "completion": Listed("shell", "Print a shell's completions of ua-memory."),
         "mcp": Listed("mcp", "Memory's tools for agents: an MCP server."),
         "import": Listed("imports", "Take over what another tool remembered."),
@@ -96,7 +97,7 @@ class Verbs(Family):
             if cmd_name not in listed:
                 return None
             module = import_module(f"ua_memory.cli.{listed[cmd_name].module}")
-            command = typer.main.get_command(getattr(module, f"{cmd_name}_app"))
+            command = typer.main.get_command(getattr(module, f"{cmd_name.replace('-', '_')}_app"))
             command.name = cmd_name
             self.commands[cmd_name] = command
         return self.commands[cmd_name]
