@@ -23,7 +23,10 @@ from ua_memory.clients.settings import (
     whole_file,
 )
 
-TIMEOUTS = {"SessionStart": 10, "UserPromptSubmit": 10, "Stop": 10, "PreCompact": 30, "SessionEnd": 10}
+TIMEOUTS = {
+    "SessionStart": 10, "UserPromptSubmit": 10, "Stop": 10, "StopFailure": 10,
+    "PreCompact": 30, "SessionEnd": 10,
+}  # fmt: skip
 """The events we answer, and seconds for each. A hook of ours takes a fraction of one; machines are busy."""
 OWN_MEMORY = "autoMemoryDirectory"
 """Where Claude Code keeps what it notes by itself, a file a fact; read in a person's settings only."""
