@@ -1,6 +1,7 @@
-"""The real Claude Code and Codex in a throw-away home, against a scripted model on loopback, with our hooks.
+"""A throw-away home with a bank, in which `install` sets a real client up, against a scripted model.
 
-Where they are says the environment: CLAUDE_BIN, CODEX_BIN; UA_SHARED has the scripted model servers.
+Where they are says the environment: CLAUDE_BIN, CODEX_BIN and so on (`NAMED`); UA_SHARED has the scripted
+models, CLIENT_PATH is a PATH with a Node.js that they like. `real_claude` and `real_clients` drive them.
 """
 
 from __future__ import annotations
@@ -19,13 +20,10 @@ from typing import Any
 import pytest
 
 SHARED = Path(os.environ.get("UA_SHARED") or Path(__file__).parents[2] / "shared") / "tools"
-PROGRAMS = {name: os.environ.get(name, "") for name in ("CLAUDE_BIN", "CODEX_BIN")}
+NAMED = ("CLAUDE_BIN", "CODEX_BIN", "PI_BIN", "OPENCLAW_BIN", "HERMES_BIN", "GEMINI_BIN", "OPENCODE_BIN")
+PROGRAMS = {name: os.environ.get(name, "") for name in (*NAMED, "INSPECTOR", "CONFORMANCE")}
 """Read before a test's environment is emptied."""
-EVENTS = ("SessionStart", "UserPromptSubmit", "Stop", "SubagentStop", "PreCompact", "SessionEnd")
-SUMMARY = {
-    "match": {"last_user": "summary of the conversation"},
-    "reply": {"text": "<analysis>.</analysis>\n<summary>\nA SUMMARY OF ALL\n</summary>"},
-}
+PATH = os.environ.get("CLIENT_PATH") or "/usr/local/bin:/usr/bin:/bin"
 
 
 def program(name: str) -> str:
@@ -55,6 +53,16 @@ def until(found: Callable[[], Any], seconds: float = 30) -> Any:
     return value
 
 
+def shown(messages: list[dict[str, Any]]) -> str:
+    """What a model was given as the results of its tools, which did not fail: the text of it."""
+    blocks = [each for row in messages if isinstance(row["content"], list) for each in row["content"]]
+    results = [each for each in blocks if each["type"] == "tool_result"]
+    assert results and not any(each.get("is_error") for each in results)
+    contents = [each["content"] for each in results]
+    texts = [[each] if isinstance(each, str) else [part["text"] for part in each] for each in contents]
+    return "\n".join(part for each in texts for part in each)
+
+
 class Place:
     """A home, a project, a bank, and our command line with the hooks' environment."""
 
@@ -65,15 +73,22 @@ class Place:
         own = {"UA_MEMORY_DAEMON": daemon, "XDG_RUNTIME_DIR": str(self.home / "run"), **settings}
         own |= {"PYTHONPATH": path} if (path := os.environ.get("PYTHONPATH")) else {}
         self.own = own
-        self.ours = [sys.executable, "-P", "-m", "ua_memory", "--bank", str(self.bank)]
-        subprocess.run([*self.ours[:4], "init", str(self.bank)], env=self.environment(), check=True)
+        python = [sys.executable, "-P", "-m", "ua_memory"]
+        self.ours = [*python, "--bank", str(self.bank)]
+        self.bin = self.home / "bin"
+        self._put_command(python)
+        subprocess.run([*python, "init", str(self.bank)], env=self.environment(), check=True)
         (self.bank / "MEMORY.md").write_text("# Memory\n\n## Me\n\nShort answers, says Noor.\n")
         self.run("insert", "Alice moved the API to Fly.io because Heroku doubled its price")
         self.run("search", "all is indexed")
 
+    def outside(self) -> dict[str, str]:
+        """The environment that a client runs in: what is set for us alone stands in our command."""
+        found = {"PATH": f"{self.bin}:{PATH}", "HOME": str(self.home), "TERM": "dumb", "LANG": "C.UTF-8"}
+        return {**found, "XDG_RUNTIME_DIR": self.own["XDG_RUNTIME_DIR"]}
+
     def environment(self) -> dict[str, str]:
-        path = os.environ.get("CLIENT_PATH") or "/usr/local/bin:/usr/bin:/bin"
-        return {"PATH": path, "HOME": str(self.home), "TERM": "dumb", "LANG": "C.UTF-8", **self.own}
+        return {**self.outside(), **self.own}
 
     def run(self, *words: str) -> str:
         done = subprocess.run(
@@ -81,11 +96,23 @@ class Place:
         )
         return done.stdout
 
-    def hook(self) -> dict[str, Any]:
-        """The hook as a client's settings name it; its model's key is not for us."""
-        unset = ["-u", "ANTHROPIC_API_KEY", "-u", "ANTHROPIC_BASE_URL"]
-        own = [f"{name}={value}" for name, value in self.own.items()]
-        return {"type": "command", "command": "/usr/bin/env", "args": [*unset, *own, *self.ours, "hook"]}
+    def _put_command(self, python: list[str]) -> None:
+        """`ua-memory` on the PATH, as an installation has it, with the bank; a model's key is not for it."""
+        self.bin.mkdir()
+        unset = [word for key in ("API_KEY", "BASE_URL") for word in ("-u", f"ANTHROPIC_{key}")]
+        own = [f"{name}={value}" for name, value in {**self.own, "UA_MEMORY_BANK": str(self.bank)}.items()]
+        command = self.bin / "ua-memory"
+        command.write_text(f'#!/bin/sh\nexec {shlex.join(["env", *unset, *own, *python])} "$@"\n')
+        command.chmod(0o755)
+
+    def install(self, *words: str) -> str:
+        """`ua-memory install`, as its user calls it; what it printed."""
+        done = subprocess.run(
+            ["ua-memory", "install", *words], env=self.environment(), cwd=self.project,
+            capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
 
     @property
     def state(self) -> Path:
@@ -115,98 +142,3 @@ class Place:
         subprocess.run(
             [*self.ours, "daemon", "stop"], env=self.environment(), capture_output=True, check=False
         )
-
-
-class ClaudeCode(Place):
-    """Claude Code against `fake`, whose requests are kept."""
-
-    def __init__(self, root: Path, rules: list[Any], default: Any, **more: str) -> None:
-        self.program = program("CLAUDE_BIN")
-        super().__init__(root, **more)
-        self.fake = server("fake_anthropic").FakeAnthropic({"rules": [SUMMARY, *rules], "default": default})
-        settings = {"hooks": {name: [{"hooks": [self.hook()]}] for name in EVENTS}}
-        (self.home / ".claude").mkdir()
-        (self.home / ".claude" / "settings.json").write_text(json.dumps(settings))
-
-    def __enter__(self) -> ClaudeCode:
-        self.fake.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.fake.stop()
-        self.stop()
-
-    def environment_of_client(self) -> dict[str, str]:
-        quiet = ("DISABLE_TELEMETRY", "DISABLE_ERROR_REPORTING", "DISABLE_AUTOUPDATER")
-        off = dict.fromkeys((*quiet, "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC"), "1")
-        model = {"ANTHROPIC_BASE_URL": self.fake.base_url, "ANTHROPIC_API_KEY": "sk-ant-dummy-not-a-key"}
-        return {**self.environment(), **off, **model}
-
-    def start(self, *words: str) -> subprocess.Popen[str]:
-        pipe = subprocess.PIPE
-        return subprocess.Popen(
-            [self.program, *words], cwd=self.project, env=self.environment_of_client(),
-            stdin=pipe, stdout=pipe, stderr=pipe, text=True,
-        )  # fmt: skip
-
-    def says(self, *words: str) -> dict[str, Any]:
-        """One run with `-p`; what it printed."""
-        process = self.start("-p", "--output-format", "json", *words)
-        out, err = process.communicate("", timeout=120)
-        assert process.returncode == 0, err
-        return dict(json.loads(out))
-
-    def requests(self, containing: str) -> list[str]:
-        """What was sent to the model, where it has these words."""
-        sent = [
-            json.dumps(each["body"]["messages"], ensure_ascii=False)
-            for each in self.fake.requests
-            if each["body"]
-        ]
-        return [each for each in sent if containing in each]
-
-    def transcript(self) -> Path:
-        return next((self.home / ".claude" / "projects").glob("*/*.jsonl"))
-
-
-class Codex(Place):
-    """Codex against `fake`."""
-
-    def __init__(self, root: Path, rules: list[Any], default: Any, **more: str) -> None:
-        self.program = program("CODEX_BIN")
-        super().__init__(root, **more)
-        server("fake_anthropic")  # what the other one is made of
-        self.fake = server("fake_openai").FakeOpenAI({"rules": rules, "default": default})
-
-    def __enter__(self) -> Codex:
-        self.fake.start()
-        folder = self.home / ".codex"
-        folder.mkdir()
-        folder.joinpath("config.toml").write_text(
-            'model = "gpt-5.1-codex"\nmodel_provider = "fake"\n[model_providers.fake]\nname = "fake"\n'
-            f'base_url = "{self.fake.base_url}/v1"\nwire_api = "responses"\nenv_key = "OPENAI_API_KEY"\n'
-        )
-        hook = self.hook()
-        command = {"type": "command", "command": shlex.join([hook["command"], *hook["args"]]), "timeout": 30}
-        hooks = {"hooks": {name: [{"hooks": [command]}] for name in EVENTS}}
-        folder.joinpath("hooks.json").write_text(json.dumps(hooks))
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.fake.stop()
-        self.stop()
-
-    def says(self, *words: str) -> str:
-        """One run of `codex exec`; what it printed."""
-        flags = ("--skip-git-repo-check", "--json", "--dangerously-bypass-hook-trust")
-        done = subprocess.run(
-            [self.program, "exec", *flags, *words], env={**self.environment(), "OPENAI_API_KEY": "dummy"},
-            cwd=self.project, input="", capture_output=True, text=True, timeout=120, check=False,
-        )  # fmt: skip
-        assert done.returncode == 0, done.stdout + done.stderr
-        return done.stdout
-
-    def requests(self, containing: str) -> list[str]:
-        """What was sent to the model, where it has these words."""
-        sent = [json.dumps(each["body"], ensure_ascii=False) for each in self.fake.requests if each["body"]]
-        return [each for each in sent if containing in each]

@@ -2,54 +2,19 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import signal
-import subprocess
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
-from real_client import ClaudeCode, until
+from real_claude import ClaudeCode, talk, tell
+from real_client import until
 
 pytestmark = [pytest.mark.client, pytest.mark.slow]
 
 REVIEW = "Is Heroku's price still doubled? We agreed with Bob to review it on 3 March 2027."
 ANSWER = {"text": "We decided to keep Fly.io until March 2027."}
-
-
-@contextmanager
-def talk(client: ClaudeCode, *words: str) -> Iterator[subprocess.Popen[str]]:
-    """A session that takes one message a line and goes on; killed where it still runs."""
-    streams = ("--input-format", "stream-json", "--output-format", "stream-json", "--verbose")
-    process = client.start("-p", *streams, *words)
-    try:
-        yield process
-    finally:
-        process.kill()
-        with contextlib.suppress(ValueError):  # its input was closed
-            process.communicate()
-        for stream in (process.stdin, process.stdout, process.stderr):
-            assert stream
-            with contextlib.suppress(OSError):
-                stream.close()
-
-
-def tell(process: subprocess.Popen[str], text: str) -> list[dict[str, Any]]:
-    """Say something; all that comes until the answer is whole."""
-    assert process.stdin and process.stdout
-    message = {"type": "user", "message": {"role": "user", "content": text}}
-    process.stdin.write(json.dumps(message) + "\n")
-    process.stdin.flush()
-    came: list[dict[str, Any]] = []
-    for line in process.stdout:
-        came.append(json.loads(line))
-        if came[-1].get("type") == "result":
-            break
-    return came
 
 
 def said_by_people(transcript: Path) -> str:

@@ -1,0 +1,57 @@
+"""OpenClaw itself, by its gateway: what our plugin gives it, and what is kept. Opt-in: OPENCLAW_BIN."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from real_client import shown, until
+from real_clients import OpenClaw
+
+pytestmark = [pytest.mark.client, pytest.mark.slow]
+
+REVIEW = "Is Heroku's price still doubled? We agreed with Bob to review it on 3 March 2027."
+ANSWER = {"text": "We decided to keep Fly.io until March 2027."}
+
+
+def test_the_gateway_recalls_and_keeps(tmp_path: Path) -> None:
+    with OpenClaw(tmp_path, [], ANSWER) as client, client.gateway():
+        client.says(REVIEW)
+        first = client.requests("review it on 3 March")[0]
+        assert "Short answers, says Noor." in first and "Alice moved the API to Fly.io" in first
+        until(lambda: REVIEW in client.waiting())
+        client.says("/new")
+        until(lambda: "We agreed with Bob" in client.memory())
+        client.says("When do we review Heroku with Bob?")
+        again = client.requests("When do we review")[-1]
+        assert "review it on 3 March 2027" in again and "Short answers, says Noor." in again
+        assert client.memory().count("We agreed with Bob") == 1
+        assert client.memory().count("Alice moved the API") == 1 and client.log() == ""
+
+
+def test_the_gateway_searches_by_mcp(tmp_path: Path) -> None:
+    find = {"name": "tool_search", "input": {"query": "archival memory search"}}
+    call = {"id": "ua-memory__archival_memory_search", "args": {"query": "API moved"}}
+    uses = {"tool_use": {"name": "tool_call", "input": call}}
+    rules = [  # its own notes stand behind a tool's result: the words of the whole request tell
+        {"match": {"any_text": "any good.*tool_result"}, "reply": uses, "times": 1},
+        {"match": {"any_text": "any good", "has_tools": True}, "reply": {"tool_use": find}, "times": 1},
+    ]
+    with OpenClaw(tmp_path, rules, ANSWER) as client, client.gateway():
+        client.says("Is Heroku any good?")
+        last = json.loads(client.requests("any good")[-1])["messages"]
+        assert "Alice moved the API to Fly.io" in shown(last)
+
+
+def test_a_compaction_flushes_before(tmp_path: Path) -> None:
+    with OpenClaw(tmp_path, [], ANSWER) as client, client.gateway():
+        client.says(REVIEW)
+        until(lambda: REVIEW in client.waiting())
+        client.says("And what else is there to say? " * 40)
+        client.says("/compact")
+        until(lambda: "We agreed with Bob" in client.memory())
+        client.says("and now?")
+        after = client.requests("and now?")[-1]
+        assert "Short answers, says Noor." in after and "memory had given this session" in after
+        assert client.memory().count("We agreed with Bob") == 1
