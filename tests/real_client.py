@@ -107,12 +107,21 @@ class Place:
 
     def install(self, *words: str) -> str:
         """`ua-memory install`, as its user calls it; what it printed."""
-        done = subprocess.run(
+        done = self._installs(*words)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    def checks(self, *words: str) -> str:
+        """What `install --check` printed, which is not content."""
+        done = self._installs(*words, "--check")
+        assert done.returncode == 12
+        return done.stdout
+
+    def _installs(self, *words: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
             ["ua-memory", "install", *words], env=self.environment(), cwd=self.project,
             capture_output=True, text=True, check=False,
         )  # fmt: skip
-        assert done.returncode == 0, done.stdout + done.stderr
-        return done.stdout
 
     @property
     def state(self) -> Path:

@@ -55,6 +55,28 @@ def test_in_twice_and_out_again(shell: Shell, client: str) -> None:
     assert shell.ok("uninstall", client).out == f"Nothing of ua-memory is in {client}'s settings.\n"
 
 
+def test_hooks_that_are_called_twice_are_told(shell: Shell) -> None:
+    """The plugin beside the settings, and a project's settings beside a person's."""
+    shell.ok("install", "claude-code")
+    assert shell.ok("install", "claude-code", "--check").out.count("twice") == 0
+    file = shell.home / ".claude" / "settings.json"
+    on = {"ua-memory@ua-memory-local": True, "ua-memory@off": False, "other@ua-memory-local": True}
+    file.write_text(json.dumps({**json.loads(file.read_text()), "enabledPlugins": on}))
+    told = shell("install", "claude-code", "--check")
+    row = f"twice    hooks a second time, by the plugin ua-memory@ua-memory-local: {file}"
+    assert told.code == 12 and [line for line in told.out.splitlines() if "twice" in line] == [row]
+    assert "more than once" in told.err and "keep one" in told.err
+    again = shell.ok("install", "claude-code", "--project", "--dry-run", "--json").json
+    assert [each.partition(" in ")[0] for each in again["notes"] if "second time" in each] == [
+        "hooks a second time, by the hooks",
+        "hooks a second time, by the plugin ua-memory@ua-memory-local",
+    ]
+    shell.ok("uninstall", "claude-code")
+    shell.ok("install", "claude-code", "--project")
+    both = shell("install", "claude-code", "--check", "--json")
+    assert [each["what"] for each in both.json["checks"] if not each["ok"]] != []
+
+
 def test_a_missing_command_is_told(shell: Shell) -> None:
     shell.ok("install", "codex")
     (Path(shell.env["PATH"]) / "ua-memory").rename(Path(shell.env["PATH"]) / "gone")

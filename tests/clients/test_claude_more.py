@@ -146,3 +146,19 @@ def test_a_failed_turn_on_its_own_screen(tmp_path: Path) -> None:
             screen.types(REVIEW)
             screen.shows("refused for good")
             until(lambda: REVIEW in client.waiting())
+
+
+def test_a_plugin_beside_the_settings_answers_once(tmp_path: Path) -> None:
+    with ClaudeCode(tmp_path, [], ANSWER) as client:
+        market = str(tmp_path / "market")
+        client.install("claude-code", "--plugin", market)
+        client.does("plugin", "marketplace", "add", market)
+        client.does("plugin", "install", "ua-memory@ua-memory-local")
+        told = client.checks("claude-code")
+        assert "twice    hooks a second time, by the plugin ua-memory@ua-memory-local" in told
+        client.says(REVIEW)
+        first = client.requests("review it on 3 March")[0]
+        assert first.count("Short answers, says Noor.") == 1
+        assert first.count("Alice moved the API to Fly.io") == 1
+        until(lambda: "We agreed with Bob" in client.memory() and not client.sessions())
+        assert client.memory().count("We agreed with Bob") == 1

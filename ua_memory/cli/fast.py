@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import sys
 
+from ua_memory.cli import once
 from ua_memory.cli.asking import INPUT, NoAnswer, answer, connected, request
 
 TYPE_CHECKING = False  # typing's own constant would cost the import of typing
@@ -95,7 +96,7 @@ def _hook(words: list[str], mode: str) -> NoReturn:
     try:
         if (os.environ.get("UA_MEMORY_ENABLED") or "1").strip().lower() not in ("0", "false", "no", "off"):
             data = sys.stdin.buffer.read()
-            if _handled(words, data, mode):
+            if once.first(words, data) and _handled(words, data, mode):
                 from ua_memory.cli import cold
 
                 cold.hand_over(words)

@@ -146,6 +146,7 @@ def show(call: Call, target: Target, steps: list[Step], *, dry: bool = False, li
 
     changed = any(step.does != "keep" for step in steps)
     notes = [*target.notes] if changed else []
+    notes += [f"{TWICE}, by the {way} in {where}; {ONE_WAY}" for way, where in target.twice]
     if call.as_json:
         files = [shape(step, dry) for step in steps]
         told = {"client": target.client, "changed": changed, "dry_run": dry, "files": files, "notes": notes}
@@ -172,6 +173,8 @@ def show(call: Call, target: Target, steps: list[Step], *, dry: bool = False, li
         screen.item("  ", (LINE, "strong"))
 
 
+TWICE = "hooks a second time"
+ONE_WAY = "keep one: ua-memory uninstall claude-code, with --project there; /plugin takes a plugin away"
 DONE = {"make": "Made", "change": "Changed", "remove": "Removed", "keep": "In place"}
 
 
@@ -188,6 +191,7 @@ def check(call: Call, target: Target, steps: list[Step]) -> None:
     found = shutil.which(command, path=call.env.get("PATH"))
     rows = [(step.what, str(step.file), step.does == "keep" and step.before is not None) for step in steps]
     rows.append(("command", command, found is not None))
+    rows += [(f"{TWICE}, by the {way}", where, False) for way, where in target.twice]
     good = all(ok for *_, ok in rows)
     if call.as_json:
         checks = [{"what": what, "where": where, "ok": ok} for what, where, ok in rows]
@@ -195,9 +199,15 @@ def check(call: Call, target: Target, steps: list[Step]) -> None:
     else:
         screen = Screen(call)
         for what, where, ok in rows:
-            word = ("ok       ", "good") if ok else ("missing  ", "bad")
+            word = (
+                ("ok       ", "good")
+                if ok
+                else ("twice    " if what.startswith(TWICE) else "missing  ", "bad")
+            )
             screen.item([word], f"{what}: ", (where, "path"))
     if not good:
+        if target.twice and all(ok or what.startswith(TWICE) for what, _, ok in rows):
+            raise ProblemsFound(f"ua-memory is set up for {target.client} more than once", mend=ONE_WAY)
         what = f"ua-memory is not wholly set up for {target.client}"
         raise ProblemsFound(what, mend=f"ua-memory install {target.client} --dry-run shows what is missing")
 

@@ -22,22 +22,44 @@ def claude_code(call: Call, *, project: bool = False, plugin: str | None = None,
 
     if (plugin is not None) + project + own > 1:
         raise Usage("one of --project, --plugin and --auto-memory at a time")
+    home = _folder(call, "CLAUDE_CONFIG_DIR", ".claude")
     if plugin is not None:
         from ua_memory import __version__
 
         folder = str(context.absolute(call, plugin))
-        return claude_settings.plugin(
+        found = claude_settings.plugin(
             folder, command_of(call, shared=True), __version__, _texts("claude-code")
         )
+        return found._replace(twice=_twice(call, home, "plugin"))
     if project:
-        return claude_settings.project(str(call.cwd), command_of(call, shared=True))
-    home = _folder(call, "CLAUDE_CONFIG_DIR", ".claude")
+        found = claude_settings.project(str(call.cwd), command_of(call, shared=True))
+        return found._replace(twice=_twice(call, home, found.pieces[0].file))
     state = (home if call.env.get("CLAUDE_CONFIG_DIR") else call.home) / ".claude.json"
     found = claude_settings.target(str(home), str(state), command_of(call))
+    found = found._replace(twice=_twice(call, home, found.pieces[0].file))
     if not own:
         return found
     folder = str(context.bank_root(call) / "memory" / "claude-code")
     return found._replace(pieces=(*found.pieces, claude_settings.auto_memory(str(home), folder)))
+
+
+def _twice(call: Call, home: Path, but: str) -> tuple[tuple[str, str], ...]:
+    """What else has Claude Code call our hooks in this folder, and where that stands: all but the hooks in
+    the file `but`, or all but the plugin."""
+    from ua_memory.clients.claude_settings import set_up
+    from ua_memory.clients.json_edit import Broken
+
+    here = call.cwd / ".claude"
+    files = dict.fromkeys((home / "settings.json", here / "settings.json", here / "settings.local.json"))
+    found = []
+    for file in files:
+        try:
+            ways = set_up(file.read_text("utf-8-sig"))
+        except (OSError, ValueError, Broken):  # none there, or what has it made right says where it is wrong
+            continue
+        mine = {"hooks": str(file)}  # else a plugin of ours
+        found += [(way, str(file)) for way in ways if mine.get(way, "plugin") != but]
+    return tuple(found)
 
 
 def codex(call: Call) -> Target:

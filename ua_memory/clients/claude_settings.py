@@ -17,6 +17,7 @@ from ua_memory.clients.settings import (
     Piece,
     Target,
     call_of,
+    has_hooks,
     hooks,
     json_piece,
     mcp_server,
@@ -103,6 +104,15 @@ def plugin(folder: str, command: Sequence[str], version: str, texts: Mapping[str
         "the end of a session has 1.5 s there: a plugin cannot ask for more",
     )
     return Target("claude-code", tuple(pieces), notes)
+
+
+def set_up(text: str) -> list[str]:
+    """What in a settings.json has our hooks called: itself ('hooks'), and our plugin by its full name. Broken
+    where it cannot be read."""
+    switched = Document(text).value.get("enabledPlugins")
+    plugins = switched.items() if isinstance(switched, dict) else ()
+    named = [f"plugin {name}" for name, on in plugins if on and name.partition("@")[0] == NAME]
+    return [*(["hooks"] if has_hooks(text) else []), *named]
 
 
 def _hooks(command: Sequence[str]) -> dict[str, dict[str, Any]]:

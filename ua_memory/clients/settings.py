@@ -39,11 +39,15 @@ class Piece(NamedTuple):
 
 
 class Target(NamedTuple):
-    """A client, what goes into its files, and what its owner is told besides."""
+    """A client, what goes into its files, and what its owner is told besides.
+
+    `twice` is what has the client call our hooks a second time, and the file where that stands.
+    """
 
     client: str
     pieces: tuple[Piece, ...]
     notes: tuple[str, ...] = ()
+    twice: tuple[tuple[str, str], ...] = ()
 
 
 def json_piece(file: str, what: str, put: Callable[[Document], None], cut: Callable[[Document], None],
@@ -181,6 +185,11 @@ def hooks(file: str, wanted: dict[str, dict[str, Any]]) -> Piece:
                 _cut(document, place)
 
     return json_piece(file, "hooks", put, cut)
+
+
+def has_hooks(text: str) -> bool:
+    """Whether hooks of ours stand in settings of Claude Code's form. Broken where they cannot be read."""
+    return bool(_ours(Document(text)))
 
 
 def _ours(document: Document) -> dict[str, list[tuple[str | int, ...]]]:

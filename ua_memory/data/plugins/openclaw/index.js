@@ -7,6 +7,9 @@ import { spawn } from "node:child_process";
 import { definePluginEntry } from "openclaw/plugin-sdk/plugin-entry";
 
 const COMMAND = ["ua-memory"];
+// Session → its folder and core memory: one map for all copies of this plugin. A gateway has several, and tells
+// the end of a session to another one than its prompts (seen with 2026.9.6).
+const known = (globalThis[Symbol.for("ua-memory.sessions")] ??= new Map());
 const SECONDS = { PreCompact: 30, SessionEnd: 3 };
 
 /** What a hook answers, as text for the model; "" whatever goes wrong: memory never stands in the way. */
@@ -46,8 +49,6 @@ export default definePluginEntry({
   name: "ua-memory",
   description: "Long-term memory as markdown files: recalled at each prompt, kept from each session.",
   register(api) {
-    const known = new Map(); // session → its folder and core memory
-
     async function started(ctx, source) {
       const cwd = ctx.workspaceDir ?? known.get(ctx.sessionId)?.cwd ?? process.cwd();
       const core = await hook("SessionStart", ctx.sessionId, cwd, { source });
