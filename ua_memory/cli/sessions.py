@@ -37,9 +37,10 @@ def begun(pending: Path | str, event: Event, pid: int, *, want: str = "") -> dic
     found |= {key: value for key in ("transcript", "cwd", "parent") if (value := getattr(event, key))}
     pid = _client(pid)
     found |= {"pid": pid, "born": _process(pid)[2]} if pid else {}
-    # A daemon may come to an answer only when its session has ended: that stays so until it is resumed.
+    # A daemon may come to an answer only when its session has ended: that stays so until it is resumed. What
+    # was to be handed over then still is: the flush may not have come to it yet.
     before = found.get("want") or ""
-    found["want"] = want or ("" if before == END and event.kind == "start" else before)
+    found["want"] = want or (COMPACT if before == END and event.kind == "start" else before)
     with contextlib.suppress(OSError):  # a bank that nobody has opened yet, or that we may only read
         write(path, found, lasting=bool(want))
     return found
