@@ -7,13 +7,25 @@ import { spawn } from "node:child_process";
 import { definePluginEntry } from "openclaw/plugin-sdk/plugin-entry";
 
 const COMMAND = ["ua-memory"];
-// Session → its folder and core memory: one map for all copies of this plugin. A gateway has several, and tells
-// the end of a session to another one than its prompts (seen with 2026.9.6).
-const known = (globalThis[Symbol.for("ua-memory.sessions")] ??= new Map());
 const SECONDS = { PreCompact: 30, SessionEnd: 3 };
+
+// A gateway has several copies of a plugin and tells the end of a session to another one than its prompts, and it
+// awaits some events only (seen with 2026.9.6): what is known of sessions is there once, and one waits for another.
+const { known, going } = (globalThis[Symbol.for("ua-memory")] ??= {
+  known: new Map(), // session → its folder and core memory
+  going: new Map(), // session → its last event
+});
 
 /** What a hook answers, as text for the model; "" whatever goes wrong: memory never stands in the way. */
 function hook(name, session, cwd, more = {}) {
+  const before = going.get(session) ?? Promise.resolve();
+  const answer = before.then(() => called(name, session, cwd, more)).catch(() => "");
+  going.set(session, answer);
+  answer.then(() => going.get(session) === answer && going.delete(session));
+  return answer;
+}
+
+function called(name, session, cwd, more) {
   return new Promise((resolve) => {
     const [command, ...words] = COMMAND;
     const child = spawn(command, [...words, "hook", "--client", "openclaw"], {
