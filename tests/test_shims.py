@@ -41,6 +41,7 @@ def test_hermes_calls_a_tool_as_the_command_takes_it(hermes: dict[str, Any], tmp
 def test_no_turn_comes_in_behind_the_end_of_its_session(hermes: dict[str, Any]) -> None:
     """Seen in 0.19.0: the end of a session followed its last turn at once, and overtook it."""
     came: list[tuple[str, str]] = []
+    sources: list[Any] = []
     free = threading.Event()
 
     def run(words: list[str], given: str, seconds: float) -> str:
@@ -48,6 +49,7 @@ def test_no_turn_comes_in_behind_the_end_of_its_session(hermes: dict[str, Any]) 
         if told["hook_event_name"] == "Stop":
             free.wait(5)
         came.append((told["hook_event_name"], told["session_id"]))
+        sources.append(told.get("source"))
         return ""
 
     hermes["_run"] = run
@@ -59,3 +61,10 @@ def test_no_turn_comes_in_behind_the_end_of_its_session(hermes: dict[str, Any]) 
     provider.on_session_switch("two", parent_session_id="one", reset=True)
     started, ended = ("SessionStart", "one"), ("SessionEnd", "one")
     assert came == [started, ("Stop", "one"), ended, ("SessionStart", "two")]
+    provider.on_pre_compress([])
+    provider.on_session_end([])  # it says so, too, and then goes on under the same name
+    provider.on_session_switch("two", parent_session_id="two")
+    assert came[4:] == [("PreCompact", "two"), ("SessionStart", "two")]
+    assert [each for each in sources if each] == ["startup", "clear", "compact"]
+    provider.on_session_end([])
+    assert came[-1] == ("SessionEnd", "two")
