@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import json
-import shlex
-import shutil
 import subprocess
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import pytest
-from real_client import Place, program, server, until
+from real_client import Place, Screen, program, server
 
 KEY = "sk-ant-dummy-not-a-key"
 SUMMARY = {
@@ -62,8 +58,13 @@ class ClaudeCode(Place):
         assert process.returncode == 0, out + err
         return out
 
+    def screen(self) -> Screen:
+        """Itself on a terminal, where it asks nothing before the first prompt."""
+        self.trust()
+        return Screen(self, [self.program], self.environment_of_client())
+
     def trust(self) -> None:
-        """Its screen asks nothing before the first prompt: the folder, the key and the theme are settled."""
+        """Have the folder, the key and the theme settled."""
         file = self.home / ".claude.json"
         found = json.loads(file.read_text()) if file.exists() else {}
         settled = {"hasCompletedOnboarding": True, "customApiKeyResponses": {"approved": [KEY[-20:]]}}
@@ -119,44 +120,3 @@ def tell(process: subprocess.Popen[str], text: str) -> list[dict[str, Any]]:
         if came[-1].get("type") == "result":
             break
     return came
-
-
-class Screen:
-    """A client on a terminal of tmux, as a person has it before them."""
-
-    def __init__(self, client: ClaudeCode, *words: str) -> None:
-        if not shutil.which("tmux"):
-            pytest.skip("no tmux")
-        self.client, self.words = client, words
-        self.tmux = ["tmux", "-S", str(client.home / "run" / "tmux"), "-f", "/dev/null"]
-
-    def __enter__(self) -> Screen:
-        env = {**self.client.environment_of_client(), "TERM": "xterm-256color"}
-        start = ["new-session", "-d", "-s", "it", "-x", "150", "-y", "50", "-c", str(self.client.project)]
-        line = shlex.join([self.client.program, *self.words])
-        subprocess.run([*self.tmux, *start, line], env=env, check=True)
-        until(lambda: "❯" in self.text() or ">" in self.text())
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        subprocess.run([*self.tmux, "kill-server"], capture_output=True, check=False)
-
-    def text(self) -> str:
-        done = subprocess.run(
-            [*self.tmux, "capture-pane", "-p", "-t", "it"], capture_output=True, text=True, check=False
-        )
-        return done.stdout
-
-    def types(self, text: str) -> None:
-        """Type a line, and Enter once it stands on the screen."""
-        subprocess.run([*self.tmux, "send-keys", "-t", "it", "-l", text], check=True)
-        self.shows(text[-20:])
-        time.sleep(0.5)  # a paste takes an Enter that comes along as a new line
-        subprocess.run([*self.tmux, "send-keys", "-t", "it", "Enter"], check=True)
-
-    def shows(self, text: str) -> None:
-        until(lambda: text in self.text().replace("\n", " "))
-
-    def ends(self) -> None:
-        done = [*self.tmux, "has-session", "-t", "it"]
-        until(lambda: subprocess.run(done, capture_output=True, check=False).returncode != 0)

@@ -10,6 +10,7 @@ import importlib.util
 import json
 import os
 import shlex
+import shutil
 import subprocess
 import sys
 import time
@@ -151,3 +152,45 @@ class Place:
         subprocess.run(
             [*self.ours, "daemon", "stop"], env=self.environment(), capture_output=True, check=False
         )
+
+
+class Screen:
+    """A client on a terminal of tmux, as a person has it before them."""
+
+    def __init__(self, place: Place, words: list[str], env: dict[str, str], ready: str = "❯") -> None:
+        if not shutil.which("tmux"):
+            pytest.skip("no tmux")
+        self.place, self.words, self.env, self.ready = place, words, env, ready
+        self.tmux = ["tmux", "-S", str(place.home / "run" / "tmux"), "-f", "/dev/null"]
+
+    def __enter__(self) -> Screen:
+        start = ["new-session", "-d", "-s", "it", "-x", "150", "-y", "50", "-c", str(self.place.project)]
+        env = {**self.env, "TERM": "xterm-256color"}
+        subprocess.run([*self.tmux, *start, shlex.join(self.words)], env=env, check=True)
+        self.shows(self.ready)
+        return self
+
+    def __exit__(self, kind: object, *_: object) -> None:
+        if kind:
+            print(self.text())
+        subprocess.run([*self.tmux, "kill-server"], capture_output=True, check=False)
+
+    def text(self) -> str:
+        done = subprocess.run(
+            [*self.tmux, "capture-pane", "-p", "-t", "it"], capture_output=True, text=True, check=False
+        )
+        return done.stdout
+
+    def types(self, text: str) -> None:
+        """Type a line, and Enter once it stands on the screen."""
+        subprocess.run([*self.tmux, "send-keys", "-t", "it", "-l", text], check=True)
+        self.shows(text[-20:])
+        time.sleep(0.5)  # a paste takes an Enter that comes along as a new line
+        subprocess.run([*self.tmux, "send-keys", "-t", "it", "Enter"], check=True)
+
+    def shows(self, text: str) -> None:
+        until(lambda: text in self.text().replace("\n", " "), 60)
+
+    def ends(self) -> None:
+        done = [*self.tmux, "has-session", "-t", "it"]
+        until(lambda: subprocess.run(done, capture_output=True, check=False).returncode != 0)

@@ -19,7 +19,7 @@ from types import TracebackType
 from typing import Any, Self
 
 import pytest
-from real_client import PATH, Place, program, server, until
+from real_client import PATH, Place, Screen, program, server, until
 
 
 class Driven(Place):
@@ -239,8 +239,11 @@ class OpenClaw(Driven):
             finally:
                 ended(process)
 
-    def says(self, text: str, *words: str) -> str:
-        return self.done([*self.words, "agent", "--agent", "main", "--message", text, *words])
+    def does(self, *words: str) -> str:
+        return self.done([*self.words, *words])
+
+    def says(self, text: str) -> str:
+        return self.does("agent", "--agent", "main", "--message", text)
 
 
 class Hermes(Driven):
@@ -264,3 +267,7 @@ class Hermes(Driven):
 
     def says(self, text: str, *words: str) -> str:
         return self.done([*self.words, "chat", "-Q", "-q", text, *words])
+
+    def screen(self) -> Screen:
+        """Itself on a terminal."""
+        return Screen(self, [*self.words, "chat"], self.outside())

@@ -8,7 +8,7 @@ import signal
 from pathlib import Path
 
 import pytest
-from real_claude import ClaudeCode, Screen, talk, tell
+from real_claude import ClaudeCode, talk, tell
 from real_client import shown, until
 
 pytestmark = [pytest.mark.client, pytest.mark.slow]
@@ -120,8 +120,7 @@ def test_a_failed_answer_keeps_the_prompt(tmp_path: Path) -> None:
 
 def test_clear_on_its_own_screen(tmp_path: Path) -> None:
     with ClaudeCode(tmp_path, [], ANSWER) as client:
-        client.trust()
-        with Screen(client) as screen:
+        with client.screen() as screen:
             screen.types(REVIEW)
             screen.shows("keep Fly.io until March 2027")
             assert "We agreed with Bob" not in client.memory()
@@ -140,12 +139,11 @@ def test_clear_on_its_own_screen(tmp_path: Path) -> None:
 def test_a_failed_turn_on_its_own_screen(tmp_path: Path) -> None:
     """An interactive session goes on after an error: StopFailure has the prompt gather at once."""
     refused = {"error": {"status": 400, "type": "invalid_request_error", "message": "refused for good"}}
-    with ClaudeCode(tmp_path, [{"match": {"last_user": "review it"}, "reply": refused}], ANSWER) as client:
-        client.trust()
-        with Screen(client) as screen:
-            screen.types(REVIEW)
-            screen.shows("refused for good")
-            until(lambda: REVIEW in client.waiting())
+    rules = [{"match": {"last_user": "review it"}, "reply": refused}]
+    with ClaudeCode(tmp_path, rules, ANSWER) as client, client.screen() as screen:
+        screen.types(REVIEW)
+        screen.shows("refused for good")
+        until(lambda: REVIEW in client.waiting())
 
 
 def test_a_plugin_beside_the_settings_answers_once(tmp_path: Path) -> None:

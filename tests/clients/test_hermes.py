@@ -39,3 +39,22 @@ def test_a_tool_is_called(tmp_path: Path) -> None:
         rows = json.loads(client.requests('"role": "tool"')[-1])["messages"]
         results = [row["content"] for row in rows if row["role"] == "tool"]
         assert len(results) == 1 and "Alice moved the API to Fly.io" in json.loads(results[0])["result"]
+
+
+def test_a_compaction_by_hand(tmp_path: Path) -> None:
+    rules = [{"match": {"any_text": "ummar", "has_tools": False}, "reply": {"text": "A SUMMARY OF ALL"}}]
+    with Hermes(tmp_path, rules, ANSWER) as client, client.screen() as screen:
+        screen.types(REVIEW)
+        until(lambda: REVIEW in client.waiting(), 60)
+        for n in range(6):
+            screen.types(f"And what else is there to say, number {n}?")
+            until(lambda n=n: any(f"number {n}?" in text for text in client.waiting()), 60)
+        assert "We agreed with Bob" not in client.memory()
+        screen.types("/compress")
+        until(lambda: "We agreed with Bob" in client.memory(), 60)
+        screen.types("and now?")
+        until(lambda: client.requests("and now?"), 60)
+        after = client.requests("and now?")[-1]
+        assert "A SUMMARY OF ALL" in after and "Short answers, says Noor." in after
+        assert "memory had given this session" in after
+        assert client.memory().count("We agreed with Bob") == 1

@@ -15,13 +15,19 @@ REVIEW = "Is Heroku's price still doubled? We agreed with Bob to review it on 3 
 ANSWER = {"text": "We decided to keep Fly.io until March 2027."}
 
 
+MAIN = "agent:main:main"
+
+
 def test_the_gateway_recalls_and_keeps(tmp_path: Path) -> None:
     with OpenClaw(tmp_path, [], ANSWER) as client, client.gateway():
         client.says(REVIEW)
         first = client.requests("review it on 3 March")[0]
         assert "Short answers, says Noor." in first and "Alice moved the API to Fly.io" in first
         until(lambda: REVIEW in client.waiting())
-        client.says("/new")
+        assert "We agreed with Bob" not in client.memory()
+        client.does(
+            "gateway", "call", "sessions.reset", "--params", json.dumps({"key": MAIN, "reason": "new"})
+        )
         until(lambda: "We agreed with Bob" in client.memory())
         client.says("When do we review Heroku with Bob?")
         again = client.requests("When do we review")[-1]
@@ -30,26 +36,29 @@ def test_the_gateway_recalls_and_keeps(tmp_path: Path) -> None:
         assert client.memory().count("Alice moved the API") == 1 and client.log() == ""
 
 
-def test_the_gateway_searches_by_mcp(tmp_path: Path) -> None:
+def test_the_gateway_searches_by_mcp_and_is_stopped(tmp_path: Path) -> None:
     find = {"name": "tool_search", "input": {"query": "archival memory search"}}
     call = {"id": "ua-memory__archival_memory_search", "args": {"query": "API moved"}}
     uses = {"tool_use": {"name": "tool_call", "input": call}}
     rules = [  # its own notes stand behind a tool's result: the words of the whole request tell
-        {"match": {"any_text": "any good.*tool_result"}, "reply": uses, "times": 1},
+        {"match": {"any_text": "good.*tool_result"}, "reply": uses, "times": 1},
         {"match": {"any_text": "any good", "has_tools": True}, "reply": {"tool_use": find}, "times": 1},
     ]
-    with OpenClaw(tmp_path, rules, ANSWER) as client, client.gateway():
-        client.says("Is Heroku any good?")
-        last = json.loads(client.requests("any good")[-1])["messages"]
-        assert "Alice moved the API to Fly.io" in shown(last)
+    with OpenClaw(tmp_path, rules, ANSWER) as client:
+        with client.gateway():
+            client.says("Is Heroku any good?")
+            last = json.loads(client.requests("any good")[-1])["messages"]
+            assert "Alice moved the API to Fly.io" in shown(last)
+        until(lambda: client.run("flush") and "keep Fly.io until March 2027" in client.memory())
+        assert client.memory().count("Alice moved the API") == 1 and client.log() == ""
 
 
-def test_a_compaction_flushes_before(tmp_path: Path) -> None:
+def test_a_compaction_flushes_before_and_gives_back_after(tmp_path: Path) -> None:
     with OpenClaw(tmp_path, [], ANSWER) as client, client.gateway():
         client.says(REVIEW)
-        until(lambda: REVIEW in client.waiting())
-        client.says("And what else is there to say? " * 40)
-        client.says("/compact")
+        client.says("And what else is there to say? " * 5)
+        assert "We agreed with Bob" not in client.memory()
+        client.does("sessions", "compact", MAIN)
         until(lambda: "We agreed with Bob" in client.memory())
         client.says("and now?")
         after = client.requests("and now?")[-1]
