@@ -250,6 +250,8 @@ def event_of(name: str, client: str = "", **more: Any) -> clients.Event | None:
         ("PreCompact", {**CODEX, "trigger": "auto"}, ("codex", "compact", "auto", "")),
         ("Interrupt", CODEX, ("codex", "stop", "", "")),
         ("SessionStart", {"timestamp": "1", "source": "startup"}, ("gemini", "start", "startup", "")),
+        ("AfterAgent", {"prompt": "why?", "prompt_response": "so"}, ("gemini", "stop", "", "so")),
+        ("SessionEnd", {"timestamp": "1", "reason": "exit"}, ("gemini", "end", "exit", "")),
     ],
 )  # fmt: skip
 def test_each_client_says_it_its_own_way(name: str, more: dict[str, str], wanted: tuple[str, ...]) -> None:

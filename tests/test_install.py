@@ -16,7 +16,7 @@ from test_cli_json import agrees
 
 from ua_memory.clients import schedule
 
-CLIENTS = ["claude-code", "codex", "pi", "openclaw", "hermes"]
+CLIENTS = ["claude-code", "codex", "pi", "openclaw", "hermes", "gemini"]
 
 
 @pytest.fixture

@@ -32,7 +32,7 @@ def hook(
 
     The client gives it as JSON on standard input: Claude Code, Codex and others
     that say the same by SessionStart, UserPromptSubmit, Stop, PreCompact and
-    SessionEnd; Gemini CLI by SessionStart and BeforeAgent. A start is answered with
+    SessionEnd; Gemini CLI by names of its own for them. A start is answered with
     core memory, the pages and what is open, a prompt with what memory holds on it.
     What was said waits for the flush after each answer; a compaction and the end of
     a session hand it over. Whatever goes wrong, nothing is printed, the exit code

@@ -112,6 +112,7 @@ def uninstall_claude_code(
 _both("codex", "hooks and the MCP server of Codex", targets.codex)
 _both("pi", "the extension and the MCP server of pi", targets.pi)
 _both("openclaw", "the plugin and the MCP server of OpenClaw", targets.openclaw)
+_both("gemini", "hooks and the MCP server of Gemini CLI", targets.gemini)
 _both("hermes", "the memory provider of Hermes", targets.hermes)
 
 

@@ -94,6 +94,13 @@ def hermes(call: Call) -> Target:
     return hermes_settings.target(home, command_of(call), _texts("hermes"))
 
 
+def gemini(call: Call) -> Target:
+    """Gemini CLI: the person's settings."""
+    from ua_memory.clients import gemini_settings
+
+    return gemini_settings.target(str(call.home / ".gemini"), command_of(call))
+
+
 def _texts(client: str) -> dict[str, str]:
     """The files that come with us for a client: text by name. `.in` hides Python from our own tools."""
     folder = DATA / client
