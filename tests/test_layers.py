@@ -22,21 +22,8 @@ PACKAGE = ROOT / "ua_memory"
 
 EVERYONE = {"errors", "fence", "records"}
 COMMON = set(
-    "config dates finding money names paths queries redaction spoken stamps tokens".split()  # noqa: SIM905
+    "config dates finding money names paths places queries redaction spoken stamps tokens".split()  # noqa: SIM905
 )
-COMMON = {
-    "config",
-    "tokens",
-    "dates",
-    "money",
-    "names",
-    "queries",
-    "redaction",
-    "paths",
-    "places",
-    "spoken",
-    "stamps",
-}
 """Everyone may import the first three; from level 3 up, these too."""
 
 
@@ -69,7 +56,6 @@ UNITS: dict[str, Unit] = {
     "redaction": unit(1),
     "finding": unit(1),
     "paths": unit(1, "finding"),
-    "paths": unit(1),
     "places": unit(1),
     "stamps": unit(1),
     "fence": unit(1),
