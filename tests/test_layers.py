@@ -143,7 +143,7 @@ LIBRARIES_FROM_LEVEL = {"numpy": 5}
 
 EXPORTS = {
     "AsyncMemoryTool": "memory_tool", "AutoFlush": "retain", "Memory": "memory", "MemoryTool": "memory_tool",
-    "__version__": None,
+    "MemoryToolError": "memory_tool", "UaMemoryError": "errors", "__version__": None,
 }  # fmt: skip
 """What `from ua_memory import …` may name besides a module, and the module that stands behind it."""
 

@@ -10,13 +10,16 @@ from __future__ import annotations
 
 TYPE_CHECKING = False  # typing's own constant would cost the import of typing
 if TYPE_CHECKING:
+    from ua_memory.errors import UaMemoryError
     from ua_memory.memory import Memory
-    from ua_memory.memory_tool import AsyncMemoryTool, MemoryTool
+    from ua_memory.memory_tool import AsyncMemoryTool, MemoryTool, MemoryToolError
     from ua_memory.retain.autoflush import AutoFlush
 
     __version__: str
 
-__all__ = ["AsyncMemoryTool", "AutoFlush", "Memory", "MemoryTool", "__version__"]
+__all__ = [
+    "AsyncMemoryTool", "AutoFlush", "Memory", "MemoryTool", "MemoryToolError", "UaMemoryError", "__version__",
+]  # fmt: skip
 
 
 def __getattr__(name: str) -> object:
@@ -24,10 +27,12 @@ def __getattr__(name: str) -> object:
     value: object
     if name == "Memory":
         from ua_memory.memory import Memory as value
-    elif name in ("AsyncMemoryTool", "MemoryTool"):
+    elif name in ("AsyncMemoryTool", "MemoryTool", "MemoryToolError"):
         from ua_memory import memory_tool
 
         value = getattr(memory_tool, name)
+    elif name == "UaMemoryError":
+        from ua_memory.errors import UaMemoryError as value
     elif name == "AutoFlush":
         from ua_memory.retain.autoflush import AutoFlush as value
     elif name == "__version__":
