@@ -213,8 +213,11 @@ CREATE = {"command": "create", "path": NOTE, "file_text": TEXT}
 
 
 def test_the_sdks_own_tool_runner_uses_it_and_shows_its_errors(desk: Desk) -> None:
-    with FakeModel(*calls(CREATE, CREATE, {"command": "view", "path": NOTE})) as fake:
-        client = anthropic.Anthropic(api_key="sk-test", base_url=fake.url)
+    views = {"command": "view", "path": NOTE}
+    with (
+        FakeModel(*calls(CREATE, CREATE, views)) as fake,
+        anthropic.Anthropic(api_key="sk-test", base_url=fake.url) as client,
+    ):
         asked: Any = {"role": "user", "content": "Remember what I drink"}
         runner = client.beta.messages.tool_runner(
             model="claude-test", max_tokens=500, messages=[asked], tools=[desk.tool], thread=False  # type: ignore[list-item]
