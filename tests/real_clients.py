@@ -59,21 +59,21 @@ class Driven(Place):
         """Its own settings, and ours."""
         raise NotImplementedError
 
-    def started(self, words: list[str], **env: str) -> subprocess.Popen[str]:
+    def started(self, words: list[str], told: int = subprocess.PIPE, **env: str) -> subprocess.Popen[str]:
         pipe = subprocess.PIPE
         return subprocess.Popen(
             words, cwd=self.project, env={**self.outside(), **env}, start_new_session=True,
-            stdin=pipe, stdout=pipe, stderr=subprocess.STDOUT, text=True,
+            stdin=told, stdout=pipe, stderr=subprocess.STDOUT, text=True,
         )  # fmt: skip
 
     def done(self, words: list[str], **env: str) -> str:
         """What one run printed; it must end well."""
-        return self.finished(self.started(words, **env))
+        return self.finished(self.started(words, subprocess.PIPE, **env))
 
     def finished(self, process: subprocess.Popen[str]) -> str:
         """What a run prints that is told no more; it must end well."""
         with process:
-            out, _ = process.communicate("", timeout=240)
+            out, _ = process.communicate("" if process.stdin else None, timeout=240)
             assert process.returncode == 0, out
         return out
 
@@ -141,7 +141,10 @@ class Codex(Driven):
 
     def start(self, *words: str) -> subprocess.Popen[str]:
         flags = ("--skip-git-repo-check", "--json", "--dangerously-bypass-hook-trust")
-        return self.started([self.program, "exec", *flags, *words], OPENAI_API_KEY="dummy")
+        run = [self.program, "exec", *flags, *words]
+        return self.started(
+            run, subprocess.DEVNULL, OPENAI_API_KEY="dummy"
+        )  # it reads a pipe to its end first
 
     def says(self, *words: str) -> str:
         """One run; what it printed."""
