@@ -212,6 +212,7 @@ def leave(code: int) -> NoReturn:
     _print_or_drop()
     if "chromadb" in sys.modules and threading.active_count() == 1:
         atexit._run_exitfuncs()
+        _print_or_drop()
         with contextlib.suppress(OSError, ValueError, AttributeError):  # closed, or never there
             sys.stderr.flush()
         os._exit(code)
