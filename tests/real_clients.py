@@ -92,9 +92,8 @@ def node() -> str:
 
 
 def ended(process: subprocess.Popen[str]) -> None:
-    """Have a process and what it started end."""
-    with contextlib.suppress(ProcessLookupError):
-        os.killpg(process.pid, signal.SIGTERM)
+    """Have a process end, and what it started where it does not end by itself."""
+    process.terminate()
     try:
         process.wait(20)
     except subprocess.TimeoutExpired:

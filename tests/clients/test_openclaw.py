@@ -49,6 +49,7 @@ def test_the_gateway_searches_by_mcp_and_is_stopped(tmp_path: Path) -> None:
             client.says("Is Heroku any good?")
             last = json.loads(client.requests("any good")[-1])["messages"]
             assert "Alice moved the API to Fly.io" in shown(last)
+            until(lambda: ANSWER["text"] in client.waiting())  # a moment after the answer
         until(lambda: client.run("flush") and "keep Fly.io until March 2027" in client.memory())
         assert client.memory().count("Alice moved the API") == 1 and client.log() == ""
 
