@@ -6,10 +6,10 @@ Pure path logic. Environment and home are passed in; git is recognised by its fi
 from __future__ import annotations
 
 import hashlib
+import os
 import unicodedata
-from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 from ua_memory import finding
 from ua_memory.errors import Usage
@@ -140,8 +140,14 @@ def is_truth(path: str) -> bool:
             part and part[0] != "." and len(part.encode("utf-8", "surrogatepass")) <= LONGEST_NAME
             for part in parts
         )
-        and not any(char == "\\" or unicodedata.category(char) == "Cc" for char in path)
+        and not _odd(path)
     )
+
+
+def _odd(path: str) -> bool:
+    if path.isascii():
+        return "\\" in path or not path.isprintable()
+    return any(char == "\\" or unicodedata.category(char) == "Cc" for char in path)
 
 
 def confined(root: Path, path: str) -> Path:
@@ -150,18 +156,10 @@ def confined(root: Path, path: str) -> Path:
         raise Usage(
             "not a file of the bank", where=repr(path)[:200], mend="use MEMORY.md or a .md file under memory/"
         )
-    for folder in _parents(root, path):
-        if folder.is_symlink():
-            raise Usage(
-                "a symbolic link is not followed",
-                where=str(folder.relative_to(root)),
-                mend="put the file itself here",
-            )
+    top = here = str(root)
+    for part in path.split("/"):  # as texts: a search confirms each of its hits, and paths took it half a ms
+        here = f"{here}/{part}"
+        if os.path.islink(here):  # noqa: PTH114
+            where = here[len(top) + 1 :]
+            raise Usage("a symbolic link is not followed", where=where, mend="put the file itself here")
     return root / path
-
-
-def _parents(root: Path, path: str) -> Iterator[Path]:
-    here = root
-    for part in PurePosixPath(path).parts:
-        here = here / part
-        yield here
