@@ -163,7 +163,10 @@ def run(call: Call) -> int:
             return done.exit_code
         return 0
 
-    return guarded(call, work)
+    code = guarded(call, work)
+    with contextlib.suppress(OSError, ValueError):  # full, or closed
+        call.stderr.flush()
+    return code
 
 
 def main(argv: list[str] | None = None) -> NoReturn:
@@ -213,8 +216,6 @@ def leave(code: int) -> NoReturn:
     if "chromadb" in sys.modules and threading.active_count() == 1:
         atexit._run_exitfuncs()
         _print_or_drop()
-        with contextlib.suppress(OSError, ValueError, AttributeError):  # closed, or never there
-            sys.stderr.flush()
         os._exit(code)
     sys.exit(code)
 
