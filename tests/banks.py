@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import atexit
 import os
 import shutil
 import subprocess
-import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
+
+import guards
 
 from ua_memory import bank, config, facts, statements
 from ua_memory.facts import Inserted, Said
@@ -120,20 +120,22 @@ def founded(root: Path, how: str, init: Callable[[Path], object]) -> None:
     made. So are those of a test that changed the environment before, and where something is there already.
     """
     test, world = os.environ["HOME"], _world()
-    if (test, how) in _GIVEN or world is None or (root.exists() and any(root.iterdir())):
+    if (
+        not guards.FOLDERS
+        or (test, how) in _GIVEN
+        or world is None
+        or (root.exists() and any(root.iterdir()))
+    ):
         init(root)
         return
     _GIVEN.add((test, how))
     if (how, world) not in _MADE:
-        if not _MADE:
-            atexit.register(shutil.rmtree, _TEMPLATES, ignore_errors=True)
-        made = _TEMPLATES / str(len(_MADE))
+        made = guards.FOLDERS[0] / f"bank{len(_MADE)}"
         init(made)
         _MADE[how, world] = made
     shutil.copytree(_MADE[how, world], root, symlinks=True, dirs_exist_ok=True)
 
 
-_TEMPLATES = Path(tempfile.gettempdir(), f"ua-banks-{os.getpid()}-{os.urandom(4).hex()}")
 _MADE: dict[tuple[str, World], Path] = {}
 _GIVEN: set[tuple[str, str]] = set()
 

@@ -14,7 +14,7 @@ from itertools import count
 from pathlib import Path
 
 import pytest
-from guards import REMOVED, isolated_environment, refuse_network
+from guards import FOLDERS, REMOVED, isolated_environment, refuse_network
 from hypothesis import HealthCheck, settings
 
 sys.addaudithook(refuse_network)
@@ -24,6 +24,7 @@ sys.addaudithook(refuse_network)
 def _homes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """New folders, one a call. (`mktemp` reads the names of all that were made before, each time.)"""
     folder = tmp_path_factory.mktemp("homes")
+    FOLDERS.append(folder)
     return (folder / f"home{number}" for number in count())
 
 

@@ -6,6 +6,9 @@ import ipaddress
 import os
 from pathlib import Path
 
+FOLDERS: list[Path] = []
+"""Where the homes of this run's tests lie, and what they share, once there is one."""
+
 REMOVED = (
     "UA_",
     "ANTHROPIC_",
