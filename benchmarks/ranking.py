@@ -22,7 +22,7 @@ from typing import Any
 from ua_memory.config import Config
 from ua_memory.index import talk
 from ua_memory.memory import Memory
-from ua_memory.recall import asked, entity, keyword, rerank, search, semantic, temporal
+from ua_memory.recall import asked, entity, feedback, keyword, rerank, search, semantic, temporal
 
 
 def nothing(*_: Any) -> list[Any]:
@@ -42,6 +42,7 @@ PARTS: dict[str, list[tuple[Any, str, Any]]] = {
     "nothing from beside": [(rerank, name, 0.0) for name in ("BEFORE", "ASKED", "AFTER", "EARLIER", "NEAR")],
     "questions lend no more": [(rerank, "ASKED", 0.8)],
     "nothing from two before": [(rerank, "EARLIER", 0.0)],
+    "what is unlike the best loses nothing": [(feedback, "ALIKE", 0.0)],
     "who is named, no lift": [(rerank, "LIFT", 0.0)],
     "small words weigh in full": [(asked, "SMALL", 1.0), (asked, "FEW", 0)],
     "all words weigh the same": [(asked, "inverse", lambda known, total: 1.0)],

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 from index_bank import Counting, Missing, a_bank, an_index, log, write
 
@@ -12,7 +13,7 @@ from ua_memory.index import links, talk
 from ua_memory.index.embed import Embedder
 from ua_memory.index.filters import Filters
 from ua_memory.index.items import Item
-from ua_memory.recall import entity, temporal
+from ua_memory.recall import entity, feedback, temporal
 from ua_memory.recall.arms import Found
 from ua_memory.recall.asked import Window, read
 from ua_memory.recall.boosts import BOOSTS
@@ -145,7 +146,7 @@ def test_every_order_answers_and_is_told_apart(tmp_path: Path, model: Embedder, 
         assert hits[0].item.text.startswith("Lunch with") and 0 < hits[0].score <= 1
         assert set(hits[0].arms) == {"keyword", "semantic", "entity"}
         parts = {
-            "late": {"words", "beside", "named", "when"},
+            "late": {"words", "beside", "named", "when", "alike"},
             "score": {"meaning", "words", "before", "after"},
         }
         assert set(hits[0].parts) == parts.get(order, set())
@@ -185,6 +186,41 @@ def test_a_title_in_a_question_is_no_operator_where_nothing_holds_it(tmp_path: P
     with an_index(a_bank(tmp_path, {DAY: log("I read a book by Vivaldi's biographer")}), model) as index:
         assert search(index, 'Did I read the book "The Four Seasons"?').hits
         assert not search(index, 'read the book "The Four Seasons"').hits
+
+
+def test_a_question_with_a_title_is_answered_beside_it(tmp_path: Path, model: Embedder) -> None:
+    turns = (
+        "**Ann**: I finished “Becoming Nicole” at last!",
+        "**Bob**: Nice.",
+        "**Ann**: It taught me hope.",
+        "**Bob**: I see.",
+    )
+    facts = (
+        log(*turns).replace("10:00", "12:00")
+        + "\n## 14:00\n\n- bought “Becoming Nicole” twice\n- paid cash\n"
+    )
+    with an_index(a_bank(tmp_path, {DAY: facts}), model) as index:
+        asked = "What did Ann take from “Becoming Nicole”"
+        found = {hit.item.text for hit in search(index, f"{asked}?").hits}
+        assert found == {*turns, "bought “Becoming Nicole” twice"}, "beside in the talk, and no other fact"
+        assert {hit.item.text for hit in search(index, asked).hits} == {
+            turns[0],
+            "bought “Becoming Nicole” twice",
+        }
+
+
+def test_what_is_unlike_the_best_falls_behind() -> None:
+    rows = np.eye(8, 16, dtype=np.float32)
+    rows[:6, 8], rows[7] = 1, 0  # six are of one kind, one of another, and one was written a moment ago
+    rows[:7] /= np.linalg.norm(rows[:7], axis=1, keepdims=True)
+    raw = np.linspace(0.8, 0.1, 8, dtype=np.float32)
+    gained = feedback.gains(rows[0], rows, raw)
+    assert gained[:5].tolist() == [0] * 5, "the best stay"
+    assert -feedback.ALIKE * 2 <= gained[6] < gained[7] < 0 and gained[6] < gained[5] <= 0
+    mixed = feedback.gains(rows[0], rows[::-1], raw)  # the one without a vector leads
+    assert mixed[:5].tolist() == [0] * 5 and not np.isnan(mixed).any()
+    for few in (rows[:5], rows[:0], np.zeros_like(rows)):
+        assert not feedback.gains(rows[0], few, raw[: len(few)]).any()
 
 
 def test_the_days_that_a_query_means_come_first(tmp_path: Path) -> None:

@@ -150,7 +150,9 @@ def test_unknown_embedding_function() -> None:
 def test_the_cache_gives_back_what_it_got(tmp_path: Path) -> None:
     cache, rows = Cache(tmp_path), some(5)
     cache.put("m", {name: Embedded(row, name.encode()) for name, row in rows.items()})
-    assert cache.codes("m", list(rows)) == {name: name.encode() for name in rows}
+    halves = {name: row.astype("<f2").tobytes() for name, row in rows.items()}
+    for _ in ("from the file", "from memory"):
+        assert cache.read("m", [*rows, "other"]) == {name: (halves[name], name.encode()) for name in rows}
     assert all(np.array_equal(row, rows[name]) for name, row in cache.get("m", list(rows)).items())
     assert cache.missing("m", [*rows, "other"]) == ["other"]
     assert cache.get("another model", list(rows)) == {}

@@ -25,7 +25,7 @@ FILE = "embeddings-2.db"
 """A new layout takes a new number and drops the older file."""
 
 MOST = 4096
-"""Texts whose packed tokens stay in memory, some 6 MB. Beyond that all are let go of."""
+"""Texts whose vector and packed tokens stay in memory, some 9 MB. Beyond that all are let go of."""
 
 
 class Cache:
@@ -36,8 +36,8 @@ class Cache:
         for file in folder.glob("embeddings-1.db*"):
             file.unlink(missing_ok=True)
         self.file = folder / FILE
-        self._recent: tuple[str, dict[str, bytes]] = ("", {})
-        """A model, and packed tokens that were read: those of a name never change."""
+        self._recent: tuple[str, dict[str, tuple[bytes, bytes]]] = ("", {})
+        """A model, and vectors and packed tokens that were read: those of a name never change."""
         try:
             self.db = self._open()
         except sqlite3.DatabaseError as error:
@@ -94,14 +94,14 @@ class Cache:
             have.update(name for (name,) in self.db.execute(query, (model, *part)))
         return [name for name in asked if name not in have]
 
-    def codes(self, model: str, names: Sequence[str]) -> dict[str, bytes]:
-        """{name: packed tokens} of those that are there; see `late`."""
+    def read(self, model: str, names: Sequence[str]) -> dict[str, tuple[bytes, bytes]]:
+        """{name: (vector in half precision, packed tokens)} of those that are there; see `late`."""
         if self._recent[0] != model or len(self._recent[1]) > MOST:
             self._recent = model, {}
         recent = self._recent[1]
         for part in chunks([name for name in names if name not in recent]):
-            query = f"SELECT name, codes FROM vectors WHERE model = ? AND name IN ({marks(part)})"
-            recent.update(self.db.execute(query, (model, *part)))
+            query = f"SELECT name, vector, codes FROM vectors WHERE model = ? AND name IN ({marks(part)})"
+            recent.update((name, (row, codes)) for name, row, codes in self.db.execute(query, (model, *part)))
         return {name: recent[name] for name in names if name in recent}
 
     def put(self, model: str, texts: Mapping[str, Embedded]) -> None:

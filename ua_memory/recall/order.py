@@ -57,7 +57,7 @@ def ordered(
     strict = bool(where or asked.query.phrases)
     ranked: Sequence[Ranked | Fused] | None = None
     if order == "late" and said is not None and len(said.tokens):
-        ranked = _late(index, asked, said, arms, strict)
+        ranked = _late(index, asked, said, arms, where)
     if ranked is None:
         ranked = reciprocal(arms) if order == "rrf" else _scored(index, asked, said, arms, strict)
     ranked = entity.linked(ranked, arms["entity"])
@@ -96,15 +96,15 @@ def _together(arms: Arms) -> list[Item]:
     return list({one.item.key: one.item for found in arms.values() for one in found}.values())
 
 
-def _late(index: Index, asked: Asked, said: Said, arms: Arms, strict: bool) -> list[Ranked] | None:
+def _late(index: Index, asked: Asked, said: Said, arms: Arms, where: Filters) -> list[Ranked] | None:
     """The candidates by late interaction; None where no text has token vectors, or no word counts."""
-    from ua_memory.recall.rerank import HELPED, REACH, Matches, foremost, rerank
+    from ua_memory.recall.rerank import REACH, Matches, foremost, rerank
 
     found, kept = _together(arms), Matches(asked, said)
 
     def read(items: list[Item]) -> Mapping[str, frozenset[str]]:
         names = kept.missing(item.vhash for item in items)
-        kept.add(index.cache.codes(index.embeds.model, names))
+        kept.add(index.cache.read(index.embeds.model, names))
         spelt = items if kept.spelt else kept.unread(items)
         return keyword.stems(index.words, spelt) if spelt else {}
 
@@ -115,11 +115,17 @@ def _late(index: Index, asked: Asked, said: Said, arms: Arms, strict: bool) -> l
     talk = [item for item in best if item.speaker]
     beside = index.words.neighbours(talk, REACH) + index.words.neighbours(best, (-1, 1))
     items = list({item.key: item for item in (*found, *beside)}.values())
-    wanted = {item.key for item in found}
-    if not strict:
-        helped = {(item.path, item.seq + step) for item in best for step in HELPED}
-        wanted |= {item.key for item in beside if (item.path, item.seq) in helped}
-    return [one for one in rerank(asked, items, kept, read(items)) if one.item.key in wanted]
+    wanted = {item.key for item in found} | {item.key for item in beside if _joins(asked, where, item)}
+    return rerank(asked, items, kept, read(items), wanted)
+
+
+def _joins(asked: Asked, where: Filters, item: Item) -> bool:
+    """Whether what stands beside a candidate may be a hit: not where there are filters. Where a phrase is
+    required, only what is said around it in a talk, if a question asks: "What did you take from “Becoming
+    Nicole”?" is answered two turns on, without the title."""
+    if where:
+        return False
+    return not asked.query.phrases or (bool(item.speaker) and asked.text.rstrip().endswith("?"))
 
 
 def _scored(index: Index, asked: Asked, said: Said | None, arms: Arms, strict: bool) -> list[Fused]:

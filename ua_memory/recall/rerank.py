@@ -3,7 +3,8 @@
     own      m = the best match of the word's tokens with any token of the item, a mean over the word's tokens
     beside   m = the best of its own and, fainter, of what stands beside it under the same heading
     item     s = mean of m over the words, rare ones weighing more, + 0.06 if it is about whom the query names
-             and + 0.06 if it is of the days that it means; + 0.5 if these are all that is asked for
+             and + 0.06 if it is of the days that it means; + 0.5 if these are all that is asked for;
+             less up to 0.2 for being unlike the five that are best so far (`feedback`)
     score    s placed between 0 and 1, so that 0.35 parts good hits from others
 
 A reply ("Yes, last Tuesday!") has none of the words that its question has: a question before it counts 0.9.
@@ -16,12 +17,13 @@ written a moment ago and has no tokens yet.
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ua_memory.index import late, links, talk
 from ua_memory.index.items import Item
+from ua_memory.recall import feedback
 from ua_memory.recall.asked import Asked, Window, Word
 
 if TYPE_CHECKING:
@@ -39,11 +41,9 @@ LIFT = 0.06
 """What an item gains that is about whom the query names, and once more one of the days that it means."""
 ALONE = 0.5
 """What the days give where the query says nothing else: more than a word of the date can."""
-PARTS = ("words", "beside", "named", "when")
+PARTS = ("words", "beside", "named", "when", "alike")
 REACH = (-3, -2, -1, 1, 2, 3)
 """Places around a candidate that are looked at: those it helps, and what helps those."""
-HELPED = (-1, 1, 2)
-"""Places around a candidate whose items it helps."""
 FLOOR, RANGE, PLACED = 0.1, 0.65, 0.8
 """Where the scale begins, how far it goes and how it bends. On the development conversations the best hit for
 ten queries about something else reaches 0.24, 99 of 100 right answers 0.32; 0.28 becomes 0.35."""
@@ -79,20 +79,22 @@ class Matches:
         self.weights: Table = weights / (weights.sum() or 1)
         self._at: dict[str, int] = {}
         self._table: Table = np.zeros((len(said.tokens), 1), dtype=np.float32)
+        self._vectors = [bytes(2 * len(said.vector))]
 
     def missing(self, names: Iterable[str]) -> list[str]:
         """Those that were not held against it yet, in order."""
         return sorted(set(names) - self._at.keys())
 
-    def add(self, codes: Mapping[str, bytes]) -> None:
-        """Hold texts against it, by their packed tokens."""
+    def add(self, texts: Mapping[str, tuple[bytes, bytes]]) -> None:
+        """Hold texts against it, by their packed tokens; their vectors are kept for `gains`."""
         import numpy as np
 
-        first = self._table.shape[1]
-        self._at.update((name, first + n) for n, name in enumerate(codes))
-        found = late.best(self._said.tokens, list(codes.values()))
+        first, codes = self._table.shape[1], [tokens for _, tokens in texts.values()]
+        self._at.update((name, first + n) for n, name in enumerate(texts))
+        found = late.best(self._said.tokens, codes)
         self._table = np.concatenate([self._table, found], axis=1)
-        self.told = self.told or any(codes.values())
+        self._vectors += [vector for vector, _ in texts.values()]
+        self.told = self.told or any(codes)
 
     def unread(self, items: Iterable[Item]) -> list[Item]:
         """Those whose text the model has not read yet: it was written a moment ago."""
@@ -101,6 +103,13 @@ class Matches:
     def table(self, names: Sequence[str]) -> Table:
         """(tokens, texts); zeros for a text that nothing is known of."""
         return self._table[:, [self._at.get(name, 0) for name in names]]
+
+    def gains(self, names: Sequence[str], raw: Table) -> Table:
+        """What texts with these scores gain for being like the best of them."""
+        import numpy as np
+
+        rows = np.frombuffer(b"".join(self._vectors[self._at.get(name, 0)] for name in names), dtype="<f2")
+        return feedback.gains(self._said.vector, rows.astype(np.float32).reshape(len(names), -1), raw)
 
 
 def foremost(
@@ -116,21 +125,30 @@ def foremost(
 
 
 def rerank(
-    asked: Asked, items: Sequence[Item], kept: Matches, stems: Mapping[str, frozenset[str]]
+    asked: Asked,
+    items: Sequence[Item],
+    kept: Matches,
+    stems: Mapping[str, frozenset[str]],
+    wanted: Set[str],
 ) -> list[Ranked]:
-    """All items by score, ties by path and line. `stems` by item are wanted where words are `spelt`."""
+    """The items whose keys are wanted by score, ties by path and line; the others only lend to them. `stems`
+    by item are needed where words are `spelt`."""
     import numpy as np
 
     items = sorted(items, key=lambda item: (item.path, item.seq))
     own = _own(asked, items, kept, stems)
     best = _beside(kept.words, items, own)
-    lift = np.array([_lift(asked, item) for item in items], dtype=np.float32)
-    alone, together = kept.weights @ own, kept.weights @ best
+    chosen = [n for n, item in enumerate(items) if item.key in wanted]
+    items = [items[n] for n in chosen]
+    lift = np.array([_lift(asked, item) for item in items], dtype=np.float32).reshape(-1, 2)
+    alone, together = (kept.weights @ table[:, chosen] for table in (own, best))
     raw = together + lift.sum(axis=1)
+    alike = kept.gains([item.vhash for item in items], raw)
+    raw = raw + alike
     order = np.argsort(-np.round(raw, 6), kind="stable")  # the items are in the order of path and line
     placed = np.clip((raw - FLOOR) / RANGE, 0, 1) ** PLACED
     scores = placed.astype(float).round(6).tolist()
-    parts = np.stack([alone, together - alone, *lift.T], axis=1).astype(float).round(4).tolist()
+    parts = np.stack([alone, together - alone, *lift.T, alike], axis=1).astype(float).round(4).tolist()
     return [Ranked(items[n], scores[n], dict(zip(PARTS, parts[n], strict=True))) for n in order]
 
 
