@@ -115,17 +115,19 @@ def _late(index: Index, asked: Asked, said: Said, arms: Arms, where: Filters) ->
     talk = [item for item in best if item.speaker]
     beside = index.words.neighbours(talk, REACH) + index.words.neighbours(best, (-1, 1))
     items = list({item.key: item for item in (*found, *beside)}.values())
-    wanted = {item.key for item in found} | {item.key for item in beside if _joins(asked, where, item)}
+    wanted = {item.key for item in (*found, *_joining(asked, where, beside))}
     return rerank(asked, items, kept, read(items), wanted)
 
 
-def _joins(asked: Asked, where: Filters, item: Item) -> bool:
-    """Whether what stands beside a candidate may be a hit: not where there are filters. Where a phrase is
-    required, only what is said around it in a talk, if a question asks: "What did you take from “Becoming
-    Nicole”?" is answered two turns on, without the title."""
+def _joining(asked: Asked, where: Filters, beside: list[Item]) -> list[Item]:
+    """What of that which stands beside candidates may be a hit: nothing where there are filters. Where a
+    phrase is required, only what is said around it in a talk, if a question asks: "What did you take from
+    “Becoming Nicole”?" is answered two turns on, without the title."""
     if where:
-        return False
-    return not asked.query.phrases or (bool(item.speaker) and asked.text.rstrip().endswith("?"))
+        return []
+    if not asked.query.phrases:
+        return beside
+    return [item for item in beside if item.speaker] if asked.text.rstrip().endswith("?") else []
 
 
 def _scored(index: Index, asked: Asked, said: Said | None, arms: Arms, strict: bool) -> list[Fused]:
