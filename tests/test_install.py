@@ -203,6 +203,27 @@ def test_a_job_for_the_night(shell: Shell) -> None:
     assert shell("install", "cron", "--at", "24:00").code == 2
 
 
+def test_a_crontab_that_cannot_be_read_is_not_replaced(shell: Shell) -> None:
+    shell.env["PATH"] += f":{os.environ['PATH']}"
+    shell.env["HOME"] = str(shell.home)
+    crontab = Path(shell.env["PATH"].partition(":")[0]) / "crontab"
+    there = shell.home / "crontab"
+    odd = b"0 5 * * * echo caf\xe9\r\n"
+    there.write_bytes(odd)
+    crontab.write_text(CRONTAB.replace('cat "$file" 2>/dev/null', 'echo "you may not" >&2; exit 1'))
+    crontab.chmod(0o755)
+    asked = ("install", "cron", "--kind", "cron", "--write")
+    refused = shell(*asked)
+    assert refused.code == 10 and "you may not" in refused.err
+    assert shell("uninstall", "cron").code == 10 and there.read_bytes() == odd
+    crontab.write_text(CRONTAB)  # and what is no UTF-8 stays to the byte
+    assert shell.ok(*asked) and there.read_bytes().startswith(odd)
+    assert "caf" in shell.ok("uninstall", "cron", "--dry-run").out
+    assert shell.ok("uninstall", "cron") and there.read_bytes() == odd
+    crontab.write_text(CRONTAB.replace('cat "$file" 2>/dev/null', 'echo "no crontab for noor" >&2; exit 1'))
+    assert shell.ok(*asked) and there.read_bytes().count(b"\n") == 1
+
+
 def test_a_job_of_systemd(shell: Shell) -> None:
     log = shell.home / "systemctl.log"
     command = Path(shell.env["PATH"]) / "systemctl"

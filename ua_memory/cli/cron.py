@@ -15,6 +15,11 @@ if TYPE_CHECKING:
     from ua_memory.cli.installing import Step
     from ua_memory.clients.settings import Target
 
+ODD = "surrogateescape"
+"""Somebody's crontab need not be UTF-8: its bytes stay what they are."""
+NONE_YET = ("no crontab for", "no such file")
+"""How `crontab -l` says that there is none: cronie's, Vixie's and the BSDs', and BusyBox's."""
+
 
 def target(call: Call, kind: str, at: str) -> Target:
     """The job for the caller's bank. Usage for a time or a kind that there is not."""
@@ -35,7 +40,7 @@ def kind_here(call: Call) -> str:
     """What runs jobs on this machine: launchd, a systemd of the user's that answers, else cron."""
     if sys.platform == "darwin":
         return "launchd"
-    if _there(call, "systemctl") and _ran(call, ["systemctl", "--user", "show-environment"]) is not None:
+    if _there(call, "systemctl") and _ran(call, ["systemctl", "--user", "show-environment"]):
         return "systemd"
     return "cron"
 
@@ -58,9 +63,9 @@ def plan(call: Call, job: Target, *, out: bool = False) -> list[Step]:
         if out:
             return []
         raise NotFound("there is no crontab command here", mend="ua-memory install cron --kind systemd")
-    text = _ran(call, ["crontab", "-l"])  # exits with 1 where there is none yet
+    text = _crontab(call)
     new = (job.pieces[0].cut if out else job.pieces[0].put)(text)
-    before, after = (None if each is None else each.encode() for each in (text, new))
+    before, after = (None if each is None else each.encode("utf-8", ODD) for each in (text, new))
     return [installing.Step(Path(CRONTAB), job.pieces[0].what, before, after)]
 
 
@@ -72,7 +77,7 @@ def carry_out(call: Call, job: Target, steps: list[Step], *, out: bool = False) 
     changed = [step for step in steps if step.does != "keep"]
     for step in changed:
         if str(step.file) == CRONTAB:
-            _must(call, ["crontab", "-"], (step.after or b"").decode())
+            _must(call, ["crontab", "-"], step.after or b"")
             return
     timers = [step.file.name for step in steps if step.file.suffix == ".timer"]
     agents = [str(step.file) for step in steps if step.file.suffix == ".plist"]
@@ -91,31 +96,47 @@ def carry_out(call: Call, job: Target, steps: list[Step], *, out: bool = False) 
         _must(call, words)
 
 
+def _crontab(call: Call) -> str | None:
+    """The caller's crontab, None where there is none yet. CannotWrite where that cannot be told for certain:
+    what is not read would be lost, since `crontab -` takes the place of all of it."""
+    done = _done(call, ["crontab", "-l"])
+    said = done.stderr.decode("utf-8", "replace")
+    if not done.returncode:
+        return done.stdout.decode("utf-8", ODD)
+    if any(none in said.lower() for none in NONE_YET):
+        return None
+    why = (said.strip().splitlines() or [f"exit code {done.returncode}"])[-1]
+    mend = "ua-memory install cron shows the line to add"
+    raise CannotWrite(f"cannot be read: {why}", where="crontab -l", mend=mend)
+
+
 def _there(call: Call, name: str) -> bool:
     return shutil.which(name, path=call.env.get("PATH")) is not None
 
 
-def _ran(call: Call, words: list[str]) -> str | None:
-    """What a command prints; None where it is missing or fails."""
+def _ran(call: Call, words: list[str]) -> bool:
+    """Run a command; whether it is there and succeeds."""
     try:
-        done = subprocess.run(
-            words, env=dict(call.env), capture_output=True, text=True, timeout=30, check=False
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return None
-    return done.stdout if done.returncode == 0 else None
+        return _done(call, words).returncode == 0
+    except CannotWrite:
+        return False
 
 
-def _must(call: Call, words: list[str], given: str = "") -> None:
+def _must(call: Call, words: list[str], given: bytes = b"") -> None:
+    done = _done(call, words, given)
+    if done.returncode:
+        said = done.stderr.decode("utf-8", "replace").strip().splitlines()
+        why = (said or [f"exit code {done.returncode}"])[-1]
+        raise CannotWrite(why, where=" ".join(words), mend=f"run it yourself: {' '.join(words)}")
+
+
+def _done(call: Call, words: list[str], given: bytes = b"") -> subprocess.CompletedProcess[bytes]:
+    """Run a command. CannotWrite where it is missing, or takes half a minute."""
+    env = {**call.env, "LC_ALL": "C"}
     try:
-        done = subprocess.run(
-            words, env=dict(call.env), input=given, capture_output=True, text=True, timeout=30, check=False
-        )
+        return subprocess.run(words, env=env, input=given, capture_output=True, timeout=30, check=False)
     except (OSError, subprocess.TimeoutExpired) as error:
         raise CannotWrite(str(error), where=" ".join(words)) from error
-    if done.returncode:
-        why = (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1]
-        raise CannotWrite(why, where=" ".join(words), mend=f"run it yourself: {' '.join(words)}")
 
 
 def shown(call: Call, job: Target) -> str:

@@ -45,7 +45,8 @@ class Step:
         from difflib import unified_diff
 
         old, new = (
-            (each or b"").decode("utf-8").splitlines(keepends=True) for each in (self.before, self.after)
+            (each or b"").decode("utf-8", "backslashreplace").splitlines(keepends=True)
+            for each in (self.before, self.after)
         )
         was, is_ = ("/dev/null" if each is None else str(self.file) for each in (self.before, self.after))
         rows = unified_diff(old, new, was, is_)
@@ -209,7 +210,8 @@ def check(call: Call, target: Target, steps: list[Step]) -> None:
         if target.twice and all(ok or what.startswith(TWICE) for what, _, ok in rows):
             raise ProblemsFound(f"ua-memory is set up for {target.client} more than once", mend=ONE_WAY)
         what = f"ua-memory is not wholly set up for {target.client}"
-        raise ProblemsFound(what, mend=f"ua-memory install {target.client} --dry-run shows what is missing")
+        show_it = "" if target.client == "cron" else " --dry-run"  # cron's is shown unless --write is said
+        raise ProblemsFound(what, mend=f"ua-memory install {target.client}{show_it} shows what is missing")
 
 
 def command_of(call: Call, *, shared: bool = False) -> list[str]:
