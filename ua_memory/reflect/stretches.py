@@ -140,7 +140,8 @@ def asked(stretch: Stretch, portion: Sequence[Fact], changed: Mapping[str, Belie
     bear on them."""
     lines = [f"{label} {_flat(belief.text)}" for label, belief in changed.items()]
     known = f"<changed>\n{chr(10).join(lines)}\n</changed>\n" if lines else ""
-    first = stretch.facts.index(portion[0]) + 1
+    # Not by `index`: lines without an id that say the same on two days are equal.
+    first = next(n for n, fact in enumerate(stretch.facts, 1) if fact is portion[0])
     last = first + len(portion) - 1
     return user(f"{known}Decide on f{first}" + (f" to f{last}." if last > first else "."))
 
