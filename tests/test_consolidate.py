@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 from dataclasses import replace
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -31,13 +32,14 @@ from believing import (
 from fake_model import FakeModel
 
 from ua_memory import audit, tokens
-from ua_memory.errors import BudgetSpent, Busy, KeyRejected, ModelUnavailable
-from ua_memory.llm import Endpoint, Ledger, price
+from ua_memory.errors import BudgetSpent, Busy, KeyRejected, ModelUnavailable, RequestRejected
+from ua_memory.llm import Endpoint, Ledger, price, user
 from ua_memory.memory import Memory
+from ua_memory.records import Fact, Place
 from ua_memory.reflect.answers import Answer, Answers
 from ua_memory.reflect.consolidate import Consolidating
 from ua_memory.reflect.proposals import Belief, Refused, checked
-from ua_memory.reflect.stretches import plan
+from ua_memory.reflect.stretches import Stretch, asked, plan
 
 PRICE = "Alice moved the API to Fly.io because Heroku's price doubled."
 TEA = "Alice drinks green tea in the morning."
@@ -741,6 +743,32 @@ def test_what_a_batch_gave_no_answer_for_is_asked_in_the_same_run(two: tuple[Ban
         done = opened(bank).consolidate(model=model.endpoint, batch_api=True)
     assert (done.facts, done.posted, len(model.bodies), len(model.batches)) == (2, 0, 2, 1)
     assert bank.clean()
+
+
+def test_a_batch_that_nobody_knows_is_let_go_after_a_day(two: tuple[Bank, Memory]) -> None:
+    bank, memory = two
+    with Decider(each_one) as model:
+        memory.consolidate(model=model.endpoint, batch_api=True)
+    with Decider(each_one) as other:  # another endpoint, or another workspace's key
+        early = opened(bank).consolidate(model=other.endpoint)
+        assert isinstance(early.ended, RequestRejected) and (early.facts, other.bodies) == (0, [])
+        box = bank.store.bank.pending / "consolidation-batch.json"
+        row = json.loads(box.read_bytes())
+        before = datetime.fromisoformat(row["at"]) - timedelta(days=1)
+        box.write_text(json.dumps({**row, "at": before.isoformat()}))
+        late = opened(bank).consolidate(model=other.endpoint)
+    assert (late.facts, late.left, late.ended, box.exists()) == (2, 0, None, False)
+
+
+def test_equal_lines_of_two_days_are_not_taken_for_each_other() -> None:
+    """Lines that a person typed have no id, and a fact's place is no part of what it says."""
+    first, *more = (
+        Fact(text, place=Place(f"memory/2026-05-0{n}.md", 3, 3))
+        for n, text in enumerate(("Stand-up is at 9:30.", "Rent was paid.", "Stand-up is at 9:30."), 1)
+    )
+    stretch = Stretch("", {}, ((first, more[0]), (more[1],)), "")
+    told = [user("Decide on f1 to f2."), user("Decide on f3.")]
+    assert [asked(stretch, portion, {}) for portion in stretch.portions] == told
 
 
 def test_a_batch_keeps_to_the_budget(tmp_path: Path) -> None:

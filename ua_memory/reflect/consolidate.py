@@ -180,7 +180,7 @@ class Consolidating:
     def _collected(self, model: Model, asking: Deciding, work: Work, have: set[str]) -> set[str]:
         """Take in what an earlier run posted: `have` gets what is decided, or still under way. Returns the
         facts of it that were given no answer."""
-        there = self.box.there(self.store.now())
+        there = self.box.there(now := self.store.now())
         if there is None:
             return set()
         before = {each for answer in self.answers.all() for each in answer.facts}
@@ -192,7 +192,7 @@ class Consolidating:
             return hands[-1]
 
         known = {belief.name: belief for belief in work.known()}
-        if not posting.collect(self.box, there, model, hand, work.undecided, known, before):
+        if not posting.collect(self.box, there, model, hand, work.undecided, known, before, now):
             self.posted = there.marks & work.undecided.keys()
             have |= self.posted
             return set()

@@ -14,7 +14,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from ua_memory.errors import Usage
+from ua_memory.errors import RequestRejected, Usage
 from ua_memory.llm import Claude, Model, Post, Question, Reply
 from ua_memory.llm import Usage as Tokens
 from ua_memory.records import Fact
@@ -27,6 +27,8 @@ from ua_memory.store import swap
 FILE = "consolidation-batch.json"
 KEPT = timedelta(days=29)
 """For so long the API keeps the answers of a batch."""
+DONE = timedelta(days=1)
+"""After so long every batch has ended."""
 GONE = Fact("", retired="gone or edited")
 """Stands where a fact was shown that does not say any more what it said then."""
 
@@ -119,12 +121,18 @@ def post(box: Box, model: Model, stretches: Sequence[Stretch], at: datetime) -> 
 
 def collect(
     box: Box, posted: Posted, model: Model, decide: Callable[[Model], Deciding],
-    facts: Mapping[str, Fact], beliefs: Mapping[str, Belief], have: set[str],
+    facts: Mapping[str, Fact], beliefs: Mapping[str, Belief], have: set[str], now: datetime,
 ) -> bool:  # fmt: skip
     """Take in the answers to a batch, each durable at once; whether it had ended. `decide` makes a hand for
     a model, `facts` are those that wait, by mark, `beliefs` all there are, by name. What `have` names was
-    taken in before a kill."""
-    replies = _claude(model).collect(posted.post)
+    taken in before a kill. RequestRejected where the endpoint knows no such batch: for a day, since the
+    endpoint may be another by mistake; then there are no answers, or nothing would be asked for a month."""
+    try:
+        replies = _claude(model).collect(posted.post)
+    except RequestRejected:
+        if now - posted.at < DONE:
+            raise
+        replies = {}
     if replies is None:
         return False
     for number, one in enumerate(posted.shown):
