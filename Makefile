@@ -66,7 +66,7 @@ fuzz: $(STAMP)  ## every property with N=2000 fresh random examples
 	@FUZZ_EXAMPLES=$(N) $(PYTEST) -n $(WORKERS) -m hypothesis --hypothesis-profile fuzz $(ARGS)
 
 crash: $(STAMP)  ## kill it at every step of a write, and see what is left
-	@$(PYTEST) -n $(WORKERS) --timeout 1800 tests/crash $(ARGS)
+	@$(PYTEST) -q -n $(WORKERS) --timeout 1800 tests/crash $(ARGS)
 
 bench: $(BENCH)/.installed  ## the figures of docs/benchmarks.md, measured on this machine
 	@$(BENCH)/bin/python benchmarks/run.py $(ARGS)

@@ -65,6 +65,19 @@ def pytest_xdist_auto_num_workers() -> int:
     return 1 + (len(affinity(0)) if affinity else os.cpu_count() or 1)
 
 
+# -- figures -------------------------------------------------------------------------------------------
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """What tests have counted (`record_property("figure", …)`): points killed, cases run, facts found."""
+    done = terminalreporter.getreports("passed")
+    told = [text for each in done for name, text in each.user_properties if name == "figure"]
+    if told:
+        terminalreporter.section("tried, and survived")
+        for text in told:
+            terminalreporter.write_line(str(text))
+
+
 # -- golden files --------------------------------------------------------------------------------------
 
 

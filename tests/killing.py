@@ -10,10 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from powercut import Disk
 from truth import DAY, NOW, first_author, insert, leftovers, make, on_disk, open_again, texts, write
 
-from ua_memory import core, undo
-from ua_memory.errors import UaMemoryError
+from ua_memory import core, health, undo
+from ua_memory.errors import GitFailed, UaMemoryError
 from ua_memory.history.process import Process
 from ua_memory.store import Store, swap
 
@@ -33,8 +34,11 @@ PERSON, MACHINE = "Ann", "ua-memory"
 DONE = 17
 
 
-def counted(stop: int | None, raises: Callable[[str], BaseException] | None = None) -> list[str]:
-    """Make every step count itself; number `stop` kills the process, or raises, instead."""
+def counted(
+    stop: int | None, raises: Callable[[str], BaseException] | None = None, disk: Disk | None = None
+) -> list[str]:
+    """Make every step count itself; number `stop` kills the process, or raises, instead. A `disk` loses then
+    what was not fsynced."""
     taken: list[str] = []
 
     def wrap(owner: Any, name: str) -> None:
@@ -45,8 +49,10 @@ def counted(stop: int | None, raises: Callable[[str], BaseException] | None = No
             if stop is not None and len(taken) == stop + 1:
                 if raises is not None:
                     raise raises(name)
+                if disk is not None:
+                    disk.cut(torn=bool(stop % 2))
                 os.kill(os.getpid(), signal.SIGKILL)
-            return real(*args, **named)
+            return real(*args, **named) if disk is None else disk.does(name, real, args, named)
 
         setattr(owner, name, step)
 
@@ -55,15 +61,18 @@ def counted(stop: int | None, raises: Callable[[str], BaseException] | None = No
     return taken
 
 
-def in_child(action: Callable[[], object], stop: int | None) -> tuple[bool, int]:
-    """Run in a fork that dies before step `stop`; (whether it came to its end, the steps it took)."""
+def in_child(action: Callable[[], object], stop: int | None, disk: Disk | None = None) -> tuple[bool, int]:
+    """Run in a fork that dies before step `stop`; (whether it came to its end, the steps it took). Where a
+    `disk` is given the power goes then, at the latest when all is done."""
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
         code = 1
         try:
-            taken = counted(stop)
+            taken = counted(stop, disk=disk)
             action()
+            if disk is not None:
+                disk.cut(torn=False)
             os.write(writing, str(len(taken)).encode())
             code = DONE
         finally:
@@ -206,17 +215,49 @@ def steps_of(name: str, bank: Path, folder: Path) -> int:
     return steps
 
 
-def kill_at(name: str, bank: Path, folder: Path, stop: int, following: str, again: int | None = None) -> None:
+def kill_at(
+    name: str, bank: Path, folder: Path, stop: int, following: str, again: int | None = None, *,
+    power: bool = False,
+) -> None:  # fmt: skip
     """Kill the scenario before its step `stop`, and recovery before its step `again`; then see what the
-    next command makes of it."""
+    next command makes of it. With `power` what was not fsynced is lost, too."""
     shutil.copytree(bank, folder)
-    done, _ = in_child(lambda: SCENARIOS[name].act(open_again(folder)), stop)
+    disk = Disk(folder) if power else None
+    done, _ = in_child(lambda: SCENARIOS[name].act(open_again(folder)), stop, disk)
     if again is not None:
         in_child(lambda: open_again(folder).adopt(), again)
-    settled(name, folder, done, following)
+    settled(name, folder, done, following, power=power)
 
 
-def settled(name: str, folder: Path, acknowledged: bool, following: str) -> None:
+CLEAR = DONE + 1
+"""The exit code of a child whose act ended in an error of ours that says what the system said."""
+
+
+def fail_at(name: str, bank: Path, folder: Path, stop: int, code: int) -> bool:
+    """Let the scenario's step `stop` fail once, as the system does; whether that was told. Then see what the
+    next command makes of it."""
+    shutil.copytree(bank, folder)
+    child = os.fork()
+    if child == 0:
+        ended = 1
+        try:
+            counted(
+                stop, lambda step: GitFailed("git no") if step == "run" else OSError(code, os.strerror(code))
+            )
+            try:
+                SCENARIOS[name].act(open_again(folder))
+                ended = DONE
+            except UaMemoryError as error:
+                ended = CLEAR if os.strerror(code) in str(error) or "git" in str(error) else 1
+        finally:
+            os._exit(ended)
+    ended = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    assert ended in (DONE, CLEAR), f"{name}: step {stop} with {os.strerror(code)} is no clear error"
+    settled(name, folder, ended == DONE, "insert")
+    return ended == CLEAR
+
+
+def settled(name: str, folder: Path, acknowledged: bool, following: str, *, power: bool = False) -> None:
     store = open_again(folder)
     if following == "insert":
         insert(store, "after")
@@ -224,12 +265,24 @@ def settled(name: str, folder: Path, acknowledged: bool, following: str) -> None
         assert first_author(store, "after") == MACHINE
     store.adopt()
     SCENARIOS[name].then(store, acknowledged)
+    if power and leftovers(store):
+        swept(store)
     whole(store)
+
+
+def swept(store: Store) -> None:
+    """What a power cut may leave besides: copies of what the trail has, for `doctor --mend`; empty claims."""
+    for file in store.bank.pending.glob("*.claim"):
+        assert file.read_bytes() == b""
+        file.unlink()
+    (found,) = [each for each in health.checkup(store, mend=True) if each.name == "leftovers"]
+    assert found.ok, found
 
 
 def whole(store: Store) -> None:
     """What holds of every bank at rest: disk and trail agree, nothing is owed, nothing lies beside."""
-    assert leftovers(store) == []
+    left = leftovers(store)
+    assert left == [], left
     assert not store.survey().changed
     for revision in store.history.log():
         by_git = revision.when.replace(tzinfo=None) != NOW.replace(tzinfo=None)

@@ -13,9 +13,16 @@ import fcntl
 import os
 import shutil
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import wraps
 from pathlib import Path
+from typing import ParamSpec, TypeVar
+
+from ua_memory.errors import CannotWrite
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
 def private(file: Path | str) -> None:
@@ -23,6 +30,21 @@ def private(file: Path | str) -> None:
     database the mode of the database, and makes that by the umask. What fails, the caller meets."""
     with contextlib.suppress(OSError):
         os.close(os.open(file, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600))
+
+
+def told(work: Callable[P, R]) -> Callable[P, R]:
+    """The same work, for a door that asks for it alone: what the file system refuses is CannotWrite."""
+
+    @wraps(work)
+    def said(*args: P.args, **named: P.kwargs) -> R:
+        try:
+            return work(*args, **named)
+        except OSError as error:
+            what, where = error.strerror or str(error), str(error.filename or "the index")
+            mend = "check owner, mode and free space; the index before is in use as it was"
+            raise CannotWrite(what, where=where, mend=mend) from error
+
+    return said
 
 
 class Shelf:

@@ -18,7 +18,7 @@ from ua_memory.index.current import Current, broken
 from ua_memory.index.manifest import Manifest
 from ua_memory.index.outside import Files
 from ua_memory.index.reading import READY, Caught, Reading, Refresh, Stop, read_changes
-from ua_memory.index.shelf import Shelf
+from ua_memory.index.shelf import Shelf, told
 from ua_memory.index.words import Words
 
 if TYPE_CHECKING:
@@ -180,6 +180,7 @@ class Index:
         there = self.files.look(seen or self.store.survey(), self._current.scratch)
         return Manifest(self.words.db).stands_for(there.proof)
 
+    @told
     def rebuild(self, vectors: bool = True, progress: Progress | None = None) -> Refresh:
         """Make the whole index again beside the old one, from files and cache, then put it in its place.
 

@@ -130,6 +130,7 @@ class Flusher:
         """
         mine = [key for each in self.queue.all() if (key := each.key) and first and each.session == first]
         flushed = []
+        self.queue.sweep()
         now = self.store.now()
         rest = [e.key for e in self.queue.all() if not e.aside and (every or not e.gathers(now))]
         for key in dict.fromkeys((*mine, *rest)):

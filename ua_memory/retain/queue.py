@@ -179,6 +179,7 @@ class Queue:
             rows = [row for n, row in enumerate(rows) if "put" not in row or n > (first or 0)]
             if first is None:
                 path.unlink(missing_ok=True)
+                swap.sync_folder(self.folder)  # or a loss of power has them wait again
                 return
             # A whole new file in its place: who waits for the old one's lock sees that, and opens this.
             rest = path.with_suffix(".rest")
@@ -193,6 +194,7 @@ class Queue:
         gone = self.get(key)
         with self.claimed(key, 0):
             self._path(key).unlink(missing_ok=True)
+            swap.sync_folder(self.folder)
         return gone
 
     @contextmanager
@@ -209,6 +211,14 @@ class Queue:
             finally:
                 with contextlib.suppress(OSError):
                     path.unlink()
+
+    def sweep(self) -> None:
+        """Remove the claims that killed processes left on sessions of which nothing waits any more."""
+        for path in self.folder.glob(f"{self.prefix}*{CLAIM}"):
+            key = path.name[len(self.prefix) : -len(CLAIM)]
+            if not self._path(key).exists():
+                with contextlib.suppress(Busy), self.claimed(key, 0):
+                    pass
 
     def _told(self, key: str, rows: list[Row], *, garbled: bool) -> Waiting:
         return _waiting(key, rows, garbled=garbled)

@@ -1,0 +1,212 @@
+"""More than one write at a time, to be killed: flush, drained queue, consolidation, redo, a new index.
+
+Importing it adds to `killing.SCENARIOS`. What is checked of all of them: done again, as a hook, a timer or a
+person does it, the work is there once, whole, and a machine's.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+
+from believing import create
+from killing import MACHINE, SCENARIOS, Scenario
+from scripted_model import DONE, SAID, Scripted, keep, turns
+from truth import DAY, clock, first_author, insert, on_disk, open_again, texts
+
+from ua_memory import config, undo
+from ua_memory.index import condition
+from ua_memory.index.sync import Index
+from ua_memory.memory import Memory
+from ua_memory.reflect import consolidate as _consolidate
+from ua_memory.retain import extract as _extract
+from ua_memory.retain import flush as _flush
+from ua_memory.store import Store
+from ua_memory.transcripts.turns import Session
+
+LOADED = (_consolidate, _extract, _flush)
+"""Imported here, once, and not by each child."""
+SAID_DAY = "memory/2026-11-20.md"
+TALK = (
+    "p: We leave Heroku for Fly.io from today, because the price doubled to $1,400 a month.",
+    "I moved the API to Fly.io. The config is in deploy/fly.toml and the deploy takes 4 minutes.",
+    "p: I want the invoices kept for ten years from now on, Alice insists on it.",
+)
+NAMES = ("one", "two")
+KEPT = "The API runs on Fly.io."
+FACTS = ("Alice moved the API to Fly.io because the price doubled.", "Alice drinks green tea.")
+
+
+def memory(store: Store, later: int = 0) -> Memory:
+    root = store.bank.root
+    loaded = config.load(root, {})
+    return Memory.open(root, config=loaded, now=lambda: clock() + timedelta(hours=later), door="test")
+
+
+def once(found: list[str], wanted: set[str]) -> None:
+    """Each of these facts is there, and no fact twice."""
+    assert wanted <= set(found), wanted - set(found)
+    assert set(Counter(found).values()) <= {1}, found
+
+
+# -- flush ---------------------------------------------------------------------------------------------
+
+
+def reader() -> Scripted:
+    return Scripted([keep(KEPT, "moved the API to Fly.io", 2)], DONE)
+
+
+def flush(store: Store, model: Scripted | None, later: int = 0) -> None:
+    with memory(store, later) as bank:
+        bank.flush_turns(Session("test", "one"), turns(*TALK, start=SAID), model=model)
+
+
+def flushed(model: Callable[[], Scripted | None]) -> Callable[[Store, bool], None]:
+    """Whatever was left of the first flush, the hook's next call ends it; a third adds nothing."""
+
+    def then(store: Store, acknowledged: bool) -> None:
+        if acknowledged:
+            assert on_disk(store, SAID_DAY)
+            assert memory(store).waiting() == []
+        drain(store, model(), later=1)
+        flush(store, model(), later=2)
+        drain(store, model(), later=3)
+        found = on_disk(store, SAID_DAY)
+        once(found, {KEPT} if model() else set())
+        assert found
+        assert all(first_author(store, text, SAID_DAY) == MACHINE for text in found)
+        flush(store, model(), later=4)
+        assert on_disk(store, SAID_DAY) == found, "what was read is not read again"
+        assert memory(store).waiting() == []
+
+    return then
+
+
+# -- the queue -----------------------------------------------------------------------------------------
+
+
+def wait(store: Store, *names: str) -> None:
+    flusher = memory(store)._flusher(None, None)
+    for name in names:
+        flusher.put(
+            Session("test", name), turns(*(line.replace("Fly.io", name) for line in TALK), start=SAID), None
+        )
+
+
+def drain(store: Store, model: Scripted | None = None, later: int = 0) -> None:
+    with memory(store, later) as bank:
+        bank.flush(model=model, force=True)
+
+
+def _waiting(store: Store, acknowledged: bool) -> None:
+    if acknowledged:
+        assert len(memory(store).waiting()) == 2
+    wait(store, *NAMES)
+    waiting = memory(store).waiting()
+    assert [len(each.turns) for each in waiting] == [len(TALK)] * 2, waiting
+    assert not any(each.broken for each in waiting)
+    _drained(store, False)
+
+
+def _drained(store: Store, acknowledged: bool) -> None:
+    bank = memory(store)
+    if acknowledged:
+        assert bank.waiting() == []
+    drain(store, later=1)
+    found = on_disk(store, SAID_DAY)
+    once(found, set())
+    assert all(any(f"to {name}." in text or f"for {name} " in text for text in found) for name in NAMES), (
+        found
+    )
+    assert all(first_author(store, text, SAID_DAY) == MACHINE for text in found)
+    assert memory(store).waiting() == []
+
+
+# -- consolidation and redo ----------------------------------------------------------------------------
+
+
+def _two_facts(store: Store) -> None:
+    for text in FACTS:
+        insert(store, text)
+
+
+def consolidate(store: Store) -> None:
+    beliefs = [create(text, (f"f{n}", text)) for n, text in enumerate(FACTS, 1)]
+    with memory(store) as bank:
+        bank.consolidate(model=Scripted([("decide", {"operations": beliefs})]))
+
+
+def _consolidated(store: Store, acknowledged: bool) -> None:
+    def believed() -> list[str]:
+        return sorted(each.observation.text for each in memory(store).observations())
+
+    if acknowledged:
+        assert believed() == sorted(FACTS)
+    # What the killed run was told is used, and its facts are no longer asked about: an `after` may be.
+    memory(store).consolidate(model=Scripted([("decide", {"operations": []})]))
+    first = believed()
+    assert first in (sorted(FACTS), []), first
+    for stat in store.files():
+        if "observations" in stat.path:
+            for text in texts(store.read(stat.path), stat.path):
+                assert first_author(store, text, stat.path) == MACHINE
+    once(on_disk(store, DAY), set(FACTS))
+    assert Path(store.bank.pending / "consolidation.jsonl").exists() is False
+
+
+def _undone(store: Store) -> None:
+    insert(store, "undone")
+    insert(store, "first")
+    undo.undo(store, "HEAD~1", door="test")
+
+
+def _redone(store: Store, acknowledged: bool) -> None:
+    found = on_disk(store)
+    assert found.count("first") == 1
+    assert found.count("undone") == (1 if acknowledged else found.count("undone")) <= 1
+
+
+# -- the index -----------------------------------------------------------------------------------------
+
+
+def _indexed(store: Store) -> None:
+    _two_facts(store)
+    with Index(store) as index:
+        index.refresh(vectors=False)
+
+
+def rebuild(store: Store) -> None:
+    with Index(store) as index:
+        index.rebuild(vectors=False)
+
+
+def _answers(store: Store, acknowledged: bool) -> None:
+    with Index(open_again(store.bank.root)) as index:
+        index.refresh(vectors=False)
+        for text in FACTS:
+            assert index.words.by_texthash(_hash(text)), text
+        assert condition.problems(store) == []
+        index.rebuild(vectors=False)
+    generations = [each.name for each in store.bank.index.iterdir() if each.name.isdigit()]
+    assert len(generations) == 1, "what a killed rebuild left is swept up"
+
+
+def _hash(text: str) -> str:
+    from ua_memory.markdown import texthash
+
+    return texthash(text)
+
+
+WORK = {
+    "flush": Scenario(lambda s: None, lambda s: flush(s, None), flushed(lambda: None)),
+    "flush by a model": Scenario(lambda s: None, lambda s: flush(s, reader()), flushed(reader)),
+    "turns put to wait": Scenario(lambda s: None, lambda s: wait(s, *NAMES), _waiting),
+    "queue drain": Scenario(lambda s: wait(s, *NAMES), drain, _drained),
+    "consolidate": Scenario(_two_facts, consolidate, _consolidated),
+    "redo": Scenario(_undone, lambda s: undo.redo(s, door="test"), _redone),
+    "index swap": Scenario(_indexed, rebuild, _answers),
+}
+"""`forget` is to come here: what it took does not come back and its tombstone stands, or nothing happened."""
+SCENARIOS.update(WORK)

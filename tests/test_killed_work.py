@@ -1,0 +1,33 @@
+"""A handful of points each: killed, without power, with a disk that refuses; `make crash` takes them all."""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from killed_work import WORK
+from killing import SCENARIOS, fail_at, kill_at, prepared
+
+AT = {"flush": 30, "queue drain": 40, "consolidate": 30}
+"""Where the first point is: in the writing, for what has much to read before."""
+
+
+@pytest.mark.parametrize("name", WORK)
+def test_a_sample_of_kills_cuts_and_refusals(
+    name: str, tmp_path: Path, record_property: Callable[[str, object], None]
+) -> None:
+    bank, first = prepared(name, tmp_path / "bank"), AT.get(name, 5)
+    kill_at(name, bank, tmp_path / "killed", first, "insert")
+    kill_at(name, bank, tmp_path / "later", first + 13, "adopt")
+    kill_at(name, bank, tmp_path / "cut", first + 9, "adopt", power=True)
+    kill_at(name, bank, tmp_path / "after", 10**6, "adopt", power=True)
+    fail_at(name, bank, tmp_path / "refused", first + 4, errno.ENOSPC)
+    record_property("figure", f"{name}: 2 kills, 2 power cuts, 1 full disk, nothing lost")
+
+
+@pytest.mark.parametrize("name", [name for name in SCENARIOS if name not in WORK])
+def test_a_power_cut_after_the_last_step(name: str, tmp_path: Path) -> None:
+    """What was acknowledged is durable, and not only written."""
+    kill_at(name, prepared(name, tmp_path / "bank"), tmp_path / "cut", 10**6, "insert", power=True)
