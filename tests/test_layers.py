@@ -42,7 +42,8 @@ def unit(level: int, may: str = "") -> Unit:
 _KNOWLEDGE = "core facts statements observations opinions pages entities"
 _BELOW_MEMORY = (
     f"markdown history transcripts store llm {_KNOWLEDGE} bank index recall retain reflect"
-    " audit audited excerpts health stats undo merge modelled adopting naming proofs lineage recalled"
+    " audit audited excerpts forgetting health stats undo merge modelled adopting naming proofs lineage"
+    " recalled"
 )
 
 UNITS: dict[str, Unit] = {
@@ -72,6 +73,7 @@ UNITS: dict[str, Unit] = {
     "llm": unit(3),
     "grounding": unit(3),
     "statements": unit(4, "store markdown"),
+    "tombstones": unit(4, "store markdown"),
     "core": unit(4, "store markdown"),
     "excerpts": unit(4, "markdown"),
     "facts": unit(4, "store markdown statements"),
@@ -82,12 +84,13 @@ UNITS: dict[str, Unit] = {
     "notes": unit(4, "store history markdown core statements"),
     "directives": unit(4, "store"),
     "modelled": unit(5, "llm store facts"),
-    "adopting": unit(5, "modelled importers store markdown core facts statements"),
+    "adopting": unit(5, "modelled importers store markdown core facts statements tombstones"),
     "bank": unit(5, "store history markdown core statements"),
     "index": unit(5, "store markdown entities"),
     "recall": unit(6, "index facts entities"),
     "retain": unit(
-        6, "llm modelled grounding store history markdown core facts statements entities transcripts"
+        6,
+        "llm modelled grounding store history markdown core facts statements tombstones entities transcripts",
     ),
     "reflect": unit(7, f"llm modelled grounding directives markdown recall store history {_KNOWLEDGE}"),
     "proofs": unit(5, "grounding store markdown statements observations"),
@@ -96,8 +99,13 @@ UNITS: dict[str, Unit] = {
     "glance": unit(7, "index recall"),
     "health": unit(7, "store history index"),
     "stats": unit(7, "store history markdown statements"),
-    "undo": unit(7, "audit entities store history markdown"),
-    "audited": unit(7, "modelled audit lineage undo health history statements stats store"),
+    "undo": unit(7, "audit entities store history markdown statements tombstones"),
+    "forgetting": unit(
+        7,
+        "excerpts facts grounding history index lineage markdown modelled observations proofs reflect retain"
+        " statements store tombstones",
+    ),
+    "audited": unit(7, "modelled audit forgetting lineage undo health history statements stats store"),
     "naming": unit(7, "modelled entities index"),
     "recalled": unit(7, "modelled glance index recall"),
     "merge": unit(7, f"store history markdown index recall retain {_KNOWLEDGE}"),

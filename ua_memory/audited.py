@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ua_memory.modelled import Modelled
+from ua_memory.forgetting.forgets import Forgets
 
 if TYPE_CHECKING:
     from ua_memory.health import Check
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from ua_memory.undo import Undone
 
 
-class Audited(Modelled):
+class Audited(Forgets):
     """The trail of a bank and what can be done with it."""
 
     def log(
@@ -76,6 +76,8 @@ class Audited(Modelled):
         """The checks of the surroundings and the state, and with `mend` what can be mended, mended."""
         from ua_memory import health
 
+        if mend:
+            self.finish_forgetting()
         return health.checkup(self.store, mend=mend)
 
     def stats(self) -> Stats:

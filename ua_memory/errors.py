@@ -125,4 +125,10 @@ class BudgetSpent(UaMemoryError):
     exit_code = 19
 
 
+class StillThere(UaMemoryError):
+    """Something was forgotten, and the search that proves it found its words: where, is said."""
+
+    exit_code = 20
+
+
 EXIT_CODES: dict[int, type[UaMemoryError]] = {cls.exit_code: cls for cls in UaMemoryError.__subclasses__()}

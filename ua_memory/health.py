@@ -54,6 +54,8 @@ def pending_revisions(store: Store) -> Iterator[str]:
         yield f"revision {key} waits for its commit"
     for file in pending.unreadable(store.bank.pending):
         yield f"{file.name} cannot be read"
+    for _ in store.bank.pending.glob("forget-*.json"):
+        yield "a forgetting was cut short"
 
 
 def index_state(store: Store) -> dict[str, object]:
@@ -130,6 +132,7 @@ def _settings(store: Store) -> Check:
 
 def _in_flight(store: Store) -> Check:
     owed, aside = len(pending.keys(store.bank.pending)), pending.unreadable(store.bank.pending)
+    owed += len([*store.bank.pending.glob("forget-*.json")])
     if aside:
         return Check(
             "pending", False, f"a revision in flight cannot be read: {aside[0]}",

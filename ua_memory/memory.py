@@ -36,6 +36,8 @@ from ua_memory.statements import Statement
 from ua_memory.store import Result, Seen, Store, Witness
 
 if TYPE_CHECKING:
+    from ua_memory.forgetting.forgetting import Forgotten, Piece
+    from ua_memory.forgetting.purging import Purged, Purging, Unfinished
     from ua_memory.history import BlameLine, Revision
     from ua_memory.index.reading import Refresh, Stop
     from ua_memory.index.sync import Index, Progress
@@ -69,11 +71,12 @@ if TYPE_CHECKING:
 __all__ = [
     "Answer", "BeliefStep", "Believed", "BlameLine", "Break", "Brought", "Budget", "Caught", "Chain",
     "Change", "Changed", "Check", "Consolidated", "CoreBlock", "Decision", "Endpoint", "Estimate", "Evidence",
-    "Excerpt", "Explained", "FactStep", "Filters", "Flush", "Flushed", "Hit", "Inserted", "Item", "Kept",
-    "Known", "Link", "Look", "Memory", "Model", "Portrait", "Preview", "Price", "Priced", "Proposal",
-    "Recalled", "Reflection", "Refresh", "Refreshed", "Replaced", "Result", "Retained", "Revision", "Seen",
-    "SentenceStep", "Spent", "Stale", "Standing", "Stats", "Status", "Suggestion", "Survey", "Surveyed",
-    "Taken", "Totals", "Undone", "Waiting", "WaitingItem", "Watched", "Witness", "Written",
+    "Excerpt", "Explained", "FactStep", "Filters", "Flush", "Flushed", "Forgotten", "Hit", "Inserted", "Item",
+    "Kept", "Known", "Link", "Look", "Memory", "Model", "Piece", "Portrait", "Preview", "Price", "Priced",
+    "Proposal", "Purged", "Purging", "Recalled", "Reflection", "Refresh", "Refreshed", "Replaced", "Result",
+    "Retained", "Revision", "Seen", "SentenceStep", "Spent", "Stale", "Standing", "Stats", "Status",
+    "Suggestion", "Survey", "Surveyed", "Taken", "Totals", "Undone", "Unfinished", "Waiting", "WaitingItem",
+    "Watched", "Witness", "Written",
 ]  # fmt: skip
 """The types that a door meets, which imports them from here."""
 

@@ -8,13 +8,14 @@ from difflib import SequenceMatcher
 from io import BytesIO
 from itertools import pairwise
 
-from ua_memory import markdown
+from ua_memory import markdown, tombstones
 from ua_memory.audit import parent
 from ua_memory.entities import ENTITIES, give_back_all
 from ua_memory.errors import Conflict, NotFound, Usage
 from ua_memory.history import Revision
 from ua_memory.markdown.blocks import Shape, scan
 from ua_memory.records import CoreBlock, Entity, Record
+from ua_memory.statements import Statement
 from ua_memory.store import Draft, Result, Store, saves
 from ua_memory.store.threeway import Clash, merge
 
@@ -77,6 +78,7 @@ def _take_back(store: Store, done: Revision, op: str, door: str) -> Undone:
                 where=done.id[:10],
                 mend="change the file by hand, or undo the later revision first",
             )
+        _refuse_forgotten(store, draft, done)
         if not draft.changed():
             raise Conflict("nothing of it is left to take back", where=done.id[:10], mend="ua-memory log")
         give_back_all(store, draft, names, _entities(draft) if names else ())
@@ -88,6 +90,27 @@ def _take_back(store: Store, done: Revision, op: str, door: str) -> Undone:
 
 def _entities(draft: Draft) -> tuple[Entity, ...]:
     return markdown.parse(draft.read(ENTITIES), ENTITIES).of(Entity)
+
+
+def _refuse_forgotten(store: Store, draft: Draft, done: Revision) -> None:
+    """Stop what would bring back something forgotten. Who takes back the forgetting takes its stone away,
+    unless the history has nothing any more that it could bring back."""
+    stones = tombstones.read(store, draft.read(tombstones.PATH))
+    lifted = tombstones.read(store).stones.keys() - stones.stones.keys()
+    if lifted and tombstones.purged(store, lifted):
+        raise Conflict(
+            "it was purged from the history: nothing can bring it back", where=done.id[:10],
+            mend="its backup may, if that is there still (ua-memory status)",
+        )  # fmt: skip
+    for path, data in draft.changed().items() if stones.stones else ():
+        old = set(markdown.parse(draft.touched[path].start or b"", path).records)
+        for record in markdown.parse(data or b"", path).records:
+            if isinstance(record, Statement) and record not in old and stones.forbid(record):
+                name = f"^{record.id}" if record.id else f"{path}:{record.place.line}"
+                raise Conflict(
+                    "it would bring back what was forgotten", where=name,
+                    mend="undo the forgetting first (ua-memory log --op forget)",
+                )  # fmt: skip
 
 
 def _take_back_file(store: Store, draft: Draft, path: str, parent: str | None, sha: str) -> tuple[Clash, ...]:

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from ua_memory import core, markdown, tokens
+from ua_memory import core, markdown, tokens, tombstones
 from ua_memory.adopting.taken import State, Taken
 from ua_memory.errors import Malformed, TooLarge, Usage
 from ua_memory.importers import Core, Found, Note
@@ -34,6 +34,7 @@ class Copies:
     def __init__(self, store: Store, draft: Draft, found: Found) -> None:
         self.store, self.draft = store, draft
         self.key = f"{found.source}:{found.name}"
+        self.stones = tombstones.read(store)
         self.folder = f"{FOLDER}/{slug(found.name)}"
         self.by_source: dict[str, list[tuple[str, str]]] = {}
         self.by_hash: dict[str, str] = {}
@@ -51,6 +52,7 @@ class Copies:
         source = f"{self.key}/{note.path}"
         if note.hash in self.by_hash:
             return Taken("note", note.path, self.by_hash[note.hash], "same", day=note.day)
+        note, lost = self._allowed(note)
         data = marked(note, {FROM: source, HASH: note.hash, **(more or {})})
         for path, _ in self.by_source.get(source, ()):
             if _goes_on(self.draft.read(path), data):
@@ -58,7 +60,12 @@ class Copies:
         path = self._free(note.name)
         self.draft.write(path, data)
         self._known(path, source, note.hash)
-        return self._told(note, path, "new")
+        return replace(self._told(note, path, "new"), why="; ".join(tombstones.told(lost)))
+
+    def _allowed(self, note: Note) -> tuple[Note, int]:
+        """A note without what was forgotten here, and how much that is."""
+        data, lost = self.stones.without(note.data if note.body is None else note.body, self._free(note.name))
+        return (replace(note, body=data), lost) if lost else (note, 0)
 
     def _update(self, note: Note, path: str, data: bytes) -> Taken:
         if not self._untouched(path):
@@ -114,6 +121,8 @@ class Copies:
             return Taken("block", label, path, "same")
         if ours and ours.value:
             return Taken("block", label, path, "left", "ours has a block of this name, which stays")
+        if self.stones.stands_in(block.value):
+            return Taken("block", label, path, "left", tombstones.WHY)
         limit = int(core.WARN_AT * self.store.config.core_tokens)
         size = tokens.count(block.value)
         if tokens.count(self.draft.read(path).decode("utf-8", "replace")) + size > limit:

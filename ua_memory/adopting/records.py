@@ -9,13 +9,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 
-from ua_memory import facts, markdown, redaction
+from ua_memory import facts, markdown, redaction, tombstones
 from ua_memory.adopting.copies import FOLDER, FROM, slug
 from ua_memory.adopting.taken import Taken
 from ua_memory.importers import Found, Item
 from ua_memory.markdown.blocks import scan
 from ua_memory.paths import LOGS
-from ua_memory.records import Fact, Observation, Opinion, Proof, Tombstone
+from ua_memory.records import Fact, Observation, Opinion, Proof
 from ua_memory.statements import Statement, texts
 from ua_memory.store import Draft, Store
 
@@ -29,7 +29,7 @@ class Records:
     def __init__(self, store: Store, draft: Draft, found: Found) -> None:
         self.store, self.draft, self.found = store, draft, found
         self.known: dict[str, Statement] = {}
-        self.buried: set[str] = set()
+        self.stones = tombstones.read(store)
         self.files: dict[str, str] = {}
         self.logs: dict[str, str] = {}
 
@@ -57,7 +57,7 @@ class Records:
     # -- what is there -----------------------------------------------------------------------------------
 
     def _look(self) -> None:
-        """Which of the items the bank has, by their ids, and which were forgotten."""
+        """Which of the items the bank has, by their ids."""
         wanted = {item.id for item in self.found.items}
         for path, data in texts(self.store):
             if wanted.isdisjoint(found.decode() for found in _ID.findall(data)):
@@ -66,12 +66,10 @@ class Records:
                 if isinstance(record, Statement) and record.id in wanted:
                     self.known[record.id] = record
                     self.files[record.id] = path
-                elif isinstance(record, Tombstone):
-                    self.buried.add(record.id)
 
     def _there(self, item: Item) -> Taken | None:
         """What is to be told of an item that is not written."""
-        if item.id in self.buried:
+        if item.id in self.stones or (item.id not in self.known and self.stones.forbid(item.record)):
             return Taken("item", f"^{item.id}", "", "left", "it was forgotten here", item.day)
         ours = self.known.get(item.id)
         if ours is None:

@@ -59,6 +59,7 @@ VERBS: dict[str, dict[str, Listed]] = {
         "undo": Listed("undo", "Take back a revision, also an old one."),
         "redo": Listed("undo", "Take back the newest undo."),
         "blame": Listed("blame", "Show who wrote each line, and when."),
+        "forget": Listed("forget", "Remove a fact, and what was derived from it."),
         "git": Listed("git", "Run git on the bank's history."),
     },
     "Look after a bank": {

@@ -76,6 +76,14 @@ def note(call: Call, text: str) -> None:
         call.stderr.write(f"ua-memory: {visible(text)}\n")
 
 
+def agrees(call: Call, question: str) -> bool:
+    """Ask a person at a terminal; anything but yes is no."""
+    call.stdout.flush()
+    call.stderr.write(f"{question} [y/N] ")
+    call.stderr.flush()
+    return call.stdin.readline().strip().lower() in (b"y", b"yes")
+
+
 def commit(revision: str | None) -> Piece:
     """`commit 1a2b3c4`, or that the commit is still owed."""
     return (f"commit {revision[:7]}", "rev") if revision else ("not committed yet", "warn")

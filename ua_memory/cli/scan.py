@@ -33,7 +33,8 @@ def scan(ctx: typer.Context, as_json: verbs.Json = False, bank: verbs.Bank = Non
         else:
             note(
                 call,
-                f"{count(len(found), 'secret')}; take them out by hand and change them where they are used",
+                f"{count(len(found), 'secret')}; ua-memory forget PATH:LINE takes a line out of everything; "
+                "change them where they are used",
             )
     if found:
         raise typer.Exit(ProblemsFound.exit_code)

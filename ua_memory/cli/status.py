@@ -12,7 +12,7 @@ from ua_memory.cli import context, verbs
 if TYPE_CHECKING:
     from ua_memory.cli.call import Call
     from ua_memory.cli.format import Piece
-    from ua_memory.memory import Memory, Standing, Status
+    from ua_memory.memory import Memory, Standing, Status, Unfinished
 
 status_app = verbs.new()
 
@@ -43,6 +43,8 @@ def status(
             more: dict[str, Any] = {"watch": watch} if watch else {}
             more |= {"accepted": list(held)} if accept else {}
             more |= {"beliefs": asdict(beliefs)} if beliefs else {}
+            purges = memory.unfinished_purges()
+            more |= {"purges": [asdict(one) for one in purges]} if purges else {}
             emit(call, shape(found) | more)
         else:
             _tell(call, memory, found, watch, beliefs)
@@ -101,6 +103,7 @@ def _tell(call: Call, memory: Memory, found: Status, watch: dict[str, str], beli
     rows += [("", (budget.warning, "warn")) for budget in found.budgets]
     problems: Piece = (f"{found.problems}, see ua-memory verify", "bad") if found.problems else "none"
     rows += [("Problems", problems), ("Index", _index(dict(found.index)))]
+    rows.append(("Purge", ("\n".join(map(_purge, memory.unfinished_purges())), "bad")))
     deaf = f"no events ({watch.get('why')}): the daemon looks at the files now and then"
     rows.append(("Watch", (deaf if "why" in watch else "", "warn")))
     screen.rows([[(name, "strong"), said] for name, said in rows if said and said[0]])
@@ -111,6 +114,15 @@ HELD = ("confirm: ua-memory status --accept", "restore: ua-memory undo")
 
 def _listed(paths: tuple[str, ...], says: str, *more: str) -> str:
     return "\n".join([f"{', '.join(paths)}: {says}", *more]) if paths else ""
+
+
+def _purge(one: Unfinished) -> str:
+    """What is left to do of a purge."""
+    if not one.done:
+        return "was cut short: ua-memory forget --purge brings it to its end"
+    return (
+        f"of {one.on} is not finished: the old history is in {one.backup}\nonce you are sure: rm {one.backup}"
+    )
 
 
 def _waiting(found: Status) -> str:

@@ -119,6 +119,18 @@ class Cache:
             raise
         self.db.execute("COMMIT")
 
+    def keep_only(self, names: Iterable[str]) -> int:
+        """Let go of all texts but these, also of what the file still has of them; how many went."""
+        self._recent = ("", {})
+        self.db.execute("CREATE TEMP TABLE IF NOT EXISTS kept (name TEXT PRIMARY KEY)")
+        self.db.execute("DELETE FROM temp.kept")
+        self.db.executemany("INSERT OR IGNORE INTO temp.kept VALUES (?)", ((name,) for name in names))
+        gone = self.db.execute("DELETE FROM vectors WHERE name NOT IN (SELECT name FROM temp.kept)").rowcount
+        self.db.execute("DROP TABLE temp.kept")
+        self.db.execute("VACUUM")
+        self.db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        return int(gone)
+
     def count(self, model: str) -> int:
         return int(self.db.execute("SELECT count(*) FROM vectors WHERE model = ?", (model,)).fetchone()[0])
 

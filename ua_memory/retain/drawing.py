@@ -9,7 +9,7 @@ imperative is data like the rest of it.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -48,6 +48,15 @@ class Drawn:
         """The same with all names as they are settled: what a person decided holds for every later fact."""
         facts = (replace(fact, entities=who.names(fact.entities)) for fact in self.facts)
         return replace(self, facts=tuple(facts))
+
+    def but(self, forbidden: Callable[[Fact], bool]) -> Drawn:
+        """The same without some facts."""
+        kept = [n for n, fact in enumerate(self.facts) if not forbidden(fact)]
+        if len(kept) == len(self.facts):
+            return self
+        now = {n: new for new, n in enumerate(kept)}
+        causes = {now[n]: now[c] for n, c in self.causes.items() if n in now and c in now}
+        return replace(self, facts=tuple(self.facts[n] for n in kept), causes=causes)
 
 
 class Drawing:

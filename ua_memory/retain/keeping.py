@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import tzinfo
 
-from ua_memory import core, entities, facts, statements
+from ua_memory import core, entities, facts, statements, tombstones
 from ua_memory.core import Replaced
 from ua_memory.errors import ChangedOnDisk, Malformed, TooLarge, Usage
 from ua_memory.facts import Equal, Said
@@ -54,11 +54,17 @@ class Keeping:
         session, turns = self.waiting.session, self.waiting.turns
         last = through.mark(session, turns[-1].id)
         who = entities.settled(self.store)
+        stones = tombstones.read(self.store)
+        kept = [one for one in harvest.kept if not stones.has(one.text) and not stones.quoted(one.quote)]
+        self.notes += tombstones.told(len(harvest.kept) - len(kept))
         with self.store.revision("flush", door=door, session=session.session) as draft:
-            for candidate in sorted(harvest.kept, key=lambda c: (c.at is None, c.at and c.at.timestamp())):
+            for candidate in sorted(kept, key=lambda c: (c.at is None, c.at and c.at.timestamp())):
                 self._fact(draft, replace(candidate, entities=who.names(candidate.entities)))
             for edit in harvest.core.values():
-                self._core(draft, edit)
+                if stones.stands_in(edit.value):
+                    self.notes.append(f"core block {edit.name} was left as it is: {tombstones.WHY}")
+                else:
+                    self._core(draft, edit)
             through.write(draft, self.placed, last)
             # Also for nothing at all: what was read once and found empty must not be read again.
             draft.even_if_empty = True

@@ -174,20 +174,33 @@ class Queue:
         """Let go of turns whose facts are committed; what was added meanwhile stays."""
         with self._open(key) as file:
             rows = [row for row in _rows(file) if row.get("id") not in consumed and not row.keys() & OF_TRIES]
-            path = self._path(key)
             first = next((n for n, row in enumerate(rows) if "id" in row), None)
             rows = [row for n, row in enumerate(rows) if "put" not in row or n > (first or 0)]
-            if first is None:
-                path.unlink(missing_ok=True)
-                swap.sync_folder(self.folder)  # or a loss of power has them wait again
-                return
-            # A whole new file in its place: who waits for the old one's lock sees that, and opens this.
-            rest = path.with_suffix(".rest")
-            rest.unlink(missing_ok=True)
-            with os.fdopen(os.open(rest, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600), "r+b") as new:
-                _append(new, rows)
-            rest.replace(path)
-            swap.sync_folder(self.folder)
+            self._instead(key, rows if first is not None else [])
+
+    def rewrite(self, key: str, change: Callable[[Row], Row | None]) -> bool:
+        """Have each row be what `change` makes of it, None for none; whether that changed anything."""
+        with self._open(key) as file:
+            rows = list(_rows(file))
+            new = [row for row in map(change, rows) if row is not None]
+            if new == rows:
+                return False
+            self._instead(key, new)
+        return True
+
+    def _instead(self, key: str, rows: list[Row]) -> None:
+        """A whole new file in the old one's place: who waits for its lock sees that, and opens this."""
+        path = self._path(key)
+        if not rows:
+            path.unlink(missing_ok=True)
+            swap.sync_folder(self.folder)  # or a loss of power has them wait again
+            return
+        rest = path.with_suffix(".rest")
+        rest.unlink(missing_ok=True)
+        with os.fdopen(os.open(rest, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600), "r+b") as new:
+            _append(new, rows)
+        rest.replace(path)
+        swap.sync_folder(self.folder)
 
     def drop(self, key: str) -> Waiting:
         """Throw away what waits under a key, and return it. NotFound; Busy while it is being flushed."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from ua_memory.llm import Model
 from ua_memory.llm import Usage as Tokens
 from ua_memory.records import Fact
 from ua_memory.retain.items import Item
@@ -33,3 +34,11 @@ class Retained:
     notes: tuple[str, ...] = ()
     redacted: Mapping[str, int] = field(default_factory=dict)
     usage: Tokens = field(default_factory=Tokens)
+
+
+def talked_only(model: Model, talked: int, chunks: int) -> str:
+    """What to say of a model that called no tool for some of the chunks."""
+    return (
+        f"{model.name} called no tool for {talked} of {chunks} chunks; of these the author's own sentences "
+        "were kept (another UA_MEMORY_MODEL would do better)"
+    )

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
-from ua_memory import entities, facts, redaction, statements
+from ua_memory import entities, facts, redaction, statements, tombstones
 from ua_memory.errors import Busy, Malformed, NotFound, TooLarge, UaMemoryError, Usage
 from ua_memory.facts import Equal, Said
 from ua_memory.history import Revision
@@ -25,7 +25,7 @@ from ua_memory.retain.documents import Known, Upsert, with_cause
 from ua_memory.retain.drawing import Drawing, Drawn
 from ua_memory.retain.items import Item, Items, WaitingItem
 from ua_memory.retain.own_words import own_words
-from ua_memory.retain.retained import Retained
+from ua_memory.retain.retained import Retained, talked_only
 from ua_memory.retain.tries import STOPPED, its_own
 from ua_memory.store import Draft, Store
 
@@ -137,10 +137,14 @@ class Retainer:
             return Retained(waiting.key, item, known.path, chunks=len(chunks))
         drawn, reading = self._read(waiting, item, todo)
         who = entities.settled(self.store)
-        drawn = {name: one.named(who) for name, one in drawn.items()}
+        stones = tombstones.read(self.store)
+        allowed = {name: one.named(who).but(stones.forbid) for name, one in drawn.items()}
+        lost = sum(len(drawn[name].facts) - len(one.facts) for name, one in allowed.items())
+        drawn = allowed
         done = self._written(waiting, item, known, chunks, drawn)
         talked = sum(each.talked for each in drawn.values())
-        notes = [_talked(self.model, talked, len(todo))] if talked and self.model else []
+        notes = [talked_only(self.model, talked, len(todo))] if talked and self.model else []
+        notes += tombstones.told(lost)
         return replace(
             done, chunks=len(chunks), read=len(todo), notes=(*notes, *done.notes),
             by=self.model.name if self.model and item.mode != "chunks" else "",
@@ -291,10 +295,3 @@ def _of(fact: Fact, origin: Origin, heads: Origin) -> Fact:
 def _counted(new: Sequence[Fact], again: Sequence[Fact] = ()) -> str:
     told = f"{len(new)} fact{'' if len(new) == 1 else 's'}"
     return f"{told}, {len(again)} seen again" if again else told
-
-
-def _talked(model: Model, talked: int, chunks: int) -> str:
-    return (
-        f"{model.name} called no tool for {talked} of {chunks} chunks; of these the author's own sentences "
-        "were kept (another UA_MEMORY_MODEL would do better)"
-    )

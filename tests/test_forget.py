@@ -1,0 +1,404 @@
+"""Forgetting: what goes, what is revised, what of a person's stays, and that nothing is left anywhere."""
+
+from __future__ import annotations
+
+import json
+import random
+from dataclasses import replace
+from datetime import date
+from pathlib import Path
+
+import pytest
+from banks import DAY, NOON, Bank, new_bank
+
+from ua_memory import markdown, observations, opinions, statements
+from ua_memory.errors import Busy, ChangedOnDisk, Held, NotFound, Usage
+from ua_memory.forgetting import searching
+from ua_memory.forgetting.forgetting import Forgetting
+from ua_memory.forgetting.words import Needle, needles
+from ua_memory.memory import Memory
+from ua_memory.observations import Ground
+from ua_memory.records import Fact, Observation
+from ua_memory.retain.queue import Queue
+from ua_memory.transcripts.turns import Session, Turn
+
+TODAY = date(2026, 11, 21)
+SAID = "Alice moved the API to Fly.io because Heroku's price doubled."
+CARD = "Alice pays for Fly.io with the company card."
+PAGE = "memory/pages/infra.md"
+HEADER = "---\nid: infra\nname: Infra\nsource_query: where do we run\n---\n\n"
+BELIEFS = "memory/observations/Alice.md"
+
+
+@pytest.fixture
+def there(tmp_path: Path) -> Bank:
+    return new_bank(tmp_path / "bank")
+
+
+def believe(bank: Bank, text: str, *grounds: tuple[Fact, str]) -> Observation:
+    with bank.store.revision("consolidate", door="test") as draft:
+        return observations.add(draft, text, [Ground(*each) for each in grounds], today=TODAY)
+
+
+def opine(bank: Bank, text: str, *facts: Fact) -> str:
+    with bank.store.revision("opinions", door="test") as draft:
+        made = opinions.form(draft, text, [(f, "") for f in facts], confidence=0.5, day="2026-11-21")
+    return str(made.id)
+
+
+def by_machine(bank: Bank, text: str, path: str = PAGE) -> None:
+    with bank.store.revision("test", door="test") as draft:
+        draft.write(
+            path, (bank.bytes(path) if bank.path(path).exists() else b"") + text.encode(), restored=True
+        )
+
+
+def link(fact: Fact) -> str:
+    return markdown.link(fact.place.path, str(fact.id))
+
+
+def forget(bank: Bank, *targets: str, **more: object) -> object:
+    return Memory(bank.store).forget(*targets, **more)  # type: ignore[arg-type]
+
+
+def everywhere_but_git(bank: Bank) -> bytes:
+    return b"\n".join(
+        file.read_bytes() for _, file in searching.everything(bank.store) if "/objects/" not in str(file)
+    )
+
+
+# -- what goes ---------------------------------------------------------------------------------------------
+
+
+def test_a_fact_and_its_lines(there: Bank) -> None:
+    first = there.insert("The office closes at six.")
+    gone = there.insert(SAID, entities=("Alice", "Heroku"), session="8f2c")
+    before = there.bytes()
+    done = forget(there, f"^{gone.fact.id}")
+    assert there.bytes() == before[: before.index(b"\n## 12:00 \xc2\xb7 test \xc2\xb7 session 8f2c")]
+    assert there.find(first.fact.id) == first.fact
+    assert done.proof.holds and done.proof.looked["files"] and there.clean()
+    newest = there.store.history.log(limit=1)[0]
+    assert (newest.subject, newest.trailers["Facts"]) == ("forget: 1 fact", (f"^{gone.fact.id}",))
+    assert b"Heroku" not in everywhere_but_git(there)
+    stone = markdown.parse(there.bytes("memory/forgotten.md"), "memory/forgotten.md").records[0]
+    assert (stone.id, stone.on) == (gone.fact.id, "2026-11-21")
+    assert Memory(there.store).verify() == []
+
+
+def test_what_rests_on_it_alone_goes_and_the_rest_is_revised(there: Bank) -> None:
+    said, card = there.insert(SAID, entities=("Alice", "Heroku")).fact, there.insert(CARD).fact
+    alone = believe(there, "Alice left Heroku.", (said, SAID))
+    both = believe(there, "Alice uses Fly.io.", (said, "Alice moved the API to Fly.io"), (card, CARD))
+    names = believe(there, "Alice uses Fly.io, not Heroku.", (said, SAID), (card, CARD))
+    risk, safe = opine(there, "Moving again would be dear.", said), opine(there, "It is paid.", said, card)
+    by_machine(
+        there,
+        f"{HEADER}## Hosting\n\nThe API moved. {link(said)} It is paid by card. {link(card)}\n\n"
+        f"Alice uses Fly.io. {link(said)}, {link(card)}\n\n## Why\n\n- Dear. {link(said)}\n\n"
+        f"Alice left. {markdown.link(BELIEFS, str(alone.id))}\n\n## Rest\n\nNothing else.\n",
+    )
+    done = forget(there, f"^{said.id}")
+    assert {(piece.id, piece.why) for piece in done.plan.gone if piece.id} == {
+        (said.id, "asked for"), (alone.id, "rests on nothing else"), (risk, "rests on nothing else"),
+        (names.id, "says what only that said"),
+    }  # fmt: skip
+    kept = markdown.parse(there.bytes(BELIEFS), BELIEFS).of(Observation)
+    assert [(o.id, [p.id for p in o.proofs], o.entities) for o in kept] == [(both.id, [card.id], ("Alice",))]
+    assert "proofs: 1\n" in there.text(BELIEFS)
+    assert [str(safe)] == [one.id for one in opinions.listed(there.store)]
+    assert there.text(PAGE) == (
+        f"{HEADER}## Hosting\n\nIt is paid by card. {link(card)}\n\nAlice uses Fly.io. {link(card)}\n\n"
+        "## Rest\n\nNothing else.\n"
+    )
+    assert done.proof.holds and Memory(there.store).verify() == []
+
+
+def test_first_and_last_follow_the_proofs_that_stay(there: Bank) -> None:
+    old = there.insert("Bob swam in the lake.", when="2026-05-01").fact
+    new = there.insert("Bob swims in the sea.", when="2026-11-02").fact
+    believe(there, "Bob swims.", (old, "Bob swam"), (new, "Bob swims"))
+    forget(there, f"^{old.id}")
+    (kept,) = markdown.parse(there.bytes("memory/observations/Bob.md"), BELIEFS).of(Observation)
+    assert (kept.since, kept.last, kept.trend, len(kept.proofs)) == ("2026-11-02", "2026-11-02", "new", 1)
+
+
+def test_a_cause_that_has_its_words_goes_from_the_fact_that_stays(there: Bank) -> None:
+    cause = there.insert("The price doubled in one night.").fact
+    effect = there.insert("Alice left.", cause=f"The price doubled in one night. {link(cause)}").fact
+    forget(there, f"^{cause.id}")
+    assert there.find(effect.id) == replace(effect, cause=None)
+
+
+def test_core_memory_that_a_machine_wrote(there: Bank) -> None:
+    fact = there.insert(SAID).fact
+    core = there.text("MEMORY.md")
+    by_machine(there, f"\n## Notes\n\n- Hosted on Fly.io {link(fact)}\n- Be brief.\n", "MEMORY.md")
+    forget(there, f"^{fact.id}")
+    assert there.text("MEMORY.md") == f"{core}\n## Notes\n\n- Be brief.\n"
+
+
+def test_lines_that_are_no_record(there: Bank) -> None:
+    there.write("# Notes\n\nThe door code is 4711 by the way.\nSecond line.\n", "memory/notes.md")
+    forget(there, "memory/notes.md:3")
+    assert there.text("memory/notes.md") == "# Notes\n\nSecond line.\n"
+
+
+# -- a person's own ------------------------------------------------------------------------------------------
+
+
+def test_a_persons_line_that_quotes_it_is_left_and_told(there: Bank) -> None:
+    fact = there.insert(SAID).fact
+    mine = f"Dear diary: alice moved the API\nto Fly.io because Heroku's price doubled. Sigh. {link(fact)}\n"
+    there.write(f"- {SAID}\n\n{mine}", "memory/mine.md")
+    done = forget(there, f"^{fact.id}")
+    assert [(p.place.line, p.why, p.by_person) for p in done.plan.left] == [
+        (1, "quotes it", True),
+        (3, "quotes it", True),
+    ]
+    assert there.text("memory/mine.md") == f"- {SAID}\n\n{mine}"
+    assert {each.where for each in done.proof.found} == {"memory/mine.md:1", "memory/mine.md:3"}
+
+
+def test_and_goes_if_they_say_so(there: Bank) -> None:
+    fact = there.insert(SAID).fact
+    there.write(f"- {SAID}\n\nDear diary: {SAID} Sigh.\n\nThe rest.\n", "memory/mine.md")
+    done = forget(there, f"^{fact.id}", take=True)
+    assert there.text("memory/mine.md") == "Sigh.\n\nThe rest.\n"
+    assert done.proof.holds
+
+
+def test_a_persons_belief_keeps_its_words_and_loses_the_proof(there: Bank) -> None:
+    fact = there.insert(SAID).fact
+    belief = believe(there, "Alice moves.", (fact, SAID))
+    there.edit("Alice moves.", "Alice is gone.", BELIEFS)
+    there.write(there.text(BELIEFS) + "  - origin: person\n", BELIEFS)
+    forget(there, f"^{fact.id}")
+    (kept,) = markdown.parse(there.bytes(BELIEFS), BELIEFS).of(Observation)
+    assert (kept.id, kept.text, kept.proofs) == (belief.id, "Alice is gone.", ())
+
+
+# -- what is meant -------------------------------------------------------------------------------------------
+
+
+def test_a_session_and_what_waits_of_it(there: Bank) -> None:
+    there.insert("One of the session.", session="8f2c")
+    there.insert("Two of the session.", session="8f2c")
+    there.insert("Of another.", session="77aa")
+    queue = Queue(there.store.bank.pending, str)
+    turns = [Turn("t1", "person", "Not yet flushed.", NOON)]
+    queue.put(Session("test", "8f2c"), turns, at=NOON)
+    queue.put(
+        Session("test", "77aa"), [Turn("t9", "person", "But one of the session. Really.", NOON)], at=NOON
+    )
+    done = forget(there, session="8f2c")
+    assert [piece.text for piece in done.plan.asked] == ["One of the session.", "Two of the session."]
+    assert [fact.text for fact in markdown.parse(there.bytes(), DAY).of(Fact)] == ["Of another."]
+    (left,) = queue.all()
+    assert [turn.text for turn in left.turns] == ["But [forgotten] Really."]
+    assert there.store.history.log(limit=1)[0].trailers["Through"] == ("test/8f2c/t1",)
+    assert done.proof.holds
+
+
+def test_what_is_no_target(there: Bank) -> None:
+    fact = there.insert(SAID).fact
+    for targets, more in (((), {}), ((f"^{fact.id}",), {"session": "x"}), (("memory/x.md",), {})):
+        with pytest.raises(Usage):
+            forget(there, *targets, **more)
+    forget(there, f"^{fact.id}")
+    with pytest.raises(NotFound, match="it was forgotten on 2026-11-21"):
+        forget(there, f"^{fact.id}")
+    with pytest.raises(NotFound):
+        forget(there, session="8f2c")
+
+
+def test_a_dry_run_changes_nothing(there: Bank) -> None:
+    fact = there.insert(SAID).fact
+    head, before = there.store.history.head(), there.bytes()
+    plan = forget(there, f"^{fact.id}", dry_run=True).plan
+    assert [piece.text for piece in plan.gone] == [SAID] and plan.files[DAY][0] == before
+    assert (there.store.history.head(), there.bytes()) == (head, before)
+    assert not there.path("memory/forgotten.md").exists()
+
+
+def test_nothing_is_forgotten_while_facts_are_held_or_a_file_is_saved(
+    there: Bank, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    facts = [there.insert(f"Fact number {n} of ten.").fact for n in range(10)]
+    plan = Forgetting._plan
+
+    def saved_meanwhile(self: Forgetting, *words: object) -> object:
+        found = plan(self, *words)  # type: ignore[arg-type]
+        there.write(there.text() + "- typed just now\n")
+        return found
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Forgetting, "_plan", saved_meanwhile)
+        with pytest.raises(ChangedOnDisk):
+            forget(there, f"^{facts[0].id}")
+    there.store.adopt()
+    there.write("# nothing\n")
+    with pytest.raises(Held):
+        forget(there, f"^{facts[0].id}")
+
+
+# -- beside the files ----------------------------------------------------------------------------------------
+
+
+def test_index_and_caches_have_nothing_of_it(there: Bank) -> None:
+    fact, other = there.insert(SAID).fact, there.insert("The office closes at six.").fact
+    with Memory(there.store) as memory:
+        assert memory.search("Heroku").hits
+        (item,) = (
+            i for i in memory.index.words.db.execute("SELECT vhash FROM items WHERE id = ?", (fact.id,))
+        )
+        model = memory.index.embeds.model
+        vector = memory.index.cache.get(model, [item[0]])[item[0]].astype("<f2").tobytes()
+        cache = there.store.bank.cache
+        assert vector in b"".join(file.read_bytes() for file in cache.glob("embeddings*"))
+        done = memory.forget(f"^{fact.id}")
+        assert done.proof.holds and done.cleared.embeddings == 1 and not done.cleared.left
+        kept = b"".join(
+            f.read_bytes() for root in (cache, there.store.bank.index) for f in root.rglob("*") if f.is_file()
+        )
+        assert vector not in kept and b"Heroku" not in kept and b"heroku" not in kept
+        assert item[0].encode() not in kept
+        assert [hit.item.id for hit in memory.search("office").hits] == [other.id]
+        assert not [hit for hit in memory.search("Heroku").hits if "Heroku" in hit.item.text]
+
+
+def test_a_killed_forget_is_brought_to_its_end(there: Bank, monkeypatch: pytest.MonkeyPatch) -> None:
+    fact = there.insert(SAID).fact
+    queue = Queue(there.store.bank.pending, str)
+    queue.put(Session("test", "1"), [Turn("t", "person", SAID, NOON)], at=NOON)
+
+    def killed(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    for step in ("_finish", "_write"):
+        with monkeypatch.context() as patch:
+            patch.setattr(Forgetting, step, killed)
+            with pytest.raises(KeyboardInterrupt):
+                forget(there, f"^{fact.id}")
+        if step == "_finish":
+            (proof,) = Memory(there.store).finish_forgetting()
+            assert proof.holds and not list(there.store.bank.pending.glob("forget-*"))
+            assert SAID.encode() not in everywhere_but_git(there)
+            fact = there.insert(CARD).fact
+    assert Memory(there.store).finish_forgetting() == []
+    assert there.find(fact.id) == fact and not list(there.store.bank.pending.glob("forget-*"))
+
+
+def test_a_consolidation_at_work_is_waited_for(there: Bank) -> None:
+    from ua_memory.reflect.answers import Answer, Answers
+    from ua_memory.reflect.consolidate import CLAIM
+    from ua_memory.store.lock import locked
+
+    fact = there.insert(SAID).fact
+    answers = Answers(there.store.bank.pending)
+    answers.add(Answer((f"^{fact.id}",)))
+    answers.add(Answer(("^zzzzzzzzzz",), refused=("fine",)))
+    there.again(lock_seconds=0)
+    with locked(there.store.bank.state / CLAIM, 0), pytest.raises(Busy):
+        forget(there, f"^{fact.id}")
+    assert Memory(there.store).finish_forgetting()[0].holds
+    assert [one.refused for one in answers.all()] == [("fine",)]
+
+
+# -- words ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "place",
+    [
+        "{}", "so: {} and on", json.dumps({"text": "x\n{}"}), "> {}", "- {}", "({})", '"{}"',
+    ],
+)  # fmt: skip
+def test_a_text_is_known_however_it_stands(place: str) -> None:
+    text = 'He said "no", naïve café & C:\\tmp #1'
+    for form in (
+        text,
+        text.upper() if text.isascii() else text,
+        text.replace(" ", "\n  "),
+        json.dumps(text)[1:-1],
+    ):
+        assert Needle(text).within(place.replace("{}", form)), form
+    assert not Needle(text).within(place.replace("{}", text.replace("café", "cafe")))
+    assert not Needle("Alice prefers green tea").within("Alice prefers green teapots")
+
+
+def test_a_short_text_is_no_part_of_another() -> None:
+    assert Needle("Tea").within("- Tea ^k7m2q9x4tb") and Needle("Tea").within(json.dumps(["Tea"]))
+    assert not Needle("Tea").within("Tea is fine") and not Needle("Tea").within("I like Tea ")
+
+
+def test_a_secret_is_sought_by_itself() -> None:
+    token = "ghp_" + "aB3dE5fG7hJ9kL1mN3pQ5rS7tU9vW1xY3zA5"
+    (text, secret) = needles([f"The deploy token is {token}"], {})
+    assert secret.secret and secret.within(f"x={token}&y") and not text.within(f"x={token}")
+
+
+# -- a property ----------------------------------------------------------------------------------------------
+
+
+WORDS = """
+apple river stone window garden paper bridge cloud winter summer kitchen table letter morning forest mountain
+ocean candle mirror carpet ladder basket button pocket blanket shadow corner village harbour island meadow
+orchard pebble ribbon saddle teacup valley whistle yellow purple silver golden wooden narrow gentle quiet
+"""
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_nothing_of_it_is_left_and_all_else_is_to_the_byte(there: Bank, seed: int) -> None:
+    """A bank of chance, one fact of it forgotten."""
+    dice = random.Random(seed)
+
+    def some(number: int) -> str:
+        return " ".join(dice.sample(WORDS.split(), number))
+
+    facts = []
+    for _ in range(dice.randint(2, 6)):
+        text = f"{some(5)}{dice.choice(['', '.', ' - and #5', ': so it is'])}\n- {some(3)}"
+        said = {"session": dice.choice([None, "8f2c", "77aa"]), "when": dice.choice([None, "2026-05-01"])}
+        facts.append(there.insert(text if dice.random() < 0.3 else text.partition("\n")[0], **said).fact)
+    beliefs = []
+    for _ in range(dice.randint(0, 4)):
+        chosen = dice.sample(facts, dice.randint(1, len(facts)))
+        beliefs.append(believe(there, some(4), *((fact, fact.text.split()[0]) for fact in chosen)))
+    lines = []
+    for _ in range(dice.randint(0, 5)):
+        links = " ".join(link(each) for each in dice.sample([*facts, *beliefs], dice.randint(1, 2)))
+        lines.append((some(6), links))
+    by_machine(
+        there, "# Page\n\n" + "\n\n".join(map(" ".join, lines)) + "\n\nThe end.\n", "memory/pages/p.md"
+    )
+    gone, log = dice.choice(facts), there.bytes()
+    assert forget(there, f"^{gone.id}").proof.holds
+
+    left, lost = everywhere_but_git(there), {gone.id}
+    lost |= {each.id for each in beliefs if all(proof.id == gone.id for proof in each.proofs)}
+    for each in (gone, *beliefs):
+        assert (each.text.split("\n")[0].encode() in left) == (each.id not in lost), each
+    for text, links in lines:
+        rests = [each for each in (*facts, *beliefs) if f"^{each.id}]" in links and each.id not in lost]
+        assert (text.encode() in left) == bool(rests), (text, links)
+    # All else, to the byte; a heading may go with the last of what stood below it.
+    rows = log.split(b"\n")
+    rows = rows[: gone.place.line - 1] + rows[gone.place.end :]
+    assert _solid(there.bytes().split(b"\n") if there.path().exists() else []) == _solid(rows)
+    assert all(there.find(fact.id) == fact for fact in facts if fact.id != gone.id)
+    kept = {}
+    for path, data in statements.texts(there.store):
+        kept |= {each.id: each for each in markdown.parse(data, path).of(Observation)}
+    assert kept.keys() == {each.id for each in beliefs} - lost
+    for each in beliefs:
+        if each.id in kept:
+            same = {"since": None, "last": None, "trend": None, "tags": (), "entities": ()}
+            stay = tuple(proof for proof in each.proofs if proof.id not in lost)
+            assert replace(kept[str(each.id)], **same) == replace(each, proofs=stay, **same)
+    said = [problem.message for problem in Memory(there.store).verify()]
+    assert not [message for message in said if "forgotten" in message or "nowhere" in message]
+
+
+def _solid(rows: list[bytes]) -> list[bytes]:
+    return [row for row in rows if row.strip() and not row.startswith(b"#")]

@@ -1,0 +1,180 @@
+"""Purging: out of the history, too, with a backup that is finished with only when its owner deletes it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from banks import DAY, NOON, Bank, git, new_bank, repository
+from terminal import new_shell
+from test_forget import CARD, SAID, believe, by_machine, link
+
+from ua_memory import bank as banks
+from ua_memory.errors import Conflict, GitFailed, StillThere, Usage
+from ua_memory.forgetting import purging
+from ua_memory.forgetting.purging import Purged
+from ua_memory.history import rewriting
+from ua_memory.memory import Memory
+from ua_memory.records import Fact
+from ua_memory.undo import undo
+
+OFFICE = "The office closes at six."
+
+
+@pytest.fixture
+def there(tmp_path: Path) -> Bank:
+    return new_bank(tmp_path / "bank")
+
+
+def purge(bank: Bank, *ids: str, backup: str = "old.bundle") -> Purged:
+    memory = Memory(bank.store)
+    return memory.purge(memory.purging(*ids), bank.root.parent / "backups" / backup)
+
+
+def objects(bank: Bank) -> bytes:
+    return b"\n".join(data for _, _, data in rewriting.all_objects(bank.store.history))
+
+
+def lived(bank: Bank) -> tuple[Fact, Fact]:
+    """A bank with a life: the fact was edited by hand, cited, and something was undone."""
+    gone, card = bank.insert(SAID).fact, bank.insert(CARD).fact
+    bank.insert(OFFICE)
+    bank.edit("doubled.", "doubled twice.")
+    bank.store.adopt()
+    believe(bank, "Alice left Heroku.", (bank.find(gone.id), "Alice moved the API"))
+    by_machine(bank, f"The API moved away. {link(gone)} By card. {link(card)}\n")
+    undone = undo(bank.store, door="test")
+    assert undone.result.revision
+    return gone, card
+
+
+def test_no_object_has_it_and_all_else_stands(there: Bank, tmp_path: Path) -> None:
+    gone, card = lived(there)
+    git(there.root, "tag", "v1")
+    git(there.root, "branch", "old", "HEAD~2")
+    before = git(there.root, "log", "--format=%s%n%an%n%at", "main").replace(str(gone.id), "")
+    Memory(there.store).forget(f"^{gone.id}")
+    tree, files = git(there.root, "rev-parse", "HEAD^{tree}"), there.bytes()
+    done = purge(there)
+
+    assert set(done.rewrote) == {"refs/heads/main", "refs/heads/old", "refs/tags/v1"} and done.proof.holds
+    left = objects(there)
+    for text in (SAID, SAID.replace("doubled", "doubled twice"), "Alice left Heroku", "The API moved away"):
+        assert text.encode() not in left, text
+    assert CARD.encode() in left and OFFICE.encode() in left and b"By card." in left
+    assert git(there.root, "rev-parse", "HEAD~1^{tree}") == tree and there.bytes() == files and there.clean()
+    assert git(there.root, "log", "--format=%s%n%an%n%at", "main~2") == before
+    assert git(there.root, "status", "--short") == "" and Memory(there.store).verify() == []
+    newest, *_, undone = (r for r in there.store.history.log() if r.trailer("Memory-Op") in ("purge", "undo"))
+    assert f"^{gone.id}" in newest.trailers["Purged"] and card.id
+    assert there.store.history.show(undone.trailer("Undoes")).subject == "test"  # the new history's own id
+    rewrote = dict(row.split(" ", 1) for row in newest.trailers["Rewrote"])
+    assert rewrote["refs/heads/main"].split()[1] == git(there.root, "rev-parse", "HEAD~1").strip()
+
+    backup = Path(done.backup)
+    assert backup.stat().st_mode & 0o777 == 0o600
+    repository(tmp_path / "again")
+    git(tmp_path / "again", "fetch", "--quiet", str(backup), "main")
+    assert SAID in git(tmp_path / "again", "log", "-p", "FETCH_HEAD")
+    (unfinished,) = Memory(there.store).unfinished_purges()
+    assert (unfinished.backup, unfinished.done) == (str(backup), True)
+    backup.unlink()
+    assert Memory(there.store).unfinished_purges() == []
+    forgetting = next(r for r in there.store.history.log() if r.trailer("Memory-Op") == "forget")
+    with pytest.raises(Conflict, match="purged"):
+        undo(there.store, forgetting.id, door="test")
+
+
+def test_in_somebodys_repository_theirs_is_not_touched(tmp_path: Path) -> None:
+    outer = repository(tmp_path / "code", {"main.py": f"# {SAID}\n"})
+    banks.init(outer / "notes", lambda: NOON, timezone="UTC", door="test")
+    there = Bank(outer / "notes")
+    gone = there.insert(SAID).fact
+
+    def theirs() -> tuple[str, str, list[str]]:
+        names = sorted(entry.name for entry in (outer / ".git").iterdir())
+        return git(outer, "for-each-ref"), git(outer, "rev-parse", "HEAD"), names
+
+    before = theirs()
+    Memory(there.store).forget(f"^{gone.id}")
+    assert purge(there).proof.holds and SAID.encode() not in objects(there)
+    assert theirs() == before
+    assert SAID in git(outer, "show", "HEAD:main.py")
+
+
+def test_only_what_is_named_leaves_the_history(there: Bank) -> None:
+    first, second = there.insert(SAID).fact, there.insert(CARD).fact
+    Memory(there.store).forget(f"^{first.id}")
+    Memory(there.store).forget(f"^{second.id}")
+    done = purge(there, f"^{first.id}")
+    assert done.ids == (first.id,) and SAID.encode() not in objects(there) and CARD.encode() in objects(there)
+    with pytest.raises(Usage, match="not forgotten"):
+        purge(there, "^aaaaaaaaaa")
+
+
+def test_what_it_refuses(there: Bank) -> None:
+    gone = there.insert(SAID).fact
+    there.insert(OFFICE)
+    Memory(there.store).forget(f"^{gone.id}")
+    head = there.store.history.head()
+    memory = Memory(there.store)
+    planned = memory.purging()
+    for inside in (there.root / "x.bundle", there.root / ".git" / "x.bundle"):
+        with pytest.raises(Usage, match="inside the bank"):
+            memory.purge(planned, inside)
+    there.write(f"{there.text()}\nMine: {SAID}\n")
+    there.store.adopt()
+    with pytest.raises(StillThere, match="the files have it still"):
+        memory.purging()
+    undo(there.store, there.store.history.head(), door="test")
+    git(there.root, "worktree", "add", "--quiet", "--detach", str(there.root.parent / "tree"))
+    with pytest.raises(Conflict, match="work trees"):
+        memory.purging()
+    git(there.root, "worktree", "remove", str(there.root.parent / "tree"))
+    there.edit(OFFICE, "Another.")
+    git(there.root, "stash", "--quiet")
+    with pytest.raises(Conflict, match="stashes"):
+        memory.purging()
+    git(there.root, "stash", "drop", "--quiet")
+    assert git(there.root, "merge-base", "--is-ancestor", str(head), "HEAD") == ""
+
+
+@pytest.mark.parametrize("step", ["back_up", "_filtered", "rewrite", "let_go"])
+def test_a_purge_that_is_cut_short_is_done_again(
+    there: Bank, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    gone, _ = lived(there)
+    Memory(there.store).forget(f"^{gone.id}")
+    head, real = there.store.history.head(), getattr(rewriting, step)
+
+    def fails(*words: object) -> object:
+        if step == "rewrite":
+            real(*words)  # the refs are moved, and nothing comes after it
+        raise GitFailed("killed")
+
+    with monkeypatch.context() as patch, pytest.raises(GitFailed):
+        patch.setattr(rewriting, step, fails)
+        purge(there)
+    assert (there.store.history.head() == head) == (step in ("back_up", "_filtered"))
+    assert [one.done for one in purging.unfinished(there.store)] == ([] if step == "back_up" else [False])
+    assert Memory(there.store).verify() == []
+    done = purge(there, backup="second.bundle")
+    assert done.proof.holds and SAID.encode() not in objects(there)
+    assert not (there.store.bank.state / purging.WORK).exists() and there.text(DAY).count(CARD) == 1
+    assert all(one.done for one in purging.unfinished(there.store))
+
+
+def test_from_the_command_line(tmp_path: Path) -> None:
+    shell = new_shell(tmp_path)
+    block = shell.ok("insert", SAID, "--json").json["id"]
+    assert shell("forget", f"^{block}", "--purge").code == 2  # it is forgotten, and nobody could be asked
+    shown = shell.ok("forget", "--purge", "--dry-run")
+    assert "~ main" in shown.out and "1 forgotten statement" in shown.out
+    done = shell.ok(
+        "forget", f"^{block}", "--purge", "--yes", "--backup", str(tmp_path / "old.bundle"), "--json"
+    ).json
+    assert done["purge"]["backup"] == str(tmp_path / "old.bundle") and done["purge"]["found"] == []
+    assert f"rm {tmp_path / 'old.bundle'}" in shell.ok("status").out
+    assert shell.ok("status", "--json").json["purges"][0]["done"] is True
+    (tmp_path / "old.bundle").unlink()
+    assert "old.bundle" not in shell.ok("status").out

@@ -1,0 +1,229 @@
+"""A forgetting: worked out, written as one revision, cleared away beside the files, and proved."""
+
+from __future__ import annotations
+
+import json
+import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+from ua_memory import statements, tombstones
+from ua_memory.errors import ChangedOnDisk, Held, NotFound, Usage
+from ua_memory.forgetting import choosing, searching, waiting
+from ua_memory.forgetting.changing import Changing
+from ua_memory.forgetting.derived import Deriving
+from ua_memory.forgetting.owners import Owners
+from ua_memory.forgetting.plan import Piece, Plan, Target
+from ua_memory.forgetting.searching import Searched
+from ua_memory.forgetting.waiting import Cleared
+from ua_memory.forgetting.words import Needle, needles
+from ua_memory.store import Result, Store, swap
+
+if TYPE_CHECKING:
+    from ua_memory.config import Config
+    from ua_memory.index.sync import Index
+    from ua_memory.retain.queue import Waiting
+
+__all__ = ["Forgetting", "Forgotten", "Piece"]
+
+BEGUN = "forget-"
+"""How a record in `pending/` begins that says what is to be gone until it is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Forgotten:
+    """What a forgetting does, or has done: the plan, what waits and goes with it, and once it is done the
+    revision, what was cleared away beside the files, and the search that proves it."""
+
+    plan: Plan
+    waiting: tuple[Waiting, ...] = ()
+    touched: tuple[str, ...] = ()
+    """Keys of what waits and has the words somewhere; they are taken out of it."""
+    result: Result | None = None
+    cleared: Cleared = field(default_factory=Cleared)
+    proof: Searched = field(default_factory=Searched)
+    sought: tuple[Needle, ...] = ()
+    """The texts, for a purge that follows."""
+
+
+class Bank(Protocol):
+    """What a forgetting needs of the bank that it works in."""
+
+    store: Store
+    config: Config
+    door: str
+
+    @property
+    def index(self) -> Index: ...
+    def search(self, query: str, *, limit: int | None = None) -> Any: ...
+    def entity(self, name: str) -> Any: ...
+
+
+class Forgetting:
+    """Forgetting in one bank."""
+
+    def __init__(self, memory: Bank) -> None:
+        self.memory, self.store, self.config, self.door = memory, memory.store, memory.config, memory.door
+
+    def forget(
+        self, *targets: str, query: str = "", session: str = "", entity: str = "", limit: int | None = None,
+        dry_run: bool = False, take: bool = False,
+    ) -> Forgotten:  # fmt: skip
+        """See `Forgets.forget`."""
+        self.finish()
+        chosen = self._chosen(targets, query, session, entity, limit)
+        waits = [one for _, one in waiting.of_session(self.store, session)] if session else []
+        if not chosen and not waits:
+            raise NotFound(
+                "nothing of this is known", where=query or session or entity, mend="ua-memory search"
+            )
+        plan = self._plan(chosen, take)
+        sought = self._sought(plan)
+        touched = tuple(waiting.waits(self.store, sought))
+        found = Forgotten(plan, tuple(waits), touched, sought=sought)
+        if dry_run:
+            return found
+        begun = self._begin(plan, sought)
+        result = self._write(plan, session, waits)
+        done = self._finish(begun, sought, plan.ids, session)
+        return replace(found, result=result, cleared=done[0], proof=done[1])
+
+    def finish(self) -> list[Searched]:
+        """Bring what a killed process has begun to forget to its end, or let go of it if nothing was done."""
+        done = []
+        for file in sorted(self.store.bank.pending.glob(f"{BEGUN}*.json")):
+            row = json.loads(file.read_bytes())
+            self.store.require_settled()
+            known = tombstones.read(self.store)
+            if all(block in known for block in row["buried"]) and row["buried"]:
+                sought = tuple(Needle(text, secret) for text, secret in row["texts"])
+                done.append(self._finish(file, sought, frozenset(row["ids"]), "")[1])
+            else:
+                file.unlink(missing_ok=True)
+        return done
+
+    # -- what is meant -----------------------------------------------------------------------------------
+
+    def _chosen(
+        self, targets: Sequence[str], query: str, session: str, entity: str, limit: int | None
+    ) -> list[Target]:
+        ways = sum(map(bool, (targets, query.strip(), session, entity)))
+        if ways != 1:
+            raise Usage(
+                "name what is to be forgotten in one way" if ways else "nothing is named",
+                mend="ua-memory forget ^id, or --query, --session or --entity",
+            )
+        found: list[Target] = []
+        if targets:
+            found = [each for given in targets for each in choosing.target(self.store, given)]
+        elif query:
+            hits = self.memory.search(query, limit=limit).hits
+            for item in (hit.item for hit in hits):
+                where = f"^{item.id}" if item.id else f"{item.path}:{item.line}-{item.end}"
+                found += choosing.target(self.store, where)
+        elif session:
+            found = choosing.session(self._texts(), session)
+        else:
+            portrait = self.memory.entity(entity)
+            names = (portrait.known.name, *portrait.known.aliases)
+            known = {f"^{item.id}" if item.id else item.text for item in portrait.items}
+            found = choosing.entity(self._texts(), names, known)
+        return list({each.place: each for each in found}.values())
+
+    def _texts(self) -> dict[str, bytes]:
+        return dict(statements.texts(self.store))
+
+    def _plan(self, chosen: Sequence[Target], take: bool) -> Plan:
+        seen = self.store.survey()
+        if held := sorted(seen.held):
+            raise Held(
+                "facts are gone all at once, and nobody has said whether that was meant", where=held[0],
+                mend="ua-memory status --accept, or ua-memory undo",
+            )  # fmt: skip
+        texts = self._texts()
+        owners = Owners(self.store, texts)
+        today = self.store.now().date()
+        deriving = Deriving(texts, chosen, owners.ours, today, take=take, patterns=self.config.redact)
+        return Changing(deriving).plan()
+
+    def _sought(self, plan: Plan) -> tuple[Needle, ...]:
+        """What must be nowhere afterwards: the texts, their secrets, and of what goes with them that which
+        nothing says any more that stays."""
+        sure = needles(plan.texts, self.config.redact)
+        after = {**self._texts(), **{path: new or b"" for path, (_, new) in plan.files.items()}}
+        more = [
+            needle
+            for needle in needles(plan.also, self.config.redact)
+            if not needle.short and needle not in sure and not any(map(needle.within, after.values()))
+        ]
+        return (*sure, *more)
+
+    # -- doing it ----------------------------------------------------------------------------------------
+
+    def _begin(self, plan: Plan, sought: Sequence[Needle]) -> Path:
+        """Say in `pending/` what is to be gone: who is killed in the midst of it has it finished."""
+        self.store.make_state()
+        folder = self.store.bank.pending
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        row = {
+            "buried": [one.id for one in plan.burials], "ids": sorted(plan.ids),
+            "texts": [[needle.text, needle.secret] for needle in sought],
+        }  # fmt: skip
+        file = folder / f"{BEGUN}{secrets.token_hex(8)}.json"
+        try:
+            fresh = file.with_suffix(".fresh")
+            swap.write(fresh, json.dumps(row).encode(), mode=0o600)
+            fresh.replace(file)
+            swap.sync_folder(folder)
+        except OSError as error:
+            swap.refused(error, file)
+        return file
+
+    def _write(self, plan: Plan, session: str, waits: Sequence[Waiting]) -> Result:
+        """One revision, whose message has ids and counts."""
+        from ua_memory.retain import through
+
+        with self.store.revision("forget", door=self.door) as draft:
+            for path, (before, after) in plan.files.items():
+                if draft.read(path) != before:
+                    raise ChangedOnDisk("it was saved meanwhile", where=path, mend="try again")
+                if after is None:
+                    draft.delete(path)
+                else:
+                    draft.write(path, after, restored=True)
+            tombstones.bury(self.store, draft, plan.burials, self.store.now().date().isoformat())
+            draft.facts = [f"^{one.id}" for one in plan.burials]
+            marks = [through.mark(one.session, one.turns[-1].id) for one in waits if one.turns]
+            draft.trailers |= {through.TRAILER: marks} if marks else {}
+            draft.even_if_empty = bool(marks)
+            draft.subject = f"forget: {told(plan)}"
+        for queue, one in waiting.of_session(self.store, session) if session else ():
+            queue.drop(one.key)
+        return draft.result
+
+    def _finish(
+        self, begun: Path, sought: Sequence[Needle], ids: frozenset[str], session: str
+    ) -> tuple[Cleared, Searched]:
+        cleared = Cleared()
+        waiting.clear(self.store, sought, ids, cleared)
+        waiting.reindex(self.store, self.memory.index, self.config.search_seconds, cleared)
+        begun.unlink(missing_ok=True)
+        return cleared, searching.look(self.store, sought, objects=False)
+
+
+def told(plan: Plan) -> str:
+    """`1 fact, 2 observations; 1 revised`: what goes and what is changed, in numbers."""
+    counted: dict[str, int] = {}
+    for piece in plan.gone:
+        counted[piece.what] = counted.get(piece.what, 0) + 1
+    parts = [f"{number} {_word(what, number)}" for what, number in counted.items()]
+    gone = ", ".join(parts) or "nothing that was written"
+    return f"{gone}; {len(plan.revised)} revised" if plan.revised else gone
+
+
+def _word(what: str, number: int) -> str:
+    if what == "text":
+        return "passage" if number == 1 else "passages"
+    return {"entity": "entities"}.get(what, f"{what}s") if number != 1 else what

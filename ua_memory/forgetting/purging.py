@@ -1,0 +1,223 @@
+"""Purging: what was forgotten, out of the history as well. A backup lies outside of the bank until its owner
+deletes it; so long the purge is not finished, and `status` says so."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import date
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ua_memory import markdown, tombstones
+from ua_memory.errors import NotFound, StillThere, Usage
+from ua_memory.forgetting import searching
+from ua_memory.forgetting.changing import Changing
+from ua_memory.forgetting.derived import Deriving
+from ua_memory.forgetting.plan import Target
+from ua_memory.forgetting.words import MARK, Needle, needles
+from ua_memory.history import rewriting
+from ua_memory.paths import is_truth
+from ua_memory.records import Fact
+from ua_memory.statements import Statement
+from ua_memory.store import Store, swap
+
+if TYPE_CHECKING:
+    from ua_memory.forgetting.searching import Searched
+
+RECORD = "purges.json"
+WORK = "purge-work"
+REWROTE = "Rewrote"
+"""The trailer of a purge with `REF OLD NEW` for each ref that was rewritten."""
+
+
+@dataclass(frozen=True, slots=True)
+class Purging:
+    """What a purge would do: the ids that leave the history, the refs that are rewritten, the contents that
+    change, and what of the owner's is let go of: remotes' branches, which a fetch brings again."""
+
+    ids: tuple[str, ...]
+    refs: tuple[rewriting.Ref, ...]
+    contents: Mapping[str, bytes]
+    needles: tuple[Needle, ...]
+    own: bool
+    remotes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Purged:
+    """What a purge has done: the refs from and to, the backup, the commit that says so, and the search."""
+
+    ids: tuple[str, ...]
+    rewrote: Mapping[str, tuple[str, str]]
+    backup: str
+    revision: str | None
+    proof: Searched
+
+    @staticmethod
+    def short(name: str) -> str:
+        """A ref as a person calls it."""
+        return rewriting.Ref(name, "").short
+
+
+@dataclass(frozen=True, slots=True)
+class Unfinished:
+    """A purge whose backup is still there; not `done` where it was cut short itself."""
+
+    backup: str
+    on: str
+    done: bool
+
+
+def plan(store: Store, ids: Collection[str], sought: Sequence[Needle] = ()) -> Purging:
+    """Work out a purge of forgotten ids. Usage for one that was not forgotten, NotFound for no id at all,
+    Conflict where a rewriting would harm what is not ours, StillThere where the files have it still."""
+    known = tombstones.read(store)
+    chosen = tuple(block.removeprefix("^") for block in ids) or tuple(known.stones)
+    if not chosen:
+        raise NotFound("nothing was forgotten that could be purged", mend="ua-memory forget ^id --purge")
+    if strange := next((block for block in chosen if block not in known), None):
+        raise Usage(
+            "this was not forgotten", where=f"^{strange}", mend=f"ua-memory forget ^{strange} --purge"
+        )
+    store.require_settled()
+    rewriting.refuse(store.history)
+    paths = rewriting.named_objects(store.history)
+    facts, derived = _texts(store, paths, chosen)
+    now = {file.path: store.truth(file.path) for file in store.files()}
+    for needle in (*sought, *facts):
+        if there := next((path for path, data in now.items() if needle.within(data)), None):
+            mend = "forget it there first, with --yes"
+            raise StillThere("the files have it still", where=there, mend=mend)
+    more = [needle for needle in derived if not any(map(needle.within, now.values()))]
+    sure = tuple(dict.fromkeys((*sought, *facts, *more)))
+    here = set(store.history.blobs().values())
+    contents: dict[str, bytes] = {}
+    for name, kind, data in rewriting.all_objects(store.history):
+        if kind == b"blob" and name in paths:
+            new = without(data, paths[name], chosen, sure, store.config.redact)
+            if new != data:
+                if name in here:
+                    raise StillThere(
+                        "the files have it still", where=paths[name], mend="forget it there first, with --yes"
+                    )
+                contents[name] = new
+    remotes = [
+        ref.name.removeprefix("refs/remotes/") for ref in rewriting.refs(store.history, ["refs/remotes/*"])
+    ]
+    refs = rewriting.refs(store.history)
+    return Purging(chosen, tuple(refs), contents, sure, store.bank.own, tuple(remotes))
+
+
+def _texts(store: Store, paths: Mapping[str, str], ids: Collection[str]) -> tuple[list[Needle], list[Needle]]:
+    """All texts that these ids ever had, in any revision, and their secrets: of facts, and of what was
+    derived, which something else may say, too."""
+    marks = [f"^{block}".encode() for block in ids]
+    found: dict[str, bool] = {}
+    for name, kind, data in rewriting.all_objects(store.history):
+        if kind == b"blob" and any(mark in data for mark in marks):
+            path = paths.get(name, "")
+            for record in markdown.parse(data, path if is_truth(path) else "memory/unknown.md").records:
+                if isinstance(record, Statement) and record.id in ids:
+                    # What nothing leads to any more has no path: it counts as derived.
+                    found[record.text] = found.get(record.text, False) or (
+                        isinstance(record, Fact) and bool(path)
+                    )
+
+    def sought(facts: bool) -> list[Needle]:
+        texts = (text for text, is_fact in found.items() if is_fact == facts)
+        return [needle for needle in needles(texts, store.config.redact) if not needle.short]
+
+    return sought(True), sought(False)
+
+
+def without(
+    data: bytes, path: str, ids: Collection[str], sought: Sequence[Needle], patterns: Mapping[str, str]
+) -> bytes:
+    """A file of the past as if some ids had never been: their lines, what cited only them, and the texts."""
+    marks = [f"^{block}".encode() for block in ids]
+    if path != tombstones.PATH and is_truth(path) and any(mark in data for mark in marks):
+        records = (r for r in markdown.parse(data, path).records if isinstance(r, Statement))
+        targets = [Target(record.place, record.text, record) for record in records if record.id in ids]
+        past = Deriving(
+            {path: data},
+            targets,
+            lambda *_: True,
+            date.min,
+            take=True,
+            patterns=patterns,
+            ids=ids,
+            strict=False,
+        )
+        changed = Changing(past).plan().files.get(path)
+        data = data if changed is None else changed[1] or b""
+    if any(needle.within(data) for needle in sought):
+        for needle in sought:
+            data = needle.pattern.sub(MARK.encode(), data)
+    return data
+
+
+def purge(store: Store, planned: Purging, backup: Path, *, door: str) -> Purged:
+    """Rewrite the history. The old one lies in `backup`, a file outside of the bank. CannotWrite, GitFailed,
+    Conflict; until the new history stands in its place nothing has happened."""
+    _outside(store, backup)
+    work = store.bank.state / WORK
+    with store.locked():
+        shutil.rmtree(work, ignore_errors=True)
+        rewriting.back_up(store.history, backup)
+        _note(store, Unfinished(str(backup), f"{store.now():%Y-%m-%d}", False))
+        patterns = [(needle.pattern.pattern, int(needle.pattern.flags)) for needle in planned.needles]
+        rewrote = rewriting.rewrite(store.history, backup, work, planned.contents, patterns)
+        rewriting.let_go(store.history, work)
+    with store.revision("purge", door=door) as draft:
+        draft.even_if_empty = True
+        number = len(planned.ids)
+        draft.subject = f"purge: {number} forgotten statement{'' if number == 1 else 's'} out of the history"
+        draft.trailers[tombstones.PURGED] = [f"^{block}" for block in planned.ids]
+        draft.trailers[REWROTE] = [f"{name} {old} {new}" for name, (old, new) in rewrote.items()]
+    proof = searching.look(store, planned.needles, objects=True)
+    _note(store, Unfinished(str(backup), f"{store.now():%Y-%m-%d}", proof.holds))
+    return Purged(planned.ids, rewrote, str(backup), draft.result.revision, proof)
+
+
+def _outside(store: Store, backup: Path) -> None:
+    for inner in (store.bank.root, store.bank.state, store.bank.git_dir):
+        if backup.resolve().is_relative_to(inner.resolve()):
+            raise Usage(
+                "a backup inside the bank would keep it there",
+                where=str(backup),
+                mend="name a folder outside",
+            )
+
+
+def unfinished(store: Store) -> list[Unfinished]:
+    """The purges that were cut short, or whose backup is still there."""
+    return [one for one in _noted(store) if not one.done or Path(one.backup).exists()]
+
+
+def _noted(store: Store) -> list[Unfinished]:
+    try:
+        rows = json.loads((store.bank.state / RECORD).read_bytes())
+        return [Unfinished(str(row["backup"]), str(row["on"]), bool(row["done"])) for row in rows]
+    except FileNotFoundError:
+        return []
+    except (OSError, ValueError, TypeError, KeyError):
+        return [Unfinished(str(store.bank.state / RECORD), "", False)]
+
+
+def _note(store: Store, one: Unfinished) -> None:
+    file = store.bank.state / RECORD
+    rest = [each for each in unfinished(store) if each.backup != one.backup and Path(each.backup).exists()]
+    # A purge that comes to its end has done what an earlier one was cut short in.
+    rest = [replace(each, done=each.done or one.done) for each in rest]
+    rows = [{"backup": each.backup, "on": each.on, "done": each.done} for each in (*rest, one)]
+    fresh = file.with_suffix(".fresh")
+    try:
+        fresh.unlink(missing_ok=True)
+        swap.write(fresh, json.dumps(rows, indent=1).encode(), mode=0o600)
+        fresh.replace(file)
+        swap.sync_folder(file.parent)
+    except OSError as error:
+        swap.refused(error, file)
