@@ -112,6 +112,26 @@ def test_only_what_is_named_leaves_the_history(there: Bank) -> None:
         purge(there, "^aaaaaaaaaa")
 
 
+def test_a_secret_in_a_line_that_has_no_id(there: Bank) -> None:
+    token = "ghp_" + "aB3dE5fG7hJ9kL1mN3pQ5rS7tU9vW1xY3zA5"
+    there.write(
+        f"# Notes\n\n- The token is {token} for now.\n- other\n\nLater: curl -H {token} x\n", "memory/n.md"
+    )
+    there.store.adopt()
+    memory = Memory(there.store)
+    (path, line, _), _ = memory.secrets()
+    first = memory.forget(f"{path}:{line}")
+    assert [each.where for each in first.proof.found] == ["memory/n.md:5"]  # the other line has it, too
+    with pytest.raises(StillThere):
+        memory.purging()
+    assert memory.forget("memory/n.md:5").proof.holds and memory.secrets() == []
+    planned = memory.purging()  # by the hashes alone: these lines never had an id
+    assert not planned.unknown and len(planned.ids) == 2
+    assert memory.purge(planned, there.root.parent / "old.bundle").proof.holds
+    assert token.encode() not in objects(there) and b"- other" in objects(there)
+    assert set(memory.purging().unknown) == set(planned.ids)
+
+
 def test_what_it_refuses(there: Bank) -> None:
     gone = there.insert(SAID).fact
     there.insert(OFFICE)

@@ -70,6 +70,12 @@ def _show(call: Call, planned: Purging) -> None:
     if planned.remotes:
         screen.line(("Is let go of, and comes again with a fetch as long as its remote has it:", "strong"))
         screen.line(f"  {', '.join(planned.remotes)}")
+    if planned.unknown:
+        names = ", ".join(f"^{block}" for block in planned.unknown)
+        screen.line(
+            ("The history has no text of", "warn"), f" {names}: they have left it before, or had no id and"
+        )
+        screen.line("  more than one line; what it says of these is not found.")
     if planned.own:
         screen.line(("So is what no branch or tag leads to: it is deleted.", "faint"))
 
@@ -115,6 +121,7 @@ def _shape(planned: Purging) -> dict[str, Any]:
         "ids": [f"^{block}" for block in planned.ids],
         "refs": [{"name": ref.name, "revision": ref.id} for ref in planned.refs],
         "remotes": list(planned.remotes),
+        "unknown": [f"^{block}" for block in planned.unknown],
         "contents": len(planned.contents),
     }
 

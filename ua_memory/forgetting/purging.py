@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from pathlib import Path
@@ -20,7 +20,7 @@ from ua_memory.forgetting.plan import Target
 from ua_memory.forgetting.words import MARK, Needle, needles
 from ua_memory.history import rewriting
 from ua_memory.paths import is_truth
-from ua_memory.records import Fact
+from ua_memory.records import Fact, Tombstone
 from ua_memory.statements import Statement
 from ua_memory.store import Store, swap
 
@@ -44,6 +44,8 @@ class Purging:
     needles: tuple[Needle, ...]
     own: bool
     remotes: tuple[str, ...] = ()
+    unknown: tuple[str, ...] = ()
+    """Ids of which the history has no text: they have left it, or were worded over several lines."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +87,7 @@ def plan(store: Store, ids: Collection[str], sought: Sequence[Needle] = ()) -> P
     store.require_settled()
     rewriting.refuse(store.history)
     paths = rewriting.named_objects(store.history)
-    facts, derived = _texts(store, paths, chosen)
+    facts, derived, unknown = _texts(store, paths, {block: known.stones[block] for block in chosen})
     now = {file.path: store.truth(file.path) for file in store.files()}
     for needle in (*sought, *facts):
         if there := next((path for path, data in now.items() if needle.within(data)), None):
@@ -108,29 +110,56 @@ def plan(store: Store, ids: Collection[str], sought: Sequence[Needle] = ()) -> P
         ref.name.removeprefix("refs/remotes/") for ref in rewriting.refs(store.history, ["refs/remotes/*"])
     ]
     refs = rewriting.refs(store.history)
-    return Purging(chosen, tuple(refs), contents, sure, store.bank.own, tuple(remotes))
+    unknown = unknown if not sought else set()
+    return Purging(
+        chosen, tuple(refs), contents, sure, store.bank.own, tuple(remotes), tuple(sorted(unknown))
+    )
 
 
-def _texts(store: Store, paths: Mapping[str, str], ids: Collection[str]) -> tuple[list[Needle], list[Needle]]:
+def _texts(
+    store: Store, paths: Mapping[str, str], stones: Mapping[str, Tombstone]
+) -> tuple[list[Needle], list[Needle], set[str]]:
     """All texts that these ids ever had, in any revision, and their secrets: of facts, and of what was
-    derived, which something else may say, too."""
-    marks = [f"^{block}".encode() for block in ids]
-    found: dict[str, bool] = {}
-    for name, kind, data in rewriting.all_objects(store.history):
-        if kind == b"blob" and any(mark in data for mark in marks):
-            path = paths.get(name, "")
-            for record in markdown.parse(data, path if is_truth(path) else "memory/unknown.md").records:
-                if isinstance(record, Statement) and record.id in ids:
-                    # What nothing leads to any more has no path: it counts as derived.
-                    found[record.text] = found.get(record.text, False) or (
-                        isinstance(record, Fact) and bool(path)
-                    )
+    derived, which something else may say, too; and the ids of which there is no text.
 
-    def sought(facts: bool) -> list[Needle]:
-        texts = (text for text, is_fact in found.items() if is_fact == facts)
+    A line that had no id when it was forgotten is known by its hash.
+    """
+    marks = [f"^{block}".encode() for block in stones]
+    facts: dict[str, None] = {}
+    derived: dict[str, None] = {}
+    met: set[str] = set()
+    lines: set[bytes] = set()
+    for name, kind, data in rewriting.all_objects(store.history):
+        path = paths.get(name, "")
+        if kind == b"blob" and (not path or is_truth(path)) and path != tombstones.PATH:
+            lines.update(data.split(b"\n"))
+            if any(mark in data for mark in marks):
+                for record in markdown.parse(data, path or "memory/unknown.md").records:
+                    if isinstance(record, Statement) and record.id in stones:
+                        # What nothing leads to any more has no path: it counts as derived.
+                        (facts if path and isinstance(record, Fact) else derived)[record.text] = None
+                        met.add(str(record.id))
+    lost = {block: stone for block, stone in stones.items() if block not in met}
+    facts |= dict.fromkeys(_said(lines, tombstones.Tombstones(lost, store.config.redact))) if lost else {}
+    if lost and facts:
+        found = [tombstones.Tombstones({block: stone}, store.config.redact) for block, stone in lost.items()]
+        met |= {next(iter(each.stones)) for each in found if any(map(each.has, facts))}
+
+    def sought(texts: Iterable[str]) -> list[Needle]:
         return [needle for needle in needles(texts, store.config.redact) if not needle.short]
 
-    return sought(True), sought(False)
+    return sought(facts), sought(text for text in derived if text not in facts), set(stones) - met
+
+
+def _said(lines: Iterable[bytes], stones: tombstones.Tombstones) -> Iterator[str]:
+    """The texts of those lines that were forgotten, each as the item that it is, or as it stands."""
+    for line in lines:
+        text = line.decode("utf-8", "replace").strip()
+        items = markdown.parse(line, "memory/unknown.md").of(Fact) if text[:1] in "-*+0123456789" else ()
+        for form in dict.fromkeys([*(fact.text for fact in items), text]):
+            if form and stones.has(form):
+                yield form
+                break
 
 
 def without(

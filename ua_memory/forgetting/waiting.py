@@ -138,8 +138,8 @@ def _plain(answer: Answer) -> str:
 
 
 def reindex(store: Store, index: Index, seconds: float, cleared: Cleared) -> None:
-    """Begin the index anew and let go of the embeddings that nothing has any more; what there is no time for
-    the next search does."""
+    """Begin the index anew and let go of the embeddings that nothing has any more. Words are read at once;
+    the vectors, which have all gone, the next search or the daemon puts back from the cache."""
     from ua_memory.index.current import Current
     from ua_memory.index.reading import within
 
@@ -151,7 +151,8 @@ def reindex(store: Store, index: Index, seconds: float, cleared: Cleared) -> Non
         done = index.refresh(vectors=False)
         if (store.bank.cache.is_dir() and not done.left_files) and any(store.bank.cache.glob("embeddings*")):
             cleared.embeddings = index.cache.keep_only(index.words.text_ids())
-        done = index.refresh(stop=within(seconds))
+        if store.config.chroma_url:  # rows on a server go with the next look at it, which is now
+            done = index.refresh(stop=within(seconds))
         cleared.left = done.left_files + done.left_texts
     elif store.bank.cache.is_dir():
         for file in store.bank.cache.glob("embeddings*"):
