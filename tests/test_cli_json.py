@@ -260,6 +260,8 @@ def test_what_checks_find(shell: Shell) -> None:
         found = shell(name, "--json")
         assert found.code == 12 and found.err == ""
         agrees(name, found.json)
+    shell.ok("init", ".")
+    agrees("scan --history", shell("scan", "--history", "--json").json)
     (shell.cwd / ".git" / "ua-memory").chmod(0o755)
     agrees("doctor", shell("doctor", "--json").json)
 

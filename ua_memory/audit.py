@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator
+from hashlib import sha256
 
 from ua_memory import markdown, proofs, redaction, statements
 from ua_memory.errors import GitFailed, NotFound, Usage
 from ua_memory.excerpts import line_span, split_target
-from ua_memory.history import BlameLine, Revision
+from ua_memory.history import BlameLine, Revision, additions
 from ua_memory.paths import CORE_NAMES, LOGS, SETTINGS, is_truth
 from ua_memory.records import Place, Problem, Tombstone
 from ua_memory.statements import Statement
@@ -162,3 +163,20 @@ def secrets(store: Store) -> list[tuple[str, int, str]]:
         for secret in redaction.find(text, store.config.redact):
             found[path, text.count("\n", 0, secret.start) + 1, secret.kind] += 1
     return sorted(found)
+
+
+def past_secrets(store: Store) -> list[tuple[str, str, int, str]]:
+    """(revision, path, line, kind) of every secret that ever came into the trail, oldest first, each where it
+    came in first; the path is '' where it stands in a revision's own message."""
+    ours = (*CORE_NAMES, LOGS, SETTINGS) if store.bank.own else ()
+    seen: set[tuple[str, str, bytes]] = set()
+    found = []
+    for added in additions(store.history, *ours):
+        for secret in redaction.find(added.text, store.config.redact):
+            value = added.text[secret.start : secret.end].encode()
+            name = (added.path, secret.kind, sha256(value).digest())
+            if name not in seen:
+                seen.add(name)
+                line = added.line + added.text.count("\n", 0, secret.start)
+                found.append((added.revision, added.path, line, secret.kind))
+    return found

@@ -72,6 +72,12 @@ class Audited(Forgets):
 
         return audit.secrets(self.store)
 
+    def past_secrets(self) -> list[tuple[str, str, int, str]]:
+        """(revision, path, line, kind) of each secret that ever came into the trail, where it came first."""
+        from ua_memory import audit
+
+        return audit.past_secrets(self.store)
+
     def doctor(self, *, mend: bool = False) -> list[Check]:
         """The checks of the surroundings and the state, and with `mend` what can be mended, mended."""
         from ua_memory import health

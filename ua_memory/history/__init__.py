@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ua_memory.history.additions import Addition, additions
 from ua_memory.history.revisions import (
     MACHINE,
     SOMEBODY,
@@ -16,10 +17,12 @@ from ua_memory.history.trail import History, filesystem_now
 __all__ = [
     "MACHINE",
     "SOMEBODY",
+    "Addition",
     "BlameLine",
     "Commit",
     "History",
     "Revision",
+    "additions",
     "blob_id",
     "filesystem_now",
     "parse_trailers",
