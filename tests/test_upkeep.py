@@ -11,7 +11,7 @@ from banks import Bank, git, new_bank
 from daemons import Place, until
 from index_bank import Counting
 
-from ua_memory.daemon.upkeep import Upkeep
+from ua_memory.daemon.upkeep import NEVER, REST, Upkeep
 from ua_memory.daemon.warm import Warm
 from ua_memory.errors import Busy
 from ua_memory.index import condition
@@ -200,6 +200,21 @@ def test_what_a_search_had_no_time_for_is_done_after_it(bank: Bank, monkeypatch:
     with found._warm.opened(bank.root, bank.store.config, None) as memory:
         assert memory.index.vectors.count() == 6
     found._warm.cool()
+
+
+def test_an_edit_is_not_committed_just_after_a_command(bank: Bank) -> None:
+    settings = bank.root / "ua-memory.toml"
+    settings.write_text(settings.read_text() + f"\n[hand_edits]\nquiet_seconds = {QUIET}\n")
+    bank.again().adopt()
+    found, _, _ = upkeep(bank)
+    bank.write("- Otters hold hands\n", DAY)
+    found.heard()
+    until(lambda: found.do(0.1) or found._first == NEVER, 5)  # it is read at once
+    time.sleep(QUIET + 0.1)
+    found.do(0.1)
+    assert found.waits and not bank.clean()
+    until(lambda: found.do(REST) or not found.waits, 5)
+    assert bank.clean()
 
 
 def test_packing_waits_for_a_moment_of_rest_but_not_for_ever(

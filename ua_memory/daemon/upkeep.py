@@ -22,7 +22,7 @@ STILL = 0.15
 AT_MOST = 1.0
 """Seconds after the first event when they are read in any case."""
 REST = 2.0
-"""Seconds without a command after which the trail may be packed, half a second of work."""
+"""Seconds without a command after which the trail may be packed, half a second of work, or an edit kept."""
 AGAIN = 5.0
 """Seconds after which what failed is tried again; each further time twice as many, to a minute."""
 NEVER = float("inf")
@@ -72,7 +72,7 @@ class Upkeep:
         flush = self._flushing.next() if self._flushing else NEVER
         return min(self._due(), self.watch.next() if self.watch else NEVER, flush, self._pack_at)
 
-    def do(self, resting: float = 0.0) -> None:
+    def do(self, resting: float = NEVER) -> None:
         """Do one piece of what is due. What fails is noted, and tried again. `resting` are the seconds since
         the last command."""
         if self._flushing and time.monotonic() >= self._flushing.next():
@@ -81,7 +81,7 @@ class Upkeep:
         whole = self.watch is not None and self.watch.tend()
         if whole:
             self._warm.witness.forget()
-        if not whole and time.monotonic() < self._due():
+        if not whole and (time.monotonic() < self._due() or self._put_off(resting)):
             return
         with self._lock:
             first, self._first = self._first, NEVER
@@ -95,6 +95,14 @@ class Upkeep:
                 self._say(f"could not catch up with the files, and tries again: {error}")
         else:
             self._failures, self._not_before = 0, 0.0
+
+    def _put_off(self, resting: float) -> bool:
+        """Whether an edit that has had its quiet waits a little more. The command just answered may have been
+        a script's last before it removes the bank, and what was written meanwhile would be in its way."""
+        if resting >= REST or self._first != NEVER or self._behind or self._warm.behind:
+            return False
+        self._rested = time.monotonic() + REST - resting
+        return True
 
     def _pack(self, resting: float) -> None:
         """Pack the trail once commands that wanted to are followed by none for a while."""
