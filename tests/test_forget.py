@@ -272,9 +272,6 @@ def test_a_killed_forget_is_brought_to_its_end(there: Bank, monkeypatch: pytest.
     queue = Queue(there.store.bank.pending, str)
     queue.put(Session("test", "1"), [Turn("t", "person", SAID, NOON)], at=NOON)
 
-    def killed(*_: object) -> None:
-        raise KeyboardInterrupt
-
     for step in ("_finish", "_write"):
         with monkeypatch.context() as patch:
             patch.setattr(Forgetting, step, killed)
@@ -287,6 +284,24 @@ def test_a_killed_forget_is_brought_to_its_end(there: Bank, monkeypatch: pytest.
             fact = there.insert(CARD).fact
     assert Memory(there.store).finish_forgetting() == []
     assert there.find(fact.id) == fact and not list(there.store.bank.pending.glob("forget-*"))
+
+
+def test_a_session_whose_forgetting_is_killed_takes_its_turns_along(
+    there: Bank, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    there.insert("One of the session.", session="8f2c")
+    queue = Queue(there.store.bank.pending, str)
+    queue.put(Session("test", "8f2c"), [Turn("t1", "person", "Not yet flushed.", NOON)], at=NOON)
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(Forgetting, "_finish", killed)
+        forget(there, session="8f2c")
+    assert queue.all() and "cut short" in " ".join(Memory(there.store).status().pending)
+    Memory(there.store).doctor(mend=True)
+    assert not queue.all() and not Memory(there.store).status().pending
+
+
+def killed(*_: object) -> None:
+    raise KeyboardInterrupt
 
 
 def test_a_consolidation_at_work_is_waited_for(there: Bank) -> None:

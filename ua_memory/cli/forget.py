@@ -54,9 +54,9 @@ def forget(
     as_json: verbs.Json = False,
     bank: verbs.Bank = None,
 ) -> None:
-    """Remove facts, and everything that was derived only from them.
+    """Remove a fact, and what was derived from it.
 
-    They go from the files, the index, the caches and what waits; what rests on something else, too, is
+    It goes from the files, the index, the caches and what waits; what rests on something else, too, is
     revised. Then all of it is searched for the words. The history keeps them, and `undo` brings them back.
     A tombstone (id and salted hash) stops an import, a flush or another machine from doing so.
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import secrets
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from ua_memory import statements, tombstones
-from ua_memory.errors import ChangedOnDisk, Held, NotFound, Usage
+from ua_memory.errors import ChangedOnDisk, Held, Malformed, NotFound, Usage
 from ua_memory.forgetting import choosing, searching, waiting
 from ua_memory.forgetting.changing import Changing
 from ua_memory.forgetting.derived import Deriving
@@ -20,6 +21,7 @@ from ua_memory.forgetting.searching import Searched
 from ua_memory.forgetting.waiting import Cleared
 from ua_memory.forgetting.words import Needle, needles
 from ua_memory.store import Result, Store, swap
+from ua_memory.store.lock import locked
 
 if TYPE_CHECKING:
     from ua_memory.config import Config
@@ -72,34 +74,52 @@ class Forgetting:
         dry_run: bool = False, take: bool = False,
     ) -> Forgotten:  # fmt: skip
         """See `Forgets.forget`."""
-        self.finish()
-        chosen = self._chosen(targets, query, session, entity, limit)
-        waits = [one for _, one in waiting.of_session(self.store, session)] if session else []
-        if not chosen and not waits:
-            raise NotFound(
-                "nothing of this is known", where=query or session or entity, mend="ua-memory search"
-            )
-        plan = self._plan(chosen, take)
-        sought = self._sought(plan)
-        touched = tuple(waiting.waits(self.store, sought))
-        found = Forgotten(plan, tuple(waits), touched, sought=sought)
-        if dry_run:
-            return found
-        begun = self._begin(plan, sought)
-        result = self._write(plan, session, waits)
-        done = self._finish(begun, sought, plan.ids, session)
-        return replace(found, result=result, cleared=done[0], proof=done[1])
+        with self._alone():
+            self._end_begun()
+            chosen = self._chosen(targets, query, session, entity, limit)
+            waits = [one for _, one in waiting.of_session(self.store, session)] if session else []
+            if not chosen and not waits:
+                where = query or session or entity
+                raise NotFound("nothing of this is known", where=where, mend="ua-memory search")
+            plan = self._plan(chosen, take)
+            sought = self._sought(plan)
+            touched = tuple(waiting.waits(self.store, sought))
+            found = Forgotten(plan, tuple(waits), touched, sought=sought)
+            if dry_run:
+                return found
+            begun = self._begin(plan, sought, session)
+            result = self._write(plan, session, waits)
+            cleared, proof = self._finish(begun, sought, plan.ids, session)
+            return replace(found, result=result, cleared=cleared, proof=proof)
 
     def finish(self) -> list[Searched]:
         """Bring what a killed process has begun to forget to its end, or let go of it if nothing was done."""
+        with self._alone():
+            return self._end_begun()
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """One forgetting at a time: another one's record is no killed process's. Busy."""
+        self.store.make_state()
+        with locked(self.store.bank.state / "forget.lock", self.config.lock_seconds):
+            yield
+
+    def _end_begun(self) -> list[Searched]:
         done = []
         for file in sorted(self.store.bank.pending.glob(f"{BEGUN}*.json")):
-            row = json.loads(file.read_bytes())
+            try:
+                row = json.loads(file.read_bytes())
+                sought = tuple(Needle(text, secret) for text, secret in row["texts"])
+                buried, ids, session = row["buried"], frozenset(row["ids"]), row["session"]
+            except (ValueError, KeyError, TypeError) as error:
+                mend = f"forget it again, with this file out of the way: rm {file}"
+                raise Malformed(
+                    "a forgetting was cut short, and cannot be read", where=str(file), mend=mend
+                ) from error
             self.store.require_settled()
             known = tombstones.read(self.store)
-            if all(block in known for block in row["buried"]) and row["buried"]:
-                sought = tuple(Needle(text, secret) for text, secret in row["texts"])
-                done.append(self._finish(file, sought, frozenset(row["ids"]), "")[1])
+            if buried and all(block in known for block in buried):
+                done.append(self._finish(file, sought, ids, session)[1])
             else:
                 file.unlink(missing_ok=True)
         return done
@@ -162,14 +182,14 @@ class Forgetting:
 
     # -- doing it ----------------------------------------------------------------------------------------
 
-    def _begin(self, plan: Plan, sought: Sequence[Needle]) -> Path:
+    def _begin(self, plan: Plan, sought: Sequence[Needle], session: str) -> Path:
         """Say in `pending/` what is to be gone: who is killed in the midst of it has it finished."""
         self.store.make_state()
         folder = self.store.bank.pending
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         row = {
             "buried": [one.id for one in plan.burials], "ids": sorted(plan.ids),
-            "texts": [[needle.text, needle.secret] for needle in sought],
+            "session": session, "texts": [[needle.text, needle.secret] for needle in sought],
         }  # fmt: skip
         file = folder / f"{BEGUN}{secrets.token_hex(8)}.json"
         try:
@@ -199,14 +219,14 @@ class Forgetting:
             draft.trailers |= {through.TRAILER: marks} if marks else {}
             draft.even_if_empty = bool(marks)
             draft.subject = f"forget: {told(plan)}"
-        for queue, one in waiting.of_session(self.store, session) if session else ():
-            queue.drop(one.key)
         return draft.result
 
     def _finish(
         self, begun: Path, sought: Sequence[Needle], ids: frozenset[str], session: str
     ) -> tuple[Cleared, Searched]:
         cleared = Cleared()
+        for queue, one in waiting.of_session(self.store, session) if session else ():
+            queue.drop(one.key)
         waiting.clear(self.store, sought, ids, cleared)
         waiting.reindex(self.store, self.memory.index, self.config.search_seconds, cleared)
         begun.unlink(missing_ok=True)
