@@ -17,8 +17,8 @@ from ua_memory.records import Fact, Origin, Quote
 from ua_memory.retain import tries
 from ua_memory.retain.asked import Mode
 from ua_memory.retain.drawing import Drawn
-from ua_memory.retain.queue import Queue, Waiting, _time
-from ua_memory.retain.rows import Row
+from ua_memory.retain.queue import Queue, Waiting
+from ua_memory.retain.rows import Row, time_of
 from ua_memory.retain.rows import append as _append
 from ua_memory.retain.rows import rows as _rows
 from ua_memory.store import swap
@@ -117,7 +117,7 @@ class Items(Queue):
             known |= {key: tuple(known.get(key, ())) for key in ("tags", "said_in")}
             item = Item(**known)
             put = next(row for row in rows if "put" in row)
-            since = _time(put["put"])
+            since = time_of(put["put"])
             return WaitingItem(
                 key, Session(item.client, item.session), (Turn(key, "person", item.text, item.at),), None,
                 tries.told(rows), since, since, put.get("model"), item=item, drawn=dict(_drawn(rows)),

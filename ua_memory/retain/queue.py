@@ -14,14 +14,14 @@ import random
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import IO, Any, TypeVar, cast
+from typing import IO
 
 from ua_memory.errors import Busy, CannotWrite, NotFound
 from ua_memory.retain import tries
-from ua_memory.retain.rows import Row
+from ua_memory.retain.rows import Row, made, plain, time_of
 from ua_memory.retain.rows import append as _append
 from ua_memory.retain.rows import lock as _lock
 from ua_memory.retain.rows import rows as _rows
@@ -33,7 +33,6 @@ PREFIX, SUFFIX, CLAIM = "turns-", ".jsonl", ".claim"
 OF_TRIES = {"failed", "begun", "revived", "due"}
 ABANDONED = timedelta(hours=12)
 """After so long without a new turn a session that nobody closed is flushed like one that was."""
-T = TypeVar("T", Session, Turn)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,11 +95,11 @@ class Queue:
         with self._open(key) as file:
             rows = list(_rows(file))
             known = {row["id"] for row in rows if "id" in row}
-            lines: list[Row] = [] if any("session" in row for row in rows) else [{"session": _plain(session)}]
+            lines: list[Row] = [] if any("session" in row for row in rows) else [{"session": plain(session)}]
             for turn in turns:
                 if turn.id not in known:
                     known.add(turn.id)
-                    lines.append(_plain(replace(turn, text=self.clean(turn.text))))
+                    lines.append(plain(replace(turn, text=self.clean(turn.text))))
             put: Row = {"put": at.isoformat(), "size": size, "model": modelled}
             _append(file, [*lines, {**put, "open": True} if more else put])
             swap.sync_folder(self.folder)
@@ -283,26 +282,11 @@ def _waiting(key: str, rows: list[Row], *, garbled: bool) -> Waiting:
         if head is None or garbled:
             raise ValueError("it does not say which session it is of")
         return Waiting(
-            key, _made(Session, head), tuple(_made(Turn, row) for row in rows if "id" in row),
+            key, made(Session, head), tuple(made(Turn, row) for row in rows if "id" in row),
             next((row["size"] for row in reversed(puts) if row.get("size")), None),
-            tries.told(rows), _time(puts[0]["put"]) if puts else None,
-            _time(puts[-1]["put"]) if puts else None, any(asked) if asked else None,
+            tries.told(rows), time_of(puts[0]["put"]) if puts else None,
+            time_of(puts[-1]["put"]) if puts else None, any(asked) if asked else None,
             open=bool(puts) and all(row.get("open") for row in puts) and not any("due" in r for r in rows),
         )  # fmt: skip
     except (ValueError, TypeError, AttributeError, KeyError) as error:
         return Waiting(key, Session("unknown", ""), (), broken=f"the record cannot be read: {error}")
-
-
-def _made(kind: type[T], row: Row) -> T:
-    """The row as what it was; a later version's keys are passed over."""
-    known: Row = {each.name: row[each.name] for each in fields(cast(Any, kind)) if each.name in row}
-    known |= {key: _time(known[key]) for key in ("at", "started") if key in known}
-    return kind(**known)
-
-
-def _time(text: str | None) -> datetime | None:
-    return datetime.fromisoformat(text) if text else None
-
-
-def _plain(value: Session | Turn) -> Row:
-    return {k: each.isoformat() if isinstance(each, datetime) else each for k, each in asdict(value).items()}

@@ -5,9 +5,12 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable, Iterator
-from typing import IO, Any
+from dataclasses import asdict, fields
+from datetime import datetime
+from typing import IO, Any, TypeVar, cast
 
 Row = dict[str, Any]
+T = TypeVar("T")
 
 
 def lock(fd: int, *, wait: bool) -> bool:
@@ -46,3 +49,20 @@ def rows(file: IO[bytes]) -> Iterator[Row]:
             continue
         if isinstance(row, dict):
             yield row
+
+
+def made(kind: type[T], row: Row) -> T:
+    """The row as what it was; a later version's keys are passed over."""
+    known: Row = {each.name: row[each.name] for each in fields(cast(Any, kind)) if each.name in row}
+    known |= {key: time_of(known[key]) for key in ("at", "started") if key in known}
+    return kind(**known)
+
+
+def time_of(text: str | None) -> datetime | None:
+    """A time of a row. ValueError."""
+    return datetime.fromisoformat(text) if text else None
+
+
+def plain(value: Any) -> Row:
+    """A dataclass as a row; times as text."""
+    return {k: each.isoformat() if isinstance(each, datetime) else each for k, each in asdict(value).items()}
