@@ -55,6 +55,18 @@ def test_in_twice_and_out_again(shell: Shell, client: str) -> None:
     assert shell.ok("uninstall", client).out == f"Nothing of ua-memory is in {client}'s settings.\n"
 
 
+def test_comments_in_geminis_settings_stay(shell: Shell) -> None:
+    """Gemini CLI takes them out itself before it reads the file."""
+    file = shell.home / ".gemini" / "settings.json"
+    file.parent.mkdir()
+    theirs = '{\n  // at night\n  "theme": "dark", /* for now */\n  "mcpServers": {}\n}\n'
+    file.write_text(theirs)
+    shell.ok("install", "gemini")
+    assert "// at night" in file.read_text() and shell.ok("install", "gemini", "--check")
+    shell.ok("uninstall", "gemini")
+    assert file.read_text() == theirs
+
+
 def test_hooks_that_are_called_twice_are_told(shell: Shell) -> None:
     """The plugin beside the settings, and a project's settings beside a person's."""
     shell.ok("install", "claude-code")

@@ -1,4 +1,7 @@
-"""Gemini CLI's settings: hooks, with names and milliseconds of its own, and the MCP server. For 0.61."""
+"""Gemini CLI's settings: hooks, with names and milliseconds of its own, and the MCP server. For 0.61.
+
+It reads comments in its settings.json, so they may stand there.
+"""
 
 from __future__ import annotations
 
@@ -16,6 +19,6 @@ def target(home: str, command: Sequence[str]) -> Target:
     file = f"{home}/settings.json"
     line = shlex.join([*command, "hook", "--client", "gemini"])
     wanted = {event: {"type": "command", "command": line, "timeout": n} for event, n in TIMEOUTS.items()}
-    server = mcp_server(file, ("mcpServers",), call_of(command, "mcp"))
+    server = mcp_server(file, ("mcpServers",), call_of(command, "mcp"), loose=True)
     notes = ("sessions that are open take it up when they are started anew",)
-    return Target("gemini", (hooks(file, wanted), server), notes)
+    return Target("gemini", (hooks(file, wanted, loose=True), server), notes)

@@ -163,7 +163,7 @@ def words_of(entry: Any) -> list[str]:
 # -- hooks in Claude Code's form ---------------------------------------------------------------------------
 
 
-def hooks(file: str, wanted: dict[str, dict[str, Any]]) -> Piece:
+def hooks(file: str, wanted: dict[str, dict[str, Any]], *, loose: bool = False) -> Piece:
     """Our hooks, one for each event, beside those of others. `wanted`: event → the hook's own object."""
 
     def put(document: Document) -> None:
@@ -184,7 +184,7 @@ def hooks(file: str, wanted: dict[str, dict[str, Any]]) -> Piece:
             for place in reversed(places):
                 _cut(document, place)
 
-    return json_piece(file, "hooks", put, cut)
+    return json_piece(file, "hooks", put, cut, loose=loose)
 
 
 def has_hooks(text: str) -> bool:
