@@ -79,6 +79,8 @@ def test_without_confirm_nothing_changes_and_with_it_only_those_lines(shell: She
     whole = b"".join(PI) + PI[2][:-9]  # the last line is being written
     file.write_bytes(whole)
     other.write_bytes(PI[1])
+    (folder / "away.jsonl").symlink_to("nowhere")  # neither stops what is there
+    (folder / "folder.jsonl").mkdir()
     shown = shell.ok("prune-recall-messages", str(folder))
     assert "s.jsonl: 1 message" in shown.out and "confirm" in shown.err and "other" not in shown.out
     assert file.read_bytes() == whole

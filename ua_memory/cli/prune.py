@@ -96,7 +96,8 @@ def _files(call: Call, given: list[Path]) -> Iterator[Path]:
             raise NotFound("there is nothing", where=str(path), mend="name session files, or none")
     own = (context.absolute(call, call.env.get(name) or f"~/{usual}") / sub for name, usual, sub in FOLDERS)
     for path in given or own:
-        yield from [path] if path.is_file() else sorted(path.rglob("*.jsonl"))
+        below = [path] if path.is_file() else sorted(path.rglob("*.jsonl"))
+        yield from (file for file in below if file.is_file())  # no folder of the name, no dead link
 
 
 def _held(path: Path) -> Held:
