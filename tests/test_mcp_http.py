@@ -102,3 +102,5 @@ def test_a_port_that_is_taken_is_said() -> None:
             loopback.bound(taken.getsockname()[1])
     with loopback.bound(0) as free:
         assert free.getsockname()[0] == "127.0.0.1"
+        with socket.create_connection(free.getsockname(), 1):
+            pass  # its address is told before the SDK is loaded: who comes early waits

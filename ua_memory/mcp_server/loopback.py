@@ -48,11 +48,12 @@ def token(folder: Path) -> tuple[str, bool]:
 
 
 def bound(port: int) -> socket.socket:
-    """A socket of loopback on a port, any free one for 0. Busy."""
+    """A socket of loopback on a port, any free one for 0; who calls before it is served waits. Busy."""
     made = socket.socket()
     try:
         made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         made.bind((HOST, port))
+        made.listen()
     except OSError as error:
         made.close()
         raise Busy(
