@@ -107,7 +107,8 @@ def test_an_error_is_one_that_a_model_can_act_on(desk: Desk) -> None:
 @pytest.mark.parametrize(
     "path",
     ["/etc/passwd", "/memoriesx/a", "/memories/../a.md", "/memories/a/../../b", "/memories/.git/config",
-     "/memories/a\\b", "/memories/a\0b", "/memories//a.md/../x", "memories/a.md", "/memories/link/a.md"],
+     "/memories/a\\b", "/memories/a\0b", "/memories//a.md/../x", "memories/a.md", "/memories/link/a.md",
+     "/memories/\ud800/a.md"],
 )  # fmt: skip
 def test_no_path_leads_out_of_the_bank(desk: Desk, tmp_path: Path, path: str) -> None:
     (desk.root / "memory").mkdir(exist_ok=True)

@@ -172,7 +172,8 @@ class _Tool:
         if inner == CORE_NAMES[0]:
             return core.core_path(self.memory.store)
         file = f"{LOGS}/{inner}" if inner.endswith(".md") else f"{LOGS}/{inner}.md"
-        if not inner or not is_truth(file):
+        half = any("\ud800" <= letter <= "\udfff" for letter in inner)  # JSON can say it, no file's name can
+        if not inner or half or not is_truth(file):
             raise MemoryToolError(
                 f"The path {path} cannot be used: name a file below {ROOT}, with no part that is empty or "
                 "starts with a dot, and no backslashes."
