@@ -39,7 +39,7 @@ from ua_memory.records import Fact, Place
 from ua_memory.reflect.answers import Answer, Answers
 from ua_memory.reflect.consolidate import Consolidating
 from ua_memory.reflect.proposals import Belief, Refused, checked
-from ua_memory.reflect.stretches import Stretch, asked, plan
+from ua_memory.reflect.stretches import Stretch, asked, plan, stretches
 
 PRICE = "Alice moved the API to Fly.io because Heroku's price doubled."
 TEA = "Alice drinks green tea in the morning."
@@ -466,6 +466,18 @@ def test_a_plan_keeps_its_bounds(frame: int, facts_: int, each: int) -> None:
     assert portion <= 4_000
     assert facts_ / (count * turns) <= 40 or each * facts_ < 40 * 41
     assert turns == 1 or frame + each * facts_ / count <= 26_000
+
+
+@pytest.mark.parametrize("facts_", [90, 300, 600])
+def test_an_answer_has_room_for_all_facts_of_a_portion_however_short(facts_: int) -> None:
+    count, turns = plan(7_000, 16 * facts_, facts_)
+    assert facts_ / (count * turns) <= 60
+
+
+def test_an_observation_that_is_too_long_to_be_shown_hides_no_other() -> None:
+    beliefs = [Belief("a", "Noor tea " * 900, ""), Belief("b", "Noor likes tea.", "")]
+    (stretch,) = stretches([Fact("Noor bought tea.", id="k7m2q9x4tb")], beliefs)
+    assert [belief.name for belief in stretch.beliefs.values()] == ["b"]
 
 
 @pytest.mark.parametrize(

@@ -83,8 +83,8 @@ def _nearest(facts: Sequence[Fact], beliefs: Sequence[Belief]) -> list[Belief]:
     chosen: set[str] = set()
     letters = 0
     for belief in sorted(beliefs, key=lambda b: weight[b.name], reverse=True)[:OBSERVATIONS]:
-        letters += len(belief.text)
-        if letters <= room:
+        if letters + len(belief.text) <= room:  # one that is too long hides none behind it
+            letters += len(belief.text)
             chosen.add(belief.name)
     return [belief for belief in beliefs if belief.name in chosen]
 
@@ -94,12 +94,13 @@ def plan(frame: int, letters: int, facts: int) -> tuple[int, int]:
     where instructions and observations have `frame` characters: the cheapest plan that shares enough, else
     the one that shares most."""
     best, found = (False, 0.0), (1, 1)
-    for count in range(1, max(1, letters // LEAST) + 1):
+    least = max(1, facts // FACTS)  # so many portions at least, however short the facts
+    for count in range(1, max(1, letters // LEAST, least) + 1):
         begins = frame + letters // count
         for turns in range(1, TURNS + 1):
             portion = letters // (count * turns)
-            fits = portion <= MOST and facts <= FACTS * count * turns and (begins <= LONG or turns == 1)
-            if count * turns > 1 and (portion < LEAST or not fits):
+            few = facts <= FACTS * count * turns if portion >= LEAST else count * turns == least
+            if count * turns > 1 and not (few and portion <= MOST and (begins <= LONG or turns == 1)):
                 continue
             sent = count * turns * (begins + 5 * _FRAME)
             shared = (count * (turns - 1) * begins + (count - 1) * frame) / sent
