@@ -68,6 +68,11 @@ fuzz: $(STAMP)  ## every property with N=2000 fresh random examples
 crash: $(STAMP)  ## kill it at every step of a write, and see what is left
 	@$(PYTEST) -q -n $(WORKERS) --timeout 1800 tests/crash $(ARGS)
 
+stress: N = 64
+stress: FACTS ?= 50
+stress: $(STAMP)  ## N=64 processes with FACTS=50 each at one file, with an editor, git, daemon and rebuild
+	@STRESS_PROCESSES=$(N) STRESS_FACTS=$(FACTS) $(PYTEST) -q -n 0 --timeout 7200 tests/stress $(ARGS)
+
 bench: $(BENCH)/.installed  ## the figures of docs/benchmarks.md, measured on this machine
 	@$(BENCH)/bin/python benchmarks/run.py $(ARGS)
 
@@ -75,4 +80,4 @@ clean:  ## remove what the targets above have made
 	rm -rf .venv .venv-bench build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find ua_memory tests -name __pycache__ -type d -prune -exec rm -rf {} +
 
-.PHONY: help demo test test-all check format golden fuzz crash bench clean
+.PHONY: help demo test test-all check format golden fuzz crash stress bench clean
