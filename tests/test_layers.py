@@ -97,7 +97,8 @@ UNITS: dict[str, Unit] = {
     "lineage": unit(7, "excerpts proofs store history markdown statements"),
     "audit": unit(7, f"excerpts proofs store history markdown index recall retain {_KNOWLEDGE}"),
     "glance": unit(7, "index recall"),
-    "health": unit(7, "store history index"),
+    "damage": unit(7, "store history retain"),
+    "health": unit(7, "damage store history index"),
     "stats": unit(7, "store history markdown statements"),
     "undo": unit(7, "audit entities store history markdown statements tombstones"),
     "forgetting": unit(

@@ -64,7 +64,8 @@ class Audited(Forgets):
         """Every invariant that can be checked; empty where all hold."""
         from ua_memory import audit, health
 
-        return [*audit.verify(self.store), *health.index_problems(self.store)]
+        around = (*health.state_problems(self.store), *health.index_problems(self.store))
+        return [*audit.verify(self.store), *around]
 
     def secrets(self) -> list[tuple[str, int, str]]:
         """(path, line, kind) of each secret in the files."""

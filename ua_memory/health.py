@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from ua_memory import damage
 from ua_memory.errors import GitFailed, UaMemoryError
 from ua_memory.history import blob_id
 from ua_memory.paths import LOGS, SETTINGS
@@ -76,6 +77,12 @@ def index_problems(store: Store) -> list[Problem]:
     return [] if condition.absent(store) else condition.problems(store)
 
 
+def state_problems(store: Store) -> list[Problem]:
+    """What is damaged, or left lying, in the state folder and beside the files."""
+    what = "left by a killed write: `ua-memory doctor` tells whether the trail has it"
+    return [*damage.problems(store), *(Problem(str(file), 1, what) for file in _stray(store))]
+
+
 def _git(store: Store) -> Check:
     try:
         words = store.history.git().execute(["git", "--version"]).split()
@@ -94,9 +101,13 @@ def _git(store: Store) -> Check:
 def _writable(store: Store) -> Check:
     root = store.bank.root
     bad = [str(p) for p in (root, root / LOGS, store.bank.state) if p.exists() and not os.access(p, os.W_OK)]
+    if (store.bank.state / "lock").is_dir():
+        bad.append(f"{store.bank.state / 'lock'}, which is a folder")
     free = shutil.disk_usage(root).free
     if bad:
-        return Check("writing", False, f"not writable: {', '.join(bad)}", "chown or chmod them")
+        return Check(
+            "writing", False, f"not writable: {', '.join(bad)}", "chown or chmod them, or take them away"
+        )
     return Check(
         "writing",
         free > 50 << 20,
@@ -133,10 +144,16 @@ def _settings(store: Store) -> Check:
 def _in_flight(store: Store) -> Check:
     owed, aside = len(pending.keys(store.bank.pending)), pending.unreadable(store.bank.pending)
     owed += len([*store.bank.pending.glob("forget-*.json")])
+    lost = damage.unreadable_turns(store)
     if aside:
         return Check(
             "pending", False, f"a revision in flight cannot be read: {aside[0]}",
             "it holds a revision that was not finished: take from it what you miss, then delete it",
+        )  # fmt: skip
+    if lost:
+        return Check(
+            "pending", False, f"what waits to be flushed cannot be read: {lost[0][0]}",
+            f"take from it what you miss, then: ua-memory queue drop {lost[0][1]}",
         )  # fmt: skip
     seen = f"{owed} revision{'' if owed == 1 else 's'} not finished" if owed else "nothing owed"
     return Check("pending", not owed, seen, "ua-memory doctor --mend" if owed else "")
@@ -210,7 +227,12 @@ def _trail(store: Store) -> Check:
         store.history.ref()
         store.history.run("fsck", "--full", "--no-dangling", "--no-progress")
     except GitFailed as error:
-        return Check("trail", False, error.what, error.mend or "restore it from a clone or a backup")
+        mend = "restore it from a clone or a backup; the files are as they were"
+        if damage.of_index(store):
+            mend = "ua-memory doctor --mend"
+        elif error.mend and not error.mend.startswith("ua-memory"):
+            mend = error.mend
+        return Check("trail", False, error.what, mend)
     return Check("trail", True, str(store.bank.git_dir))
 
 
@@ -253,7 +275,7 @@ _CHECKS: tuple[tuple[Callable[[Store], Check], Callable[[Store], None] | None], 
     (_private, _close_state),
     (_in_flight, _roll_forward),
     (_leftovers, _sweep),
-    (_trail, None),
+    (_trail, damage.renew_index),
     (_index, _drop_index),
     (_model, None),
 )

@@ -118,7 +118,9 @@ class Process:
                 ) from error
         if status not in ok:
             raise GitFailed(
-                f"git {words[0]} failed: {_last_line(said)}", where=str(self.git_dir), mend="ua-memory doctor"
+                f"git {words[0]} failed: {_last_line(said or out)}",
+                where=str(self.git_dir),
+                mend="ua-memory doctor",
             )
         return bytes(out) if isinstance(out, bytes) else str(out).encode()
 

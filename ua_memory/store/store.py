@@ -8,6 +8,7 @@ between, the next command rolls the record forward.
 from __future__ import annotations
 
 import contextlib
+import re
 import secrets
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -280,8 +281,9 @@ class Store:
 
     def tidy(self) -> None:
         """Pack the trail now and then, or have it packed later."""
-        head = self.history.head() or "1"
-        if int(head[-2:], 16) % TIDY_EVERY:  # ids are as good as dice, and nothing has to be remembered
+        head = self.history.head() or ""
+        dice = head[-2:] if re.fullmatch("[0-9a-f]{40,64}", head) else "1"  # a damaged ref says anything
+        if int(dice, 16) % TIDY_EVERY:  # ids are as good as dice, and nothing has to be remembered
             return
         if not (self.put_off and self.put_off()):
             self.pack()

@@ -1,0 +1,186 @@
+"""Each fault planted: `verify` names it, `doctor` mends or explains it, the truth is unharmed (I6, I9)."""
+
+from __future__ import annotations
+
+import os
+import resource
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+from truth import DAY, inserted, make, on_disk, open_again
+
+from ua_memory.errors import CannotWrite, Malformed, UaMemoryError
+from ua_memory.index.sync import Index
+from ua_memory.memory import Memory
+
+FACTS = ["one", "two", "three"]
+
+
+def flip(file: Path, at: int | None = None) -> None:
+    data = file.read_bytes()
+    spot = len(data) // 2 if at is None else at
+    file.chmod(0o644)
+    file.write_bytes(data[:spot] + bytes([data[spot] ^ 0x41]) + data[spot + 1 :])
+
+
+def objects(root: Path) -> list[Path]:
+    return sorted(file for file in (root / ".git/objects").rglob("*") if file.is_file())
+
+
+def blob_of_an_old_state(root: Path) -> Path:
+    """The loose object that no present file needs."""
+    store = open_again(root)
+    name = store.history.run("rev-parse", f"HEAD~1:{DAY}").decode().strip()
+    return root / ".git/objects" / name[:2] / name[2:]
+
+
+def state(root: Path) -> Path:
+    (root / ".git/ua-memory/pending").mkdir(exist_ok=True)
+    return root / ".git/ua-memory"
+
+
+def folder(file: Path) -> None:
+    file.unlink(missing_ok=True)
+    file.mkdir()
+
+
+class Fault(NamedTuple):
+    """`named` is what `verify` says of it; `mended` whether `doctor --mend` does, else `says` is its advice.
+    After it an insert is `done`, `owed` its commit, or `refused`."""
+
+    plant: Callable[[Path], object]
+    named: str
+    mended: bool
+    says: str = ""
+    then: str = "done"
+
+
+BACKUP = "from a clone or a backup"
+FAULTS = {
+    "a flipped object": Fault(lambda r: flip(blob_of_an_old_state(r)), "fsck failed", False, BACKUP),
+    "all objects flipped": Fault(
+        lambda r: [flip(each) for each in objects(r)], "fsck failed", False, BACKUP, "owed"
+    ),
+    "a missing object": Fault(lambda r: blob_of_an_old_state(r).unlink(), "missing blob", False, BACKUP),
+    "noise in the ref": Fault(
+        lambda r: (r / ".git/refs/heads/main").write_bytes(b"garbage\n"), "fsck failed", False, BACKUP, "owed"
+    ),
+    "an empty ref": Fault(
+        lambda r: (r / ".git/refs/heads/main").write_bytes(b""), "fsck failed", False, BACKUP, "owed"
+    ),
+    "noise in HEAD": Fault(
+        lambda r: (r / ".git/HEAD").write_bytes(b"garbage"), "fsck failed", False, "git switch", "owed"
+    ),
+    "broken settings of git": Fault(
+        lambda r: (r / ".git/config").write_bytes(b"[broken"), "bad config", False, BACKUP, "owed"
+    ),
+    "a flipped index of git": Fault(lambda r: flip(r / ".git/index"), "index file corrupt", True),
+    "an empty index of git": Fault(lambda r: (r / ".git/index").write_bytes(b""), "index file", True),
+    "a record of noise": Fault(
+        lambda r: (state(r) / "pending/revision-0001-x.json").write_bytes(b"garbage"),
+        "revision in flight cannot be read", False, "take from it what you miss",
+    ),
+    "waiting turns of noise": Fault(
+        lambda r: (state(r) / "pending/turns-x.jsonl").write_bytes(b"garbage\n"),
+        "turns that wait cannot be read", False, "queue drop x",
+    ),
+    "a flipped head of the index": Fault(
+        lambda r: flip(next(state(r).rglob("words.db")), 3), "words.db", True
+    ),
+    "half an index": Fault(
+        lambda r: os.truncate(next(state(r).rglob("words.db")), 9000), "words.db", True
+    ),
+    "a folder for a lock": Fault(
+        lambda r: folder(state(r) / "lock"), "take it away", False, "take them away", "refused"
+    ),
+    "a lock of noise": Fault(lambda r: (state(r) / "lock").write_bytes(b"\xff" * 99), "", True),
+    "a leftover with words": Fault(
+        lambda r: (r / "memory/.ua-out-0001-x.0-aaaaaaaaaa").write_bytes(b"- only here\n"),
+        "left by a killed write", False, "take what you miss",
+    ),
+    "a survey of noise": Fault(lambda r: flip(state(r) / "cache/survey"), "", True),
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def sound(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A sound bank, to be copied."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("HOME", str(tmp_path_factory.mktemp("home")))
+        store = make(tmp_path_factory.mktemp("banks") / "bank", person=False)
+        for text in FACTS:
+            inserted(store, text)
+        with Index(store) as index:
+            index.refresh(vectors=False)
+        yield store.bank.root
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_a_planted_fault(name: str, sound: Path, tmp_path: Path) -> None:
+    fault, root = FAULTS[name], tmp_path / "bank"
+    shutil.copytree(sound, root)
+    fault.plant(root)
+    truth = (root / DAY).read_bytes()
+    with Memory(open_again(root)) as memory:
+        found = [str(each) for each in memory.verify()]
+        assert any(fault.named in each for each in found) or (not fault.named and found == []), found
+        said = [check for check in memory.doctor(mend=True) if not check.ok]
+        assert (not said) if fault.mended else any(fault.says in check.mend for check in said), said
+        if fault.mended:
+            assert memory.verify() == []
+        assert (root / DAY).read_bytes() == truth
+        assert memory.search_many(["two"], by_words=True)[0].hits, "it is found all the same"
+    outcome = "done"
+    try:
+        notes = inserted(open_again(root), "four").notes
+        outcome = "owed" if any("not committed yet" in note for note in notes) else "done"
+    except CannotWrite:
+        outcome = "refused"
+    assert outcome == fault.then
+    assert on_disk(open_again(root)) == FACTS + (["four"] if outcome != "refused" else [])
+
+
+def test_settings_of_noise_are_named(sound: Path, tmp_path: Path) -> None:
+    shutil.copytree(sound, tmp_path / "bank")
+    (tmp_path / "bank/ua-memory.toml").write_bytes(b"\xff")
+    with pytest.raises(Malformed, match=r"ua-memory\.toml"):
+        open_again(tmp_path / "bank")
+    assert (tmp_path / "bank/ua-memory.toml").read_bytes() == b"\xff"
+
+
+def test_too_many_open_files(sound: Path, tmp_path: Path) -> None:
+    """The system's own limit, at every number from nothing to enough: told or done, and whole."""
+    root = tmp_path / "bank"
+    shutil.copytree(sound, root)
+    free = os.dup(0)  # the lowest number that a file would get
+    os.close(free)
+    outcomes = set()
+    for spare in range(8):
+        child = os.fork()
+        if child == 0:
+            code = 1
+            try:
+                store = open_again(root)
+                hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+                resource.setrlimit(resource.RLIMIT_NOFILE, (free + spare, hard))
+                try:
+                    inserted(store, f"spare {spare}")
+                    code = 17
+                except UaMemoryError as error:
+                    code = 18 if "open files" in str(error) or "git" in str(error) else 19
+            finally:
+                os._exit(code)
+        outcome = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        assert outcome in (17, 18), (spare, outcome)
+        outcomes.add(outcome)
+        store = open_again(root)
+        store.adopt()
+        found = on_disk(store)
+        assert found[:3] == FACTS and len(found) == len(set(found))
+        assert outcome == 18 or f"spare {spare}" in found
+    assert outcomes == {17, 18}, "the limits tried are both too low and enough"
+    with Memory(open_again(root)) as memory:
+        assert memory.verify() == []

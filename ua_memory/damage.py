@@ -1,0 +1,71 @@
+"""What is damaged in a bank's state folder and in its trail's index: found by `verify`, mended by `doctor`.
+
+None of it is the truth. What can be made anew is; what holds words that stand nowhere else is only named.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+from ua_memory.errors import GitFailed
+from ua_memory.records import Problem
+from ua_memory.store import Store, pending
+
+BROKEN = ".broken"
+"""Behind the name of a git index that git could not read: it is kept, for who had staged something."""
+
+
+def problems(store: Store) -> Iterator[Problem]:
+    """What is wrong in the state folder; nothing is changed."""
+    folder = store.bank.pending
+    there = {record.key for record in pending.found(folder)}
+    lost = [folder / f"revision-{key}.json" for key in pending.keys(folder) if key not in there]
+    for file in (*lost, *pending.unreadable(folder)):
+        yield Problem(str(file), 1, "a revision in flight cannot be read: take from it what you miss")
+    for file, key in unreadable_turns(store):
+        yield Problem(str(file), 1, f"turns that wait cannot be read: see `ua-memory queue list` ({key})")
+    lock = store.bank.state / "lock"
+    if lock.exists() and not lock.is_file():
+        yield Problem(str(lock), 1, "no file can be locked here: take it away")
+
+
+def unreadable_turns(store: Store) -> list[tuple[Path, str]]:
+    """The records of waiting turns of which nothing can be read, or some lines cannot: (file, key)."""
+    found = []
+    for file in sorted(store.bank.pending.glob("turns-*.jsonl")):
+        whole = file.read_bytes()
+        lines = whole.split(b"\n")[:-1]  # a line that was never ended is a killed writer's, and passed over
+        if not all(_is_row(line) for line in lines):
+            found.append((file, file.name[len("turns-") : -len(".jsonl")]))
+    return found
+
+
+def _is_row(line: bytes) -> bool:
+    try:
+        return isinstance(json.loads(line), dict)
+    except (ValueError, RecursionError):
+        return False
+
+
+def of_index(store: Store) -> bool:
+    """Whether it is git's index that git cannot read, in a bank of its own; the commits may be well."""
+    if not store.bank.own:
+        return False
+    try:
+        store.history.run("fsck", "--no-dangling", "--no-progress")  # nothing else looks at its checksum
+    except GitFailed as error:
+        return "index file" in error.what
+    return False
+
+
+def renew_index(store: Store) -> None:
+    """Make git's index anew from the last commit, the old one kept beside it. What else is wrong with the
+    trail is left as it is. GitFailed."""
+    if not of_index(store):
+        return
+    with store.locked():
+        file = store.bank.git_dir / "index"
+        file.replace(file.with_name(file.name + BROKEN))
+        store.history.run("read-tree", "HEAD")
