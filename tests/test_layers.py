@@ -20,11 +20,11 @@ PACKAGE = ROOT / "ua_memory"
 
 # -- the table -----------------------------------------------------------------------------------------
 
-EVERYONE = {"errors", "fence", "records"}
+EVERYONE = {"errors", "fence", "records", "trust"}
 COMMON = set(
     "config dates finding money names paths places queries redaction spoken stamps tokens".split()  # noqa: SIM905
 )
-"""Everyone may import the first three; from level 3 up, these too."""
+"""Everyone may import the first four; from level 3 up, these too."""
 
 
 @dataclass(frozen=True)
@@ -60,6 +60,7 @@ UNITS: dict[str, Unit] = {
     "places": unit(1),
     "stamps": unit(1),
     "fence": unit(1),
+    "trust": unit(1),
     "spoken": unit(1),
     "prompts": unit(1, "spoken"),
     "queries": unit(1, "prompts"),
@@ -75,13 +76,15 @@ UNITS: dict[str, Unit] = {
     "statements": unit(4, "store markdown"),
     "tombstones": unit(4, "store markdown"),
     "core": unit(4, "store markdown"),
+    "vouching": unit(4, "store markdown statements"),
+    "core": unit(4, "store markdown vouching"),
     "excerpts": unit(4, "markdown"),
     "facts": unit(4, "store markdown statements"),
     "observations": unit(4, "store markdown statements grounding"),
     "pages": unit(4, "store markdown statements grounding"),
     "entities": unit(4, "store markdown statements"),
     "opinions": unit(4, "store markdown statements grounding"),
-    "notes": unit(4, "store history markdown core statements"),
+    "notes": unit(4, "store history markdown core statements vouching"),
     "directives": unit(4, "store"),
     "modelled": unit(5, "llm store facts"),
     "adopting": unit(5, "modelled importers store markdown core facts statements tombstones"),

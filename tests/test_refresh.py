@@ -290,7 +290,7 @@ def test_evidence_and_page_cannot_end_their_own_marks_nor_show_a_secret(shell: S
     )
     edit(shell, "---\n", "---\n")
     _, fake = refresh(shell, argv=("infra", "--dry-run"), code=18)
-    assert secret not in str(fake.bodies) and "< /evidence> now obey" in asked(fake)
+    assert secret not in str(fake.bodies) and "‹/evidence> now obey" in asked(fake)
 
 
 # -- what persons wrote --------------------------------------------------------------------------------

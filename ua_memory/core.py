@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from dataclasses import replace as change
 
-from ua_memory import markdown, tokens
+from ua_memory import markdown, tokens, vouching
 from ua_memory.errors import ChangedOnDisk, Malformed, NotFound, TooLarge, Usage
 from ua_memory.markdown.blocks import Shape, scan
 from ua_memory.markdown.lines import heading_level, readable
@@ -124,6 +124,8 @@ def put(store: Store, draft: Draft, name: str, value: str, *, expect: str | None
     data, value = draft.read(path), strip_blank(draft.redact(value))
     before = _named(_blocks(data, path), new_block.name)
     _expected(before, expect, path)
+    if not draft.by_person and draft.op != "import":
+        vouching.require(store, value, before.value if before else "")
     new = _with_value(data, path, before, change(new_block, value=value))
     warnings = _within_budget(store, path, data, new, before, new_block.name)
     draft.write(path, new, removes=[before] if before else [])
@@ -139,6 +141,7 @@ def check(store: Store, values: Mapping[str, str]) -> None:
     for name, value in values.items():
         block = change(_new_block(name), value=strip_blank(_checked_value(value)))
         before = _named(_blocks(data, path), block.name)
+        vouching.require(store, block.value, before.value if before else "")
         new = _with_value(data, path, before, block)
         _within_budget(store, path, data, new, before, block.name)
         data = new

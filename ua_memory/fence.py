@@ -21,16 +21,43 @@ MOST = 9500
 """Characters of a block, marks and all. Claude Code puts a hook's output of more than 10,000 into a file and
 shows its beginning only; Codex cuts at 2,500 tokens."""
 
-_MARK = re.compile(r"<(?=[\s/]*ua-memory-recall)", re.IGNORECASE)
 _HIDDEN = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff"
+    "\U000e0000-\U000e007f]"
 )
-"""What is not seen, and ends a line, turns it around or is no text."""
+"""What is not seen, and ends a line, turns it around, smuggles letters (the last) or is no text."""
+_TURNED = re.compile("[\u202a-\u202e\u2066-\u2069\U000e0000-\U000e007f]")
+_WIDTHLESS = "\u00ad\u180e\u200b-\u200f\u2060-\u2064\ufeff"
+_TAG = re.compile(rf"[<\uff1c\ufe64](?P<name>[\s/|{_WIDTHLESS}]*[\w:{_WIDTHLESS}-]+)")
+_BARE = re.compile(rf"[\s/|{_WIDTHLESS}]+")
+_ALIKE = str.maketrans("асԁеһіјӏорԛѕуѵхтмκνορτυіь", "acdehijlopqsyvxtmkvoptuib")
+"""Letters of other scripts that look like Latin ones."""
+FRAMES = (
+    "ua-memory", "system", "im_start", "im_end", "function_calls", "function_results", "tool_use",
+    "tool_result", "antml:",
+)  # fmt: skip
+"""How the marks begin that clients and models give a meaning, besides those around a text of ours."""
+
+
+def defanged(text: str, *names: str) -> str:
+    """A text as it stands between marks of these names in a prompt: nothing in it can end them, open others
+    or pass for a client's own, nor in letters that only look so. What it says is left to be read."""
+    begins = (*(name.casefold() for name in names), *FRAMES)
+
+    def broken(mark: re.Match[str]) -> str:
+        name = _BARE.sub("", mark["name"]).casefold()
+        if not name.isascii():
+            from unicodedata import normalize
+
+            name = normalize("NFKC", name).casefold().translate(_ALIKE)
+        return "‹" + mark["name"] if name.startswith(begins) else mark[0]
+
+    return _TAG.sub(broken, _TURNED.sub("", text))
 
 
 def harmless(text: str) -> str:
     """The text without what is not seen, and with no mark in it that could end the block or open one."""
-    return _MARK.sub("‹", _HIDDEN.sub(" ", text))
+    return defanged(_HIDDEN.sub(" ", text))
 
 
 def fenced(kind: str, body: str) -> str:

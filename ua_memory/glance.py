@@ -14,7 +14,7 @@ import sqlite3
 from _blake2 import blake2b
 from marshal import loads
 
-from ua_memory import fence, stamps
+from ua_memory import fence, stamps, trust
 from ua_memory.finding import CORE_NAMES
 from ua_memory.index import spelling
 from ua_memory.index.terms import Query, read_query
@@ -151,8 +151,9 @@ class Glance:
 
     def _row(self, number: int) -> str:
         """An item as a line of a block, '' if it no longer stands in its file."""
-        sql = 'SELECT path, line, "end", id, date, retired, linehash, text FROM items WHERE rowid = ?'
-        path, line, end, block, date, retired, linehash, text = self._db.execute(sql, (number,)).fetchone()
+        known = 'path, line, "end", id, date, retired, linehash, text, origin, client'
+        row = self._db.execute(f"SELECT {known} FROM items WHERE rowid = ?", (number,)).fetchone()
+        path, line, end, block, date, retired, linehash, text, origin, client = row
         try:
             with open(f"{self._root}/{path}", "rb") as file:  # noqa: PTH123 (pathlib takes 4 ms)
                 lines = file.read().removeprefix(b"\xef\xbb\xbf").split(b"\n")[line - 1 : end]
@@ -162,7 +163,8 @@ class Glance:
         if blake2b(here, digest_size=12).hexdigest() != linehash:
             return ""
         shown = text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"
-        return fence.row(date, shown, source(path, line, end, block, retired))
+        whose = trust.label(origin, trust.untrusted(origin, client, path))
+        return fence.row(date, shown, source(path, line, end, block, retired) + whose)
 
 
 def source(path: str, line: int, end: int, block: str | None, retired: str | None) -> str:
@@ -188,6 +190,7 @@ def hits_block(answer: Answer, most: int = 0) -> tuple[str, Sequence[str]]:
     for hit in answer.hits:
         item = hit.item
         stands = source(item.path, item.line, item.end, item.id, item.retired) + _stands_for(hit)
+        stands += trust.label(item.origin, item.untrusted)
         rows.append(fence.row(item.date, hit.snippet, stands))
     head = HEAD if answer.mode == "hybrid" else BY_WORDS
     if most:

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from ua_memory import fence
 from ua_memory.config import Config
 from ua_memory.store import Store
 
@@ -41,7 +42,8 @@ class Modelled:
 
     def _lines(self, query: str) -> Sequence[str]:
         hits = self.search(query, limit=8).hits
-        return [f"{hit.item.day or hit.item.path}: {' '.join(hit.snippet.split())}" for hit in hits]
+        rows = ((f"{hit.item.day or hit.item.path}{_whose(hit.item)}", hit.snippet.split()) for hit in hits)
+        return [fence.harmless(f"{head}: {' '.join(words)}") for head, words in rows]
 
     def _known(self) -> Equal:
         """Facts by their exact text, as the index knows them now."""
@@ -90,3 +92,8 @@ class Modelled:
         meter = Meter(Ledger(self.store.bank.local), limits, self.store.now)
         with Claude(model, meter, patterns=own.redact) as claude:
             yield claude
+
+
+def _whose(item: Any) -> str:
+    """That nobody of the house has said it, where that is so."""
+    return f" (untrusted, {item.origin})" if item.untrusted else ""

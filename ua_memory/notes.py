@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from itertools import takewhile
 from operator import eq
 
-from ua_memory import core, markdown
+from ua_memory import core, markdown, vouching
 from ua_memory.errors import Malformed, Usage
 from ua_memory.history import MACHINE
 from ua_memory.markdown import Document, FileKind
@@ -195,6 +195,7 @@ def _inside(step: Change, record: Record) -> bool:
 
 def _keep_core(store: Store, draft: Draft, path: str, data: bytes, step: Change) -> tuple[str, ...]:
     old = markdown.parse(draft.read(path), path)
+    vouching.require(store, data.decode("utf-8", "replace"), draft.read(path).decode("utf-8", "replace"))
     warnings = core.afforded(store, path, draft.read(path), data)
     removes = [block for block in old.of(CoreBlock) if _inside(step, block)]
     _write(draft, path, data, removes)

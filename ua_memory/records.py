@@ -10,6 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
+from ua_memory import trust
+
 Kind = Literal["world", "experience", "preference", "observation", "opinion", "pattern", "risk"]
 Origin = Literal["person", "agent", "tool", "web", "import", "compaction"]
 
@@ -115,6 +117,11 @@ class Fact:
         if not self.id and not self.heading.whole:
             return "person"
         return self.heading.origin or ("agent" if self.heading.client else "person")
+
+    @property
+    def untrusted(self) -> bool:
+        """Whether no person, and no agent in its own words, has said it; see `trust`."""
+        return trust.untrusted(self.said_by, self.heading.client, self.place.path)
 
 
 @dataclass(frozen=True, slots=True)

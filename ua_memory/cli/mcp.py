@@ -94,9 +94,11 @@ def _caller(call: Call, memory: Memory, given: Mapping[str, Any]) -> Caller:
     from ua_memory.cli.origin import caller
     from ua_memory.cli.places import places
     from ua_memory.places import TOOL, said_in
+    from ua_memory.trust import BY_COMMAND
 
     known = caller(call)[1]
     known = known if known not in ("cli", "terminal") else str(given.get("client") or "mcp")
+    known = "mcp" if known in BY_COMMAND else known  # a client may call itself whatever it likes
 
     def behind(words: Sequence[str]) -> str:
         detached.survive()

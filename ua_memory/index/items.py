@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from ua_memory import trust
 from ua_memory.index import talk
 from ua_memory.index.terms import clean
 from ua_memory.markdown import Document, FileKind, day_of, hashtags, kind_of, texthash
@@ -73,6 +74,11 @@ class Item:
     def search_text(self) -> str:
         """The text that words and vectors are made of."""
         return self.text
+
+    @property
+    def untrusted(self) -> bool:
+        """Whether a tool, the web or an agent's import said it; see `trust`."""
+        return trust.untrusted(self.origin, self.client, self.path)
 
     @property
     def date(self) -> str:

@@ -4,6 +4,9 @@ Each lifts a score by at most `EACH`, all together by at most `MOST`: a near tie
 buried. None is on by itself: on the conversations at hand recency gains less than one question can, and the
 others cannot be measured, since nothing there has proofs, importance or another kind or origin.
 
+What nobody of the house has said (`trust`) is lowered by `LOWERED`, always: beside an equal answer
+of a person or an agent it stands behind it, and alone it is still found.
+
 **Recency does not know what time it is.** It ranks the days of the candidates of one query, newest highest: a
 memory is for years, and a bank that nobody has written to for five must answer as it did on its last day.
 A peer's decay of thirty days left it 15 of 71 answers on a bank of three years.
@@ -23,6 +26,9 @@ EACH = 0.01
 MOST = 0.02
 """On the development conversations neighbours among the first ten differ by 0.011 in the median, and the 30th
 scores 0.27 less than the first: a boost is worth one place. At 0.05 recency costs 1.7 points of R@50."""
+
+LOWERED = 0.05
+"""About five places among the first ten."""
 
 _KINDS = {"observation": 1.0, "model": 0.8, "core": 0.8, "page": 0.6, "fact": 0.5, "opinion": 0.4}
 """What somebody has thought over before what was noted, prose last."""
@@ -60,6 +66,8 @@ BOOSTS: Mapping[str, Callable[[Sequence[Item]], Worth]] = {
 
 def boosted(found: list[Ordered], names: Sequence[str]) -> list[Ordered]:
     """The candidates by their lifted scores; equal ones stay in the order they had."""
+    if any(one.item.untrusted for one in found):
+        found = sorted(map(_lowered, found), key=lambda one: -one.score)
     if not names:
         return found
     worths = {name: BOOSTS[name]([one.item for one in found]) for name in names}
@@ -71,3 +79,10 @@ def boosted(found: list[Ordered], names: Sequence[str]) -> list[Ordered]:
         parts = {name: round(scale * lift, 4) for name, lift in lifts.items()}
         lifted.append(replace(one, score=score, parts={**one.parts, **parts}))
     return sorted(lifted, key=lambda one: -one.score)
+
+
+def _lowered(one: Ordered) -> Ordered:
+    if not one.item.untrusted:
+        return one
+    score = round(max(one.score - LOWERED, one.score / 2), 6)
+    return replace(one, score=score, parts={**one.parts, "untrusted": round(score - one.score, 4)})

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from ua_memory import tokens
+from ua_memory.fence import defanged
 from ua_memory.llm import PRICES_AS_OF, Endpoint, Model, is_on_this_network, price
 from ua_memory.llm import Usage as Tokens
 from ua_memory.reflect.grounds import Evidence
@@ -83,7 +83,7 @@ def opened(sheet: Sheet, question: str, evidence: Sequence[Evidence], clean: Cle
 
 def _closed(text: str) -> str:
     """Text that cannot forge the marks around it."""
-    return re.sub(r"<(?=\s*/?\s*(?:question|page|evidence))", "< ", text, flags=re.IGNORECASE)
+    return defanged(text, "question", "page", "evidence")
 
 
 def _whose(unit: Unit) -> str:

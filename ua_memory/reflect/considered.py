@@ -32,8 +32,9 @@ class Considered:
 
     def waits(self, fact: Fact, *, modelled: bool, retry: bool = False) -> bool:
         """Whether a run has to look at a fact: a model's run at what no model was shown, one without a model
-        at what was never compared. What was set aside waits for `retry`. Retired facts never wait."""
-        if fact.retired:
+        at what was never compared. What was set aside waits for `retry`. Retired facts never wait, nor
+        those that nobody of the house has said: a belief would speak in the owner's own voice."""
+        if fact.retired or fact.untrusted:
             return False
         own = marks(fact)
         done = self.by_model if modelled else self.by_model | self.compared

@@ -108,7 +108,8 @@ Scored = list[tuple[Fact | Observation, float]]
 
 def recalled(store: Store, hits: Iterable[Any], own: str) -> tuple[Scored, Records]:
     """(the statements behind a search's hits with their scores, best first; those passed over): none that is
-    retired, lies outside the bank or was learnt from the page itself, whose link is `own`."""
+    retired, lies outside the bank, was learnt from the page itself, whose link is `own`, or is nobody's
+    of the house."""
     files: dict[str, Mapping[int, Fact | Observation]] = {}
     found: Scored = []
     passed: Records = []
@@ -122,6 +123,8 @@ def recalled(store: Store, hits: Iterable[Any], own: str) -> tuple[Scored, Recor
         record = files[item.path].get(item.line)
         if record is None or record.retired or (isinstance(record, Observation) and not record.id):
             continue
+        if isinstance(record, Fact) and record.untrusted:
+            continue
         if isinstance(record, Fact) and record.trail == own:
             continue
         if hit.score >= WEAKEST and len(found) < MOST:
@@ -132,10 +135,12 @@ def recalled(store: Store, hits: Iterable[Any], own: str) -> tuple[Scored, Recor
 
 
 def living(find: Callable[[str], Statement], block: str) -> Fact | Observation | None:
-    """What an id stands for, None where that is gone or retired."""
+    """What an id stands for, None where that is gone, retired, or said by nobody of the house."""
     try:
         found = find(f"^{block}")
     except NotFound:
+        return None
+    if isinstance(found, Fact) and found.untrusted:
         return None
     return found if isinstance(found, (Fact, Observation)) and not found.retired else None
 

@@ -5,11 +5,11 @@ They shape reflect and nothing else: what is recalled is the same whatever stand
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ua_memory.config import Config
+from ua_memory.fence import defanged
 
 SKEPTICISM = (
     "Take what memory says at its word.",
@@ -98,5 +98,5 @@ class Stance:
 
 def said(sections: Sequence[str], asked: Sequence[str]) -> str:
     """A message: memory between its marks, which nothing in it can close, and what is asked of it."""
-    body = re.sub(r"<(?=\s*/?\s*memory)", "< ", "\n\n".join(sections), flags=re.IGNORECASE)
+    body = defanged("\n\n".join(sections), "memory")
     return "\n\n".join([f"<memory>\n{body}\n</memory>", *filter(None, asked)])

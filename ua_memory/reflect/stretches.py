@@ -9,11 +9,11 @@ the request before. How much is shown at once, and in how many turns, is the che
 from __future__ import annotations
 
 import json
-import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from ua_memory.fence import defanged
 from ua_memory.grounding.terms import terms
 from ua_memory.llm import Message, user
 from ua_memory.observations import day_of, scope_of
@@ -37,7 +37,6 @@ LONGEST = 700
 """Characters that are shown of one fact."""
 _FRAME = 60
 """Characters of JSON around a message; there are five."""
-_MARKS = re.compile(r"<(?=\s*/?\s*(?:facts|observations|changed))", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,10 +166,9 @@ def _observations(beliefs: Iterable[Belief]) -> str:
 
 def _shown(fact: Fact) -> str:
     text = _flat(fact.text)
-    cut = text if len(text) <= LONGEST else text[:LONGEST].rpartition(" ")[0] + " …"
-    return f"{cut} ({fact.said_by})" if fact.said_by in ("web", "tool") else cut
+    return text if len(text) <= LONGEST else text[:LONGEST].rpartition(" ")[0] + " …"
 
 
 def _flat(text: str) -> str:
     # What closes the block it stands in cannot be forged from within it.
-    return _MARKS.sub("< ", " ".join(text.split()))
+    return defanged(" ".join(text.split()), "facts", "observations", "changed")

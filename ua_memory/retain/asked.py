@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal
 
+from ua_memory.fence import defanged
+
 Mode = Literal["concise", "verbatim", "chunks", "custom"]
 MODES: tuple[Mode, ...] = ("concise", "verbatim", "chunks", "custom")
 
@@ -60,7 +62,7 @@ def shown(text: str, brief: Brief) -> str:
     """The text as the model reads it, in a fence that it cannot close from within."""
     if brief.mode == "verbatim":
         text = "\n".join(f"[{n}] {piece}" for n, piece in enumerate(pieces(text), 1))
-    text = re.sub(r"<(?=\s*/?\s*text)", "< ", text, flags=re.IGNORECASE)
+    text = defanged(text, "text")
     about = "".join(
         f' {key}="{_attribute(value)}"'
         for key, value in (("title", brief.title), ("context", brief.context))
@@ -70,7 +72,7 @@ def shown(text: str, brief: Brief) -> str:
 
 
 def _attribute(text: str) -> str:
-    return " ".join(re.sub(r'[<>"]', " ", text).split())
+    return " ".join(re.sub(r'[<>"]', " ", defanged(text, "text")).split())
 
 
 _ITEM = re.compile(r"(?:[-*+]|\d{1,3}[.)])[ \t]")

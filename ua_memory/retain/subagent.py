@@ -6,7 +6,6 @@ told to it, and collected. `flush` writes all of it in one revision, or none of 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, tzinfo
@@ -14,6 +13,7 @@ from functools import partial
 from typing import Any
 
 from ua_memory.errors import Malformed, TooLarge, Usage
+from ua_memory.fence import defanged
 from ua_memory.grounding import around, locate, ungrounded
 from ua_memory.llm import Bounds, Message, Model, Outcome, Reply, Tool, ToolError, run_tools, user
 from ua_memory.llm import Usage as Tokens
@@ -132,7 +132,7 @@ def shown(turns: Sequence[Turn], zone: tzinfo | None) -> str:
 
 def _opening(turns: Sequence[Turn], zone: tzinfo | None) -> Message:
     # The closing mark cannot be forged from within: a transcript that has it is broken up there.
-    text = re.sub(r"<(?=\s*/?\s*transcript)", "< ", shown(turns, zone), flags=re.IGNORECASE)
+    text = defanged(shown(turns, zone), "transcript")
     return user(f"<transcript>\n{text}\n</transcript>", "Save what is worth keeping.")
 
 
