@@ -112,7 +112,7 @@ UNITS: dict[str, Unit] = {
     "audited": unit(7, "modelled audit forgetting lineage undo health history statements stats store"),
     "naming": unit(7, "modelled entities index"),
     "recalled": unit(7, "modelled glance index recall"),
-    "merge": unit(7, f"store history markdown index recall retain {_KNOWLEDGE}"),
+    "merge": unit(7, "bank modelled store history markdown"),
     "memory": unit(8, _BELOW_MEMORY),
     "mcp_server": unit(9, "memory glance"),
     "memory_tool": unit(9, "memory notes store markdown core"),

@@ -7,10 +7,12 @@ only if they change the same lines or insert at the same spot.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from io import BytesIO
+
+Settle = Callable[[list[bytes], list[bytes], list[bytes]], list[bytes]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +45,16 @@ def merge(base: bytes, ours: bytes, theirs: bytes) -> Merged:
         return Merged(theirs)
     if theirs == base:
         return Merged(ours)
-    old = _lines(base)
-    left, right = _hunks(old, _lines(ours)), _hunks(old, _lines(theirs))
+    out, clashes = merge_parts(_lines(base), _lines(ours), _lines(theirs))
+    return Merged(b"".join(out), tuple(clashes))
+
+
+def merge_parts(
+    old: list[bytes], ours: list[bytes], theirs: list[bytes], settle: Settle | None = None
+) -> tuple[list[bytes], list[Clash]]:
+    """The same of texts cut into parts of any size. `settle` says what stands where both sides changed or
+    inserted something: of (base, ours, theirs) there; else theirs and then ours."""
+    left, right = _hunks(old, ours), _hunks(old, theirs)
     out: list[bytes] = []
     clashes: list[Clash] = []
     at = 0
@@ -55,12 +65,11 @@ def merge(base: bytes, ours: bytes, theirs: bytes) -> Merged:
         if mine and yours and one != other:
             if end > start:  # two insertions at one spot both fit
                 clashes.append(Clash(start + 1, tuple(one), tuple(other)))
-            out += _both(one, other)
+            out += settle(old[start:end], one, other) if settle else _both(one, other)
         else:
             out += one if mine else other
         at = end
-    out += old[at:]
-    return Merged(b"".join(out), tuple(clashes))
+    return out + old[at:], clashes
 
 
 def _lines(data: bytes) -> list[bytes]:

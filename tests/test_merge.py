@@ -1,0 +1,231 @@
+"""Two sides of a bank made one by id: what each rule says, and that random edits of both obey all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ua_memory import markdown
+from ua_memory.merge.banks import Merge, merge
+from ua_memory.records import CoreBlock, Fact, Observation
+
+DAY, NEXT, CORE = "memory/2026-11-21.md", "memory/2026-11-22.md", "MEMORY.md"
+BASE = """# 2026-11-21
+
+## 09:00 · codex · tool
+
+- Alice drinks tea. ^aaaaaaaaaa
+- Bob moved to Lisbon. ^bbbbbbbbbb
+- a line without an id
+
+Prose of a person.
+"""
+
+
+def of(ours: str, theirs: str, base: str = BASE, path: str = DAY) -> Merge:
+    return merge(*({path: text.encode()} for text in (base, ours, theirs)))
+
+
+def text(done: Merge, path: str = DAY) -> str:
+    return (done.files[path] or b"").decode()
+
+
+def facts(done: Merge, path: str = DAY) -> dict[str | None, Fact]:
+    return {fact.id: fact for fact in markdown.parse(done.files[path] or b"", path).of(Fact)}
+
+
+def test_what_each_side_adds_stays_below_its_own_heading() -> None:
+    ours = BASE + "\n## 10:00 · cli\n\n- ours ^cccccccccc\n"
+    theirs = BASE + "\n## 11:00 · web · web\n\n- theirs ^dddddddddd\n"
+    done = of(ours, theirs)
+    assert text(done) == theirs + "\n## 10:00 · cli\n\n- ours ^cccccccccc\n" and not done.told
+    assert facts(done)["dddddddddd"].said_by == "web" and done.came == 1
+
+
+def test_deleted_and_unchanged_is_deleted_but_deleted_and_changed_is_kept_and_told() -> None:
+    ours = BASE.replace("- Alice drinks tea. ^aaaaaaaaaa\n", "").replace("- a line without an id\n", "")
+    assert text(of(ours, BASE + "\nMore.\n")) == ours + "\nMore.\n"
+    done = of(ours, BASE.replace("tea", "coffee"))
+    assert facts(done)["aaaaaaaaaa"].text == "Alice drinks coffee."
+    assert [(t.what, t.why, t.ours) for t in done.told] == [("^aaaaaaaaaa", "kept", "")]
+
+
+def test_two_readings_of_one_fact_stand_side_by_side() -> None:
+    done = of(BASE.replace("tea", "coffee"), BASE.replace("tea", "water"))
+    assert "<<<" not in text(done) and [t.why for t in done.told] == ["both"]
+    one, other = (f for f in facts(done).values() if f.text.startswith("Alice"))
+    assert (one.id, one.text) == ("aaaaaaaaaa", "Alice drinks water.")
+    assert (
+        other.text == "Alice drinks coffee."
+        and other.flag == "another machine has this otherwise: ^aaaaaaaaaa"
+    )
+    assert one.said_by == other.said_by == "tool"
+    again = of(text(done), text(done).replace("water", "water."), text(done))
+    assert len(facts(again)) == len(facts(done))
+
+
+def test_metadata_of_both_sides_goes_together() -> None:
+    base = BASE.replace("aaaaaaaaaa\n", "aaaaaaaaaa\n  - seen: 2026-11-22\n")
+    done = of(
+        base.replace("11-22\n", "11-22, 2026-11-24\n"), base.replace("11-22\n", "11-22, 2026-11-23\n"), base
+    )
+    assert facts(done)["aaaaaaaaaa"].seen == ("2026-11-22", "2026-11-23", "2026-11-24") and not done.told
+
+
+def test_a_tombstone_holds_against_whatever_the_other_side_did() -> None:
+    grave, stone = "memory/forgotten.md", b"# Forgotten\n\n- ^aaaaaaaaaa\n  - hash: s:h\n  - on: 2026-11-22\n"
+    gone = BASE.replace("- Alice drinks tea. ^aaaaaaaaaa\n", "").encode()
+    for changed in (BASE.replace("tea", "much tea"), BASE):
+        for swapped in (False, True):
+            sides = ({DAY: gone, grave: stone}, {DAY: changed.encode()})
+            done = merge({DAY: BASE.encode()}, *(reversed(sides) if swapped else sides))
+            assert b"Alice" not in (done.files[DAY] or b"") and done.files[grave] == stone
+            assert done.forgotten == ("aaaaaaaaaa",) and not done.told
+
+
+def test_a_fact_that_was_moved_is_edited_where_it_is_now() -> None:
+    line = "- Bob moved to Lisbon. ^bbbbbbbbbb\n"
+    ours = {DAY: BASE.replace(line, "").encode(), NEXT: f"# Moved\n\n{line}".encode()}
+    done = merge({DAY: BASE.encode()}, ours, {DAY: BASE.replace("Lisbon", "Porto").encode()})
+    assert facts(done, NEXT)["bbbbbbbbbb"].text == "Bob moved to Porto." and "bbbbbbbbbb" not in facts(done)
+    assert facts(done, NEXT)["bbbbbbbbbb"].said_by == "tool"  # as the heading said it stood below
+
+
+def test_core_memory_is_merged_by_block_and_then_by_line() -> None:
+    base = "# Memory\n\n## Who\n\n- tea\n- cake\n\n## Where\n\nLisbon\n"
+    ours = base.replace("tea", "coffee").replace("\n## Where\n\nLisbon\n", "")
+    theirs = base.replace("tea", "water").replace("cake", "pie") + "\n## When\n\nnow\n"
+    done = of(ours, theirs, base, CORE)
+    blocks = {b.name: b.value for b in markdown.parse(done.files[CORE] or b"", CORE).of(CoreBlock)}
+    assert blocks == {"Who": "- water\n- pie\n- coffee", "When": "now"}
+    assert [(t.what, t.why) for t in done.told] == [("## Who", "both")]
+
+
+def test_a_file_gone_on_one_side_stays_gone_unless_the_other_changed_it() -> None:
+    assert merge({DAY: BASE.encode()}, {}, {DAY: BASE.encode()}).files == {DAY: None}
+    done = merge({DAY: BASE.encode()}, {}, {DAY: BASE.replace("tea", "milk").encode()})
+    assert [f.text for f in facts(done).values()] == ["Alice drinks milk."]
+
+
+def test_what_began_apart_goes_together_by_what_both_have() -> None:
+    ours, theirs = BASE + "- mine ^cccccccccc\n", BASE + "\n## 12:00 · cli\n\n- yours ^dddddddddd\n"
+    done = merge({}, {DAY: ours.encode()}, {DAY: theirs.encode()})
+    assert text(done).count("# 2026-11-21\n") == 1 and {"cccccccccc", "dddddddddd"} < set(facts(done))
+
+
+def test_beliefs_keep_the_proofs_of_both() -> None:
+    path = "memory/observations/a.md"
+    one = "  - proof: [[2026-11-21#^aaaaaaaaaa]]\n"
+    base = f"- Alice likes tea. ^oooooooooo\n  - proofs: 1\n{one}  - last: 2026-11-21\n"
+    sides = [
+        base.replace(": 1", ": 2").replace("  - last: 2026-11-21", f"{one.replace('a', i)}  - last: {day}")
+        for day, i in (("2026-11-22", "b"), ("2026-11-23", "c"))
+    ]
+    done = of(*sides, base, path)
+    (belief,) = markdown.parse(done.files[path] or b"", path).of(Observation)
+    assert (
+        {p.id[0] for p in belief.proofs} == {"a", "b", "c"} and belief.last == "2026-11-23" and not done.told
+    )
+
+
+@pytest.mark.parametrize("theirs", ["other = 3\n", 'x = "'])
+def test_settings_are_never_left_unreadable(theirs: str) -> None:
+    path = "ua-memory.toml"
+    done = of('id = "a"\nx = 2\n', 'id = "a"\n' + theirs, 'id = "a"\nx = 1\n', path)
+    assert text(done, path) == 'id = "a"\n' + theirs and [t.why for t in done.told] == ["theirs"]
+
+
+# -- random edits on both sides --------------------------------------------------------------------------
+
+
+@dataclass
+class Side:
+    """One machine's bank as a model: what stands in it by id, and lines without one."""
+
+    items: dict[str, tuple[str, str]] = field(default_factory=dict)
+    notes: dict[str, list[str]] = field(default_factory=dict)
+    stones: set[str] = field(default_factory=set)
+
+    def copy(self) -> Side:
+        return Side(
+            dict(self.items), {path: list(rows) for path, rows in self.notes.items()}, set(self.stones)
+        )
+
+    def files(self) -> dict[str, bytes]:
+        out = {}
+        for path in (DAY, NEXT):
+            rows = [f"- {words} ^{i}" for i, (where, words) in sorted(self.items.items()) if where == path]
+            rows += [f"- {note}" for note in self.notes.get(path, ())] and ["", *self.notes[path]]
+            if rows:
+                out[path] = "\n".join([f"# {path[7:17]}", "", "## 09:00 · codex", "", *rows, ""]).encode()
+        if self.stones:
+            stones = "".join(f"- ^{i}\n  - hash: s:{i}\n  - on: 2026-11-21\n" for i in sorted(self.stones))
+            out["memory/forgotten.md"] = f"# Forgotten\n\n{stones}".encode()
+        return out
+
+
+WORDS = st.sampled_from(["tea", "two words", "## no heading", "ends in #tag", "[[Link]] and *more*", "Δ"])
+Edits = list[tuple[str, int, str]]
+EDITS = st.lists(st.tuples(st.sampled_from("aeedmfn"), st.integers(0, 7), WORDS), max_size=6)
+
+
+def edited(side: Side, edits: Edits, who: str) -> Side:
+    for n, (what, at, words) in enumerate(edits):
+        there = sorted(side.items)
+        block = there[at % len(there)] if there else ""
+        if what == "a":
+            side.items[f"{who}{n}" * 5] = ((DAY, NEXT)[at % 2], f"{words} by {who}{n}")
+        elif what == "n":
+            side.notes.setdefault((DAY, NEXT)[at % 2], []).append(f"{words} noted by {who}{n}")
+        elif not block:
+            continue
+        elif what == "e":
+            side.items[block] = (side.items[block][0], f"{words} said {who}{n}")
+        elif what == "m":
+            side.items[block] = (NEXT, side.items[block][1])
+        else:
+            del side.items[block]
+            if what == "f":
+                side.stones.add(block)
+    return side
+
+
+def stand(files: Mapping[str, bytes | None]) -> dict[str, str]:
+    """{id: text} of all facts."""
+    docs = (markdown.parse(data, path) for path, data in files.items() if data)
+    return {str(fact.id): fact.text for doc in docs for fact in doc.of(Fact) if fact.id}
+
+
+@pytest.mark.hypothesis
+@given(EDITS, EDITS, EDITS)
+def test_random_edits_on_both_sides(start: Edits, a: Edits, b: Edits) -> None:
+    before = edited(Side(), [("a", n, w) for n, (_, _, w) in enumerate(start)], "z")
+    ours, theirs = edited(before.copy(), a, "x"), edited(before.copy(), b, "y")
+    base, one, two = (stand(side.files()) for side in (before, ours, theirs))
+    done = merge(before.files(), ours.files(), theirs.files())
+    now, stones = stand(done.files), ours.stones | theirs.stones
+    for block in {*base, *one, *two}:
+        was, mine, yours = base.get(block), one.get(block), two.get(block)
+        if block in stones or (None in (mine, yours) and (mine or yours) == was):
+            assert block not in now
+        elif was == mine or mine == yours or mine is None:
+            assert now.get(block) == yours
+        elif was == yours or yours is None:
+            assert now[block] == mine
+        else:
+            assert now[block] == yours and mine in now.values()
+    extra = set(now) - {*base, *one, *two}
+    assert len(extra) == sum(told.why == "both" for told in done.told)
+    whole = b"".join(data or b"" for data in done.files.values()).decode()
+    assert "<<<<" not in whole and ">>>>" not in whole
+    for side in (ours, theirs):
+        for note in (row for rows in side.notes.values() for row in rows):
+            assert whole.count(note) == 1
+    # The other machine goes on from here: nothing more happens, whoever merges again.
+    result = {path: data for path, data in done.files.items() if data}
+    for sides in ((theirs.files(), theirs.files(), result), (ours.files(), result, ours.files())):
+        assert {p: d for p, d in merge(*sides).files.items() if d} == result
