@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from banks import git
 from fake_model import FakeModel
 from scripted_model import keep
 from terminal import EVERY, Shell, new_shell
@@ -251,6 +252,21 @@ def test_import(shell: Shell, tmp_path: Path) -> None:
     agrees("import", printed)
     asked = shell.ok("import", "openclaw", str(tmp_path / "clawd"), "--compare", "-", "--json", stdin="one\n")
     agrees("import --compare", asked.json)
+
+
+def test_machines(shell: Shell, tmp_path: Path) -> None:
+    shell.ok("insert", "Alice drinks tea")
+    git(tmp_path, "init", "--quiet", "--bare", "--initial-branch=main", "remote.git")
+    shell.ok("sync", "--remote", str(tmp_path / "remote.git"))
+    agrees("export", shell.ok("export", str(tmp_path / "x.tar"), "--json").json)
+    agrees("import archive", shell.ok("import", "archive", str(tmp_path / "x.tar"), "--json").json)
+    git(tmp_path, "clone", "--quiet", "remote.git", "other")
+    for folder, drink in ((tmp_path / "other", "milk"), (shell.cwd, "cocoa")):
+        file = folder / "memory" / "2026-11-21.md"
+        file.write_text(file.read_text().replace("tea", drink))
+    shell.ok("--bank", str(tmp_path / "other"), "sync")
+    agrees("sync", shell.ok("sync", "--json").json)
+    assert "nothing to receive" in shell.ok("sync", "--dry-run").out
 
 
 def test_what_checks_find(shell: Shell) -> None:

@@ -22,6 +22,7 @@ from ua_memory.errors import NoBank, NotFound
 from ua_memory.excerpts import Excerpt
 from ua_memory.facts import Inserted, Said
 from ua_memory.health import Check
+from ua_memory.merge.syncs import Syncs
 from ua_memory.naming import Known, Naming, Portrait
 from ua_memory.pages import Kept
 from ua_memory.paths import is_bank
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
     from ua_memory.index.sync import Index, Progress
     from ua_memory.lineage import BeliefStep, Chain, FactStep, Link, SentenceStep, Written
     from ua_memory.llm import Endpoint, Model, Spent, Totals
+    from ua_memory.merge.syncs import Archived, Restored, Synced
     from ua_memory.opinions import Changed
     from ua_memory.proofs import Break
     from ua_memory.recall.explain import Explained
@@ -69,14 +71,14 @@ if TYPE_CHECKING:
     from ua_memory.undo import Undone
 
 __all__ = [
-    "Answer", "BeliefStep", "Believed", "BlameLine", "Break", "Brought", "Budget", "Caught", "Chain",
-    "Change", "Changed", "Check", "Consolidated", "CoreBlock", "Decision", "Endpoint", "Estimate", "Evidence",
-    "Excerpt", "Explained", "FactStep", "Filters", "Flush", "Flushed", "Forgotten", "Hit", "Inserted", "Item",
-    "Kept", "Known", "Link", "Look", "Memory", "Model", "Piece", "Portrait", "Preview", "Price", "Priced",
-    "Proposal", "Purged", "Purging", "Recalled", "Reflection", "Refresh", "Refreshed", "Replaced", "Result",
-    "Retained", "Revision", "Seen", "SentenceStep", "Spent", "Stale", "Standing", "Stats", "Status",
-    "Suggestion", "Survey", "Surveyed", "Taken", "Totals", "Undone", "Unfinished", "Waiting", "WaitingItem",
-    "Watched", "Witness", "Written",
+    "Answer", "Archived", "BeliefStep", "Believed", "BlameLine", "Break", "Brought", "Budget", "Caught",
+    "Chain", "Change", "Changed", "Check", "Consolidated", "CoreBlock", "Decision", "Endpoint", "Estimate",
+    "Evidence", "Excerpt", "Explained", "FactStep", "Filters", "Flush", "Flushed", "Forgotten", "Hit",
+    "Inserted", "Item", "Kept", "Known", "Link", "Look", "Memory", "Model", "Piece", "Portrait", "Preview",
+    "Price", "Priced", "Proposal", "Purged", "Purging", "Recalled", "Reflection", "Refresh", "Refreshed",
+    "Replaced", "Restored", "Result", "Retained", "Revision", "Seen", "SentenceStep", "Spent", "Stale",
+    "Standing", "Stats", "Status", "Suggestion", "Survey", "Surveyed", "Synced", "Taken", "Totals", "Undone",
+    "Unfinished", "Waiting", "WaitingItem", "Watched", "Witness", "Written",
 ]  # fmt: skip
 """The types that a door meets, which imports them from here."""
 
@@ -106,7 +108,7 @@ class Status:
     waiting: tuple[Waiting, ...] = ()
 
 
-class Memory(Surveys, Paged, Adopts, Believing, Naming, Recalls, Reflections, Watches, Audited):
+class Memory(Surveys, Paged, Adopts, Believing, Naming, Recalls, Reflections, Watches, Audited, Syncs):
     """One bank. `door` names where the calls come from and stands in every commit they make.
 
     Methods raise the errors of `ua_memory.errors`; nothing reads the environment. Times are the bank's.
@@ -114,8 +116,7 @@ class Memory(Surveys, Paged, Adopts, Believing, Naming, Recalls, Reflections, Wa
 
     def __init__(self, store: Store, *, door: str = "python") -> None:
         self.store, self.config, self.door = store, store.config, door
-        self.founded: Founded | None = None
-        """What `init` did, if it was `init` that opened this bank."""
+        self.founded: Founded | None = None  # what `init` did, if it was `init` that opened this bank
 
     @classmethod
     def open(
@@ -291,9 +292,8 @@ class Memory(Surveys, Paged, Adopts, Believing, Naming, Recalls, Reflections, Wa
         store, seen = self.store, self.store.survey()
         head = store.history.log(limit=1)
         return Status(
-            root=str(store.bank.root), trail=str(store.bank.git_dir), own=store.bank.own,
-            head=head[0] if head else None, files=len(seen.files),
-            waiting=(*self.waiting(), *self.waiting_texts()),
+            root=str(store.bank.root), trail=str(store.bank.git_dir), own=store.bank.own, files=len(seen.files),
+            head=head[0] if head else None, waiting=(*self.waiting(), *self.waiting_texts()),
             edited=tuple(sorted(set(seen.changed) - set(seen.held))), held=tuple(sorted(seen.held)),
             pending=tuple(health.pending_revisions(store)), budgets=tuple(self.core_budgets()),
             problems=sum(1 for _ in audit.file_problems(store)), index=health.index_state(store),

@@ -48,7 +48,7 @@ def undo(store: Store, revision: str | None = None, *, door: str) -> Undone:
         op = done.trailer("Memory-Op")
         if op == "init":  # what was there before the bank is not taken away unless it is named
             break
-        if done.paths and op not in ("undo", "redo") and done.id not in settled:
+        if done.paths and op not in ("undo", "redo", "sync") and done.id not in settled:
             return _take_back(store, done, "undo", door)
     raise NotFound("nothing is left to take back", mend="ua-memory log")
 

@@ -81,6 +81,8 @@ VERBS: dict[str, dict[str, Listed]] = {
         "completion": Listed("shell", "Print a shell's completions of ua-memory."),
         "mcp": Listed("mcp", "Memory's tools for agents: an MCP server."),
         "import": Listed("imports", "Take over what another tool remembered."),
+        "export": Listed("sync", "Write the whole bank into one archive."),
+        "sync": Listed("sync", "Bring this bank and its remote together."),
         "bench": Listed("bench", "Measure search on conversations of yours."),
     },
 }

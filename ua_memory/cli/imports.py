@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 import_app = verbs.new()
 
 Source = Annotated[
-    Literal["sessions", "openclaw", "claude-code", "basic-memory", "markdown", "hindsight"],
+    Literal["sessions", "openclaw", "claude-code", "basic-memory", "markdown", "hindsight", "archive"],
     typer.Argument(
         metavar="SOURCE",
-        help="sessions, openclaw, claude-code, basic-memory, markdown or hindsight.",
+        help="sessions, openclaw, claude-code, basic-memory, markdown, hindsight or archive.",
         show_default=False,
     ),
 ]
@@ -99,11 +99,16 @@ def import_(
     Curated memory comes first, then the newest days; --all takes the rest. Text is copied as it stands, the
     source is never written, and a second run doubles nothing. It is one commit: undo takes it back. With
     --compare nothing is imported: both sides answer, of everything the source has. Of `sessions` the
-    transcripts that clients keep on this machine are flushed, each as a commit. See docs/import.md.
+    transcripts that clients keep on this machine are flushed, each as a commit. An `archive` is what `export`
+    wrote: verified whole, then merged by id. See docs/import.md.
     """
     if source == "sessions":
         _refuse({"--days": days is not None, "--compare": compare, "--old": old}, source)
         _sessions(ctx, path, since, everything, tuple(client or ()), project, dry_run)
+    elif source == "archive":
+        given = {"--since": since, "--client": client, "--project": project, "--days": days is not None}
+        _refuse({**given, "--all": everything, "--compare": compare, "--old": old}, source)
+        _archive(ctx, path, dry_run)
     else:
         _refuse({"--since": since, "--client": client, "--project": project}, source)
         _remembered(
@@ -137,6 +142,16 @@ def _sessions(
     with context.opened(ctx) as (call, memory):
         asked = surveyed.Asked(path, "" if everything else since or SINCE, clients, project, dry_run)
         bringing.run(call, memory, asked)
+
+
+def _archive(ctx: typer.Context, path: str | None, dry_run: bool) -> None:
+    from ua_memory.cli.sync import restored
+    from ua_memory.errors import Usage
+
+    if path is None:
+        raise Usage("there is no FILE", mend="ua-memory import archive FILE")
+    with context.opened(ctx) as (call, memory):
+        restored(call, memory.restore(context.absolute(call, path), dry_run=dry_run))
 
 
 def _remembered(

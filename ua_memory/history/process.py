@@ -24,6 +24,9 @@ CONFIG = {
     "core.fsmonitor": "false",
     "core.logAllRefUpdates": "false",  # in ten years a reflog outgrows the text
     "core.quotePath": "false",
+    "fetch.fsckObjects": "true",  # what another machine sends may be broken, or made to break out
+    "http.lowSpeedLimit": "1",  # bytes a second; less for a minute is no connection any more
+    "http.lowSpeedTime": "60",
     "gc.auto": "0",
     "i18n.commitEncoding": "UTF-8",
     "i18n.logOutputEncoding": "UTF-8",

@@ -24,6 +24,8 @@ class Commit:
     files: Mapping[str, bytes | None]
     blobs: tuple[bytes, ...] = ()
     """Contents to be kept for a while though no file of the commit has them."""
+    joins: str = ""
+    """Another history that this commit brings in. Where it adds nothing to that one, that one it is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +83,8 @@ def _commit(ref: str, mark: int, commit: Commit, parent: str | None) -> bytes:
     out = ["\n".join(head).encode("utf-8", "replace") + b"\ndata %d\n%b\n" % (len(message), message)]
     if parent:
         out.append(f"from {parent}\n".encode())
+    if commit.joins:
+        out.append(f"merge {commit.joins}\n".encode())
     for path, data in commit.files.items():
         raw = path.encode("utf-8", "surrogateescape").replace(b"\\", b"\\\\")
         name_ = b'"' + raw.replace(b'"', b'\\"').replace(b"\n", b"\\n") + b'"'

@@ -21,7 +21,7 @@ from pathlib import Path
 from ua_memory.errors import GitFailed, NotFound
 from ua_memory.history import revisions as notation
 from ua_memory.history.process import NO_FSYNC, PLAIN_PACK
-from ua_memory.history.repository import Repository
+from ua_memory.history.remotes import Remotes
 from ua_memory.history.revisions import NOBODY, BlameLine, Commit, Revision, blob_id
 
 BEHIND = "ua-memory/index-behind"
@@ -32,7 +32,7 @@ FEW = 10
 """Files of a commit, with which it is less than a hundred objects: git keeps those loose, not in a pack."""
 
 
-class History(Repository):
+class History(Remotes):
     """The git directory of one bank's trail, with the bank's root as its work tree."""
 
     # -- reading -----------------------------------------------------------------------------------
@@ -175,6 +175,8 @@ class History(Repository):
         GitFailed also where the branch moved meanwhile: nothing is committed then.
         """
         self._clear_locks()
+        if joined := self.joined(commits):
+            return joined
         stream = notation.fast_import(self.ref(), commits, self.head())
         try:
             env = PLAIN_PACK if sum(len(c.files) for c in commits) <= FEW else {}

@@ -59,6 +59,10 @@ class Draft:
     """Commit also when no file changes: a run that found nothing must not be repeated."""
     by_person: bool = False
     """A person gave these words through a door: the commit has their name."""
+    joins: str = ""
+    """The history of another machine that the commit brings in."""
+    carried: dict[str, bytes | None] = field(default_factory=dict)
+    """Files of that history that are no memory: they go into the commit, and no file here is touched."""
     answered: Revision | None = None
     """The revision that carried out this request id already: leave the block, nothing will be written."""
     files: dict[str, bytes | None] = field(default_factory=dict)

@@ -60,7 +60,9 @@ def commits(draft: Draft, when: datetime, request: str, person: Person) -> list[
         named = {"Memory-Op": [draft.op], "Door": [draft.door], **draft.trailers, "Facts": brief(draft.facts)}
         text = message(draft.subject or draft.op, draft.body, named)
         files = {path: for_trail(data, draft.touched[path]) for path, data in ours.items()}
-        made.append(Commit(person() if draft.by_person else MACHINE, when, text, files))
+        files |= draft.carried
+        author = person() if draft.by_person else MACHINE
+        made.append(Commit(author, when, text, files, joins=draft.joins))
     if made:
         # The last one carries the request, by which a retry and a resumed revision know that it stands.
         made[-1] = replace(made[-1], message=made[-1].message.rstrip("\n") + f"\nRequest: {request}\n")
@@ -127,6 +129,8 @@ def is_own(commit: Commit, record: InFlight) -> bool:
 
 def stands(record: InFlight, history: History) -> bool:
     """Whether the record's own commit is in the trail already."""
+    if (joins := record.commits[-1].joins) and history.head() and history.holds(joins):
+        return True
     newest = history.log(grep=[f"Request: {record.request}"])
     return any(r.trailer("Request") == record.request for r in newest)
 

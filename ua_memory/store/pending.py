@@ -224,14 +224,15 @@ def _from_json(raw: Mapping[str, Any]) -> InFlight:
 def _commit_row(commit: Commit, number: Callable[[bytes | None], int | None]) -> list[Any]:
     files = {path: number(data) for path, data in commit.files.items()}
     when = commit.when.isoformat()
-    return [list(commit.author), when, commit.message, files, [number(blob) for blob in commit.blobs]]
+    row = [list(commit.author), when, commit.message, files, [number(blob) for blob in commit.blobs]]
+    return [*row, commit.joins] if commit.joins else row
 
 
 def _commit(row: list[Any], text: Callable[[int | None], bytes | None]) -> Commit:
-    (name, address), when, message, files, blobs = row
+    (name, address), when, message, files, blobs, *joins = row
     kept = tuple(text(number) or b"" for number in blobs)
     contents = {path: text(number) for path, number in files.items()}
-    return Commit((name, address), datetime.fromisoformat(when), message, contents, kept)
+    return Commit((name, address), datetime.fromisoformat(when), message, contents, kept, *joins)
 
 
 def _sides(texts: list[bytes | None]) -> dict[str, bytes | None]:

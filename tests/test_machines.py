@@ -1,0 +1,371 @@
+"""Two machines and a remote between them, with real git: sync, and what it must refuse; archives."""
+
+from __future__ import annotations
+
+import io
+import json
+import tarfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from banks import Bank, git, new_bank, repository
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from killing import in_child
+from truth import leftovers
+
+from ua_memory import markdown
+from ua_memory.errors import Conflict, GitFailed, Malformed, NotFound, UaMemoryError, Usage
+from ua_memory.history import History
+from ua_memory.memory import Memory
+from ua_memory.merge import archive, joining, syncing
+from ua_memory.merge.syncing import Synced
+from ua_memory.records import Fact
+
+
+def sync(bank: Bank, address: str | None = None, **more: bool) -> Synced:
+    return syncing.sync(bank.store, address, door="test", **more)
+
+
+@pytest.fixture
+def pair(tmp_path: Path) -> tuple[Bank, Bank]:
+    """Two machines with one bank, which its remote has, too."""
+    return two(tmp_path)
+
+
+def two(folder: Path) -> tuple[Bank, Bank]:
+    git(folder, "init", "--quiet", "--bare", "--initial-branch=main", "remote.git")
+    one = new_bank(folder / "one")
+    one.insert("Alice drinks tea")
+    sync(one, str(folder / "remote.git"))
+    git(folder, "clone", "--quiet", "remote.git", "two")
+    return one, Bank(folder / "two", one.clock)
+
+
+def tree(bank: Bank) -> dict[str, bytes]:
+    return {file.path: bank.bytes(file.path) for file in bank.store.survey().files}
+
+
+def heads(*banks: Bank) -> set[str | None]:
+    return {bank.store.history.head() for bank in banks}
+
+
+def facts(bank: Bank) -> set[str]:
+    docs = (markdown.parse(data, path) for path, data in tree(bank).items())
+    return {fact.text for doc in docs for fact in doc.of(Fact)}
+
+
+def test_weeks_apart_and_then_the_same_to_the_byte(pair: tuple[Bank, Bank]) -> None:
+    one, two = pair
+    one.insert("Bob moved to Lisbon")
+    two.insert("Carol keeps bees")
+    two.write("# Notes\n\n- by hand on two\n", "memory/notes.md")
+    one.edit("What every session", "What each session", "MEMORY.md")
+    assert (out := sync(one)).sent == 2 and out.received == 0
+    came = sync(two)
+    assert came.merge.came == 1 and came.sent >= 3 and not came.merge.told
+    back = sync(one)
+    assert back.merge.came == 1 and back.sent == 0  # the line of two's owner has no id yet
+    assert tree(one) == tree(two) and heads(one, two) == {one.store.history.head()}
+    assert facts(one) == {"Alice drinks tea", "Bob moved to Lisbon", "Carol keeps bees", "by hand on two"}
+    before = heads(one, two)
+    assert [sync(bank).sent for bank in (one, two, one)] == [0, 0, 0] and heads(one, two) == before
+    assert one.clean() and two.clean() and git(one.root, "status", "--porcelain") == ""
+
+
+def test_both_readings_stand_and_are_told(pair: tuple[Bank, Bank]) -> None:
+    one, two = pair
+    for bank, drink in ((one, "coffee"), (two, "water")):
+        bank.edit("tea", drink)
+    sync(one)
+    told = sync(two).merge.told
+    sync(one)
+    assert [t.why for t in told] == ["both"] and facts(one) == {"Alice drinks coffee", "Alice drinks water"}
+    assert tree(one) == tree(two)
+
+
+def test_a_trial_changes_nothing(pair: tuple[Bank, Bank]) -> None:
+    one, two = pair
+    one.insert("Bob moved to Lisbon")
+    sync(one)
+    two.insert("Carol keeps bees")
+    was = tree(two), heads(two), git(two.root, "for-each-ref")
+    done = sync(two, trial=True)
+    assert done.merge.came == 1 and done.sent == 1 and done.revision is None
+    assert (tree(two), heads(two), git(two.root, "for-each-ref")) == was
+
+
+def test_who_is_overtaken_merges_again_and_forces_nothing(
+    pair: tuple[Bank, Bank], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, two = pair
+    one.insert("Bob moved to Lisbon")
+    two.insert("Carol keeps bees")
+    real, pushed = History.push, []
+
+    def slow(self: History, name: str, sha: str) -> bool:
+        pushed.append(sha)
+        if len(pushed) == 1:
+            real(one.store.history, name, one.store.history.head() or "")
+        return real(self, name, sha)
+
+    monkeypatch.setattr(History, "push", slow)
+    sync(two)
+    sync(one)
+    assert len(pushed) == 2 and tree(one) == tree(two) and len(facts(one)) == 3
+
+
+def test_a_rewritten_remote_is_refused(pair: tuple[Bank, Bank], tmp_path: Path) -> None:
+    one, two = pair
+    first = one.store.history.log()[-1].id
+    git(tmp_path / "remote.git", "update-ref", "refs/heads/main", first)
+    was = tree(two)
+    for bank in pair:
+        with pytest.raises(Conflict, match="rewritten"):
+            sync(bank)
+    assert tree(two) == was and git(tmp_path / "remote.git", "rev-parse", "main").strip() == first
+
+
+def test_two_banks_are_not_made_one_but_a_new_one_becomes_the_other(
+    pair: tuple[Bank, Bank], tmp_path: Path
+) -> None:
+    one, _ = pair
+    three = new_bank(tmp_path / "three")
+    other = Bank(three.root, three.clock)
+    sync(other, str(tmp_path / "remote.git"))
+    assert tree(other) == tree(one)
+    stranger = new_bank(tmp_path / "four")
+    stranger.insert("Something else")
+    with pytest.raises(Conflict, match="two banks"):
+        sync(stranger, str(tmp_path / "remote.git"))
+    with pytest.raises(Usage):
+        sync(stranger, "--upload-pack=x")
+    with pytest.raises(NotFound, match="no remote"):
+        sync(new_bank(tmp_path / "five"))
+
+
+def test_inside_a_code_repository_the_trail_goes_apart(tmp_path: Path) -> None:
+    git(tmp_path, "init", "--quiet", "--bare", "--initial-branch=main", "code.git")
+    git(tmp_path, "init", "--quiet", "--bare", "--initial-branch=main", "trail.git")
+    repository(tmp_path / "a", {"src/x.py": "x = 1\n"})
+    one = new_bank(tmp_path / "a")
+    git(one.root, "add", "ua-memory.toml")
+    git(one.root, "commit", "--quiet", "-m", "a bank")
+    git(tmp_path, "clone", "--quiet", "a", "b")
+    two = new_bank(tmp_path / "b")
+    one.insert("on one")
+    two.insert("on two")
+    for bank in (one, two, one):
+        sync(bank, str(tmp_path / "trail.git"))
+    assert tree(one) == tree(two) and {"on one", "on two"} == facts(one)
+    assert git(tmp_path / "trail.git", "ls-tree", "-r", "--name-only", "main").split() == sorted(tree(one))
+    assert git(two.root, "log", "--format=%s").split("\n")[0] == "a bank"  # somebody's repository is theirs
+    # The code's own repository, given by mistake, is no trail.
+    git(tmp_path / "a", "push", "--quiet", str(tmp_path / "code.git"), "HEAD:main")
+    git(one.store.bank.git_dir, "config", "remote.origin.url", str(tmp_path / "code.git"))
+    with pytest.raises(Conflict):
+        sync(one)
+
+
+def test_other_files_of_the_repository_come_along_unless_both_changed_them(pair: tuple[Bank, Bank]) -> None:
+    one, two = pair
+    for bank, name in ((one, "a.txt"), (two, "b.txt")):
+        (bank.root / name).write_text(name)
+        (bank.root / "c.txt").write_text(name)
+        git(bank.root, "add", ".")
+        git(bank.root, "commit", "--quiet", "-m", name)
+        bank.insert(f"beside {name}")
+    sync(one)
+    notes = sync(two).notes
+    sync(one)
+    assert (two.root / "a.txt").read_text() == "a.txt" and (two.root / "c.txt").read_text() == "b.txt"
+    assert any("c.txt" in note for note in notes) and heads(one, two) == {one.store.history.head()}
+    assert {p.name for p in one.root.glob("*.txt")} == {p.name for p in two.root.glob("*.txt")}
+    assert git(two.root, "status", "--porcelain") == ""
+
+
+def test_an_edit_in_the_very_moment_is_not_lost(
+    pair: tuple[Bank, Bank], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, two = pair
+    one.insert("Bob moved to Lisbon")
+    sync(one)
+    real = joining.Meeting.merged
+
+    def late(self: joining.Meeting, *args: object) -> object:
+        done = real(self, *args)  # type: ignore[arg-type]
+        two.edit("tea", "green tea")
+        return done
+
+    with monkeypatch.context() as patch:
+        patch.setattr(joining.Meeting, "merged", late)
+        sync(two)
+    assert facts(two) == {"Alice drinks green tea", "Bob moved to Lisbon"}
+    sync(two)
+    sync(one)
+    assert tree(one) == tree(two) and "Alice drinks green tea" in facts(one)
+
+
+def test_what_was_purged_here_does_not_come_back(pair: tuple[Bank, Bank]) -> None:
+    one, two = pair
+    two.insert("more")
+    sync(two)
+    with one.store.revision("purge", door="test") as draft:
+        draft.even_if_empty, draft.trailers["Rewrote"] = True, ["refs/heads/main old new"]
+    with pytest.raises(Conflict, match="purged"):
+        sync(one)
+
+
+@pytest.mark.parametrize("stop", [3, 14, 22, 30, 38])
+def test_killed_on_the_way_nothing_is_half(pair: tuple[Bank, Bank], stop: int) -> None:
+    one, two = pair
+    one.insert("Bob moved to Lisbon")
+    sync(one)
+    two.insert("Carol keeps bees")
+    two.edit("tea", "milk")
+    ended, steps = in_child(lambda: sync(two), stop)
+    assert not ended, f"it takes only {steps} steps"
+    for bank in (one, two):
+        sync(Bank(bank.root, bank.clock))
+    sync(one)
+    assert tree(one) == tree(two) and len(heads(one, two)) == 1 and one.clean() and two.clean()
+    assert facts(one) == {"Alice drinks milk", "Bob moved to Lisbon", "Carol keeps bees"}
+    assert not [name for name in leftovers(two.store) if "fresh" in name]
+
+
+@given(
+    st.lists(
+        st.tuples(st.booleans(), st.sampled_from(["insert", "edit", "drop", "sync"]), st.integers(0, 3)),
+        max_size=9,
+    )
+)
+@settings(max_examples=4, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+def test_any_order_of_work_ends_alike(
+    tmp_path_factory: pytest.TempPathFactory, work: list[tuple[bool, str, int]]
+) -> None:
+    banks = two(tmp_path_factory.mktemp("pair"))
+    for n, (second, what, at) in enumerate(work):
+        bank = banks[second]
+        rows = (
+            [row for row in bank.text().splitlines() if row.startswith("- ")] if bank.path().exists() else []
+        )
+        if what == "insert":
+            bank.insert(f"fact {n}")
+        elif what == "sync":
+            sync(bank)
+        elif rows:
+            row = rows[at % len(rows)]
+            bank.edit(row, row.replace(" ^", f" again{n} ^", 1) if what == "edit" else "")
+    for bank in (*banks, *banks):
+        sync(bank)
+    assert tree(banks[0]) == tree(banks[1]) and len(heads(*banks)) == 1
+    assert banks[0].clean() and banks[1].clean()
+
+
+# -- archives --------------------------------------------------------------------------------------------
+
+
+def test_an_archive_is_the_whole_bank_and_nothing_else(pair: tuple[Bank, Bank], tmp_path: Path) -> None:
+    one, _ = pair
+    file = tmp_path / "bank.tar"
+    done = archive.export(one.store, file)
+    assert done.files == 3 and file.stat().st_mode & 0o777 == 0o600
+    with tarfile.open(file) as tar:
+        assert sorted(tar.getnames()) == [
+            *("files/MEMORY.md", "files/memory/2026-11-21.md", "files/ua-memory.toml"),
+            *("manifest.json", "trail.bundle"),
+        ]
+    assert b"remote.git" not in file.read_bytes()
+    three = new_bank(tmp_path / "three")
+    taken = archive.restore(three.store, file, door="test")
+    assert taken.merge.came == 1 and tree(three) == tree(one)
+    assert archive.restore(Bank(three.root, one.clock).store, file, door="test").received == 0
+    with pytest.raises(UaMemoryError, match="of this name"):
+        archive.export(one.store, file)
+    with pytest.raises(Usage, match="inside"):
+        archive.export(one.store, one.root / "x.tar")
+
+
+def _members(file: Path) -> list[tuple[tarfile.TarInfo, bytes]]:
+    with tarfile.open(file) as tar:
+        return [(member, (tar.extractfile(member) or io.BytesIO()).read()) for member in tar]
+
+
+def _rewritten(file: Path, change: Callable[[list[tuple[tarfile.TarInfo, bytes]]], None]) -> None:
+    rows = _members(file)
+    change(rows)
+    with tarfile.open(file, "w") as tar:
+        for member, data in rows:
+            member.size = len(data) if member.isreg() else 0
+            tar.addfile(member, io.BytesIO(data))
+
+
+def _other_byte(rows: list[tuple[tarfile.TarInfo, bytes]]) -> None:
+    rows[2] = (rows[2][0], rows[2][1].replace(b"tea", b"mud"))
+
+
+def _outside(rows: list[tuple[tarfile.TarInfo, bytes]]) -> None:
+    said = json.loads(rows[0][1])
+    said["members"][0]["name"] = rows[1][0].name = "files/../../evil.md"
+    rows[0] = (rows[0][0], json.dumps(said).encode())
+
+
+def _link(rows: list[tuple[tarfile.TarInfo, bytes]]) -> None:
+    rows[1][0].type, rows[1][0].linkname = tarfile.SYMTYPE, "/etc/passwd"
+
+
+def _other_files(rows: list[tuple[tarfile.TarInfo, bytes]]) -> None:
+    """Files and hashes agree, and are not what the history has."""
+    import hashlib
+
+    _other_byte(rows)
+    said = json.loads(rows[0][1])
+    row = next(row for row in said["members"] if row["name"] == rows[2][0].name)
+    row["sha256"], row["bytes"] = hashlib.sha256(rows[2][1]).hexdigest(), len(rows[2][1])
+    rows[0] = (rows[0][0], json.dumps(said).encode())
+
+
+CHANGES = [
+    _other_byte,
+    _outside,
+    _link,
+    _other_files,
+    lambda rows: rows.pop(),
+    lambda rows: rows.append(rows[1]),
+    lambda rows: rows.pop(0),
+]
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_changed_archive_is_refused_before_a_byte_is_written(
+    tmp_path: Path, change: Callable[[list[tuple[tarfile.TarInfo, bytes]]], None]
+) -> None:
+    one = new_bank(tmp_path / "one")
+    one.insert("Alice drinks tea")
+    archive.export(one.store, file := tmp_path / "bank.tar")
+    _rewritten(file, change)
+    two = new_bank(tmp_path / "two")
+    was = tree(two), heads(two)
+    with pytest.raises(Malformed, match="not taken in"):
+        archive.restore(two.store, file, door="test")
+    assert (tree(two), heads(two)) == was and not list(two.store.bank.state.glob("import-*"))
+    assert not (tmp_path / "evil.md").exists()
+
+
+def test_a_cut_archive_is_refused(tmp_path: Path) -> None:
+    one = new_bank(tmp_path / "one")
+    archive.export(one.store, file := tmp_path / "bank.tar")
+    data = file.read_bytes()
+    with tarfile.open(file) as tar:
+        end = max(member.offset_data + member.size for member in tar)
+    for length in (0, 100, 700, len(data) // 2, end - 1):
+        file.write_bytes(data[:length])
+        with pytest.raises((Malformed, GitFailed)):
+            archive.restore(one.store, file, door="test")
+
+
+def test_memory_has_all_of_it(pair: tuple[Bank, Bank], tmp_path: Path) -> None:
+    with Memory.open(pair[0].root, now=pair[0].clock) as memory:
+        assert memory.sync(dry_run=True).trial and memory.export(tmp_path / "x.tar").revisions > 1
+        assert memory.restore(tmp_path / "x.tar", dry_run=True).trial

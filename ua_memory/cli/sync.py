@@ -1,0 +1,184 @@
+"""`ua-memory sync` and `export`: one memory on many machines, and all of it in one file."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ua_memory.cli import context, verbs
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ua_memory.cli.call import Call
+    from ua_memory.cli.format import Screen
+    from ua_memory.memory import Restored, Synced
+
+sync_app, export_app = verbs.new(), verbs.new()
+SHOWN = 12
+WHY = {
+    "kept": "deleted on one machine, changed on the other: kept",
+    "both": "changed on both machines: both stand there",
+    "theirs": "changed on both machines: the remote's stands",
+}
+
+
+@sync_app.command(cls=verbs.Verb)
+def sync(
+    ctx: typer.Context,
+    remote: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ADDRESS",
+            help="The remote's address, as git takes it; to be given once.",
+            show_default=False,
+        ),
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Fetch and tell what would be done; change nothing.")
+    ] = False,
+    as_json: verbs.Json = False,
+    bank: verbs.Bank = None,
+) -> None:
+    """Bring this bank and its remote together.
+
+    Pulls, merges by id and pushes. What either machine added stays, what one deleted is deleted unless the
+    other changed it, what was forgotten does not return, and two readings of one fact stand side by side.
+    Nothing is ever forced. See docs/sync.md.
+    """
+    with context.opened(ctx) as (call, memory):
+        done = memory.sync(remote, dry_run=dry_run)
+        _tell(call, done)
+
+
+def _tell(call: Call, done: Synced) -> None:
+    from ua_memory.cli.format import Screen, count, emit, note
+
+    if call.as_json:
+        return emit(call, shape(done))
+    screen = Screen(call)
+    if not done.received and not done.sent:
+        screen.line("In step with ", (done.address, "path"), ": nothing to receive, nothing to send.")
+    else:
+        screen.line(("Would sync" if done.trial else "Synced", "strong"), " with ", (done.address, "path"))
+        verb = ("to receive", "to send") if done.trial else ("received", "sent")
+        screen.line(f"  {verb[0]} {count(done.received, 'revision')}{_figures(done)}")
+        screen.line(f"  {verb[1]} {count(done.sent, 'revision')}")
+    told(screen, done)
+    if done.trial:
+        screen.line(("Nothing was changed. Without --dry-run it is done.", "faint"))
+    for text in done.notes:
+        note(call, text)
+
+
+def _figures(done: Synced | Restored) -> str:
+    merge = done.merge
+    parts = [f"{n:,} {word}" for n, word in _numbers(done) if n]
+    parts += [f"{len(merge.forgotten):,} forgotten"] if merge.forgotten else []
+    return f": {', '.join(parts)} (of what has an id)" if parts else ""
+
+
+def _numbers(done: Synced | Restored) -> Iterator[tuple[int, str]]:
+    yield done.merge.came, "new"
+    yield done.merge.changed, "changed"
+    yield done.merge.went, "gone"
+
+
+def told(screen: Screen, done: Synced | Restored) -> None:
+    """What both machines changed, with what each of them has, for a person to settle."""
+    for each in done.merge.told[:SHOWN]:
+        screen.line((each.path, "path"), " ", (each.what, "id"), f" {WHY[each.why]}")
+        for name, text in (("here", each.ours), ("there", each.theirs)):
+            screen.item(f"  {name + ':':<7}", text or ("(deleted)", "faint"))
+    if len(done.merge.told) > SHOWN:
+        screen.line((f"… and {len(done.merge.told) - SHOWN:,} more (--json lists all)", "faint"))
+    if any(each.why == "both" for each in done.merge.told):
+        screen.line(("To settle one: edit the line that keeps the id, and delete the other.", "faint"))
+
+
+def shape(done: Synced) -> dict[str, Any]:
+    """The JSON of a sync."""
+    return {
+        "remote": done.remote,
+        "address": done.address,
+        "dry_run": done.trial,
+        "received": done.received,
+        "sent": done.sent,
+        "revision": done.revision,
+        **merged(done),
+        "notes": list(done.notes),
+    }
+
+
+def merged(done: Synced | Restored) -> dict[str, Any]:
+    """The JSON of what came in."""
+    merge = done.merge
+    keys = ("what", "path", "why", "ours", "theirs")
+    return {
+        "new": merge.came,
+        "changed": merge.changed,
+        "gone": merge.went,
+        "forgotten": list(merge.forgotten),
+        "told": [{key: getattr(each, key) for key in keys} for each in merge.told],
+    }
+
+
+@export_app.command(cls=verbs.Verb)
+def export(
+    ctx: typer.Context,
+    file: Annotated[
+        str, typer.Argument(metavar="FILE", help="The archive to write: a .tar outside the bank.")
+    ],
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Tell what it would hold; write nothing.")
+    ] = False,
+    as_json: verbs.Json = False,
+    bank: verbs.Bank = None,
+) -> None:
+    """Write the whole bank into one archive.
+
+    Its files, its history as a git bundle, and a manifest with the hash of each. No index, no key, nothing
+    that waits. `import archive FILE` verifies all of it before it takes it in. See docs/sync.md.
+    """
+    from ua_memory.cli.format import Screen, count, emit, note
+
+    with context.opened(ctx) as (call, memory):
+        done = memory.export(context.absolute(call, file), dry_run=dry_run)
+        if call.as_json:
+            keys = ("file", "bank", "revision", "revisions", "files", "bytes")
+            emit(
+                call,
+                {**{key: getattr(done, key) for key in keys}, "dry_run": dry_run, "notes": list(done.notes)},
+            )
+            return
+        what = f"{count(done.files, 'file')}, {count(done.revisions, 'revision')}, {done.bytes:,} bytes"
+        Screen(call).line("Would write " if dry_run else "Wrote ", (done.file, "path"), f": {what}")
+        for text in done.notes:
+            note(call, text)
+
+
+def restored(call: Call, done: Restored) -> None:
+    """Say what an archive brought."""
+    from ua_memory.cli.format import Screen, commit, count, emit, note
+
+    if call.as_json:
+        keys = ("file", "bank", "made", "files", "received", "revision")
+        known = {key: getattr(done, key) for key in keys}
+        return emit(
+            call,
+            {"source": "archive", **known, "dry_run": done.trial, **merged(done), "notes": list(done.notes)},
+        )
+    screen = Screen(call)
+    what = f"{count(done.files, 'file')} of {done.made[:10]}, verified: "
+    if not done.received:
+        screen.line((done.file, "path"), f" ({what}all of it is here already).")
+    else:
+        came = f"{count(done.received, 'revision')}{_figures(done)}"
+        screen.line(
+            "Would take in " if done.trial else "Took in ", (done.file, "path"), f" ({what}{came})",
+            *([] if done.trial else [" ", commit(done.revision)]),
+        )  # fmt: skip
+    told(screen, done)
+    for text in done.notes:
+        note(call, text)

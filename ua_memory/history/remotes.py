@@ -1,0 +1,182 @@
+"""The trail and other copies of it: another machine's by way of a remote, or an archive's.
+
+Nothing here forces anything. What is fetched stands under a ref of its own until it was joined; the ref of
+the remote's branch says up to where both agreed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from ua_memory.errors import GitFailed, Usage
+from ua_memory.history.repository import Repository
+from ua_memory.history.revisions import NOBODY, Commit, blob_id
+
+REMOTE = "origin"
+INCOMING, AGREED = "ua-memory-incoming", "ua-memory-agreed"
+_AGAIN = ("fetch first", "non-fast-forward", "stale info", "failed to update ref", "cannot lock ref")
+"""What git says where somebody else pushed at the same moment."""
+SECONDS = 900
+"""After which a fetch or a push is given up."""
+_REACH = "see whether `ua-memory git ls-remote` gets there"
+
+
+class Remotes(Repository):
+    """What a trail knows of other copies of itself."""
+
+    # -- where two histories stand -----------------------------------------------------------------
+
+    def has(self, sha: str) -> bool:
+        """Whether there is such a commit here, wherever it belongs."""
+        with contextlib.suppress(GitFailed):
+            return bool(self.run("rev-parse", "--verify", "--quiet", f"{sha}^{{commit}}", ok=(0, 1)).strip())
+        return False
+
+    def is_within(self, old: str, new: str) -> bool:
+        """Whether one history is a part of another, or the same."""
+        with contextlib.suppress(GitFailed):  # no such commit
+            return not self.run("rev-list", "-n1", old, f"^{new}").strip()
+        return False
+
+    def holds(self, sha: str) -> bool:
+        """Whether the branch has a commit in it."""
+        return self.has(sha) and self.is_within(sha, self.head() or NOBODY)
+
+    def fork(self, one: str, other: str) -> str | None:
+        """The newest commit that two histories have in common; None where they began apart."""
+        found = self.run("merge-base", one, other, ok=(0, 1)).decode().split()
+        return found[0] if found else None
+
+    def number(self, old: str | None, new: str) -> int:
+        """How many commits one history has that another has not."""
+        return int(self.run("rev-list", "--count", new, *([f"^{old}"] if old else [])))
+
+    def differing(self, old: str | None, new: str) -> dict[str, tuple[str, str]]:
+        """{path: (mode, blob id)} of what `new` has otherwise than `old`; of what is gone ("", "")."""
+        tree = old or self.run("hash-object", "-t", "tree", "--stdin", stdin=b"").decode().strip()
+        out = self.run("diff-tree", "-r", "-z", "--raw", "--no-renames", "--full-index", tree, new)
+        words = out.decode("utf-8", "surrogateescape").split("\0")
+        found = {}
+        for meta, path in zip(words[:-1:2], words[1::2], strict=False):
+            _, mode, _, blob, _ = meta.split(" ")
+            found[path] = ("", "") if blob == NOBODY else (mode, blob)
+        return found
+
+    def sizes(self, rev: str) -> dict[str, int]:
+        """{path: bytes} of a revision's files."""
+        out = self.run("ls-tree", "-r", "-l", "-z", rev).decode("utf-8", "surrogateescape")
+        rows = (entry.split("\t", 1) for entry in out.split("\0") if entry)
+        return {path: int(size) for meta, path in rows if (size := meta.split()[3]).isdigit()}
+
+    def joined(self, commits: Sequence[Commit]) -> list[str] | None:
+        """Go on to another history, if the one commit to be made adds nothing to it; else None."""
+        if len(commits) != 1 or not (other := commits[0].joins):
+            return None
+        head = self.head()
+        if head and not self.is_within(head, other):
+            return None
+        there = {path: blob for path, (_, blob) in self.differing(head, other).items()}
+        if there != {path: "" if data is None else blob_id(data) for path, data in commits[0].files.items()}:
+            return None
+        self.run("update-ref", self.ref(), other, head or NOBODY)
+        self.mend_index(list(there))
+        return [other]
+
+    def mend_index(self, paths: Sequence[str] = ()) -> None:
+        """Bring the index along; `History` does."""
+        raise NotImplementedError
+
+    # -- remotes -----------------------------------------------------------------------------------
+
+    def remote(self) -> tuple[str, str] | None:
+        """(name, address) of the remote that this branch goes to, else of `origin`, if there is one."""
+        if not self.exists:
+            return None
+        branch = self.ref().removeprefix("refs/heads/")
+        name = self._setting(f"branch.{branch}.remote") or REMOTE
+        address = self._setting(f"remote.{name}.url")
+        return (name, address) if address else None
+
+    def set_remote(self, address: str) -> None:
+        """Remember where this trail is shared. Usage for what git would take for something else."""
+        if address.startswith("-") or not address.strip() or not address.isprintable():
+            raise Usage("no address of a repository", where=repr(address)[:200])
+        self.run("remote", "add", REMOTE, address)
+
+    def _setting(self, key: str) -> str:
+        return self.run("config", "--get", key, ok=(0, 1)).decode("utf-8", "replace").strip()
+
+    def agreed(self, name: str) -> str | None:
+        """Up to where this machine and a remote agreed when they last met, else what a clone began with."""
+        for ref in (self._tracked(name, AGREED), self._tracked(name)):
+            found = (
+                self.run("rev-parse", "--verify", "--quiet", f"{ref}^{{commit}}", ok=(0, 1)).decode().strip()
+            )
+            if found:
+                return found
+        return None
+
+    def agree(self, name: str, sha: str) -> None:
+        """Note up to where both agree. git's own note of the remote's branch moves with any fetch."""
+        self.run("update-ref", self._tracked(name, AGREED), sha)
+
+    def _tracked(self, name: str, last: str = "") -> str:
+        return f"refs/remotes/{name}/{last or self.ref().removeprefix('refs/heads/')}"
+
+    def offered(self, name: str) -> str | None:
+        """Where the remote's branch stands, None while there is none. Nothing is fetched."""
+        out = self._reach("ls-remote", "--refs", "--", name, self.ref()).decode()
+        rows = (line.split("\t") for line in out.splitlines() if "\t" in line)
+        return next((sha for sha, ref in rows if ref == self.ref()), None)
+
+    @contextlib.contextmanager
+    def fetched(self, source: str, ref: str = "", name: str = REMOTE) -> Iterator[str]:
+        """The newest commit of a remote's branch, or of a bundle's, brought here for as long as the block
+        lasts; what was not joined is nobody's then."""
+        here = self._tracked(name, INCOMING)
+        words = [
+            "fetch",
+            "--quiet",
+            "--no-tags",
+            "--no-write-fetch-head",
+            "--refmap=",
+            "--no-recurse-submodules",
+        ]
+        self._reach(*words, "--", source, f"+{ref or self.ref()}:{here}")
+        try:
+            yield self.run("rev-parse", "--verify", f"{here}^{{commit}}").decode().strip()
+        finally:
+            self.run("update-ref", "-d", here)
+
+    def push(self, name: str, sha: str) -> bool:
+        """Give a remote's branch a commit that goes on from what it has. False where somebody was faster;
+        GitFailed where it refuses for another reason."""
+        words = ["push", "--porcelain", "--no-follow-tags", "--recurse-submodules=no", "--no-verify"]
+        out = self._reach(*words, "--", name, f"{sha}:{self.ref()}", ok=(0, 1)).decode("utf-8", "replace")
+        refused = [line for line in out.splitlines() if line.startswith("!")]
+        if refused and not any(word in refused[0] for word in _AGAIN):
+            why = refused[0].rpartition("\t")[2]
+            raise GitFailed(f"the remote refuses the push: {why}", where=name, mend=_REACH)
+        if not refused:
+            self.agree(name, sha)
+        return not refused
+
+    def _reach(self, *words: str, ok: Sequence[int] = (0,)) -> bytes:
+        try:
+            return self.run(*words, ok=ok, kill_after_timeout=SECONDS)
+        except GitFailed as error:
+            raise GitFailed(error.what, where=error.where, mend=_REACH) from error
+
+    # -- bundles -----------------------------------------------------------------------------------
+
+    def bundle(self, file: Path) -> None:
+        """The branch and all it leads to, as one file."""
+        self.run("bundle", "create", "--quiet", "--version=2", str(file), self.ref())
+
+    def bundled(self, file: Path) -> dict[str, str]:
+        """{ref: id} of what a bundle holds, once it was seen to be whole. GitFailed."""
+        self.run("bundle", "verify", "--quiet", str(file))
+        rows = self.run("bundle", "list-heads", str(file)).decode("utf-8", "replace").splitlines()
+        return {ref: sha for sha, _, ref in (row.partition(" ") for row in rows)}

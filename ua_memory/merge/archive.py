@@ -1,0 +1,250 @@
+"""A whole bank as one file: a tar of its memory, its history as a git bundle, and a manifest of all hashes.
+
+Nothing of the state goes in: no index, no cache, nothing that waits, no remote. What comes in is looked
+through to the last byte before one is written.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import io
+import json
+import os
+import tarfile
+import tempfile
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+from ua_memory.errors import CannotWrite, Malformed, NotFound, TooLarge, Usage
+from ua_memory.history import blob_id
+from ua_memory.merge.banks import Merge
+from ua_memory.merge.joining import join, prepare
+from ua_memory.paths import is_truth
+from ua_memory.store import Store, swap
+from ua_memory.store.reading import MAX_FILE
+
+MANIFEST, BUNDLE, FILES = "manifest.json", "trail.bundle", "files/"
+FORMAT = "ua-memory archive 1"
+MOST_FILES = 200_000
+MOST_MANIFEST = 64 << 20
+MOST_BUNDLE = 16 << 30
+PIECE = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Archived:
+    """An archive that was written: what is in it. `revision` is the newest it has, `bytes` its size."""
+
+    file: str
+    bank: str
+    revision: str
+    revisions: int
+    files: int
+    bytes: int
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Restored:
+    """An archive that was taken in, after all of it was verified."""
+
+    file: str
+    bank: str
+    made: str
+    files: int
+    received: int
+    merge: Merge
+    revision: str | None
+    notes: tuple[str, ...] = ()
+    trial: bool = False
+
+
+# -- export ----------------------------------------------------------------------------------------------
+
+
+def export(store: Store, file: Path, *, trial: bool = False) -> Archived:
+    """Write the bank's archive. Usage where it would lie inside the bank, CannotWrite where there is such a
+    file already; nothing is there until all of it is."""
+    _outside(store, file)
+    notes = prepare(store, look=trial)
+    history, head = store.history, store.history.head()
+    if head is None:
+        raise NotFound("there is no history yet", where=str(store.bank.root), mend="ua-memory init")
+    contents = {path: history.blob(blob) for path, blob in history.blobs(rev=head).items() if is_truth(path)}
+    number = history.number(None, head)
+    if trial:
+        size = sum(map(len, contents.values()))
+        return Archived(str(file), store.config.id, head, number, len(contents), size, notes)
+    with tempfile.TemporaryDirectory(dir=store.bank.state, prefix="export-") as folder:
+        bundle = Path(folder, BUNDLE)
+        history.bundle(bundle)
+        made = f"{store.now():%Y-%m-%dT%H:%M:%S%z}"
+        manifest = _manifest(store.config.id, made, head, contents, bundle)
+        size = _write(file, manifest, contents, bundle, int(store.now().timestamp()))
+    return Archived(str(file), store.config.id, head, number, len(contents), size, notes)
+
+
+def _outside(store: Store, file: Path) -> None:
+    for inner in (store.bank.root, store.bank.state, store.bank.git_dir):
+        if file.resolve().is_relative_to(inner.resolve()):
+            raise Usage("an archive inside the bank", where=str(file), mend="name a file outside of it")
+    if file.exists() or file.is_symlink():
+        raise CannotWrite("there is a file of this name", where=str(file), mend="name another")
+
+
+def _manifest(bank: str, made: str, head: str, contents: Mapping[str, bytes], bundle: Path) -> bytes:
+    members = {FILES + path: (len(data), hashlib.sha256(data).hexdigest()) for path, data in contents.items()}
+    with bundle.open("rb") as whole:
+        members[BUNDLE] = (bundle.stat().st_size, hashlib.file_digest(whole, "sha256").hexdigest())
+    rows = [{"name": name, "bytes": size, "sha256": digest} for name, (size, digest) in members.items()]
+    said = {"format": FORMAT, "bank": bank, "made": made, "revision": head, "members": rows}
+    return json.dumps(said, indent=1, ensure_ascii=False).encode("utf-8", "surrogateescape")
+
+
+def _write(file: Path, manifest: bytes, contents: Mapping[str, bytes], bundle: Path, when: int) -> int:
+    fresh = file.with_name(f".{file.name[:200]}.{os.getpid()}.part")
+    try:
+        fd = os.open(fresh, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600)
+        try:
+            with os.fdopen(fd, "wb") as out:
+                with tarfile.open(fileobj=out, mode="w", format=tarfile.PAX_FORMAT) as tar:
+                    _add(tar, MANIFEST, io.BytesIO(manifest), len(manifest), when)
+                    for path, data in contents.items():
+                        _add(tar, FILES + path, io.BytesIO(data), len(data), when)
+                    with bundle.open("rb") as whole:
+                        _add(tar, BUNDLE, whole, bundle.stat().st_size, when)
+                out.flush()
+                os.fsync(out.fileno())
+            os.link(fresh, file)  # which replaces nothing
+        finally:
+            fresh.unlink(missing_ok=True)
+        swap.sync_folder(file.parent)
+        return file.stat().st_size
+    except OSError as error:
+        raise CannotWrite(error.strerror or str(error), where=str(file), mend="name another file") from error
+
+
+def _add(tar: tarfile.TarFile, name: str, data: IO[bytes], size: int, when: int) -> None:
+    member = tarfile.TarInfo(name)
+    member.size, member.mtime, member.mode = size, when, 0o600
+    tar.addfile(member, data)
+
+
+# -- import ----------------------------------------------------------------------------------------------
+
+
+def restore(store: Store, file: Path, *, door: str, trial: bool = False) -> Restored:
+    """Take an archive in: verified whole, then joined as `sync` joins. Malformed for one that is cut short,
+    was changed, or holds what it should not; Conflict where it is another bank's."""
+    notes = prepare(store, look=trial)
+    store.make_state()
+    with tempfile.TemporaryDirectory(dir=store.bank.state, prefix="import-") as folder:
+        bundle = Path(folder, BUNDLE)
+        manifest, files = _verified(file, bundle)
+        heads = store.history.bundled(bundle)
+        wanted = manifest["revision"]
+        ref = next((ref for ref, sha in heads.items() if sha == wanted), None)
+        if ref is None:
+            raise _bad(file, "its history does not end where the manifest says")
+        with store.history.fetched(str(bundle), ref) as other:
+            there = {p: blob for p, blob in store.history.blobs(rev=other).items() if is_truth(p)}
+            if other != wanted or there != files:
+                raise _bad(file, "its files are not those of its history")
+            done = join(store, other, door=door, subject=f"import: {file.name}", look=trial)
+    result = done.result
+    notes = (*notes, *done.notes, *(result.notes if result else ()))
+    return Restored(
+        str(file), str(manifest["bank"]), str(manifest["made"]), len(files), done.revisions, done.merge,
+        result.revision if result else None, notes, trial,
+    )  # fmt: skip
+
+
+def _verified(file: Path, bundle: Path) -> tuple[dict[str, Any], dict[str, str]]:
+    """(the manifest, {path: blob id}) of an archive every byte of which was looked at; its bundle is put
+    where `bundle` says."""
+    try:
+        with file.open("rb") as raw, tarfile.open(fileobj=raw, mode="r:") as tar:
+            members = iter(tar)
+            manifest = _read_manifest(file, tar, next(members, None))
+            files: dict[str, str] = {}
+            left = {row["name"]: (row["bytes"], row["sha256"]) for row in manifest["members"]}
+            for member in members:
+                size, digest = left.pop(member.name, (None, None))
+                if digest is None or not member.isreg() or member.size != size:
+                    raise _bad(file, f"{member.name[:200]!r} is not what the manifest says")
+                found = hashlib.sha256()
+                with _place(member.name, bundle) as out:
+                    for piece in _pieces(tar, member):
+                        found.update(piece)
+                        out.write(piece)
+                    if isinstance(out, io.BytesIO):
+                        files[member.name.removeprefix(FILES)] = blob_id(out.getvalue())
+                if found.hexdigest() != digest:
+                    raise _bad(file, f"{member.name[:200]!r} is not what it was")
+            if left:
+                raise _bad(file, f"it is not whole: {len(left)} of its files are missing")
+            return manifest, files
+    except FileNotFoundError as error:
+        raise NotFound("there is nothing", where=str(file), mend="name the archive") from error
+    except (tarfile.TarError, EOFError, UnicodeError) as error:
+        raise _bad(file, f"it cannot be read: {error}") from error
+    except OSError as error:
+        raise CannotWrite(error.strerror or str(error), where=str(file)) from error
+
+
+def _read_manifest(file: Path, tar: tarfile.TarFile, member: tarfile.TarInfo | None) -> dict[str, Any]:
+    if member is None or member.name != MANIFEST or not member.isreg() or member.size > MOST_MANIFEST:
+        raise _bad(file, "it is no archive of a bank: it does not begin with a manifest")
+    try:
+        said = json.loads(b"".join(_pieces(tar, member)))
+        if said["format"] != FORMAT:
+            raise _bad(file, f"it is {str(said['format'])[:80]!r}, which this version does not read")
+        rows = said["members"]
+        names = [row["name"] for row in rows]
+        for row in rows:
+            _check_row(file, row)
+        str(said["bank"]), str(said["made"]), str(said["revision"])
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise _bad(file, "its manifest cannot be read") from error
+    if len(set(names)) != len(names) or BUNDLE not in names or len(names) > MOST_FILES:
+        raise _bad(file, "its manifest names a file twice, no history, or too many files")
+    return dict(said)
+
+
+def _check_row(file: Path, row: Mapping[str, Any]) -> None:
+    name, size = row["name"], row["bytes"]
+    inside = name == BUNDLE or (name.startswith(FILES) and is_truth(name.removeprefix(FILES)))
+    if not inside:
+        raise _bad(file, f"{name[:200]!r} has no place in a bank")
+    most = MOST_BUNDLE if name == BUNDLE else MAX_FILE
+    if type(size) is not int or size < 0 or not isinstance(row["sha256"], str):
+        raise _bad(file, "its manifest cannot be read")
+    if size > most:
+        raise TooLarge(f"{name[:200]!r} is larger than {most >> 20} MB", where=str(file))
+
+
+@contextlib.contextmanager
+def _place(name: str, bundle: Path) -> Iterator[IO[bytes]]:
+    if name != BUNDLE:
+        yield io.BytesIO()
+        return
+    with os.fdopen(os.open(bundle, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "wb") as out:
+        yield out
+
+
+def _pieces(tar: tarfile.TarFile, member: tarfile.TarInfo) -> Iterator[bytes]:
+    data = tar.extractfile(member)
+    left = member.size
+    while data is not None and left > 0:
+        piece = data.read(min(PIECE, left))
+        if not piece:
+            raise EOFError("it ends too early")
+        left -= len(piece)
+        yield piece
+
+
+def _bad(file: Path, why: str) -> Malformed:
+    return Malformed(f"the archive was not taken in: {why}", where=str(file), mend="export it again")
