@@ -94,6 +94,9 @@ def test_a_trial_changes_nothing(pair: tuple[Bank, Bank]) -> None:
     done = sync(two, trial=True)
     assert done.merge.came == 1 and done.sent == 1 and done.revision is None
     assert (tree(two), heads(two), git(two.root, "for-each-ref")) == was
+    three = new_bank(two.root.with_name("three"))
+    assert sync(three, str(two.root.with_name("remote.git")), trial=True).merge.came == 2
+    assert git(three.root, "remote") == ""
 
 
 def test_who_is_overtaken_merges_again_and_forces_nothing(
@@ -359,7 +362,7 @@ def test_a_cut_archive_is_refused(tmp_path: Path) -> None:
     data = file.read_bytes()
     with tarfile.open(file) as tar:
         end = max(member.offset_data + member.size for member in tar)
-    for length in (0, 100, 700, len(data) // 2, end - 1):
+    for length in (0, 100, 700, len(data) // 2, end - 1, len(data) - 1):
         file.write_bytes(data[:length])
         with pytest.raises((Malformed, GitFailed)):
             archive.restore(one.store, file, door="test")

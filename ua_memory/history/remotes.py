@@ -101,9 +101,14 @@ class Remotes(Repository):
 
     def set_remote(self, address: str) -> None:
         """Remember where this trail is shared. Usage for what git would take for something else."""
-        if address.startswith("-") or not address.strip() or not address.isprintable():
-            raise Usage("no address of a repository", where=repr(address)[:200])
-        self.run("remote", "add", REMOTE, address)
+        self.run("remote", "add", REMOTE, self.address(address))
+
+    @staticmethod
+    def address(given: str) -> str:
+        """An address as it was given, if it can be one."""
+        if given.startswith("-") or not given.strip() or not given.isprintable():
+            raise Usage("no address of a repository", where=repr(given)[:200])
+        return given
 
     def _setting(self, key: str) -> str:
         return self.run("config", "--get", key, ok=(0, 1)).decode("utf-8", "replace").strip()
@@ -125,9 +130,9 @@ class Remotes(Repository):
     def _tracked(self, name: str, last: str = "") -> str:
         return f"refs/remotes/{name}/{last or self.ref().removeprefix('refs/heads/')}"
 
-    def offered(self, name: str) -> str | None:
+    def offered(self, address: str) -> str | None:
         """Where the remote's branch stands, None while there is none. Nothing is fetched."""
-        out = self._reach("ls-remote", "--refs", "--", name, self.ref()).decode()
+        out = self._reach("ls-remote", "--refs", "--", address, self.ref()).decode()
         rows = (line.split("\t") for line in out.splitlines() if "\t" in line)
         return next((sha for sha, ref in rows if ref == self.ref()), None)
 

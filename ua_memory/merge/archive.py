@@ -184,8 +184,8 @@ def _verified(file: Path, bundle: Path) -> tuple[dict[str, Any], dict[str, str]]
                         files[member.name.removeprefix(FILES)] = blob_id(out.getvalue())
                 if found.hexdigest() != digest:
                     raise _bad(file, f"{member.name[:200]!r} is not what it was")
-            if left:
-                raise _bad(file, f"it is not whole: {len(left)} of its files are missing")
+            if left or file.stat().st_size % tarfile.RECORDSIZE:
+                raise _bad(file, f"it is not whole: its end is missing, or {len(left)} of its files")
             return manifest, files
     except FileNotFoundError as error:
         raise NotFound("there is nothing", where=str(file), mend="name the archive") from error

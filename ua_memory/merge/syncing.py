@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from ua_memory.errors import Busy, Conflict, NotFound, Usage
 from ua_memory.history import History
+from ua_memory.history.remotes import REMOTE
 from ua_memory.merge.banks import Merge
 from ua_memory.merge.joining import Joined, join, prepare
 from ua_memory.store import Store
@@ -44,7 +45,7 @@ def sync(store: Store, address: str | None = None, *, door: str, trial: bool = F
     Busy where another sync is at work, GitFailed where the remote cannot be reached or refuses."""
     store.make_state()
     with locked(store.bank.state / "sync.lock", store.config.lock_seconds):
-        name, url = _remote(store, address)
+        name, url = _remote(store, address, trial)
         return _together(store, name, url, door, trial)
 
 
@@ -53,7 +54,7 @@ def shown(address: str) -> str:
     return _SECRET.sub("", address)
 
 
-def _remote(store: Store, address: str | None) -> tuple[str, str]:
+def _remote(store: Store, address: str | None, trial: bool) -> tuple[str, str]:
     store.require_settled()
     history = store.history
     if not history.exists:
@@ -65,6 +66,8 @@ def _remote(store: Store, address: str | None) -> tuple[str, str]:
             mend=f"ua-memory git remote set-url {there[0]} ADDRESS",
         )  # fmt: skip
     if address and not there:
+        if trial:
+            return REMOTE, history.address(address)
         history.set_remote(address)
         there = history.remote()
     if not there:
@@ -76,10 +79,10 @@ def _together(store: Store, name: str, url: str, door: str, trial: bool) -> Sync
     history, received, sent = store.history, 0, 0
     merge, notes = Merge({}), list(prepare(store, look=trial))
     for _ in range(TRIES):
-        offered = history.offered(name)
+        offered = history.offered(url)
         refuse_purged(history, name, offered)
         if offered and (not history.holds(offered) or _rewritten(history, name, offered)):
-            done = _received(store, name, door, trial)
+            done = _received(store, name, url, door, trial)
             received += done.revisions
             merge = done.merge if done.merge.files or not merge.files else merge
             notes += [*done.notes, *(done.result.notes if done.result else ())]
@@ -102,9 +105,9 @@ def _together(store: Store, name: str, url: str, door: str, trial: bool) -> Sync
     return Synced(name, shown(url), merge, received, sent, None if trial else head, tuple(notes), trial)
 
 
-def _received(store: Store, name: str, door: str, trial: bool) -> Joined:
+def _received(store: Store, name: str, url: str, door: str, trial: bool) -> Joined:
     history = store.history
-    with history.fetched(name, name=name) as other:
+    with history.fetched(url, name=name) as other:
         if _rewritten(history, name, other):
             raise Conflict(
                 "the remote's history was rewritten: it lacks revisions that this machine had from it",
