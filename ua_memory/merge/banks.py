@@ -97,14 +97,16 @@ class _Merging:
 
     def _bury(self) -> list[str]:
         """Take out what has a tombstone; the ids that one of the machines still had."""
-        stones = [name for kind, name in self.units if kind == "Tombstone"]
+        stones = {name: None for kind, name in self.units if kind == "Tombstone"}
         for name in stones:
             self.units.pop(("id", name), None)
         self.told = [told for told in self.told if told.what.removeprefix("^") not in stones]
         for done in self.settled.values():
             if done.beside and done.unit and done.unit.key[1] in stones:
                 self.units.pop(done.beside.key, None)
-        return [name for name in stones if ("id", name) in {**self.mine.units, **self.other.units}]
+        return [
+            name for name in stones if any(("id", name) in side.units for side in (self.mine, self.other))
+        ]
 
     # -- places ------------------------------------------------------------------------------------
 
