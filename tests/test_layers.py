@@ -75,7 +75,6 @@ UNITS: dict[str, Unit] = {
     "grounding": unit(3),
     "statements": unit(4, "store markdown"),
     "tombstones": unit(4, "store markdown"),
-    "core": unit(4, "store markdown"),
     "vouching": unit(4, "store markdown statements"),
     "core": unit(4, "store markdown vouching"),
     "excerpts": unit(4, "markdown"),

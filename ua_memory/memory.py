@@ -124,8 +124,7 @@ class Memory(Surveys, Paged, Adopts, Believing, Naming, Recalls, Reflections, Wa
         door: str = "python",
     ) -> Memory:  # fmt: skip
         """The bank in a folder. NoBank where the folder is none; `Memory.init` makes one."""
-        root = Path(root).absolute()
-        if not root.is_dir() or not is_bank(root):
+        if not (root := Path(root).absolute()).is_dir() or not is_bank(root):
             raise NoBank("no memory bank here", where=str(root), mend=f"ua-memory init {root}")
         config = config or settings.load(root, {})
         return cls(bank.open_store(root, config, now or config.clock()), door=door)
@@ -292,8 +291,9 @@ class Memory(Surveys, Paged, Adopts, Believing, Naming, Recalls, Reflections, Wa
         store, seen = self.store, self.store.survey()
         head = store.history.log(limit=1)
         return Status(
-            root=str(store.bank.root), trail=str(store.bank.git_dir), own=store.bank.own, files=len(seen.files),
-            head=head[0] if head else None, waiting=(*self.waiting(), *self.waiting_texts()),
+            root=str(store.bank.root), trail=str(store.bank.git_dir), own=store.bank.own,
+            files=len(seen.files), head=head[0] if head else None,
+            waiting=(*self.waiting(), *self.waiting_texts()),
             edited=tuple(sorted(set(seen.changed) - set(seen.held))), held=tuple(sorted(seen.held)),
             pending=tuple(health.pending_revisions(store)), budgets=tuple(self.core_budgets()),
             problems=sum(1 for _ in audit.file_problems(store)), index=health.index_state(store),
