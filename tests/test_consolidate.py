@@ -468,6 +468,21 @@ def test_a_plan_keeps_its_bounds(frame: int, facts_: int, each: int) -> None:
     assert turns == 1 or frame + each * facts_ / count <= 26_000
 
 
+def test_one_answer_makes_no_two_observations_of_the_same_words(tmp_path: Path) -> None:
+    tea, again = "Alice drinks green tea.", "In the office Alice drinks green tea."
+    _, memory = bank_with(tmp_path / "bank", {"2026-11-20": [tea, again]})
+
+    def rule(seen: dict[str, str]) -> Any:
+        if "told" in seen:
+            assert "n1 says exactly this" in seen["told"]
+            return decide({"do": "strengthen", "observation": "n1", "proofs": quoted(("f2", tea[:-1]))})
+        return decide(create(tea, ("f1", tea)), create(tea, ("f2", tea[:-1])))
+
+    run(memory, rule)
+    assert texts(memory) == [tea]
+    assert [len(each.observation.proofs) for each in memory.observations()] == [2]
+
+
 @pytest.mark.parametrize("facts_", [90, 300, 600])
 def test_an_answer_has_room_for_all_facts_of_a_portion_however_short(facts_: int) -> None:
     count, turns = plan(7_000, 16 * facts_, facts_)

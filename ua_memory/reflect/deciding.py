@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import count
 from typing import Any
 
 from ua_memory.errors import ModelMisbehaved, ModelRefused, UaMemoryError
@@ -193,6 +194,11 @@ class _Batch:
             return f"{told}: {error}"
         self.said.add(repr(given))
         self.accepted.append(operation)
+        if operation.do == "create":  # a second one of the same words is this one
+            free = next(label for n in count(1) if (label := f"n{n}") not in self.beliefs)
+            named = [self.by_mark[each] for each, _ in operation.proofs]
+            evidence = tuple(text for fact in named for text in (fact.text, day_of(fact)))
+            self.beliefs[free] = Belief(operation.observation, operation.text, evidence=evidence)
         gone = (
             operation.others
             if operation.do == "merge"
