@@ -14,6 +14,7 @@ import pytest
 from terminal import Shell, new_shell
 from test_cli_json import agrees
 
+from ua_memory.cli import installing
 from ua_memory.clients import schedule
 
 CLIENTS = ["claude-code", "codex", "pi", "openclaw", "hermes", "gemini"]
@@ -53,6 +54,18 @@ def test_in_twice_and_out_again(shell: Shell, client: str) -> None:
     assert "Removed" in shell.ok("uninstall", client).out
     assert tree(shell.home) == before
     assert shell.ok("uninstall", client).out == f"Nothing of ua-memory is in {client}'s settings.\n"
+
+
+def test_nobody_reads_a_private_file_while_it_is_replaced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "private.json"
+    file.write_bytes(b"{}")
+    file.chmod(0o600)
+    modes: list[int] = []
+    monkeypatch.setattr(os, "fsync", lambda fd: modes.append(os.fstat(fd).st_mode & 0o077))
+    installing.carry_out([installing.Step(file, "hooks", b"{}", b'{"token": 1}')])
+    assert modes == [0] and file.stat().st_mode & 0o777 == 0o600
 
 
 def test_comments_in_geminis_settings_stay(shell: Shell) -> None:

@@ -108,7 +108,8 @@ def carry_out(steps: Iterable[Step]) -> None:
         target.parent.mkdir(parents=True, exist_ok=True)
         beside = target.with_name(f".{target.name}.{os.getpid()}.tmp")
         try:
-            with open(beside, "xb") as file:  # noqa: PTH123 (a mode of pathlib's open is no shorter)
+            opener = None if step.before is None else _owners  # ~/.claude.json holds a login
+            with open(beside, "xb", opener=opener) as file:
                 file.write(step.after)
                 file.flush()
                 os.fsync(file.fileno())
@@ -118,6 +119,10 @@ def carry_out(steps: Iterable[Step]) -> None:
             beside.replace(target)
         finally:
             beside.unlink(missing_ok=True)
+
+
+def _owners(name: str, flags: int) -> int:
+    return os.open(name, flags, 0o600)
 
 
 def _unchanged(step: Step) -> None:
