@@ -97,7 +97,7 @@ def _fresh(draft: Draft, text: str, there: Sequence[str]) -> str:
 def _read(draft: Draft) -> list[str]:
     try:
         found = tomllib.loads(draft.read(SETTINGS).decode("utf-8-sig")).get(KEY, [])
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise Malformed(f"cannot be read: {error}", where=SETTINGS, mend="correct it") from error
     if not isinstance(found, list) or not all(isinstance(each, str) for each in found):
         raise Malformed(f"{KEY} is no list of texts", where=SETTINGS, mend="ua-memory config")

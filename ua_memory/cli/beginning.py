@@ -112,7 +112,7 @@ def _waits(path: str) -> bool:
         with open(path, "rb") as file:  # noqa: PTH123
             file.seek(max(0, os.fstat(file.fileno()).st_size - 1024))
             last = json.loads(file.read().rstrip(b"\n").rpartition(b"\n")[2])
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return False
     return not (isinstance(last, dict) and last.get("open"))
 

@@ -112,7 +112,7 @@ def _machine(path: Path, indexes: Indexes) -> str:
     if path.parent not in indexes:
         try:
             index = json.loads((path.parent / "sessions.json").read_bytes())
-        except (OSError, ValueError):
+        except (OSError, ValueError, RecursionError):
             index = None
         indexes[path.parent] = databases.keys_of(index.items()) if isinstance(index, dict) else {}
     return indexes[path.parent].get(path.name.partition(".jsonl")[0].partition("-topic-")[0], "")

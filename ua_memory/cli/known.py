@@ -50,7 +50,7 @@ def read(named: str, cwd: str, home: str, env: Mapping[str, str]) -> tuple[Folde
                 variables[name] == (env.get(name) or None) for name in variables
             ):
                 return Folders(root, found["own"], state, found["git_dir"]), Settings(values)
-        except (OSError, ValueError, KeyError, TypeError):
+        except (OSError, ValueError, KeyError, TypeError, RecursionError):
             continue
     return None
 

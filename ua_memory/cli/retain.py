@@ -184,7 +184,7 @@ def batched(call: Call, memory: Memory, common: dict[str, Any]) -> list[Item]:
         mend = f"known are {', '.join(sorted(KEYS))}"
         try:
             given = json.loads(line)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise Usage(f"not JSON: {error}", where=f"line {number}") from None
         if not isinstance(given, dict) or not isinstance(given.get("text"), str) or given.keys() - KEYS:
             raise Usage("not an object with a text and known keys", where=f"line {number}", mend=mend)

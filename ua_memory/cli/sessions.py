@@ -118,7 +118,7 @@ def _read(path: str) -> dict[str, Any] | None:
     try:
         with open(path, "rb") as file:  # noqa: PTH123
             found = json.loads(file.read())
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return None
     return found if isinstance(found, dict) else None
 

@@ -30,7 +30,7 @@ def pruned(line: bytes) -> bytes | None:
     text = line.rstrip(b"\r\n")
     try:
         record = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     wanted = _typed(record) if isinstance(record, dict) else None
     new = _shown(wanted) if wanted else _cut(text)

@@ -67,6 +67,8 @@ def _read(text: str) -> dict[str, Any]:
         why = str(error).partition(" (at ")[0]
         line = int(found[1]) if found else text.count("\n") + 1
         raise Broken(line, why[:1].lower() + why[1:]) from error
+    except RecursionError as error:
+        raise Broken(1, "it is nested too deep") from error
 
 
 def _same(text: str, new: str, name: tuple[str, str], meant: dict[str, Any]) -> None:

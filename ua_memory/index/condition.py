@@ -34,7 +34,7 @@ def state(store: Store) -> dict[str, object]:
         return {"state": "none yet"}
     try:
         db = _opened(folder)
-    except sqlite3.Error as error:
+    except (sqlite3.Error, UnicodeDecodeError) as error:
         return {"state": "damaged", "why": str(error)}
     try:
         meta = dict(db.execute("SELECT name, value FROM meta WHERE name != 'proof'"))
@@ -46,7 +46,7 @@ def state(store: Store) -> dict[str, object]:
             "files": db.execute("SELECT count(*) FROM files").fetchone()[0],
             "vectors": _vectors(folder, meta),
         }
-    except sqlite3.Error as error:
+    except (sqlite3.Error, UnicodeDecodeError) as error:
         return {"state": "damaged", "why": str(error)}
     finally:
         db.close()
@@ -64,7 +64,7 @@ def problems(store: Store) -> list[Problem]:
     name = f"index/{folder.name}/words.db"
     try:
         db = _opened(folder)
-    except sqlite3.Error as error:
+    except (sqlite3.Error, UnicodeDecodeError) as error:
         return [Problem(name, 1, f"cannot be opened: {error}")]
     try:
         found = [row for (row,) in db.execute("PRAGMA quick_check(5)") if row != "ok"]
@@ -74,7 +74,7 @@ def problems(store: Store) -> list[Problem]:
         if rows[0] != rows[1]:
             found.append(f"{rows[0]} items, but the words of {rows[1]}")
         return [Problem(name, 1, str(text)) for text in found]
-    except sqlite3.Error as error:
+    except (sqlite3.Error, UnicodeDecodeError) as error:
         return [Problem(name, 1, f"damaged: {error}")]
     finally:
         db.close()
@@ -84,7 +84,7 @@ def _opened(folder: Path) -> sqlite3.Connection:
     db = sqlite3.connect(f"{(folder / 'words.db').as_uri()}?mode=ro", uri=True, timeout=1)
     try:
         db.execute("SELECT count(*) FROM sqlite_master")
-    except sqlite3.Error:
+    except (sqlite3.Error, UnicodeDecodeError):
         db.close()
         raise
     return db
@@ -93,7 +93,7 @@ def _opened(folder: Path) -> sqlite3.Connection:
 def _vectors(folder: Path, meta: dict[str, str]) -> str:
     try:
         mark = json.loads((folder / "chroma.json").read_text())
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return "none yet"
     same = (mark.get("epoch"), str(mark.get("generation"))) == (meta.get("epoch"), meta.get("generation"))
     return "ready" if same else "behind"

@@ -113,7 +113,7 @@ class Current:
             return False
         try:
             words = Words(folder / "words.db")
-        except sqlite3.DatabaseError:  # damaged, or swept away just now
+        except (sqlite3.DatabaseError, UnicodeDecodeError):  # damaged, or swept away just now
             return False
         if words.get_meta("schema") != SCHEMA_VERSION:
             words.close()
@@ -130,7 +130,7 @@ class Current:
                 return words
             words.close()
             self.notes.append("the index is of another version; rebuilt")
-        except sqlite3.DatabaseError as error:
+        except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
             if not broken(error):
                 raise
             self.notes.append(f"the word index was damaged ({error}); rebuilt")
@@ -139,7 +139,7 @@ class Current:
         return Words(folder / "words.db")
 
 
-def broken(error: sqlite3.Error) -> bool:
+def broken(error: Exception) -> bool:
     """Whether an error means that the database is damaged, not that it is busy, full or read-only."""
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
     return code in (

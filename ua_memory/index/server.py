@@ -205,7 +205,7 @@ class Shared(Rows):
         try:
             known = json.loads(self._mark_file.read_text())
             return Mark(**known["mark"]) if known["collection"] == there else Mark()
-        except (OSError, ValueError, TypeError, KeyError):
+        except (OSError, ValueError, TypeError, KeyError, RecursionError):
             return Mark()
 
     def set_mark(self, mark: Mark) -> None:

@@ -80,6 +80,11 @@ class Shelf:
         pointer.chmod(0o600)
         pointer.replace(self.folder / "current")
 
+    def discard(self) -> None:
+        """Let whoever looks next begin a new generation: the current one is damaged."""
+        with self.building():
+            (self.folder / "current").unlink(missing_ok=True)
+
     def sweep(self) -> None:
         """Remove the generations not in use, half-made ones of killed processes too (inside `building`)."""
         used = self.current()

@@ -221,7 +221,7 @@ class Index:
                 if self.unchanged(seen):
                     return Reading(files=self.words.files_known())
                 return read_changes(self.files, seen, self.words, self._current.scratch, stop)
-            except sqlite3.DatabaseError as error:
+            except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
                 if not again or not broken(error):
                     self._current.notes.append(f"the word index could not be brought up to date: {error}")
                     return Reading()

@@ -225,7 +225,7 @@ class Vectors(Rows):
     def mark(self) -> Mark:
         try:
             return Mark(**json.loads(self._mark_file.read_text()))
-        except (OSError, ValueError, TypeError):
+        except (OSError, ValueError, TypeError, RecursionError):
             return Mark()
 
     def set_mark(self, mark: Mark) -> None:

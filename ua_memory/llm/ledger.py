@@ -201,7 +201,7 @@ class Ledger:
                 continue
             try:
                 told = json.loads(text)
-            except ValueError:
+            except (ValueError, RecursionError):
                 continue  # half a line: see above
             try:
                 yield entry_of(told)

@@ -48,7 +48,7 @@ def events(chunks: Iterable[bytes]) -> Iterator[dict[str, Any]]:
         elif not line and data:
             try:
                 event = json.loads(b"\n".join(data))
-            except ValueError as error:
+            except (ValueError, RecursionError) as error:
                 raise Garbled("an event is no JSON") from error
             data = []
             if isinstance(event, dict):
@@ -158,6 +158,6 @@ class Answer:
         text = "".join(self._parts.get((index, "input"), ()))
         try:
             given = json.loads(text) if text.strip() else block.get("input", {})
-        except ValueError:
+        except (ValueError, RecursionError):
             return None
         return given if isinstance(given, dict) else None

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
 from ua_memory.config import Config
+from ua_memory.index.current import broken
+from ua_memory.index.reading import Refresh
 from ua_memory.index.sync import Index
 from ua_memory.index.words import Words
 from ua_memory.queries import Wanted, read_query
@@ -33,12 +36,26 @@ def answered(
     how["limit"] = config.search_limit if limit is None else limit
     how["min_score"] = config.min_score if min_score is None else min_score
     every = [wanted(query, config) for query in queries]
-    found = iter(search_many(index, [one.text for one in every if not one.skipped], **how))
+    texts = [one.text for one in every if not one.skipped]
+    try:
+        found = iter(search_many(index, texts, **how))
+    except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
+        if not broken(error):
+            raise
+        found = iter(search_many(index, texts, **{**how, "refreshed": _anew(index, error)}))
     answers = [Answer(()) if one.skipped else next(found) for one in every]
     return [
         replace(answer, notes=(one.why, *answer.notes)) if one.why else answer
         for one, answer in zip(every, answers, strict=True)
     ]
+
+
+def _anew(index: Index, error: Exception) -> Refresh:
+    """Words made anew from the files: they are damaged in a place that the refresh had no reason to read."""
+    index.close()
+    index.shelf.discard()
+    done = index.refresh(vectors=False)
+    return replace(done, notes=(*done.notes, f"the word index was damaged ({error}); rebuilt"))
 
 
 def explained(query: str, config: Config, now: datetime, words: Words | None) -> Explained:

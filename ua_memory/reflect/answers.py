@@ -99,5 +99,5 @@ def _read(line: bytes) -> Answer | None:
         operations = tuple(Operation.of(each) for each in row["operations"])
         facts, refused = tuple(map(str, row["facts"])), tuple(map(str, row["refused"]))
         return Answer(facts, operations, refused, str(row["aside"]), str(row["by"]), bool(row["held"]))
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         return None

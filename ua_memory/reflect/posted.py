@@ -73,7 +73,7 @@ class Box:
                 for one in row["shown"]
             )
             found = Posted(Post.of(row["post"]), datetime.fromisoformat(row["at"]), shown)
-        except (OSError, ValueError, KeyError, TypeError):
+        except (OSError, ValueError, KeyError, TypeError, RecursionError):
             return None
         return found if now - found.at < KEPT else None
 

@@ -45,7 +45,7 @@ def rows(file: IO[bytes]) -> Iterator[Row]:
     for line in file:
         try:
             row = json.loads(line)
-        except ValueError:
+        except (ValueError, RecursionError):
             continue
         if isinstance(row, dict):
             yield row

@@ -66,7 +66,7 @@ def load(store: Store) -> list[Watched]:
         return [_made(row) for row in rows]
     except FileNotFoundError:
         return []
-    except (OSError, ValueError, TypeError, KeyError) as error:
+    except (OSError, ValueError, TypeError, KeyError, RecursionError) as error:
         mend = f"rm {file}, and add the paths again"
         raise Malformed(f"cannot be read: {error}", where=str(file), mend=mend) from error
 

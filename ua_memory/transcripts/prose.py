@@ -32,7 +32,10 @@ _SPEAKER = re.compile(
     re.IGNORECASE,
 )
 _FENCE = re.compile(r"\s{0,3}(```+|~~~+)")
-_MARKDOWN = re.compile(r"(?m)^(?:#{1,6} |[-*] |\d+\. |```|> )|\*\*[^*\n]+\*\*|\[[^\]\n]+\]\([^)\n]+\)")
+_MARKDOWN = re.compile(
+    r"(?m)^(?:#{1,6} |[-*] |\d+\. |```|> )|\*\*[^*\n]+\*\*|\[[^\[\]\n]+\]\([^)\n]{1,2000}\)"
+)
+"""Bounded: 64 KB of `[` took a minute while a bracket could begin what another had begun."""
 
 
 def speaker(line: str) -> tuple[Role | None, str] | None:
