@@ -16,10 +16,12 @@ from killing import MACHINE, SCENARIOS, Scenario
 from scripted_model import DONE, SAID, Scripted, keep, turns
 from truth import DAY, clock, first_author, insert, on_disk, open_again, texts
 
-from ua_memory import config, undo
+from ua_memory import config, tombstones, undo
 from ua_memory.index import condition
 from ua_memory.index.sync import Index
+from ua_memory.markdown import parse, texthash
 from ua_memory.memory import Memory
+from ua_memory.records import Fact
 from ua_memory.reflect import consolidate as _consolidate
 from ua_memory.retain import extract as _extract
 from ua_memory.retain import flush as _flush
@@ -186,17 +188,41 @@ def _answers(store: Store, acknowledged: bool) -> None:
     with Index(open_again(store.bank.root)) as index:
         index.refresh(vectors=False)
         for text in FACTS:
-            assert index.words.by_texthash(_hash(text)), text
+            assert index.words.by_texthash(texthash(text)), text
         assert condition.problems(store) == []
         index.rebuild(vectors=False)
     generations = [each.name for each in store.bank.index.iterdir() if each.name.isdigit()]
     assert len(generations) == 1, "what a killed rebuild left is swept up"
 
 
-def _hash(text: str) -> str:
-    from ua_memory.markdown import texthash
+# -- forgetting ----------------------------------------------------------------------------------------
 
-    return texthash(text)
+
+def _to_forget(store: Store) -> None:
+    _two_facts(store)
+    with memory(store) as bank:
+        bank.search_many(["Heroku"], by_words=True)
+
+
+def forget(store: Store) -> None:
+    (gone,) = (fact.id for fact in parse(store.read(DAY), DAY).of(Fact) if fact.text == FACTS[0])
+    with memory(store) as bank:
+        bank.forget(f"^{gone}")
+
+
+def _forgotten(store: Store, acknowledged: bool) -> None:
+    """All of it or nothing; what was begun is ended, and then the text is nowhere but in the history."""
+    begun = FACTS[0] not in on_disk(store, DAY)
+    assert begun or not acknowledged
+    memory(store).finish_forgetting()
+    assert on_disk(store, DAY).count(FACTS[1]) == 1
+    if begun:
+        assert tombstones.read(store)
+        with Index(store) as index:
+            index.refresh(vectors=False)
+            assert not index.words.by_texthash(texthash(FACTS[0]))
+        kept = b"".join(each.read_bytes() for each in store.bank.state.rglob("*") if each.is_file())
+        assert FACTS[0].encode() not in kept
 
 
 WORK = {
@@ -207,6 +233,6 @@ WORK = {
     "consolidate": Scenario(_two_facts, consolidate, _consolidated),
     "redo": Scenario(_undone, lambda s: undo.redo(s, door="test"), _redone),
     "index swap": Scenario(_indexed, rebuild, _answers),
+    "forget": Scenario(_to_forget, forget, _forgotten),
 }
-"""`forget` is to come here: what it took does not come back and its tombstone stands, or nothing happened."""
 SCENARIOS.update(WORK)
