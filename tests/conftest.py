@@ -14,7 +14,7 @@ from itertools import count
 from pathlib import Path
 
 import pytest
-from guards import FOLDERS, REMOVED, isolated_environment, refuse_network
+from guards import FOLDERS, REACHED, REMOVED, isolated_environment, refuse_network
 from hypothesis import HealthCheck, settings
 
 sys.addaudithook(refuse_network)
@@ -45,8 +45,10 @@ def _isolated(_homes: Iterator[Path]) -> Iterator[None]:
         for name, value in isolated_environment(home).items():
             patch.setenv(name, value)
         time.tzset()
+        REACHED.clear()
         yield
     time.tzset()
+    assert not REACHED, f"the network was tried: {REACHED}"
 
 
 @pytest.fixture(autouse=True)

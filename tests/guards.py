@@ -51,6 +51,10 @@ def isolated_environment(home: Path) -> dict[str, str]:
     }
 
 
+REACHED: list[str] = []
+"""What tried to leave the machine in the running test: a library may swallow the exception, not this."""
+
+
 class NetworkReached(RuntimeError):
     """A test tried to leave the machine."""
 
@@ -72,6 +76,8 @@ def refuse_network(event: str, args: tuple[object, ...]) -> None:
     if event in ("socket.connect", "socket.sendto", "socket.sendmsg"):
         address = args[1]
         if isinstance(address, tuple) and not is_local(address[0]):
+            REACHED.append(f"{event} to {address}")
             raise NetworkReached(f"{event} to {address}: tests stay on loopback and unix sockets")
     elif event == "socket.getaddrinfo" and not is_local(args[0]):
+        REACHED.append(f"looking up {args[0]!r}")
         raise NetworkReached(f"looking up {args[0]!r}: tests stay on loopback and unix sockets")

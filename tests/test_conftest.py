@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from guards import NetworkReached, is_local
+from guards import REACHED, NetworkReached, is_local
 
 
 def test_home_is_a_folder_of_the_test(tmp_path_factory: pytest.TempPathFactory) -> None:
@@ -48,6 +48,8 @@ def test_connecting_to_the_outside_raises() -> None:
         socket.create_connection(("example.org", 80), timeout=1)
     with socket.socket(type=socket.SOCK_DGRAM) as sock, pytest.raises(NetworkReached):
         sock.sendto(b"x", ("192.0.2.1", 53))
+    assert len(REACHED) == 3  # also where somebody has swallowed the exception
+    REACHED.clear()
 
 
 def test_loopback_works() -> None:

@@ -87,6 +87,20 @@ def test_an_open_state_folder_is_closed(there: Bank) -> None:
     assert not check(there, "privacy", mend=True).mended
 
 
+def test_what_lies_open_in_the_state_is_closed(there: Bank) -> None:
+    """I67"""
+    local = there.store.bank.local
+    local.mkdir(mode=0o755)
+    local.chmod(0o755)
+    (local / "daemon.log").touch()
+    (local / "daemon.log").chmod(0o640)
+    found = check(there, "privacy")
+    assert not found.ok and "others may use local/daemon.log and 1 more" in found.seen
+    assert check(there, "privacy", mend=True).mended
+    modes = {stat.S_IMODE(path.stat().st_mode) for path in (local, local / "daemon.log")}
+    assert modes == {0o700, 0o600} and check(there, "privacy").ok
+
+
 def owe(there: Bank, monkeypatch: pytest.MonkeyPatch) -> None:
     """Insert a fact while git refuses to commit."""
 

@@ -120,17 +120,30 @@ def _private(store: Store) -> Check:
     state = store.bank.state
     if not state.exists():
         return Check("privacy", True, "no state yet")
-    open_to = stat.S_IMODE(state.stat().st_mode) & 0o077
-    return Check(
-        "privacy",
-        not open_to,
-        f"state folder has mode {stat.S_IMODE(state.stat().st_mode):o}",
-        f"chmod 700 {state}" if open_to else "",
-    )
+    seen, within = f"state folder has mode {stat.S_IMODE(state.stat().st_mode):o}", _open(store)
+    if within and within != [state]:
+        seen += f"; others may use {within[-1].relative_to(state)}"
+        seen += f" and {len(within) - 1} more" if len(within) > 1 else ""
+    return Check("privacy", not within, seen, f"chmod 700 {state}; chmod -R go= {state}" if within else "")
+
+
+def _open(store: Store) -> list[Path]:
+    """What of the state others than its owner may use; a trail in it, whose objects git marks as readable by
+    all, lies behind the folder's own mode."""
+    found, state, trail = [], store.bank.state, store.bank.git_dir
+    for folder, folders, files in os.walk(state):
+        here = Path(folder)
+        folders[:] = [name for name in folders if here / name != trail]
+        with contextlib.suppress(FileNotFoundError):  # a daemon may be at work there
+            for path in (here, *(here / name for name in files)):
+                if path.lstat().st_mode & 0o077 and not path.is_symlink():
+                    found.append(path)
+    return found
 
 
 def _close_state(store: Store) -> None:
-    store.bank.state.chmod(0o700)
+    for path in _open(store):
+        path.chmod(0o700 if path.is_dir() else 0o600)
 
 
 def _settings(store: Store) -> Check:

@@ -114,8 +114,8 @@ class Process:
                     strip_newline_in_stdout=False,
                     **extra,
                 )
-            except (OSError, GitError) as error:  # gone since it was imported, or no process to be had
-                why = error if isinstance(error, OSError) else NOT_THERE
+            except (OSError, ValueError, GitError) as error:  # gone, no process to be had, a NUL in a name
+                why = NOT_THERE if isinstance(error, GitError) else error
                 raise GitFailed(
                     f"git did not start: {why}", where=str(self.git_dir), mend="install git"
                 ) from error

@@ -55,6 +55,7 @@ def permitted(given: str, folders: tuple[Path, ...]) -> Path:
         raise Usage("no folder is open to it", mend=f"start the client in a project, or {PASS_TEXT}")
     try:
         path = (roots[0] / Path(given)).resolve()
+        is_there = path.exists()  # which fails for a name that is too long for the file system
     except (OSError, ValueError, RuntimeError) as error:
         raise Usage(f"no path: {error}", where=given[:200]) from error
     root = next((root for root in roots if path.is_relative_to(root)), None)
@@ -63,7 +64,7 @@ def permitted(given: str, folders: tuple[Path, ...]) -> Path:
         raise Usage(f"only files in {names} may be read", where=given[:200], mend=PASS_TEXT)
     if any(part.startswith(".") for part in path.relative_to(root).parts):
         raise Usage("hidden files and folders are not read", where=given[:200], mend=PASS_TEXT)
-    if not path.exists():
+    if not is_there:
         raise NotFound("no such file", where=str(path), mend=f"name a file in {names}")
     return path
 

@@ -1,0 +1,227 @@
+"""What a door may reach: no path out of the bank, no file open to others, no key in a process list."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from guards import REACHED
+from terminal import MORNING, Shell, new_shell
+
+from ua_memory import mcp_server
+from ua_memory.cli import detached, starting
+from ua_memory.errors import UaMemoryError
+from ua_memory.index import chroma
+from ua_memory.mcp_server.documents import permitted
+from ua_memory.memory import Memory
+from ua_memory.memory_tool import MemoryTool
+from ua_memory.memory_tool.sdk import MemoryToolError
+
+SOURCE = Path(__file__).parents[1] / "ua_memory"
+CANARY = "the canary sings outside"
+PATHS = (
+    "../outside.md", "memory/../../outside.md", "memory/../../../outside.md", "/outside.md", "{outside}",
+    "memory/link.md", "memory/folder/outside.md", "memory/x\0/../../outside.md",
+    "memory/" + "a" * 5000 + ".md", "memory/" + "../" * 900 + "outside.md", "~/outside.md", "file://{outside}",
+    "memory/.git/../../../outside.md",
+    "memory\\..\\..\\outside.md", "memory/%2e%2e/%2e%2e/outside.md", "./../outside.md", "",
+)  # fmt: skip
+"""Ways to a file beside the bank; `link.md` and `folder` are symbolic links there."""
+
+
+@pytest.fixture(scope="module")
+def shell(tmp_path_factory: pytest.TempPathFactory) -> Shell:
+    """A bank with links that lead out, which no test may follow."""
+    there = new_shell(tmp_path_factory.mktemp("access"))
+    outside = there.home / "outside.md"
+    outside.write_text(f"- {CANARY}\n")
+    (there.cwd / "memory").mkdir(exist_ok=True)
+    (there.cwd / "memory/link.md").symlink_to(outside)
+    (there.cwd / "memory/folder").symlink_to(there.home)
+    return there
+
+
+def opened(shell: Shell) -> Memory:
+    return Memory.open(shell.cwd, now=lambda: MORNING, door="test")
+
+
+def _tried(work: Callable[[], object]) -> str:
+    """What a call answers, or how it refuses; any other exception is a bug."""
+    try:
+        return str(work())
+    except (UaMemoryError, MemoryToolError) as error:
+        return str(error)
+
+
+def _by_memory(memory: Memory, path: str) -> list[str]:
+    calls: list[Callable[[], object]] = [
+        lambda: memory.get(path).text, lambda: memory.get(f"{path}:1-2").text, lambda: memory.log(path),
+        lambda: memory.blame(path), lambda: memory.why(path), lambda: memory.create_page(path, "x", "y"),
+        lambda: memory.get_page(path), lambda: memory.get_model(path), lambda: memory.diff(path),
+        lambda: memory.retain("Tea is green.", document_id=path).path if path else "",
+    ]  # fmt: skip
+    return [_tried(call) for call in calls]
+
+
+def _by_mcp(memory: Memory, path: str) -> list[str]:
+    caller = mcp_server.Caller(folders=(memory.store.bank.root / "memory",))
+    asked: list[tuple[str, dict[str, Any]]] = [
+        ("memory_get", {"path": path}), ("get_page", {"id": path}), ("ingest_file", {"file_path": path}),
+        ("ingest", {"title": path, "content": "Tea is green."}),
+        ("create_page", {"id": path, "name": "x", "source_query": "y"}), ("delete_page", {"id": path}),
+    ]  # fmt: skip
+    said = [mcp_server.call(memory, tool, given, caller)[0] for tool, given in asked]
+    for uri in (f"memory://page/{path}", f"memory://day/{path}", f"memory://core/{path}", path):
+        said.append(str(mcp_server.answer(memory, {"read": uri}, caller)))
+    return said
+
+
+def _by_tool(memory: Memory, path: str) -> list[str]:
+    tool, said = MemoryTool(memory), []
+    for given in (path, f"/memories/{path}", path.replace("memory/", "/memories/")):
+        for more in (
+            {"command": "view"}, {"command": "create", "file_text": "x"}, {"command": "delete"},
+            {"command": "str_replace", "old_str": CANARY, "new_str": "x"},
+            {"command": "insert", "insert_line": 0, "insert_text": "x"},
+        ):  # fmt: skip
+            said.append(_tried(lambda more=more, given=given: tool.call({"path": given, **more})))
+        move = {"command": "rename", "old_path": given, "new_path": "/memories/stolen.md"}
+        said.append(_tried(lambda move=move: tool.call(move)))
+    return said
+
+
+def _by_command(shell: Shell, path: str) -> list[str]:
+    if "\0" in path:  # no process can be given one
+        return []
+    argvs = [("get", path), ("log", path), ("blame", path), ("why", path), ("pages", "get", path)]
+    return [done.out + done.err for done in (shell(*argv) for argv in argvs)]
+
+
+@pytest.mark.parametrize("path", PATHS, ids=range(len(PATHS)))
+def test_no_path_leads_out_through_any_door(shell: Shell, path: str) -> None:
+    """I63"""
+    path = path.format(outside=shell.home / "outside.md")
+    before = sorted(str(one) for one in shell.home.iterdir())
+    with opened(shell) as memory:
+        said = [*_by_memory(memory, path), *_by_mcp(memory, path), *_by_tool(memory, path)]
+    said += _by_command(shell, path)
+    assert not [answer for answer in said if CANARY in answer]
+    assert (shell.home / "outside.md").read_text() == f"- {CANARY}\n"
+    assert sorted(str(one) for one in shell.home.iterdir()) == before
+    stray = [
+        p for p in shell.cwd.iterdir() if p.name not in (".git", "memory", "ua-memory.toml", "MEMORY.md")
+    ]
+    assert not stray
+
+
+def test_what_is_searched_ends_at_links_too(shell: Shell) -> None:
+    """I63"""
+    assert CANARY not in shell("search", "canary sings outside").out
+
+
+def test_a_hard_link_is_never_written_through(tmp_path: Path) -> None:
+    shell = new_shell(tmp_path)
+    outside = shell.home / "theirs.md"
+    outside.write_text("# 2026-11-21\n")
+    day = shell.cwd / "memory/2026-11-21.md"
+    day.parent.mkdir(exist_ok=True)
+    os.link(outside, day)
+    shell.ok("insert", "Tea is green.")
+    assert outside.read_text() == "# 2026-11-21\n" and "green" in day.read_text()
+    assert day.stat().st_ino != outside.stat().st_ino
+
+
+@pytest.mark.parametrize(
+    "given", ["../b.md", "/etc/hosts", "a\0b", "x/../../b.md", ".env", "link.md", "a" * 9000]
+)
+def test_an_agent_may_ingest_from_its_own_folder_alone(tmp_path: Path, given: str) -> None:
+    project = tmp_path / "project"
+    project.mkdir()
+    (tmp_path / "b.md").write_text(CANARY)
+    (project / ".env").write_text(CANARY)
+    (project / "link.md").symlink_to("../b.md")
+    with pytest.raises(UaMemoryError):
+        permitted(given, (project,))
+
+
+def test_all_that_is_kept_beside_the_bank_is_its_owners(tmp_path: Path) -> None:
+    """I67"""
+    before = os.umask(0o022)
+    try:
+        shell = new_shell(tmp_path)
+        shell.ok("insert", "Tea is green.")
+        shell.ok("search", "tea")
+        shell.ok("retain", "-", stdin="We moved to Fly because the price doubled.")
+    finally:
+        os.umask(before)
+    state = shell.cwd / ".git/ua-memory"
+    modes = {path: stat.S_IMODE(path.stat().st_mode) for path in (state, *state.rglob("*"))}
+    assert len(modes) > 8 and not {path for path, mode in modes.items() if mode & 0o077}
+    privacy = next(row for row in shell("doctor").out.splitlines() if " privacy " in row)
+    assert privacy.startswith("ok")
+
+
+def test_no_key_stands_in_a_process_list(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Arguments can be read by every user of the machine; keys travel in the environment or on a socket, and
+    a daemon keeps none at all."""
+    seen: list[tuple[list[str], dict[str, str]]] = []
+    monkeypatch.setattr("subprocess.Popen", lambda argv, env, **_: seen.append((argv, env)))
+    env = {"ANTHROPIC_API_KEY": "sk-ant-secret", "UA_MEMORY_CHROMA_TOKEN": "token-secret", "PATH": "/bin"}
+    with opened(shell) as memory:
+        call: Any = type("Call", (), {"env": env})()
+        log = detached.start(call, memory)
+        starting.start(memory.store.bank, env)
+    (behind, _), (daemon, theirs) = seen
+    assert "secret" not in " ".join([*behind, *daemon, *theirs.values()])
+    assert "secret" not in Path(log).read_text()
+
+
+# -- the network ---------------------------------------------------------------------------------------------
+
+COMMANDS = """
+set -e
+ua() { "$PY" -m ua_memory --bank "$HOME/bank" "$@"; }
+ua init "$HOME/bank"; ua insert "Tea is green"; ua retain - <<< "We moved to Fly because the price doubled."
+ua search tea; ua recall "why Fly"; ua consolidate; ua pages create tea --query "which tea"
+ua reflect "which tea"; ua doctor; ua verify; ua scan --history; ua stats
+"""
+
+
+def _may_unshare() -> bool:
+    asked = ["unshare", "-rn", "true"]
+    return bool(shutil.which("unshare")) and subprocess.run(asked, capture_output=True).returncode == 0
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not _may_unshare(), reason="no network namespace may be made here")
+def test_every_command_works_where_there_is_no_network_at_all(tmp_path: Path) -> None:
+    """I64"""
+    ours = str(SOURCE.parent)
+    env = {**os.environ, "PY": sys.executable, "HOME": str(tmp_path), "PYTHONPATH": ours}
+    done = subprocess.run(["unshare", "-rn", "bash", "-c", COMMANDS], env=env, capture_output=True, text=True)
+    assert done.returncode == 0 and "green" in done.stdout, done.stderr
+    assert "minilm" in done.stdout, "the embedding model came with the installation"
+
+
+def test_no_dependency_calls_home(tmp_path: Path) -> None:
+    """I64. Chroma, onnxruntime and the tokenizer at work: what leaves the machine is noted in REACHED, which
+    fails any test, also where whoever tried has swallowed the refusal."""
+    shell = new_shell(tmp_path)
+    shell.ok("insert", "Tea is green.")
+    assert "semantic" in shell.ok("search", "which tea", "--explain").out and not REACHED
+    chosen = chroma.imported()[1]
+    assert chosen.anonymized_telemetry is False and not chosen.chroma_otel_collection_endpoint
+    assert not [name for name in sys.modules if name.startswith("huggingface_hub")]
+    switched = {
+        "index/runtime.py": "onnxruntime.disable_telemetry_events()",
+        "cli/fast.py": '"ORT_DISABLE_TELEMETRY": "1"',
+        "llm/claude.py": "open_telemetry=False",
+    }
+    assert not [name for name, how in switched.items() if how not in (SOURCE / name).read_text("utf-8")]
