@@ -17,12 +17,14 @@ from terminal import MORNING, Shell, new_shell
 
 from ua_memory import mcp_server
 from ua_memory.cli import detached, starting
+from ua_memory.cli.mcp import _caller
 from ua_memory.errors import UaMemoryError
 from ua_memory.index import chroma
 from ua_memory.mcp_server.documents import permitted
 from ua_memory.memory import Memory
 from ua_memory.memory_tool import MemoryTool
 from ua_memory.memory_tool.sdk import MemoryToolError
+from ua_memory.trust import BY_COMMAND, untrusted
 
 SOURCE = Path(__file__).parents[1] / "ua_memory"
 CANARY = "the canary sings outside"
@@ -181,6 +183,16 @@ def test_no_key_stands_in_a_process_list(shell: Shell, monkeypatch: pytest.Monke
     (behind, _), (daemon, theirs) = seen
     assert "secret" not in " ".join([*behind, *daemon, *theirs.values()])
     assert "secret" not in Path(log).read_text()
+
+
+@pytest.mark.parametrize("name", [*sorted(BY_COMMAND), "", "codex"])
+def test_no_client_passes_for_a_terminal(shell: Shell, name: str) -> None:
+    """What a person ingests at a terminal is theirs; a client may call itself whatever it likes."""
+    call: Any = type("Call", (), {"env": {}, "reads_terminal": False, "endpoint": None, "cwd": shell.cwd})()
+    with opened(shell) as memory:
+        caller = _caller(call, memory, {"client": name})
+    assert caller.client == (name if name == "codex" else "mcp")
+    assert untrusted("import", caller.client)
 
 
 # -- the network ---------------------------------------------------------------------------------------------

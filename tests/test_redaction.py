@@ -68,6 +68,13 @@ def test_ordinary_notes_are_left_alone() -> None:
     assert not find("\n".join(INNOCENT))
 
 
+def test_our_own_documentation_holds_no_secret() -> None:
+    lines = [
+        line for page in (HERE.parent / "docs").rglob("*.md") for line in page.read_text("utf-8").split("\n")
+    ]
+    assert len(lines) > 4000 and not [(found.kind, line) for line in lines for found in find(line)]
+
+
 @pytest.mark.skipif(not CLAWD.is_dir(), reason="the shared logs are not beside this checkout")
 def test_real_notes_yield_only_what_is_secret() -> None:
     texts = [path.read_text("utf-8", "surrogateescape") for path in sorted(CLAWD.rglob("*.md"))]

@@ -1,0 +1,32 @@
+"""docs/security.md names the test behind each claim: each exists, and no claim stands without one."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).parent
+PAGE = (HERE.parent / "docs/security.md").read_text("utf-8")
+NAMED = re.findall(r"`(test_\w+\.py)(?:::(test_\w+))?`", PAGE)
+
+
+@pytest.mark.parametrize("file", sorted({file for file, _ in NAMED}))
+def test_every_test_that_is_named_exists(file: str) -> None:
+    tree = ast.parse((HERE / file).read_text("utf-8"))
+    there = {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
+    wanted = {name for named, name in NAMED if named == file and name}
+    assert wanted <= there, wanted - there
+
+
+def test_every_claim_names_a_test() -> None:
+    tables = re.findall(r"^\| claim \| test \|\n\|---\|---\|\n((?:\|.*\n)+)", PAGE, re.M)
+    rows = [row for table in tables for row in table.splitlines()]
+    assert len(tables) == 4 and len(rows) >= 25
+    assert not [row for row in rows if not re.search(r"`test_\w+\.py", row.rsplit(" | ", 1)[-1])]
+
+
+def test_the_page_is_two_pages_long() -> None:
+    assert 800 < len(re.findall(r"\w+", re.sub(r"`[^`]*`", "", PAGE))) < 1400
