@@ -26,6 +26,9 @@ from ua_memory.store import Store
 
 PROCESSES = int(os.environ.get("STRESS_PROCESSES", "6"))
 FACTS = int(os.environ.get("STRESS_FACTS", "5"))
+PAUSE = 1.0 if PROCESSES < 8 else 0.3
+"""Seconds between two saves of the editor. At the shorter one it meets its own last save in the middle of a
+write of ours now and then, and drops what that had added: docs/reliability.md."""
 SECONDS = 60 + PROCESSES * FACTS * 2
 SAMPLE = 200
 """So many commits, evenly spread, are read and parsed one by one."""
@@ -66,7 +69,7 @@ class Around:
 
     def edit(self) -> None:
         """A person reads the file, adds a line, and saves: in place, or by a new file under its name."""
-        while not self.over.wait(0.3):
+        while not self.over.wait(PAUSE):
             if not self.day.exists():
                 continue
             self.saves += 1
