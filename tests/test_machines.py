@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from banks import Bank, git, new_bank, repository
+from banks import DAY, Bank, git, new_bank, repository
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from killing import in_child
@@ -22,6 +22,7 @@ from ua_memory.memory import Memory
 from ua_memory.merge import archive, joining, syncing
 from ua_memory.merge.syncing import Synced
 from ua_memory.records import Fact
+from ua_memory.tombstones import Burial, bury
 
 
 def sync(bank: Bank, address: str | None = None, **more: bool) -> Synced:
@@ -218,6 +219,21 @@ def test_what_was_purged_here_does_not_come_back(pair: tuple[Bank, Bank]) -> Non
         draft.even_if_empty, draft.trailers["Rewrote"] = True, ["refs/heads/main old new"]
     with pytest.raises(Conflict, match="purged"):
         sync(one)
+
+
+def test_what_was_forgotten_on_one_does_not_return_from_the_other(pair: tuple[Bank, Bank]) -> None:
+    one, two = pair
+    block = next(fact.id for fact in markdown.parse(one.bytes(), DAY).of(Fact))
+    with one.store.revision("forget", door="test") as draft:
+        bury(one.store, draft, [Burial(str(block), "Alice drinks tea")], "2026-11-22")
+        draft.write(DAY, b"\n".join(r for r in one.bytes().split(b"\n") if b"tea" not in r), restored=True)
+    two.edit("tea", "tea, with milk")  # the id that was forgotten, and its words, once more, under others
+    two.write("- alice drinks tea\n- Bob moved to Lisbon\n", "memory/notes.md")
+    two.insert("Alice drinks tea!", session="8f2c")
+    sync(one)
+    assert {block} < {*sync(two).merge.forgotten}  # told by id, and so is what said the same
+    sync(one)
+    assert facts(one) == {"Bob moved to Lisbon"} and tree(one) == tree(two) and len(heads(one, two)) == 1
 
 
 @pytest.mark.parametrize("stop", [3, 14, 22, 30, 38])

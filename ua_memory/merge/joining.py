@@ -8,16 +8,19 @@ from __future__ import annotations
 import contextlib
 import tomllib
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from ua_memory import bank
+from ua_memory import bank, markdown
 from ua_memory.errors import CannotWrite, Conflict, Held, NotFound, TooLarge
 from ua_memory.history import blob_id
-from ua_memory.merge.banks import Merge, merge
+from ua_memory.merge.banks import Files, Merge, merge
+from ua_memory.merge.units import read as read_units
 from ua_memory.paths import BESIDE, CORE_NAMES, SETTINGS, is_truth
+from ua_memory.records import Tombstone
 from ua_memory.store import Result, Store, swap
 from ua_memory.store.reading import MAX_FILE
+from ua_memory.tombstones import PATH, Tombstones
 
 OP = "sync"
 SHOWN = 3
@@ -75,8 +78,26 @@ class Meeting:
         base = {path: read[blob] or b"" for path, blob in old.items()}
         theirs = {path: read[blob] or b"" for path, blob in new.items() if blob}
         mine = {path: data for path in paths if (data := ours(path)) is not None}
-        done = merge(mine if self.fresh else base, mine, theirs)
+        left, right = self._buried(base, mine, theirs)
+        done = merge(left if self.fresh else base, left, right)
+        # What was taken out before it came to the merge is told as well.
+        had, has = (set(read_units(files).units) for files in (mine, left))
+        gone = [name for kind, name in sorted(had - has) if kind == "id"]
+        done = replace(done, went=done.went + len(gone), forgotten=(*done.forgotten, *gone))
         return done, {path: blob for path, (_, blob) in there.items() if not is_truth(path)}
+
+    def _buried(self, base: Files, mine: Files, theirs: Files) -> tuple[Files, Files]:
+        """Both sides without the statements that the other has forgotten since, by what they say: there they
+        may have another id, or none. An undone forgetting is not done again."""
+        graves = [markdown.parse(side.get(PATH, b""), PATH).of(Tombstone) for side in (base, mine, theirs)]
+        known, here, there = ({stone.id: stone for stone in stones} for stones in graves)
+        sides = []
+        for files, own, others in ((mine, here, there), (theirs, there, here)):
+            new = {name: stone for name, stone in others.items() if name not in own and name not in known}
+            stones = Tombstones(new, self.store.config.redact)
+            notes = {p: data for p, data in files.items() if new and p.endswith(".md") and p != PATH}
+            sides.append({**files, **{p: stones.without(data, p)[0] for p, data in notes.items()}})
+        return sides[0], sides[1]
 
 
 def prepare(store: Store, *, look: bool = False) -> tuple[str, ...]:
