@@ -128,12 +128,12 @@ def _private(store: Store) -> Check:
 
 
 def _open(store: Store) -> list[Path]:
-    """What of the state others than its owner may use; a trail in it, whose objects git marks as readable by
-    all, lies behind the folder's own mode."""
+    """What of the state others than its owner may use. The objects of a trail in it, and what Chroma writes,
+    are marked as readable by all; they lie behind the mode of the folder they are in."""
     found, state, trail = [], store.bank.state, store.bank.git_dir
     for folder, folders, files in os.walk(state):
         here = Path(folder)
-        folders[:] = [name for name in folders if here / name != trail]
+        folders[:] = [name for name in folders if here / name != trail and name != "chroma"]
         with contextlib.suppress(FileNotFoundError):  # a daemon may be at work there
             for path in (here, *(here / name for name in files)):
                 if path.lstat().st_mode & 0o077 and not path.is_symlink():
