@@ -6,7 +6,7 @@ from datetime import date, datetime, time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ua_memory.cli import context, finding, sessions, surveyed
+from ua_memory.cli import context, finding, homes, sessions, surveyed
 from ua_memory.cli.format import Screen, count, emit, note
 from ua_memory.errors import Usage
 
@@ -20,9 +20,9 @@ def run(call: Call, memory: Memory, asked: surveyed.Asked) -> None:
     from ua_memory.cli.hearing import take_up
     from ua_memory.cli.times import parse_day
 
-    unknown = set(asked.clients) - set(finding.CLIENTS)
+    unknown = set(asked.clients) - set(homes.CLIENTS)
     if unknown:
-        known = ", ".join(finding.CLIENTS)
+        known = ", ".join(homes.CLIENTS)
         raise Usage(f"no client {min(unknown)!r} whose sessions are known", mend=f"known are: {known}")
     if not memory.config.enabled:
         _off(call, memory, asked)
@@ -55,7 +55,7 @@ def _survey(call: Call, memory: Memory, asked: surveyed.Asked, since: datetime |
     from ua_memory.cli.progress import progress
 
     if asked.path is None:
-        transcripts = list(finding.on_machine(call, asked.clients or finding.CLIENTS))
+        transcripts = list(finding.on_machine(call, asked.clients or homes.CLIENTS))
     else:
         transcripts = list(finding.below(context.absolute(call, asked.path)))
     listed = sessions.listed(memory.store.bank.pending)

@@ -4,29 +4,20 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from datetime import UTC, datetime
 from io import BytesIO
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
-from ua_memory.cli import context, databases
+from ua_memory.cli import databases, homes
 from ua_memory.errors import NotFound, UaMemoryError
 from ua_memory.transcripts import Transcript, sniff
 
 if TYPE_CHECKING:
     from ua_memory.cli.call import Call
 
-CLIENTS = ("claude-code", "codex", "pi", "openclaw", "hermes")
-HOMES: dict[str, tuple[tuple[str, str], ...]] = {
-    "claude-code": (("CLAUDE_CONFIG_DIR", "~/.claude"),),
-    "codex": (("CODEX_HOME", "~/.codex"),),
-    "pi": (("PI_CODING_AGENT_DIR", "~/.pi/agent"),),
-    "openclaw": (("OPENCLAW_STATE_DIR", "~/.openclaw"), ("CLAWDBOT_STATE_DIR", "~/.clawdbot")),
-    "hermes": (("HERMES_HOME", "~/.hermes"),),
-}
-"""The variable that names a client's folder, and where that is otherwise. Clawdbot is OpenClaw's old name."""
 PATTERNS: dict[str, tuple[str, ...]] = {
     "claude-code": ("projects/*/*.jsonl",),
     "codex": ("sessions/**/rollout-*.jsonl", "archived_sessions/rollout-*.jsonl"),
@@ -42,19 +33,16 @@ Indexes = dict[Path, dict[str, str]]
 """By folder: which of its sessions no person speaks in, and what does instead."""
 
 
-def homes(call: Call, clients: tuple[str, ...]) -> Iterator[tuple[str, Path]]:
+def places(call: Call, clients: Iterable[str]) -> Iterator[tuple[str, Path]]:
     """The folders in which these clients keep what they keep, as far as there are any."""
     for client in clients:
-        for variable, usual in HOMES[client]:
-            folder = context.absolute(call, call.env.get(variable) or usual)
-            if folder.is_dir():
-                yield client, folder
+        yield from ((client, folder) for folder in homes.folders(call, client) if folder.is_dir())
 
 
-def on_machine(call: Call, clients: tuple[str, ...]) -> Iterator[Transcript]:
+def on_machine(call: Call, clients: Iterable[str]) -> Iterator[Transcript]:
     """All transcripts in these clients' own folders."""
     indexes: Indexes = {}
-    for client, home in homes(call, clients):
+    for client, home in places(call, clients):
         for pattern in PATTERNS[client]:
             for path in sorted(home.glob(pattern)):
                 yield from _in(path, client, indexes)

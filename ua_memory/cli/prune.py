@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ua_memory.cli import context, verbs
+from ua_memory.cli import context, homes, verbs
 
 if TYPE_CHECKING:
     from ua_memory.cli.call import Call
@@ -17,12 +17,8 @@ if TYPE_CHECKING:
 prune_recall_messages_app = verbs.new()
 
 CONFIRM = "confirm"
-FOLDERS = (
-    ("PI_CODING_AGENT_DIR", ".pi/agent", "sessions"),
-    ("CLAUDE_CONFIG_DIR", ".claude", "projects"),
-    ("CODEX_HOME", ".codex", "sessions"),
-)
-"""Of pi, Claude Code and Codex: the variable that names their folder, where that is else, and below it."""
+SESSIONS = {"pi": "sessions", "claude-code": "projects", "codex": "sessions"}
+"""The folder of a client's own in which it keeps its sessions."""
 LONGEST = 64 << 20
 """Bytes of a line that is looked at."""
 
@@ -94,7 +90,7 @@ def _files(call: Call, given: list[Path]) -> Iterator[Path]:
     for path in given:
         if not path.exists():
             raise NotFound("there is nothing", where=str(path), mend="name session files, or none")
-    own = (context.absolute(call, call.env.get(name) or f"~/{usual}") / sub for name, usual, sub in FOLDERS)
+    own = (homes.folder(call, client) / sub for client, sub in SESSIONS.items())
     for path in given or own:
         below = [path] if path.is_file() else sorted(path.rglob("*.jsonl"))
         yield from (file for file in below if file.is_file())  # no folder of the name, no dead link

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ua_memory.cli import finding
+from ua_memory.cli import finding, homes
 from ua_memory.cli.format import Piece, Screen, commit, count, note
 
 if TYPE_CHECKING:
@@ -70,8 +70,8 @@ def show(call: Call, asked: Asked, found: Survey, chosen: Sequence[Surveyed], da
 def _where(call: Call, asked: Asked) -> Piece:
     if asked.path is not None:
         return f" in {asked.path}"
-    homes = finding.homes(call, asked.clients or finding.CLIENTS)
-    names = dict.fromkeys(_short(call, folder) for _, folder in homes)
+    places = finding.places(call, asked.clients or homes.CLIENTS)
+    names = dict.fromkeys(_short(call, folder) for _, folder in places)
     return (f" in {', '.join(names)}", "faint")
 
 

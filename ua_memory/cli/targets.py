@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ua_memory.cli import context
+from ua_memory.cli import context, homes
 from ua_memory.cli.installing import command_of
 from ua_memory.errors import Usage
 
@@ -22,7 +22,7 @@ def claude_code(call: Call, *, project: bool = False, plugin: str | None = None,
 
     if (plugin is not None) + project + own > 1:
         raise Usage("one of --project, --plugin and --auto-memory at a time")
-    home = _folder(call, "CLAUDE_CONFIG_DIR", ".claude")
+    home = homes.folder(call, "claude-code")
     if plugin is not None:
         from ua_memory import __version__
 
@@ -66,14 +66,14 @@ def codex(call: Call) -> Target:
     """Codex: the person's settings."""
     from ua_memory.clients import codex_settings
 
-    return codex_settings.target(str(_folder(call, "CODEX_HOME", ".codex")), command_of(call))
+    return codex_settings.target(str(homes.folder(call, "codex")), command_of(call))
 
 
 def pi(call: Call) -> Target:
     """pi: the person's settings."""
     from ua_memory.clients import pi_settings
 
-    home = _folder(call, "PI_CODING_AGENT_DIR", ".pi/agent")
+    home = homes.folder(call, "pi")
     return pi_settings.target(str(home), command_of(call), _texts("pi")["ua-memory.ts"])
 
 
@@ -81,7 +81,7 @@ def openclaw(call: Call) -> Target:
     """OpenClaw: the person's settings and a plugin."""
     from ua_memory.clients import openclaw_settings
 
-    state = _folder(call, "OPENCLAW_STATE_DIR", ".openclaw")
+    state = homes.folder(call, "openclaw")
     file = context.absolute(call, call.env.get("OPENCLAW_CONFIG_PATH") or f"{state}/openclaw.json")
     return openclaw_settings.target(str(file), str(state), command_of(call), _texts("openclaw"))
 
@@ -90,7 +90,7 @@ def hermes(call: Call) -> Target:
     """Hermes: a memory provider."""
     from ua_memory.clients import hermes_settings
 
-    home = str(_folder(call, "HERMES_HOME", ".hermes"))
+    home = str(homes.folder(call, "hermes"))
     return hermes_settings.target(home, command_of(call), _texts("hermes"))
 
 
@@ -107,8 +107,3 @@ def _texts(client: str) -> dict[str, str]:
     files = (each for each in sorted(folder.rglob("*")) if each.is_file())
     names = {each.relative_to(folder).as_posix().removesuffix(".in"): each for each in files}
     return {name: file.read_text("utf-8") for name, file in names.items()}
-
-
-def _folder(call: Call, variable: str, usual: str) -> Path:
-    """The folder that a variable of the client's names, else the usual one in the caller's home."""
-    return context.absolute(call, call.env.get(variable) or f"~/{usual}")
