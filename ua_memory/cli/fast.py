@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 import sys
 
-from ua_memory.cli import once
 from ua_memory.cli.asking import INPUT, NoAnswer, answer, connected, request
 
 TYPE_CHECKING = False  # typing's own constant would cost the import of typing
@@ -95,6 +94,8 @@ def _hook(words: list[str], mode: str) -> NoReturn:
     """Answer a client's event. Whatever goes wrong, the client hears nothing of it and goes on."""
     try:
         if (os.environ.get("UA_MEMORY_ENABLED") or "1").strip().lower() not in ("0", "false", "no", "off"):
+            from ua_memory.cli import once  # no other command pays for it
+
             data = sys.stdin.buffer.read()
             if once.first(words, data) and _handled(words, data, mode):
                 from ua_memory.cli import cold
