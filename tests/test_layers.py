@@ -20,11 +20,11 @@ PACKAGE = ROOT / "ua_memory"
 
 # -- the table -----------------------------------------------------------------------------------------
 
-EVERYONE = {"errors", "fence", "records", "trust"}
+EVERYONE = {"errors", "fence", "records", "trust", "wording"}
 COMMON = set(
     "config dates finding money names paths places queries redaction spoken stamps tokens".split()  # noqa: SIM905
 )
-"""Everyone may import the first four; from level 3 up, these too."""
+"""Everyone may import the first five; from level 3 up, these too."""
 
 
 @dataclass(frozen=True)
@@ -61,6 +61,7 @@ UNITS: dict[str, Unit] = {
     "stamps": unit(1),
     "fence": unit(1),
     "trust": unit(1),
+    "wording": unit(1),
     "spoken": unit(1),
     "prompts": unit(1, "spoken"),
     "queries": unit(1, "prompts"),

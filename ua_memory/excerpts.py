@@ -9,6 +9,7 @@ from ua_memory import markdown
 from ua_memory.errors import NotFound, Usage
 from ua_memory.markdown.lines import readable
 from ua_memory.paths import is_truth
+from ua_memory.wording import counted
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,5 +46,5 @@ def line_span(span: str, last: int) -> tuple[int, int]:
     if not match or not 1 <= int(match[1]) <= int(match[2] or match[1]):
         raise Usage(f"{span!r} is no line or range of lines", mend="use PATH:12 or PATH:12-20")
     if int(match[1]) > last:
-        raise NotFound(f"the file has {last} line{'' if last == 1 else 's'}", where=span)
+        raise NotFound(f"the file has {counted(last, 'line')}", where=span)
     return int(match[1]), min(int(match[2] or match[1]), last)

@@ -16,6 +16,7 @@ from ua_memory.history import blob_id
 from ua_memory.paths import LOGS, SETTINGS
 from ua_memory.records import Problem
 from ua_memory.store import Store, pending, swap
+from ua_memory.wording import counted
 
 OLDEST_GIT = (2, 36)
 """The first git with `core.fsync`; an older one commits, but not durably."""
@@ -168,7 +169,7 @@ def _in_flight(store: Store) -> Check:
             "pending", False, f"what waits to be flushed cannot be read: {lost[0][0]}",
             f"take from it what you miss, then: ua-memory queue drop {lost[0][1]}",
         )  # fmt: skip
-    seen = f"{owed} revision{'' if owed == 1 else 's'} not finished" if owed else "nothing owed"
+    seen = f"{counted(owed, 'revision')} not finished" if owed else "nothing owed"
     return Check("pending", not owed, seen, "ua-memory doctor --mend" if owed else "")
 
 

@@ -18,6 +18,7 @@ from ua_memory.records import CoreBlock, Entity, Record
 from ua_memory.statements import Statement
 from ua_memory.store import Draft, Result, Store, saves
 from ua_memory.store.threeway import Clash, merge
+from ua_memory.wording import counted
 
 SHOWN = 5
 """So many places of a conflict are shown in full."""
@@ -194,7 +195,7 @@ def _restore_held(store: Store, door: str) -> Undone:
             draft.touched[path] = replace(draft.touched[path], held=False)
             disk = draft.touched[path].disk or b""
             draft.write(path, _with_both(store.history.blob(blob), disk, path), restored=True)
-        draft.subject = f"restore: what disappeared from {len(held)} file{'s' if len(held) > 1 else ''}"
+        draft.subject = f"restore: what disappeared from {counted(len(held), 'file')}"
     return Undone(newest, draft.result)
 
 

@@ -13,6 +13,7 @@ from ua_memory.importers import Found
 from ua_memory.modelled import Modelled
 from ua_memory.store import Draft, Store
 from ua_memory.store.draft import Touched
+from ua_memory.wording import counted
 
 __all__ = ["Adopts", "Brought", "Taken"]
 
@@ -65,5 +66,5 @@ def _subject(found: Found, taken: tuple[Taken, ...]) -> str:
     for what in ("block", "note", "item", "model", "page"):
         number = sum(1 for each in taken if each.what == what and each.state in ("new", "updated"))
         noun = "core block" if what == "block" else what
-        said += [f"{number} {noun}{'' if number == 1 else 's'}"] if number else []
+        said += [counted(number, noun)] if number else []
     return f"import: {', '.join(said) or 'nothing new'} from {found.source} {found.name}"

@@ -23,6 +23,7 @@ from ua_memory.paths import is_truth
 from ua_memory.records import Fact, Tombstone
 from ua_memory.statements import Statement
 from ua_memory.store import Store, swap
+from ua_memory.wording import counted
 
 if TYPE_CHECKING:
     from ua_memory.forgetting.searching import Searched
@@ -203,7 +204,7 @@ def purge(store: Store, planned: Purging, backup: Path, *, door: str) -> Purged:
     with store.revision("purge", door=door) as draft:
         draft.even_if_empty = True
         number = len(planned.ids)
-        draft.subject = f"purge: {number} forgotten statement{'' if number == 1 else 's'} out of the history"
+        draft.subject = f"purge: {counted(number, 'forgotten statement')} out of the history"
         draft.trailers[tombstones.PURGED] = [f"^{block}" for block in planned.ids]
         draft.trailers[REWROTE] = [f"{name} {old} {new}" for name, (old, new) in rewrote.items()]
     proof = searching.look(store, planned.needles, objects=True)

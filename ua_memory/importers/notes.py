@@ -8,7 +8,7 @@ asked: copies and checkouts change it.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from datetime import date, datetime
 
 from ua_memory import markdown
@@ -130,9 +130,3 @@ def under(files: Files, folder: str) -> dict[str, bytes]:
     """The files below a folder, by their path in it, in order."""
     start = f"{folder}/" if folder else ""
     return {path[len(start) :]: files[path] for path in sorted(files) if path.startswith(start)}
-
-
-def folders_with(files: Files, names: Sequence[str]) -> list[str]:
-    """The folders that hold a file of one of these names, outermost first."""
-    held = {path.rpartition("/")[0] for path in files if path.rpartition("/")[2] in names}
-    return sorted(held, key=lambda folder: (folder.count("/"), folder))

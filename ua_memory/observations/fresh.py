@@ -9,6 +9,7 @@ from ua_memory.grounding.terms import terms
 from ua_memory.observations.evidence import holds, scope_of
 from ua_memory.observations.writing import by_person
 from ua_memory.records import Fact, Observation
+from ua_memory.wording import counted
 
 _SHARED = 0.5
 """The part of a belief's words that a fact must have to speak of it, where no entity tells."""
@@ -32,7 +33,7 @@ class Freshness:
     def why(self) -> tuple[str, ...]:
         """The reasons in words, none for one that is fresh."""
         count = len(self.newer)
-        fresh = f"{count} newer fact{'' if count == 1 else 's'} on it not considered yet"
+        fresh = f"{counted(count, 'newer fact')} on it not considered yet"
         return (*([fresh] if count else []), *self.lost)
 
 

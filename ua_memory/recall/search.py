@@ -20,6 +20,7 @@ from ua_memory.recall.fold import Kept, folded
 from ua_memory.recall.order import DEPTH, Ordered, ordered
 from ua_memory.recall.present import Present
 from ua_memory.recall.snippet import snippet
+from ua_memory.wording import counted
 
 if TYPE_CHECKING:
     from ua_memory.index.embed import Said
@@ -139,8 +140,8 @@ def _placed(
 
 def _left(left: Mapping[str, int]) -> str:
     files, texts = left.get("files", 0), left.get("texts", 0)
-    said = [f"{files} changed file{'' if files == 1 else 's'} not read yet"] if files else []
-    said += [f"{texts} text{'' if texts == 1 else 's'} found by words alone yet"] if texts else []
+    said = [f"{counted(files, 'changed file')} not read yet"] if files else []
+    said += [f"{counted(texts, 'text')} found by words alone yet"] if texts else []
     return ", ".join(said)
 
 

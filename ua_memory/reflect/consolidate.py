@@ -41,6 +41,7 @@ from ua_memory.reflect.stretches import Stretch, stretches
 from ua_memory.reflect.worded import persons
 from ua_memory.store import Draft, Store
 from ua_memory.store.lock import locked
+from ua_memory.wording import counted
 
 CLAIM = "consolidation.lock"
 PART = 4
@@ -261,7 +262,7 @@ class Consolidating:
 
     def _say(self, draft: Draft, changes: Sequence[Change], names: Mapping[str, set[str]]) -> None:
         count = len(names[considered.CONSIDERED] | names[considered.COMPARED])
-        draft.subject = f"consolidate: {told(changes)}, of {count} fact{'' if count == 1 else 's'}"
+        draft.subject = f"consolidate: {told(changes)}, of {counted(count, 'fact')}"
         draft.body = "\n".join(
             f"{change.how} ^{change.after.id} in {change.after.place.path}" for change in changes
         )

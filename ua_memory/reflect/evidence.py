@@ -18,6 +18,7 @@ from ua_memory.grounding.terms import terms
 from ua_memory.recall.search import Answer, Filters, Hit
 from ua_memory.records import Fact, MentalModel, Observation, Passage, Place, Record
 from ua_memory.store import Store
+from ua_memory.wording import counted
 
 if TYPE_CHECKING:
     from ua_memory.reflect.beliefs import Believed
@@ -268,11 +269,6 @@ def listing(pieces: Sequence[Piece], shown: set[int]) -> Iterator[str]:
     """A line for each piece; of those that were shown before only the number."""
     for piece in pieces:
         yield f"[{piece.number}] is shown above" if piece.number in shown else piece.line()
-
-
-def counted(number: int, noun: str) -> str:
-    """`1 proof`, `3 proofs`."""
-    return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 def _name(fact: Fact) -> str:

@@ -23,6 +23,7 @@ from ua_memory.retain.sieve import sieved
 from ua_memory.retain.tries import STOPPED, its_own
 from ua_memory.store import Store
 from ua_memory.transcripts.turns import Session, Turn
+from ua_memory.wording import counted
 
 if TYPE_CHECKING:
     from ua_memory.facts import Equal
@@ -182,7 +183,7 @@ class Flusher:
             self._failed(waiting.key, error.what, error)
             turns = len(waiting.turns)
             what = error.what.removesuffix("; nothing of it was kept")
-            what = f"{what}; nothing was kept, and {turns} turn{'' if turns == 1 else 's'} wait"
+            what = f"{what}; nothing was kept, and {counted(turns, 'turn')} wait"
             mend = f"{error.mend}; then: {RETRY}" if error.mend else RETRY
             raise type(error)(what, where=error.where, mend=mend) from error
         except Exception as error:  # a bug: it must not be met with each flush to come

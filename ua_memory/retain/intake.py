@@ -15,6 +15,7 @@ from ua_memory.retain import through
 from ua_memory.store import Store
 from ua_memory.transcripts import Reading, read
 from ua_memory.transcripts.turns import Session, Turn
+from ua_memory.wording import counted
 
 AGAIN_AFTER = 20_000
 """After a flush, so many new tokens of context make the next one due."""
@@ -134,7 +135,7 @@ def _notes(reading: Reading) -> Iterator[str]:
     if broken:
         first = reading.problems[: min(broken, 3)]  # the half-written one is the last
         lines = ", ".join(str(problem.line) for problem in first) + (" …" if broken > len(first) else "")
-        yield f"{broken} line{'' if broken == 1 else 's'} of the transcript cannot be read ({lines})"
+        yield f"{counted(broken, 'line')} of the transcript cannot be read ({lines})"
     if reading.undecoded:
         what = f"{reading.undecoded} byte{' is' if reading.undecoded == 1 else 's are'} not UTF-8"
         yield f"{what}, and stand as \ufffd (Latin-1? iconv -f latin1 -t utf-8 FILE | ua-memory flush -)"

@@ -17,6 +17,7 @@ from ua_memory.retain.candidate import Candidate
 from ua_memory.retain.queue import Waiting
 from ua_memory.retain.subagent import CoreEdit, Harvest
 from ua_memory.store import Draft, Store
+from ua_memory.wording import counted
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,9 +116,9 @@ class Keeping:
         return found if isinstance(found, Fact) else fact
 
     def _counted(self) -> str:
-        parts = [_count(len(self.placed), "fact")]
+        parts = [counted(len(self.placed), "fact")]
         parts += [f"{len(self.again)} seen again"] if self.again else []
-        parts += [_count(len(self.core), "core block")] if self.core else []
+        parts += [counted(len(self.core), "core block")] if self.core else []
         return ", ".join(parts)
 
 
@@ -134,7 +135,3 @@ def _as_fact(candidate: Candidate) -> Fact:
     if candidate.text.split() == candidate.quote.split():
         return replace(fact, origin="person" if candidate.who == "person" else "agent", trail=source)
     return replace(fact, quotes=(Quote(candidate.quote, source),))
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}{'' if number == 1 else 's'}"

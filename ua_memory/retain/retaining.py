@@ -28,6 +28,7 @@ from ua_memory.retain.own_words import own_words
 from ua_memory.retain.retained import Retained, talked_only
 from ua_memory.retain.tries import STOPPED, its_own
 from ua_memory.store import Draft, Store
+from ua_memory.wording import counted
 
 RETRY = "ua-memory queue retry"
 TEXT = "Text"
@@ -293,5 +294,5 @@ def _of(fact: Fact, origin: Origin, heads: Origin) -> Fact:
 
 
 def _counted(new: Sequence[Fact], again: Sequence[Fact] = ()) -> str:
-    told = f"{len(new)} fact{'' if len(new) == 1 else 's'}"
+    told = counted(len(new), "fact")
     return f"{told}, {len(again)} seen again" if again else told

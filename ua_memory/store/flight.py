@@ -13,6 +13,7 @@ from ua_memory.store import saves
 from ua_memory.store.draft import Draft, Touched
 from ua_memory.store.pending import InFlight
 from ua_memory.store.threeway import merge
+from ua_memory.wording import counted
 
 NAMED = 50
 """A trailer names so many facts; beyond that it gives their number."""
@@ -82,7 +83,7 @@ def edit_commit(
             before = saves.keys(trail[path], path)
             fresh = {key: record for key, record in saves.keys(data, path).items() if key not in before}
             new += saves.names(fresh, path)
-    what = next(iter(disk)) if len(disk) == 1 else count(len(disk), "file")
+    what = next(iter(disk)) if len(disk) == 1 else counted(len(disk), "file")
     said = {"Memory-Op": [saves.EDIT], "Door": ["editor"], "Facts": brief(new)}
     return Commit(author, when, message(f"edit: {what}", "", said), disk)
 
@@ -92,14 +93,14 @@ def put_back_commit(touched: Sequence[Touched], when: datetime) -> Commit:
     `saves.stale` looks there for what was put back once already."""
     named = [name for t in touched for name in t.dropped]
     said = {"Memory-Op": [saves.MERGED], "Door": ["store"], "Facts": named}
-    subject = f"merge: put back {count(len(named), 'fact')} a stale buffer had dropped"
+    subject = f"merge: put back {counted(len(named), 'fact')} a stale buffer had dropped"
     return Commit(MACHINE, when, message(subject, "", said), {t.path: t.start for t in touched})
 
 
 def put_back_notes(draft: Draft) -> list[str]:
     """What to tell of stale buffers: a merge that nobody hears of looks like a line that will not go away."""
     return [
-        f"{t.path}: {count(len(t.dropped), 'fact')} put back that an old editor buffer had dropped;"
+        f"{t.path}: {counted(len(t.dropped), 'fact')} put back that an old editor buffer had dropped;"
         " drop them again if that was meant"
         for t in draft.touched.values()
         if t.dropped
@@ -109,10 +110,6 @@ def put_back_notes(draft: Draft) -> list[str]:
 def brief(names: Sequence[str]) -> list[str]:
     """Fact names as one trailer each, or their number where there are too many to read."""
     return list(names) if len(names) <= NAMED else [str(len(names))]
-
-
-def count(number: int, noun: str) -> str:
-    return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 def for_trail(data: bytes | None, touched: Touched) -> bytes | None:

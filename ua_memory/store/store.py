@@ -30,6 +30,7 @@ from ua_memory.store.reading import read
 from ua_memory.store.survey import FileStat, Seen, Survey, survey
 from ua_memory.store.swap import refused
 from ua_memory.store.witness import Witness
+from ua_memory.wording import counted
 
 TIDY_EVERY = 16
 """After about so many revisions it is asked whether the trail wants packing."""
@@ -158,7 +159,7 @@ class Store:
         owed = sum(bool(record.commits) for record in pending.found(self.bank.pending))
         if owed:
             raise GitFailed(
-                f"{flight.count(owed, 'revision')} still wait for their commit", mend="ua-memory doctor"
+                f"{counted(owed, 'revision')} still wait for their commit", mend="ua-memory doctor"
             )
 
     def _clean(self, text: str) -> str:
