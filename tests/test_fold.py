@@ -77,7 +77,7 @@ def test_a_belief_changed_in_its_file_leaves_the_facts(tmp_path: Path) -> None:
     with an_index(a_bank(tmp_path, {DAY: FACTS, BELIEF: OBSERVED})) as index:
         search(index, "price")
         write(tmp_path / BELIEF, "- Something else\n")
-        answer = search(index, "why did Alice leave, was it the price", refreshed=Refresh())
+        answer = search(index, "why did Alice leave, was it the price", refresh=lambda: Refresh())
         assert {"aaaaaaaaaa", "bbbbbbbbbb"} <= set(ids(answer.hits)) and "p2w7c5n3rd" not in ids(answer.hits)
 
 

@@ -180,7 +180,7 @@ def test_an_index_made_again_answers_the_same(index: Index) -> None:
 
 def stale(index: Index, query: str) -> Answer:
     """What a search says that believes the index to be up to date."""
-    return search(index, query, refreshed=Refresh())
+    return search(index, query, refresh=lambda: Refresh())
 
 
 def test_a_stale_hit_is_moved_or_dropped(index: Index) -> None:

@@ -385,7 +385,7 @@ def test_words_need_nothing_heavy(tmp_path: Path) -> None:
         from ua_memory.store import Store
         store = Store(locate(Path(sys.argv[1])), Config(), lambda: datetime.now(UTC))
         with Index(store) as index:
-            answer = search(index, "alice", refreshed=index.refresh(vectors=False))
+            answer = search(index, "alice", refresh=lambda: index.refresh(vectors=False))
         assert len(answer.hits) == 1, answer
         print([name for name in ("chromadb", "onnxruntime", "tokenizers", "numpy") if name in sys.modules])
     """
@@ -460,12 +460,12 @@ def test_a_search_says_what_there_was_no_time_for(tmp_path: Path, monkeypatch: p
     monkeypatch.setattr("ua_memory.index.reading.AT_LEAST", 1)
     store = a_bank(tmp_path, {f"memory/n{n}.md": log(f"bird number{n}") for n in range(3)})
     with an_index(store) as index:
-        answer = search(index, "bird", refreshed=index.refresh(stop=lambda: True))
+        answer = search(index, "bird", refresh=lambda: index.refresh(stop=lambda: True))
         assert answer.stale == {"files": 2} and len(answer.hits) == 1
         assert answer.notes[1:] == ("stale: 2 changed files not read yet; the next search reads on",)
         assert "no time left for the vectors" in answer.notes[0] and answer.mode == "words"
         index.refresh(vectors=False)
-        answer = search(index, "bird", refreshed=index.refresh(stop=lambda: True))
+        answer = search(index, "bird", refresh=lambda: index.refresh(stop=lambda: True))
         assert answer.stale == {"texts": 2} and len(answer.hits) == 3
         assert "2 texts found by words alone yet" in answer.notes[0]
         assert not search(index, "bird").stale

@@ -238,7 +238,7 @@ class Memory(Surveys, Paged, Adopts, Believing, Naming, Recalls, Reflections, Wa
         stop = within(self.config.search_seconds)
         return answered(
             self.index, queries, self.config, limit, min_score, filters=filters, depth=depth,
-            refreshed=self.refresh(progress, vectors=not by_words, stop=stop),
+            refresh=lambda: self.refresh(progress, vectors=not by_words, stop=stop), by_words=by_words,
         )  # fmt: skip
 
     def explain(self, query: str, now: datetime | None = None) -> Explained:

@@ -7,14 +7,16 @@ checked before they are loaded. One pass gives a text's vector and those of its 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from importlib import resources
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from ua_memory.index.late import pack
+from ua_memory.index.said import Said, beside
 
 if TYPE_CHECKING:
     import numpy as np
@@ -58,16 +60,6 @@ class Embedded:
     codes: bytes = b""
 
 
-@dataclass(frozen=True, slots=True)
-class Said:
-    """A query: its vector, its tokens' vectors (t, 384) of length 1, where each stands, if it is known."""
-
-    vector: Vectors32
-    tokens: Vectors32
-    spans: tuple[tuple[int, int], ...]
-    known: tuple[bool, ...]
-
-
 @runtime_checkable
 class EmbedsTokens(Embeds, Protocol):
     """What also gives the tokens' own vectors, of turns of a talk that stand together."""
@@ -76,8 +68,13 @@ class EmbedsTokens(Embeds, Protocol):
         """One for each text of each run, in order."""
         ...
 
+    @property
+    def ready(self) -> bool:
+        """Whether it is loaded, so that a query costs no more than the query."""
+        ...
+
     def queries(self, texts: Sequence[str]) -> list[Said]:
-        """One for each query."""
+        """One for each query, read in a thread of its own."""
         ...
 
 
@@ -106,11 +103,16 @@ class Embedder:
         row: Vectors32 = self.texts([text])[0]
         return row
 
+    @property
+    def ready(self) -> bool:
+        return self._loaded is not None
+
     def queries(self, texts: Sequence[str]) -> list[Said]:
-        """Each query with its tokens, the model's own signs left out."""
+        """Each query with its tokens, the model's own signs left out. The model runs in a thread of its own,
+        which needs no more of Python than to begin and to end."""
         encoded = self._load().tokenizer.encode_batch(list(texts))
-        states = dict(self._states(encoded))
-        return [_said(encoding, states[number]) for number, encoding in enumerate(encoded)]
+        states = beside(lambda: dict(self._states(encoded)))
+        return [_said(encoding, states, number) for number, encoding in enumerate(encoded)]
 
     def runs(self, runs: Sequence[Sequence[str]]) -> list[Embedded]:
         """Each text with its tokens as they read among the others of its run. A run that is too long for the
@@ -188,7 +190,11 @@ def said_of(embeds: Embeds, texts: Sequence[str]) -> list[Said]:
     """Each query as this embedder reads it; without tokens where it gives none."""
     if isinstance(embeds, EmbedsTokens):
         return embeds.queries(texts)
-    return [Said(row, row[None][:0], (), ()) for row in embeds.texts(texts)]
+    return [Said(partial(_alone, row)) for row in embeds.texts(texts)]
+
+
+def _alone(row: Vectors32) -> tuple[Vectors32, Vectors32]:
+    return row, row[None][:0]
 
 
 def model_problem(name: str) -> str:
@@ -212,16 +218,20 @@ def knows(tokens: Sequence[str]) -> bool:
     return known > 0 and known >= KNOWN_SHARE * len(words)
 
 
-def _said(encoding: Any, states: Vectors32) -> Said:
-    import numpy as np
-
-    vector = states.mean(axis=0) if knows(encoding.tokens) else np.zeros(DIMENSIONS, dtype=np.float32)
+def _said(encoding: Any, states: Callable[[], Mapping[int, Vectors32]], number: int) -> Said:
     kept = [n for n, (start, end) in enumerate(encoding.offsets) if end > start]
-    rows = states[kept]
-    length = np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-12)
+
+    def read() -> tuple[Vectors32, Vectors32]:
+        import numpy as np
+
+        found = states()[number]
+        vector = found.mean(axis=0) if knows(encoding.tokens) else np.zeros(DIMENSIONS, dtype=np.float32)
+        rows = found[kept]
+        length = np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-12)
+        return halved(vector[None])[0], rows / length
+
     spans = tuple(encoding.offsets[n] for n in kept)
-    known = tuple(encoding.tokens[n] != "[UNK]" for n in kept)
-    return Said(halved(vector[None])[0], rows / length, spans, known)
+    return Said(read, spans, tuple(encoding.tokens[n] != "[UNK]" for n in kept))
 
 
 def _members(run: Sequence[str], encoding: Any, states: Vectors32) -> Iterator[Embedded]:

@@ -37,10 +37,8 @@ NO_TIME = "there was no time left for the vectors"
 
 
 class Index:
-    """Words and vectors of a bank. One instance for one thread at a time; `close` when done.
-
-    `embeds` replaces the embedder that `embedding` names.
-    """
+    """Words and vectors of a bank. One instance for one thread at a time; `close` when done. `embeds` is
+    used instead of the embedder that `embedding` names."""
 
     def __init__(self, store: Store, *, embedding: str = "minilm-int8", embeds: Embeds | None = None) -> None:
         self.store, self.embedding, self.files = store, embedding, Files(store)
@@ -100,6 +98,11 @@ class Index:
 
         self._embeds = self._embeds or embedder(self.embedding)
         return self._embeds
+
+    @property
+    def ready(self) -> bool:
+        """Whether the model is loaded, so that a query costs no more than the query."""
+        return bool(getattr(self._embeds, "ready", False))
 
     @property
     def cross(self) -> CrossEncoder | None:
@@ -182,10 +185,8 @@ class Index:
 
     @told
     def rebuild(self, vectors: bool = True, progress: Progress | None = None) -> Refresh:
-        """Make the whole index again beside the old one, from files and cache, then put it in its place.
-
-        Busy while another process has the vectors open.
-        """
+        """Make the whole index again beside the old one, from files and cache, then put it in its place. Busy
+        while another process has the vectors open."""
         from ua_memory.index.chroma import VectorsUnavailable
         from ua_memory.index.vectors import Owner
 
@@ -195,8 +196,7 @@ class Index:
         try:
             owner.take()
         except VectorsUnavailable as error:
-            where = str(self.shelf.folder)
-            raise Busy(str(error), where=where, mend="stop the daemon, or try again") from error
+            raise Busy(str(error), where=str(self.shelf.folder), mend="stop the daemon, try again") from error
         began = time.perf_counter()
         with self.shelf.building():
             fresh = self.shelf.next()

@@ -42,7 +42,8 @@ def answered(
     except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
         if not broken(error):
             raise
-        found = iter(search_many(index, texts, **{**how, "refreshed": _anew(index, error)}))
+        why = str(error)
+        found = iter(search_many(index, texts, **{**how, "refresh": lambda: _anew(index, why)}))
     answers = [Answer(()) if one.skipped else next(found) for one in every]
     return [
         replace(answer, notes=(one.why, *answer.notes)) if one.why else answer
@@ -50,12 +51,12 @@ def answered(
     ]
 
 
-def _anew(index: Index, error: Exception) -> Refresh:
+def _anew(index: Index, why: str) -> Refresh:
     """Words made anew from the files: they are damaged in a place that the refresh had no reason to read."""
     index.close()
     index.shelf.discard()
     done = index.refresh(vectors=False)
-    return replace(done, notes=(*done.notes, f"the word index was damaged ({error}); rebuilt"))
+    return replace(done, notes=(*done.notes, f"the word index was damaged ({why}); rebuilt"))
 
 
 def explained(query: str, config: Config, now: datetime, words: Words | None) -> Explained:

@@ -14,12 +14,12 @@ from ua_memory.index.filters import Filters
 from ua_memory.index.items import Item
 from ua_memory.index.sync import Index
 from ua_memory.recall import entity, keyword, temporal
-from ua_memory.recall.arms import Arms
+from ua_memory.recall.arms import Arms, Found
 from ua_memory.recall.asked import Asked, Window
 from ua_memory.recall.fuse import Evidence, Fused, fuse, own_score, reciprocal
 
 if TYPE_CHECKING:
-    from ua_memory.index.embed import Said
+    from ua_memory.index.said import Said
     from ua_memory.recall.rerank import Ranked
 
 DEPTH = 60
@@ -47,13 +47,15 @@ def ordered(
     index: Index,
     asked: Asked,
     said: Said | None,
+    found: Arms,
     near: Sequence[tuple[str, float]],
     depth: int,
     where: Filters,
     order: str,
 ) -> list[Ordered]:
-    """The candidates, best first. `near` are the texts nearest to the query; without `said` words decide."""
-    arms = _found(index, asked, said, near, depth, where)
+    """The candidates, best first: what was `found` by words, and `near`, the texts nearest to the query.
+    Without `said` words decide."""
+    arms = dict(found) | {"semantic": _semantic(index, asked, said, near, depth, where)}
     strict = bool(where or asked.query.phrases)
     ranked: Sequence[Ranked | Fused] | None = None
     if order == "late" and said is not None and len(said.tokens):
@@ -62,9 +64,9 @@ def ordered(
         ranked = reciprocal(arms) if order == "rrf" else _scored(index, asked, said, arms, strict)
     ranked = entity.linked(ranked, arms["entity"])
     ranks: dict[str, dict[str, tuple[int, float]]] = {}
-    for name, found in arms.items():
-        for one in found:
-            ranks.setdefault(one.item.key, {})[name] = (one.rank, one.score)
+    for name, each in arms.items():
+        for hit in each:
+            ranks.setdefault(hit.item.key, {})[name] = (hit.rank, hit.score)
     return [
         Ordered(one.item, one.score, one.parts, ranks.get(one.item.key, {}))
         for one in ranked
@@ -72,23 +74,28 @@ def ordered(
     ]
 
 
-def _found(
+def by_words(index: Index, asked: Asked, depth: int, where: Filters) -> Arms:
+    """What the arms find that need no model."""
+    return {
+        "keyword": keyword.find(index.words, asked.query, depth, where),
+        "semantic": [],
+        # What must hold a phrase is found by its words; a name or a day says nothing about it.
+        "entity": [] if asked.query.phrases else entity.find(index.words, asked, depth, where),
+        "temporal": [] if asked.query.phrases else temporal.find(index.words, asked.window, depth, where),
+    }
+
+
+def _semantic(
     index: Index,
     asked: Asked,
     said: Said | None,
     near: Sequence[tuple[str, float]],
     depth: int,
     where: Filters,
-) -> Arms:
+) -> list[Found]:
     from ua_memory.recall import semantic
 
-    return {
-        "keyword": keyword.find(index.words, asked.query, depth, where),
-        "semantic": semantic.find(index, said.vector, near, depth, where, asked.query) if said else [],
-        # What must hold a phrase is found by its words; a name or a day says nothing about it.
-        "entity": [] if asked.query.phrases else entity.find(index.words, asked, depth, where),
-        "temporal": [] if asked.query.phrases else temporal.find(index.words, asked.window, depth, where),
-    }
+    return semantic.find(index, said.vector, near, depth, where, asked.query) if said else []
 
 
 def _together(arms: Arms) -> list[Item]:

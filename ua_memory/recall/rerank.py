@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from ua_memory.index.embed import Said
+    from ua_memory.index.said import Said
 
     Table = NDArray[np.float32]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -13,19 +13,23 @@ from ua_memory.index.reading import READY, Refresh
 from ua_memory.index.scopes import read_groups
 from ua_memory.index.sync import Index
 from ua_memory.index.terms import clean
+from ua_memory.recall.arms import Arms
 from ua_memory.recall.asked import Asked, Window, idle, read
 from ua_memory.recall.boosts import boosted
 from ua_memory.recall.chronology import in_time
 from ua_memory.recall.fold import Kept, folded
-from ua_memory.recall.order import DEPTH, Ordered, ordered
+from ua_memory.recall.order import DEPTH, Ordered, by_words, ordered
 from ua_memory.recall.present import Present
 from ua_memory.recall.snippet import snippet
 from ua_memory.wording import counted
 
 if TYPE_CHECKING:
-    from ua_memory.index.embed import Said
+    from ua_memory.index.said import Said
 
 __all__ = ["Answer", "Filters", "Hit", "read_groups", "search", "search_many"]
+
+TOGETHER = 64
+"""Queries that are read and asked of the vectors at once."""
 
 UNKNOWN = "the model knows too few of the query's words"
 
@@ -63,12 +67,10 @@ def search(
     limit: int = 6,
     min_score: float = 0.0,
     filters: Filters | None = None,
-    refreshed: Refresh | None = None,
+    refresh: Callable[[], Refresh] | None = None,
 ) -> Answer:
     """The best hits for one query. Any text is a query; one that says nothing finds nothing."""
-    return search_many(
-        index, [query], limit=limit, min_score=min_score, filters=filters, refreshed=refreshed
-    )[0]
+    return search_many(index, [query], limit=limit, min_score=min_score, filters=filters, refresh=refresh)[0]
 
 
 def search_many(
@@ -78,36 +80,119 @@ def search_many(
     limit: int = 6,
     min_score: float = 0.0,
     filters: Filters | None = None,
-    refreshed: Refresh | None = None,
+    refresh: Callable[[], Refresh] | None = None,
     depth: int = 0,
+    by_words: bool = False,
 ) -> list[Answer]:
-    """An Answer for each query, in order. The index is brought up to date once, all queries embedded at once.
+    """An Answer for each query, in order. The index is brought up to date once, by `refresh` if it is given.
 
-    `refreshed` is the report of a caller who has just done that. `depth` is how many candidates each arm is
-    asked for, if not as many as usual.
+    `depth` is how many candidates each arm is asked for, if not as many as usual.
     """
-    report = refreshed or index.refresh()
-    depth = depth or max(DEPTH, limit)
-    notes, said, near = _prepared(index, queries, report, depth)
-    left = {name: n for name, n in (("files", report.left_files), ("texts", report.left_texts)) if n}
-    notes += [f"stale: {_left(left)}; the next search reads on"] if left else []
-    where, present = filters or Filters(), Present(index.files)
-    answers = []
-    for number, text in enumerate(queries):
-        window, newest, unread = _time(index, text)
-        meant = said[number] if said else None
-        asked = read(index.words, text, window, meant.spans if meant else ())
-        known = meant if meant is not None and meant.vector.any() else None
-        every = ordered(index, asked, known, near.get(number, ()), depth, where, index.store.config.order)
-        found, uncrossed = _placed(index, text, every, newest)
-        kept, missing = folded(index.words, found, present.confirm, limit, min_score, beliefs=not where.kinds)
-        hits = tuple(_hit(index, asked, one) for one in kept)
-        unknown = meant is not None and known is None and bool(text.strip())
-        told = [*notes, *unread, *asked.guesses, *uncrossed]
+    parts = [queries[start : start + TOGETHER] for start in range(0, len(queries), TOGETHER)]
+    # A model that is loaded reads the first queries while files are looked at.
+    begun = [] if by_words or not parts else _begun(index, parts[0])
+    report, depth = (refresh or index.refresh)(), depth or max(DEPTH, limit)
+    wanted = _Wanted(index, report, limit, min_score, filters or Filters(), depth)
+    answers: list[Answer] = []
+    for part in parts:
+        answers += wanted.answers(part, begun)
+        begun = []
+    return answers
+
+
+def _begun(index: Index, queries: Sequence[str]) -> list[Said]:
+    """The queries as the model begins to read them, if it is at hand."""
+    from ua_memory.index.embed import EmbeddingUnavailable, said_of
+
+    try:
+        return said_of(index.embeds, [clean(query) for query in queries]) if index.ready else []
+    except EmbeddingUnavailable:  # it is tried again, and told, after the refresh
+        return []
+
+
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """A query as it was read, and what was found by that; `newest` is how it orders by time."""
+
+    asked: Asked
+    newest: dates.Order | None
+    told: Sequence[str]
+    arms: Arms
+
+
+class _Wanted:
+    """What all queries of a search have in common."""
+
+    def __init__(
+        self, index: Index, report: Refresh, limit: int, min_score: float, where: Filters, depth: int
+    ) -> None:
+        self.index, self.semantic, self.present = index, report.semantic, Present(index.files)
+        self.limit, self.min_score, self.where, self.depth = limit, min_score, where, depth
+        left = (("files", report.left_files), ("texts", report.left_texts))
+        self.left = {name: count for name, count in left if count}
+        self.notes = [*report.notes, *(str(problem) for problem in report.failed)]
+        if report.semantic != READY:
+            self.notes.append(f"searched by words alone: {report.semantic}")
+        self.behind = [f"stale: {_left(self.left)}; the next search reads on"] if self.left else []
+
+    def answers(self, queries: Sequence[str], begun: list[Said]) -> list[Answer]:
+        """An Answer for each. What asks for words is done while the model reads."""
+        said, why = self._said(queries, begun)
+        read = [self._read(text, said[n] if said else None) for n, text in enumerate(queries)]
+        near, why = self._near(said) if said else ({}, why)
+        said = said if near is not None else []
+        notes = [*self.notes, *why, *self.behind]
+        return [
+            self._answer(text, one, said[n] if said else None, (near or {}).get(n, ()), notes)
+            for n, (text, one) in enumerate(zip(queries, read, strict=True))
+        ]
+
+    def _said(self, queries: Sequence[str], begun: list[Said]) -> tuple[list[Said], list[str]]:
+        """The queries as the model reads them; none, and why, where it cannot be had."""
+        if self.semantic != READY:
+            return [], []
+        from ua_memory.index.embed import EmbeddingUnavailable, said_of
+
+        try:
+            return begun or said_of(self.index.embeds, [clean(query) for query in queries]), []
+        except EmbeddingUnavailable as error:
+            return [], [f"searched by words alone: {error}"]
+
+    def _near(self, said: Sequence[Said]) -> tuple[dict[int, Sequence[tuple[str, float]]] | None, list[str]]:
+        """The texts nearest to each query, by its number; None, and why, where they cannot be had."""
+        from ua_memory.index.chroma import VectorsUnavailable
+        from ua_memory.index.embed import EmbeddingUnavailable
+
+        try:
+            # A query of which the model knows no word is a row of zeros: near to nothing, left to the words.
+            known = [number for number, one in enumerate(said) if one.vector.any()]
+            near = self.index.nearest([said[number].vector for number in known], self.depth)
+            return dict(zip(known, near, strict=True)), []
+        except (EmbeddingUnavailable, VectorsUnavailable) as error:
+            return None, [f"searched by words alone: {error}"]
+
+    def _read(self, text: str, said: Said | None) -> _Read:
+        window, newest, unread = _time(self.index, text)
+        asked = read(self.index.words, text, window, said.spans if said else ())
+        arms = by_words(self.index, asked, self.depth, self.where)
+        return _Read(asked, newest, [*unread, *asked.guesses], arms)
+
+    def _answer(
+        self, text: str, one: _Read, said: Said | None, near: Sequence[tuple[str, float]], notes: list[str]
+    ) -> Answer:
+        index, known = self.index, said if said is not None and said.vector.any() else None
+        order = index.store.config.order
+        every = ordered(index, one.asked, known, one.arms, near, self.depth, self.where, order)
+        found, uncrossed = _placed(index, text, every, one.newest)
+        kept, missing = folded(
+            index.words, found, self.present.confirm, self.limit, self.min_score, beliefs=not self.where.kinds
+        )
+        hits = tuple(_hit(index, one.asked, each) for each in kept)
+        unknown = said is not None and known is None and bool(text.strip())
+        told = [*notes, *one.told, *uncrossed]
         told += [f"searched by words alone: {UNKNOWN}"] if unknown else []
         told += [f"{missing} left out: changed in their files since"] if missing else []
-        answers.append(Answer(hits, tuple(told), "hybrid" if known else "words", left))
-    return answers
+        return Answer(hits, tuple(told), "hybrid" if known else "words", self.left)
 
 
 def _time(index: Index, text: str) -> tuple[Window | None, dates.Order | None, list[str]]:
@@ -143,26 +228,6 @@ def _left(left: Mapping[str, int]) -> str:
     said = [f"{counted(files, 'changed file')} not read yet"] if files else []
     said += [f"{counted(texts, 'text')} found by words alone yet"] if texts else []
     return ", ".join(said)
-
-
-def _prepared(
-    index: Index, queries: Sequence[str], report: Refresh, depth: int
-) -> tuple[list[str], list[Said], dict[int, Sequence[tuple[str, float]]]]:
-    """Notes, the queries as the model reads them, and the nearest texts of each, where these can be had."""
-    notes = [*report.notes, *(str(problem) for problem in report.failed)]
-    if report.semantic != READY:
-        return [*notes, f"searched by words alone: {report.semantic}"], [], {}
-    from ua_memory.index.chroma import VectorsUnavailable
-    from ua_memory.index.embed import EmbeddingUnavailable, said_of
-
-    try:
-        said = said_of(index.embeds, [clean(query) for query in queries]) if queries else []
-        # A query of which the model knows no word is a row of zeros: near to nothing, asked by words alone.
-        known = [number for number, one in enumerate(said) if one.vector.any()]
-        near = index.nearest([said[number].vector for number in known], depth)
-        return notes, said, dict(zip(known, near, strict=True))
-    except (EmbeddingUnavailable, VectorsUnavailable) as error:
-        return [*notes, f"searched by words alone: {error}"], [], {}
 
 
 def _hit(index: Index, asked: Asked, kept: Kept) -> Hit:
