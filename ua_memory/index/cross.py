@@ -77,12 +77,12 @@ class CrossEncoder:
         try:
             import tokenizers
 
-            from ua_memory.index.runtime import session
+            from ua_memory.index.runtime import cores, session
 
             tokenizer = tokenizers.Tokenizer.from_file(str(self.folder / TOKENIZER))
             tokenizer.enable_truncation(LONGEST, strategy="only_second")
             tokenizer.enable_padding()
-            self._session = session(str(model))
+            self._session = session(str(model), cores())
         except Exception as error:  # as above
             raise CrossUnavailable(f"the cross-encoder in {self.folder} does not load: {error}") from error
         self._tokenizer = tokenizer
