@@ -114,6 +114,7 @@ class Warm:
         self._index = memory.__dict__.pop("index", None)
         if self._index is not None and not self._settled:
             gc.freeze()  # what Chroma and the model are made of is not looked through for garbage each time
+            _trim()  # to load the model took 70 MB more than it is
             self._settled = True
 
     def cool(self) -> None:
@@ -141,6 +142,10 @@ def give_back() -> None:
     gc.unfreeze()
     gc.collect()
     gc.freeze()
+    _trim()
+
+
+def _trim() -> None:
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # neither on macOS nor with musl
     if trim:
         trim(0)

@@ -23,8 +23,9 @@ CONTEXT_WEIGHT = 0.4
 ASKED = 48
 """So many terms of a query are looked up, the rarest; a longer one is a pasted document."""
 
-ENOUGH = 2000
-"""Rows after which further terms, the rarest first, no longer look up rows of their own."""
+ENOUGH, LEAST, SHARE = 2000, 500, 20
+"""Rows after which further terms, the rarest first, no longer look up rows of their own: a twentieth of all,
+from 500 to 2,000."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,9 +61,10 @@ def _ways(vocabulary: Vocabulary, query: Query) -> Iterator[list[str]]:
     known = vocabulary.frequencies(query.terms) if query.terms else {}
     terms = sorted((term for term in query.terms if known[term]), key=lambda term: (known[term], term))
     terms = terms[:ASKED]
-    if not query.phrases and vocabulary.count() > ENOUGH:
-        rows, rare = 0, 0
-        while rare < len(terms) and rows < ENOUGH:
+    total = vocabulary.count()
+    if not query.phrases and total > ENOUGH:
+        rows, rare, enough = 0, 0, min(ENOUGH, max(LEAST, total // SHARE))
+        while rare < len(terms) and rows < enough:
             rows += known[terms[rare]]
             rare += 1
         if rare < len(terms):

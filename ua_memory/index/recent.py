@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from ua_memory.index.items import Item
 from ua_memory.index.tables import COLUMNS, chunks, from_row, marks
 
-MOST = 4096
-"""Items that are kept, some 8 MB. Beyond that all are let go of."""
+MOST = 16_384
+"""Items that are kept, 25 MB: all of a bank of 10,000 facts. Beyond that all are let go of."""
 
 
 class Recent:

@@ -79,7 +79,7 @@ class Matches:
         self.weights: Table = weights / (weights.sum() or 1)
         self._at: dict[str, int] = {}
         self._table: Table = np.zeros((len(said.tokens), 1), dtype=np.float32)
-        self._vectors = [bytes(4 * len(said.vector))]
+        self._vectors = [bytes(2 * len(said.vector))]
 
     def missing(self, names: Iterable[str]) -> list[str]:
         """Those that were not held against it yet, in order."""
@@ -108,8 +108,8 @@ class Matches:
         """What texts with these scores gain for being like the best of them."""
         import numpy as np
 
-        rows = np.frombuffer(b"".join(self._vectors[self._at.get(name, 0)] for name in names), dtype="<f4")
-        return feedback.gains(self._said.vector, rows.reshape(len(names), -1), raw)
+        rows = np.frombuffer(b"".join(self._vectors[self._at.get(name, 0)] for name in names), dtype="<f2")
+        return feedback.gains(self._said.vector, rows.reshape(len(names), -1).astype(np.float32), raw)
 
 
 def foremost(
