@@ -25,8 +25,8 @@ FILE = "embeddings-2.db"
 """A new layout takes a new number and drops the older file."""
 
 MOST = 16_384
-"""Texts whose vector and packed tokens stay in memory, 2.2 KB each: all of a bank of 10,000 facts. Beyond that
-all are let go of."""
+"""Texts whose vector and packed tokens stay in memory, 2.2 KB each: all of a bank of 10,000 facts. Beyond
+that all are let go of."""
 
 
 class Cache:
