@@ -5,17 +5,19 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator
 from pathlib import Path
+from threading import Event, current_thread, main_thread
 from typing import Any
 
 import pytest
 from index_bank import Counting, Missing, a_bank, an_index, log, write
 
 from ua_memory.index import kept
-from ua_memory.index.embed import Embedder
+from ua_memory.index.embed import Embedder, EmbeddingUnavailable
 from ua_memory.index.items import Item
 from ua_memory.index.reading import Refresh
 from ua_memory.index.sync import Index
 from ua_memory.index.vectors import Owner
+from ua_memory.recall import search as searching
 from ua_memory.recall.fuse import Evidence, fuse
 from ua_memory.recall.search import Answer, Filters, search, search_many
 from ua_memory.recall.snippet import LENGTH, snippet
@@ -315,3 +317,47 @@ def test_what_the_model_does_not_know_is_found_by_words_alone(tmp_path: Path, mo
         assert modes == ["words", "hybrid", "words"]
         assert index.refresh().embedded == 0 and index.rebuild().embedded == 0
         assert index.vectors.count() == 2
+
+
+class Beside(Embedder):
+    """Reads no query before the files were looked at."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.looked, self.why = Event(), ""
+
+    def _run(self, encoded: Any, batch: Any) -> Any:
+        if current_thread() is not main_thread() and not self.looked.wait(10):
+            raise AssertionError("the refresh waits for the query")
+        if self.why:
+            raise EmbeddingUnavailable(self.why)
+        return super()._run(encoded, batch)
+
+
+def test_the_model_reads_a_query_beside_the_refresh(tmp_path: Path) -> None:
+    embeds = Beside()
+    with an_index(a_bank(tmp_path, NOTES), embeds) as index:
+        embeds.looked.set()
+        before = search(index, "does anybody have a young dog")
+        embeds.looked.clear()
+
+        def refresh() -> Refresh:
+            done = index.refresh()
+            embeds.looked.set()
+            return done
+
+        again = search(index, "does anybody have a young dog", refresh=refresh)
+        assert again == before and again.mode == "hybrid"
+        embeds.why = "the model fell over"  # after it was asked: told where its answer is needed
+        failed = search(index, "a young dog, or Biscuit")
+        assert failed.mode == "words" and shown(failed)[0].startswith("Bob adopted")
+        assert failed.notes == ("searched by words alone: the model fell over",)
+
+
+def test_a_batch_is_answered_portion_by_portion_as_each_query_alone(
+    index: Index, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    queries = ["why did we leave Heroku", "", "a young dog", "zzz", "UA_TRUNCATION_THRESHOLD"]
+    alone = [search(index, query) for query in queries]
+    monkeypatch.setattr(searching, "TOGETHER", 2)
+    assert search_many(index, queries) == alone
