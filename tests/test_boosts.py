@@ -34,17 +34,17 @@ def test_each_name_is_a_boost_and_tried_here() -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_it_breaks_near_ties_and_nothing_more(name: str) -> None:
     better, other = (Ordered(item, 0.5, {"words": 0.5}, {}) for item in BETTER[name])
-    near = [replace(other, score=0.5005), better]
+    near = [other._replace(score=0.5005), better]
     assert [one.item for one in boosted(near, [name])] == [better.item, other.item]
     assert boosted(near, []) == near
-    far = [replace(other, score=0.5 + MOST + 0.001), better]
+    far = [other._replace(score=0.5 + MOST + 0.001), better]
     for names in ([name], NAMES):
         there = boosted(far, names)
         assert [one.item for one in there] == [other.item, better.item]
         for before, after in zip(far, there, strict=True):
             assert 0 <= after.score - before.score <= MOST + 1e-9
             assert after.score == pytest.approx(before.score + sum(after.parts[n] for n in names), abs=1e-3)
-    assert boosted([replace(better, score=0.999)], [name])[0].score <= 1
+    assert boosted([better._replace(score=0.999)], [name])[0].score <= 1
 
 
 def test_the_setting_reaches_the_order(tmp_path: Path) -> None:

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from ua_memory.index.items import Item
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
+class Found(NamedTuple):
     """An item that an arm found: its place in the arm's order (from 1) and the arm's score, higher better.
 
     What the entity arm found at one remove has the keys of those that lead to it in `seeds`, and in `bond`

@@ -15,7 +15,6 @@ A peer's decay of thirty days left it 15 of 71 answers on a bank of three years.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -77,7 +76,7 @@ def boosted(found: list[Ordered], names: Sequence[str]) -> list[Ordered]:
         scale = min(1.0, MOST / (sum(lifts.values()) or 1.0))
         score = round(min(1.0, one.score + scale * sum(lifts.values())), 6)
         parts = {name: round(scale * lift, 4) for name, lift in lifts.items()}
-        lifted.append(replace(one, score=score, parts={**one.parts, **parts}))
+        lifted.append(one._replace(score=score, parts={**one.parts, **parts}))
     return sorted(lifted, key=lambda one: -one.score)
 
 
@@ -85,4 +84,4 @@ def _lowered(one: Ordered) -> Ordered:
     if not one.item.untrusted:
         return one
     score = round(max(one.score - LOWERED, one.score / 2), 6)
-    return replace(one, score=score, parts={**one.parts, "untrusted": round(score - one.score, 4)})
+    return one._replace(score=score, parts={**one.parts, "untrusted": round(score - one.score, 4)})

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from ua_memory.recall.order import Ordered
@@ -29,7 +28,7 @@ def in_time(ranked: Sequence[Ordered], order: Order) -> list[Ordered]:
     placed = list(ranked)
     for at, n in zip(near, [*dated, *(n for n in near if not ranked[n].item.date)], strict=True):
         one, score = ranked[n], ranked[at].score
-        placed[at] = replace(one, score=score, parts={**one.parts, "order": round(score - one.score, 4)})
+        placed[at] = one._replace(score=score, parts={**one.parts, "order": round(score - one.score, 4)})
     return placed
 
 

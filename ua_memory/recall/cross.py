@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from ua_memory.index.cross import CrossEncoder
 from ua_memory.recall.order import Ordered
@@ -25,6 +24,6 @@ def crossed(model: CrossEncoder, query: str, found: Sequence[Ordered]) -> list[O
     said = model.scores(query, texts)
     order = sorted(range(len(best)), key=lambda n: -said[n])
     return [
-        replace(best[n], score=place.score, parts={**best[n].parts, "cross": round(said[n], 4)})
+        best[n]._replace(score=place.score, parts={**best[n].parts, "cross": round(said[n], 4)})
         for n, place in zip(order, best, strict=True)
     ] + list(rest)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ua_memory.index import links
@@ -110,7 +110,7 @@ def linked(ranked: Sequence[Ranked | Fused], found: Sequence[Found]) -> list[Ran
 
 def _raised(one: Ranked | Fused, score: float) -> Ranked | Fused:
     score = max(one.score, round(score, 6))
-    return replace(one, score=score, parts={**one.parts, "linked": round(score - one.score, 4)})
+    return one._replace(score=score, parts={**one.parts, "linked": round(score - one.score, 4)})
 
 
 def _items(words: Words, names: Iterable[str], where: Filters) -> Iterable[tuple[str, str, int]]:

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from ua_memory.index.terms import words as words_of
@@ -82,7 +82,7 @@ def folded(
         if above:
             above.under.append(item)
         elif not full:
-            kept[item.key] = Kept(replace(one, item=item))
+            kept[item.key] = Kept(one._replace(item=item))
             texts.add(kept[item.key])
     return list(kept.values()), missing
 
@@ -110,7 +110,7 @@ def _belief(
 def _lifted(belief: Ordered, fact: Ordered, there: Item) -> Ordered:
     """An observation in the place of its fact."""
     more = round(fact.score - belief.score, 6)
-    return replace(belief, item=there, score=fact.score, parts={**belief.parts, "facts": more})
+    return belief._replace(item=there, score=fact.score, parts={**belief.parts, "facts": more})
 
 
 class Texts:

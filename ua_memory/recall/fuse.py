@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from ua_memory.index.items import Item
 from ua_memory.recall.arms import Arms
@@ -43,8 +44,7 @@ class Evidence:
     bm25: float
 
 
-@dataclass(frozen=True, slots=True)
-class Fused:
+class Fused(NamedTuple):
     """A candidate with its score and the parts it is made of, by name."""
 
     item: Item

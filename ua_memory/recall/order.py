@@ -7,8 +7,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from ua_memory.index.filters import Filters
 from ua_memory.index.items import Item
@@ -33,8 +32,7 @@ CLOSE = 60
 """Candidates whose neighbours are looked at where scores are added up."""
 
 
-@dataclass(frozen=True, slots=True)
-class Ordered:
+class Ordered(NamedTuple):
     """A candidate in its place: its score between 0 and 1, what that is made of, and (rank, score) by arm."""
 
     item: Item
@@ -157,7 +155,7 @@ def _timely(ranked: list[Fused], window: Window | None) -> list[Fused]:
     from ua_memory.recall.rerank import timely
 
     lifted = [
-        replace(one, score=min(1.0, one.score + lift), parts={**one.parts, "when": lift})
+        one._replace(score=min(1.0, one.score + lift), parts={**one.parts, "when": lift})
         if (one.score > 0 or window.alone) and (lift := timely(window, one.item))
         else one
         for one in ranked

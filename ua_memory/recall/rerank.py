@@ -18,8 +18,7 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence, Set
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from ua_memory.index import late, links, talk
 from ua_memory.index.items import Item
@@ -49,8 +48,7 @@ FLOOR, RANGE, PLACED = 0.1, 0.65, 0.8
 ten queries about something else reaches 0.24, 99 of 100 right answers 0.32; 0.28 becomes 0.35."""
 
 
-@dataclass(frozen=True, slots=True)
-class Ranked:
+class Ranked(NamedTuple):
     """An item with its score between 0 and 1 and what that is made of, by name."""
 
     item: Item
@@ -120,7 +118,7 @@ def foremost(
 
     items = sorted(items, key=lambda item: (item.path, item.seq))
     alone = kept.weights @ _own(asked, items, kept, stems)
-    alone += np.array([sum(_lift(asked, item)) for item in items], dtype=np.float32)
+    alone += _lifts(asked, items).sum(axis=1)
     return [items[n] for n in np.argsort(-np.round(alone, 6), kind="stable")[:most]]
 
 
@@ -140,7 +138,7 @@ def rerank(
     best = _beside(kept.words, items, own)
     chosen = [n for n, item in enumerate(items) if item.key in wanted]
     items = [items[n] for n in chosen]
-    lift = np.array([_lift(asked, item) for item in items], dtype=np.float32).reshape(-1, 2)
+    lift = _lifts(asked, items)
     alone, together = (kept.weights @ table[:, chosen] for table in (own, best))
     raw = together + lift.sum(axis=1)
     alike = kept.gains([item.vhash for item in items], raw)
@@ -233,8 +231,16 @@ def _rows(count: int, step: int) -> tuple[slice, slice]:
     return (head, tail) if step > 0 else (tail, head)
 
 
+def _lifts(asked: Asked, items: Sequence[Item]) -> Table:
+    """(items, 2): what each gains for whom the query names, and for its days; most queries do neither."""
+    import numpy as np
+
+    if not asked.named.declared and asked.window is None:
+        return np.zeros((len(items), 2), dtype=np.float32)
+    return np.array([_lift(asked, item) for item in items], dtype=np.float32).reshape(-1, 2)
+
+
 def _lift(asked: Asked, item: Item) -> tuple[float, float]:
-    """(named, when): what an item gains for whom the query names, and for its days."""
     who = (item.speaker, *item.entities) if asked.named.declared else ()
     named = any(links.folded(name) in asked.named.declared for name in who)
     return LIFT * named, timely(asked.window, item)
