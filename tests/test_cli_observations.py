@@ -58,6 +58,8 @@ def test_a_dry_run_shows_a_diff_and_a_price(shell: Shell) -> None:
     assert re.search(r"claude-\S+ would read about [\d,]+ tokens in 1 request.*about \$0\.\d\d", done.out)
     assert not (shell.cwd / "memory/observations").exists()
     printed = shell.ok("consolidate", "--dry-run", "--json", ANTHROPIC_API_KEY="sk-none").json
+    half = shell.ok("consolidate", "--dry-run", "--batch-api", "--json", ANTHROPIC_API_KEY="sk-none").json
+    assert half["estimate"]["usd"] == pytest.approx(printed["estimate"]["usd"] / 2, abs=1e-4)
     assert len(printed["atOdds"]) == 1
     changes = [named(each) for each in printed["changes"]]
     agrees("consolidate dry", {**printed, "atOdds": [], "changes": changes})

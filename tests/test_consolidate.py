@@ -316,11 +316,11 @@ def test_a_refused_proposal_may_be_put_right(two: tuple[Bank, Memory]) -> None:
 
     def rule(seen: dict[str, str]) -> Any:
         tea = labelled(facts(seen), "tea")
-        good, bad = create("Tea is green.", (tea, "green tea")), create("She likes it.", (tea, "likes"))
-        return decide(create("She likes it.", (tea, "tea"))) if "told" in seen else decide(good, bad)
+        good, bad = create("Tea is green.", (tea, "green tea")), create("She likes tea.", (tea, "likes"))
+        return decide(create("She likes tea.", (tea, "tea"))) if "told" in seen else decide(good, bad)
 
     done, _ = run(memory, rule)
-    assert (texts(memory), done.refused) == (["She likes it.", "Tea is green."], ())
+    assert (texts(memory), done.refused) == (["She likes tea.", "Tea is green."], ())
 
 
 def test_scopes_never_meet_in_a_request(tmp_path: Path) -> None:
@@ -718,6 +718,7 @@ def test_a_batch_is_posted_by_one_run_and_collected_by_another(two: tuple[Bank, 
         log(bank, "2026-11-22", "Late comes a fact of its own.")
         waits = opened(bank).consolidate(model=model.endpoint, batch_api=True)
         assert (waits.posted, waits.left, waits.committed, len(model.batches)) == (2, 1, False, 1)
+        assert memory.standing().posted == 2 and memory.standing().since.startswith("20")
         bank.edit("green tea", "black tea")
         model.ended = True
         done = opened(bank).consolidate(model=model.endpoint, batch_api=True)

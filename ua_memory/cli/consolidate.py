@@ -62,7 +62,7 @@ def consolidate(
 
     with context.opened(ctx) as (call, memory), ExitStack() as bar:
         if dry_run:
-            _preview(call, memory, limit)
+            _preview(call, memory, limit, batch_api)
             return
         if batch_api and call.endpoint is None:
             raise Usage("there is no model to post to", mend="set ANTHROPIC_API_KEY")
@@ -107,10 +107,10 @@ def _refreshed(call: Call, page: Refreshed, shapes: list[Any]) -> None:
         refreshed.show(call, page)
 
 
-def _preview(call: Call, memory: Memory, limit: int | None) -> None:
+def _preview(call: Call, memory: Memory, limit: int | None, batch_api: bool) -> None:
     from ua_memory.cli.format import emit
 
-    found = memory.preview_consolidation(model=call.endpoint, limit=limit)
+    found = memory.preview_consolidation(model=call.endpoint, limit=limit, batch_api=batch_api)
     if call.as_json:
         emit(call, _shape_of_preview(found))
     else:

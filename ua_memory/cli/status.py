@@ -38,7 +38,9 @@ def status(
             note(call, f"accepted: {', '.join(held)}" if held else "nothing was held")
         found = memory.status()
         watch = _watch(call, memory)
-        beliefs = memory.standing() if (memory.store.bank.root / "memory/observations").is_dir() else None
+        standing = memory.standing()
+        there = standing.posted or (memory.store.bank.root / "memory/observations").is_dir()
+        beliefs = standing if there else None
         if call.as_json:
             more: dict[str, Any] = {"watch": watch} if watch else {}
             more |= {"accepted": list(held)} if accept else {}
@@ -97,7 +99,10 @@ def _tell(call: Call, memory: Memory, found: Status, watch: dict[str, str], beli
     rows.append(("Waiting", (_waiting(found), "warn")))
     if beliefs:
         said = f"{count(beliefs.observations, 'observation')}, {count(beliefs.waiting, 'fact')} to consider"
-        rows.append(("Beliefs", said + (f", {beliefs.aside} set aside" if beliefs.aside else "")))
+        said += f", {beliefs.aside} set aside" if beliefs.aside else ""
+        rows.append(("Beliefs", said))
+        said = f"{count(beliefs.posted, 'fact')} posted on {beliefs.since}"
+        rows.append(("Batch", f"{said}: ua-memory consolidate collects" if beliefs.posted else ""))
     whole, *blocks = found.budgets
     rows.append(("Core", f"{whole.used:,} of {whole.limit:,} tokens in {count(len(blocks), 'block')}"))
     rows += [("", (budget.warning, "warn")) for budget in found.budgets]

@@ -13,10 +13,11 @@ from .estimate import THEIRS, Estimate, priced
 from .ledger import Ledger, Spent, Totals
 from .loop import Bounds, Outcome, Tool, ToolError, run_tools
 from .model import Endpoint, Message, Model, Reply, ToolCall, Usage, is_on_this_network, user
-from .posting import Post, Question
+from .posting import HALF, Post, Question
 from .prices import PRICES_AS_OF, price
 
 __all__ = [
+    "HALF",
     "PRICES_AS_OF",
     "THEIRS",
     "Bounds",

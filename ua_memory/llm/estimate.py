@@ -24,10 +24,13 @@ class Estimate:
     as_of: str = PRICES_AS_OF
 
 
-def priced(model: Endpoint | Model, tokens: int, requests: Iterable[Usage]) -> Estimate:
-    """The estimate for these requests, of which `tokens` would be read for the first time."""
+def priced(
+    model: Endpoint | Model, tokens: int, requests: Iterable[Usage], *, share: float = 1.0
+) -> Estimate:
+    """The estimate for these requests, of which `tokens` would be read for the first time, at this `share` of
+    their price."""
     known = price(model.name)
     each = list(requests)
-    usd = sum(known.of(usage) for usage in each) if known else None
+    usd = share * sum(known.of(usage) for usage in each) if known else None
     free = isinstance(model, Endpoint) and is_on_this_network(model.url)
     return Estimate(model.name, tokens, len(each), 0.0 if free else usd)

@@ -32,11 +32,14 @@ class Believed:
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """Beliefs in numbers: observations that hold, facts that no run has looked at, facts set aside."""
+    """Beliefs in numbers: observations that hold, facts that no run has looked at, facts set aside, and facts
+    that a batch is under way with, since when ('' without one)."""
 
     observations: int
     waiting: int
     aside: int
+    posted: int = 0
+    since: str = ""
 
 
 class Believing(Modelled):
@@ -66,11 +69,13 @@ class Believing(Modelled):
                 after(done, asked)
         return done
 
-    def preview_consolidation(self, *, model: Asked = None, limit: int | None = None) -> Preview:
+    def preview_consolidation(
+        self, *, model: Asked = None, limit: int | None = None, batch_api: bool = False
+    ) -> Preview:
         """What a run would do and cost. Nothing is written, and nothing sent."""
         from ua_memory.reflect.preview import preview
 
-        return preview(self._consolidating(None, limit), model)
+        return preview(self._consolidating(None, limit, batch_api=batch_api), model)
 
     def observations(
         self, *, scope: str | None = None, stale: bool = False, retired: bool = False
@@ -117,10 +122,13 @@ class Believing(Modelled):
         """How many beliefs there are, and how much waits to be considered."""
         from ua_memory import observations
         from ua_memory.reflect import considered
+        from ua_memory.reflect.posted import Box
 
         beliefs, done = observations.everyone(self.store), considered.read(self.store)
         waiting = sum(done.waits(fact, modelled=False) for fact in beliefs.facts)
-        return Standing(len(beliefs.live), waiting, sum(map(done.is_aside, beliefs.facts)))
+        batch = Box(self.store.bank.pending).there(self.store.now())
+        posted = (len(batch.marks), f"{batch.at:%Y-%m-%d %H:%M}") if batch else (0, "")
+        return Standing(len(beliefs.live), waiting, sum(map(done.is_aside, beliefs.facts)), *posted)
 
     def _consolidating(
         self, model: Model | None, limit: int | None, *, retry: bool = False, accept: bool = False,

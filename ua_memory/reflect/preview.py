@@ -8,7 +8,7 @@ from difflib import unified_diff
 from typing import TYPE_CHECKING
 
 from ua_memory import tokens
-from ua_memory.llm import THEIRS, Endpoint, Estimate, Message, Model, Usage, priced
+from ua_memory.llm import HALF, THEIRS, Endpoint, Estimate, Message, Model, Usage, priced
 from ua_memory.records import Fact
 from ua_memory.reflect import considered
 from ua_memory.reflect.applying import Change, name_of
@@ -60,14 +60,14 @@ def preview(run: Consolidating, model: Endpoint | Model | None) -> Preview:
     if model:
         done = considered.read(run.store)
         facts = [fact for fact in work.beliefs.facts if done.waits(fact, modelled=True)][: run.limit]
-        cost = estimate(run.stretches(work, facts), model)
+        cost = estimate(run.stretches(work, facts), model, HALF if run.batch_api else 1.0)
     return Preview(len(work.waiting), len(facts), tuple(changes), folded.at_odds, diff, cost)
 
 
-def estimate(each: Sequence[Stretch], model: Endpoint | Model) -> Estimate:
-    """What asking about these stretches would take, upwards rather than down."""
+def estimate(each: Sequence[Stretch], model: Endpoint | Model, share: float = 1.0) -> Estimate:
+    """What asking about these stretches would take, upwards rather than down, at this share of its price."""
     requests = [usage for stretch in each for usage in _requests(stretch)]
-    return priced(model, sum(usage.prompt for usage in requests), requests)
+    return priced(model, sum(usage.prompt for usage in requests), requests, share=share)
 
 
 def _requests(stretch: Stretch) -> Iterator[Usage]:
