@@ -7,6 +7,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -38,6 +39,7 @@ from ua_memory.llm import (
     run_tools,
     user,
 )
+from ua_memory.llm.claude import UNHURRIED
 from ua_memory.llm.request import Words, build
 from ua_memory.llm.schema import check_schema, faults
 from ua_memory.llm.stream import Garbled, events
@@ -220,6 +222,17 @@ def test_errors_in_mid_stream_that_do_not_pass(meter: Meter) -> None:
             with pytest.raises(kind):
                 ask(fake, meter)
             assert len(fake.bodies) == 1
+
+
+def test_a_server_of_ones_own_is_given_time_once(meter: Meter) -> None:
+    """It says nothing while it reads a long prompt; what was too slow is not asked for all over again."""
+    assert Claude(Endpoint(KEY, "http://127.0.0.1:1"), meter)._patience == UNHURRIED
+    assert Claude(Endpoint(KEY, "https://api.anthropic.com"), meter)._patience == Patience()
+    unhurried = replace(QUICK, slow_again=False)
+    slow = pytest.raises(ModelUnavailable, match=r"silent for too long: 0\.3 s")
+    with FakeModel({"text": "late", "hang": 5}) as fake, slow as raised:
+        ask(fake, meter, unhurried)
+    assert len(fake.bodies) == 1 and "UA_CONTEXT_WINDOW" in str(raised.value.mend)
 
 
 def test_nobody_there(meter: Meter) -> None:

@@ -37,7 +37,8 @@ _LONGEST_PAUSE = 8.0
 @dataclass(frozen=True, slots=True)
 class Patience:
     """How long to wait, in seconds: for the connection, for the next byte, for one whole answer; how
-    often to try again, after which first pause, and the longest `Retry-After` that is waited for."""
+    often to try again, after which first pause, and the longest `Retry-After` that is waited for; and
+    whether one that was silent for too long is tried again at all."""
 
     connect: float = 10.0
     silence: float = 300.0
@@ -45,6 +46,12 @@ class Patience:
     retries: int = 2
     pause: float = 0.5
     longest_wait: float = 60.0
+    slow_again: bool = True
+
+
+UNHURRIED = Patience(silence=1200.0, whole=3600.0, slow_again=False)
+"""With a server on this network: it says nothing while it reads a long prompt, and on a plain processor
+that takes minutes. What was too slow there once is not tried again."""
 
 
 class Claude(Posting):
@@ -62,9 +69,10 @@ class Claude(Posting):
         patience: Patience | None = None,
     ) -> None:
         _check(endpoint)
-        self._endpoint, self._meter, self._patience = endpoint, meter, patience or Patience()
-        self._words = Words(patterns)
         self._free = is_on_this_network(endpoint.url)
+        self._endpoint, self._meter = endpoint, meter
+        self._patience = patience or (UNHURRIED if self._free else Patience())
+        self._words = Words(patterns)
         self._measured: float | None = None
         self._client: Anthropic | None = None
 
@@ -109,7 +117,8 @@ class Claude(Posting):
                 return self._try(body, request, purpose)
             except MayPass as failure:
                 wait = failure.wait
-                if tried == self._patience.retries or (wait or 0.0) > self._patience.longest_wait:
+                last = tried == self._patience.retries or (failure.slow and not self._patience.slow_again)
+                if last or (wait or 0.0) > self._patience.longest_wait:
                     raise self._unavailable(failure, tried + 1) from failure
                 # With jitter: many banks wake at the same hour.
                 time.sleep(pause * random.uniform(0.75, 1.0) if wait is None else wait)
@@ -193,7 +202,7 @@ class Claude(Posting):
             except Exception as error:
                 slow = "Timeout" in type(error).__name__
                 what = "stopped coming" if slow else "was cut off"
-                raise MayPass(f"the model's answer {what}", sent=True) from error
+                raise MayPass(f"the model's answer {what}", sent=True, slow=slow) from error
             if chunk is None:
                 return
             yield chunk
@@ -231,9 +240,12 @@ class Claude(Posting):
             self._measured = max(self._measured or 1.0, counted / request.tokens)
 
     def _unavailable(self, failure: MayPass, tries: int) -> ModelUnavailable:
-        what = failure.what + (f" ({tries} tries)" if tries > 1 else "")
+        what = failure.what + (f": {self._patience.silence:g} s" if failure.slow else "")
+        what += f" ({tries} tries)" if tries > 1 else ""
         far = failure.wait is not None and failure.wait > self._patience.longest_wait
         when = f"in {failure.wait:.0f} s" if far and failure.wait != float("inf") else "later"
+        if failure.slow and self._free:
+            when += ", or let it read less at once with a smaller UA_CONTEXT_WINDOW"
         return ModelUnavailable(what, where=self._endpoint.url, mend=f"try again {when}")
 
     def _refused(self, why: str) -> ModelRefused:

@@ -20,11 +20,13 @@ _LONGEST = 300
 
 class MayPass(Exception):
     """A failure that another try may not meet. `wait` is what the endpoint asked for, in seconds;
-    `sent` whether the prompt may have been read, and so paid for."""
+    `sent` whether the prompt may have been read, and so paid for; `slow` that nothing came for too long."""
 
-    def __init__(self, what: str, *, wait: float | None = None, sent: bool = False) -> None:
+    def __init__(
+        self, what: str, *, wait: float | None = None, sent: bool = False, slow: bool = False
+    ) -> None:
         super().__init__(what)
-        self.what, self.wait, self.sent = what, wait, sent
+        self.what, self.wait, self.sent, self.slow = what, wait, sent, slow
 
 
 def of_status(error: APIStatusError, endpoint: Endpoint) -> MayPass | UaMemoryError:
@@ -51,7 +53,7 @@ def of_connection(error: APIConnectionError) -> MayPass:
     cause = error.__cause__
     kind = type(cause).__name__ if cause else ""
     if isinstance(error, anthropic.APITimeoutError) and kind != "ConnectTimeout":
-        return MayPass("the model's endpoint was silent for too long", sent=True)
+        return MayPass("the model's endpoint was silent for too long", sent=True, slow=True)
     why = str(cause).strip()[:_LONGEST] if cause else ""
     what = "the model's endpoint cannot be reached" + (f": {redact(why).text}" if why else "")
     return MayPass(what, sent=kind not in ("ConnectError", "ConnectTimeout"))
