@@ -45,6 +45,14 @@ def made_up(fact: str, evidence: Iterable[str], said: datetime | None = None) ->
     return found
 
 
+def wanders(fact: str, evidence: Iterable[str]) -> bool:
+    """Whether a fact of ordinary words is about something else: of its longer words not one in four begins
+    like anything in the evidence."""
+    heap = " ".join(evidence).casefold()
+    long = {word for word in re.findall(r"[^\W\d_]{4,}", fact.casefold()) if word not in _STARTS}
+    return len(long) > 3 and sum(word[:4] in heap for word in long) < len(long) / 4
+
+
 def _names_something(word: str, place: int) -> bool:
     plain = word.casefold()
     if any(c.isdigit() for c in word) or plain in _NUMBERS[2:]:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ua_memory.grounding import around, claims, locate, ungrounded
+from ua_memory.grounding import around, claims, locate, supported, ungrounded
 
 SAID = date(2026, 11, 20)
 
@@ -60,6 +60,19 @@ SAID = date(2026, 11, 20)
             "the outage",
         ),
         ("It is built with esbuild and kubernetes's api.", "Esbuild builds it, Kubernetes runs it"),
+        ("A third-party tool, in Q3.", "a tool of a 3rd party, for q3"),
+        ("A 3rd-party tool.", "third parties make the tool"),
+        ("A 2-step login on a 4-core machine.", "the login has two short steps; cores: 4"),
+        ("3D maps, web3, e2e tests, h264, log4j and B2B.", "a 3-D map; Web3, E2E; H.264, log4j, b2b"),
+        ("It hashes with sha256 in Python3.11, v2.", "SHA-256 of Python 3.11, version v2"),
+        (
+            "It takes 10ms, 5k times, 24/7, at 10am, kept for 30-day periods.",
+            "10 ms, 5,000, 24/7, 10 am, 30 days",
+        ),
+        ("On the 3rd of November, or 3rd November.", "on 3 November"),
+        ("It is due on the 3rd.", "on 3 November"),
+        ("It is version 2, at 14:30.", "v2 came 2026-11-19T14:30:00"),
+        ("The second try took a second; a first-class, one-off thing.", "the try"),
         (
             "Der Nutzer mag keine Tabulatoren und schreibt lieber zwei Leerzeichen.",
             "Der Nutzer, Tabulatoren, Leerzeichen: 2",
@@ -122,6 +135,14 @@ def test_what_the_evidence_has_is_grounded(text: str, evidence: str) -> None:
         ("It is about #billing.", "it is about bills", ("billing",)),
         ("It is built with esbuild now.", "it is built with webpack now", ("esbuild",)),
         ("Tasks move to todoist, parsed by dialyzer.", "tasks move", ("todoist", "dialyzer")),
+        ("The 3rd-party, a unique and creative solution.", "a birthday on 3 November", ("3rd-party",)),
+        ("A third-party tool.", "the tool, on 3 November; a party", ("third-party",)),
+        ("It was the third attempt.", "2 attempts, on 3 November", ("third",)),
+        ("A two-step login.", "2 days to the next step of the login", ("two-step",)),
+        ("3D maps on web3 with log4j.", "3 maps, 4 logs; d", ("3D", "web3", "log4j")),
+        ("Q3 has e2e tests.", "3 quarters, 2 tests", ("Q3", "e2e")),
+        ("256 servers and 3 people.", "sha256 on web3 for 3rd-party people, servers", ("256", "3")),
+        ("There are 8.", "commit 8f2c1e", ("8",)),
         ("The service is called zorgle.", "the service is called frobnicator", ("zorgle",)),
     ],
 )
@@ -153,6 +174,32 @@ def test_claims_are_told_by_kind() -> None:
         ("opening", "Alice"),
         ("name", "Jana"),
     ]
+
+
+@pytest.mark.parametrize(
+    ("text", "evidence", "holds"),
+    [
+        ("The person approved both changes.", "Yes, change both", True),
+        ("Counselling is what Caroline considers.", "Caroline: I'm keen on counseling", True),
+        ("Der Server wird neu gestartet.", "starte die Server bitte neu", True),
+        ("服务器重启了", "请重启服务器", True),
+        ("It is 42.", "42 it is", True),
+        ("No, no, no.", "no third party", False),
+        ("I'm sorry, but I'm unable to help. Please ask.", "I'm using a macro for the helpers", False),
+        ("It is a unique and creative solution for your business plans.", "remind me of her birthday", False),
+        ("The new employee is starting from the day as before.", "From now on, do both", False),
+        ("The user wants a good plan.", "I want tea, said the user", False),
+        ("我们喜欢茶", "请重启服务器", False),
+    ],
+)
+def test_a_statement_says_about_what_its_evidence_says(text: str, evidence: str, holds: bool) -> None:
+    assert supported(text, ["", evidence]) is holds
+
+
+def test_the_words_of_a_question_prove_nothing() -> None:
+    asked, said = "Which host does the API use?", ["Alice moved the API to Fly.io"]
+    assert supported("The API uses the host Fly.io.", said, asked) and supported("Yes.", said, asked)
+    assert not supported("The API uses the host for its unique creativity.", said, asked)
 
 
 def test_a_quote_is_found_white_space_and_quotation_marks_aside() -> None:

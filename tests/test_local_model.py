@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 from inventive import Inventive, InventsBeliefs, InventsFacts
-from made_up import made_up
+from made_up import made_up, wanders
 
 from ua_memory import Memory
 from ua_memory.errors import ModelMisbehaved
@@ -77,6 +77,7 @@ def test_nothing_kept_is_made_up(tmp_path: Path, url: str, path: Path) -> None:
         where = by_id[(fact.quotes[0].source if fact.quotes else fact.trail) or ""]
         window = [turn.text for turn in said[max(0, where - 1) : where + 2]]
         assert not made_up(fact.text, window, said[where].at), fact.text
+        assert not wanders(fact.text, window), fact.text
     assert memory.verify() == []
 
 
@@ -100,7 +101,7 @@ def test_nothing_retained_is_made_up(tmp_path: Path, url: str) -> None:
         done = memory.retain(text, document_id="notes", timestamp=at, model=endpoint)
     assert len(model.said) >= 5 and len(done.facts) >= 5 and done.refused
     for fact in done.facts:
-        assert not made_up(fact.text, [text], at), fact.text
+        assert not made_up(fact.text, [text], at) and not wanders(fact.text, [text]), fact.text
         assert all(name.casefold() in text.casefold() for name in fact.entities), fact.entities
     assert memory.verify() == []
 
@@ -116,7 +117,8 @@ def test_nothing_believed_is_made_up(tmp_path: Path, url: str) -> None:
     assert len(done.changes) < len(model.said), "a model that makes nothing up proves nothing"
     for believed in memory.observations():
         evidence = [memory.fact(proof.id).text for proof in believed.observation.proofs]
-        assert evidence and not made_up(believed.observation.text, evidence), believed.observation.text
+        said = believed.observation.text
+        assert evidence and not made_up(said, evidence) and not wanders(said, evidence), said
     assert memory.verify() == []
     with InventsBeliefs(url) as again:
         memory.consolidate(model=Memory.endpoint("", again.url, "smollm2"))

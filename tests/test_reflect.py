@@ -228,6 +228,10 @@ def test_what_nobody_said_is_cut(memory: Memory) -> None:
         found = memory.reflect(ASKED, model=at(fake))
     assert len(fake.bodies) == 2 and "Carol" in told(fake)[0]
     assert found.text == SAID.format(a=1)
+    bad = f"{SAID.format(a=a)} The move is a unique and creative solution for everyone [{a}]."
+    with FakeModel(says(bad)) as fake:
+        found = memory.reflect(ASKED, model=at(fake))
+    assert f"[{a}] have hardly a word of it" in told(fake)[0] and found.text == SAID.format(a=1)
 
 
 def test_an_answer_of_which_nothing_holds_is_none(memory: Memory) -> None:

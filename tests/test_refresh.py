@@ -215,10 +215,13 @@ def test_all_operations(shell: Shell) -> None:
 
 def test_what_was_made_up_is_left_out_and_told_to_the_person(shell: Shell) -> None:
     number = evidence(shell)("Heroku")
-    call = {"calls": [append("S0", ("The API is at Fly.io.", [number]), ("Bob pays for it.", [number]))]}
+    fine, paid = ("The API is at Fly.io.", [number]), ("Bob pays for it.", [number])
+    call = {"calls": [append("S0", fine, paid, ("It is a unique and creative solution.", [number]))]}
     done, _ = refresh(shell, call, call)
     assert "Bob" not in text(shell) and "The API is at Fly.io." in text(shell)
     assert "Bob pays for it. (its evidence has no Bob)" in done.out
+    told = " ".join(done.out.split())
+    assert "unique" not in text(shell) and "solution. (its evidence has hardly a word of it)" in told
 
 
 @pytest.mark.parametrize(

@@ -52,7 +52,8 @@ class Reads(Scripted):
 
     def ask(self, *args: Any, **more: Any) -> Any:
         shown = args[1][-1]["content"][-1]["text"]
-        sentence = shown.split("</text>")[0].split("\n\n")[-1].split(". ")[0].split("\n")[-1] + "."
+        last = shown.split("</text>")[0].rstrip().split("\n\n")[-1]
+        sentence = last.split(". ")[0].split("\n")[-1].rstrip(".") + "."
         self.answers = [[keep(fact(sentence))]]
         return super().ask(*args, **more)
 

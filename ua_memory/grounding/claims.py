@@ -16,6 +16,7 @@ from datetime import date, timedelta
 from ua_memory import dates
 from ua_memory.grounding.amounts import Amounts, amounts
 from ua_memory.grounding.coined import coined, opens
+from ua_memory.grounding.compounds import compounds, stands, without
 from ua_memory.grounding.moments import meant, moments, resolves
 from ua_memory.names import ORDINARY
 
@@ -66,7 +67,7 @@ class _Evidence:
         self._urls = {_url(match[0]) for match in _URL.finditer(text)}
         self._words = {form for word in _WORD.findall(text) for form in _forms(word)}
         self._stems = {stem for word in self._words for stem in _stems(word)}
-        self._amounts = Amounts(text)
+        self._amounts = Amounts(without(text))
 
     def has(self, kind: str, claim: str) -> bool:
         if kind == "date":
@@ -75,6 +76,8 @@ class _Evidence:
             return claim[5:] in self._yearless
         if kind == "number":
             return self._amounts.has(claim)
+        if kind == "compound":
+            return stands(claim, self._flat)
         if kind in ("stretch", "moment", "code"):
             return self._says(claim) or (kind != "code" and self._within(kind, claim))
         if kind == "url":
@@ -111,9 +114,9 @@ def claims(text: str, said: date | None = None) -> Iterator[tuple[str, str]]:
     """(kind, what) of everything in a text that can be true or made up.
 
     Kinds: code (what is quoted as such, or a tag), url, email, path, date (an ISO day), yearless (one whose
-    year is a guess), stretch (of days), moment (other time words), identifier, number, name, opening for a
-    capitalised word that a sentence begins with, which may be a name or not, and coined for a lower-case one
-    that is no English.
+    year is a guess), stretch (of days), moment (other time words), identifier, compound (a word with a number
+    in it, or an ordinal), number, name, opening for a capitalised word that a sentence begins with, which may
+    be a name or not, and coined for a lower-case one that is no English.
     """
     rest = _plain(text)
     yield from (("code", (match[1] or match[2]).strip()) for match in _QUOTED.finditer(rest))
@@ -131,6 +134,9 @@ def claims(text: str, said: date | None = None) -> Iterator[tuple[str, str]]:
     for match in _IDENTIFIER.finditer(rest):
         yield "identifier", match[0]
     rest = _IDENTIFIER.sub(_blank, rest)
+    for match in compounds(rest):
+        yield "compound", match[0]
+        rest = rest[: match.start()] + " " * len(match[0]) + rest[match.end() :]
     yield from (("number", written) for written in sorted({each.written for each in amounts(rest)}))
     yield from _names(rest)
     yield from (("coined", word) for word in coined(rest))

@@ -23,12 +23,12 @@ calibrate centric changelog checkout cli comma concise config const contradict c
 dataset debug declarative dedupe delete deprecate deps deterministic diff disambiguate divergence embed
 emit encode encrypt enqueue env ephemeral flaky frontend granular grep heterogeneous hexadecimal hotfix
 idempotency idempotent identifier infra ingest init initialization inject instantiate interop invoke
-iterate json latency linter lookup millisecond misconfigure mkdir monorepo mutate normalization nuance
-oauth orchestration outage paginate param parse permalink plugin populate postpone pragma prerequisite
-propagate recency recompile redo regex repo retry revert rollout sandbox scaffold sceptical schema
-serialization shrank simplify snippet stderr stdin stdout struct suffice superfluous syntactically
-syscall telemetry temp thrice throughput timeout todo tokenizer truncate tuple typo unify unsubscribe
-upsert url usability utils validate verbatim verbose"""
+iterate json latency linter login logout lookup millisecond misconfigure mkdir monorepo mutate
+normalization nuance oauth orchestration outage paginate param parse permalink plugin populate postpone
+pragma prerequisite propagate recency recompile redo regex repo retry revert rollout sandbox scaffold
+sceptical schema serialization shrank simplify snippet stderr stdin stdout struct suffice superfluous
+syntactically syscall telemetry temp thrice throughput timeout todo tokenizer truncate tuple typo unify
+unsubscribe upsert url usability utils validate verbatim verbose"""
 _ADVERB = re.compile(r"[a-z]{3,}(?:ally|antly|ently|ously|ively|arily|edly|fully|ingly|tely)")
 _NAMED = """banning barking bearing beijing binding blessing boeing bowling breuning browning canning darling
 downing ewing fielding fleming flushing golding harding herring irving keating lansing loving manning messing

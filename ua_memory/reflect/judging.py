@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 
-from ua_memory.grounding import ungrounded
+from ua_memory.grounding import supported, ungrounded
 from ua_memory.grounding.terms import terms
 from ua_memory.reflect.evidence import Piece
 
@@ -152,6 +152,10 @@ def _wrong(
         )
     elif found and not one.cites and not denies and not _rests(one.bare, whole, question):
         wrong.append(f"“{_short(one.bare)}” cites nothing")
+    elif found and mine and not denies and not supported(one.bare, _said(mine), question):
+        wrong.append(
+            f"“{_short(one.bare)}”: {', '.join(f'[{p.number}]' for p in mine)} have hardly a word of it"
+        )
     stale = [piece.number for piece in mine if piece.stale]
     if stale and len(stale) == len(mine) and not set(stale) <= set(checked):
         wrong.append(f"[{stale[0]}] is stale: read {stale[0]} first, or cite a fact beside it")
@@ -166,8 +170,12 @@ def _only_invented(one: Sentence, pieces: Mapping[int, Piece], wrong: Sequence[s
 
 def _rests(text: str, pieces: Sequence[Piece], question: str) -> bool:
     mine = terms(text) - terms(question)
-    said = terms(" ".join(word for piece in pieces for word in piece.words))
+    said = terms(" ".join(_said(pieces)))
     return len(mine & said) >= _SHARED * len(mine)
+
+
+def _said(pieces: Sequence[Piece]) -> list[str]:
+    return [word for piece in pieces for word in piece.words]
 
 
 def with_numbers(text: str, numbers: Mapping[int, int]) -> str:

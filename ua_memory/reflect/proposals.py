@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass
 from datetime import date
 from typing import Any
 
-from ua_memory.grounding import ungrounded
+from ua_memory.grounding import supported, ungrounded
 from ua_memory.grounding.terms import terms
 from ua_memory.observations import day_of, holds, sources
 from ua_memory.records import Fact
@@ -182,3 +182,5 @@ def _check_text(
     missing = ungrounded(text, evidence, date.fromisoformat(max(days)) if days else None)
     if missing:
         raise Refused(f"not in the facts cited: {', '.join(missing)}")
+    if not supported(text, evidence):
+        raise Refused("the facts cited have hardly a word of it")

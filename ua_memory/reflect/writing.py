@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ua_memory.errors import ModelMisbehaved
+from ua_memory.grounding import supported
 from ua_memory.llm import (
     Bounds,
     Message,
@@ -197,8 +198,12 @@ class _Writer:
         unknown = [str(number) for number in numbers if number not in self.evidence]
         if unknown:
             return f"there is no evidence {', '.join(unknown)}"
-        missing = unsupported(text, [self.evidence[number] for number in numbers])
-        return f"its evidence has no {', '.join(missing)}" if missing else ""
+        cited = [self.evidence[number] for number in numbers]
+        if missing := unsupported(text, cited):
+            return f"its evidence has no {', '.join(missing)}"
+        return (
+            "" if supported(text, [each.words for each in cited]) else "its evidence has hardly a word of it"
+        )
 
     def _title(self, title: str) -> None:
         # A title begins with a capital that makes no name of its first word; only "API" is still one.

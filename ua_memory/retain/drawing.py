@@ -15,7 +15,7 @@ from functools import partial
 from typing import Any
 
 from ua_memory.entities import Settled
-from ua_memory.grounding import around, locate, ungrounded
+from ua_memory.grounding import around, locate, supported, ungrounded
 from ua_memory.llm import Bounds, Message, Model, Outcome, Tool, run_tools, user
 from ua_memory.llm import Usage as Tokens
 from ua_memory.records import Fact, Quote
@@ -182,9 +182,11 @@ class _Into:
             self._refused.append(f"{what or quote} (no such words in the text: {quote[:80]})")
             return None
         evidence = [self.chunk.text] if where is None else self._evidence(where)
-        missing = ungrounded(what, evidence, self.brief.at.date())
+        missing = ", ".join(ungrounded(what, evidence, self.brief.at.date()))
+        if not missing and not supported(what, evidence):
+            missing = "any of it"
         if missing:
-            self._refused.append(f"{what} (the text does not say {', '.join(missing)} there)")
+            self._refused.append(f"{what} (the text does not say {missing} there)")
             if len(quote.split()) < _QUOTE_WORDS:
                 return None
             what = quote

@@ -14,7 +14,7 @@ from typing import Any
 
 from ua_memory.errors import Malformed, TooLarge, Usage
 from ua_memory.fence import defanged
-from ua_memory.grounding import around, locate, ungrounded
+from ua_memory.grounding import around, locate, supported, ungrounded
 from ua_memory.llm import Bounds, Message, Model, Outcome, Reply, Tool, ToolError, run_tools, user
 from ua_memory.llm import Usage as Tokens
 from ua_memory.markdown import is_time
@@ -35,9 +35,9 @@ Leave out greetings, narration, code, tool output, and what memory has already: 
 what may be known.
 
 One statement a call of archival_memory_insert, in one plain sentence that is understood without the \
-transcript. Each needs a quote: words of one turn, copied exactly. Names, numbers, dates, paths and \
-URLs of the statement must stand in that turn or the ones beside it; what does not is refused. Give \
-`when` only if the statement is about another day than the one it was said on.
+transcript, in the language it was said in. Each needs a quote: words of one turn, copied exactly. \
+Names, numbers, dates, paths and URLs of the statement must stand in that turn or the ones beside it; \
+what does not is refused. Give `when` only if the statement is about another day than the one it was said on.
 
 core_memory_replace changes what every session begins with: use it rarely, only for what is always \
 needed, after reading the blocks with get_core_memory_blocks, and keep what is still true in the \
@@ -170,18 +170,22 @@ class _Session:
         if not text or not quote:
             raise ToolError("there is no statement, or no quote; nothing was kept")
         claimed = f"{text}\n{when or ''}\n{', '.join(names)}"
-        missing = ungrounded(claimed, around(index, self.texts), self._day(index))
-        if missing:
-            self._refuse(f"{text} (nobody said {', '.join(missing)} there)")
+        evidence = around(index, self.texts)
+        missing = ungrounded(claimed, evidence, self._day(index))
+        why = f"nobody said {', '.join(missing)} there" if missing else ""
+        if not missing and not supported(text, evidence):
+            why = "hardly a word of it was said there"
+        if why:
+            self._refuse(f"{text} ({why})")
             if len(quote.split()) < _QUOTE_WORDS:
-                raise ToolError(f"not in the transcript there: {', '.join(missing)}; nothing was kept")
+                raise ToolError(f"{why}; nothing was kept")
             text, when, names = quote, None, ()
         self._keep(Candidate(
             text, given.get("kind", "world"), "person" if turn.role == "person" else "assistant", when, names,
             self._tags(given["tags"]), quote, turn.id, turn.at, 1.0, "chosen by the model",
         ))  # fmt: skip
         self.reached = max(self.reached, index + 1)
-        return f"kept as its quote instead: nobody said {', '.join(missing)} there" if missing else "kept"
+        return f"kept as its quote instead: {why}" if why else "kept"
 
     def _refuse(self, what: str) -> None:
         """Told to the person afterwards, so without secrets."""
