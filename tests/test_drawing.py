@@ -67,6 +67,14 @@ def test_what_the_text_does_not_say_gives_way_to_the_quote_or_goes() -> None:
     ]  # fmt: skip
 
 
+def test_a_quote_that_is_kept_already_is_not_kept_again_for_what_was_made_up() -> None:
+    found = draw(
+        fact("Alice moved the API to Fly.io.", SAID), fact("It is a unique and creative solution.", SAID),
+        fact("Alice moved the API to AWS.", SAID),
+    )  # fmt: skip
+    assert [one.text for one in found.facts] == ["Alice moved the API to Fly.io."] and len(found.refused) == 2
+
+
 def test_days_are_read_from_the_words_where_the_model_gives_none_or_another() -> None:
     found = draw(fact("Bob was in Porto.", "In March he was in Porto with Carol.", when="2026-06"))
     assert found.facts[0].when == "2026-03"

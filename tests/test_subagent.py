@@ -76,6 +76,14 @@ def test_what_nobody_said_takes_the_sentence_down_to_its_quote(claim: str) -> No
     assert not made_up(texts(harvest)[0], [turn.text for turn in TALK[:2]], TALK[0].at)
 
 
+def test_a_statement_of_ordinary_words_that_nobody_said_goes_too() -> None:
+    harvest, model = asked(
+        [keep("It is a unique and creative solution.", QUOTE), keep("A dream of many children.", QUOTE)]
+    )
+    assert texts(harvest) == [QUOTE] and len(harvest.refused) == 2
+    assert "hardly a word" in model.told[0] and "its quote is kept already" in model.told[1]
+
+
 def test_an_invented_day_or_name_beside_the_text_counts_as_well() -> None:
     harvest, _ = asked(
         [keep("The price doubled.", QUOTE, when="2026-01-01"), keep("It is dear.", QUOTE, entities=["Bob"])]

@@ -38,9 +38,9 @@ def status(
             note(call, f"accepted: {', '.join(held)}" if held else "nothing was held")
         found = memory.status()
         watch = _watch(call, memory)
-        standing = memory.standing()
-        there = standing.posted or (memory.store.bank.root / "memory/observations").is_dir()
-        beliefs = standing if there else None
+        bank = memory.store.bank
+        signs = (bank.root / "memory/observations", bank.pending / "consolidation-batch.json")
+        beliefs = memory.standing() if any(sign.exists() for sign in signs) else None
         if call.as_json:
             more: dict[str, Any] = {"watch": watch} if watch else {}
             more |= {"accepted": list(held)} if accept else {}

@@ -187,12 +187,16 @@ class _Into:
             missing = "any of it"
         if missing:
             self._refused.append(f"{what} (the text does not say {missing} there)")
-            if len(quote.split()) < _QUOTE_WORDS:
+            if len(quote.split()) < _QUOTE_WORDS or self._rests(quote):
                 return None
             what = quote
         quotes = () if what == quote else (Quote(quote),)
         fact = Fact(what, kind=given.get("kind", "world"), quotes=quotes)
         return self._with_rest(fact, {} if missing else given, evidence, quote)
+
+    def _rests(self, quote: str) -> bool:
+        """Whether a fact is kept that has these words, or rests on them."""
+        return any(quote in (fact.text, *(each.text for each in fact.quotes)) for fact in self._facts)
 
     def _with_rest(self, fact: Fact, given: Mapping[str, Any], evidence: Sequence[str], quote: str) -> Fact:
         """The fact with those of the further parts that the text has."""

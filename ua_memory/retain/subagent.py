@@ -179,6 +179,8 @@ class _Session:
             self._refuse(f"{text} ({why})")
             if len(quote.split()) < _QUOTE_WORDS:
                 raise ToolError(f"{why}; nothing was kept")
+            if any(each.quote == quote and each.turn == turn.id for each in self.harvest.kept):
+                return f"not kept: {why}, and its quote is kept already"
             text, when, names = quote, None, ()
         self._keep(Candidate(
             text, given.get("kind", "world"), "person" if turn.role == "person" else "assistant", when, names,
