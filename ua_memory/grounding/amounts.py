@@ -19,6 +19,7 @@ _MONEY = {
     "£": ("£", "pound", "pounds", "gbp", "quid"),
     "¥": ("¥", "yen", "jpy"),
     "%": ("%", "percent", "per cent", "pct"),
+    "×": ("×", "times", "x"),
 }
 _UNITS = {word: unit for unit, words in _MONEY.items() for word in words}
 _UNIT = "|".join(
@@ -27,7 +28,7 @@ _UNIT = "|".join(
 _AMOUNT = re.compile(
     rf"(?P<sign>{_SIGN})(?P<before>[$€£¥] ?)?(?P<digits>{_PLAIN})"
     rf"(?:(?P<close>k|m|bn)\b|[ -](?P<scale>thousand|millions?|mio|billion)\b)?"
-    rf"(?: ?(?P<mark>[%$€£¥])|[ -]?(?P<unit>{_UNIT})\b)?",
+    rf"(?: ?(?P<mark>[%$€£¥×])|[ -]?(?P<unit>{_UNIT})\b)?",
     re.IGNORECASE,
 )
 _WORD = re.compile(r"[^\W\d_][\w'-]*")
@@ -38,17 +39,18 @@ _SPELT = {
     **{word: n for n, word in enumerate(["fifteen", "sixteen", "seventeen", "eighteen", "nineteen"], 15)},
     **{"twenty": 20, "thirty": 30, "forty": 40, "fifty": 50, "sixty": 60, "seventy": 70, "eighty": 80},
     **{"ninety": 90, "hundred": 100, "thousand": 1000, "million": 10**6, "billion": 10**9, "dozen": 12},
-    **{"twice": 2, "thrice": 3},
 }
 _ONE = frozenset({"one"})
 """So often a pronoun or an adverb that it claims nothing."""
-_TIMES = {"double": 2, "doubled": 2, "doubles": 2, "triple": 3, "tripled": 3}
-"""What says a number, but claims none of its own."""
+_OFTEN = {"twice": 2, "thrice": 3}
+"""How often: of things that are not two, `twice` says nothing."""
+_TIMES = _OFTEN | {"double": 2, "doubled": 2, "doubles": 2, "triple": 3, "tripled": 3}
+"""What says how often, but claims no number of its own, save those above."""
 
 
 @dataclass(frozen=True, slots=True)
 class Amount:
-    """A number in a text: `digits` as they are compared, its unit (a sign of `%$€£¥`, or ""), and how it is
+    """A number in a text: `digits` as they are compared, its unit (a sign of `%$€£¥×`, or ""), and how it is
     written. `minutes` says that an `m` behind it may be that, or metres."""
 
     digits: str
@@ -65,9 +67,10 @@ class Amounts:
         found = list(amounts(text))
         self._exact = {(each.digits, each.unit) for each in found}
         self._negative = {each.digits for each in found if each.negative}
-        self._digits = {each.digits for each in found} | {each.minutes for each in found}
         words = {word.casefold() for word in _WORD.findall(text)}
-        self._digits |= {str(n) for word, n in _TIMES.items() if word in words}
+        self._exact |= {(str(n), "×") for word, n in _TIMES.items() if word in words}
+        plain = [each for each in found if each.written not in _OFTEN]
+        self._digits = {each.digits for each in plain} | {each.minutes for each in plain}
         self._units = {
             unit for word, unit in _UNITS.items() if word in words or (len(word) == 1 and word in text)
         }
@@ -79,7 +82,9 @@ class Amounts:
     def _has(self, one: Amount) -> bool:
         if one.negative and one.digits not in self._negative:
             return False
-        if one.unit and (one.digits, one.unit) not in self._exact:
+        if one.unit and (one.digits, one.unit) in self._exact:
+            return True
+        if one.unit and one.unit != "×":
             return (one.digits, "") in self._exact and one.unit in self._units
         return one.digits in self._digits or bool(one.minutes and one.minutes in self._digits)
 
@@ -96,10 +101,15 @@ def amounts(text: str) -> Iterator[Amount]:
             rest = rest[: match.start()] + " " * len(match[0]) + rest[match.end() :]
         minutes = plain if scale == "m" else ""
         yield Amount(digits, unit, match[0].strip(), bool(match["sign"]), minutes)
-    for word in _WORD.findall(rest):
-        for part in word.casefold().split("-"):
+    for match in _WORD.finditer(rest):
+        often = "×" if rest.startswith(" times", match.end()) else ""
+        for part in match[0].casefold().split("-"):
             if part in _SPELT and part not in _ONE:
-                yield Amount(str(_SPELT[part]), written=str(_SPELT[part]))
+                yield Amount(
+                    str(_SPELT[part]), often, f"{_SPELT[part]} times" if often else str(_SPELT[part])
+                )
+            elif part in _OFTEN:
+                yield Amount(str(_OFTEN[part]), "×", part)
 
 
 def _plain(number: str) -> str:

@@ -2,9 +2,9 @@
 still be made up from its first word to its last.
 
 Measured in November 2026 on 76 rewordings of turns of real talks, most of them free, and on 213 sentences
-that a small model said about such turns: of the rewordings three are refused. Of what the model said the names
-and numbers leave 72, and this 29, most of them the turn's own words in a frame ("the text says …"). What lies
-in the words that were said, or leaves out their "not", it cannot tell.
+that a small model said about such turns. Of the rewordings three are refused. Of what the model said the
+names and numbers leave 72, and this 29, most of them the turn's own words in a frame ("the text says …").
+What lies in the words that were said, or leaves out their "not", it cannot tell.
 """
 
 from __future__ import annotations
