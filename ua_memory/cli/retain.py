@@ -70,7 +70,7 @@ Wait = Annotated[
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Only show what it would keep and cost.")]
 Redo = Annotated[bool, typer.Option("--redo", help="Read again also what has not changed.")]
 Batch = Annotated[
-    bool, typer.Option("--batch", help="Standard input has one JSON object a line: text, document_id, ….")
+    bool, typer.Option("--batch", help="The file, or standard input, has one JSON object a line: text, ….")
 ]
 
 
@@ -113,7 +113,7 @@ def retain(
             "timestamp": when(memory, timestamp), "origin": origin or who, "client": client or through,
             "session": session, "request": request, "redo": redo,
         }  # fmt: skip
-        items = batched(call, memory, common) if batch else [_single(call, memory, text, common)]
+        items = batched(call, memory, text, common) if batch else [_single(call, memory, text, common)]
         carry_out(call, memory, items, wait=wait, dry_run=dry_run)
 
 
@@ -170,15 +170,19 @@ KEYS = {"text", "document_id", "append", "mode", "mission", "instructions", "con
         "origin", "session", "request"}  # fmt: skip
 
 
-def batched(call: Call, memory: Memory, common: dict[str, Any]) -> list[Item]:
-    """The texts of standard input, one JSON object a line; its keys go before the options. Usage names the
-    line; then none is retained."""
+def batched(call: Call, memory: Memory, words: list[str] | None, common: dict[str, Any]) -> list[Item]:
+    """The texts of a file or of standard input, one JSON object a line; its keys go before the options. Usage
+    names the line, or says that there is none; then nothing is retained."""
     import json
 
     from ua_memory.errors import Usage
 
+    path = context.absolute(call, words[0]) if words and len(words) == 1 and words != ["-"] else None
+    if words and words != ["-"] and (path is None or not _is_file(path)):
+        raise Usage("a batch is a file or standard input", mend="ua-memory retain --batch FILE")
+    data = path.read_bytes() if path else call.stdin.read()
     items = []
-    for number, line in enumerate(call.stdin.read().decode("utf-8-sig", "replace").splitlines(), 1):
+    for number, line in enumerate(data.decode("utf-8-sig", "replace").splitlines(), 1):
         if not line.strip():
             continue
         mend = f"known are {', '.join(sorted(KEYS))}"
@@ -191,4 +195,6 @@ def batched(call: Call, memory: Memory, common: dict[str, Any]) -> list[Item]:
         if "timestamp" in given:
             given["timestamp"] = when(memory, str(given["timestamp"]))
         items.append(memory.item(given.pop("text"), **{**common, **given}))
+    if not items:
+        raise Usage("there is no text", mend="one JSON object a line: text, document_id, …")
     return items
