@@ -237,3 +237,14 @@ def test_a_documents_own_sentences_items_and_rows_are_kept_as_they_are() -> None
         "Name: Bob; Role: keeps the books",
     ]
     assert found.facts[2].quotes[0].text == "| Bob | keeps the books |" and found.facts[0].tags == ("x",)
+
+
+@pytest.mark.parametrize(
+    ("text", "kept"),
+    [
+        ("Frank likes his coffee black and without sugar.", 1), ("Is it raining over there today?", 0),
+        ("ok thanks", 0), ("The sky was grey. We walked for a bit.", 0),
+    ],
+)  # fmt: skip
+def test_without_a_model_one_statement_that_is_all_there_is_is_kept(text: str, kept: int) -> None:
+    assert [one.text for one in own_words(cut(text)[0], Brief(NOON)).facts] == [text] * kept

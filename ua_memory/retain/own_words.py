@@ -40,7 +40,7 @@ def own_words(chunk: Chunk, brief: Brief) -> Drawn:
         return Drawn(
             tuple(_dated(Fact(each, entities=names(each)), each, brief) for each in pieces(chunk.text))
         )
-    weighed = [*_said(chunk, brief), *_listed(chunk)]
+    weighed = [*_said(chunk, brief), *_listed(chunk)] or [*_alone(chunk)]
     more = islice(_named(chunk), max(AT_LEAST - len(weighed), 0))
     found = [(_position(chunk.text, fact), fact) for fact in (*weighed, *more)]
     found.sort(key=lambda each: each[0])
@@ -52,6 +52,14 @@ def _said(chunk: Chunk, brief: Brief) -> Iterator[Fact]:
     for each in extract([turn], per_10_000_words=PER_10_000_WORDS, at_least=AT_LEAST):
         quotes = () if each.text == each.quote else (Quote(each.quote),)
         yield Fact(each.text, kind=each.kind, entities=each.entities, tags=each.tags, quotes=quotes)
+
+
+def _alone(chunk: Chunk) -> Iterator[Fact]:
+    """A statement that is all there is: whoever hands over one sentence wants it kept."""
+    said = list(sentences(chunk.text))
+    text = one_line(chunk.text)
+    if len(said) == 1 and said[0].text == text and len(text.split()) >= _WORDS and not text.endswith("?"):
+        yield Fact(text, entities=names(text))
 
 
 def _listed(chunk: Chunk) -> Iterator[Fact]:
