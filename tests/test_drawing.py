@@ -54,6 +54,11 @@ def test_a_fact_keeps_its_parts_as_far_as_the_text_has_them() -> None:
     assert one.quotes[0].text == "moved our API to Fly.io last Tuesday"
 
 
+def test_a_reason_that_nobody_gave_is_left_out() -> None:
+    made = fact("Bob likes tea.", why="it is a unique and creative drink", who="Bob")
+    assert [(one.why, one.who) for one in draw(made).facts] == [(None, "Bob")]
+
+
 def test_what_the_text_does_not_say_gives_way_to_the_quote_or_goes() -> None:
     found = draw(
         fact("Alice moved the API to AWS.", SAID),

@@ -204,7 +204,8 @@ class _Into:
 
         def said(key: str) -> str | None:
             words = one_line(given.get(key) or "")
-            return words if words and not ungrounded(words, evidence, day) else None
+            holds = words and not ungrounded(words, evidence, day)
+            return words if holds and (key != "why" or supported(words, evidence)) else None
 
         names = (as_name(name) for name in given.get("entities", ()))
         tags = ("-".join(tag.strip().strip("#").split()) for tag in given.get("tags", ()))
