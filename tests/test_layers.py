@@ -76,7 +76,7 @@ UNITS: dict[str, Unit] = {
     "grounding": unit(3),
     "statements": unit(4, "store markdown"),
     "tombstones": unit(4, "store markdown"),
-    "vouching": unit(4, "store markdown statements"),
+    "vouching": unit(4, "store markdown statements grounding"),
     "core": unit(4, "store markdown vouching"),
     "excerpts": unit(4, "markdown"),
     "facts": unit(4, "store markdown statements"),

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from ua_memory import markdown, statements
 from ua_memory.errors import Malformed, NotFound, Usage
@@ -25,6 +26,8 @@ LONGEST = 1000
 ALIKE = 0.6
 """The share of words that two opinions have in common from which they are one opinion, worded twice."""
 _QUOTED = 200
+_HEARSAY = "nobody of the house has said this: no opinion of the agent's can rest on it"
+_CITE = "cite what a person or the agent has said"
 
 Ground = tuple[Fact | Observation, str]
 """What an opinion rests on, and words of it; '' for its beginning."""
@@ -163,6 +166,8 @@ def _because(draft: Draft, grounds: Sequence[Ground], there: Sequence[Proof] = (
         raise Usage("an opinion needs what it rests on", mend="name facts")
     found = {proof.id: proof for proof in there}
     for given, words in grounds:
+        if isinstance(given, Fact) and given.untrusted and not draft.by_person:
+            raise Usage(_HEARSAY, where=given.place.citation, mend=_CITE)
         record = statements.cited(draft, given) if isinstance(given, Fact) else given
         if not record.id:
             raise Usage("this has no id to be cited by", where=record.place.citation)
@@ -194,7 +199,7 @@ def revise_by_hand(
 ) -> Changed:  # fmt: skip
     """`revise` as a revision of its own; `because` are ids of facts and observations. NotFound, Usage."""
     before = named(store, block)
-    grounds = [_ground(store, each) for each in because]
+    grounds = [_ground(store, each, by_person) for each in because]
     with store.revision("opinions", door=door) as draft:
         draft.by_person = by_person
         after = revise(draft, before, text=text, confidence=confidence, grounds=grounds, day=day)
@@ -216,8 +221,10 @@ def drop_by_hand(
     return Changed(before, after, draft.result)
 
 
-def _ground(store: Store, block: str) -> Ground:
+def _ground(store: Store, block: str, by_person: bool) -> Ground:
     found = statements.find(store, block)
     if isinstance(found, Opinion):
         raise Usage("an opinion cannot rest on an opinion", where=f"^{found.id}")
+    if not by_person and statements.hearsay(found, partial(statements.find, store)):
+        raise Usage(_HEARSAY, where=f"^{found.id}", mend=_CITE)
     return found, ""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 import secrets
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 
 from ua_memory import markdown
 from ua_memory.errors import Malformed, NotFound, Usage
@@ -77,6 +78,20 @@ def find(store: Store, block: str, paths: Sequence[str] | None = None) -> Statem
                 if isinstance(record, Statement) and record.id == wanted:
                     return record
     raise NotFound("nothing has this id", where=f"^{wanted}", mend="ua-memory search")
+
+
+def hearsay(record: object, find: Callable[[str], Statement]) -> bool:
+    """Whether nobody of the house has said it: an untrusted fact, or an observation, worded by no person, of
+    which all facts that still stand are untrusted."""
+    if isinstance(record, Fact):
+        return record.untrusted
+    if not isinstance(record, Observation) or record.origin == "person":
+        return False
+    there = []
+    for proof in record.proofs:
+        with suppress(NotFound):
+            there.append(find(f"^{proof.id}"))
+    return bool(there) and all(isinstance(fact, Fact) and fact.untrusted for fact in there)
 
 
 def _some(store: Store, paths: Sequence[str]) -> Iterator[tuple[str, bytes]]:

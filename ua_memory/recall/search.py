@@ -13,6 +13,7 @@ from ua_memory.index.reading import READY, Refresh
 from ua_memory.index.scopes import read_groups
 from ua_memory.index.sync import Index
 from ua_memory.index.terms import clean
+from ua_memory.recall import hearsay
 from ua_memory.recall.arms import Arms
 from ua_memory.recall.asked import Asked, Window, idle, read
 from ua_memory.recall.boosts import boosted
@@ -211,7 +212,7 @@ def _placed(
     index: Index, text: str, found: list[Ordered], newest: dates.Order | None
 ) -> tuple[list[Ordered], list[str]]:
     """The candidates after what has a say in their order besides their scores; and what could not have it."""
-    found, told = boosted(found, index.store.config.boosts), []
+    found, told = boosted(hearsay.told(index.words, found), index.store.config.boosts), []
     if index.cross is not None and text.strip():
         from ua_memory.index.cross import CrossUnavailable
         from ua_memory.recall.cross import crossed

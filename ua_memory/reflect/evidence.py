@@ -54,7 +54,8 @@ class Piece:
 
     `day` is the ISO day it is about, `said` the one it was said on; `stale` says of a belief that newer
     things were said, or nothing for long. `proofs` are the ids of the facts behind it, itself for a fact.
-    `beside` are further words of it that an answer may rest on: quotes, who, why, its names.
+    `beside` are further words of it that an answer may rest on: quotes, who, why, its names. `hearsay` tells
+    that nobody of the house has said it.
     """
 
     number: int
@@ -71,6 +72,7 @@ class Piece:
     disputed: str = ""
     beside: tuple[str, ...] = ()
     record: Record | None = None
+    hearsay: bool = False
 
     @property
     def citation(self) -> str:
@@ -141,6 +143,8 @@ class Found:
         record = self._at(item.path, item.line)
         if record is not None and not isinstance(record, MentalModel):
             made = self._made(record, layer)
+            if item.untrusted and not made.hearsay:
+                made = replace(made, hearsay=True, about=f"{made.about}, untrusted: {item.origin}")
             return replace(made, place=item.place, text=item.text)
         head = f"{layer[:-1]}, {item.date}" if item.date else layer[:-1]
         return Piece(
@@ -169,6 +173,7 @@ class Found:
                 about=", ".join(filter(None, (about or "undated", record.said_by))), proofs=(_name(record),),
                 disputed=record.flag or "", record=record,
                 beside=tuple(map(self._clean, (*filter(None, more), *record.entities, *_trail(record)))),
+                hearsay=record.untrusted,
             )  # fmt: skip
         text = self._clean(getattr(record, "text", "") or getattr(record, "value", ""))
         if layer == "models":

@@ -123,7 +123,7 @@ def recalled(store: Store, hits: Iterable[Any], own: str) -> tuple[Scored, Recor
         record = files[item.path].get(item.line)
         if record is None or record.retired or (isinstance(record, Observation) and not record.id):
             continue
-        if isinstance(record, Fact) and record.untrusted:
+        if item.untrusted:
             continue
         if isinstance(record, Fact) and record.trail == own:
             continue
@@ -140,7 +140,7 @@ def living(find: Callable[[str], Statement], block: str) -> Fact | Observation |
         found = find(f"^{block}")
     except NotFound:
         return None
-    if isinstance(found, Fact) and found.untrusted:
+    if statements.hearsay(found, find):
         return None
     return found if isinstance(found, (Fact, Observation)) and not found.retired else None
 

@@ -87,7 +87,7 @@ def _fault(one: Proposal, everything: Sequence[Opinion], pieces: Mapping[int, Pi
     if one.change == "form" and not one.text:
         return "there is no text"
     if not one.because and (one.change == "form" or one.text):
-        return "because must name facts or observations that you were shown"
+        return "because must name facts or observations that you were shown and that are not untrusted"
     known = [question, *([one.before.text] if one.before else ())]
     if one.text and (missing := claimed(one.text, [*pieces.values()], known)):
         return f"{', '.join(missing)} is nowhere in what you were shown"
@@ -96,7 +96,7 @@ def _fault(one: Proposal, everything: Sequence[Opinion], pieces: Mapping[int, Pi
 
 
 def _citable(piece: Piece) -> bool:
-    return isinstance(piece.record, Observation | Fact)
+    return isinstance(piece.record, Observation | Fact) and not piece.hearsay
 
 
 def _confidence(one: Mapping[str, Any], because: Sequence[Piece]) -> float | None:

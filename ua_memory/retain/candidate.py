@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Literal
 
 CandidateKind = Literal["world", "experience", "preference"]
-Speaker = Literal["person", "assistant"]
+Speaker = Literal["person", "assistant", "tool"]
 
 
 @dataclass(frozen=True, slots=True)

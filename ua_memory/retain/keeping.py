@@ -11,13 +11,15 @@ from ua_memory.core import Replaced
 from ua_memory.errors import ChangedOnDisk, Malformed, TooLarge, Usage
 from ua_memory.facts import Equal, Said
 from ua_memory.llm import Usage as Tokens
-from ua_memory.records import Fact, Quote
+from ua_memory.records import Fact, Origin, Quote
 from ua_memory.retain import scoped, through
 from ua_memory.retain.candidate import Candidate
 from ua_memory.retain.queue import Waiting
 from ua_memory.retain.subagent import CoreEdit, Harvest
 from ua_memory.store import Draft, Store
 from ua_memory.wording import counted
+
+_SAID_BY: Mapping[str, Origin] = {"person": "person", "assistant": "agent", "tool": "tool"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,5 +135,7 @@ def _as_fact(candidate: Candidate) -> Fact:
     )
     source = f"turn {through.short(candidate.turn)}"
     if candidate.text.split() == candidate.quote.split():
-        return replace(fact, origin="person" if candidate.who == "person" else "agent", trail=source)
-    return replace(fact, quotes=(Quote(candidate.quote, source),))
+        return replace(fact, origin=_SAID_BY[candidate.who], trail=source)
+    # In other words it is the agent's, as its heading says; what it had from a tool alone stays the tool's.
+    origin: Origin | None = "tool" if candidate.who == "tool" else None
+    return replace(fact, quotes=(Quote(candidate.quote, source),), origin=origin)

@@ -1,0 +1,53 @@
+"""Beliefs that rest on what nobody of the house has said: they are no better than what they rest on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from ua_memory import trust
+from ua_memory.index.tables import chunks, marks
+from ua_memory.recall.order import Ordered
+
+if TYPE_CHECKING:
+    from ua_memory.index.items import Item
+    from ua_memory.index.words import Words
+
+
+def told(words: Words, found: list[Ordered]) -> list[Ordered]:
+    """The candidates; an observation of untrusted facts alone, and an opinion that cites any, have the origin
+    of such a fact, and with it its label and its place. What a person worded is the person's."""
+    believed = {one.item.key: one.item for one in found if one.item.proofs and one.item.origin != "person"}
+    if not believed:
+        return found
+    whose = _whose(words, {proof for item in believed.values() for proof in item.proofs})
+    origins = {key: origin for key, item in believed.items() if (origin := _origin(item, whose))}
+    return [
+        replace(one, item=replace(one.item, origin=origins[one.item.key][0], client=origins[one.item.key][1]))
+        if one.item.key in origins else one
+        for one in found
+    ]  # fmt: skip
+
+
+Whose = tuple[str, str | None]
+"""An origin and a client."""
+
+
+def _whose(words: Words, ids: Iterable[str]) -> dict[str, Whose | None]:
+    """{id: whose an untrusted fact is, None where the house has said it} of those that there are."""
+    found: dict[str, Whose | None] = {}
+    for part in chunks(sorted(ids)):
+        query = f"SELECT id, origin, client, path FROM items WHERE id IN ({marks(part)})"
+        for block, origin, client, path in words.db.execute(query, part):
+            if not trust.untrusted(origin, client or None, path):
+                found[block] = None
+            else:
+                found.setdefault(block, (origin, client or None))
+    return found
+
+
+def _origin(item: Item, whose: dict[str, Whose | None]) -> Whose | None:
+    there = [whose[proof] for proof in item.proofs if proof in whose]
+    bad = [each for each in there if each]
+    return bad[0] if bad and (item.record == "opinion" or len(bad) == len(there)) else None
