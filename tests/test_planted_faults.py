@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import os
+import re
 import resource
 import shutil
+import sqlite3
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+from index_bank import Counting
 from truth import DAY, inserted, make, on_disk, open_again
 
 from ua_memory.errors import CannotWrite, Malformed, UaMemoryError
@@ -24,6 +28,12 @@ def flip(file: Path, at: int | None = None) -> None:
     spot = len(data) // 2 if at is None else at
     file.chmod(0o644)
     file.write_bytes(data[:spot] + bytes([data[spot] ^ 0x41]) + data[spot + 1 :])
+
+
+def flip_in(file: Path, words: bytes, number: int) -> None:
+    """Flip a byte in one of the places where these words stand."""
+    places = [match.start() for match in re.finditer(words, file.read_bytes())]
+    flip(file, places[number] + 1)
 
 
 def objects(root: Path) -> list[Path]:
@@ -93,6 +103,12 @@ FAULTS = {
     "half an index": Fault(
         lambda r: os.truncate(next(state(r).rglob("words.db")), 9000), "words.db", True
     ),
+    **{
+        f"a byte flipped in a text of the index, {which}": Fault(
+            lambda r, n=n: flip_in(next(state(r).rglob("words.db")), b"three", n), "words.db", True
+        )
+        for n, which in enumerate(("an item's", "a spelling's"))
+    },
     "a folder for a lock": Fault(
         lambda r: folder(state(r) / "lock"), "take it away", False, "take them away", "refused"
     ),
@@ -141,6 +157,31 @@ def test_a_planted_fault(name: str, sound: Path, tmp_path: Path) -> None:
         outcome = "refused"
     assert outcome == fault.then
     assert on_disk(open_again(root)) == FACTS + (["four"] if outcome != "refused" else [])
+
+
+def test_what_is_kept_of_embeddings_is_looked_at(sound: Path, tmp_path: Path) -> None:
+    """A byte of a vector, a byte of its tokens, a vector that is gone: named, and made again."""
+    root = tmp_path / "bank"
+    shutil.copytree(sound, root)
+    store = open_again(root)
+    with Index(store, embeds=Counting()) as index:
+        index.refresh()
+    with Memory(store) as memory:
+        assert memory.verify() == []
+        cached = next(state(root).rglob("embeddings-*.db"))
+        with closing(sqlite3.connect(cached)) as db:
+            ((vector,),) = db.execute("SELECT vector FROM vectors LIMIT 1")
+        whole = cached.read_bytes()
+        flip(cached, whole.find(vector) + 5)
+        assert [each.message for each in memory.verify()] == ["1 embeddings are not what was kept"]
+        cached.write_bytes(whole)
+        with closing(sqlite3.connect(next(state(root).rglob("chroma.sqlite3")))) as db:
+            db.execute("DELETE FROM embeddings WHERE id = (SELECT min(id) FROM embeddings)")
+            db.commit()
+        assert ["without a vector" in each.message for each in memory.verify()] == [True]
+        flip(cached, whole.find(vector) + 5)
+        assert all(check.ok for check in memory.doctor(mend=True) if check.name == "index")
+        assert memory.verify() == [] and not cached.exists()
 
 
 def test_settings_of_noise_are_named(sound: Path, tmp_path: Path) -> None:

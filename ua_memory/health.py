@@ -75,7 +75,8 @@ def index_problems(store: Store) -> list[Problem]:
     """What a check of the index against the files finds. A missing index is no problem."""
     from ua_memory.index import condition
 
-    return [] if condition.absent(store) else condition.problems(store)
+    found = condition.cache_problems(store)
+    return found if condition.absent(store) else [*condition.problems(store), *found]
 
 
 def state_problems(store: Store) -> list[Problem]:
@@ -267,6 +268,10 @@ def _remake(store: Store) -> str:
 
 
 def _drop_index(store: Store) -> None:
+    from ua_memory.index import condition
+
+    if condition.cache_problems(store):
+        shutil.rmtree(store.bank.cache, ignore_errors=True)
     shutil.rmtree(store.bank.index, ignore_errors=True)
 
 

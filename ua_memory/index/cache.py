@@ -9,8 +9,10 @@ from __future__ import annotations
 import secrets
 import sqlite3
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
+from zlib import crc32
 
 from ua_memory.index.shelf import private
 from ua_memory.index.tables import chunks, marks
@@ -24,9 +26,27 @@ if TYPE_CHECKING:
 FILE = "embeddings-2.db"
 """A new layout takes a new number and drops the older file."""
 
+SUMMED = "SELECT sum, vector, codes FROM vectors JOIN sums USING (model, name)"
+"""The sums that were noted, each with what it is of."""
+
 MOST = 16_384
 """Texts whose vector and packed tokens stay in memory, 2.2 KB each: all of a bank of 10,000 facts. Beyond
 that all are let go of."""
+
+
+def sum_of(vector: bytes, codes: bytes) -> int:
+    """By which it is told later whether an embedding is still what was kept."""
+    return crc32(codes, crc32(vector))
+
+
+def without(folder: Path, model: str) -> set[str]:
+    """The texts that have no vector, being of nothing the model knows. sqlite3.Error."""
+    file = folder / FILE
+    if not file.exists():
+        return set()
+    with closing(sqlite3.connect(f"{file.as_uri()}?mode=ro", uri=True, timeout=1)) as db:
+        rows = db.execute("SELECT name, vector FROM vectors WHERE model = ?", (model,))
+        return {name for name, vector in rows if not any(vector)}
 
 
 class Cache:
@@ -56,6 +76,10 @@ class Cache:
             db.execute(
                 "CREATE TABLE IF NOT EXISTS vectors"
                 " (model TEXT, name TEXT, vector BLOB, codes BLOB, PRIMARY KEY (model, name))"
+            )
+            db.execute(
+                "CREATE TABLE IF NOT EXISTS sums"
+                " (model TEXT, name TEXT, sum INTEGER, PRIMARY KEY (model, name))"
             )
             db.execute("CREATE TABLE IF NOT EXISTS meta (epoch TEXT)")
             if not db.execute("SELECT 1 FROM meta").fetchone():
@@ -109,9 +133,11 @@ class Cache:
     def put(self, model: str, texts: Mapping[str, Embedded]) -> None:
         """Add texts, in one transaction."""
         rows = [(model, name, one.vector.astype("<f2").tobytes(), one.codes) for name, one in texts.items()]
+        sums = [(model, name, sum_of(vector, codes)) for _, name, vector, codes in rows]
         self.db.execute("BEGIN IMMEDIATE")
         try:
             self.db.executemany("INSERT OR REPLACE INTO vectors VALUES (?, ?, ?, ?)", rows)
+            self.db.executemany("INSERT OR REPLACE INTO sums VALUES (?, ?, ?)", sums)
         except BaseException:
             self.db.execute("ROLLBACK")
             raise
@@ -124,6 +150,7 @@ class Cache:
         self.db.execute("DELETE FROM temp.kept")
         self.db.executemany("INSERT OR IGNORE INTO temp.kept VALUES (?)", ((name,) for name in names))
         gone = self.db.execute("DELETE FROM vectors WHERE name NOT IN (SELECT name FROM temp.kept)").rowcount
+        self.db.execute("DELETE FROM sums WHERE name NOT IN (SELECT name FROM temp.kept)")
         self.db.execute("DROP TABLE temp.kept")
         self.db.execute("VACUUM")
         self.db.execute("PRAGMA wal_checkpoint(TRUNCATE)")

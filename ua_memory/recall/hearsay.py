@@ -24,10 +24,13 @@ def told(words: Words, found: list[Ordered]) -> list[Ordered]:
     whose = _whose(words, {proof for item in believed.values() for proof in item.proofs})
     origins = {key: origin for key, item in believed.items() if (origin := _origin(item, whose))}
     return [
-        replace(one, item=replace(one.item, origin=origins[one.item.key][0], client=origins[one.item.key][1]))
-        if one.item.key in origins else one
+        one._replace(item=_told(one.item, *origins[one.item.key])) if one.item.key in origins else one
         for one in found
-    ]  # fmt: skip
+    ]
+
+
+def _told(item: Item, origin: str, client: str | None) -> Item:
+    return replace(item, origin=origin, client=client)
 
 
 Whose = tuple[str, str | None]
