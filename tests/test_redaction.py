@@ -223,3 +223,34 @@ def test_time_grows_with_length_alone(piece: str) -> None:
     seconds(1000)
     short = min(seconds(10_000), seconds(10_000))
     assert seconds(80_000) < 8 * max(short, 0.005) * 4  # quadratic would be 64
+
+
+@pytest.mark.parametrize(
+    ("text", "secret"),
+    [
+        ("postgres://app:p@ss/w0rd!x@db.internal:5432/shop", "w0rd!x"),
+        ("mysql+pymysql://root:R00t#pw/1@127.0.0.1/db", "R00t#pw/1"),
+        ("#id_token=eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0\nNTY3ODkwIn0.u8jzPde0IgxLd6GncfBAepf", "u8jzPde0"),
+        ("Das Passwort lautet Blau!Wal2291", "Blau!Wal2291"),
+        ("Le mot de passe du serveur est Zx9kQw27p", "Zx9kQw27p"),
+        ("数据库密码是 Zx9!kQw27p", "Zx9!kQw27p"),
+        ("本番のパスワードは「Zx9!kQw27p」です", "Zx9!kQw27p"),
+        ("Пароль от базы: Zx9!kQw27p", "Zx9!kQw27p"),
+    ],
+)  # fmt: skip
+def test_a_secret_that_was_once_missed_is_taken(text: str, secret: str) -> None:
+    assert secret not in redact(text).text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Das Passwort ist falsch, bitte in 2 Tagen neu setzen.", "Le mot de passe est dans le coffre 3b.",
+        "密码是必填项，至少 8 位。", "パスワードは8文字以上", "http://host:8080/path/x@y.com/z",
+        "postgres://h:5432/x?user=a@b.c", "see redis://cache:6379/0 or bob@example.com",
+        "eyJhbGciOiJIUzI1NiJ9 is how a header begins",
+        "h1:abcDEFghiJKLmnoPQRstuVWXyz0123456789ABCDEFG= // go.sum",
+    ],
+)  # fmt: skip
+def test_what_was_added_for_them_takes_nothing_else(text: str) -> None:
+    assert redact(text).text == text

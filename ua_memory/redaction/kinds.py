@@ -112,6 +112,10 @@ ROWS: tuple[Row, ...] = (
      r"shp(?:at|ca|pa|ss|tka|ua)_[0-9a-fA-F]{32}"),
     ("jwt", "eyJ ewog", 0,
      _TOP + r"(?:eyJ|ewog)[\w-]{8,}+\.(?:eyJ|ewog)?[\w-]{4,}\.(?:[\w-]*\.[\w-]*\.)?[\w-]*"),
+    # Broken over two lines, as terminals and mail do it.
+    ("jwt", "eyJ", 0,
+     _TOP + r"eyJ[\w-]{8,400}(?:\r?\n[ \t>]{0,8}[\w-]{2,400})?\.eyJ[\w-]{4,2000}"
+     r"(?:\r?\n[ \t>]{0,8}[\w-]{2,2000})?\.[\w-]{20,}"),
     ("vault-token", "hvs. hvb. hvr.", 0, r"hv[sbr]\.[\w-]{24,}"),
     ("vault-token", "s.", 0, r"(?<![\w./-])s\.(?=[A-Za-z]*\d)(?=[a-z0-9]*[A-Z])[A-Za-z0-9]{24}(?![\w.])"),
     ("terraform-token", ".atlasv1.", 14, r"[A-Za-z0-9]{14}\.atlasv1\.[\w=-]{60,}"),
@@ -186,6 +190,10 @@ ROWS: tuple[Row, ...] = (
      r"=([\w%.~+/-]{16,})"),
     ("aws-signature", "-Signature=", 0, r"-Signature=([0-9a-f]{64,512})"),
     ("url-password", "://", 0, r"://[^\s/:@\"'<>]{0,200}:([^\s/\"'<>]{1,500})@"),
+    # Databases' own, in which people leave a slash as it is.
+    ("url-password", "://", 20,
+     r"(?:postgres(?:ql)?|mysql|mariadb|mongodb|rediss?|amqps?|mssql|sqlserver|clickhouse)(?:\+\w{1,12})?"
+     r"://[^\s/:@\"'<>]{0,80}:((?!\d{1,5}/)[^\s\"'<>]{1,200})@[\w.-]"),
     ("url-token", "://", 0, r"://([^\s/:@\"'<>.]{16,500})@"),
     ("bearer-token", "Bearer bearer BEARER", 0, r"(?i:bearer)(?:\s{1,4}|%20)([\w.~+/-]{12,}={0,2})"),
     ("basic-auth", "Basic basic BASIC", 0, r"(?i:basic)(?:\s{1,4}|%20)([A-Za-z0-9+/]{8,}={0,2})"),
@@ -200,6 +208,11 @@ ROWS: tuple[Row, ...] = (
      r"(?:echo|printf) (?:-n )?[\"']?([^\"'|\n]{4,200}?)[\"']? ?\|"
      r"[^\n|]{0,80}(?:--password-stdin|-pass(?:in)? stdin|sudo -S)"),
     ("password", "auth", 0, r"auth\s?=\s?\(\s?[\"'][^\"'\n]{1,80}[\"'],\s?[\"']([^\"'\n]{4,200})[\"']"),
+    ("password", "密码 密碼 口令 パスワード 비밀번호 ароль asswort asse enha ontrase", 10,
+     r"(?:密码|密碼|口令|パスワード|비밀번호|[Пп]ароль|[Pp]asswort|[Mm]ot de passe|[Ss]enha"
+     r"|[Cc]ontrase(?:ñ|n)a)"
+     r"[^\n:：=]{0,30}?(?:是|为|為|は|은|는|:|：|=| — | lautet| ist| heißt| est| é| es)[ \t]{0,3}[\"'`「]?"
+     r"(?=[^\s]{0,60}\d)(?=[^\s]{0,60}[A-Za-z])([!-~]{6,200})"),
     ("login", "login Login creds Creds redentials", 0,
      r"(?:[Ll]ogin|[Cc]reds|redentials)(?: for [\w./-]{1,40})?:?\s{1,2}[\"'`]?[\w.@+-]{2,60}[\"'`]? ?"
      r"[/:,] ?[\"'`]?([^\s\"'`,]{6,200})"),
