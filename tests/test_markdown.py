@@ -183,6 +183,7 @@ def test_bytes_that_are_no_utf8() -> None:
         b"".join(b" " * k + b"- x\n" for k in range(500)),
         b"- " * 75_000 + b"a",
         b"- x " + b"#a " * 25_000,
+        b"- x" + b"\t#a" * 500_000,
         b"- x " + b"<!--a--> " * 25_000,
         b"- x " + b"<!-- " * 25_000 + b"-->",
         b"- " + b"\\" * 75_000 + b"#a",

@@ -172,7 +172,10 @@ def split_tail(line: str, first: bool) -> tuple[str, tuple[str, ...], str | None
 
 
 def _word_start(line: str, end: int) -> int:
-    return max(line.rfind(" ", 0, end), line.rfind("\t", 0, end)) + 1
+    # By the letter: a search for the other kind of blank goes through the whole line for each of its tags.
+    while end and line[end - 1] not in BLANK:
+        end -= 1
+    return end
 
 
 def _before(line: str, at: int) -> int:
