@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
-from ua_memory.errors import CannotWrite, Malformed, NotFound, TooLarge, Usage
+from ua_memory.errors import CannotWrite, GitFailed, Malformed, NotFound, TooLarge, Usage
 from ua_memory.history import blob_id
 from ua_memory.merge.banks import Merge
 from ua_memory.merge.joining import join, prepare
@@ -73,7 +73,12 @@ def export(store: Store, file: Path, *, trial: bool = False) -> Archived:
     history, head = store.history, store.history.head()
     if head is None:
         raise NotFound("there is no history yet", where=str(store.bank.root), mend="ua-memory init")
-    contents = {path: history.blob(blob) for path, blob in history.blobs(rev=head).items() if is_truth(path)}
+    blobs = {path: blob for path, blob in history.blobs(rev=head).items() if is_truth(path)}
+    # By one process: one each took 13 s for ten years of logs.
+    whole = history.read_all([(blob, "") for blob in blobs.values()])
+    contents = {path: data for path, data in zip(blobs, whole, strict=True) if data is not None}
+    if len(contents) < len(blobs):
+        raise GitFailed("the history lacks some files", where=str(history.git_dir), mend="ua-memory verify")
     number = history.number(None, head)
     if trial:
         size = sum(map(len, contents.values()))
