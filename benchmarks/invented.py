@@ -14,7 +14,10 @@ import socket
 import time
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
+from functools import cached_property
+from itertools import accumulate
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 from ua_memory.daemon import address
@@ -27,14 +30,14 @@ from ua_memory.memory import Memory
 SYLLABLES = tuple("ka lo mi ter ran su vel da no pri sto en ur bi ga fo lin che mar ot".split())  # noqa: SIM905
 RNG = random.Random(7)
 WORDS = ["".join(RNG.choices(SYLLABLES, k=RNG.randint(1, 4))) for _ in range(4000)]
-WEIGHTS = [1 / rank for rank in range(10, 4010)]
+WEIGHTS = list(accumulate(1 / rank for rank in range(10, 4010)))
 FIRST = datetime(2010, 1, 1, 9, tzinfo=UTC)
 AT_ONCE = 500
 """Commits handed to git at a time."""
 
 
 def sentence(length: int, rng: random.Random = RNG) -> str:
-    return " ".join(rng.choices(WORDS, WEIGHTS, k=length))
+    return " ".join(rng.choices(WORDS, cum_weights=WEIGHTS, k=length))
 
 
 def environment(home: str, daemon: str = "require") -> dict[str, str]:
@@ -90,23 +93,30 @@ def committed(memory: Memory) -> None:
 class Drawn(Embedder):
     """The model with numbers drawn in place of what it computes; everything around them is the model's."""
 
-    def _load(self) -> None:
-        if self._session is None:
-            super()._load()
-            self._session = _Numbers()
+    def _load(self) -> Any:
+        return self._drawn
+
+    @cached_property
+    def _drawn(self) -> Any:
+        return SimpleNamespace(tokenizer=super()._load().tokenizer, session=_Numbers())
 
 
 class _Numbers:
+    """Numbers as a model's output: stretches of one long row of them, each from a place of its own."""
+
     def __init__(self) -> None:
         import numpy as np
 
         self._draw = np.random.default_rng(7)
+        self._row = self._draw.standard_normal(1 << 22, dtype=np.float32)
 
     def run(self, _: object, inputs: dict[str, Any]) -> list[Any]:
         import numpy as np
 
-        shape = (*inputs["input_ids"].shape, DIMENSIONS)
-        return [self._draw.standard_normal(shape, dtype=np.float32)]
+        many, tokens = inputs["input_ids"].shape
+        size = tokens * DIMENSIONS
+        starts = self._draw.integers(0, len(self._row) - size, many)
+        return [np.stack([self._row[at : at + size].reshape(tokens, DIMENSIONS) for at in starts])]
 
 
 def indexed(memory: Memory) -> float:

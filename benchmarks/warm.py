@@ -98,10 +98,10 @@ def at_rest(
 ) -> Iterator[Figure]:
     """Memory and processor time of the daemon when nobody asks, first warm, then with all let go."""
     yield Figure("daemon's memory in MB, warm", megabytes(at, env), most, f"{facts:,} facts")
-    pid = _pid(at, env)
-    before, began = _busy(pid), time.monotonic()
+    daemon = pid(at, env)
+    before, began = busy(daemon), time.monotonic()
     time.sleep(IDLE_SECONDS)
-    share = 100 * (_busy(pid) - before) / (time.monotonic() - began)
+    share = 100 * (busy(daemon) - before) / (time.monotonic() - began)
     yield Figure("idle daemon, % of a processor", share, 0.1, f"over {IDLE_SECONDS} s")
     with (bank / "ua-memory.toml").open("a", encoding="utf-8") as settings:
         settings.write("\n[daemon]\nwarm_minutes = 0\n")
@@ -112,18 +112,19 @@ def at_rest(
 
 def megabytes(at: tuple[str, ...], env: dict[str, str]) -> float:
     """What the daemon of a bank holds of the machine's memory."""
-    ps = ["ps", "-o", "rss=", "-p", str(_pid(at, env))]
+    ps = ["ps", "-o", "rss=", "-p", str(pid(at, env))]
     return int(subprocess.run(ps, capture_output=True, text=True, check=True).stdout) / 1024
 
 
-def _pid(at: tuple[str, ...], env: dict[str, str]) -> int:
+def pid(at: tuple[str, ...], env: dict[str, str]) -> int:
+    """The process of a bank's daemon."""
     said = subprocess.run([*at, "daemon", "status", "--json"], env=env, capture_output=True, check=True)
     return int(json.loads(said.stdout)["pid"])
 
 
-def _busy(pid: int) -> float:
+def busy(process: int) -> float:
     """Seconds of processor time so far; to a hundredth where there is /proc."""
-    stat = Path(f"/proc/{pid}/stat")
+    stat = Path(f"/proc/{process}/stat")
     if not stat.exists():
         sys.exit("the idle figure needs /proc")
     fields = stat.read_text().rpartition(")")[2].split()
