@@ -15,6 +15,7 @@ from ua_memory.paths import CORE_NAMES, LOGS, SETTINGS, is_truth
 from ua_memory.records import Place, Problem, Tombstone
 from ua_memory.statements import Statement
 from ua_memory.store import Store
+from ua_memory.store.reading import MAX_FILE, UNSEARCHED, searched
 
 
 def log(
@@ -112,6 +113,8 @@ def file_problems(store: Store, held: proofs.Held | None = None) -> Iterator[Pro
     read: set[str] = set()
     for path, data in statements.texts(store):
         read.add(path)
+        if rest := searched(data)[1]:
+            yield Problem(path, rest, UNSEARCHED)
         document = markdown.parse(data, path)
         yield from document.problems
         held.read(document)
@@ -127,12 +130,20 @@ def file_problems(store: Store, held: proofs.Held | None = None) -> Iterator[Pro
     for block in sorted(buried & living.keys()):
         yield Problem(living[block].path, living[block].line, f"^{block} was forgotten and is here again")
     yield from held.problems(store)
-    for path in sorted({f.path for f in store.survey().files if f.path.endswith(".md")} - read):
-        yield Problem(path, 1, "cannot be read: its name or its permissions do not allow it")
+    for file in store.survey().files:
+        if file.path.endswith(".md") and file.path not in read:
+            yield Problem(file.path, 1, _unread(file.size))
     for path in _links(store):
         yield Problem(path, 1, "a symbolic link is not followed; put the file itself here")
     for key in store.config.unknown:
         yield Problem(SETTINGS, 1, f"no setting is called {key!r}: `ua-memory config` lists them")
+
+
+def _unread(size: int) -> str:
+    if size > MAX_FILE:
+        most = f"{MAX_FILE >> 20} MB"
+        return f"larger than {most}: it stays as it is, unread, in no revision and in no search; split it"
+    return "cannot be read: its name or its permissions do not allow it"
 
 
 def _links(store: Store) -> list[str]:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 
 from ua_memory import markdown
-from ua_memory.errors import Malformed, NotFound, Usage
+from ua_memory.errors import Malformed, NotFound, TooLarge, Usage
 from ua_memory.records import Fact, Observation, Opinion
 from ua_memory.store import Draft, Store
 
@@ -60,12 +60,13 @@ def _placed(data: bytes, path: str, block: str) -> tuple[bytes, Fact]:
 
 
 def texts(store: Store) -> Iterator[tuple[str, bytes]]:
-    """Path and bytes of every markdown file that may be searched; what cannot be read is left out."""
+    """Path and bytes of every markdown file that may be searched; what cannot be read is left out, and
+    `audit.file_problems` names it."""
     seen = store.survey()
     for path in (file.path for file in seen.files if file.path.endswith(".md")):
         try:
             yield path, store.history.blob(seen.held[path]) if path in seen.held else store.read(path)
-        except (NotFound, Usage, OSError):  # gone since, a name that is none of ours, no permission
+        except (NotFound, TooLarge, Usage, OSError):  # gone since, a name that is none of ours, no permission
             continue
 
 

@@ -61,9 +61,10 @@ class Compared:
 def queries_of(call: Call, path: str) -> list[str]:
     """The queries of a file, one a line; `-` reads standard input. Usage where there is none, NotFound."""
     from ua_memory.cli import context
+    from ua_memory.cli.origin import given
 
     try:
-        data = call.stdin.read() if path == "-" else context.absolute(call, path).read_bytes()
+        data = given(call) if path == "-" else context.absolute(call, path).read_bytes()
     except OSError as error:
         raise NotFound(
             error.strerror or str(error), where=path, mend="name a file with one query a line"

@@ -23,6 +23,9 @@ AGENTS = (
 SETTINGS = ("_HOME", "_DIR", "_PATH", "_CONFIG", "_KEY", "_OFFLINE")
 """A variable that ends so is a person's setting for an agent, and says nothing about who calls."""
 
+MOST = 50 << 20
+"""Bytes of standard input that are read as a text or a list of them: as many as `ingest` reads of a file."""
+
 
 def caller(call: Call) -> tuple[Origin, str]:
     """The origin and the client of what is inserted, unless options say otherwise.
@@ -43,10 +46,21 @@ def is_person(call: Call) -> bool:
     return caller(call)[0] == "person"
 
 
+def given(call: Call) -> bytes:
+    """Standard input. TooLarge."""
+    from ua_memory.errors import TooLarge
+
+    data = call.stdin.read(MOST + 1)
+    if len(data) > MOST:
+        raise TooLarge(f"larger than {MOST >> 20} MB", where="standard input", mend="split it")
+    return data
+
+
 def read_text(call: Call, words: list[str] | None) -> str:
     """The text that a verb was given: its words, or standard input for `-` or for no words in a pipe.
 
-    Usage where there is none, or where it is not UTF-8. One newline at the end of input is no part of it.
+    Usage where there is none, or where it is not UTF-8; TooLarge. One newline at the end of input is no part
+    of it.
     """
     from ua_memory.errors import Usage
 
@@ -54,7 +68,7 @@ def read_text(call: Call, words: list[str] | None) -> str:
         return " ".join(words)
     if not words and call.reads_terminal:
         raise Usage("there is no text", mend="give it as an argument, or `-` to type it and end with Ctrl-D")
-    data = call.stdin.read()
+    data = given(call)
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:

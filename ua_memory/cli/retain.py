@@ -172,29 +172,30 @@ KEYS = {"text", "document_id", "append", "mode", "mission", "instructions", "con
 
 def batched(call: Call, memory: Memory, words: list[str] | None, common: dict[str, Any]) -> list[Item]:
     """The texts of a file or of standard input, one JSON object a line; its keys go before the options. Usage
-    names the line, or says that there is none; then nothing is retained."""
+    names the line, or says that there is none; then nothing is retained. TooLarge."""
     import json
 
+    from ua_memory.cli.origin import given
     from ua_memory.errors import Usage
 
     path = context.absolute(call, words[0]) if words and len(words) == 1 and words != ["-"] else None
     if words and words != ["-"] and (path is None or not _is_file(path)):
         raise Usage("a batch is a file or standard input", mend="ua-memory retain --batch FILE")
-    data = path.read_bytes() if path else call.stdin.read()
+    data = path.read_bytes() if path else given(call)
     items = []
     for number, line in enumerate(data.decode("utf-8-sig", "replace").splitlines(), 1):
         if not line.strip():
             continue
         mend = f"known are {', '.join(sorted(KEYS))}"
         try:
-            given = json.loads(line)
+            row = json.loads(line)
         except (ValueError, RecursionError) as error:
             raise Usage(f"not JSON: {error}", where=f"line {number}") from None
-        if not isinstance(given, dict) or not isinstance(given.get("text"), str) or given.keys() - KEYS:
+        if not isinstance(row, dict) or not isinstance(row.get("text"), str) or row.keys() - KEYS:
             raise Usage("not an object with a text and known keys", where=f"line {number}", mend=mend)
-        if "timestamp" in given:
-            given["timestamp"] = when(memory, str(given["timestamp"]))
-        items.append(memory.item(given.pop("text"), **{**common, **given}))
+        if "timestamp" in row:
+            row["timestamp"] = when(memory, str(row["timestamp"]))
+        items.append(memory.item(row.pop("text"), **{**common, **row}))
     if not items:
         raise Usage("there is no text", mend="one JSON object a line: text, document_id, …")
     return items

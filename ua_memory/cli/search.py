@@ -132,8 +132,10 @@ def one(words: list[str] | None) -> str:
 
 
 def _lines(call: Call) -> list[str]:
-    """The queries of a batch. The end of the last line begins no query of its own."""
-    rows = call.stdin.read().decode("utf-8", "replace").split("\n")
+    """The queries of a batch. The end of the last line begins no query of its own. TooLarge."""
+    from ua_memory.cli.origin import given
+
+    rows = given(call).decode("utf-8", "replace").split("\n")
     return [row.removesuffix("\r") for row in (rows[:-1] if not rows[-1] else rows)]
 
 

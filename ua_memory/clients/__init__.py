@@ -17,14 +17,19 @@ __all__ = ["ANSWERED", "Event", "event", "reply"]
 ANSWERED = ("start", "prompt")
 """The kinds of events whose answer reaches a model."""
 _NAME = frozenset("abcdefghijklmnopqrstuvwxyz0123456789-")
+LARGEST = 16 << 20
+"""Bytes of an event; as Python's objects they take eight times as much."""
 
 
 def event(data: bytes, client: str = "") -> Event | None:
     """The event that a hook was given, None if memory has nothing to do with it. `client` is who calls; else
     the payload's own shape tells Claude Code, Codex and Gemini CLI apart.
 
-    ValueError where it is not the JSON object of a hook, or the client's name could not stand in a heading.
+    ValueError where it is not the JSON object of a hook or a very large one, or the client's name could not
+    stand in a heading.
     """
+    if len(data) > LARGEST:
+        raise ValueError(f"the event is larger than {LARGEST >> 20} MB")
     try:
         found = json.loads(data)
     except RecursionError as error:

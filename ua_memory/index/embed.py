@@ -31,6 +31,7 @@ MODEL_SHA256 = "8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6
 TOKENIZER_SHA256 = "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037"
 DIMENSIONS = 384
 MOST_TOKENS = 256
+LONGEST = 64 * 1024  # characters of a text for the tokenizer, which takes a gigabyte for ten million
 BATCH_TOKENS = 256
 """Tokens of one run, padding included: memory stays flat, and more of them are no faster."""
 
@@ -92,7 +93,7 @@ class Embedder:
         zeros for a text of which the model knows too little."""
         import numpy as np
 
-        encoded = self._load().tokenizer.encode_batch(list(texts))
+        encoded = self._load().tokenizer.encode_batch([text[:LONGEST] for text in texts])
         found = np.zeros((len(encoded), DIMENSIONS), dtype=np.float32)
         for number, states in self._states(encoded).items():
             if knows(encoded[number].tokens):
@@ -118,7 +119,7 @@ class Embedder:
     def runs(self, runs: Sequence[Sequence[str]]) -> list[Embedded]:
         """Each text with its tokens as they read among the others of its run. A run that is too long for the
         model is embedded text by text."""
-        encoded = self._load().tokenizer.encode_batch(["\n".join(run) for run in runs])
+        encoded = self._load().tokenizer.encode_batch(["\n".join(run)[:LONGEST] for run in runs])
         long = {number for number, run in enumerate(runs) if len(run) > 1 and encoded[number].overflowing}
         if long:
             parts = [[[text] for text in run] if n in long else [run] for n, run in enumerate(runs)]

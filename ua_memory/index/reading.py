@@ -21,6 +21,7 @@ from ua_memory.index.outside import Files, outside
 from ua_memory.index.words import Words
 from ua_memory.records import Problem
 from ua_memory.store.proof import RACY_NS, filesystem_now
+from ua_memory.store.reading import UNSEARCHED, searched
 
 if TYPE_CHECKING:
     from ua_memory.store import FileStat, Survey
@@ -141,6 +142,9 @@ def _read_one(
         done.read += 1
         digest = content_hash(data)
         if not before or before.hash != digest:
+            data, rest = searched(data)
+            if rest:
+                done.failed.append(Problem(stat.path, rest, UNSEARCHED))
             parsed = markdown.parse(data, stat.path)
             if markdown.kind_of(stat.path) is markdown.FileKind.ENTITIES:
                 links.settle(words.db, parsed.records, store.masked)

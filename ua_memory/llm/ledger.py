@@ -23,6 +23,10 @@ from ua_memory.errors import CannotWrite, Malformed
 from .model import Usage
 
 FILE = "usage.jsonl"
+LARGEST = 400_000
+"""Bytes of the file that is written to."""
+MOST = 100
+"""Older ones that are kept: in all some 100,000 requests."""
 _OURS = b'{"at":"'
 State = Literal["asked", "answered", "failed"]
 
@@ -105,7 +109,7 @@ class Spent:
 class Ledger:
     """The ledger in a bank's `local` folder. Safe for several processes at once."""
 
-    def __init__(self, folder: Path, *, rotate_bytes: int = 400_000, keep: int = 100) -> None:
+    def __init__(self, folder: Path, *, rotate_bytes: int = LARGEST, keep: int = MOST) -> None:
         self.file = folder / FILE
         self._rotate_bytes, self._keep = rotate_bytes, keep
 

@@ -16,7 +16,7 @@ from typing import Any
 from ua_memory.errors import Malformed
 from ua_memory.markdown.lines import BLANK
 
-_LIMIT = 65_536
+LONGEST = 65_536
 """Characters. A longer header is none: YAML in pure Python is slow, and nobody writes one by hand."""
 _PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9_/.,;()'?! -]*")
 _YAML_ERRORS = (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError)
@@ -56,8 +56,8 @@ def read_header(lines: Sequence[str]) -> Header:
             return Header(problem=(0, "this front matter is not closed by `---`; it is read as text"))
         return Header()
     text = "\n".join(lines[1:end])
-    if len(text) > _LIMIT:
-        return Header(size=end + 1, problem=(0, f"this front matter is longer than {_LIMIT} characters"))
+    if len(text) > LONGEST:
+        return Header(size=end + 1, problem=(0, f"this front matter is longer than {LONGEST} characters"))
     return _load(text, end + 1)
 
 

@@ -27,7 +27,7 @@ def text_of(data: bytes, name: str) -> str:
     extra, Malformed for bytes that are not what the name says, TooLarge."""
     suffix = PurePath(name).suffix.lower()
     if len(data) > MOST_BYTES:
-        raise TooLarge(f"{len(data):,} bytes; a file has at most {MOST_BYTES:,}", where=name)
+        raise TooLarge(f"larger than {MOST_BYTES >> 20} MB", where=name, mend="split it")
     if suffix in TEXTS:
         return _plain(data, name)
     if suffix not in CONVERTED:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from ua_memory.errors import Malformed, NotFound, Usage
 from ua_memory.paths import DATED, is_truth
-from ua_memory.retain.converting import text_of
+from ua_memory.retain.converting import MOST_BYTES, text_of
 from ua_memory.store import Store
 
 
@@ -22,7 +22,8 @@ class Given:
 
 
 def read(store: Store, path: Path) -> Given:
-    """Read a file. NotFound; Usage for a folder, a file of the bank, or a format that is not read."""
+    """Read a file. NotFound; Usage for a folder, a file of the bank, or a format that is not read;
+    TooLarge."""
     path = path.resolve()
     refuse_own(store, path)
     if path.is_dir():
@@ -30,7 +31,8 @@ def read(store: Store, path: Path) -> Given:
             "a folder is no file", where=str(path), mend=f"name its files, or: ua-memory watch add {path}"
         )
     try:
-        data, saved = path.read_bytes(), path.stat().st_mtime
+        with path.open("rb") as file:
+            data, saved = file.read(MOST_BYTES + 1), path.stat().st_mtime
     except FileNotFoundError as error:
         raise NotFound("no such file", where=str(path)) from error
     except OSError as error:

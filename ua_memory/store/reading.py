@@ -16,8 +16,12 @@ from pathlib import Path
 from ua_memory.errors import CannotWrite, TooLarge
 
 MAX_FILE = 64 * 1024 * 1024
+"""Bytes. A larger file stays as it is, unread, and is named."""
+MAX_INDEXED = 16 * 1024 * 1024
+"""Bytes of a file that are searched; of small lines they take 1.4 GB while they are read."""
 STILL_NS = 2_000_000_000
 """Without leases, an exchanged-away file that was written to so recently may be written to again."""
+UNSEARCHED = f"the file is larger than {MAX_INDEXED >> 20} MB: from here on it is not searched; split it"
 
 _F_SETSIG = 10
 _WAITS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.3)
@@ -53,6 +57,15 @@ def read(file: Path, *, expected: bool = False) -> bytes | None:
     if len(data) > MAX_FILE:
         raise TooLarge(f"larger than {MAX_FILE >> 20} MB", where=str(file), mend="split the file")
     return data
+
+
+def searched(data: bytes) -> tuple[bytes, int]:
+    """What is searched of a file, its whole lines up to `MAX_INDEXED`, and the line on which the rest begins,
+    0 where there is none."""
+    if len(data) <= MAX_INDEXED:
+        return data, 0
+    begun = data[: data.rfind(b"\n", 0, MAX_INDEXED) + 1]
+    return begun, begun.count(b"\n") + 1
 
 
 def being_written(fd: int) -> bool:

@@ -1,0 +1,510 @@
+"""docs/limits.md against the code, and each bound at its edge where no other test has it: the most that
+works, and what happens to one more."""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import io
+import re
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+from terminal import Shell, new_shell
+
+import ua_memory
+from ua_memory import config
+from ua_memory.errors import Malformed, TooLarge, Usage
+from ua_memory.memory import Memory
+
+HERE = Path(__file__).parent
+PAGE = (HERE.parent / "docs/limits.md").read_text("utf-8")
+UNITS = {"KB": 1 << 10, "MB": 1 << 20, "GB": 1 << 30}
+ROWS = [
+    [cell.strip() for cell in line.strip("|\n").split("|")]
+    for line in PAGE.splitlines()
+    if line.startswith("|") and not line.startswith(("| what |", "|---"))
+]
+SETTINGS = {key: default for _, key, _, _, default in config.settings()}
+NUMBER = r"(\d[\d,.]*)(?: (KB|MB|GB))?"
+BOUND = ("MOST", "MAX", "LONGEST", "LARGEST", "DEEPEST")
+"""How the name of a bound begins."""
+NAMED = [
+    (number, unit, name)
+    for row in ROWS
+    for number, unit, name in re.findall(NUMBER + r"(?: [a-z]+)? `([a-z_A-Z.]+)`", row[1])
+]
+
+
+@pytest.fixture
+def shell(tmp_path: Path) -> Shell:
+    return new_shell(tmp_path)
+
+
+@pytest.fixture
+def memory(shell: Shell) -> Memory:
+    return Memory.open(shell.cwd, now=lambda: shell.time)
+
+
+# -- the page ----------------------------------------------------------------------------------------------
+
+
+def value(name: str) -> Any:
+    """What a name of the page is in the code: a setting's default, a constant, or a key of one."""
+    if name in SETTINGS:
+        return SETTINGS[name]
+    parts = name.split(".")
+    for top in ("ua_memory.", ""):
+        for size in range(len(parts) - 1, 0, -1):
+            try:
+                module = importlib.import_module(top + ".".join(parts[:size]))
+            except ModuleNotFoundError:
+                continue
+            return functools.reduce(
+                lambda found, part: found[part] if isinstance(found, dict) else getattr(found, part),
+                parts[size:],
+                module,
+            )
+    raise AssertionError(f"{name} is nowhere")
+
+
+@pytest.mark.parametrize(("number", "unit", "name"), NAMED, ids=[name for *_, name in NAMED])
+def test_a_number_is_the_one_of_the_code(number: str, unit: str, name: str) -> None:
+    assert float(number.replace(",", "")) * UNITS.get(unit, 1) == value(name)
+
+
+def test_a_setting_s_default_and_the_tests_of_a_row() -> None:
+    files = {file.name: file for file in HERE.rglob("test_*.py")}
+
+    @functools.cache
+    def there(file: str) -> set[str]:
+        return set(re.findall(r"^def (test_\w+)", files[file].read_text("utf-8"), re.M))
+
+    rows = [row for row in ROWS if len(row) == 5]
+    assert len(rows) > 50 and len(NAMED) > 80
+    for what, bound, _, setting, test in rows:
+        if setting:
+            number = re.match(NUMBER, bound)
+            assert number and float(number[1].replace(",", "")) == value(setting.strip("`")), what
+        named = re.findall(r"`(test_\w+\.py)::(test_\w+)`", test)
+        assert named, f"{what} has no test"
+        assert not [f"{file}::{name}" for file, name in named if name not in there(file)]
+
+
+def test_every_bound_of_the_code_is_on_the_page() -> None:
+    told, found = {name for *_, name in NAMED}, set()
+    root = Path(ua_memory.__file__).parent
+    for file in root.rglob("*.py"):
+        module = ".".join(file.relative_to(root).with_suffix("").parts).removesuffix(".__init__")
+        for line in file.read_text("utf-8").splitlines():
+            if assigned := re.match(r"([A-Z][A-Z_, ]*)(?:: [\w\[\], ]+)? = (?=.*\d)", line):
+                found |= {f"{module}.{name}" for name in assigned[1].split(", ") if name.startswith(BOUND)}
+    assert len(found) > 60
+    assert not {name for name in found if not any(f"{one}.".startswith(f"{name}.") for one in told)}
+
+
+# -- what is read and written --------------------------------------------------------------------------------
+
+
+def test_a_huge_file_stays_and_is_named(
+    shell: Shell, memory: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in ("audit", "store.reading", "store.survey"):
+        monkeypatch.setattr(f"ua_memory.{module}.MAX_FILE", 1000)
+    exact, more = "- Heroku was left\n" * 55 + "- it is so\n", "- Fly is what we use\n" * 100
+    shell.write("memory/2026-11-01.md", exact[:1000])
+    shell.write("memory/2026-11-02.md", more)
+    refreshed = memory.refresh(vectors=False)
+    memory.store.adopt()
+    assert [problem.path for problem in refreshed.failed] == ["memory/2026-11-02.md"]
+    assert memory.search_many(["Heroku"], by_words=True)[0].hits
+    assert not memory.search_many(["Fly"], by_words=True)[0].hits
+    assert memory.insert("something else").fact.id and memory.status().problems == 1
+    assert "it stays as it is" in shell("verify").out + shell("verify").err
+    assert (shell.cwd / "memory/2026-11-02.md").read_text() == more
+    assert "memory/2026-11-01.md" in memory.store.history.blobs()
+    with pytest.raises(TooLarge):
+        memory.store.read("memory/2026-11-02.md")
+
+
+def test_of_a_very_large_file_the_beginning_is_searched(
+    shell: Shell, memory: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ua_memory.store.reading.MAX_INDEXED", 100)
+    shell.write("memory/2026-11-01.md", "- Heroku was the first\n" + "- Fly is next\n" * 5)
+    shell.write("memory/2026-11-02.md", "- Heroku again here\n- and Fly too\n" * 3 + "- Azure\n")
+    whole, cut = memory.refresh(vectors=False), memory.verify()
+    assert [(p.path, p.line) for p in whole.failed] == [("memory/2026-11-02.md", 6)]
+    assert [(p.path, p.line) for p in cut] == [("memory/2026-11-02.md", 6)]
+    assert memory.search_many(["Heroku again"], by_words=True)[0].hits
+    assert not memory.search_many(["Azure"], by_words=True)[0].hits
+    assert not memory.refresh(vectors=False).failed  # it is not read again until it changes
+    memory.store.adopt()
+    assert b"Azure" in memory.store.history.blob(memory.store.history.blobs()["memory/2026-11-02.md"])
+
+
+def test_front_matter() -> None:
+    from ua_memory.markdown import parse
+    from ua_memory.markdown.header import LONGEST
+
+    for more, problems in ((0, 0), (1, 1)):
+        text = f"---\nname: {'x' * (LONGEST - 6 + more)}\n---\n\nThe body.\n"
+        parsed = parse(text.encode(), "memory/pages/a.md")
+        long = [problem for problem in parsed.problems if "longer than" in problem.message]
+        assert len(long) == problems and bool(parsed.front.get("name")) is not bool(problems)
+        assert any("The body." in str(record) for record in parsed.records)
+
+
+def test_one_fact() -> None:
+    from ua_memory.facts import MAX_TEXT, _checked
+    from ua_memory.records import Fact
+
+    assert _checked(Fact("x" * (MAX_TEXT - 4), tags=("ab",), where="in")).tags == ("ab",)
+    with pytest.raises(TooLarge):
+        _checked(Fact("x" * (MAX_TEXT - 4), tags=("ab",), where="inn"))
+
+
+def test_passages() -> None:
+    from ua_memory.markdown import parse
+    from ua_memory.markdown.passages import LIMIT
+    from ua_memory.records import Passage
+
+    text = "A line of what was written down.\n" * 200
+    passages = parse(text.encode(), "memory/2026-11-01.md").of(Passage)
+    assert len(passages) > 1 and max(len(passage.text) for passage in passages) <= LIMIT
+    assert "\n".join(passage.text for passage in passages) == text.strip()
+
+
+def test_paths() -> None:
+    from ua_memory.paths import LONGEST_NAME, LONGEST_PATH, is_truth
+
+    name = "x" * (LONGEST_NAME - 3) + ".md"
+    assert is_truth(f"memory/{name}") and not is_truth(f"memory/x{name}")
+    deep = "memory/" + "d/" * ((LONGEST_PATH - 11) // 2) + "xx.md"
+    assert len(deep) == LONGEST_PATH and is_truth(deep) and not is_truth(deep.replace("xx", "xxx"))
+
+
+def test_names_and_rules() -> None:
+    from ua_memory import core, directives, opinions, pages
+    from ua_memory.store import flight
+
+    for most, refuses in (
+        (core.LONGEST_NAME, core._new_block),
+        (pages.LONGEST["id"], lambda text: pages.path_of("page", text)),
+        (pages.LONGEST["name"], lambda text: pages._line(text, "name")),
+        (pages.LONGEST["source_query"], lambda text: pages._line(text, "source_query")),
+        (directives.LONGEST, directives._checked),
+        (opinions.LONGEST, opinions._worded),
+        (flight.MAX_REQUEST, flight.request_id),
+    ):
+        refuses("x" * most)
+        with pytest.raises(Usage):
+            refuses("x" * (most + 1))
+
+
+def test_there_are_only_so_many_directives(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ua_memory.directives.MOST", 1)
+    memory.direct("Never name a customer.")
+    with pytest.raises(Usage):
+        memory.direct("Always say when.")
+
+
+def test_a_commit_names_so_many_facts() -> None:
+    from ua_memory.store.flight import NAMED, brief
+
+    assert brief(["^a"] * NAMED) == ["^a"] * NAMED and brief(["^a"] * (NAMED + 1)) == [str(NAMED + 1)]
+
+
+def test_json_in_json() -> None:
+    from ua_memory.clients.json_scan import DEEPEST, Broken, Scanner
+
+    assert Scanner("[" * DEEPEST + "]" * DEEPEST, loose=False).read()
+    with pytest.raises(Broken):
+        Scanner("[" * (DEEPEST + 1) + "]" * (DEEPEST + 1), loose=False).read()
+
+
+# -- what is asked and brought in ----------------------------------------------------------------------------
+
+
+def test_a_query() -> None:
+    from ua_memory.queries import read_query
+
+    longest = SETTINGS["recall.longest_query"]
+    assert read_query("x" * longest).text and read_query("x" * (longest + 1)).long
+
+
+def test_standard_input(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ua_memory.cli.origin.MOST", 20)
+    assert shell("insert", "-", stdin="x" * 20).code == 0
+    for verb in (["insert", "-"], ["retain", "-"], ["retain", "--batch"], ["search", "--batch"]):
+        assert shell(*verb, stdin="x" * 21).code == TooLarge.exit_code
+
+
+def test_what_fits_into_a_message() -> None:
+    """The most of standard input that is sent along, each byte six of JSON, and the rest of the command."""
+    from ua_memory.cli.fast import MOST_INPUT
+    from ua_memory.daemon.address import LARGEST
+
+    assert 6 * MOST_INPUT + (1 << 20) < LARGEST
+
+
+def test_a_file_to_ingest(memory: Memory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from ua_memory.retain import files
+
+    for module in ("files", "converting"):
+        monkeypatch.setattr(f"ua_memory.retain.{module}.MOST_BYTES", 10)
+    (tmp_path / "a.md").write_text("x" * 10)
+    assert files.read(memory.store, tmp_path / "a.md").text == "x" * 10
+    with pytest.raises(TooLarge):
+        files.read(memory.store, Path("/dev/zero"))
+
+
+def test_a_document(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
+    from ua_memory.retain import chunks, documents
+    from ua_memory.retain.items import Item
+
+    pieces = chunks.cut(" ".join(f"Thing {number} was said." for number in range(1000)))
+    assert len(pieces) > 3 and max(len(piece.text) for piece in pieces) <= chunks.MOST
+    monkeypatch.setattr(documents, "MOST_CHUNKS", len(pieces))
+    known, item = documents.Known("memory/documents/a.md", exists=False), Item("", memory.store.now(), "a")
+    with pytest.raises(TooLarge), memory.store.revision("x", door="test") as draft:
+        documents.put(
+            memory.store, draft, known, item, "## 09:00 · cli", (*pieces, chunks.Chunk("y", "y")), {}
+        )
+    with memory.store.revision("x", door="test") as draft:
+        assert documents.put(memory.store, draft, known, item, "## 09:00 · cli", pieces, {})
+
+
+def test_other_folders(shell: Shell, memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
+    from dataclasses import replace
+
+    for name in ("a.md", "b.md"):
+        shell.write(f"../notes/{name}", f"- The kiln of {name} is hot\n")
+    memory.store.config = replace(memory.store.config, extra_paths=("../notes",))
+    for most, told in ((2, 0), (1, 1)):
+        monkeypatch.setattr("ua_memory.index.outside.MOST", most)
+        with Memory(memory.store) as fresh:
+            assert len(fresh.refresh(vectors=False).notes) == told
+            assert len(fresh.search_many(["kiln"], by_words=True)[0].hits) == most
+
+
+def test_a_file_of_an_import(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from ua_memory.cli import imported
+
+    monkeypatch.setattr(imported, "LARGEST", 10)
+    (tmp_path / "a.md").write_text("x" * 10)
+    (tmp_path / "b.md").write_text("x" * 11)
+    files, unread = imported.files_of(tmp_path, tmp_path / "bank", "markdown")
+    assert list(files) == ["a.md"] and [line.partition(":")[0] for line in unread] == ["b.md"]
+
+
+@pytest.mark.parametrize(
+    ("name", "error"), [("MOST_FILES", Malformed), ("MOST_MANIFEST", Malformed), ("MOST_BUNDLE", TooLarge)]
+)
+def test_an_archive(
+    name: str, error: type[Exception], shell: Shell, memory: Memory, tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    from ua_memory.merge import archive
+
+    done = archive.export(memory.store, tmp_path / "bank.tar")
+    monkeypatch.setattr(archive, name, done.files + 1 if name == "MOST_FILES" else 10_000)
+    archive.restore(memory.store, tmp_path / "bank.tar", door="test", trial=True)
+    monkeypatch.setattr(archive, name, done.files if name == "MOST_FILES" else 10)
+    with pytest.raises(error):
+        archive.restore(memory.store, tmp_path / "bank.tar", door="test", trial=True)
+
+
+def test_a_schema() -> None:
+    import json
+
+    from ua_memory.reflect.shaped import LONGEST, shape
+
+    schema = {"type": "object", "description": ""}
+    schema["description"] = "x" * (LONGEST - len(json.dumps(schema)))
+    assert shape(schema)
+    with pytest.raises(Usage):
+        shape({**schema, "description": f"x{schema['description']}"})
+
+
+def test_an_event(monkeypatch: pytest.MonkeyPatch) -> None:
+    from ua_memory import clients
+
+    event = b'{"hook_event_name": "SessionEnd", "session_id": "a", "cwd": "/", "reason": "exit"}'
+    monkeypatch.setattr(clients, "LARGEST", len(event))
+    assert clients.event(event, "claude-code")
+    with pytest.raises(ValueError, match="larger"):
+        clients.event(event + b" ", "claude-code")
+
+
+def test_a_turn_of_prose() -> None:
+    from ua_memory.transcripts import read
+    from ua_memory.transcripts.prose import LONGEST_TURN
+
+    line = "Something was said about it here.\n"
+    turns = list(read(io.BytesIO(line.encode() * (LONGEST_TURN // len(line) * 3)), client="text"))
+    assert len(turns) == 3 and max(len(turn.text) for turn in turns) <= LONGEST_TURN + len(line)
+
+
+def test_a_long_turn_is_read_at_both_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    from ua_memory.retain import sentences
+
+    text = "The first is here.\n\n" + "This is between.\n\n" * 20 + "The last is here."
+    for most, middle in ((len(text), True), (20, False)):
+        monkeypatch.setattr(sentences, "LONGEST", most)
+        said = {one.quote for one in sentences.sentences(text)}
+        assert {"The first is here.", "The last is here."} <= said
+        assert ("This is between." in said) is middle
+
+
+def test_the_end_of_a_live_transcript(monkeypatch: pytest.MonkeyPatch) -> None:
+    from ua_memory.retain import hearing
+
+    stream = io.BytesIO(b"x" * 100)
+    spot = hearing.Spot(offset=90, check=hearing._check(stream, 90))
+    for most, alone in ((10, b"x" * 10), (9, None)):
+        monkeypatch.setattr(hearing, "TAIL", most)
+        assert hearing._tail(stream, spot, 100) == alone
+
+
+def test_a_line_that_is_pruned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from test_pruning import INJECTED
+
+    from ua_memory.cli import prune
+
+    (tmp_path / "a.jsonl").write_bytes(INJECTED[0])
+    for most, lines in ((len(INJECTED[0]), 1), (len(INJECTED[0]) - 1, 0)):
+        monkeypatch.setattr(prune, "LONGEST", most)
+        assert len(prune._held(tmp_path / "a.jsonl").lines) == lines
+
+
+def test_a_file_in_a_reply(shell: Shell, memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
+    import json
+
+    from ua_memory.mcp_server import openclaw
+
+    shell.write("memory/2026-11-01.md", "- one\n- two\n")
+    for most, lines in ((12, 2), (11, 1)):
+        monkeypatch.setattr(openclaw, "CHARACTERS", most)
+        told = json.loads(openclaw._get(memory, {"path": "memory/2026-11-01.md"}, None))
+        assert (told["lines"], "nextFrom" in told) == (lines, lines == 1)
+
+
+# -- daemon and servers, time, logs --------------------------------------------------------------------------
+
+
+def test_one_caller_too_many() -> None:
+    import json
+    import socket
+    from types import SimpleNamespace
+
+    from ua_memory.daemon import messages
+    from ua_memory.daemon.service import CALLERS, Service
+
+    here, there = socket.socketpair()
+    full = threading.Semaphore(CALLERS)
+    assert all(full.acquire(blocking=False) for _ in range(CALLERS))
+    listener = SimpleNamespace(accept=lambda: (here, None))
+    Service._accept(SimpleNamespace(_callers=full, log=SimpleNamespace(say=str)), listener)  # type: ignore[arg-type]
+    assert json.loads(there.recv(1000))["error"]["code"] == messages.BUSY
+    there.close()
+
+
+def test_one_job_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    from ua_memory.daemon import worker
+    from ua_memory.daemon.messages import BUSY, Refused
+
+    monkeypatch.setattr(worker, "QUEUED", 1)
+    free, begun = threading.Event(), threading.Event()
+    at_work = worker.Worker(lambda _: None)
+    asking = [
+        threading.Thread(target=at_work.ask, args=(worker.Job(work), lambda _: None))
+        for work in (lambda _: (begun.set(), free.wait(20)), lambda _: None)
+    ]
+    asking[0].start()
+    assert begun.wait(5)
+    asking[1].start()
+    while not at_work.wanted:
+        pass
+    with pytest.raises(Refused) as refused:
+        at_work.ask(worker.Job(lambda _: None), lambda _: None)
+    assert refused.value.code == BUSY
+    free.set()
+    for each in asking:
+        each.join(5)
+    assert at_work.stop(5)
+
+
+def test_calls_that_take_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    import json
+
+    from ua_memory.cli import relay
+
+    done: list[str] = []
+    at = relay.Relay.__new__(relay.Relay)
+    monkeypatch.setattr(relay, "MOST_LATER", 1)
+    monkeypatch.setattr(at, "_later", {}, raising=False)
+    monkeypatch.setattr(
+        at, "_begin", lambda number, *_: (done.append("later"), at._later.update({number: 0}))
+    )
+    monkeypatch.setattr(at, "result", lambda *_: done.append("at once"))
+    monkeypatch.setattr(at, "_say", lambda *_: None)
+    for number in (1, 2):
+        call = {"name": "reflect", "arguments": {"question": "why"}}
+        at.take(json.dumps({"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": call}).encode())
+    assert done == ["later", "at once"]
+
+
+def test_a_request_over_http() -> None:
+    from mcp.server.transport_security import DEFAULT_MAX_REQUEST_BODY_SIZE
+    from test_mcp_http import TOKEN, answered
+
+    known = {"authorization": f"Bearer {TOKEN}"}
+    assert answered([known | {"content-length": str(DEFAULT_MAX_REQUEST_BODY_SIZE + 1)}, known]) == [413, 200]
+
+
+def test_git_over_a_network(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
+    from ua_memory.history import remotes
+
+    asked: list[object] = []
+    monkeypatch.setattr(memory.store.history, "run", lambda *_, **more: asked.append(more) or b"")
+    memory.store.history._reach("fetch")
+    assert asked == [{"ok": (0,), "kill_after_timeout": remotes.SECONDS}]
+
+
+def test_tries() -> None:
+    from datetime import UTC, datetime
+
+    from ua_memory.retain import tries
+
+    now = datetime(2026, 11, 21, tzinfo=UTC)
+    waits = [(tries.next_try(now, count, 1) - now).total_seconds() for count in (1, 2, 6, 7, 1000)]
+    assert waits == [tries.FIRST, 2 * tries.FIRST, 32 * tries.FIRST, tries.MOST, tries.MOST]
+    failed = [{"failed": "it", "own": True}] * tries.ENOUGH
+    assert tries.told(failed).aside and not tries.told(failed[1:]).aside
+
+
+def test_the_log_of_the_background(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
+    from types import SimpleNamespace
+
+    from ua_memory.cli import detached
+
+    monkeypatch.setattr("subprocess.Popen", lambda *_, **__: SimpleNamespace(pid=1))
+    folder = memory.store.bank.local
+    folder.mkdir(parents=True)
+    for size, old in ((detached.LARGEST, 0), (detached.LARGEST + 1, 1)):
+        (folder / detached.LOG).write_bytes(b"x" * size)
+        detached.start(SimpleNamespace(env={}, cwd=folder), memory)  # type: ignore[arg-type]
+        assert len(list(folder.glob("flush.log.1"))) == old
+
+
+def test_events_that_were_heard(tmp_path: Path) -> None:
+    from ua_memory.cli import once
+
+    file = tmp_path / "heard"
+    for size, kept in ((once.MOST, True), (once.MOST + 1, False)):
+        file.write_bytes(b"x" * size)
+        assert not once._told(str(file), "an event", 0)
+        assert (file.stat().st_size > once.MOST) is kept
