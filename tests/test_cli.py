@@ -293,12 +293,22 @@ def test_log_is_a_diary(shell: Shell) -> None:
     shell.ok("insert", "first")
     shell.time = datetime(2026, 11, 22, 8, 0, tzinfo=UTC)
     shell.ok("insert", "second")
+    block = shell.ok("insert", "the third and secret thing", "--json").json["id"]
     out = shell.ok("log").out
     assert out.index("Sunday 22 November 2026\n") < out.index("Saturday 21 November 2026\n")
-    assert re.search(r"^  08:01  [0-9a-f]{7}  insert: 1 fact into memory/2026-11-22\.md$", out, re.M)
-    assert shell.ok("log", "-n", "1").out.count("insert") == 1
-    assert "init" not in shell.ok("log", "memory/2026-11-21.md").out
-    assert "insert" not in shell.ok("log", "--op", "init").out
+    folded = "Noted 2 facts from 08:01 on: “second”, “the third and secret thing”"
+    assert re.search(rf"^  08:02  [0-9a-f]{{7}}  {folded}$", out, re.M), out
+    assert shell.ok("log", "-n", "1").out.count("Noted") == 1
+    assert shell.ok("log", "--each").out.count("Noted: ") == 3
+    assert len(shell.ok("log", "-n", "2", "--json").json["revisions"]) == 2
+    assert "bank" not in shell.ok("log", "memory/2026-11-21.md").out
+    assert "Noted" not in shell.ok("log", "--op", "init").out
+    shell.ok("undo")
+    shell.ok("redo")
+    assert shell.ok("log").out.count("(taken back)") == 1
+    shell.ok("forget", f"^{block}")
+    out = shell.ok("log", "-n", "9").out
+    assert f"Forgot 1 fact (^{block})" in out and "secret thing" not in out
 
 
 def test_undo_and_redo(shell: Shell) -> None:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from hashlib import sha256
 
-from ua_memory import markdown, proofs, redaction, statements
+from ua_memory import markdown, proofs, redaction, statements, tombstones
 from ua_memory.errors import GitFailed, NotFound, Usage
 from ua_memory.excerpts import line_span, split_target
 from ua_memory.history import BlameLine, Revision, additions
@@ -38,6 +39,26 @@ def log(
     if not found and about not in store.survey().changed:
         raise NotFound("no revision has this file", where=about, mend="ua-memory status")
     return [r for r in found if _is(r, op)][:limit]
+
+
+def brought(store: Store, revisions: Sequence[Revision]) -> dict[str, tuple[Statement, ...]]:
+    """{revision: the statements it brought or changed}, each as it stood there. What was forgotten since is
+    left out, secrets are taken out."""
+    rows: dict[tuple[str, str], set[int]] = {}
+    for each in additions(store.history, only=[one.id for one in revisions if one.paths]):
+        if is_truth(each.path) and each.path.endswith(".md"):
+            lines = range(each.line, each.line + each.text.count("\n") + 1)
+            rows.setdefault((each.revision, each.path), set()).update(lines)
+    stones = tombstones.read(store)
+    found: dict[str, tuple[Statement, ...]] = {}
+    for (revision, path), data in zip(rows, store.history.read_all(list(rows)), strict=True):
+        for record in markdown.parse(data or b"", path).records:
+            here = range(record.place.line, record.place.end + 1)
+            came = isinstance(record, Statement) and not rows[revision, path].isdisjoint(here)
+            if isinstance(record, Statement) and came and not stones.forbid(record):
+                text = redaction.redact(record.text, store.config.redact).text
+                found[revision] = (*found.get(revision, ()), replace(record, text=text))
+    return found
 
 
 def _is(revision: Revision, op: str | None) -> bool:

@@ -5,6 +5,7 @@ What does it is imported where it is used: all of grounding and lineage would be
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ua_memory.forgetting.forgets import Forgets
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from ua_memory.history import BlameLine, Revision
     from ua_memory.lineage import Chain
     from ua_memory.records import Problem
+    from ua_memory.statements import Statement
     from ua_memory.stats import Stats
     from ua_memory.store import Result
     from ua_memory.undo import Undone
@@ -29,6 +31,16 @@ class Audited(Forgets):
         from ua_memory import audit
 
         return audit.log(self.store, about=about, op=op, limit=limit)
+
+    def brought(self, revisions: Sequence[Revision]) -> dict[str, tuple[Statement, ...]]:
+        """{revision: the statements it brought or changed}, without what was forgotten since."""
+        from ua_memory import audit
+
+        return audit.brought(self.store, revisions)
+
+    def taken_back(self) -> set[str]:
+        """The revisions that an undo took back."""
+        return self.store.history.taken_back()
 
     def diff(self, revision: str | None = None) -> str:
         """What a revision changed, or what is changed by hand and not committed yet."""

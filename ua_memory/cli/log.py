@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import date, datetime
+from datetime import date
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -11,10 +11,12 @@ from ua_memory.cli import context, verbs
 
 if TYPE_CHECKING:
     from ua_memory.cli.call import Call
-    from ua_memory.memory import Revision
+    from ua_memory.cli.diary import Entry
+    from ua_memory.memory import Memory
 
 log_app = verbs.new()
-OURS = "ua-memory"
+FOLDED = 10
+"""So many revisions are read for each entry that is shown: those in a row that are alike are one."""
 
 
 @log_app.command(cls=verbs.Verb)
@@ -27,42 +29,61 @@ def log(
         ),
     ] = None,
     number: Annotated[
-        int, typer.Option("-n", "--limit", metavar="N", min=1, help="At most so many revisions.")
+        int,
+        typer.Option(
+            "-n", "--limit", metavar="N", min=1, help="At most so many entries (with --json: revisions)."
+        ),
     ] = 20,
     op: Annotated[
         str | None, typer.Option(metavar="WORD", help="Only this operation: insert, adopt, undo, …")
     ] = None,
+    each: Annotated[
+        bool, typer.Option("--each", help="An entry for each revision; nothing is folded.")
+    ] = False,
     as_json: verbs.Json = False,
     bank: verbs.Bank = None,
 ) -> None:
-    """Tell what was done, newest first.
+    """Tell what was done, newest first, as a diary.
 
-    Hand edits stand here under the name of the person who made them.
+    Each entry has the id that `undo` and `diff` take; facts that one client noted in a row are one entry,
+    with the id of the last. Hand edits stand here under the name of the person who made them.
     """
     from ua_memory.cli import shapes
     from ua_memory.cli.format import emit
 
     with context.opened(ctx) as (call, memory):
-        done = memory.log(about, op=op, limit=number)
-        if call.as_json:
-            emit(call, {"revisions": [shapes.revision(one) for one in done]})
-        else:
-            _tell(call, done, memory.store.now())
+        if as_json:
+            done = memory.log(about, op=op, limit=number)
+            return emit(call, {"revisions": [shapes.revision(one) for one in done]})
+        _tell(call, _entries(memory, about, op, number, each=each), memory.store.now().date())
 
 
-def _tell(call: Call, done: list[Revision], now: datetime) -> None:
+def _entries(memory: Memory, about: str | None, op: str | None, number: int, *, each: bool) -> list[Entry]:
+    from ua_memory.cli import diary
+
+    done = memory.log(about, op=op, limit=number if each else number * FOLDED)
+    zone = memory.store.now().tzinfo
+    # Which go together is known without their words; these are read of what is shown only.
+    plain = diary.entries(done, {}, set(), zone, each=each)
+    if len(plain) > number:
+        done = done[: next(n for n, one in enumerate(done) if one.id == plain[number].revision)]
+    return diary.entries(done, memory.brought(done), memory.taken_back(), zone, each=each)[:number]
+
+
+def _tell(call: Call, found: list[Entry], today: date) -> None:
     from ua_memory.cli.format import Piece, Screen
     from ua_memory.cli.times import day_title
 
     screen, day = Screen(call), None
-    if not done:
+    if not found:
         screen.line("No revisions.")
-    for one in done:
-        when = one.when.astimezone(now.tzinfo)
-        if when.date() != day:
+    for one in found:
+        if one.when.date() != day:
             if day is not None:
                 screen.line()
-            day = when.date()
-            screen.line((day_title(day, now.date() if screen.fancy else date.min), "strong"))
-        label: list[Piece] = [(f"  {when:%H:%M}  ", "faint"), (one.id[:7], "rev"), "  "]
-        screen.item(label, one.subject, ("" if one.author == OURS else f"  — {one.author}", "good"))
+            day = one.when.date()
+            screen.line((day_title(day, today if screen.fancy else date.min), "strong"))
+        label: list[Piece] = [(f"  {one.when:%H:%M}  ", "faint"), (one.revision[:7], "rev"), "  "]
+        screen.item(
+            label, (one.says, "faint" if one.gone else ""), (" (taken back)" if one.gone else "", "warn")
+        )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from ua_memory.history.trail import History
@@ -25,11 +25,13 @@ class Addition:
     text: str
 
 
-def additions(history: History, *paths: str) -> Iterator[Addition]:
-    """What came in, oldest first, through every branch, tag and stash there is; of these paths, or of all."""
+def additions(history: History, *paths: str, only: Sequence[str] | None = None) -> Iterator[Addition]:
+    """What came in, oldest first, through every branch, tag and stash there is; of these paths, or of all.
+    With `only` what these revisions brought, in their order."""
     if not history.exists:
         return
-    listed = history.run("rev-list", "--reverse", "--all", "--full-history", "--", *paths).decode().split()
+    asked = ["rev-list", "--reverse", "--all", "--full-history", "--", *paths]
+    listed = [*only] if only is not None else history.run(*asked).decode().split()
     for at in range(0, len(listed), AT_ONCE):
         some = listed[at : at + AT_ONCE]
         stdin = "".join(f"{each}\n" for each in some).encode()

@@ -1,0 +1,60 @@
+"""`log` as a diary: each kind of revision as the sentence that a person reads."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from ua_memory.cli import diary
+from ua_memory.history import Revision
+from ua_memory.records import Fact, Heading
+
+GOLDEN = Path(__file__).parent / "golden" / "diary.txt"
+START = datetime(2026, 11, 21, 8, 0, tzinfo=UTC)
+LONG = "Alice moved the API to Fly.io because the price of Heroku doubled, and nobody wished to pay that."
+SAID = Heading(time="14:32", client="claude-code", session="8f2c")
+Row = tuple[str, str, str, dict[str, tuple[str, ...]], tuple[Fact, ...]]
+ROWS: list[Row] = [
+    ("ua-memory", "init", "init: make this folder a bank", {"Door": ("cli",)}, ()),
+    ("Ann", "insert", "insert: 1 fact into memory/2026-11-21.md", {"Door": ("cli",)}, (Fact(LONG, id="a"),)),
+    ("ua-memory", "insert", "insert: 1 fact", {"Door": ("mcp",)}, (Fact("Bob moved.", heading=SAID),)),
+    ("ua-memory", "insert", "insert: 1 fact", {"Door": ("mcp",)}, (Fact("Carol left.", heading=SAID),)),
+    ("ua-memory", "insert", "insert: 1 fact", {"Door": ("mcp",)}, (Fact("Dave sails.", heading=SAID),)),
+    ("ua-memory", "insert", "insert: 1 fact", {"Door": ("mcp",)}, (Fact("Erin paints.", heading=SAID),)),
+    ("ua-memory", "insert", "insert: seen again in memory/x.md", {"Door": ("mcp",)}, (Fact("Bob moved."),)),
+    ("ua-memory", "insert", "insert: 1 fact into memory/2026-11-21.md", {"Door": ("cli",)}, ()),
+    ("Ann", "edit", "edit: memory/notes.md", {"Door": ("editor",)}, (Fact("by hand"),)),
+    ("Ann", "edit", "edit: memory/notes.md", {"Door": ("editor",)}, (Fact("by hand, twice"),)),
+    ("Ann", "edit", "edit: 2 files", {"Door": ("editor",)}, ()),
+    ("ua-memory", "flush", "flush: 12 facts from claude-code", {"Session": ("8f2c1111-aaaa",)},
+     tuple(Fact(f"Fact {n}.", heading=SAID) for n in range(12))),
+    ("ua-memory", "consolidate", "consolidate: 2 new, 1 revised, of 5 facts", {"Door": ("cli",)}, ()),
+    ("ua-memory", "core replace", "core: add User", {"Door": ("cli",)}, ()),
+    ("ua-memory", "core replace", "core: replace User", {"Door": ("mcp",)}, ()),
+    ("ua-memory", "undo", "undo: core: replace User", {"Undoes": ("f" * 40,)}, ()),
+    ("ua-memory", "redo", "redo: undo: core: replace User", {"Undoes": ("e" * 40,)}, ()),
+    ("ua-memory", "forget", "forget: 1 fact; 2 revised", {"Facts": ("^k7m2q9x4tb",)}, ()),
+    ("ua-memory", "purge", "purge: 1 forgotten statement out of the history", {"Door": ("cli",)}, ()),
+    ("ua-memory", "sync", "sync: bring in origin", {"Joins": ("d" * 40,)}, ()),
+    ("ua-memory", "merge", "merge: put back 2 facts a stale buffer had dropped", {"Door": ("store",)}, ()),
+    ("ua-memory", "entities", "entities: merge Al into Alice", {"Door": ("cli",)}, ()),
+    ("Ann", "", "tidy up by hand", {}, ()),
+]  # fmt: skip
+
+
+def test_each_kind_of_revision_reads_as_a_sentence(request: pytest.FixtureRequest) -> None:
+    done, brought = [], {}
+    for n, (author, op, subject, more, facts) in enumerate(ROWS):
+        trailers = {**({"Memory-Op": (op,)} if op else {}), **more}
+        paths = ("memory/notes.md",) if subject == "edit: memory/notes.md" else ("memory/a.md", "memory/b.md")
+        one = Revision(f"{n:040x}", START + timedelta(minutes=n), author, subject, trailers, paths)
+        done.append(one)
+        brought[one.id] = facts
+    rows = diary.entries(done[::-1], brought, {done[14].id}, UTC)
+    text = "".join(f"{row.when:%H:%M} {row.says}{' (taken back)' * row.gone}\n" for row in rows)
+    if request.config.getoption("--update-golden"):
+        GOLDEN.write_text(text, encoding="utf-8")
+    assert text == GOLDEN.read_text(encoding="utf-8")
+    assert len(diary.entries(done, brought, set(), UTC, each=True)) == len(ROWS)
