@@ -6,6 +6,7 @@ person does it, the work is there once, whole, and a machine's.
 
 from __future__ import annotations
 
+import subprocess
 from collections import Counter
 from collections.abc import Callable
 from datetime import timedelta
@@ -17,10 +18,13 @@ from scripted_model import DONE, SAID, Scripted, keep, turns
 from truth import DAY, clock, first_author, insert, on_disk, open_again, texts
 
 from ua_memory import config, tombstones, undo
+from ua_memory.forgetting import purging
+from ua_memory.history import rewriting
 from ua_memory.index import condition
 from ua_memory.index.sync import Index
 from ua_memory.markdown import parse, texthash
 from ua_memory.memory import Memory
+from ua_memory.merge import syncing as _syncing
 from ua_memory.records import Fact
 from ua_memory.reflect import consolidate as _consolidate
 from ua_memory.retain import extract as _extract
@@ -28,7 +32,7 @@ from ua_memory.retain import flush as _flush
 from ua_memory.store import Store
 from ua_memory.transcripts.turns import Session
 
-LOADED = (_consolidate, _extract, _flush)
+LOADED = (_consolidate, _extract, _flush, _syncing)
 """Imported here, once, and not by each child."""
 SAID_DAY = "memory/2026-11-20.md"
 TALK = (
@@ -225,6 +229,99 @@ def _forgotten(store: Store, acknowledged: bool) -> None:
         assert FACTS[0].encode() not in kept
 
 
+# -- the history, here and on another machine ------------------------------------------------------------
+
+
+def objects(store: Store) -> bytes:
+    return b"".join(data for _, _, data in rewriting.all_objects(store.history))
+
+
+def purge(store: Store) -> None:
+    """Purge what was forgotten; what it was goes into the next bundle beside the bank's folder."""
+    root = store.bank.root
+    number = len([*root.parent.glob(f"{root.name}-*.bundle")])
+    with memory(store) as bank:
+        bank.purge(bank.purging(), root.parent / f"{root.name}-{number}.bundle")
+
+
+def _forgot(store: Store) -> None:
+    _two_facts(store)
+    forget(store)
+
+
+def _purged(store: Store, acknowledged: bool) -> None:
+    """All of it or nothing; what was cut short is named, and done again."""
+    assert all(one.done for one in purging.unfinished(store)) or not acknowledged
+    if not acknowledged:
+        purge(store)
+    assert FACTS[0].encode() not in objects(store)
+    assert on_disk(store, DAY).count(FACTS[1]) == 1
+    assert all(one.done for one in purging.unfinished(store))
+    assert memory(store).verify() == []
+
+
+def sync(store: Store, address: str | None = None) -> None:
+    root = store.bank.root
+    number = len([*root.parent.glob(f"{root.name}-*.bundle")])
+    with memory(open_again(root)) as bank:
+        bank.sync(address, backup=root.parent / f"{root.name}-{number}.bundle")
+
+
+def other(store: Store) -> Store:
+    """The other machine. It and the remote lie in the bank's folder, and are copied with it."""
+    there = store.bank.root / "other"
+    if not there.exists():
+        subprocess.run(
+            ["git", "init", "-q", "--bare", "-b", "main", "remote.git"], cwd=store.bank.root, check=True
+        )
+        sync(store, "remote.git")
+        subprocess.run(["git", "clone", "-q", "remote.git", "other"], cwd=store.bank.root, check=True)
+        subprocess.run(["git", "remote", "set-url", "origin", "../remote.git"], cwd=there, check=True)
+    return open_again(there)
+
+
+def _apart(store: Store) -> None:
+    _two_facts(store)
+    there = other(store)
+    insert(there, "theirs")
+    sync(there)
+    insert(store, "mine")
+
+
+def _apart_and_purged_here(store: Store) -> None:
+    _apart(store)
+    forget(store)
+    purge(store)
+
+
+def _apart_and_purged_there(store: Store) -> None:
+    _apart(store)
+    there = other(store)
+    forget(there)
+    purge(there)
+    sync(there)
+
+
+def _together(purged: bool) -> Callable[[Store, bool], None]:
+    """After a few more syncs both machines have the same, all of it, and of what was purged nothing."""
+
+    def then(store: Store, acknowledged: bool) -> None:
+        for each in (store, other(store), store):
+            sync(each)
+        here, there = open_again(store.bank.root), other(store)
+        assert here.history.head() == there.history.head()
+        for each in (here, there):
+            wanted = {"mine", "theirs", *FACTS} - ({FACTS[0]} if purged else set())
+            once(on_disk(each, DAY), wanted)
+            if purged:
+                assert FACTS[0].encode() not in objects(each)
+                assert FACTS[0] not in on_disk(each, DAY)
+            assert all(one.done for one in purging.unfinished(each))
+            assert not each.survey().changed
+
+    return then
+
+
 WORK = {
     "flush": Scenario(lambda s: None, lambda s: flush(s, None), flushed(lambda: None)),
     "flush by a model": Scenario(lambda s: None, lambda s: flush(s, reader()), flushed(reader)),
@@ -234,5 +331,9 @@ WORK = {
     "redo": Scenario(_undone, lambda s: undo.redo(s, door="test"), _redone),
     "index swap": Scenario(_indexed, rebuild, _answers),
     "forget": Scenario(_to_forget, forget, _forgotten),
+    "purge": Scenario(_forgot, purge, _purged),
+    "sync": Scenario(_apart, sync, _together(False)),
+    "sync after a purge here": Scenario(_apart_and_purged_here, sync, _together(True)),
+    "sync after a purge there": Scenario(_apart_and_purged_there, sync, _together(True)),
 }
 SCENARIOS.update(WORK)

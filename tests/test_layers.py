@@ -112,7 +112,7 @@ UNITS: dict[str, Unit] = {
     "audited": unit(7, "modelled audit forgetting lineage undo health history statements stats store"),
     "naming": unit(7, "modelled entities index"),
     "recalled": unit(7, "modelled glance index recall"),
-    "merge": unit(7, "bank modelled store history markdown tombstones"),
+    "merge": unit(7, "bank forgetting index modelled statements store history markdown tombstones"),
     "memory": unit(8, _BELOW_MEMORY),
     "mcp_server": unit(9, "memory glance"),
     "memory_tool": unit(9, "memory notes store markdown core"),

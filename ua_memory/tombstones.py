@@ -24,6 +24,8 @@ PATH = "memory/forgotten.md"
 TITLE = ("# Forgotten", "")
 PURGED = "Purged"
 """The trailer of a purge that names an id which left the history."""
+WORDS = "Purged-Words"
+"""The trailer of a purge that has salted hashes of texts which left the history."""
 LEAST_WORDS = 4
 """Words of a quotation that is known again by itself; fewer are said by anybody."""
 _ENDS = ".,;:!?…。！？\"'“”‘’«»`*_ "
@@ -62,7 +64,7 @@ class Tombstones:
         if not self._marks:
             return False
         forms = {form for text in texts for form in _forms(text, self.redact)}
-        return any(_mark(salt, form) in marks for salt, marks in self._marks.items() for form in forms)
+        return any(mark(salt, form) in marks for salt, marks in self._marks.items() for form in forms)
 
     def quoted(self, *quotes: str) -> bool:
         """Whether what was forgotten rested on one of these quotations, or was worded so."""
@@ -140,7 +142,7 @@ def bury(store: Store, draft: Draft, gone: Sequence[Burial], day: str) -> None:
         if one.id not in known:
             texts = [one.text, *filter(_speaks, one.quotes)]
             forms = dict.fromkeys(form for text in texts for form in _forms(text, known.redact))
-            marks = " ".join(f"{salt}:{_mark(salt, form)}" for form in forms)
+            marks = " ".join(f"{salt}:{mark(salt, form)}" for form in forms)
             lines += markdown.show(Tombstone(one.id, marks, day)).split("\n")
     if lines:
         new = markdown.append(data, lines if data.strip() else [*TITLE, *lines])
@@ -160,5 +162,12 @@ def folded(text: str) -> str:
     return " ".join(unicodedata.normalize("NFKC", text).casefold().split()).strip(_ENDS)
 
 
-def _mark(salt: str, form: str) -> str:
+def hashes(texts: Sequence[str], salt: str) -> list[str]:
+    """The salted hashes of texts, some to a row."""
+    rows = [f"{salt}:{mark(salt, folded(text))}" for text in texts]
+    return [" ".join(rows[n : n + 8]) for n in range(0, len(rows), 8)]
+
+
+def mark(salt: str, form: str) -> str:
+    """The salted hash of a text as `folded` gives it."""
     return hashlib.sha256(f"{salt}\0{form}".encode("utf-8", "surrogatepass")).hexdigest()[:16]

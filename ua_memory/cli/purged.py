@@ -50,7 +50,7 @@ def run(
             )
         if not agrees(call, f"Rewrite {'these' if len(planned.refs) > 1 else 'it'}?"):
             return code
-    made = memory.purge(planned, _backup(call, memory, backup))
+    made = memory.purge(planned, place(call, memory, backup))
     if call.as_json:
         first = forgotten.shape(memory, done, words=False) if done else {"dryRun": False}
         emit(call, {**first, "purge": {**_shape(planned), **_done(made)}})
@@ -86,28 +86,25 @@ def _told(call: Call, made: Purged) -> None:
         screen.line("Rewrote ", made.short(name), "  ", (old[:7], "rev"), " to ", (new[:7], "rev"))
     if not made.rewrote:
         screen.line("No revision had to be rewritten.")
-    looked = made.proof.looked
-    if made.proof.holds:
-        objects = count(looked.get("history", 0), "object")
-        screen.line(
-            ("Nothing of it is left", "good"),
-            f", also in the {objects} of the history (",
-            commit(made.revision),
-            ")",
-        )
+    proved(call, screen, made.proof, made.revision, made.backup)
+
+
+def proved(call: Call, screen: Screen, proof: Any, revision: str | None, backup: str) -> None:
+    """What the search has found, and where the old history lies."""
+    if proof.holds:
+        objects = count(proof.looked.get("history", 0), "object")
+        where = f", also in the {objects} of the history ("
+        screen.line(("Nothing of it is left", "good"), where, commit(revision), ")")
     else:
         screen.line(("Not all of it is gone", "bad"))
-        for each in made.proof.found:
+        for each in proof.found:
             note(call, f"it still stands in {each.where}")
-    screen.line("The old history is in ", (made.backup, "path"))
-    screen.line(
-        "Once you are sure, delete that: ",
-        (f"rm {made.backup}", "strong"),
-        ". Until then the purge is not finished.",
-    )
+    screen.line("The old history is in ", (backup, "path"))
+    rest = ". Until then the purge is not finished."
+    screen.line("Once you are sure, delete that: ", (f"rm {backup}", "strong"), rest)
 
 
-def _backup(call: Call, memory: Memory, given: str | None) -> Path:
+def place(call: Call, memory: Memory, given: str | None) -> Path:
     """Where the old history goes: a new file outside of the bank, where nothing is synchronised or pushed."""
     if given:
         return call.cwd / Path(given).expanduser()

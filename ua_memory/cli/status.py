@@ -124,7 +124,8 @@ def _listed(paths: tuple[str, ...], says: str, *more: str) -> str:
 def _purge(one: Unfinished) -> str:
     """What is left to do of a purge."""
     if not one.done:
-        return "was cut short: ua-memory forget --purge brings it to its end"
+        mend = "ua-memory sync" if one.sync else "ua-memory forget --purge"
+        return f"was cut short: {mend} brings it to its end"
     return (
         f"of {one.on} is not finished: the old history is in {one.backup}\nonce you are sure: rm {one.backup}"
     )

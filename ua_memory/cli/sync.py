@@ -45,11 +45,16 @@ def sync(
 
     Pulls, merges by id and pushes. What either machine added stays, what one deleted is deleted unless the
     other changed it, what was forgotten does not return, and two readings of one fact stand side by side.
-    Nothing is ever forced. See docs/sync.md.
+    A purge on one machine is followed by the others. See docs/sync.md.
     """
+    from ua_memory.cli import purged
+    from ua_memory.errors import StillThere
+
     with context.opened(ctx) as (call, memory):
-        done = memory.sync(remote, dry_run=dry_run)
+        done = memory.sync(remote, dry_run=dry_run, backup=purged.place(call, memory, None))
         _tell(call, done)
+        if done.followed and not done.followed.proof.holds:
+            purged.out(StillThere.exit_code)
 
 
 def _tell(call: Call, done: Synced) -> None:
@@ -58,7 +63,7 @@ def _tell(call: Call, done: Synced) -> None:
     if call.as_json:
         return emit(call, shape(done))
     screen = Screen(call)
-    if not done.received and not done.sent:
+    if not done.received and not done.sent and not done.forced and not done.followed:
         screen.line("In step with ", (done.address, "path"), ": nothing to receive, nothing to send.")
     else:
         screen.line(("Would sync" if done.trial else "Synced", "strong"), " with ", (done.address, "path"))
@@ -66,10 +71,35 @@ def _tell(call: Call, done: Synced) -> None:
         screen.line(f"  {verb[0]} {count(done.received, 'revision')}{_figures(done)}")
         screen.line(f"  {verb[1]} {count(done.sent, 'revision')}")
     told(screen, done)
+    _purges(call, screen, done)
     if done.trial:
         screen.line(("Nothing was changed. Without --dry-run it is done.", "faint"))
     for text in done.notes:
         note(call, text)
+
+
+def _purges(call: Call, screen: Screen, done: Synced) -> None:
+    """What of a history takes the place of what: purged here, or on another machine."""
+    from ua_memory.cli import purged
+    from ua_memory.cli.format import count
+
+    if done.forced:
+        old, new = (name[:7] for name in done.forced)
+        verb = "Would replace" if done.trial else "Replaced"
+        screen.line(
+            (verb, "warn"), " the history there, which has what was purged here: ", (old, "rev"), " by ",
+            (new, "rev"), ". It is forced; other machines follow with their next sync.",
+        )  # fmt: skip
+    if done.followed:
+        number = count(len(done.followed.ids), "forgotten statement")
+        verb = "Would take" if done.trial else "Took"
+        screen.line((verb, "warn"), f" {number} out of this history, as it was purged on another machine.")
+        if not done.trial:
+            screen.line("  ", (done.followed.old[:7], "rev"), " became ", (done.followed.new[:7], "rev"))
+            for name in done.followed.holding:
+                screen.line("  The old history is kept by ", (name, "warn"), ": delete it, or rewrite it with"
+                            " ua-memory forget --purge")  # fmt: skip
+            purged.proved(call, screen, done.followed.proof, done.followed.new, done.followed.backup)
 
 
 def _figures(done: Synced | Restored) -> str:
@@ -107,7 +137,21 @@ def shape(done: Synced) -> dict[str, Any]:
         "sent": done.sent,
         "revision": done.revision,
         **merged(done),
+        "forced": dict(zip(("from", "to"), done.forced, strict=True)) if done.forced else None,
+        "followed": _followed(done.followed) if done.followed else None,
         "notes": list(done.notes),
+    }
+
+
+def _followed(one: Any) -> dict[str, Any]:
+    return {
+        "ids": [f"^{block}" for block in one.ids],
+        "from": one.old,
+        "to": one.new or None,
+        "backup": one.backup or None,
+        "searched": dict(one.proof.looked),
+        "found": [{"where": each.where, "kind": each.kind} for each in one.proof.found],
+        "holding": list(one.holding),
     }
 
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -72,6 +72,8 @@ class Unfinished:
     backup: str
     on: str
     done: bool
+    sync: bool = False
+    """Another machine purged, and this one follows it with its next sync."""
 
 
 def plan(store: Store, ids: Collection[str], sought: Sequence[Needle] = ()) -> Purging:
@@ -141,7 +143,7 @@ def _texts(
                         (facts if path and isinstance(record, Fact) else derived)[record.text] = None
                         met.add(str(record.id))
     lost = {block: stone for block, stone in stones.items() if block not in met}
-    facts |= dict.fromkeys(_said(lines, tombstones.Tombstones(lost, store.config.redact))) if lost else {}
+    facts |= dict.fromkeys(said(lines, tombstones.Tombstones(lost, store.config.redact))) if lost else {}
     if lost and facts:
         found = [tombstones.Tombstones({block: stone}, store.config.redact) for block, stone in lost.items()]
         met |= {next(iter(each.stones)) for each in found if any(map(each.has, facts))}
@@ -152,7 +154,7 @@ def _texts(
     return sought(facts), sought(text for text in derived if text not in facts), set(stones) - met
 
 
-def _said(lines: Iterable[bytes], stones: tombstones.Tombstones) -> Iterator[str]:
+def said(lines: Iterable[bytes], stones: tombstones.Tombstones) -> Iterator[str]:
     """The texts of those lines that were forgotten, each as the item that it is, or as it stands."""
     for line in lines:
         text = line.decode("utf-8", "replace").strip()
@@ -192,14 +194,16 @@ def without(
 def purge(store: Store, planned: Purging, backup: Path, *, door: str) -> Purged:
     """Rewrite the history. The old one lies in `backup`, a file outside of the bank. CannotWrite, GitFailed,
     Conflict; until the new history stands in its place nothing has happened."""
-    _outside(store, backup)
+    outside(store, backup)
     work = store.bank.state / WORK
     with store.locked():
         shutil.rmtree(work, ignore_errors=True)
         rewriting.back_up(store.history, backup)
-        _note(store, Unfinished(str(backup), f"{store.now():%Y-%m-%d}", False))
+        note(store, Unfinished(str(backup), f"{store.now():%Y-%m-%d}", False))
         patterns = [(needle.pattern.pattern, int(needle.pattern.flags)) for needle in planned.needles]
+        met = rewriting.refs(store.history, ["refs/remotes/*"])
         rewrote = rewriting.rewrite(store.history, backup, work, planned.contents, patterns)
+        became = rewriting.became(work)
         rewriting.let_go(store.history, work)
     with store.revision("purge", door=door) as draft:
         draft.even_if_empty = True
@@ -207,12 +211,16 @@ def purge(store: Store, planned: Purging, backup: Path, *, door: str) -> Purged:
         draft.subject = f"purge: {counted(number, 'forgotten statement')} out of the history"
         draft.trailers[tombstones.PURGED] = [f"^{block}" for block in planned.ids]
         draft.trailers[REWROTE] = [f"{name} {old} {new}" for name, (old, new) in rewrote.items()]
+        # Where a remote stood, for the sync that brings the new history there.
+        draft.trailers[REWROTE] += [f"{r.name} {r.id} {became[r.id]}" for r in met if r.id in became]
+        texts = [needle.text for needle in planned.needles]
+        draft.trailers[tombstones.WORDS] = tombstones.hashes(texts, tombstones.read(store).salt)
     proof = searching.look(store, planned.needles, objects=True)
-    _note(store, Unfinished(str(backup), f"{store.now():%Y-%m-%d}", proof.holds))
+    note(store, Unfinished(str(backup), f"{store.now():%Y-%m-%d}", proof.holds))
     return Purged(planned.ids, rewrote, str(backup), draft.result.revision, proof)
 
 
-def _outside(store: Store, backup: Path) -> None:
+def outside(store: Store, backup: Path) -> None:
     for inner in (store.bank.root, store.bank.state, store.bank.git_dir):
         if backup.resolve().is_relative_to(inner.resolve()):
             raise Usage(
@@ -230,19 +238,22 @@ def unfinished(store: Store) -> list[Unfinished]:
 def _noted(store: Store) -> list[Unfinished]:
     try:
         rows = json.loads((store.bank.state / RECORD).read_bytes())
-        return [Unfinished(str(row["backup"]), str(row["on"]), bool(row["done"])) for row in rows]
+        return [
+            Unfinished(str(row["backup"]), str(row["on"]), bool(row["done"]), bool(row.get("sync")))
+            for row in rows
+        ]
     except FileNotFoundError:
         return []
     except (OSError, ValueError, TypeError, KeyError):
         return [Unfinished(str(store.bank.state / RECORD), "", False)]
 
 
-def _note(store: Store, one: Unfinished) -> None:
+def note(store: Store, one: Unfinished) -> None:
     file = store.bank.state / RECORD
     rest = [each for each in unfinished(store) if each.backup != one.backup and Path(each.backup).exists()]
     # A purge that comes to its end has done what an earlier one was cut short in.
     rest = [replace(each, done=each.done or one.done) for each in rest]
-    rows = [{"backup": each.backup, "on": each.on, "done": each.done} for each in (*rest, one)]
+    rows = [asdict(each) for each in (*rest, one)]
     fresh = file.with_suffix(".fresh")
     try:
         fresh.unlink(missing_ok=True)

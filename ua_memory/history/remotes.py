@@ -155,10 +155,17 @@ class Remotes(Repository):
         finally:
             self.run("update-ref", "-d", here)
 
-    def push(self, name: str, sha: str) -> bool:
-        """Give a remote's branch a commit that goes on from what it has. False where somebody was faster;
-        GitFailed where it refuses for another reason."""
+    def fetch_objects(self, source: str) -> None:
+        """Bring what a remote's branch leads to here, and note it under no name."""
+        words = ["fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--refmap=", "--no-auto-gc"]
+        self._reach(*words, "--no-recurse-submodules", "--", source, self.ref())
+
+    def push(self, name: str, sha: str, *, instead: str = "") -> bool:
+        """Give a remote's branch a commit that goes on from what it has, or takes the place of `instead` if
+        the branch stands there still. False where somebody was faster; GitFailed where it refuses for another
+        reason."""
         words = ["push", "--porcelain", "--no-follow-tags", "--recurse-submodules=no", "--no-verify"]
+        words += [f"--force-with-lease={self.ref()}:{instead}"] if instead else []
         out = self._reach(*words, "--", name, f"{sha}:{self.ref()}", ok=(0, 1)).decode("utf-8", "replace")
         refused = [line for line in out.splitlines() if line.startswith("!")]
         if refused and not any(word in refused[0] for word in _AGAIN):

@@ -131,6 +131,12 @@ def rewrite(
     return changed
 
 
+def became(work: Path) -> dict[str, str]:
+    """{old: new} of all revisions that a rewriting in `work` went through."""
+    rows = (work / "history.git" / "filter-repo" / "commit-map").read_text().splitlines()[1:]
+    return {row.partition(" ")[0]: row.partition(" ")[2].strip() for row in rows}
+
+
 def _made(history: History, bundle: Path, work: Path) -> History:
     fresh = History(work / "history.git", work / "tree", own=False)
     fresh.root.mkdir(parents=True)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from ua_memory import bank, markdown
-from ua_memory.errors import CannotWrite, Conflict, Held, NotFound, TooLarge
+from ua_memory.errors import CannotWrite, ChangedOnDisk, Conflict, Held, NotFound, TooLarge
 from ua_memory.history import blob_id
 from ua_memory.merge.banks import Files, Merge, merge
 from ua_memory.merge.units import read as read_units
@@ -45,10 +45,12 @@ class Meeting:
     other: str
     fresh: bool = field(default=False)
     """This bank is as `init` made it, and becomes the other one."""
+    base: str | None = None
+    """What both have in common, where the history that was rewritten cannot tell."""
 
     @property
     def fork(self) -> str | None:
-        return self.store.history.fork(self.store.history.head() or self.other, self.other)
+        return self.base or self.store.history.fork(self.store.history.head() or self.other, self.other)
 
     def merged(
         self, ours: Callable[[str], bytes | None], edited: Iterable[str]
@@ -114,23 +116,39 @@ def prepare(store: Store, *, look: bool = False) -> tuple[str, ...]:
     return store.adopt().notes
 
 
-def join(store: Store, other: str, *, door: str, subject: str, look: bool = False) -> Joined:
+@dataclass(frozen=True, slots=True)
+class Cleaned:
+    """This machine's files without what another has purged: {path: (before, after)}, the revision that both
+    have in common then, and what looks at the files that come out before anything is written."""
+
+    files: Mapping[str, tuple[bytes, bytes | None]]
+    base: str | None
+    look: Callable[[Mapping[str, bytes | None]], None]
+
+
+def join(
+    store: Store, other: str, *, door: str, subject: str, look: bool = False, cleaned: Cleaned | None = None
+) -> Joined:
     """Bring in another history that was fetched; with `look` only say what would be. Conflict where the two
     are no copies of one bank."""
     history = store.history
-    meeting = Meeting(store, other, _compared(store, other))
+    meeting = Meeting(store, other, _compared(store, other), cleaned.base if cleaned else None)
     number = history.number(history.head(), other)
     if look:
-        return Joined(meeting.merged(lambda path: _read(store, path), store.survey().changed)[0], number)
+        changed = {*store.survey().changed, *(cleaned.files if cleaned else ())}
+        done, _ = meeting.merged(lambda path: _clean(path, _read(store, path), cleaned), changed)
+        return Joined(done, number)
     with store.revision(OP, door=door) as draft:
         if history.holds(other):
             return Joined(Merge({}))
-        edited = store.survey().changed
+        edited = {*store.survey().changed, *(cleaned.files if cleaned else ())}
 
         def ours(path: str) -> bytes | None:
-            return draft.read(path) if draft.exists(path) else None
+            return _clean(path, draft.read(path) if draft.exists(path) else None, cleaned)
 
         done, strange = meeting.merged(ours, edited)
+        if cleaned:
+            cleaned.look(done.files)
         held = [path for path, touched in draft.touched.items() if touched.held]
         if held:
             raise Held("facts disappeared here all at once", where=held[0], mend="ua-memory status")
@@ -145,6 +163,15 @@ def join(store: Store, other: str, *, door: str, subject: str, look: bool = Fals
         draft.trailers["Joins"] = [other]
     notes += _brought_along(store, draft.carried, was)
     return Joined(done, number, draft.result, tuple(notes))
+
+
+def _clean(path: str, data: bytes | None, cleaned: Cleaned | None) -> bytes | None:
+    if cleaned is None or path not in cleaned.files:
+        return data
+    before, after = cleaned.files[path]
+    if data != before:
+        raise ChangedOnDisk("it was saved meanwhile", where=path, mend="try again")
+    return after
 
 
 def _read(store: Store, path: str) -> bytes | None:

@@ -1,4 +1,5 @@
-"""`sync`: fetch, merge, push, and again where somebody else was faster. Nothing is ever forced.
+"""`sync`: fetch, merge, push, and again where somebody else was faster. Nothing is forced, but for one thing:
+the history from after a purge takes the place of the one from before it, which is told.
 
 The network is waited for without the bank's lock: only the merge is a revision.
 """
@@ -6,19 +7,25 @@ The network is waited for without the bank's lock: only the merge is a revision.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ua_memory.errors import Busy, Conflict, NotFound, Usage
+from ua_memory.forgetting import purging
 from ua_memory.history import History
 from ua_memory.history.remotes import REMOTE
 from ua_memory.merge.banks import Merge
+from ua_memory.merge.following import Followed, Following
 from ua_memory.merge.joining import Joined, join, prepare
 from ua_memory.store import Store
 from ua_memory.store.lock import locked
 
+if TYPE_CHECKING:
+    from ua_memory.index.sync import Index
+
 TRIES = 5
-REWROTE = "Rewrote"
-"""The trailer of a purge that names each ref it rewrote."""
 _SECRET = re.compile(r"(?<=://)[^/@\s]*@")
 
 
@@ -37,16 +44,25 @@ class Synced:
     revision: str | None
     notes: tuple[str, ...] = ()
     trial: bool = False
+    forced: tuple[str, str] | None = None
+    """The revision that the remote's branch was taken back from, and the one it has now: after a purge
+    here."""
+    followed: Followed | None = None
+    """A purge of another machine that was done here, too."""
 
 
-def sync(store: Store, address: str | None = None, *, door: str, trial: bool = False) -> Synced:
+def sync(
+    store: Store, address: str | None = None, *, door: str, index: Callable[[], Index], trial: bool = False,
+    backup: Path | None = None,
+) -> Synced:  # fmt: skip
     """Bring this bank and its remote together. `address` sets the remote, once; with `trial` nothing but
-    what was fetched is written. NotFound without a remote, Conflict where histories do not belong together,
+    what was fetched is written. `backup` is a file outside the bank for the history as it was, where another
+    machine has purged it. NotFound without a remote, Conflict where histories do not belong together,
     Busy where another sync is at work, GitFailed where the remote cannot be reached or refuses."""
     store.make_state()
     with locked(store.bank.state / "sync.lock", store.config.lock_seconds):
         name, url = _remote(store, address, trial)
-        return _together(store, name, url, door, trial)
+        return _Syncing(store, name, url, door, trial, Following(store, index, backup, door)).together()
 
 
 def shown(address: str) -> str:
@@ -75,64 +91,107 @@ def _remote(store: Store, address: str | None, trial: bool) -> tuple[str, str]:
     return there
 
 
-def _together(store: Store, name: str, url: str, door: str, trial: bool) -> Synced:
-    history, received, sent = store.history, 0, 0
-    merge, notes = Merge({}), list(prepare(store, look=trial))
-    for _ in range(TRIES):
-        offered = history.offered(url)
-        refuse_purged(history, name, offered)
-        if offered and (not history.holds(offered) or _rewritten(history, name, offered)):
-            done = _received(store, name, url, door, trial)
-            received += done.revisions
-            merge = done.merge if done.merge.files or not merge.files else merge
-            notes += [*done.notes, *(done.result.notes if done.result else ())]
-        head = history.head()
-        if head == offered and head and not trial and history.agreed(name) != head:
-            history.agree(name, head)
-        if head is None or trial or head == offered:
-            sent = (
-                history.number(offered if offered and history.has(offered) else None, head)
-                if trial and head
-                else sent
-            )
-            break
-        sent += history.number(offered, head)
-        if history.push(name, head):
-            break
-        sent = 0
-    else:
-        raise Busy("others push at the same moment, again and again", where=shown(url), mend="try again")
-    return Synced(name, shown(url), merge, received, sent, None if trial else head, tuple(notes), trial)
+@dataclass
+class _Syncing:
+    """One sync while it goes on."""
 
+    store: Store
+    name: str
+    url: str
+    door: str
+    trial: bool
+    following: Following
+    received: int = 0
+    sent: int = 0
+    merge: Merge = field(default_factory=lambda: Merge({}))
+    notes: list[str] = field(default_factory=list)
+    forced: tuple[str, str] | None = None
+    followed: Followed | None = None
 
-def _received(store: Store, name: str, url: str, door: str, trial: bool) -> Joined:
-    history = store.history
-    with history.fetched(url, name=name) as other:
-        if _rewritten(history, name, other):
+    def together(self) -> Synced:
+        store, history = self.store, self.store.history
+        if any(not one.done and not one.sync for one in purging.unfinished(store)):
             raise Conflict(
-                "the remote's history was rewritten: it lacks revisions that this machine had from it",
-                where=f"{name}, {other[:10]}",
-                mend="nothing was changed here; docs/sync.md, A rewritten history, tells what to do",
-            )  # fmt: skip
-        done = join(store, other, door=door, subject=f"sync: bring in {name}", look=trial)
-        if not trial:
-            history.agree(name, other)
-    return done
+                "a purge was cut short here", where=str(store.bank.root), mend="ua-memory forget --purge"
+            )
+        self.notes += prepare(store, look=self.trial)
+        for _ in range(TRIES):
+            if self._once():
+                break
+        else:
+            raise Busy(
+                "others push at the same moment, again and again", where=shown(self.url), mend="try again"
+            )
+        if not self.trial:
+            self.following.finish()
+        head = None if self.trial else history.head()
+        return Synced(
+            self.name, shown(self.url), self.merge, self.received, self.sent, head, tuple(self.notes),
+            self.trial, self.forced, self.followed,
+        )  # fmt: skip
+
+    def _once(self) -> bool:
+        """Bring in what the remote offers and push; False where somebody was faster."""
+        history, lease = self.store.history, ""
+        offered = history.offered(self.url)
+        if offered and self.following.pending(self.name, offered):
+            lease = offered if self._carried(offered) else ""
+        if not lease and offered and (not history.holds(offered) or _rewritten(history, self.name, offered)):
+            self._take(self._received())
+        head = history.head()
+        if head == offered and head and not self.trial and history.agreed(self.name) != head:
+            history.agree(self.name, head)
+        if head is None or head == offered:
+            return True
+        new = history.number(offered if offered and history.has(offered) else None, head)
+        if self.trial:
+            self.sent = self.sent if lease else new
+            self.forced = (lease, head) if lease else None
+            return True
+        if not history.push(self.name, head, instead=lease):
+            self.sent = 0
+            return False
+        self.sent += new
+        self.forced = (lease, head) if lease else self.forced
+        return True
+
+    def _take(self, done: Joined) -> None:
+        self.received += done.revisions
+        self.merge = done.merge if done.merge.files or not self.merge.files else self.merge
+        self.notes += [*done.notes, *(done.result.notes if done.result else ())]
+
+    def _received(self) -> Joined:
+        history = self.store.history
+        with history.fetched(self.url, name=self.name) as other:
+            if _rewritten(history, self.name, other):
+                done, self.followed = self.following.follow(self.name, other, self._subject, trial=self.trial)
+                return done
+            done = join(self.store, other, door=self.door, subject=self._subject, look=self.trial)
+            if not self.trial:
+                history.agree(self.name, other)
+        return done
+
+    def _carried(self, offered: str) -> bool:
+        """Bring in what the remote has on top of a history that was purged here; whether that takes its
+        place."""
+        found = self.following.carry(self.name, self.url, offered, trial=self.trial)
+        if found is None:
+            return False
+        tip, number, purged = found
+        if self.trial:
+            self.received, self.sent = number, self.store.history.number(None, str(self.store.history.head()))
+        elif purged:
+            done, self.followed = self.following.follow(self.name, tip, self._subject, trial=False)
+            self._take(done)
+        elif not self.store.history.holds(tip):
+            self._take(join(self.store, tip, door=self.door, subject=self._subject))
+        return True
+
+    @property
+    def _subject(self) -> str:
+        return f"sync: bring in {self.name}"
 
 
 def _rewritten(history: History, name: str, other: str) -> bool:
     agreed = history.agreed(name)
     return agreed is not None and history.has(other) and not history.is_within(agreed, other)
-
-
-def refuse_purged(history: History, name: str, offered: str | None) -> None:
-    """Stop where the remote has still what was purged here: it would come back. Conflict."""
-    if not offered or history.holds(offered):
-        return
-    purges = [done.id for done in history.log(grep=[f"{REWROTE}: "]) if done.trailers.get(REWROTE)]
-    agreed = history.agreed(name)
-    if purges and not (agreed and history.is_within(purges[0], agreed)):
-        raise Conflict(
-            "the remote still has the history that was purged here", where=name,
-            mend=f"once nobody needs it, replace it yourself: ua-memory git push --force {name} HEAD",
-        )  # fmt: skip

@@ -2,26 +2,40 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ua_memory.modelled import Modelled
 
 if TYPE_CHECKING:
+    from ua_memory.index.sync import Index
     from ua_memory.merge.archive import Archived, Restored
+    from ua_memory.merge.following import Followed
     from ua_memory.merge.syncing import Synced
 
-__all__ = ["Archived", "Restored", "Synced", "Syncs"]
+__all__ = ["Archived", "Followed", "Restored", "Synced", "Syncs"]
 
 
 class Syncs(Modelled):
     """One memory on many machines."""
 
-    def sync(self, remote: str | None = None, *, dry_run: bool = False) -> Synced:
-        """Pull, merge and push the trail. `remote` is its address, to be given once."""
+    @cached_property
+    def index(self) -> Index:
+        """The bank's index."""
+        raise NotImplementedError
+
+    def sync(
+        self, remote: str | None = None, *, dry_run: bool = False, backup: Path | None = None
+    ) -> Synced:  # fmt: skip
+        """Pull, merge and push the trail. `remote` is its address, to be given once. Where another machine
+        has purged its history, this one's goes into the bundle `backup` before it follows: a new file
+        outside of the bank. Conflict where it has to be named."""
         from ua_memory.merge import syncing
 
-        return syncing.sync(self.store, remote, door=self.door, trial=dry_run)
+        return syncing.sync(
+            self.store, remote, door=self.door, index=lambda: self.index, trial=dry_run, backup=backup
+        )
 
     def export(self, file: Path | str, *, dry_run: bool = False) -> Archived:
         """The whole bank, with its history, as one archive that can be verified."""
