@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from ua_memory.cli.call import Call
     from ua_memory.records import Origin
 
@@ -46,13 +49,14 @@ def is_person(call: Call) -> bool:
     return caller(call)[0] == "person"
 
 
-def given(call: Call) -> bytes:
-    """Standard input. TooLarge."""
+def given(call: Call, file: Path | None = None) -> bytes:
+    """A file's bytes, or standard input. TooLarge."""
     from ua_memory.errors import TooLarge
 
-    data = call.stdin.read(MOST + 1)
+    with file.open("rb") if file else nullcontext(call.stdin) as source:
+        data = source.read(MOST + 1)
     if len(data) > MOST:
-        raise TooLarge(f"larger than {MOST >> 20} MB", where="standard input", mend="split it")
+        raise TooLarge(f"larger than {MOST >> 20} MB", where=str(file or "standard input"), mend="split it")
     return data
 
 

@@ -181,7 +181,7 @@ def batched(call: Call, memory: Memory, words: list[str] | None, common: dict[st
     path = context.absolute(call, words[0]) if words and len(words) == 1 and words != ["-"] else None
     if words and words != ["-"] and (path is None or not _is_file(path)):
         raise Usage("a batch is a file or standard input", mend="ua-memory retain --batch FILE")
-    data = path.read_bytes() if path else given(call)
+    data = given(call, path)
     items = []
     for number, line in enumerate(data.decode("utf-8-sig", "replace").splitlines(), 1):
         if not line.strip():

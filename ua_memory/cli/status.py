@@ -38,8 +38,8 @@ def status(
             note(call, f"accepted: {', '.join(held)}" if held else "nothing was held")
         found = memory.status()
         watch = _watch(call, memory)
-        bank = memory.store.bank
-        signs = (bank.root / "memory/observations", bank.pending / "consolidation-batch.json")
+        here = memory.store.bank
+        signs = (here.root / "memory/observations", here.pending / "consolidation-batch.json")
         beliefs = memory.standing() if any(sign.exists() for sign in signs) else None
         if call.as_json:
             more: dict[str, Any] = {"watch": watch} if watch else {}

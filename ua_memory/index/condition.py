@@ -91,7 +91,7 @@ def problems(store: Store) -> list[Problem]:
 
 def _is_ours(db: sqlite3.Connection) -> bool:
     """Whether it is of this version: of another, the next search makes it again."""
-    return db.execute("SELECT value FROM meta WHERE name = 'schema'").fetchone() == (SCHEMA_VERSION,)
+    return bool(db.execute("SELECT value FROM meta WHERE name = 'schema'").fetchone() == (SCHEMA_VERSION,))
 
 
 def _opened(folder: Path) -> sqlite3.Connection:

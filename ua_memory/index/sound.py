@@ -25,6 +25,7 @@ from ua_memory.index.manifest import Known, Manifest, content_hash
 from ua_memory.index.outside import Files, outside
 from ua_memory.index.spelling import grams
 from ua_memory.index.tables import COLUMNS, row
+from ua_memory.store.reading import searched
 
 if TYPE_CHECKING:
     from ua_memory.store import Store
@@ -79,7 +80,7 @@ def _made(files: Files, path: str, before: Known, held: str | None) -> dict[str,
         return None
     if content_hash(data) != before.hash:
         return None
-    items = items_of(markdown.parse(data, path), files.masked)
+    items = items_of(markdown.parse(searched(data)[0], path), files.masked)
     owned = (replace(item, id=None) if outside(path) else item for item in items)
     return {item.key: row(0, item, item.digest())[1:] for item in owned}
 
