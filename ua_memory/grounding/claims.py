@@ -71,7 +71,7 @@ class _Evidence:
 
     def has(self, kind: str, claim: str) -> bool:
         if kind == "date":
-            return claim in self._days or claim[5:] in self._unsure
+            return claim in self._days or (claim[5:] in self._unsure and self._near(claim))
         if kind == "yearless":
             return claim[5:] in self._yearless
         if kind == "number":
@@ -91,6 +91,10 @@ class _Evidence:
         if kind == "identifier":  # "API" stands in "API-keys", "gpt-4" not in "gpt-4.1"
             return any(self._stands(form, r"[.-]\d") for form in (claim, claim.removesuffix("s")))
         return self._stands(claim)
+
+    def _near(self, day: str) -> bool:
+        """Whether a day is what one without its year can mean: the last such, or the next."""
+        return self._said is None or abs((date.fromisoformat(day) - self._said).days) <= 366
 
     def _says(self, claim: str) -> bool:
         """Whether these very words stand there, white space and letter case aside."""
