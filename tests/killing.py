@@ -200,6 +200,9 @@ SCENARIOS = {
     ),
 }
 
+WRITES = tuple(SCENARIOS)
+"""Those of a single write: `killed_work` adds to the others, and samples its own."""
+
 
 def prepared(name: str, folder: Path) -> Path:
     """A bank in the scenario's state, to be copied for each kill."""

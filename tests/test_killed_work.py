@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from killed_work import WORK
-from killing import SCENARIOS, fail_at, kill_at, prepared
+from killing import WRITES, fail_at, kill_at, prepared
 
 AT = {"flush": 30, "queue drain": 40, "consolidate": 30}
 """Where the first point is: in the writing, for what has much to read before."""
@@ -27,7 +27,7 @@ def test_a_sample_of_kills_cuts_and_refusals(
     record_property("figure", f"{name}: 2 kills, 2 power cuts, 1 full disk, nothing lost")
 
 
-@pytest.mark.parametrize("name", [name for name in SCENARIOS if name not in WORK])
+@pytest.mark.parametrize("name", WRITES)
 def test_a_power_cut_after_the_last_step(name: str, tmp_path: Path) -> None:
     """What was acknowledged is durable, and not only written."""
     kill_at(name, prepared(name, tmp_path / "bank"), tmp_path / "cut", 10**6, "insert", power=True)

@@ -10,7 +10,21 @@ from pathlib import Path
 
 import pytest
 from killing import whole
-from truth import DAY, clock, finish, git, in_trail, insert, make, on_disk, open_again, python, write
+from truth import (
+    DAY,
+    clock,
+    copied,
+    finish,
+    git,
+    in_trail,
+    insert,
+    make,
+    name_person,
+    on_disk,
+    open_again,
+    python,
+    write,
+)
 
 from ua_memory import bank, undo
 from ua_memory.store import Store
@@ -74,7 +88,17 @@ FACTS = [f"fact {n}" for n in range(8)]
 @pytest.fixture(params=PLACES, ids=lambda place: place.__name__)
 def inside(request: pytest.FixtureRequest, tmp_path: Path) -> Store:
     """A bank of eight facts inside a repository."""
-    return filled(request.param, tmp_path)
+    where: dict[Callable[[Path], Path], str] = {
+        in_subfolder: "code/docs/brain",
+        in_worktree: "linked",
+        in_submodule: "code/sub",
+        without_commits: "workspace",
+    }
+    name_person()
+    copied(tmp_path, request.param.__name__, lambda folder: filled(request.param, folder))
+    store = open_again(tmp_path / where.get(request.param, "code"))
+    assert tmp_path.resolve() in store.bank.git_dir.resolve().parents, "and not that of what was copied"
+    return store
 
 
 def filled(place: Callable[[Path], Path], folder: Path) -> Store:

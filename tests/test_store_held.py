@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from killing import whole
-from truth import DAY, git, in_trail, insert, make, on_disk, open_again, write
+from truth import DAY, copied, git, in_trail, insert, make, name_person, on_disk, open_again, write
 
 from ua_memory import core, statements, undo
 from ua_memory.store import Store
@@ -18,12 +18,17 @@ OTHER = "memory/2026-11-20.md"
 @pytest.fixture
 def store(tmp_path: Path) -> Store:
     """A bank with ten facts of ours in one file, and ten lines of a person in another."""
-    store = make(tmp_path / "b")
-    for n in range(10):
-        insert(store, f"fact {n}")
-    write(store, OTHER, "".join(f"- line {n}\n" for n in range(10)))
-    store.adopt()
-    return store
+
+    def fill(root: Path) -> None:
+        store = make(root)
+        for n in range(10):
+            insert(store, f"fact {n}")
+        write(store, OTHER, "".join(f"- line {n}\n" for n in range(10)))
+        store.adopt()
+
+    name_person()
+    copied(tmp_path / "b", "held", fill)
+    return open_again(tmp_path / "b")
 
 
 def lines(store: Store, path: str = DAY) -> list[str]:

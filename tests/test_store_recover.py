@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from killing import SCENARIOS, in_child, kill_at, prepared, whole
+from killing import WRITES, in_child, kill_at, prepared, whole
 from truth import (
     DAY,
     NOW,
@@ -33,7 +33,7 @@ from ua_memory.records import Fact
 from ua_memory.store import Store, landing, pending, swap
 
 
-@pytest.mark.parametrize("name", SCENARIOS)
+@pytest.mark.parametrize("name", WRITES)
 def test_a_sample_of_kills(name: str, tmp_path: Path) -> None:
     bank = prepared(name, tmp_path / "bank")
     for stop, following in ((8, "insert"), (11, "adopt"), (14, "insert"), (17, "insert"), (20, "adopt")):

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import tempfile
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -33,23 +33,39 @@ def clock() -> datetime:
 def make(root: Path, person: bool = True) -> Store:
     """A bank at `root` with a fixed clock; the person's name is Ann."""
     if person:
-        config = Path(os.environ["GIT_CONFIG_GLOBAL"])
-        if "Ann" not in config.read_text():
-            with config.open("a") as file:
-                file.write("[user]\n\tname = Ann\n\temail = ann@example.org\n")
-    if not _TEMPLATE:
-        _TEMPLATE.append(Path(tempfile.mkdtemp(prefix="ua-bank-")))
-        atexit.register(shutil.rmtree, _TEMPLATE[0], ignore_errors=True)
-        bank.init(_TEMPLATE[0] / "bank", clock)
+        name_person()
     if root.exists():
         bank.init(root, clock)
     else:
-        shutil.copytree(_TEMPLATE[0] / "bank", root)
+        copied(root, "new", lambda folder: bank.init(folder, clock))
     return open_again(root)
 
 
-_TEMPLATE: list[Path] = []
-"""A new bank, made once and copied: `init` runs git nine times."""
+def name_person() -> None:
+    """Tell git that the person's name is Ann."""
+    config = Path(os.environ["GIT_CONFIG_GLOBAL"])
+    if "Ann" not in config.read_text():
+        with config.open("a") as file:
+            file.write("[user]\n\tname = Ann\n\temail = ann@example.org\n")
+
+
+def copied(folder: Path, how: str, fill: Callable[[Path], object]) -> None:
+    """Make `folder` as `fill(folder)` does, by a copy of what that made before under the same name `how`:
+    `init` runs git nine times, and each insert three times. Absolute paths in git's own files follow."""
+    if how not in _MADE:
+        made = Path(tempfile.mkdtemp(prefix="ua-bank-")).resolve() / "made"
+        atexit.register(shutil.rmtree, made.parent, ignore_errors=True)
+        fill(made)
+        _MADE[how] = made
+    made = _MADE[how]
+    shutil.copytree(made, folder, symlinks=True, dirs_exist_ok=True)
+    for name in ("config", "gitdir", ".git"):
+        for file in folder.rglob(name):
+            if file.is_file() and bytes(made) in (before := file.read_bytes()):
+                file.write_bytes(before.replace(bytes(made), bytes(folder.resolve())))
+
+
+_MADE: dict[str, Path] = {}
 
 
 def open_again(root: Path) -> Store:
