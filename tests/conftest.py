@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import os
 import sys
-import time
 from collections.abc import Callable, Iterator
 from itertools import count
 from pathlib import Path
 
 import pytest
-from guards import FOLDERS, REACHED, REMOVED, isolated_environment, refuse_network
+from guards import FOLDERS, REACHED, isolated, refuse_network
 from hypothesis import HealthCheck, settings
 
 sys.addaudithook(refuse_network)
@@ -35,19 +34,9 @@ def _isolated(_homes: Iterator[Path]) -> Iterator[None]:
     Processes that a test starts inherit all of it. The patch is not the `monkeypatch` of the test, so
     that a test may call its `undo`.
     """
-    home = next(_homes)
-    home.mkdir()
-    (home / "run").mkdir(mode=0o700)
-    with pytest.MonkeyPatch.context() as patch:
-        for name in list(os.environ):
-            if name.startswith(REMOVED):
-                patch.delenv(name)
-        for name, value in isolated_environment(home).items():
-            patch.setenv(name, value)
-        time.tzset()
+    with isolated(next(_homes)):
         REACHED.clear()
         yield
-    time.tzset()
     assert not REACHED, f"the network was tried: {REACHED}"
 
 

@@ -13,11 +13,13 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import pytest
+from guards import isolated, isolated_environment
 from terminal import Done
 
 from ua_memory import bank, config
@@ -67,7 +69,7 @@ class Place:
 
         fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, width, 0, 0))
         if forking:
-            ended = forking.begun(argv, [os.ttyname(theirs)] * 3)
+            ended = forking.begun(self, argv, [os.ttyname(theirs)] * 3)
         else:
             ended = subprocess.Popen(
                 [sys.executable, "-P", "-m", "ua_memory", *argv],
@@ -141,6 +143,26 @@ class Place:
         return self.ask("run", **{**told, **more})
 
 
+class Lasting:
+    """A place whose daemon several tests may ask, and that none of them ends: to start one takes a second."""
+
+    def __init__(self, home: Path, make: Callable[[Path], Place]) -> None:
+        with isolated(home):
+            self.place = make(home / "bank")
+            assert self.place.run("daemon", "start").code == 0
+            self.pid = self.place.up()["pid"]
+            self.env = {name: os.environ[name] for name in isolated_environment(home)}
+
+    @contextlib.contextmanager
+    def asked(self) -> Iterator[Place]:
+        """For one test: in the environment of the daemon, which is the same one afterwards."""
+        with pytest.MonkeyPatch.context() as patch:
+            for name, value in self.env.items():
+                patch.setenv(name, value)
+            yield self.place
+            assert self.place.up()["pid"] == self.pid
+
+
 FORKING = """
 import importlib, json, os, pkgutil, sys, time
 import ua_memory
@@ -177,13 +199,9 @@ class Forking:
     """Processes of the command line without a daemon, forked off one that has imported all they need: a
     search that starts from nothing takes a second of processor time, most of it to import Chroma."""
 
-    def __init__(self, place: Place) -> None:
-        self.place = place
-
     def __enter__(self) -> Forking:
         self.process = subprocess.Popen(
             [sys.executable, "-P", "-c", FORKING],
-            cwd=self.place.root,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -193,10 +211,10 @@ class Forking:
     def __exit__(self, *_: object) -> None:
         self.process.communicate()
 
-    def begun(self, argv: Sequence[str], streams: Sequence[str]) -> Callable[[], int]:
-        """Start a command whose three streams are these files; what waits for its exit code."""
-        env = self.place.environment("off")
-        told = {"argv": argv, "streams": streams, "cwd": str(self.place.root), "env": env}
+    def begun(self, place: Place, argv: Sequence[str], streams: Sequence[str]) -> Callable[[], int]:
+        """Start a command in `place` whose three streams are these files; what waits for its exit code."""
+        env = place.environment("off")
+        told = {"argv": argv, "streams": streams, "cwd": str(place.root), "env": env}
         asks, answers = self.process.stdin, self.process.stdout
         assert asks and answers
         asks.write(json.dumps(told) + "\n")
@@ -204,11 +222,11 @@ class Forking:
         assert answers.readline() == "begun\n"
         return lambda: int(answers.readline())
 
-    def run(self, *argv: str, stdin: str = "") -> Done:
+    def run(self, place: Place, *argv: str, stdin: str = "") -> Done:
         with contextlib.ExitStack() as opened:
             files = [opened.enter_context(tempfile.NamedTemporaryFile()) for _ in range(3)]
             Path(files[0].name).write_text(stdin, "utf-8")
-            code = self.begun(argv, [file.name for file in files])()
+            code = self.begun(place, argv, [file.name for file in files])()
             return Done(code, *(file.read().decode() for file in files[1:]))
 
 

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import ipaddress
 import os
+import time
+from collections.abc import Iterator
 from pathlib import Path
+
+import pytest
 
 FOLDERS: list[Path] = []
 """Where the homes of this run's tests lie, and what they share, once there is one."""
@@ -49,6 +54,22 @@ def isolated_environment(home: Path) -> dict[str, str]:
         "PYTHONUTF8": "1",
         "UA_MEMORY_DAEMON": "off",
     }
+
+
+@contextlib.contextmanager
+def isolated(home: Path) -> Iterator[None]:
+    """The environment of a test whose home folder this is; it is made."""
+    home.mkdir()
+    (home / "run").mkdir(mode=0o700)
+    with pytest.MonkeyPatch.context() as patch:
+        for name in list(os.environ):
+            if name.startswith(REMOVED):
+                patch.delenv(name)
+        for name, value in isolated_environment(home).items():
+            patch.setenv(name, value)
+        time.tzset()
+        yield
+    time.tzset()
 
 
 REACHED: list[str] = []

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 from banks import new_bank
-from daemons import Place, answer, until
+from daemons import Lasting, Place, answer, until
 from test_cli_json import EXAMPLES, agrees
 
 from ua_memory.daemon import address, messages, peer
@@ -25,11 +25,15 @@ from ua_memory.daemon.service import runs
 from ua_memory.daemon.worker import Job, Worker
 
 
+def made(folder: Path) -> Place:
+    bank = new_bank(folder)
+    bank.insert("Alice moved the API to Fly.io because Heroku doubled its price")
+    return Place(bank.root)
+
+
 @pytest.fixture
 def place(tmp_path: Path) -> Iterator[Place]:
-    bank = new_bank(tmp_path / "bank")
-    bank.insert("Alice moved the API to Fly.io because Heroku doubled its price")
-    found = Place(bank.root)
+    found = made(tmp_path / "bank")
     yield found
     found.kill()
 
@@ -38,6 +42,20 @@ def place(tmp_path: Path) -> Iterator[Place]:
 def served(place: Place) -> Place:
     assert place.run("daemon", "start").code == 0
     return place
+
+
+@pytest.fixture(scope="module")
+def lasting(_homes: Iterator[Path]) -> Iterator[Lasting]:
+    found = Lasting(next(_homes), made)
+    yield found
+    found.place.kill()
+
+
+@pytest.fixture
+def called(lasting: Lasting) -> Iterator[Place]:
+    """One that is called and goes on."""
+    with lasting.asked() as place:
+        yield place
 
 
 # -- starting and leaving ------------------------------------------------------------------------------
@@ -112,15 +130,15 @@ def test_sigterm_lets_a_command_end(served: Place) -> None:
 # -- callers ---------------------------------------------------------------------------------------------
 
 
-def test_slow_and_broken_callers_keep_nobody_waiting(served: Place) -> None:
-    silent = [served.connected() for _ in range(5)]
-    half = served.connected()
+def test_slow_and_broken_callers_keep_nobody_waiting(called: Place) -> None:
+    silent = [called.connected() for _ in range(5)]
+    half = called.connected()
     half.sendall(b'{"jsonrpc": "2.0", "id"')
-    gone = served.connected()
+    gone = called.connected()
     gone.sendall(b'{"jsonrpc":"2.0","id":1,"method":"status"}\n' * 50)
     gone.close()
     began = time.monotonic()
-    assert served.command("get", "MEMORY.md")["result"]["code"] == 0
+    assert called.command("get", "MEMORY.md")["result"]["code"] == 0
     assert time.monotonic() - began < 5
     for caller in [*silent, half]:
         caller.close()
@@ -134,26 +152,32 @@ def test_slow_and_broken_callers_keep_nobody_waiting(served: Place) -> None:
         (b"[]\n", messages.BAD_REQUEST),
         (b'{"jsonrpc":"2.0","id":1,"method":5}\n', messages.BAD_REQUEST),
         (b'{"jsonrpc":"2.0","id":1,"method":"dance"}\n', messages.NO_METHOD),
-        (b'{"jsonrpc":"2.0","id":1,"method":"run","params":{}}\n', OTHER_CODE),
     ],
 )
-def test_what_is_no_request_is_refused(line: bytes, code: int, served: Place) -> None:
-    with served.connected() as caller:
+def test_what_is_no_request_is_refused(line: bytes, code: int, called: Place) -> None:
+    with called.connected() as caller:
         caller.sendall(line)
         assert answer(caller)["error"]["code"] == code
 
 
-def test_a_line_without_an_end_is_cut_off(served: Place) -> None:
-    with served.connected() as caller, pytest.raises(OSError):
+def test_a_line_without_an_end_is_cut_off(called: Place) -> None:
+    with called.connected() as caller, pytest.raises(OSError):
         for _ in range(address.LARGEST // (1 << 20) + 2):
             caller.sendall(b"x" * (1 << 20))
         caller.recv(1)
-    assert served.status()
+    assert called.status()
 
 
-def test_requests_with_parameters_of_another_type(served: Place) -> None:
+def test_requests_with_parameters_of_another_type(called: Place) -> None:
     for wrong in ({"argv": [1]}, {"width": "80"}, {"env": 5}, {"cwd": None}, {"stdin": "\u20ac"}):
-        assert served.command("log", **wrong)["error"]["code"] == messages.BAD_PARAMS, wrong
+        assert called.command("log", **wrong)["error"]["code"] == messages.BAD_PARAMS, wrong
+
+
+def test_a_caller_without_a_protocol_is_of_another_installation(served: Place) -> None:
+    with served.connected() as caller:
+        caller.sendall(b'{"jsonrpc":"2.0","id":1,"method":"run","params":{}}\n')
+        assert answer(caller)["error"]["code"] == OTHER_CODE
+    served.gone()
 
 
 def test_another_bank_input_and_other_code_are_handed_back(served: Place, tmp_path: Path) -> None:

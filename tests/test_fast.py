@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 from banks import new_bank
-from daemons import Forking, Place
+from daemons import Forking, Lasting, Place, until
 
 from ua_memory.cli import asking, fast
 from ua_memory.cli.app import VERBS
@@ -24,9 +24,8 @@ from ua_memory.daemon import address, messages
 from ua_memory.daemon.service import runs
 
 
-@pytest.fixture
-def place(tmp_path: Path) -> Iterator[Place]:
-    bank = new_bank(tmp_path / "bank")
+def made(folder: Path) -> Place:
+    bank = new_bank(folder)
     bank.insert("Alice moved the API to Fly.io because Heroku doubled its price", tags=("infra",))
     bank.insert("Зоряна переїхала до Одеси, \u202e перевернуто")
     bank.write("# Notes\n\n- a line by hand about Heroku\n", "memory/notes.md")
@@ -34,9 +33,36 @@ def place(tmp_path: Path) -> Iterator[Place]:
         "ua-memory.toml"
     )  # an edit that is committed half way through would tell the two apart
     bank.write(f"{settings}\n[hand_edits]\nquiet_seconds = 3600\n", "ua-memory.toml")
-    found = Place(bank.root)
+    return Place(bank.root)
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Iterator[Place]:
+    found = made(tmp_path / "bank")
     yield found
     found.kill()
+
+
+@pytest.fixture(scope="module")
+def lasting(_homes: Iterator[Path]) -> Iterator[Lasting]:
+    found = Lasting(next(_homes), made)
+    with found.asked() as place:  # while it loads its index, on a busy machine, it turns commands away
+        until(lambda: place.run("search", "heroku", daemon="require").code == 0, 60)
+    yield found
+    found.place.kill()
+
+
+@pytest.fixture
+def served(lasting: Lasting) -> Iterator[Place]:
+    """With a daemon that other tests ask, too."""
+    with lasting.asked() as place:
+        yield place
+
+
+@pytest.fixture(scope="module")
+def forking() -> Iterator[Forking]:
+    with Forking() as found:
+        yield found
 
 
 READS = (
@@ -77,9 +103,8 @@ def _plain(text: str) -> str:
     return re.sub(r"\d+ (seconds?|minutes?) ago", "N ago", text)
 
 
-def test_a_daemon_answers_as_the_process_itself(place: Place) -> None:
-    with Forking(place) as forking:
-        here = {" ".join(argv): forking.run(*argv, stdin="heroku\nfly\n") for argv in READS}
+def test_a_daemon_answers_as_the_process_itself(place: Place, forking: Forking) -> None:
+    here = {" ".join(argv): forking.run(place, *argv, stdin="heroku\nfly\n") for argv in READS}
     whole = place.run(*READS[0], daemon="off")
     assert (whole.code, _plain(whole.out), _plain(whole.err)) == (0, _plain(here["search heroku"].out), "")
     assert place.run("daemon", "start").code == 0
@@ -94,11 +119,10 @@ def test_a_daemon_answers_as_the_process_itself(place: Place) -> None:
     assert status and status["commands"] >= len(READS)  # it was the daemon that answered
 
 
-def test_on_a_terminal_too(place: Place) -> None:
+def test_on_a_terminal_too(place: Place, forking: Forking) -> None:
     some = [READS[n] for n in (0, 1, 2, 6, 11, 13, 16, 18)]
     some.remove(["search", "--batch"])
-    with Forking(place) as forking:
-        here = [place.terminal(*argv, forking=forking) for argv in some]
+    here = [place.terminal(*argv, forking=forking) for argv in some]
     assert place.run("daemon", "start").code == 0
     for argv, own in zip(some, here, strict=True):
         there = place.terminal(*argv)
@@ -120,30 +144,30 @@ def test_what_is_written_is_read_at_once(place: Place) -> None:
     assert place.run("search", "x", "--json").json["mode"] == "hybrid"
 
 
-def test_input_is_read_only_where_the_command_reads_it(place: Place) -> None:
-    assert place.run("daemon", "start").code == 0
+def test_input_is_read_only_where_the_command_reads_it(served: Place) -> None:
     script = 'while read -r line; do "$0" -P -m ua_memory insert "$line" || exit 1; done'
     rows = "one of the rows\nanother of the rows\nthe third row\n"
-    env = place.environment("require")
+    env = served.environment("require")
     argv = ["sh", "-c", script, sys.executable]
-    subprocess.run(argv, input=rows.encode(), cwd=place.root, env=env, check=True, capture_output=True)
-    assert place.run("insert", stdin="from a pipe\n").code == 0
-    assert place.run("insert", "-", stdin="\u0435 with a dash\n").code == 0
-    assert place.run("insert", stdin="").code == 2
-    found = "".join(file.read_text("utf-8") for file in (place.root / "memory").glob("*.md"))
+    subprocess.run(argv, input=rows.encode(), cwd=served.root, env=env, check=True, capture_output=True)
+    assert served.run("insert", stdin="from a pipe\n").code == 0
+    assert served.run("insert", "-", stdin="\u0435 with a dash\n").code == 0
+    assert served.run("insert", stdin="").code == 2
+    found = "".join(file.read_text("utf-8") for file in (served.root / "memory").glob("*.md"))
     assert all(row in found for row in [*rows.split("\n"), "from a pipe", "\u0435 with a dash"])
 
 
-def test_the_callers_world_is_used(place: Place) -> None:
-    assert place.run("daemon", "start").code == 0
-    place.env["UA_MEMORY_DAEMON"] = "require"  # a busy one would leave the command to its caller
-    done = place.run("insert", "said in Kyiv", CLAUDECODE="1", GIT_AUTHOR_NAME="Zo", TZ="Etc/GMT-14")
+def test_the_callers_world_is_used(served: Place) -> None:
+    before = served.up()["commands"]
+    env = {"CLAUDECODE": "1", "GIT_AUTHOR_NAME": "Zo", "TZ": "Etc/GMT-14"}
+    # a busy one would leave the command to its caller
+    done = served.run("insert", "said in Kyiv", daemon="require", **env)
     assert done.code == 0
-    text = "".join(file.read_text("utf-8") for file in (place.root / "memory").glob("*.md"))
+    text = "".join(file.read_text("utf-8") for file in (served.root / "memory").glob("*.md"))
     assert "· claude-code" in text
-    assert place.run("insert", "said here").code == 0
-    assert place.status()["commands"] == 2  # type: ignore[index]
-    narrow = _plain(place.terminal("search", "heroku", width=40).out)
+    assert served.run("insert", "said here", daemon="require").code == 0
+    assert served.up()["commands"] == before + 2
+    narrow = _plain(served.terminal("search", "heroku", daemon="require", width=40).out)
     assert max(len(re.sub(r"\x1b\[[0-9;]*m", "", line)) for line in narrow.splitlines()) <= 40
 
 
@@ -220,17 +244,16 @@ def _dies(listener: socket.socket, said: bytes) -> None:
         caller.sendall(said)
 
 
-def test_a_reader_who_leaves_and_a_closed_output(place: Place) -> None:
-    assert place.run("daemon", "start").code == 0
+def test_a_reader_who_leaves_and_a_closed_output(served: Place) -> None:
     command = f'"{sys.executable}" -P -m ua_memory get memory/2026-11-21.md'
-    env = place.environment("auto")
+    env = served.environment("auto")
     for shell, code in (
         (f"{command} >&-", 0),
         (f"{command} >/dev/full", 10),
         (f"({command}; echo $? >&2) | true", 0),
     ):
         done = subprocess.run(
-            ["bash", "-c", shell], cwd=place.root, env=env, capture_output=True, check=False
+            ["bash", "-c", shell], cwd=served.root, env=env, capture_output=True, check=False
         )
         assert done.returncode == code and b"Traceback" not in done.stderr, (shell, done)
 
@@ -272,8 +295,7 @@ def test_a_request_is_json_and_an_answer_is_read_as_json_is() -> None:
     assert asking.parsed(json.dumps(value)) == value
 
 
-def test_a_warm_search_loads_next_to_nothing(place: Place) -> None:
-    assert place.run("daemon", "start").code == 0
+def test_a_warm_search_loads_next_to_nothing(served: Place) -> None:
     code = (
         "import os, sys\nfrom ua_memory.cli import fast\n"
         "fast._leave = lambda code: (print(*sorted(sys.modules), file=sys.stderr), os._exit(code))\n"
@@ -281,7 +303,7 @@ def test_a_warm_search_loads_next_to_nothing(place: Place) -> None:
     )
     done = subprocess.run(
         [sys.executable, "-P", "-c", code, "search", "heroku", "--json"],
-        cwd=place.root, env=place.environment("require"), capture_output=True, text=True, check=True,
+        cwd=served.root, env=served.environment("require"), capture_output=True, text=True, check=True,
     )  # fmt: skip
     bare = subprocess.run(
         [sys.executable, "-P", "-c", "import sys; print(*sys.modules)"],
