@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -72,12 +73,26 @@ class Shell:
         file.write_text(text, encoding="utf-8")
 
 
-def new_shell(tmp_path: Path) -> Shell:
-    """A shell in a fresh bank, `tmp_path/home/bank`."""
+def new_shell(
+    tmp_path: Path, how: str = "shell", fill: Callable[[Shell], object] = lambda shell: None, **env: str
+) -> Shell:
+    """A shell in a fresh bank, `tmp_path/home/bank`, where `fill` was done already: once a process for each
+    name `how`, and then copied."""
     home = tmp_path / "home"
     bank = home / "bank"
     bank.mkdir(parents=True)
-    shell = Shell(home.resolve(), bank.resolve())
-    founded(bank, "shell", lambda root: Shell(home.resolve(), root).ok("init", str(root)))
-    shell.time += timedelta(minutes=1)  # that of its `init`
+    shell = Shell(home.resolve(), bank.resolve(), dict(env))
+
+    def init(root: Path) -> None:
+        first = Shell(home.resolve(), root, dict(env))
+        first.ok("init", str(root))
+        fill(first)
+        _AT[how] = first.time
+
+    founded(bank, how, init)
+    shell.time = _AT[how]
     return shell
+
+
+_AT: dict[str, datetime] = {}
+"""When a shell was ready, by the name of what was done in it."""

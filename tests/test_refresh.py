@@ -34,12 +34,25 @@ FACTS = (
 
 @pytest.fixture
 def shell(tmp_path: Path) -> Shell:
-    shell = new_shell(tmp_path)
-    shell.env["UA_MEMORY_EMBEDDING"] = "none"  # by words: what is recalled is not what is tested here
+    # by words: what is recalled is not what is tested here
+    return new_shell(tmp_path, "page", with_facts, UA_MEMORY_EMBEDDING="none")
+
+
+@pytest.fixture
+def written(tmp_path: Path) -> Shell:
+    """With the page that `write_page` makes."""
+
+    def fill(shell: Shell) -> None:
+        with_facts(shell)
+        write_page(shell)
+
+    return new_shell(tmp_path, "written page", fill, UA_MEMORY_EMBEDDING="none")
+
+
+def with_facts(shell: Shell) -> None:
     for fact in FACTS:
         shell.ok("insert", fact)
     shell.ok("pages", "create", "infra", "--query", "where do our services run: API, database, website")
-    return shell
 
 
 def text(shell: Shell, path: str = PAGE) -> str:
@@ -123,24 +136,24 @@ def test_a_model_writes_a_page_of_cited_sentences_in_one_commit(shell: Shell) ->
     assert "up to date" in shell.ok("pages", "list").out
 
 
-def test_nothing_changed_asks_nobody_and_writes_nothing(shell: Shell) -> None:
-    write_page(shell)
-    before = text(shell), commits(shell)
-    done, fake = refresh(shell, argv=("--all",))
+def test_nothing_changed_asks_nobody_and_writes_nothing(written: Shell) -> None:
+    before = text(written), commits(written)
+    done, fake = refresh(written, argv=("--all",))
     assert "nothing has changed" in done.out and fake.bodies == []
-    assert refresh(shell, argv=("--stale",))[0].out == "No page is stale.\n"
-    assert (text(shell), commits(shell)) == before
+    assert refresh(written, argv=("--stale",))[0].out == "No page is stale.\n"
+    assert (text(written), commits(written)) == before
 
 
-def test_what_is_new_edited_and_gone_is_told_and_untouched_paragraphs_keep_their_bytes(shell: Shell) -> None:
-    write_page(shell)
-    old = text(shell)
-    shell.ok("insert", "The API database backups run on Scaleway.")
-    edit(shell, "runs on Hetzner in Frankfurt", "runs on OVH in Paris", LOG)
-    edit(shell, "- The website runs on GitHub Pages.", "- ", LOG)
-    assert "stale: 1 new, 1 edited, 1 gone" in shell.ok("pages", "list").out
+def test_what_is_new_edited_and_gone_is_told_and_untouched_paragraphs_keep_their_bytes(
+    written: Shell,
+) -> None:
+    old = text(written)
+    written.ok("insert", "The API database backups run on Scaleway.")
+    edit(written, "runs on Hetzner in Frankfurt", "runs on OVH in Paris", LOG)
+    edit(written, "- The website runs on GitHub Pages.", "- ", LOG)
+    assert "stale: 1 new, 1 edited, 1 gone" in written.ok("pages", "list").out
     done, fake = refresh(
-        shell,
+        written,
         {
             "calls": [
                 (
@@ -151,21 +164,20 @@ def test_what_is_new_edited_and_gone_is_told_and_untouched_paragraphs_keep_their
         },
     )
     assert ", new) " in asked(fake) and ", edited) " in asked(fake) and "Heroku" in asked(fake)
-    new = text(shell)
+    new = text(written)
     assert "OVH" in new and "Hetzner" not in new
     assert old.split("## Database")[0] == new.split("## Database")[0]
     assert "refreshed: 1 new, 1 edited, 1 gone" in done.out
 
 
-def test_a_look_that_changes_nothing_is_not_taken_twice(shell: Shell) -> None:
-    write_page(shell)
-    shell.ok("insert", "The status website runs on Scaleway.")
-    before = text(shell)
-    done, fake = refresh(shell)
-    assert len(fake.bodies) == 1 and "stays as it is" in done.out and text(shell) == before
-    assert refresh(shell)[1].bodies == []
-    shell.ok("insert", "The mail services run on Migadu.")
-    assert ", left out before) " in asked(refresh(shell)[1])
+def test_a_look_that_changes_nothing_is_not_taken_twice(written: Shell) -> None:
+    written.ok("insert", "The status website runs on Scaleway.")
+    before = text(written)
+    done, fake = refresh(written)
+    assert len(fake.bodies) == 1 and "stays as it is" in done.out and text(written) == before
+    assert refresh(written)[1].bodies == []
+    written.ok("insert", "The mail services run on Migadu.")
+    assert ", left out before) " in asked(refresh(written)[1])
 
 
 def test_an_id_that_is_appended_is_no_edit(shell: Shell) -> None:
@@ -190,26 +202,26 @@ def test_a_cited_line_without_an_id_is_given_one_in_the_same_commit(shell: Shell
     }
 
 
-def test_another_question_writes_the_page_anew(shell: Shell) -> None:
-    write_page(shell)
-    shell.ok("pages", "update", "infra", "--query", "which services run, on what: API, website")
-    assert "another question" in shell.ok("pages", "list").out
-    done, fake = refresh(shell, {"calls": [append("S0", ("The website is on GitHub Pages.", [1, 2, 3]))]})
-    assert "Database" not in text(shell) and "GitHub Pages" in text(shell) and "written anew" in done.out
+def test_another_question_writes_the_page_anew(written: Shell) -> None:
+    written.ok("pages", "update", "infra", "--query", "which services run, on what: API, website")
+    assert "another question" in written.ok("pages", "list").out
+    done, fake = refresh(written, {"calls": [append("S0", ("The website is on GitHub Pages.", [1, 2, 3]))]})
+    assert "Database" not in text(written) and "GitHub Pages" in text(written) and "written anew" in done.out
     assert "P1" not in asked(fake)
 
 
-def test_all_operations(shell: Shell) -> None:
-    write_page(shell)
-    shell.ok("insert", "The status website runs on Scaleway.")
-    number = evidence(shell)
+def test_all_operations(written: Shell) -> None:
+    written.ok("insert", "The status website runs on Scaleway.")
+    number = evidence(written)
     section = {"section": "S1", "title": "Staging"}
     one = {"calls": [("rename_section", section), ("remove_paragraph", {"paragraph": "P1"})]}
     two = {"calls": [("add_section", {"title": "Website"}), ("add_section", {"title": "API"})]}
     website = append("S2", ("The website is on GitHub Pages.", [number("GitHub")]))
     beside = append("S1", ("It is in Frankfurt.", [number("Hetzner")]), after="P2")
-    refresh(shell, one, two, {"calls": [website, beside]}, {"calls": [("remove_section", {"section": "S2"})]})
-    page = re.sub(r" \[\[.*?\]\]", "", text(shell).partition("---\n\n")[2])
+    refresh(
+        written, one, two, {"calls": [website, beside]}, {"calls": [("remove_section", {"section": "S2"})]}
+    )
+    page = re.sub(r" \[\[.*?\]\]", "", text(written).partition("---\n\n")[2])
     assert page == "## Staging\n\nThe staging database is at Hetzner.\n\nIt is in Frankfurt.\n"
 
 
@@ -299,16 +311,15 @@ def test_evidence_and_page_cannot_end_their_own_marks_nor_show_a_secret(shell: S
 # -- what persons wrote --------------------------------------------------------------------------------
 
 
-def test_a_persons_paragraph_stays_and_becomes_a_memory_once(shell: Shell) -> None:
-    write_page(shell)
+def test_a_persons_paragraph_stays_and_becomes_a_memory_once(written: Shell) -> None:
     subprocess.run(
         ["sed", "-i", "s/The staging database is at Hetzner/The staging database is in my cellar/", PAGE],
-        cwd=shell.cwd,
+        cwd=written.cwd,
         check=True,
     )
-    assert "1 of yours to learn" in shell.ok("pages", "list").out
+    assert "1 of yours to learn" in written.ok("pages", "list").out
     done, fake = refresh(
-        shell,
+        written,
         {
             "calls": [
                 ("replace_paragraph", {"paragraph": "P2", "sentences": said(("The API moved.", [1, 2, 3]))})
@@ -316,19 +327,19 @@ def test_a_persons_paragraph_stays_and_becomes_a_memory_once(shell: Shell) -> No
         },
     )
     assert "(a person's)" in asked(fake) and "was written by a person" in told(fake)
-    assert "The staging database is in my cellar" in text(shell)
+    assert "The staging database is in my cellar" in text(written)
     assert "yours, remembered: The staging database is in my cellar." in done.out
-    log = text(shell, LOG)
+    log = text(written, LOG)
     learnt = r"- The staging database is in my cellar\. \^\w+\n  - origin: person \(\[\[infra\]\]\)\n"
     assert re.search(rf"## \d\d:\d\d · pages · person\n\n{learnt}", log)
     for argv in (("infra",), ("infra", "--full")):
-        refresh(shell, {"calls": [append("S0", ("The API moved.", [1, 2, 3]))]}, argv=argv)
-    assert text(shell, LOG) == log, "it is learnt once"
-    assert "cellar" in text(shell)
+        refresh(written, {"calls": [append("S0", ("The API moved.", [1, 2, 3]))]}, argv=argv)
+    assert text(written, LOG) == log, "it is learnt once"
+    assert "cellar" in text(written)
     for _ in range(2):  # the first time it may have been an editor's old buffer
-        edit(shell, re.findall(r"- The staging database is in my cellar.*\n.*\n", log)[0], "", LOG)
-        refresh(shell, {"calls": [append("S0", ("The API moved.", [1, 2, 3]))]}, argv=("infra", "--full"))
-    assert "cellar" not in text(shell, LOG), "what its person deleted does not come back"
+        edit(written, re.findall(r"- The staging database is in my cellar.*\n.*\n", log)[0], "", LOG)
+        refresh(written, {"calls": [append("S0", ("The API moved.", [1, 2, 3]))]}, argv=("infra", "--full"))
+    assert "cellar" not in text(written, LOG), "what its person deleted does not come back"
 
 
 def test_only_the_sentence_that_a_person_changed_is_learnt(shell: Shell) -> None:
@@ -344,36 +355,34 @@ def test_only_the_sentence_that_a_person_changed_is_learnt(shell: Shell) -> None
     assert "remembered: The API is at Fly.io, in two regions.  ^" in done.out
 
 
-def test_a_contradiction_is_flagged_on_the_page_and_on_the_fact(shell: Shell) -> None:
-    write_page(shell)
-    edit(shell, "The staging database is at Hetzner.", "The staging database is in my cellar.")
-    number = evidence(shell)("Hetzner")
+def test_a_contradiction_is_flagged_on_the_page_and_on_the_fact(written: Shell) -> None:
+    edit(written, "The staging database is at Hetzner.", "The staging database is in my cellar.")
+    number = evidence(written)("Hetzner")
     call = (
         "contradict",
         {"paragraph": "P2", "sentences": said(("The staging database runs on Hetzner.", [number]))},
     )
-    done, _ = refresh(shell, {"calls": [call]})
-    page = text(shell)
+    done, _ = refresh(written, {"calls": [call]})
+    page = text(written)
     box = r"> \[!question\] Memory has it otherwise\n> The staging database runs on Hetzner\. \[\[.*\]\]\n"
     assert re.search(rf"in my cellar\. \[\[.*\]\]\n\n{box}$", page)
     flagged = r"\^\w+\n  - origin: person \(\[\[infra\]\]\)\n  - flag: contradicted by \^\w+\n"
-    assert re.search(rf"- The staging database is in my cellar\. {flagged}", text(shell, LOG))
+    assert re.search(rf"- The staging database is in my cellar\. {flagged}", text(written, LOG))
     assert "memory has it otherwise" in done.out
-    refresh(shell, argv=("infra",))
-    assert text(shell) == page
+    refresh(written, argv=("infra",))
+    assert text(written) == page
 
 
-def test_an_undo_gives_a_paragraph_back_to_whom_it_belongs(shell: Shell) -> None:
-    write_page(shell)
-    edit(shell, "The API left Heroku for Fly.io.", "I moved the API myself.")
-    refresh(shell)
-    before = text(shell)
-    shell.write(PAGE, before.partition("---\n\n")[0] + "---\n")
-    shell.ok("undo", shell.ok("diff", "--json") and _adopted(shell))
-    assert text(shell) == before
+def test_an_undo_gives_a_paragraph_back_to_whom_it_belongs(written: Shell) -> None:
+    edit(written, "The API left Heroku for Fly.io.", "I moved the API myself.")
+    refresh(written)
+    before = text(written)
+    written.write(PAGE, before.partition("---\n\n")[0] + "---\n")
+    written.ok("undo", written.ok("diff", "--json") and _adopted(written))
+    assert text(written) == before
     wanted = {"calls": [append("S0", ("The API moved.", [1, 2, 3]))]}
-    _, fake = refresh(shell, wanted, argv=("infra", "--full"))
-    assert "I moved the API myself." in text(shell) and "Hetzner" not in text(shell)
+    _, fake = refresh(written, wanted, argv=("infra", "--full"))
+    assert "I moved the API myself." in text(written) and "Hetzner" not in text(written)
     assert "(a person's): I moved" in asked(fake)
 
 
@@ -433,16 +442,15 @@ def test_without_a_model_a_page_leaves_out_what_says_nothing_of_it(shell: Shell)
     assert text(shell) == page and "up to date" in shell.ok("pages", "list").out
 
 
-def test_what_a_page_says_of_facts_that_are_gone_goes(shell: Shell) -> None:
-    write_page(shell)
-    edit(shell, text(shell, LOG).splitlines(keepends=True)[5], "", LOG)
-    assert "1 gone" in shell.ok("pages", "list").out
-    shell.ok("pages", "refresh", "infra")
-    assert "Hetzner" not in text(shell) and "## Database" not in text(shell) and "Heroku" in text(shell)
-    (shell.cwd / LOG).write_text("# nothing\n")
-    shell.ok("status", "--accept")
-    shell.ok("pages", "refresh", "infra")
-    assert text(shell).endswith("---\n\n") and shell.ok("verify")
+def test_what_a_page_says_of_facts_that_are_gone_goes(written: Shell) -> None:
+    edit(written, text(written, LOG).splitlines(keepends=True)[5], "", LOG)
+    assert "1 gone" in written.ok("pages", "list").out
+    written.ok("pages", "refresh", "infra")
+    assert "Hetzner" not in text(written) and "## Database" not in text(written) and "Heroku" in text(written)
+    (written.cwd / LOG).write_text("# nothing\n")
+    written.ok("status", "--accept")
+    written.ok("pages", "refresh", "infra")
+    assert text(written).endswith("---\n\n") and written.ok("verify")
 
 
 def test_a_page_has_a_budget(shell: Shell) -> None:
@@ -474,11 +482,10 @@ def test_one_page_that_fails_keeps_no_other_from_its_refresh(shell: Shell) -> No
     assert done.code == 9 and "not closed" in done.err and "What was said" in text(shell)
 
 
-def test_a_sentence_of_a_models_goes_when_its_fact_was_edited_and_no_model_is_there(shell: Shell) -> None:
-    write_page(shell)
-    edit(shell, "because the price doubled", "because the bill tripled", LOG)
-    shell.ok("pages", "refresh", "infra")
-    page = text(shell)
+def test_a_sentence_of_a_models_goes_when_its_fact_was_edited_and_no_model_is_there(written: Shell) -> None:
+    edit(written, "because the price doubled", "because the bill tripled", LOG)
+    written.ok("pages", "refresh", "infra")
+    page = text(written)
     assert "The API left Heroku for Fly.io." not in page and "because the bill tripled." in page
     assert "The staging database is at Hetzner." in page
 
@@ -504,11 +511,10 @@ def test_what_a_search_left_out_is_said(shell: Shell) -> None:
     assert shell.ok("reflect", "where does the API run").err.count(said) == 1
 
 
-def test_what_a_person_says_twice_on_a_page_is_learnt_once(shell: Shell) -> None:
-    write_page(shell)
-    shell.write(PAGE, text(shell) + "\nThe cellar floods in May.\n\nThe cellar floods in May.\n")
-    assert shell.ok("pages", "refresh", "infra").out.count("yours, remembered") == 1
-    assert "up to date" in shell.ok("pages", "list").out
+def test_what_a_person_says_twice_on_a_page_is_learnt_once(written: Shell) -> None:
+    written.write(PAGE, text(written) + "\nThe cellar floods in May.\n\nThe cellar floods in May.\n")
+    assert written.ok("pages", "refresh", "infra").out.count("yours, remembered") == 1
+    assert "up to date" in written.ok("pages", "list").out
 
 
 class Deadly(FakeModel):
