@@ -32,6 +32,11 @@ class Touched:
     held: bool = False
     dropped: tuple[str, ...] = ()
 
+    @property
+    def put_back(self) -> bool:
+        """Whether an old buffer lacked something that is put back: `dropped` names the facts among it."""
+        return self.start != self.disk
+
 
 @dataclass(frozen=True, slots=True)
 class Result:

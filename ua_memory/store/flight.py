@@ -53,7 +53,7 @@ def commits(draft: Draft, when: datetime, request: str, person: Person) -> list[
     if by_hand:
         disk, trail = {t.path: t.disk for t in by_hand}, {t.path: t.trail for t in by_hand}
         made.append(edit_commit(disk, trail, when, person()))
-    put_back = [t for t in draft.touched.values() if t.dropped]
+    put_back = [t for t in draft.touched.values() if t.put_back]
     if put_back:
         made.append(put_back_commit(put_back, when))
     ours = draft.changed()
@@ -75,11 +75,13 @@ def edit_commit(
     trail: Mapping[str, bytes | None],
     when: datetime,
     author: tuple[str, str],
+    *,
+    naming: bool = True,
 ) -> Commit:
-    """A person's own change of some files as a commit of theirs."""
+    """A person's own change of some files as a commit of theirs, `naming` the facts that are new in it."""
     new: list[str] = []
     for path, data in disk.items():
-        if path != SETTINGS:
+        if naming and path != SETTINGS:
             before = saves.keys(trail[path], path)
             fresh = {key: record for key, record in saves.keys(data, path).items() if key not in before}
             new += saves.names(fresh, path)
@@ -93,18 +95,22 @@ def put_back_commit(touched: Sequence[Touched], when: datetime) -> Commit:
     `saves.stale` looks there for what was put back once already."""
     named = [name for t in touched for name in t.dropped]
     said = {"Memory-Op": [saves.MERGED], "Door": ["store"], "Facts": named}
-    subject = f"merge: put back {counted(len(named), 'fact')} a stale buffer had dropped"
+    subject = f"merge: put back {_what(named)} a stale buffer had dropped"
     return Commit(MACHINE, when, message(subject, "", said), {t.path: t.start for t in touched})
 
 
 def put_back_notes(draft: Draft) -> list[str]:
     """What to tell of stale buffers: a merge that nobody hears of looks like a line that will not go away."""
     return [
-        f"{t.path}: {counted(len(t.dropped), 'fact')} put back that an old editor buffer had dropped;"
+        f"{t.path}: {_what(t.dropped)} put back that an old editor buffer had dropped;"
         " drop them again if that was meant"
         for t in draft.touched.values()
-        if t.dropped
+        if t.put_back
     ]
+
+
+def _what(named: Sequence[str]) -> str:
+    return counted(len(named), "fact") if named else "lines"
 
 
 def brief(names: Sequence[str]) -> list[str]:

@@ -8,15 +8,12 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import re
-from collections import Counter
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from ua_memory.errors import Busy, CannotWrite
-from ua_memory.history import Commit, blob_id
-from ua_memory.store import flight, pending, saves, swap
-from ua_memory.store.draft import Touched
+from ua_memory.store import pending, swap
+from ua_memory.store.caught import Ground, merged, named
 from ua_memory.store.pending import FileChange, InFlight
 from ua_memory.store.reading import abandoned, read
 from ua_memory.store.threeway import merge
@@ -26,16 +23,6 @@ DURABLE_ROUNDS = 3
 """So often a person may save the same file while one revision is being written."""
 _MARK = re.compile(r"-[0-9a-f]{10}")
 """In a name beside a file: which file it is of, as `_mark` writes it."""
-
-
-@dataclass(frozen=True, slots=True)
-class Ground:
-    """Where revisions land. `judge(path, bytes, trail)` tells what a person's save is."""
-
-    root: Path
-    pending: Path
-    judge: Callable[[str, bytes | None, bytes | None], Touched]
-    person: flight.Person
 
 
 def land(record: InFlight, ground: Ground) -> InFlight:
@@ -95,14 +82,14 @@ def _look(record: InFlight, number: int, ground: Ground) -> InFlight:
         if came is None or came in (change.placed, change.wanted):
             if turn > DURABLE_ROUNDS:
                 swap.settle(file.parent)
-            return record
-        record = _merged(record, number, came, ground)
+            return named(record, number)
+        record = merged(record, number, came, ground)
         # Who saves faster than a disk can sync would keep us here; a kill finds the record in any case.
         pending.save(ground.pending, record, durably=turn < DURABLE_ROUNDS)
-        record = _forget_taken(record, number, out, came)
+        record = _forget_taken(record, number, out, ground)
         change = record.changes[number]
         if change.wanted == change.placed:
-            return record
+            return named(record, number)
         _lay(change, record.key, ground)
         swap.enter(file, _out(change, record.key, ground))
         if turn < DURABLE_ROUNDS:
@@ -110,89 +97,20 @@ def _look(record: InFlight, number: int, ground: Ground) -> InFlight:
     raise Busy("the file is being saved again and again", where=record.changes[number].path, mend="try again")
 
 
-def _merged(record: InFlight, number: int, came: bytes, ground: Ground) -> InFlight:
-    """The record after a person's save was found: it goes into the file, and into a commit of theirs."""
-    change = record.changes[number]
-    if not record.commits or _holds_ours(change, came):
-        # Made from what we had put in place: an edit that came after ours, and is committed after it.
-        newer = merge(change.placed or b"", change.wanted or b"", came).data
-        record = _with_after(record, change, newer, ground) if record.commits else record
-        return record.with_change(number, change.next(came, newer))
-    touched = ground.judge(change.path, came, change.trail)
-    wanted: bytes | None = merge(change.start or b"", change.aim or b"", touched.start or b"").data
-    if change.aim is None and not (wanted or b"").strip():
-        wanted = None
-    own = record.commits[-1]
-    earlier = record.commits[:-1]
-    earlier = earlier[: len(earlier) - _superseded(earlier, change.path, came)]
-    before = [c.files[change.path] for c in earlier if change.path in c.files]
-    theirs = []
-    if not touched.held:
-        trail = {change.path: before[-1] if before else change.trail}
-        theirs.append(flight.edit_commit({change.path: came}, trail, own.when, ground.person()))
-    if touched.dropped:
-        theirs.append(flight.put_back_commit([touched], own.when))
-    if change.wanted is not None and change.path in own.files:
-        own = _with_shown(own, (change.wanted,))
-    record = replace(record, commits=(*earlier, *theirs, own))
-    record = record.with_file(change.path, flight.for_trail(wanted, touched))
-    if any(change.path in commit.files for commit in record.after):
-        wanted = merge(change.placed or b"", change.wanted or b"", wanted or b"").data
-        record = _with_after(record, change, wanted, ground)
-    return record.with_change(number, change.next(came, wanted))
-
-
-def _with_after(record: InFlight, change: FileChange, data: bytes, ground: Ground) -> InFlight:
-    """The record with one commit of the person's after ours, which leaves the file so."""
-    own, path = record.commits[-1], change.path
-    earlier = [commit for commit in record.after if path in commit.files]
-    trail = {path: own.files.get(path, change.trail)}
-    edit = flight.edit_commit({path: data}, trail, own.when, ground.person())
-    shown = [b for commit in (own, *earlier) for b in commit.blobs]
-    edit = _with_shown(edit, [*shown, *([change.wanted] if change.wanted is not None else [])])
-    return replace(record, after=(*(c for c in record.after if path not in c.files), edit))
-
-
-def _with_shown(commit: Commit, contents: Sequence[bytes]) -> Commit:
-    """The commit with a note of what stood in the file for a moment: an editor may have read just that, and
-    its next save then lacks what is merged in now. `saves.stale` looks for it."""
-    new = [data for data in dict.fromkeys(contents) if data not in commit.blobs]
-    notes = "".join(f"{saves.SHOWN}: {blob_id(data)}\n" for data in new)
-    return replace(commit, message=commit.message.rstrip("\n") + "\n" + notes, blobs=(*commit.blobs, *new))
-
-
-def _forget_taken(record: InFlight, number: int, out: Path, came: bytes) -> InFlight:
+def _forget_taken(record: InFlight, number: int, out: Path, ground: Ground) -> InFlight:
     """Remove a save that is merged and recorded, and to which nobody can write any more; else a person
-    who saves faster than we write would make the record longer and the next round slower."""
+    who saves faster than we write would make the record longer and the next round slower. The bytes of the
+    last one are kept: the next may be made from it."""
     change = record.changes[number]
-    if not abandoned(out) or read(out) != came:
+    if not abandoned(out) or read(out) != change.taken[-1]:
         return record
     with contextlib.suppress(OSError):
         out.unlink()
-    return record.with_change(number, replace(change, taken=(*change.taken[:-1], None)))
-
-
-def _superseded(commits: tuple[Commit, ...], path: str, came: bytes) -> int:
-    """How many of the last commits are saves of the same file, and what was put back into them, that a
-    later save holds whole: one commit for all of them loses nothing."""
-    lines = Counter(came.splitlines())
-    number = 0
-    for commit in reversed(commits):
-        op = flight.trailers(commit).get("Memory-Op", ("",))[0]
-        if set(commit.files) != {path} or op not in (saves.EDIT, saves.MERGED):
-            break
-        if op == saves.EDIT and Counter((commit.files[path] or b"").splitlines()) - lines:
-            return 0
-        number += 1
-    return number
-
-
-def _holds_ours(change: FileChange, came: bytes) -> bool:
-    """Whether a save has in it what this revision adds: then it was made after ours was in place."""
-    if not change.path.endswith(".md"):
-        return False
-    added = saves.keys(change.aim, change.path).keys() - saves.keys(change.start, change.path).keys()
-    return not added.isdisjoint(saves.keys(came, change.path))
+    *before, last = change.taken
+    kept = (
+        data if _out(change, record.key, ground, turn).exists() else None for turn, data in enumerate(before)
+    )
+    return record.with_change(number, replace(change, taken=(*kept, last)))
 
 
 # -- what lies beside ------------------------------------------------------------------------------------
@@ -268,9 +186,9 @@ def _lay(change: FileChange, key: str, ground: Ground) -> None:
         swap.lay(ground.root / change.path, change.wanted, _out(change, key, ground))
 
 
-def _out(change: FileChange, key: str, ground: Ground) -> Path:
+def _out(change: FileChange, key: str, ground: Ground, turn: int | None = None) -> Path:
     file = ground.root / change.path
-    return file.with_name(f"{_prefix(swap.OUT, key)}{change.turn}{_mark(file)}")
+    return file.with_name(f"{_prefix(swap.OUT, key)}{change.turn if turn is None else turn}{_mark(file)}")
 
 
 def _lying(record: InFlight, ground: Ground) -> dict[Path, list[Path]]:

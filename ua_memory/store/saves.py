@@ -1,7 +1,7 @@
 """Judging a person's edit: an ordinary one, a stale editor buffer, or a disappearance that needs a yes.
 
-Three rules of `docs/invariants.md`. A save that drops exactly what was written after some revision R is
-an editor's buffer from before R: it is merged against R. More than a few facts gone at once are held
+Three rules of `docs/invariants.md`. A save that lacks all that was written after some revision R, and little
+else, is an editor's buffer from before R: it is merged against R. More than a few facts gone at once are held
 until their owner confirms. Everything else is theirs and stands.
 """
 
@@ -57,7 +57,8 @@ class Edit:
 
 @dataclass(frozen=True, slots=True)
 class Stale:
-    """A save from a buffer that was read at `since`; `dropped` are the names of the facts it lacks."""
+    """A save from a buffer that was read at `since`; `dropped` are the names of the facts it lacks: none
+    where it lacks only lines of prose."""
 
     since: Revision
     base: bytes
@@ -175,14 +176,14 @@ class Past:
 
 
 def stale(edit: Edit, past: Past) -> Stale | None:
-    """The revision whose buffer was saved, if the edit drops just what machines wrote after it, for the
-    first time."""
+    """The revision whose buffer was saved, if the edit lacks what machines wrote after it, for the first
+    time; or what stood in the file for a moment, before a save of the person's own was merged in."""
     if edit.trail is None or edit.disk is None:
         return None
     then, now = keys(edit.trail, edit.path), keys(edit.disk, edit.path)
     dropped = set(then) - set(now)
     if not dropped:
-        return None
+        return _read_by(edit, then, dropped, past) if _lines(edit.trail, edit.disk) else None
     newest = past.newest()
     called = {names({key: record}, edit.path)[0]: key for key, record in then.items()}
     lacking = {name for name, key in called.items() if key in dropped}
@@ -190,13 +191,46 @@ def stale(edit: Edit, past: Past) -> Stale | None:
     dropped -= {called[name] for name in _put_back_and_seen(newest, lacking, set(called) - lacking)}
     if not dropped:
         return None
+    return _read_by(edit, then, dropped, past)
+
+
+def _read_by(edit: Edit, then: Mapping[Key, Record], dropped: set[Key], past: Past) -> Stale | None:
+    """What was read by who dropped these: of the contents that lack them, the one most like the save.
+
+    One that lacks just these comes first; else one that lacks some, where the rest is little that the save
+    itself took away or reworded. Where no record was dropped, only what was shown for a moment counts, if
+    it lacks the very lines: any other line that is gone was taken away.
+    """
+    lost = _lines(edit.trail, edit.disk)
+    found: list[tuple[tuple[bool, int], Stale]] = []
     for revision, base, shown in past.buffers():
-        missing = set(then) - set(keys(base, edit.path))
-        if missing == dropped:
-            return Stale(revision, base, names({key: then[key] for key in dropped}, edit.path))
-        if not shown and not missing <= dropped:
-            return None
-    return None
+        had = keys(base, edit.path)
+        missing = {key: record for key, record in then.items() if key not in had}
+        lacks = _lines(edit.trail, base)
+        strange = ((lost - lacks) + (lacks - lost)).total()
+        if missing.keys() == dropped:
+            fits = bool(dropped) or (shown and not strange)
+        else:
+            fits = missing.keys() < dropped and strange < lost.total() and _took_little(edit, base)
+        if fits and (missing or shown):
+            found.append(
+                ((len(missing) != len(dropped), strange), Stale(revision, base, names(missing, edit.path)))
+            )
+        if not shown and not missing.keys() <= dropped:
+            break
+    return min(found, key=lambda one: one[0])[1] if found else None
+
+
+def _took_little(edit: Edit, base: bytes) -> bool:
+    """Whether a save still has most of what it was made from; reworded is not taken."""
+    gone = vanished({edit.path: Edit(edit.path, base, edit.disk)})[edit.path]
+    return 2 * gone <= len(keys(base, edit.path))
+
+
+def _lines(data: bytes | None, other: bytes | None) -> Counter[bytes]:
+    """The lines of one that the other lacks, blank ones aside."""
+    gone = Counter((data or b"").splitlines()) - Counter((other or b"").splitlines())
+    return Counter({line: n for line, n in gone.items() if line.strip()})
 
 
 def _put_back_and_seen(newest: Sequence[Revision], lacking: set[str], having: set[str]) -> set[str]:

@@ -21,9 +21,10 @@ from ua_memory.errors import CannotWrite, GitFailed, NotFound
 from ua_memory.history import History, Revision
 from ua_memory.paths import BESIDE, Bank, confined
 from ua_memory.store import flight, pending
+from ua_memory.store.caught import Ground
 from ua_memory.store.draft import Draft, Result
 from ua_memory.store.judge import Judge
-from ua_memory.store.landing import Ground, clear, land, resume
+from ua_memory.store.landing import clear, land, resume
 from ua_memory.store.lock import locked
 from ua_memory.store.pending import FileChange, InFlight
 from ua_memory.store.reading import read
