@@ -152,7 +152,7 @@ def test_the_cache_gives_back_what_it_got(tmp_path: Path) -> None:
     cache.put("m", {name: Embedded(row, name.encode()) for name, row in rows.items()})
     for _ in ("from the file", "from memory"):
         assert cache.read("m", [*rows, "other"]) == {
-            name: (row.tobytes(), name.encode()) for name, row in rows.items()
+            name: (row.astype("<f2").tobytes(), name.encode()) for name, row in rows.items()
         }
     assert all(np.array_equal(row, rows[name]) for name, row in cache.get("m", list(rows)).items())
     assert cache.missing("m", [*rows, "other"]) == ["other"]
