@@ -17,6 +17,7 @@ from banks import NOON, Clock
 from daemons import Place, until
 from fake_model import FakeModel
 from scripted_model import Scripted, keep, offline, session, turns
+from terminal import Shell
 
 from ua_memory import Memory
 from ua_memory.daemon.flushing import YOUNG, due
@@ -169,15 +170,15 @@ def test_what_kills_its_process_is_counted(memory: Memory) -> None:
 
 def test_what_is_shown(tmp_path: Path, memory: Memory) -> None:
     key = put(memory)
-    place = Place(memory.store.bank.root)
+    shell = Shell(tmp_path, memory.store.bank.root)
     for _ in range(ENOUGH):
         with pytest.raises(ModelRefused):
             memory.attempt(key, model=Scripted(refused()))
-    shown = place.run("queue", "list", "--json").json["waiting"][0]
+    shown = shell("queue", "list", "--json").json["waiting"][0]
     assert shown["aside"] is True and shown["tries"] == ENOUGH and shown["again"] > shown["since"]
-    assert "set aside" in place.run("queue", "list").out and f"queue retry {key}" in place.run("status").out
-    assert place.run("queue", "retry", key).code == 0
-    assert place.run("queue", "list", "--json").json == {"waiting": []}
+    assert "set aside" in shell("queue", "list").out and f"queue retry {key}" in shell("status").out
+    assert shell("queue", "retry", key).code == 0
+    assert shell("queue", "list", "--json").json == {"waiting": []}
 
 
 # -- the daemon ----------------------------------------------------------------------------------------------

@@ -173,7 +173,15 @@ class Import:
 @cache
 def nodes(source: str) -> list[ast.AST]:
     """All of a module's syntax; most tests of this file and of `test_house` read every module."""
-    return list(ast.walk(ast.parse(source)))
+    found: list[ast.AST] = [ast.parse(source)]
+    for node in found:  # as ast.walk does, in less time
+        for name in node._fields:
+            value = getattr(node, name)
+            if isinstance(value, list):
+                found += [each for each in value if isinstance(each, ast.AST)]
+            elif isinstance(value, ast.AST):
+                found.append(value)
+    return found
 
 
 def imports(source: str, module: str, is_package: bool = False) -> list[Import]:
