@@ -49,6 +49,9 @@ test: $(STAMP)  ## the tests, without those marked slow or client
 test-all: $(STAMP)  ## all of them, and four times the examples of each property
 	@$(PYTEST) -n $(WORKERS) --timeout 1800 --hypothesis-profile all $(ARGS)
 
+offline: $(STAMP)  ## the same tests where there is no network but loopback (Linux)
+	@unshare -rn sh -c 'ip link set lo up && exec "$$@"' sh $(PYTEST) -n $(WORKERS) --timeout 900 -m 'not slow and not client' $(ARGS)
+
 check: $(STAMP)  ## ruff, its formatter, and mypy --strict
 	@$(BIN)/ruff check $(CODE)
 	@$(BIN)/ruff format --check $(CODE)
@@ -84,4 +87,4 @@ clean:  ## remove what the targets above have made
 	rm -rf .venv .venv-bench build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find ua_memory tests -name __pycache__ -type d -prune -exec rm -rf {} +
 
-.PHONY: help demo test test-all check format golden fuzz crash stress bench years clean
+.PHONY: help demo test test-all offline check format golden fuzz crash stress bench years clean

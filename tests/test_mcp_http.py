@@ -75,9 +75,13 @@ def test_only_who_has_the_token_and_means_this_machine_is_let_in() -> None:
             {"authorization": TOKEN},
             known | {"host": "evil.example:8765"},
             known | {"host": "127.0.0.1:9999"},
+            known | {"host": "127.0.0.1.evil.example:8765"},
+            known | {"host": "127.0.0.1:8765@evil.example"},
             known | {"origin": "http://evil.example"},
+            known | {"origin": "http://localhost.evil.example:8765"},
+            known | {"origin": "null"},
         ]
-    ) == [200, 200, 401, 401, 401, 421, 421, 403]
+    ) == [200, 200, 401, 401, 401, 421, 421, 421, 421, 403, 403, 403]
 
 
 def test_the_token_is_its_owners_alone(tmp_path: Path) -> None:
