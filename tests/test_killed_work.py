@@ -14,7 +14,18 @@ AT = {"flush": 30, "queue drain": 40, "consolidate": 30}
 """Where the first point is: in the writing, for what has much to read before."""
 
 
-@pytest.mark.parametrize("name", WORK)
+ONCE = {"purge": 90, "sync after a purge here": 120, "sync after a purge there": 130}
+"""What takes seconds is killed at one point here, in the midst of what it changes."""
+ELSEWHERE = {"sync"}
+"""Killed in `test_machines`."""
+
+
+@pytest.mark.parametrize("name", ONCE)
+def test_killed_in_the_midst_of_what_takes_long(name: str, tmp_path: Path) -> None:
+    kill_at(name, prepared(name, tmp_path / "bank"), tmp_path / "killed", ONCE[name], "insert")
+
+
+@pytest.mark.parametrize("name", [name for name in WORK if name not in {*ONCE, *ELSEWHERE}])
 def test_a_sample_of_kills_cuts_and_refusals(
     name: str, tmp_path: Path, record_property: Callable[[str, object], None]
 ) -> None:
