@@ -103,7 +103,7 @@ UNITS: dict[str, Unit] = {
     "damage": unit(7, "store history retain"),
     "health": unit(7, "damage store history index"),
     "stats": unit(7, "store history markdown statements"),
-    "undo": unit(7, "audit entities store history markdown statements tombstones"),
+    "undo": unit(7, "audit entities forgetting store history markdown statements tombstones"),
     "forgetting": unit(
         7,
         "excerpts facts grounding history index lineage markdown modelled observations proofs reflect retain"

@@ -6,9 +6,11 @@ from pathlib import Path
 
 import pytest
 from banks import DAY, Bank, everywhere, new_bank
+from test_forget import PAGE, believe, by_machine, link, opine
 
 from ua_memory import core, markdown
 from ua_memory.errors import Conflict, NotFound, Usage
+from ua_memory.memory import Memory
 from ua_memory.records import Fact
 from ua_memory.undo import Undone, redo, undo
 
@@ -348,3 +350,25 @@ def test_what_the_person_added_meanwhile_is_kept(there: Bank) -> None:
     assert sorted(facts(there)) == ["fact 0, reworded", *(f"fact {n}" for n in range(1, 9)), "my own"]
     assert "Mine." in there.text()
     assert there.clean()
+
+
+def whole(bank: Bank) -> dict[str, bytes]:
+    return {file.path: bank.bytes(file.path) for file in bank.store.survey().files}
+
+
+def test_what_rests_on_a_cited_fact_goes_and_comes_back_with_it(there: Bank) -> None:
+    gone, card = there.insert("Alice moved the API to Fly.io.").fact, there.insert("Alice pays by card.").fact
+    made = there.store.history.log()[1].id
+    alone = believe(there, "Alice left Heroku.", (gone, "Alice moved the API"))
+    both = believe(there, "Alice pays by card, always.", (gone, "moved the API"), (card, "pays by card"))
+    opinion = opine(there, "Alice likes to move.", there.find(card.id), gone)
+    by_machine(there, f"The API moved away. {link(gone)} By card. {link(card)}\n")
+    was = whole(there)
+    done = undo(there.store, made, door="test")
+    left = b"".join(whole(there).values()).decode()
+    assert alone.text not in left and both.text in left and "moved the API" not in left
+    assert "moved away" not in left and "By card." in left and opinion in left
+    assert "what rested on it went along: 1 observation, 1 sentence; 2 revised" in done.result.notes[0]
+    assert not [each for each in Memory(there.store).verify() if each.path != PAGE]
+    redo(there.store, door="test")
+    assert whole(there) == was

@@ -80,6 +80,11 @@ def _take_back(store: Store, done: Revision, op: str, door: str) -> Undone:
                 mend="change the file by hand, or undo the later revision first",
             )
         _refuse_forgotten(store, draft, done)
+        if lost := _lost(draft):
+            from ua_memory.forgetting.resting import let_go
+
+            if rested := let_go(store, draft, lost):
+                draft.notes.append(f"what rested on it went along: {rested}")
         if not draft.changed():
             raise Conflict("nothing of it is left to take back", where=done.id[:10], mend="ua-memory log")
         give_back_all(store, draft, names, _entities(draft) if names else ())
@@ -87,6 +92,17 @@ def _take_back(store: Store, done: Revision, op: str, door: str) -> Undone:
         draft.facts = list(done.trailers.get("Facts", ()))
         draft.subject = f"{op}: {done.subject}"
     return Undone(done, draft.result)
+
+
+def _lost(draft: Draft) -> dict[str, Statement]:
+    """The statements that a draft takes out of the bank, by their ids."""
+    was: dict[str, Statement] = {}
+    stay: set[str | None] = set()
+    for path, data in draft.changed().items():
+        records = markdown.parse(draft.touched[path].start or b"", path).records
+        was |= {r.id: r for r in records if isinstance(r, Statement) and r.id}
+        stay |= {r.id for r in markdown.parse(data or b"", path).records if isinstance(r, Statement)}
+    return {block: record for block, record in was.items() if block not in stay}
 
 
 def _entities(draft: Draft) -> tuple[Entity, ...]:

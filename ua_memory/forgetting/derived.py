@@ -23,11 +23,13 @@ _BLOCK = re.compile(r"\^([A-Za-z0-9-]+)")
 class Deriving:
     """One forgetting while it is worked out. `texts` are all files; `ours` tells a machine's lines from a
     person's, of which only those go that are asked for, unless `take` says that they all do. `ids` are gone
-    already; without `strict` what rests on something else stays, whatever it names."""
+    already, and what they said is `known` where that counts; without `strict` what rests on something else
+    stays, whatever it names."""
 
     def __init__(
         self, texts: Mapping[str, bytes], targets: Sequence[Target], ours: Ours, today: date, *,
         take: bool, patterns: Mapping[str, str], ids: Collection[str] = (), strict: bool = True,
+        known: Mapping[str, Statement] | None = None,
     ) -> None:  # fmt: skip
         self.texts, self.ours, self.today, self.take = texts, ours, today, take
         self.needles = needles((each.text for each in targets if each.what != "entity"), patterns)
@@ -38,7 +40,7 @@ class Deriving:
         self.also: list[str] = []
         """What went along: quotations, former wordings, texts of what was derived."""
         self._documents: dict[str, markdown.Document] = {}
-        self._said: dict[str, Statement | None] = {}
+        self._said: dict[str, Statement | None] = {**(known or {})}
         for target in targets:
             if target.record is not None:
                 self._lose(target.record, ASKED)
