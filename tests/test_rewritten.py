@@ -85,6 +85,7 @@ def test_a_purge_reaches_the_other_machine_with_weeks_of_work_on_both(pair: tupl
     two.write("# Notes\n\n- by hand on two\n", "memory/notes.md")
     two.store.adopt()
     two.insert("Erin paints")
+    believe(two, "The office has a code.", (two.find(block_of(two, "door code")), "door code of the office"))
     purge(one)
     old = git(one.root.parent / "remote.git", "rev-parse", "main").strip()
     done = sync(one)

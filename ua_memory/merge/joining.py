@@ -148,6 +148,9 @@ def join(
 
         done, strange = meeting.merged(ours, edited)
         if cleaned:
+            # A file that goes whole, and that nobody else has, is in no merge.
+            whole = {path: None for path, (_, after) in cleaned.files.items() if after is None}
+            done = replace(done, files={**whole, **done.files})
             cleaned.look(done.files)
         held = [path for path, touched in draft.touched.items() if touched.held]
         if held:
