@@ -140,6 +140,20 @@ def test_a_block_of_core_memory_that_an_old_buffer_has_is_not_put_back_in_place(
     whole(store)
 
 
+@pytest.mark.parametrize("before", [[], ["Water the trees on Friday.\nPrune in May."]])
+def test_a_block_that_a_person_corrects_is_no_old_buffer(store: Store, before: list[str]) -> None:
+    for value in [*before, "Water the trees on Monday.\nPrune in March."]:
+        core.replace(store, "Plan", value, door="test")
+    path = core.core_path(store)
+    write(store, path, buffer(store, path).replace("March", "April"))
+    core.replace(store, "Other", "a block", door="test")
+    assert [(b.name, b.value) for b in core.blocks(store)] == [
+        ("Plan", "Water the trees on Monday.\nPrune in April."),
+        ("Other", "a block"),
+    ]
+    whole(store)
+
+
 def test_a_buffer_read_in_the_moment_of_writing_loses_nothing(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -182,6 +182,7 @@ def stale(edit: Edit, past: Past) -> Stale | None:
         return None
     then, now = keys(edit.trail, edit.path), keys(edit.disk, edit.path)
     dropped = set(then) - set(now)
+    dropped -= _reworded({key: then[key] for key in dropped}, now, past)
     if not dropped:
         return _read_by(edit, then, dropped, past) if _lines(edit.trail, edit.disk) else None
     newest = past.newest()
@@ -231,6 +232,29 @@ def _lines(data: bytes | None, other: bytes | None) -> Counter[bytes]:
     """The lines of one that the other lacks, blank ones aside."""
     gone = Counter((data or b"").splitlines()) - Counter((other or b"").splitlines())
     return Counter({line: n for line, n in gone.items() if line.strip()})
+
+
+def _reworded(lacking: Mapping[Key, Record], now: Mapping[Key, Record], past: Past) -> set[Key]:
+    """Blocks of core memory whose value the person has changed: what stands there is more like the value it
+    lacks than like any that an editor may have read before."""
+    theirs = {record.name: record.value for record in now.values() if isinstance(record, CoreBlock)}
+    found: set[Key] = set()
+    for key, block in lacking.items():
+        if isinstance(block, CoreBlock) and block.name in theirs:
+            records = (r for _, data, _ in past.buffers() for r in keys(data, past.path).values())
+            values = {r.value for r in records if isinstance(r, CoreBlock) and r.name == block.name}
+            value = theirs[block.name]
+            if _likeness(value, block.value) > max(
+                (_likeness(value, old) for old in values - {block.value}), default=0
+            ):
+                found.add(key)
+    return found
+
+
+def _likeness(one: str, other: str) -> float:
+    """The share of words, 0 to 1, that two texts have in common."""
+    a, b = Counter(one.split()), Counter(other.split())
+    return 2 * (a & b).total() / ((a + b).total() or 1)
 
 
 def _put_back_and_seen(newest: Sequence[Revision], lacking: set[str], having: set[str]) -> set[str]:
