@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import unicodedata
 from dataclasses import replace
 from datetime import date
 from pathlib import Path
@@ -15,7 +16,7 @@ from ua_memory import markdown, observations, opinions, statements
 from ua_memory.errors import Busy, ChangedOnDisk, Held, NotFound, Usage
 from ua_memory.forgetting import searching
 from ua_memory.forgetting.forgetting import Forgetting
-from ua_memory.forgetting.words import Needle, needles
+from ua_memory.forgetting.words import MARK, Needle, needles
 from ua_memory.memory import Memory
 from ua_memory.observations import Ground
 from ua_memory.records import Fact, Observation
@@ -333,13 +334,19 @@ def test_a_text_is_known_however_it_stands(place: str) -> None:
     text = 'He said "no", naïve café & C:\\tmp #1'
     for form in (
         text,
-        text.upper() if text.isascii() else text,
+        text.upper(),
+        unicodedata.normalize("NFD", text),
         text.replace(" ", "\n  "),
         json.dumps(text)[1:-1],
     ):
         assert Needle(text).within(place.replace("{}", form)), form
     assert not Needle(text).within(place.replace("{}", text.replace("café", "cafe")))
     assert not Needle("Alice prefers green tea").within("Alice prefers green teapots")
+    said = Needle("Alice prefers green tea.")
+    assert (
+        said.within("as in: alice prefers green tea, or not")
+        and said.taken_out(f"{said.text} So") == f"{MARK} So"
+    )
 
 
 def test_a_short_text_is_no_part_of_another() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -19,6 +20,7 @@ _GAP = rb"(?:\s|\\[nrt]|\\u000[9ad]|>|\\(?=\s))+"
 _OPENS = rb"(?:^|(?<=[\x00-\x1f\"'\x80-\xff])|(?<=[-*+.)] ))"
 _CLOSES = rb"(?=$|[\x00-\x1f\"'\x80-\xff]|\\n| [\^#])"
 _LETTERS = b"0-9A-Za-z_"
+_STOPS = ".!?… "
 
 
 @dataclass(frozen=True)
@@ -36,12 +38,16 @@ class Needle:
     def pattern(self) -> re.Pattern[bytes]:
         """Matches it in bytes of any kind of file."""
         # The first words of a very long text are as good as all of them, and quicker.
-        words = _GAP.join(_word(word) for word in self.text.split()[:400])
+        text = unicodedata.normalize("NFC", self.text).strip()
+        # Who quotes a sentence leaves out its full stop.
+        bare = text if self.secret or self.short else text.rstrip(_STOPS) or text
+        words = _GAP.join(_word(word) for word in bare.split()[:400])
         if self.secret:
             return re.compile(words)
         if self.short:
             return re.compile(_OPENS + words + _CLOSES, re.IGNORECASE | re.MULTILINE)
-        first, last = self.text.strip()[0], self.text.strip()[-1]
+        words += b"(?:" + _word(text[len(bare) :]) + b")?"
+        first, last = bare[0], bare[-1]
         before = b"(?<![" + _LETTERS + b"])" if first.isalnum() else b""
         after = b"(?![" + _LETTERS + b"])" if last.isalnum() else b""
         # A JSON escape before the first word (`\n`) is no letter of it.
@@ -85,10 +91,18 @@ def _word(word: str) -> bytes:
 
 def _letter(char: str) -> bytes:
     """A character as files, JSON and our own escapes have it."""
-    raw = re.escape(char.encode("utf-8", "surrogatepass"))
     if char.isascii():
+        raw = re.escape(char.encode())
         # In front of punctuation our files, and JSON, may have a backslash.
         return raw if char.isalnum() else rb"\\{0,3}" + raw
-    units = char.encode("utf-16-be", "surrogatepass")
-    escaped = b"".join(rb"\\u" + units[n : n + 2].hex().encode() for n in range(0, len(units), 2))
-    return b"(?:" + raw + b"|" + escaped + b")"
+    # `re` knows the two cases of ASCII alone in bytes; a Mac decomposes an accent.
+    cases = dict.fromkeys((char, char.lower(), char.upper()))
+    forms = dict.fromkeys(unicodedata.normalize(form, each) for each in cases for form in ("NFC", "NFD"))
+    return b"(?:" + b"|".join(way for each in forms for way in _ways(each)) + b")"
+
+
+def _ways(text: str) -> Iterator[bytes]:
+    """How UTF-8 and JSON write a few characters."""
+    yield re.escape(text.encode("utf-8", "surrogatepass"))
+    units = text.encode("utf-16-be", "surrogatepass")
+    yield b"".join(rb"\\u" + units[n : n + 2].hex().encode() for n in range(0, len(units), 2))
