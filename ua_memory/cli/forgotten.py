@@ -75,7 +75,7 @@ def show(call: Call, memory: Memory, done: Forgotten) -> int:
         for each in done.proof.found:
             note(call, f"it still stands in {each.where}")
         if done.proof.found and quoting(done):
-            note(call, "your own lines were left; with --yes they go, too")
+            note(call, "your own lines were left: ua-memory forget PATH:LINE takes one out")
     return 0 if done.proof.holds else StillThere.exit_code
 
 

@@ -93,9 +93,10 @@ def plan(store: Store, ids: Collection[str], sought: Sequence[Needle] = ()) -> P
     facts, derived, unknown = _texts(store, paths, {block: known.stones[block] for block in chosen})
     now = {file.path: store.truth(file.path) for file in store.files()}
     for needle in (*sought, *facts):
-        if there := next((path for path, data in now.items() if needle.within(data)), None):
-            mend = "forget it there first, with --yes"
-            raise StillThere("the files have it still", where=there, mend=mend)
+        for path, data in now.items():
+            if met := needle.pattern.search(data):
+                line = data.count(b"\n", 0, met.start()) + 1
+                raise _still(f"{path}:{line}")
     more = [needle for needle in derived if not any(map(needle.within, now.values()))]
     sure = tuple(dict.fromkeys((*sought, *facts, *more)))
     here = set(store.history.blobs().values())
@@ -105,9 +106,7 @@ def plan(store: Store, ids: Collection[str], sought: Sequence[Needle] = ()) -> P
             new = without(data, paths[name], chosen, sure, store.config.redact)
             if new != data:
                 if name in here:
-                    raise StillThere(
-                        "the files have it still", where=paths[name], mend="forget it there first, with --yes"
-                    )
+                    raise _still(paths[name])
                 contents[name] = new
     remotes = [
         ref.name.removeprefix("refs/remotes/") for ref in rewriting.refs(store.history, ["refs/remotes/*"])
@@ -117,6 +116,13 @@ def plan(store: Store, ids: Collection[str], sought: Sequence[Needle] = ()) -> P
     return Purging(
         chosen, tuple(refs), contents, sure, store.bank.own, tuple(remotes), tuple(sorted(unknown))
     )
+
+
+def _still(place: str) -> StillThere:
+    mend = (
+        f"ua-memory forget {place}" if ":" in place else "forget it there first: ua-memory forget PATH:LINE"
+    )
+    return StillThere("the files have it still", where=place, mend=mend)
 
 
 def _texts(
