@@ -112,7 +112,7 @@ def git(where: Path, *words: str, ok: bool = True, env: dict[str, str] | None = 
         env={**os.environ, **(env or {})},
         check=False,
     )
-    assert not ok or done.returncode == 0, done.stderr
+    assert not ok or done.returncode == 0, (done.returncode, done.stderr)
     return done.stdout
 
 
