@@ -245,7 +245,10 @@ def test_every_way_a_model_fails(shell: Shell, replies: list[dict[str, Any]], co
     with FakeModel(KEEPS, {"text": "done"}) as fake:
         assert asking(shell, fake, "queue", "retry").code == 0
     assert shell.ok("status", "--json").json["waiting"] == []
-    assert shell.ok("log").out.count("flush: 1 fact from claude-code") == 1
+    assert (
+        shell.ok("log").out.count("Read a conversation of claude-code, session 258c7280, and kept 1 fact")
+        == 1
+    )
 
 
 def test_nobody_there(shell: Shell) -> None:
