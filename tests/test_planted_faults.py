@@ -84,6 +84,10 @@ FAULTS = {
     "noise in HEAD": Fault(
         lambda r: (r / ".git/HEAD").write_bytes(b"garbage"), "fsck failed", False, "git switch", "owed"
     ),
+    "a letter flipped in HEAD": Fault(
+        lambda r: (r / ".git/HEAD").write_bytes(b"ref: refs/heads/maif\n"), "without a revision", False,
+        "git symbolic-ref", "owed",
+    ),
     "broken settings of git": Fault(
         lambda r: (r / ".git/config").write_bytes(b"[broken"), "bad config", False, BACKUP, "owed"
     ),

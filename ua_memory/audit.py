@@ -183,6 +183,7 @@ def _trail_problems(store: Store) -> Iterator[Problem]:
         return
     try:
         store.history.run("fsck", "--full", "--no-dangling", "--no-progress")
+        store.history.require_born()
     except GitFailed as error:
         yield Problem(str(store.bank.git_dir), 1, error.what)
 

@@ -48,11 +48,21 @@ class Repository(Process):
                 raise GitFailed("a merge or rebase is under way", where=str(self.git_dir), mend="git status")
         if self._reftable:
             return self.run("symbolic-ref", "HEAD").decode().strip()
+        self.require_born()
         return head[5:]
+
+    def require_born(self) -> None:
+        """GitFailed where HEAD names a branch that is not there and another one is: the history is not to
+        begin, it is out of sight."""
+        head = self.head()
+        if head and self._head_line() == f"ref: {head}":
+            what = f"HEAD names a branch without a revision: {head.removeprefix('refs/heads/')}"
+            mend = "git symbolic-ref HEAD refs/heads/main; for a new history, git commit --allow-empty"
+            raise GitFailed(what, where=str(self.git_dir), mend=mend)
 
     def head(self) -> str | None:
         """The newest revision's id, or None in a trail without commits. No process is started for it,
-        except where refs are not kept in files."""
+        except where refs are not kept in files. What git will refuse where HEAD is noise, or out of sight."""
         if not self.exists:
             return None
         head = self._head_line()
@@ -62,11 +72,16 @@ class Repository(Process):
         with contextlib.suppress(OSError):
             found = (self.shared / name).read_text().strip()
             return self._asked() if found.startswith("ref: ") else found or self._asked()
+        packed = ""
         with contextlib.suppress(FileNotFoundError):
-            for line in (self.shared / "packed-refs").read_text().splitlines():
+            packed = (self.shared / "packed-refs").read_text()
+            for line in packed.splitlines():
                 if line.endswith(f" {name}"):
                     return line.split()[0]
-        return self._asked() if self._reftable else None
+        if self._reftable:
+            return self._asked()
+        others = any(file.is_file() for file in (self.shared / "refs/heads").rglob("*"))
+        return name if others or " refs/heads/" in packed else None
 
     def person(self) -> tuple[str, str]:
         """Whose name and address hand edits are committed under: git's own for this user, or a stand-in."""
