@@ -52,6 +52,7 @@ def test_no_object_has_it_and_all_else_stands(there: Bank, tmp_path: Path) -> No
     gone, card = lived(there)
     git(there.root, "tag", "v1")
     git(there.root, "branch", "old", "HEAD~2")
+    (there.root / ".git/COMMIT_EDITMSG").write_text(f"by hand: {SAID}\n")
     before = git(there.root, "log", "--format=%s%n%an%n%at", "main").replace(str(gone.id), "")
     Memory(there.store).forget(f"^{gone.id}")
     tree, files = git(there.root, "rev-parse", "HEAD^{tree}"), there.bytes()

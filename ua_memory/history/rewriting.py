@@ -168,7 +168,8 @@ def let_go(history: History, work: Path) -> None:
     for name in heads:
         history.run("symbolic-ref", "--delete", name, ok=(0, 1, 128))
     history.run("update-ref", "--stdin", stdin=lines.encode())
-    for name in ("FETCH_HEAD", "ORIG_HEAD"):
+    # An editor's last message stays in a file that git never clears.
+    for name in ("FETCH_HEAD", "ORIG_HEAD", "COMMIT_EDITMSG", "TAG_EDITMSG"):
         (history.git_dir / name).unlink(missing_ok=True)
     history.run("reflog", "expire", "--expire=now", "--expire-unreachable=now", "--all")
     history.run("repack", "-a", "-d", "-q", "-l")
