@@ -728,7 +728,7 @@ def test_a_real_terminal_is_noticed(shell: Shell) -> None:
         os.close(theirs)
         seen = os.read(ours, 65536).decode()
         os.close(ours)
-    assert "\x1b[" in seen and "init: make this folder a bank" in seen
+    assert "\x1b[" in seen and "Made this folder a bank" in seen
 
 
 def test_git_is_run_on_the_trail(shell: Shell, tmp_path: Path) -> None:

@@ -84,6 +84,5 @@ def _tell(call: Call, found: list[Entry], today: date) -> None:
             day = one.when.date()
             screen.line((day_title(day, today if screen.fancy else date.min), "strong"))
         label: list[Piece] = [(f"  {one.when:%H:%M}  ", "faint"), (one.revision[:7], "rev"), "  "]
-        screen.item(
-            label, (one.says, "faint" if one.gone else ""), (" (taken back)" if one.gone else "", "warn")
-        )
+        said: list[Piece] = [(one.says, "faint"), (" (taken back)", "warn")] if one.gone else [one.says]
+        screen.item(label, *said)
