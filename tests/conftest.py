@@ -7,8 +7,10 @@ not in a fixture to ask for, because the test that forgets to ask is the one tha
 from __future__ import annotations
 
 import os
+import re
 import sys
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable, Generator, Iterator
 from itertools import count
 from pathlib import Path
 
@@ -63,10 +65,23 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """What tests have counted (`record_property("figure", …)`): points killed, cases run, facts found."""
     done = terminalreporter.getreports("passed")
     told = [text for each in done for name, text in each.user_properties if name == "figure"]
+    cases = [int(str(n)) for each in done for name, n in each.user_properties if name == "cases"]
+    if cases:
+        told.append(f"properties: {len(cases)} held in {sum(cases):,} cases")
     if told:
         terminalreporter.section("tried, and survived")
         for text in told:
             terminalreporter.write_line(str(text))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Note how many cases of a property Hypothesis has run."""
+    report = yield
+    said = getattr(item, "hypothesis_statistics", "") if report.when == "call" else ""
+    if cases := sum(map(int, re.findall(r"(\d+) passing", said))):
+        report.user_properties.append(("cases", cases))
+    return report
 
 
 # -- golden files --------------------------------------------------------------------------------------
