@@ -255,8 +255,13 @@ def test_no_dependency_calls_home(tmp_path: Path) -> None:
     calling = ("huggingface_hub", "posthog", "opentelemetry.exporter", "segment", "sentry_sdk")
     assert not [name for name in sys.modules if name.startswith(calling)]
     switched = {
-        "index/runtime.py": "onnxruntime.disable_telemetry_events()",
-        "cli/fast.py": '"ORT_DISABLE_TELEMETRY": "1"',
-        "llm/claude.py": "open_telemetry=False",
+        "onnxruntime.disable_telemetry_events()": "index/runtime.py",
+        '"ORT_DISABLE_TELEMETRY": "1"': "cli/fast.py",
+        "open_telemetry=False": "llm/claude.py",
     }
-    assert not [name for name, how in switched.items() if how not in (SOURCE / name).read_text("utf-8")]
+    assert not [name for how, name in switched.items() if how not in (SOURCE / name).read_text("utf-8")]
+    # A program that uses `Memory` starts without the command line's settings.
+    home, env = tmp_path / "program", {"PATH": os.environ["PATH"], "PYTHONPATH": str(SOURCE.parent)}
+    code = "from ua_memory.index.embed import Embedder; Embedder().query('which tea')"
+    subprocess.run([sys.executable, "-c", code], env={**env, "HOME": str(home)}, check=True)
+    assert not list(home.rglob("*"))

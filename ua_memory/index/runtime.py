@@ -9,6 +9,10 @@ from pathlib import Path
 from typing import Any
 from weakref import WeakValueDictionary
 
+# Read as it loads: else it keeps a device id and a database under the home directory to report home with.
+# A command has set it before; a program that uses `Memory` has not.
+os.putenv("ORT_DISABLE_TELEMETRY", "1")
+
 import onnxruntime
 
 
