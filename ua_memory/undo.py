@@ -117,7 +117,7 @@ def _refuse_forgotten(store: Store, draft: Draft, done: Revision) -> None:
     if lifted and tombstones.purged(store, lifted):
         raise Conflict(
             "it was purged from the history: nothing can bring it back", where=done.id[:10],
-            mend="its backup may, if that is there still (ua-memory status)",
+            mend="its backup may (ua-memory status); ua-memory undo REVISION takes back an earlier one",
         )  # fmt: skip
     for path, data in draft.changed().items() if stones.stones else ():
         old = set(markdown.parse(draft.touched[path].start or b"", path).records)
