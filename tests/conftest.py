@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import re
 import sys
-import time
 from collections.abc import Callable, Generator, Iterator
 from itertools import count
 from pathlib import Path

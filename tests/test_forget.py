@@ -22,6 +22,7 @@ from ua_memory.observations import Ground
 from ua_memory.records import Fact, Observation
 from ua_memory.retain.queue import Queue
 from ua_memory.transcripts.turns import Session, Turn
+from ua_memory.undo import redo, undo
 
 TODAY = date(2026, 11, 21)
 SAID = "Alice moved the API to Fly.io because Heroku's price doubled."
@@ -113,6 +114,25 @@ def test_what_rests_on_it_alone_goes_and_the_rest_is_revised(there: Bank) -> Non
         "## Rest\n\nNothing else.\n"
     )
     assert done.proof.holds and Memory(there.store).verify() == []
+
+
+def test_an_undo_goes_through_what_was_derived_and_a_redo_brings_it_back(there: Bank) -> None:
+    said = there.insert(SAID)
+    fact, card = there.find(said.fact.id), there.find(there.insert(CARD).fact.id)
+    alone = believe(there, "Heroku was left.", (fact, "Heroku's price doubled"))
+    partly = believe(
+        there, "Alice uses Fly.io.", (fact, "moved the API to Fly.io"), (card, "pays for Fly.io")
+    )
+    files = dict(statements.texts(there.store))
+    there.edit("# ", "# My ", "MEMORY.md")
+    undo(there.store, said.result.revision, door="test")
+    left = statements.find(there.store, str(partly.id))
+    assert isinstance(left, Observation) and [proof.id for proof in left.proofs] == [card.id]
+    with pytest.raises(NotFound):
+        statements.find(there.store, str(alone.id))
+    assert Memory(there.store).verify() == [] and there.store.survey().changed, "the edit waits for its quiet"
+    redo(there.store, door="test")
+    assert {**dict(statements.texts(there.store)), "MEMORY.md": b""} == {**files, "MEMORY.md": b""}
 
 
 def test_first_and_last_follow_the_proofs_that_stay(there: Bank) -> None:
