@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from banks import DAY, Bank, everywhere, new_bank
 from test_forget import PAGE, believe, by_machine, link, opine
 
 from ua_memory import core, markdown
-from ua_memory.errors import Conflict, NotFound, Usage
+from ua_memory.errors import Conflict, GitFailed, NotFound, Usage
+from ua_memory.history.process import Process
 from ua_memory.memory import Memory
 from ua_memory.records import Fact
 from ua_memory.undo import Undone, redo, undo
@@ -119,6 +121,23 @@ def test_revisions_that_are_none(there: Bank) -> None:
     for name in ("nope", "-x", "HEAD~99", "0" * 40, ""):
         with pytest.raises(NotFound):
             back(there, name)
+
+
+def test_a_git_that_fails_is_no_first_revision(there: Bank, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a parent the whole file would count as added by it, and go."""
+    there.insert("one")
+    there.insert("two")
+    before, real = there.bytes(), Process.run
+
+    def run(self: Process, *words: str, **more: Any) -> bytes:
+        if words[0] == "rev-parse" and "^^" in words[-1]:
+            raise GitFailed("no process to be had")
+        return real(self, *words, **more)
+
+    monkeypatch.setattr(Process, "run", run)
+    with pytest.raises(GitFailed):
+        undo(there.store, "HEAD", door="test")
+    assert there.bytes() == before
 
 
 def test_twice_the_same_one(there: Bank) -> None:

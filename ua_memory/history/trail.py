@@ -41,10 +41,10 @@ class History(Remotes):
         """The full id of a revision by any of git's names for it."""
         if not self.exists or revision.startswith("-"):
             raise NotFound("no such revision", where=revision, mend="ua-memory log")
-        try:
-            return self.run("rev-parse", "--verify", "--quiet", f"{revision}^{{commit}}").decode().strip()
-        except GitFailed as error:
-            raise NotFound("no such revision", where=revision, mend="ua-memory log") from error
+        found = self.run("rev-parse", "--verify", "--quiet", f"{revision}^{{commit}}", ok=(0, 1))
+        if not found:
+            raise NotFound("no such revision", where=revision, mend="ua-memory log")
+        return found.decode().strip()
 
     def blobs(self, paths: Sequence[str] = (), rev: str = "HEAD") -> dict[str, str]:
         """{path: blob id} of a revision's plain files; of all, or of those named."""
