@@ -103,6 +103,23 @@ def test_in_somebodys_repository_theirs_is_not_touched(tmp_path: Path) -> None:
     assert SAID in git(outer, "show", "HEAD:main.py")
 
 
+def test_what_somebodys_repository_has_committed_of_the_bank_is_said(tmp_path: Path) -> None:
+    outer = repository(tmp_path / "code", {"main.py": ""})
+    banks.init(outer / "notes", lambda: NOON, timezone="UTC", door="test")
+    there, shell = Bank(outer / "notes"), new_shell(tmp_path / "new")
+    gone = there.insert(SAID).fact
+    memory = Memory(there.store)
+    memory.forget(f"^{there.insert(CARD).fact.id}")
+    assert not memory.purging().around
+    git(outer, "add", "notes")
+    git(outer, "commit", "-q", "-m", "all of it")
+    memory.forget(f"^{gone.id}")
+    assert memory.purging().around == str(outer)
+    told = shell("--bank", str(outer / "notes"), "forget", "--purge", "--yes", "--backup", "../old.bundle")
+    assert told.code == 0 and f"{outer} has committed files of this bank" in " ".join(told.err.split())
+    assert f"Is not touched: {outer}" in " ".join(told.out.split())
+
+
 def test_only_what_is_named_leaves_the_history(there: Bank) -> None:
     first, second = there.insert(SAID).fact, there.insert(CARD).fact
     Memory(there.store).forget(f"^{first.id}")

@@ -41,24 +41,28 @@ def log(
     return [r for r in found if _is(r, op)][:limit]
 
 
+MANY = 50
+"""Files of one revision: a whole bank that was adopted, whose million facts would be read to tell a few."""
+
+
 def brought(store: Store, revisions: Sequence[Revision]) -> dict[str, tuple[Statement, ...]]:
     """{revision: the statements it brought or changed}, each as it stood there. What was forgotten since is
-    left out, secrets are taken out."""
+    left out, secrets are taken out, and what brought MANY files or more is not read."""
     rows: dict[tuple[str, str], set[int]] = {}
-    for each in additions(store.history, only=[one.id for one in revisions if one.paths]):
+    for each in additions(store.history, only=[one.id for one in revisions if 0 < len(one.paths) < MANY]):
         if is_truth(each.path) and each.path.endswith(".md"):
             lines = range(each.line, each.line + each.text.count("\n") + 1)
             rows.setdefault((each.revision, each.path), set()).update(lines)
     stones = tombstones.read(store)
-    found: dict[str, tuple[Statement, ...]] = {}
+    found: dict[str, list[Statement]] = {}
     for (revision, path), data in zip(rows, store.history.read_all(list(rows)), strict=True):
         for record in markdown.parse(data or b"", path).records:
             here = range(record.place.line, record.place.end + 1)
             came = isinstance(record, Statement) and not rows[revision, path].isdisjoint(here)
             if isinstance(record, Statement) and came and not stones.forbid(record):
                 text = redaction.redact(record.text, store.config.redact).text
-                found[revision] = (*found.get(revision, ()), replace(record, text=text))
-    return found
+                found.setdefault(revision, []).append(replace(record, text=text))
+    return {revision: tuple(records) for revision, records in found.items()}
 
 
 def _is(revision: Revision, op: str | None) -> bool:

@@ -56,6 +56,9 @@ def run(
         emit(call, {**first, "purge": {**_shape(planned), **_done(made)}})
     else:
         _told(call, made)
+        if planned.around:
+            theirs = "has committed files of this bank, and is yours to rewrite: what they say is still in it"
+            note(call, f"{planned.around} {theirs}")
     return code if made.proof.holds else StillThere.exit_code
 
 
@@ -76,6 +79,8 @@ def _show(call: Call, planned: Purging) -> None:
             ("The history has no text of", "warn"), f" {names}: they have left it before, or had no id and"
         )
         screen.line("  more than one line; what it says of these is not found.")
+    if planned.around:
+        screen.line(("Is not touched:", "warn"), f" {planned.around}, which has committed files of this bank")
     if planned.own:
         screen.line(("So is what no branch or tag leads to: it is deleted.", "faint"))
 
@@ -119,6 +124,7 @@ def _shape(planned: Purging) -> dict[str, Any]:
         "refs": [{"name": ref.name, "revision": ref.id} for ref in planned.refs],
         "remotes": list(planned.remotes),
         "unknown": [f"^{block}" for block in planned.unknown],
+        **({"around": planned.around} if planned.around else {}),
         "contents": len(planned.contents),
     }
 

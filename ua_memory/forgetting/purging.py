@@ -18,8 +18,8 @@ from ua_memory.forgetting.changing import Changing
 from ua_memory.forgetting.derived import Deriving
 from ua_memory.forgetting.plan import Target
 from ua_memory.forgetting.words import MARK, Needle, needles
-from ua_memory.history import rewriting
-from ua_memory.paths import is_truth
+from ua_memory.history import History, rewriting
+from ua_memory.paths import CORE_NAMES, LOGS, git_around, is_truth
 from ua_memory.records import Fact, Tombstone
 from ua_memory.statements import Statement
 from ua_memory.store import Store, swap
@@ -47,6 +47,8 @@ class Purging:
     remotes: tuple[str, ...] = ()
     unknown: tuple[str, ...] = ()
     """Ids of which the history has no text: they have left it, or were worded over several lines."""
+    around: str = ""
+    """The repository of the owner's that has committed the bank's files itself: it is theirs to rewrite."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,9 +115,18 @@ def plan(store: Store, ids: Collection[str], sought: Sequence[Needle] = ()) -> P
     ]
     refs = rewriting.refs(store.history)
     unknown = unknown if not sought else set()
-    return Purging(
-        chosen, tuple(refs), contents, sure, store.bank.own, tuple(remotes), tuple(sorted(unknown))
-    )
+    own, around = store.bank.own, _around(store)
+    return Purging(chosen, tuple(refs), contents, sure, own, tuple(remotes), tuple(sorted(unknown)), around)
+
+
+def _around(store: Store) -> str:
+    """The owner's own repository, if any commit of it has a file of the bank's; '' for none."""
+    place = None if store.bank.own else git_around(store.bank.root)
+    if place is None:
+        return ""
+    theirs, here = History(place.git_dir, place.top, own=True), store.bank.root.relative_to(place.top)
+    paths = [(here / name).as_posix() for name in (*CORE_NAMES, LOGS)]
+    return str(place.top) if theirs.run("rev-list", "--all", "-1", "--", *paths) else ""
 
 
 def _still(place: str) -> StillThere:
