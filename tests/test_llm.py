@@ -324,7 +324,8 @@ class Kept:
 
 
 def run(fake: FakeModel, meter: Meter, kept: Kept, text: str = "read this", **more: Any) -> Any:
-    with Claude(Endpoint(KEY, fake.url, "claude-haiku-5-5"), meter, patience=QUICK) as model:
+    unhurried = replace(QUICK, silence=10.0, whole=20.0)  # a loop is not about time: other work may slow it
+    with Claude(Endpoint(KEY, fake.url, "claude-haiku-5-5"), meter, patience=unhurried) as model:
         return run_tools(model, "Keep facts.", [user(text)], kept.tools, purpose="flush", **more)
 
 
