@@ -200,17 +200,18 @@ def test_too_many_open_files(sound: Path, tmp_path: Path) -> None:
     """The system's own limit, at every number from nothing to enough: told or done, and whole."""
     root = tmp_path / "bank"
     shutil.copytree(sound, root)
-    free = os.dup(0)  # the lowest number that a file would get
-    os.close(free)
+    free = [os.dup(0) for _ in range(9)]  # the numbers that files would get, in this order
+    for number in free:
+        os.close(number)
     outcomes = set()
-    for spare in range(8):
+    for spare in range(len(free)):
         child = os.fork()
         if child == 0:
             code = 1
             try:
                 store = open_again(root)
                 hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
-                resource.setrlimit(resource.RLIMIT_NOFILE, (free + spare, hard))
+                resource.setrlimit(resource.RLIMIT_NOFILE, (free[spare], hard))
                 try:
                     inserted(store, f"spare {spare}")
                     code = 17
