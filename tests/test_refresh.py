@@ -556,7 +556,8 @@ def test_a_killed_refresh_leaves_a_whole_page_and_the_next_one_works(tmp_path: P
         came, steps = in_child(lambda: refresh(done.root, model), None)
     assert came and b"Hetzner. [[" in done.bytes(path)
     kills = 0
-    for stop in range(steps - 1, steps - 25, -4) if when == "writing" else (None,):
+    # A run may have had more steps than the next: six places are tried, and more until four were met.
+    for tried, stop in enumerate(range(steps - 1, 0, -4) if when == "writing" else (None,), 1):
         killed = copy(f"killed{stop}")
         with Deadly(pid, {"asked": 1, "asked again": 2}.get(when, 0), *script) as model:
             kills += not in_child(lambda root=killed.root, m=model: refresh(root, m), stop)[0]
@@ -565,4 +566,6 @@ def test_a_killed_refresh_leaves_a_whole_page_and_the_next_one_works(tmp_path: P
             refresh(killed.root, model)
         assert killed.bytes(path) == done.bytes(path) and killed.clean()
         assert killed.ops().count("refresh") == 1
+        if tried >= 6 and kills > 3:
+            break
     assert kills == 1 if when != "writing" else kills > 3
