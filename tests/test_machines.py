@@ -36,10 +36,11 @@ def pair(tmp_path: Path) -> tuple[Bank, Bank]:
     return two(tmp_path)
 
 
-def two(folder: Path) -> tuple[Bank, Bank]:
+def two(folder: Path, *more: str) -> tuple[Bank, Bank]:
     git(folder, "init", "--quiet", "--bare", "--initial-branch=main", "remote.git")
     one = new_bank(folder / "one")
-    one.insert("Alice drinks tea")
+    for text in ("Alice drinks tea", *more):
+        one.insert(text)
     sync(one, str(folder / "remote.git"))
     git(folder, "clone", "--quiet", "remote.git", "two")
     return one, Bank(folder / "two", one.clock)

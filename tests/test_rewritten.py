@@ -7,11 +7,11 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from banks import DAY, Bank, git, new_bank, repository
+from banks import DAY, Bank, git, repository
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from test_forget import believe
-from test_machines import facts, heads, tree
+from test_machines import facts, heads, tree, two
 
 from ua_memory.errors import Conflict, UaMemoryError
 from ua_memory.history import rewriting
@@ -19,6 +19,7 @@ from ua_memory.memory import Memory
 from ua_memory.merge.syncing import Synced
 
 SECRET = "The door code of the office is seven one nine four."
+MOVED = "Bob moved to Lisbon"
 
 
 def sync(bank: Bank, address: str | None = None, **more: object) -> Synced:
@@ -31,18 +32,7 @@ def sync(bank: Bank, address: str | None = None, **more: object) -> Synced:
 @pytest.fixture
 def pair(tmp_path: Path) -> tuple[Bank, Bank]:
     """Two machines with a fact each, and one that is to be purged."""
-    return two(tmp_path)
-
-
-def two(folder: Path) -> tuple[Bank, Bank]:
-    git(folder, "init", "--quiet", "--bare", "--initial-branch=main", "remote.git")
-    one = new_bank(folder / "one")
-    one.insert("Alice drinks tea")
-    one.insert(SECRET)
-    one.insert("Bob moved to Lisbon")
-    sync(one, str(folder / "remote.git"))
-    git(folder, "clone", "--quiet", "remote.git", "two")
-    return one, Bank(folder / "two", one.clock)
+    return two(tmp_path, SECRET, MOVED)
 
 
 def block_of(bank: Bank, text: str) -> str:
@@ -224,7 +214,7 @@ def test_any_work_around_a_purge_ends_alike_and_without_it(
 ) -> None:
     """Random work on both, a purge on either, random work again, with syncs anywhere between."""
     folder = tmp_path_factory.mktemp("pair")
-    banks = two(folder)
+    banks = two(folder, SECRET, MOVED)
     _work(banks, before, "before")
     purged = banks[second]
     if "door code" in purged.text():

@@ -35,6 +35,11 @@ class Editor:
         self.buffer += f"{kind}{line}\n"
         write(self.store, DAY, self.buffer)
 
+    def on_top(self) -> None:
+        """Goes on from what stands there now."""
+        self.read()
+        self.save()
+
 
 def amid(script: Mapping[Moment, Callable[[], None]], work: Callable[[], object]) -> None:
     """Do the work with the script carried out around its exchanges."""
@@ -67,11 +72,7 @@ def test_a_save_on_top_of_ours_is_itself_something_to_be_read(store: Store) -> N
     editor = Editor(store)
     editor.read()
 
-    def on_top() -> None:
-        editor.read()
-        editor.save()
-
-    amid({("before", 0): editor.save, ("after", 0): on_top, ("before", 1): editor.read},
+    amid({("before", 0): editor.save, ("after", 0): editor.on_top, ("before", 1): editor.read},
          lambda: insert(store, "second"))  # fmt: skip
     assert "by hand 0" not in editor.buffer and "by hand 1" in editor.buffer
     insert(store, "third")
@@ -85,11 +86,7 @@ def test_a_save_made_from_the_last_save_and_not_from_what_took_its_place(store: 
     editor = Editor(store)
     editor.read()
 
-    def on_top() -> None:
-        editor.read()
-        editor.save()
-
-    amid({("before", 0): editor.save, ("after", 0): on_top, ("before", 1): editor.read,
+    amid({("before", 0): editor.save, ("after", 0): editor.on_top, ("before", 1): editor.read,
           ("after", 1): editor.save},
          lambda: insert(store, "second"))  # fmt: skip
     all_once(store, editor, "first", "second")

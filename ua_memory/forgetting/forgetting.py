@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from ua_memory import statements, tombstones
-from ua_memory.errors import ChangedOnDisk, Held, Malformed, NotFound, Usage
+from ua_memory.errors import Held, Malformed, NotFound, Usage
 from ua_memory.forgetting import choosing, searching, waiting
 from ua_memory.forgetting.changing import Changing
 from ua_memory.forgetting.derived import Deriving
@@ -206,13 +206,7 @@ class Forgetting:
         from ua_memory.retain import through
 
         with self.store.revision("forget", door=self.door) as draft:
-            for path, (before, after) in plan.files.items():
-                if draft.read(path) != before:
-                    raise ChangedOnDisk("it was saved meanwhile", where=path, mend="try again")
-                if after is None:
-                    draft.delete(path)
-                else:
-                    draft.write(path, after, restored=True)
+            plan.carry_out(draft)
             tombstones.bury(self.store, draft, plan.burials, self.store.now().date().isoformat())
             draft.facts = [f"^{one.id}" for one in plan.burials]
             marks = [through.mark(one.session, one.turns[-1].id) for one in waits if one.turns]

@@ -6,7 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from ua_memory.errors import ChangedOnDisk
 from ua_memory.records import Fact, Observation, Opinion, Place
+from ua_memory.store import Draft
 from ua_memory.tombstones import Burial
 
 What = Literal["fact", "observation", "opinion", "entity", "sentence", "text"]
@@ -58,6 +60,16 @@ class Plan:
     also: tuple[str, ...] = ()
     files: Mapping[str, tuple[bytes, bytes | None]] = field(default_factory=dict)
     burials: tuple[Burial, ...] = ()
+
+    def carry_out(self, draft: Draft) -> None:
+        """Write the files as they are to be into an open revision. ChangedOnDisk."""
+        for path, (before, after) in self.files.items():
+            if draft.read(path) != before:
+                raise ChangedOnDisk("it was saved meanwhile", where=path, mend="try again")
+            if after is None:
+                draft.delete(path)
+            else:
+                draft.write(path, after, restored=True)
 
     @property
     def asked(self) -> tuple[Piece, ...]:

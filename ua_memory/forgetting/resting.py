@@ -6,7 +6,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ua_memory import statements
-from ua_memory.errors import ChangedOnDisk
 from ua_memory.forgetting.changing import Changing
 from ua_memory.forgetting.derived import Deriving
 from ua_memory.forgetting.forgetting import told
@@ -28,11 +27,5 @@ def let_go(store: Store, draft: Draft, lost: Mapping[str, Statement]) -> str:
         ids=lost.keys(), known=lost,
     )  # fmt: skip
     plan = Changing(deriving).plan()
-    for path, (before, after) in plan.files.items():
-        if draft.read(path) != before:
-            raise ChangedOnDisk("it was saved meanwhile", where=path, mend="try again")
-        if after is None:
-            draft.delete(path)
-        else:
-            draft.write(path, after, restored=True)
+    plan.carry_out(draft)
     return told(plan) if plan.files else ""

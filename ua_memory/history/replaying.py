@@ -92,11 +92,8 @@ def _node(name: str, raw: bytes) -> Node:
 
 def contents(history: History, names: Sequence[str]) -> list[bytes]:
     """The raw contents of objects that are there. GitFailed where one is missing."""
-    out, at, found = (
-        history.run("cat-file", "--batch", stdin="".join(f"{n}\n" for n in names).encode()),
-        0,
-        [],
-    )
+    asked = "".join(f"{name}\n" for name in names).encode()
+    out, at, found = history.run("cat-file", "--batch", stdin=asked), 0, []
     for name in names:
         end = out.index(b"\n", at)
         words = out[at:end].split()
@@ -124,10 +121,7 @@ def differences(history: History, pairs: Sequence[tuple[str, str]]) -> list[list
     here: list[Entry] = []
     tokens = iter(out.split(b"\0"))
     for token in tokens:
-        if header := _HEADER.match(token):
-            old, new = header[0].decode().split()
-            here, token = found[old, new], token[header.end() :]
-        while header := _HEADER.match(token):  # nothing differed there
+        while header := _HEADER.match(token):  # several in a row where nothing differed
             old, new = header[0].decode().split()
             here, token = found[old, new], token[header.end() :]
         if token:

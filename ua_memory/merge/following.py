@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -185,7 +185,7 @@ class Following:
         for one in left:
             with self.store.locked():
                 rewriting.let_go(self.store.history, self.store.bank.state / WORK)
-            purging.note(self.store, purging.Unfinished(one.backup, one.on, True, sync=True))
+            purging.note(self.store, replace(one, done=True))
 
     # -- a remote that has still what was purged here ----------------------------------------------------
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from ua_memory.errors import Conflict
 from ua_memory.forgetting.recorded import Records, covered
-from ua_memory.forgetting.words import Needle
+from ua_memory.forgetting.words import MARK, Needle
 from ua_memory.history import History
 from ua_memory.history.replaying import NAME, Entry, Node, brought, contents, differences, nodes, replay
 from ua_memory.history.revisions import NOBODY
@@ -30,9 +30,7 @@ class Pairing:
     walked: Sequence[Node] = ()
 
 
-def pair(
-    history: History, old: str, new: str, must: str | None, records: Records
-) -> Pairing:  # fmt: skip
+def pair(history: History, old: str, new: str, must: str | None, records: Records) -> Pairing:
     """Find for each commit of an old history what it is in the new one. Of those that `must` leads to each
     has to be there; the others may be nobody else's yet. Conflict names the commit, and the path where it is
     one, that no record covers."""
@@ -135,7 +133,7 @@ def onward(
 
     def said(message: bytes, mapped: Mapping[str, str]) -> bytes:
         for needle in sought:
-            message = needle.pattern.sub(b"[forgotten]", message)
+            message = needle.pattern.sub(MARK.encode(), message)
         return renamed(message, mapped)
 
     return {**pairing.mapped, **replay(history, pairing.own, pairing.mapped, change, said)}

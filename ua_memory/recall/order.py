@@ -76,7 +76,7 @@ def by_words(index: Index, asked: Asked, depth: int, where: Filters) -> Arms:
     """What the arms find that need no model."""
     return {
         "keyword": keyword.find(index.words, asked.query, depth, where),
-        "semantic": [],
+        "semantic": [],  # its place in the order of arms, until the model has read
         # What must hold a phrase is found by its words; a name or a day says nothing about it.
         "entity": [] if asked.query.phrases else entity.find(index.words, asked, depth, where),
         "temporal": [] if asked.query.phrases else temporal.find(index.words, asked.window, depth, where),

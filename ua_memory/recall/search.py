@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from ua_memory import dates
 from ua_memory.index.filters import Filters
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Answer", "Filters", "Hit", "read_groups", "search", "search_many"]
 
+Near: TypeAlias = Mapping[int, Sequence[tuple[str, float]]]
 TOGETHER = 64
 """Queries that are read and asked of the vectors at once."""
 
@@ -91,7 +92,7 @@ def search_many(
     """
     parts = [queries[start : start + TOGETHER] for start in range(0, len(queries), TOGETHER)]
     # A model that is loaded reads the first queries while files are looked at.
-    begun = [] if by_words or not parts else _begun(index, parts[0])
+    begun = [] if by_words or not parts or not index.ready else _said(index, parts[0])[0]
     report, depth = (refresh or index.refresh)(), depth or max(DEPTH, limit)
     wanted = _Wanted(index, report, limit, min_score, filters or Filters(), depth)
     answers: list[Answer] = []
@@ -101,14 +102,14 @@ def search_many(
     return answers
 
 
-def _begun(index: Index, queries: Sequence[str]) -> list[Said]:
-    """The queries as the model begins to read them, if it is at hand."""
+def _said(index: Index, queries: Sequence[str]) -> tuple[list[Said], list[str]]:
+    """The queries as the model begins to read them; none, and why, where it cannot be had."""
     from ua_memory.index.embed import EmbeddingUnavailable, said_of
 
     try:
-        return said_of(index.embeds, [clean(query) for query in queries]) if index.ready else []
-    except EmbeddingUnavailable:  # it is tried again, and told, after the refresh
-        return []
+        return said_of(index.embeds, [clean(query) for query in queries]), []
+    except EmbeddingUnavailable as error:
+        return [], [f"searched by words alone: {error}"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,29 +139,21 @@ class _Wanted:
 
     def answers(self, queries: Sequence[str], begun: list[Said]) -> list[Answer]:
         """An Answer for each. What asks for words is done while the model reads."""
-        said, why = self._said(queries, begun)
+        said, why = begun if self.semantic == READY else [], list[str]()
+        if not said and self.semantic == READY:
+            said, why = _said(self.index, queries)
         read = [self._read(text, said[n] if said else None) for n, text in enumerate(queries)]
-        near, why = self._near(said) if said else ({}, why)
-        said = said if near is not None else []
+        near: Near = {}
+        if said:
+            said, near, why = self._near(said)
         notes = [*self.notes, *why, *self.behind]
         return [
-            self._answer(text, one, said[n] if said else None, (near or {}).get(n, ()), notes)
+            self._answer(text, one, said[n] if said else None, near.get(n, ()), notes)
             for n, (text, one) in enumerate(zip(queries, read, strict=True))
         ]
 
-    def _said(self, queries: Sequence[str], begun: list[Said]) -> tuple[list[Said], list[str]]:
-        """The queries as the model reads them; none, and why, where it cannot be had."""
-        if self.semantic != READY:
-            return [], []
-        from ua_memory.index.embed import EmbeddingUnavailable, said_of
-
-        try:
-            return begun or said_of(self.index.embeds, [clean(query) for query in queries]), []
-        except EmbeddingUnavailable as error:
-            return [], [f"searched by words alone: {error}"]
-
-    def _near(self, said: Sequence[Said]) -> tuple[dict[int, Sequence[tuple[str, float]]] | None, list[str]]:
-        """The texts nearest to each query, by its number; None, and why, where they cannot be had."""
+    def _near(self, said: list[Said]) -> tuple[list[Said], Near, list[str]]:
+        """The texts nearest to each query, by its number; no query, and why, where they cannot be had."""
         from ua_memory.index.chroma import VectorsUnavailable
         from ua_memory.index.embed import EmbeddingUnavailable
 
@@ -168,9 +161,9 @@ class _Wanted:
             # A query of which the model knows no word is a row of zeros: near to nothing, left to the words.
             known = [number for number, one in enumerate(said) if one.vector.any()]
             near = self.index.nearest([said[number].vector for number in known], self.depth)
-            return dict(zip(known, near, strict=True)), []
+            return said, dict(zip(known, near, strict=True)), []
         except (EmbeddingUnavailable, VectorsUnavailable) as error:
-            return None, [f"searched by words alone: {error}"]
+            return [], {}, [f"searched by words alone: {error}"]
 
     def _read(self, text: str, said: Said | None) -> _Read:
         window, newest, unread = _time(self.index, text)
