@@ -9,9 +9,11 @@ from __future__ import annotations
 import contextlib
 import errno
 import fcntl
+import os
 import signal
 import time
 from pathlib import Path
+from typing import BinaryIO
 
 from ua_memory.errors import CannotWrite, TooLarge
 
@@ -40,7 +42,7 @@ def read(file: Path, *, expected: bool = False) -> bytes | None:
         try:
             with file.open("rb") as handle:
                 if not being_written(handle.fileno()):
-                    data = handle.read(MAX_FILE + 1)
+                    data = _whole(handle)
                     break
         except (FileNotFoundError, NotADirectoryError):
             if not expected or turn >= _BETWEEN_NAMES:
@@ -57,6 +59,14 @@ def read(file: Path, *, expected: bool = False) -> bytes | None:
     if len(data) > MAX_FILE:
         raise TooLarge(f"larger than {MAX_FILE >> 20} MB", where=str(file), mend="split the file")
     return data
+
+
+def _whole(handle: BinaryIO) -> bytes:
+    """What there is to read, up to a byte beyond `MAX_FILE`; room is taken for no more than that."""
+    size = os.fstat(handle.fileno()).st_size
+    data = handle.read(min(size, MAX_FILE) + 1)
+    # It was appended to since it was measured.
+    return data + handle.read(MAX_FILE + 1 - len(data)) if size < len(data) <= MAX_FILE else data
 
 
 def searched(data: bytes) -> tuple[bytes, int]:
