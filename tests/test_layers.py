@@ -22,7 +22,7 @@ PACKAGE = ROOT / "ua_memory"
 
 EVERYONE = {"errors", "fence", "records", "trust", "wording"}
 COMMON = set(
-    "config dates finding money names paths places queries redaction spoken stamps tokens".split()  # noqa: SIM905
+    "config dates finding heap money names paths places queries redaction spoken stamps tokens".split()  # noqa: SIM905
 )
 """Everyone may import the first five; from level 3 up, these too."""
 
@@ -52,6 +52,7 @@ UNITS: dict[str, Unit] = {
     "records": unit(1),
     "tokens": unit(1),
     "dates": unit(1),
+    "heap": unit(1),
     "money": unit(1),
     "names": unit(1),
     "redaction": unit(1),

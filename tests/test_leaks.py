@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import platform
 import subprocess
+import sys
 import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -189,6 +191,33 @@ def test_no_secret_is_left_behind_a_door(name: str, tmp_path: Path) -> None:
     DOORS[name](shell, text, outside)
     shell("search", "Fly.io key", UA_MEMORY_EMBEDDING="")
     assert not left(shell.home, secrets)
+
+
+UNFILLED = """
+import sys
+from pathlib import Path
+import numpy as np
+from ua_memory import heap
+from ua_memory.index import chroma, vectors
+
+heap.shared()
+chroma.imported()
+read = [bytearray(b"hunter22x " * size) for size in range(1, 20_000, 37)]
+kept = read[::7]
+del read
+opened = vectors.Vectors(Path(sys.argv[1]))
+opened.upsert({"a": np.full(384, 0.1, np.float32)})
+opened.close()
+"""
+
+
+@pytest.mark.skipif("glibc" not in platform.libc_ver(), reason="nothing to ask of this C library")
+def test_chroma_writes_no_memory_that_it_did_not_fill(tmp_path: Path) -> None:
+    """A secret that redaction took stands in freed memory, and hnswlib writes tables it has only begun."""
+    subprocess.run([sys.executable, "-c", UNFILLED, str(tmp_path / "chroma")], check=True)
+    (table,) = tmp_path.rglob("data_level0.bin")  # has room for a hundred, and none in it yet
+    assert table.stat().st_size > 100_000 and not any(table.read_bytes())
+    assert not left(tmp_path, ["hunter22x " * 2])
 
 
 def test_the_look_finds_what_is_there(tmp_path: Path) -> None:

@@ -77,10 +77,11 @@ def serve(call: Call, memory: Memory) -> str:
     """Be the bank's daemon until there is a reason to leave, and return it. AlreadyRuns."""
     import gc
 
+    from ua_memory import heap
     from ua_memory.daemon.service import Service, only_one
-    from ua_memory.daemon.warm import Warm, frugal
+    from ua_memory.daemon.warm import Warm
 
-    frugal()
+    heap.shared()
     # Its matrices are small: two threads wait for each other longer than one takes, on loaded cores twice.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     bank = memory.store.bank

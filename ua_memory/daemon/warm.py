@@ -6,7 +6,6 @@ Chroma and the model. And the files are not looked at again while a witness vouc
 
 from __future__ import annotations
 
-import ctypes
 import gc
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -16,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from ua_memory import config as settings
+from ua_memory import heap
 from ua_memory.config import Config
 from ua_memory.daemon.messages import ELSEWHERE, Refused
 from ua_memory.errors import UaMemoryError
@@ -23,9 +23,6 @@ from ua_memory.memory import Memory, Seen, Witness
 
 OFTEN = 4
 """At every fourth time, after some 64 revisions, packing is not put off any more."""
-
-M_ARENA_MAX = -8
-"""glibc's number of the setting."""
 
 
 class Warm:
@@ -114,7 +111,7 @@ class Warm:
         self._index = memory.__dict__.pop("index", None)
         if self._index is not None and not self._settled:
             gc.freeze()  # what Chroma and the model are made of is not looked through for garbage each time
-            _trim()  # to load the model took 70 MB more than it is
+            heap.trim()  # to load the model took 70 MB more than it is
             self._settled = True
 
     def cool(self) -> None:
@@ -129,23 +126,9 @@ class Warm:
         return index is not None
 
 
-def frugal() -> None:
-    """Have all threads share one heap: what is freed in it can be given back. At 100,000 facts 10 MB less
-    stay at rest; there is one worker, so that hardly anybody waits for it."""
-    option = getattr(ctypes.CDLL(None), "mallopt", None)
-    if option:
-        option(M_ARENA_MAX, 1)
-
-
 def give_back() -> None:
     """Return freed memory to the system. glibc keeps it: 258 MB stay without this, 140 MB with it."""
     gc.unfreeze()
     gc.collect()
     gc.freeze()
-    _trim()
-
-
-def _trim() -> None:
-    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # neither on macOS nor with musl
-    if trim:
-        trim(0)
+    heap.trim()

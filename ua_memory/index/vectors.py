@@ -19,6 +19,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ua_memory import heap
 from ua_memory.index.chroma import VectorsBroken, VectorsElsewhere, VectorsUnavailable, imported
 from ua_memory.index.mirror import MOST, Mirror
 
@@ -170,6 +171,7 @@ class Vectors(Rows):
         for name in ("chromadb", "chromadb.telemetry.product.posthog"):
             logging.getLogger(name).setLevel(logging.CRITICAL)
         self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        heap.wiped()
         try:
             self._client = chromadb.PersistentClient(str(self.folder), settings=silent)
             self._collection = self._client.get_or_create_collection(
