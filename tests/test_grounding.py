@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ua_memory.grounding import around, claims, locate, supported, ungrounded
+from ua_memory.grounding import around, claims, locate, named, supported, ungrounded
 
 SAID = date(2026, 11, 20)
 
@@ -81,6 +81,7 @@ SAID = date(2026, 11, 20)
             "Der Nutzer mag keine Tabulatoren und schreibt lieber zwei Leerzeichen.",
             "Der Nutzer, Tabulatoren, Leerzeichen: 2",
         ),
+        ("The IDs and PRs of our APIs.", "an ID, a PR, the API"),
         ("", "anything"),
     ],
 )
@@ -149,6 +150,7 @@ def test_what_the_evidence_has_is_grounded(text: str, evidence: str) -> None:
         ("Q3 has e2e tests.", "3 quarters, 2 tests", ("Q3", "e2e")),
         ("256 servers and 3 people.", "sha256 on web3 for 3rd-party people, servers", ("256", "3")),
         ("There are 8.", "commit 8f2c1e", ("8",)),
+        ("Its map_keys, getNames, gpt-4s.", "map_key, getName, gpt-4", ("map_keys", "getNames", "gpt-4s")),
         ("The service is called zorgle.", "the service is called frobnicator", ("zorgle",)),
     ],
 )
@@ -245,3 +247,21 @@ def test_what_was_not_said_never_is(text: str, invented: str) -> None:
 def test_any_text_can_be_judged(text: str, evidence: str) -> None:
     assert isinstance(ungrounded(text, [evidence], SAID), tuple)
     assert locate(text, [evidence]) in (0, None)
+
+
+@pytest.mark.parametrize(
+    ("name", "evidence", "stands"),
+    [
+        ("There", "There is no way. No.", False),
+        ("No", "No, not there.", False),
+        ("the user", "The user wants tea.", False),
+        ("Henrik Berg", "Berg met Henrik", False),
+        ("Henrik", "Henriks Zug, Henrik's train", True),
+        ("heroku", "We left Heroku.", True),
+        ("set_text_map", "call set_text_map_propagator", False),
+        ("王小明", "我和王小明谈了这件事", True),
+        ("src/app.py", "in `src/app.py`", True),
+    ],
+)
+def test_a_listed_name_is_one_and_stands_there(name: str, evidence: str, stands: bool) -> None:
+    assert named(name, [evidence]) is stands

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ua_memory.grounding.claims import around, claims, locate, ungrounded
+from ua_memory.grounding.claims import around, claims, locate, named, ungrounded
 from ua_memory.grounding.support import supported
 
-__all__ = ["around", "claims", "locate", "supported", "ungrounded"]
+__all__ = ["around", "claims", "locate", "named", "supported", "ungrounded"]

@@ -18,6 +18,7 @@ from ua_memory.grounding.amounts import Amounts, amounts
 from ua_memory.grounding.coined import coined, opens
 from ua_memory.grounding.compounds import compounds, stands, without
 from ua_memory.grounding.moments import meant, moments, resolves
+from ua_memory.grounding.terms import UNSPACED, terms
 from ua_memory.names import ORDINARY
 
 _URL = re.compile(r"\b[a-z][a-z0-9+.-]*://[^\s<>\"'`)\]]+|\bwww\.[^\s<>\"'`)\]]+", re.IGNORECASE)
@@ -31,6 +32,8 @@ _PATH = re.compile(
 _IDENTIFIER = re.compile(
     r"(?:\b(?:\w+_\w+|\w+-\d[\w.-]*|[a-z]+[A-Z]\w*|[A-Z]{2,}\w*|v\d[\w.]*)|@\w[\w.-]*)\b"
 )
+_ABBREVIATIONS = re.compile("[A-Z]{2,}s")
+"""Only these have a plural: `PRs` are each a PR, but what code calls `map_keys` is no `map_key`."""
 _QUOTED = re.compile(r"`([^`\n]+)`|(?<![\w&/])#([A-Za-z][\w/-]*)")
 _WORD = re.compile(r"[^\W\d_][\w'-]*")
 _SENTENCE_END = re.compile(r"[.!?:;]\s*$|^\s*$")
@@ -45,6 +48,13 @@ def ungrounded(text: str, evidence: Sequence[str], said: date | None = None) -> 
     """
     known = _Evidence(evidence, said)
     return tuple(claim for kind, claim in claims(text, said) if not known.has(kind, claim))
+
+
+def named(name: str, evidence: Sequence[str]) -> bool:
+    """Whether what a model lists as a name is one, and stands in the evidence. "There" is none anywhere."""
+    words = [word.casefold() for word in _WORD.findall(name)]
+    ordinary = bool(words) and all(word in ORDINARY or not terms(word) for word in words)
+    return not ordinary and _Evidence(evidence, None).names(_plain(name))
 
 
 class _Evidence:
@@ -89,8 +99,14 @@ class _Evidence:
         if kind in ("opening", "coined"):
             return bool((_stems(claim) | _forms(claim)) & (self._stems | self._words))
         if kind == "identifier":  # "API" stands in "API-keys", "gpt-4" not in "gpt-4.1"
-            return any(self._stands(form, r"[.-]\d") for form in (claim, claim.removesuffix("s")))
+            forms = (claim, claim[:-1]) if _ABBREVIATIONS.fullmatch(claim) else (claim,)
+            return any(self._stands(form, r"[.-]\d") for form in forms)
         return self._stands(claim)
+
+    def names(self, name: str) -> bool:
+        """Whether it is called so there; in a script without spaces, whether these characters stand there."""
+        whole = self._says(name) or self._says(f"{name}s")
+        return whole or bool(UNSPACED.search(name) and name.casefold() in self._flat)
 
     def _near(self, day: str) -> bool:
         """Whether a day is what one without its year can mean: the last such, or the next."""

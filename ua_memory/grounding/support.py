@@ -12,17 +12,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from ua_memory.grounding.terms import terms
+from ua_memory.grounding.terms import UNSPACED, terms
 
 _SHARE, _MORE = 1 / 3, 2
 """The part of its words that a text must share, and how many more than these it may have of its own: a short
 rewording is free, a long one is not."""
 _WHO = terms("user person agent assistant owner speaker says said tells told asks wants yes ok ll re ve")
 """Who speaks is told by the turn, not by its words, and that he does so says nothing."""
-_UNSPACED = re.compile(
-    r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\U00020000-\U0003ffff]"
-)
-"""Scripts that put no space between words, of which each character is compared."""
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+")
 _SHORTEST, _FEW = 4, 4
 
@@ -56,8 +52,8 @@ def supported(text: str, evidence: Sequence[str], asked: str = "") -> bool:
 
 def _terms(pieces: Iterable[str]) -> set[str]:
     text = "\n".join(pieces)
-    spaced = (word for word in terms(_UNSPACED.sub(" ", text)) if len(word) > 1)  # the m of I'm says nothing
-    return {*_UNSPACED.findall(text), *spaced}
+    spaced = (word for word in terms(UNSPACED.sub(" ", text)) if len(word) > 1)  # the m of I'm says nothing
+    return {*UNSPACED.findall(text), *spaced}
 
 
 def _stem(word: str) -> str:

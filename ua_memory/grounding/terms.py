@@ -13,6 +13,11 @@ _LIGHT_WORDS = """
 """
 _LIGHT = frozenset(_LIGHT_WORDS.split())
 
+UNSPACED = re.compile(
+    r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\U00020000-\U0003ffff]"
+)
+"""A character of a script that puts no space between words: each is compared."""
+
 
 def terms(text: str) -> frozenset[str]:
     """The words of a text that carry meaning, endings cut, for comparing it with another."""

@@ -15,7 +15,7 @@ from functools import partial
 from typing import Any
 
 from ua_memory.entities import Settled
-from ua_memory.grounding import around, locate, supported, ungrounded
+from ua_memory.grounding import around, locate, named, supported, ungrounded
 from ua_memory.llm import Bounds, Message, Model, Outcome, Tool, run_tools, user
 from ua_memory.llm import Usage as Tokens
 from ua_memory.records import Fact, Quote
@@ -216,7 +216,7 @@ class _Into:
             kind=given.get("kind", fact.kind),
             when=when or fact.when or moments.derived(quote, day),
             where=said("where"), who=said("who"), why=said("why"),
-            entities=tuple(dict.fromkeys(n for n in names if n and not ungrounded(n, evidence, day))),
+            entities=tuple(dict.fromkeys(n for n in names if named(n, evidence))),
             tags=tuple(dict.fromkeys((*self.brief.tags, *grounded))),
         )  # fmt: skip
 

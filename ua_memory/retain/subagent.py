@@ -14,7 +14,7 @@ from typing import Any
 
 from ua_memory.errors import Malformed, TooLarge, Usage
 from ua_memory.fence import defanged
-from ua_memory.grounding import around, locate, supported, ungrounded
+from ua_memory.grounding import around, locate, named, supported, ungrounded
 from ua_memory.llm import Bounds, Message, Model, Outcome, Reply, Tool, ToolError, run_tools, user
 from ua_memory.llm import Usage as Tokens
 from ua_memory.markdown import is_time
@@ -184,6 +184,7 @@ class _Session:
             if any(each.quote == quote and each.turn == turn.id for each in self.harvest.kept):
                 return f"not kept: {why}, and its quote is kept already"
             text, when, names = quote, None, ()
+        names = tuple(name for name in names if named(name, evidence))
         self._keep(Candidate(
             text, given.get("kind", "world"), turn.role, when, names, self._tags(given["tags"]), quote,
             turn.id, turn.at, 1.0, "chosen by the model",
