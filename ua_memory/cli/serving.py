@@ -30,6 +30,8 @@ def perform(request: Request, output: Output, warm: Warm) -> int:
     from ua_memory.cli.call import Call
     from ua_memory.daemon.streams import Written
 
+    if request.argv[:1] in (("search",), ("recall",)) and not "".join(request.argv[1:2]).startswith("-"):
+        warm.expect(request.argv[1])
     streams = [Written(output, n, request.encodings[n - 1]) for n in (1, 2)]
     call = Call(
         argv=request.argv,

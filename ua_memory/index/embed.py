@@ -32,8 +32,6 @@ TOKENIZER_SHA256 = "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f41157
 DIMENSIONS = 384
 MOST_TOKENS = 256
 LONGEST = 64 * 1024  # characters of a text for the tokenizer, which takes a gigabyte for ten million
-BATCH_TOKENS = 256
-"""Tokens of one run, padding included: memory stays flat, and more of them are no faster."""
 
 KNOWN_SHARE = 0.25
 """Of a text's words so many must be in the model's vocabulary. One that is all [UNK] has a vector like that
@@ -79,6 +77,10 @@ class EmbedsTokens(Embeds, Protocol):
         """One for each query, read in a thread of its own."""
         ...
 
+    def expect(self, texts: Sequence[str]) -> None:
+        """Begin to read what the next queries are likely to be."""
+        ...
+
 
 class Embedder:
     """The bundled model, loaded at the first text. Raises EmbeddingUnavailable where that fails."""
@@ -87,6 +89,7 @@ class Embedder:
         self.model = f"minilm-int8-{MODEL_SHA256[:8]}-{MOST_TOKENS}-known"
         self._model_file, self._tokenizer_file = model_file, tokenizer_file
         self._loaded: Loaded | None = None
+        self._expected: tuple[list[str], list[Said]] = [], []
 
     def texts(self, texts: Sequence[str]) -> Vectors32:
         """(n, 384) float32 of length 1, half-precision values; a row does not depend on the others. All
@@ -112,6 +115,13 @@ class Embedder:
     def queries(self, texts: Sequence[str]) -> list[Said]:
         """Each query with its tokens, the model's own signs left out. The model runs in a thread of its own,
         which needs no more of Python than to begin and to end."""
+        (expected, said), self._expected = self._expected, ([], [])
+        return said if said and expected == list(texts) else self._read(texts)
+
+    def expect(self, texts: Sequence[str]) -> None:
+        self._expected = list(texts), self._read(texts)
+
+    def _read(self, texts: Sequence[str]) -> list[Said]:
         encoded = self._load().tokenizer.encode_batch(list(texts))
         states = beside(lambda: self._states(encoded))
         return [_said(encoding, states, number) for number, encoding in enumerate(encoded)]
@@ -129,7 +139,7 @@ class Embedder:
 
     def _states(self, encoded: Sequence[Any]) -> dict[int, Vectors32]:
         """{number of an encoding: the states of its tokens (t, 384)}, batches of like length side by side."""
-        from ua_memory.index.runtime import cores
+        from ua_memory.index.runtime import batches, cores
 
         every = list(batches([len(encoding.ids) for encoding in encoded]))
         if len(every) < 2:
@@ -275,18 +285,6 @@ def halved(vectors: Vectors32) -> Vectors32:
     length = np.linalg.norm(vectors, axis=1, keepdims=True)
     rounded: Vectors32 = (vectors / np.maximum(length, 1e-12)).astype(np.float16).astype(np.float32)
     return rounded
-
-
-def batches(lengths: Sequence[int]) -> Iterator[list[int]]:
-    """Row numbers in batches of like length, each at most BATCH_TOKENS with its padding."""
-    batch: list[int] = []
-    for number in sorted(range(len(lengths)), key=lambda n: lengths[n]):
-        if batch and (len(batch) + 1) * lengths[number] > BATCH_TOKENS:
-            yield batch
-            batch = []
-        batch.append(number)
-    if batch:
-        yield batch
 
 
 def checked(file: Path, sha256: str) -> bytes:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -27,6 +27,9 @@ class Loaded:
 SHARED: WeakValueDictionary[tuple[object, ...], Loaded] = WeakValueDictionary()
 """By their files: banks that are open at once share 200 MB and a third of a second. A model goes with the
 last embedder that has it."""
+
+BATCH_TOKENS = 256
+"""Tokens of one run, padding included: memory stays flat, and more of them are no faster."""
 
 
 def shared(model: Path, tokenizer: Path, load: Callable[[], Loaded]) -> Loaded:
@@ -68,3 +71,15 @@ def cores() -> int:
     """How many this process may use."""
     affinity = getattr(os, "sched_getaffinity", None)  # not on macOS
     return len(affinity(0)) if affinity else os.cpu_count() or 1
+
+
+def batches(lengths: Sequence[int]) -> Iterator[list[int]]:
+    """Row numbers in batches of like length, each at most BATCH_TOKENS with its padding."""
+    batch: list[int] = []
+    for number in sorted(range(len(lengths)), key=lambda n: lengths[n]):
+        if batch and (len(batch) + 1) * lengths[number] > BATCH_TOKENS:
+            yield batch
+            batch = []
+        batch.append(number)
+    if batch:
+        yield batch
