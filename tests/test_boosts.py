@@ -10,8 +10,8 @@ from index_bank import Missing, a_bank, an_index, log
 
 from ua_memory.allowed import BOOSTS as NAMES
 from ua_memory.index.items import Item
+from ua_memory.recall.arms import Ranked
 from ua_memory.recall.boosts import BOOSTS, MOST, boosted
-from ua_memory.recall.order import Ordered
 from ua_memory.recall.search import search
 
 PLAIN = Item("k", "fact", "world", "memory/a.md", 1, 1, 0, None, "text", "", "", "", origin="agent")
@@ -33,7 +33,7 @@ def test_each_name_is_a_boost_and_tried_here() -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_it_breaks_near_ties_and_nothing_more(name: str) -> None:
-    better, other = (Ordered(item, 0.5, {"words": 0.5}, {}) for item in BETTER[name])
+    better, other = (Ranked(item, 0.5, {"words": 0.5}) for item in BETTER[name])
     near = [other._replace(score=0.5005), better]
     assert [one.item for one in boosted(near, [name])] == [better.item, other.item]
     assert boosted(near, []) == near

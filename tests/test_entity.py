@@ -15,9 +15,8 @@ from ua_memory.index.items import Item
 from ua_memory.index.sync import Index
 from ua_memory.names import drawn
 from ua_memory.recall import entity
-from ua_memory.recall.arms import Found
+from ua_memory.recall.arms import Found, Ranked
 from ua_memory.recall.asked import read
-from ua_memory.recall.rerank import Ranked
 from ua_memory.recall.search import search
 
 DAY = "memory/2026-11-21.md"

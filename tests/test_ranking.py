@@ -14,12 +14,11 @@ from ua_memory.index.embed import Embedder
 from ua_memory.index.filters import Filters
 from ua_memory.index.items import Item
 from ua_memory.recall import entity, feedback, temporal
-from ua_memory.recall.arms import Found
+from ua_memory.recall.arms import Found, Ranked
 from ua_memory.recall.asked import Window, read
 from ua_memory.recall.boosts import BOOSTS
 from ua_memory.recall.chronology import in_time
 from ua_memory.recall.fuse import reciprocal
-from ua_memory.recall.order import Ordered
 from ua_memory.recall.search import search
 
 DAY = "memory/2026-11-21.md"
@@ -273,13 +272,13 @@ def test_five_years_on_the_answers_are_the_same(tmp_path: Path, boosts: tuple[st
         assert [search(index, query).hits for query in asked] == before
 
 
-def _hits(*rows: tuple[str, float, float]) -> list[Ordered]:
+def _hits(*rows: tuple[str, float, float]) -> list[Ranked]:
     """Hits of a (day, score, part `named`)."""
     made = []
     for number, (day, score, named) in enumerate(rows):
         place = ("memory/x.md", number, number, number)
         item = Item(str(number), "fact", "world", *place, None, f"fact {number}", "", "", "", day=day or None)
-        made.append(Ordered(item, score, {"named": named}, {}))
+        made.append(Ranked(item, score, {"named": named}))
     return made
 
 

@@ -21,7 +21,6 @@ from ua_memory.index.embed import (
     Embedded,
     Embedder,
     EmbeddingUnavailable,
-    batches,
     checked,
     model_problem,
 )
@@ -71,9 +70,9 @@ def test_long_texts_are_cut_at_256_tokens(model: Embedder) -> None:
 
 def test_batches_are_bounded_and_complete() -> None:
     lengths = [3, 256, 90, 4, 5, 256, 256, 256, 256, 1] * 7
-    made = list(batches(lengths))
+    made = list(runtime.batches(lengths))
     assert sorted(number for batch in made for number in batch) == list(range(len(lengths)))
-    assert all(len(batch) * max(lengths[n] for n in batch) <= embed.BATCH_TOKENS for batch in made)
+    assert all(len(batch) * max(lengths[n] for n in batch) <= runtime.BATCH_TOKENS for batch in made)
 
 
 def test_a_file_that_is_not_the_pinned_one_is_not_loaded(tmp_path: Path) -> None:
@@ -208,6 +207,16 @@ def test_neighbours_are_those_of_an_exact_search_whatever_the_order_of_insertion
     for query, hits in zip(queries, answers[0], strict=True):
         cosines = table @ query / np.linalg.norm(table, axis=1) / np.linalg.norm(query)
         assert {name for name, _ in hits} == {names[n] for n in np.argsort(-cosines)[:50]}
+
+
+def test_an_expected_query_is_read_once_and_no_other_is_taken_for_it(model: Embedder) -> None:
+    model.expect("  a visit to the dentist ")
+    begun = model._expected[1][0]
+    assert model.queries(["a visit to the dentist"])[0] is begun
+    assert model.queries(["a visit to the dentist"])[0] is not begun
+    model.expect("a visit")
+    other = model.queries(["an egg"])[0]
+    assert np.allclose(other.vector, model.texts(["an egg"])[0]) and model._expected == ([], [])
 
 
 def test_upsert_delete_and_empty_queries(vectors: Vectors) -> None:

@@ -19,7 +19,6 @@ from ua_memory import heap
 from ua_memory.config import Config
 from ua_memory.daemon.messages import ELSEWHERE, Refused
 from ua_memory.errors import UaMemoryError
-from ua_memory.index.terms import clean
 from ua_memory.memory import Memory, Seen, Witness
 
 OFTEN = 4
@@ -50,10 +49,8 @@ class Warm:
     def expect(self, query: str) -> None:
         """Have the model, if it is loaded, begin to read what a search is likely to ask: it takes longer than
         all that comes before. Where something else is asked, nothing but that is lost."""
-        from ua_memory.index.embed import EmbedsTokens
-
-        if self._index is not None and self._index.ready and isinstance(self._index.embeds, EmbedsTokens):
-            self._index.embeds.expect([clean(query)])
+        if self._index is not None and self._index.ready:
+            self._index.embeds.expect(query)
 
     @contextmanager
     def opened(self, root: Path, config: Config, now: Callable[[], datetime] | None) -> Iterator[Memory]:

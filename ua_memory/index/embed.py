@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from ua_memory.index.late import pack
 from ua_memory.index.said import Said, beside
+from ua_memory.index.terms import clean
 
 if TYPE_CHECKING:
     import numpy as np
@@ -77,8 +78,8 @@ class EmbedsTokens(Embeds, Protocol):
         """One for each query, read in a thread of its own."""
         ...
 
-    def expect(self, texts: Sequence[str]) -> None:
-        """Begin to read what the next queries are likely to be."""
+    def expect(self, query: str) -> None:
+        """Begin to read what is likely to be the next query."""
         ...
 
 
@@ -118,8 +119,9 @@ class Embedder:
         (expected, said), self._expected = self._expected, ([], [])
         return said if said and expected == list(texts) else self._read(texts)
 
-    def expect(self, texts: Sequence[str]) -> None:
-        self._expected = list(texts), self._read(texts)
+    def expect(self, query: str) -> None:
+        texts = [clean(query)]
+        self._expected = texts, self._read(texts)
 
     def _read(self, texts: Sequence[str]) -> list[Said]:
         encoded = self._load().tokenizer.encode_batch(list(texts))

@@ -22,5 +22,13 @@ class Found(NamedTuple):
     bond: float = 0.0
 
 
+class Ranked(NamedTuple):
+    """A candidate in an order: its score, between 0 and 1, and what that is made of, by name."""
+
+    item: Item
+    score: float
+    parts: Mapping[str, float]
+
+
 Arms: TypeAlias = Mapping[str, Sequence[Found]]
 """What each arm found, by the arm's name: 'semantic' (cosine), 'keyword' (BM25), 'entity', 'temporal'."""

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from ua_memory.index.items import Item
-    from ua_memory.recall.order import Ordered
+    from ua_memory.recall.arms import Ranked
 
 EACH = 0.01
 MOST = 0.02
@@ -63,7 +63,7 @@ BOOSTS: Mapping[str, Callable[[Sequence[Item]], Worth]] = {
 }
 
 
-def boosted(found: list[Ordered], names: Sequence[str]) -> list[Ordered]:
+def boosted(found: list[Ranked], names: Sequence[str]) -> list[Ranked]:
     """The candidates by their lifted scores; equal ones stay in the order they had."""
     if any(one.item.untrusted for one in found):
         found = sorted(map(_lowered, found), key=lambda one: -one.score)
@@ -80,7 +80,7 @@ def boosted(found: list[Ordered], names: Sequence[str]) -> list[Ordered]:
     return sorted(lifted, key=lambda one: -one.score)
 
 
-def _lowered(one: Ordered) -> Ordered:
+def _lowered(one: Ranked) -> Ranked:
     if not one.item.untrusted:
         return one
     score = round(max(one.score - LOWERED, one.score / 2), 6)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from ua_memory.recall.order import Ordered
+from ua_memory.recall.arms import Ranked
 
 if TYPE_CHECKING:
     from ua_memory.dates import Order
@@ -15,7 +15,7 @@ BAND = 0.1
 next turn that answers a question lies 0.09 below the best of them in half the cases, the fifth hit 0.14."""
 
 
-def in_time(ranked: Sequence[Ordered], order: Order) -> list[Ordered]:
+def in_time(ranked: Sequence[Ranked], order: Order) -> list[Ranked]:
     """Hits, best first, with those as good as the best (`BAND`) in order of time; of one day, by score.
 
     What has no date comes after what has one. Who is named in the best hit must be named in the others too:
@@ -32,5 +32,5 @@ def in_time(ranked: Sequence[Ordered], order: Order) -> list[Ordered]:
     return placed
 
 
-def _as_good(one: Ordered, best: Ordered) -> bool:
+def _as_good(one: Ranked, best: Ranked) -> bool:
     return one.score >= best.score - BAND and one.parts.get("named", 0) >= best.parts.get("named", 0)

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ua_memory.index.cross import CrossEncoder
-from ua_memory.recall.order import Ordered
+from ua_memory.recall.arms import Ranked
 
 READ = 30
 """So many of the best are read: on two cores a small model takes some tens of milliseconds for them."""
 
 
-def crossed(model: CrossEncoder, query: str, found: Sequence[Ordered]) -> list[Ordered]:
+def crossed(model: CrossEncoder, query: str, found: Sequence[Ranked]) -> list[Ranked]:
     """The first READ in the model's order, the rest as they were. Raises CrossUnavailable.
 
     Its numbers mean something else with each model, so the scores stay those of the places: the best is as

@@ -10,19 +10,14 @@ import math
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from ua_memory.index import links
 from ua_memory.index.filters import Filters
 from ua_memory.index.tables import chunks, marks
 from ua_memory.index.words import Words
-from ua_memory.recall.arms import Found
+from ua_memory.recall.arms import Found, Ranked
 from ua_memory.recall.asked import Asked
 from ua_memory.recall.keyword import inverse
-
-if TYPE_CHECKING:
-    from ua_memory.recall.fuse import Fused
-    from ua_memory.recall.rerank import Ranked
 
 COMMON = 200
 """Who stands in more items than this says too little about which is meant, and would flood the rest."""
@@ -85,7 +80,7 @@ def find(words: Words, asked: Asked, limit: int, where: Filters) -> list[Found]:
     return found
 
 
-def linked(ranked: Sequence[Ranked | Fused], found: Sequence[Found]) -> list[Ranked | Fused]:
+def linked(ranked: Sequence[Ranked], found: Sequence[Found]) -> list[Ranked]:
     """Hits, best first, the best of what the entity arm found at one remove nearer to the seed it hangs on.
 
     It answers what its seed leaves open of the query. No seed that scores above it by itself is passed.
@@ -108,7 +103,7 @@ def linked(ranked: Sequence[Ranked | Fused], found: Sequence[Found]) -> list[Ran
     return sorted(lifted, key=lambda one: -one.score)
 
 
-def _raised(one: Ranked | Fused, score: float) -> Ranked | Fused:
+def _raised(one: Ranked, score: float) -> Ranked:
     score = max(one.score, round(score, 6))
     return one._replace(score=score, parts={**one.parts, "linked": round(score - one.score, 4)})
 

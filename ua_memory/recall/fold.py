@@ -25,7 +25,7 @@ from ua_memory.index.terms import words as words_of
 if TYPE_CHECKING:
     from ua_memory.index.items import Item
     from ua_memory.index.words import Words
-    from ua_memory.recall.order import Ordered
+    from ua_memory.recall.arms import Ranked
 
 NEARLY = 2 / 3
 """The share of a fact's score that an observation must reach by itself to stand for it."""
@@ -42,13 +42,13 @@ _DENIALS = frozenset("no not never none nor neither without cannot dont t".split
 class Kept:
     """A hit in its place, confirmed in its file, and the items that stand under it."""
 
-    one: Ordered
+    one: Ranked
     under: list[Item] = field(default_factory=list)
 
 
 def folded(
     words: Words,
-    found: Sequence[Ordered],
+    found: Sequence[Ranked],
     confirm: Callable[[Item], Item | None],
     limit: int,
     min_score: float,
@@ -66,7 +66,7 @@ def folded(
         if one.score < min_score:
             break
         full = len(kept) >= limit
-        belief = _belief(one, over, kept, full)
+        belief = _belief(one, over, kept, full) if over else None
         if one.item.key in kept or (full and not belief and not texts.equal(one.item)):
             continue
         item = confirm(one.item)
@@ -87,9 +87,9 @@ def folded(
     return list(kept.values()), missing
 
 
-def _over(found: Sequence[Ordered]) -> Mapping[str, Ordered]:
+def _over(found: Sequence[Ranked]) -> Mapping[str, Ranked]:
     """{fact id: the best observation found that rests on it}, of those that still hold."""
-    over: dict[str, Ordered] = {}
+    over: dict[str, Ranked] = {}
     for one in found:
         if one.item.record == "observation" and not one.item.retired:
             for proof in one.item.proofs:
@@ -97,9 +97,7 @@ def _over(found: Sequence[Ordered]) -> Mapping[str, Ordered]:
     return over
 
 
-def _belief(
-    one: Ordered, over: Mapping[str, Ordered], kept: Mapping[str, Kept], full: bool
-) -> Ordered | None:
+def _belief(one: Ranked, over: Mapping[str, Ranked], kept: Mapping[str, Kept], full: bool) -> Ranked | None:
     """The observation that stands for a fact, if there is one and it may."""
     found = over.get(one.item.id or "") if one.item.record == "fact" and not one.item.retired else None
     if found is None or found.item.key in kept:
@@ -107,7 +105,7 @@ def _belief(
     return None if full or found.score < NEARLY * one.score else found
 
 
-def _lifted(belief: Ordered, fact: Ordered, there: Item) -> Ordered:
+def _lifted(belief: Ranked, fact: Ranked, there: Item) -> Ranked:
     """An observation in the place of its fact."""
     more = round(fact.score - belief.score, 6)
     return belief._replace(item=there, score=fact.score, parts={**belief.parts, "facts": more})
@@ -119,16 +117,18 @@ class Texts:
     def __init__(self, words: Words) -> None:
         self._words = words
         self._by_text: dict[tuple[object, ...], Kept] = {}
+        self._hashes: set[str] = set()
         self._read: list[tuple[list[str], list[str], Kept]] = []
 
     def add(self, kept: Kept) -> None:
         self._by_text.setdefault(_exactly(kept.one.item), kept)
+        self._hashes.add(kept.one.item.texthash)
         words = _words(kept.one.item.text)
         self._read.append((words, _begun(words), kept))
 
     def equal(self, item: Item) -> bool:
         """Whether a hit so far has this very text."""
-        return _exactly(item) in self._by_text
+        return item.texthash in self._hashes and _exactly(item) in self._by_text
 
     def alike(self, item: Item, exactly: bool) -> Kept | None:
         """The first hit so far that says the same, or has the very text."""

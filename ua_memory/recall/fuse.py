@@ -19,10 +19,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from ua_memory.index.items import Item
-from ua_memory.recall.arms import Arms
+from ua_memory.recall.arms import Arms, Ranked
 
 FLOOR = 0.1
 """Cosines of unrelated texts lie below this."""
@@ -44,15 +43,7 @@ class Evidence:
     bm25: float
 
 
-class Fused(NamedTuple):
-    """A candidate with its score and the parts it is made of, by name."""
-
-    item: Item
-    score: float
-    parts: Mapping[str, float]
-
-
-def fuse(candidates: Sequence[Evidence], weight: float) -> list[Fused]:
+def fuse(candidates: Sequence[Evidence], weight: float) -> list[Ranked]:
     """All candidates by score, ties by path and line. `weight` is the sum of the query's term weights."""
     own = {one.item.key: _own(one, weight) for one in candidates}
     at = {(one.item.path, one.item.seq): one.item for one in candidates}
@@ -64,12 +55,12 @@ def fuse(candidates: Sequence[Evidence], weight: float) -> list[Fused]:
         score = 1 - (1 - alone) * (1 - NEIGHBOUR * before) * (1 - NEIGHBOUR * after)
         parts = {"meaning": meaning, "words": words, "before": before, "after": after}
         fused.append(
-            Fused(one.item, round(score**PLACED, 6), {name: round(part, 4) for name, part in parts.items()})
+            Ranked(one.item, round(score**PLACED, 6), {name: round(part, 4) for name, part in parts.items()})
         )
     return sorted(fused, key=lambda f: (-f.score, f.item.path, f.item.line, f.item.key))
 
 
-def reciprocal(arms: Arms) -> list[Fused]:
+def reciprocal(arms: Arms) -> list[Ranked]:
     """All that the arms found by the sum of 1 / (60 + rank), a first place in every arm being 1 (Cormack et
     al. 2009). It needs no scores, and loses what one arm alone is sure of."""
     items = {one.item.key: one.item for found in arms.values() for one in found}
@@ -78,7 +69,7 @@ def reciprocal(arms: Arms) -> list[Fused]:
         for one in found:
             sums[one.item.key] += 1 / (RANKS + one.rank)
     most = sum(1 / (RANKS + 1) for found in arms.values() if found) or 1.0
-    fused = [Fused(item, round(sums[key] / most, 6), {}) for key, item in items.items()]
+    fused = [Ranked(item, round(sums[key] / most, 6), {}) for key, item in items.items()]
     return sorted(fused, key=lambda f: (-f.score, f.item.path, f.item.line, f.item.key))
 
 

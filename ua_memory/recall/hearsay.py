@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 
 from ua_memory import trust
 from ua_memory.index.tables import chunks, marks
-from ua_memory.recall.order import Ordered
+from ua_memory.recall.arms import Ranked
 
 if TYPE_CHECKING:
     from ua_memory.index.items import Item
     from ua_memory.index.words import Words
 
 
-def told(words: Words, found: list[Ordered]) -> list[Ordered]:
+def told(words: Words, found: list[Ranked]) -> list[Ranked]:
     """The candidates; an observation of untrusted facts alone, and an opinion that cites any, have the origin
     of such a fact, and with it its label and its place. What a person worded is the person's."""
     believed = {one.item.key: one.item for one in found if one.item.proofs and one.item.origin != "person"}

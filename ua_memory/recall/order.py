@@ -7,19 +7,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from ua_memory.index.filters import Filters
 from ua_memory.index.items import Item
 from ua_memory.index.sync import Index
 from ua_memory.recall import entity, keyword, temporal
-from ua_memory.recall.arms import Arms, Found
+from ua_memory.recall.arms import Arms, Ranked
 from ua_memory.recall.asked import Asked, Window
-from ua_memory.recall.fuse import Evidence, Fused, fuse, own_score, reciprocal
+from ua_memory.recall.fuse import Evidence, fuse, own_score, reciprocal
 
 if TYPE_CHECKING:
     from ua_memory.index.said import Said
-    from ua_memory.recall.rerank import Ranked
 
 DEPTH = 60
 """Candidates asked of each arm: with 60 and their neighbours R@10 is that of scoring all items, with 30 too,
@@ -32,44 +31,17 @@ CLOSE = 60
 """Candidates whose neighbours are looked at where scores are added up."""
 
 
-class Ordered(NamedTuple):
-    """A candidate in its place: its score between 0 and 1, what that is made of, and (rank, score) by arm."""
-
-    item: Item
-    score: float
-    parts: Mapping[str, float]
-    arms: Mapping[str, tuple[int, float]]
-
-
 def ordered(
-    index: Index,
-    asked: Asked,
-    said: Said | None,
-    found: Arms,
-    near: Sequence[tuple[str, float]],
-    depth: int,
-    where: Filters,
-    order: str,
-) -> list[Ordered]:
-    """The candidates, best first: what was `found` by words, and `near`, the texts nearest to the query.
-    Without `said` words decide."""
-    arms = dict(found) | {"semantic": _semantic(index, asked, said, near, depth, where)}
+    index: Index, asked: Asked, said: Said | None, arms: Arms, where: Filters, order: str
+) -> list[Ranked]:
+    """What the arms found and what stands beside it, best first. Without `said` words decide."""
     strict = bool(where or asked.query.phrases)
-    ranked: Sequence[Ranked | Fused] | None = None
+    ranked: Sequence[Ranked] | None = None
     if order == "late" and said is not None and len(said.tokens):
         ranked = _late(index, asked, said, arms, where)
     if ranked is None:
         ranked = reciprocal(arms) if order == "rrf" else _scored(index, asked, said, arms, strict)
-    ranked = entity.linked(ranked, arms["entity"])
-    ranks: dict[str, dict[str, tuple[int, float]]] = {}
-    for name, each in arms.items():
-        for hit in each:
-            ranks.setdefault(hit.item.key, {})[name] = (hit.rank, hit.score)
-    return [
-        Ordered(one.item, one.score, one.parts, ranks.get(one.item.key, {}))
-        for one in ranked
-        if one.score > 0
-    ]
+    return [one for one in entity.linked(ranked, arms["entity"]) if one.score > 0]
 
 
 def by_words(index: Index, asked: Asked, depth: int, where: Filters) -> Arms:
@@ -81,19 +53,6 @@ def by_words(index: Index, asked: Asked, depth: int, where: Filters) -> Arms:
         "entity": [] if asked.query.phrases else entity.find(index.words, asked, depth, where),
         "temporal": [] if asked.query.phrases else temporal.find(index.words, asked.window, depth, where),
     }
-
-
-def _semantic(
-    index: Index,
-    asked: Asked,
-    said: Said | None,
-    near: Sequence[tuple[str, float]],
-    depth: int,
-    where: Filters,
-) -> list[Found]:
-    from ua_memory.recall import semantic
-
-    return semantic.find(index, said.vector, near, depth, where, asked.query) if said else []
 
 
 def _together(arms: Arms) -> list[Item]:
@@ -135,7 +94,7 @@ def _joining(asked: Asked, where: Filters, beside: list[Item]) -> list[Item]:
     return [item for item in beside if item.speaker] if asked.text.rstrip().endswith("?") else []
 
 
-def _scored(index: Index, asked: Asked, said: Said | None, arms: Arms, strict: bool) -> list[Fused]:
+def _scored(index: Index, asked: Asked, said: Said | None, arms: Arms, strict: bool) -> list[Ranked]:
     """The candidates and their neighbours by scores added up, without what filters forbid."""
     found = _together(arms)
     known = _evidence(index, asked, said, arms, found)
@@ -148,7 +107,7 @@ def _scored(index: Index, asked: Asked, said: Said | None, arms: Arms, strict: b
     return _timely(ranked, asked.window)
 
 
-def _timely(ranked: list[Fused], window: Window | None) -> list[Fused]:
+def _timely(ranked: list[Ranked], window: Window | None) -> list[Ranked]:
     """What lies in the days that the query means is lifted, as late interaction does."""
     if window is None:
         return ranked

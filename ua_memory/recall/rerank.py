@@ -18,11 +18,12 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence, Set
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from ua_memory.index import late, links, talk
 from ua_memory.index.items import Item
 from ua_memory.recall import feedback
+from ua_memory.recall.arms import Ranked
 from ua_memory.recall.asked import Asked, Window, Word
 
 if TYPE_CHECKING:
@@ -40,20 +41,11 @@ LIFT = 0.06
 """What an item gains that is about whom the query names, and once more one of the days that it means."""
 ALONE = 0.5
 """What the days give where the query says nothing else: more than a word of the date can."""
-PARTS = ("words", "beside", "named", "when", "alike")
 REACH = (-3, -2, -1, 1, 2, 3)
 """Places around a candidate that are looked at: those it helps, and what helps those."""
 FLOOR, RANGE, PLACED = 0.1, 0.65, 0.8
 """Where the scale begins, how far it goes and how it bends. On the development conversations the best hit for
 ten queries about something else reaches 0.24, 99 of 100 right answers 0.32; 0.28 becomes 0.35."""
-
-
-class Ranked(NamedTuple):
-    """An item with its score between 0 and 1 and what that is made of, by name."""
-
-    item: Item
-    score: float
-    parts: Mapping[str, float]
 
 
 class Matches:
@@ -147,7 +139,11 @@ def rerank(
     placed = np.clip((raw - FLOOR) / RANGE, 0, 1) ** PLACED
     scores = placed.astype(float).round(6).tolist()
     parts = np.stack([alone, together - alone, *lift.T, alike], axis=1).astype(float).round(4).tolist()
-    return [Ranked(items[n], scores[n], dict(zip(PARTS, parts[n], strict=True))) for n in order]
+    return [Ranked(items[n], scores[n], _parts(*parts[n])) for n in order.tolist()]
+
+
+def _parts(words: float, beside: float, named: float, when: float, alike: float) -> Mapping[str, float]:
+    return {"words": words, "beside": beside, "named": named, "when": when, "alike": alike}
 
 
 def _tokens(asked: Asked, word: Word, said: Said) -> list[int]:

@@ -14,12 +14,12 @@ from ua_memory.index.scopes import read_groups
 from ua_memory.index.sync import Index
 from ua_memory.index.terms import clean
 from ua_memory.recall import hearsay
-from ua_memory.recall.arms import Arms
+from ua_memory.recall.arms import Arms, Ranked
 from ua_memory.recall.asked import Asked, Window, idle, read
 from ua_memory.recall.boosts import boosted
 from ua_memory.recall.chronology import in_time
 from ua_memory.recall.fold import Kept, folded
-from ua_memory.recall.order import DEPTH, Ordered, by_words, ordered
+from ua_memory.recall.order import DEPTH, by_words, ordered
 from ua_memory.recall.present import Present
 from ua_memory.recall.snippet import snippet
 from ua_memory.wording import counted
@@ -175,18 +175,27 @@ class _Wanted:
         self, text: str, one: _Read, said: Said | None, near: Sequence[tuple[str, float]], notes: list[str]
     ) -> Answer:
         index, known = self.index, said if said is not None and said.vector.any() else None
-        order = index.store.config.order
-        every = ordered(index, one.asked, known, one.arms, near, self.depth, self.where, order)
+        arms = self._arms(one, known, near)
+        every = ordered(index, one.asked, known, arms, self.where, index.store.config.order)
         found, uncrossed = _placed(index, text, every, one.newest)
         kept, missing = folded(
             index.words, found, self.present.confirm, self.limit, self.min_score, beliefs=not self.where.kinds
         )
-        hits = tuple(_hit(index, one.asked, each) for each in kept)
+        hits = tuple(_hit(index, one.asked, each, arms) for each in kept)
         unknown = said is not None and known is None and bool(text.strip())
         told = [*notes, *one.told, *uncrossed]
         told += [f"searched by words alone: {UNKNOWN}"] if unknown else []
         told += [f"{missing} left out: changed in their files since"] if missing else []
         return Answer(hits, tuple(told), "hybrid" if known else "words", self.left)
+
+    def _arms(self, one: _Read, said: Said | None, near: Sequence[tuple[str, float]]) -> Arms:
+        """What the arms found, that of meaning too."""
+        if said is None:
+            return one.arms
+        from ua_memory.recall import semantic
+
+        found = semantic.find(self.index, said.vector, near, self.depth, self.where, one.asked.query)
+        return {**one.arms, "semantic": found}
 
 
 def _time(index: Index, text: str) -> tuple[Window | None, dates.Order | None, list[str]]:
@@ -202,8 +211,8 @@ def _time(index: Index, text: str) -> tuple[Window | None, dates.Order | None, l
 
 
 def _placed(
-    index: Index, text: str, found: list[Ordered], newest: dates.Order | None
-) -> tuple[list[Ordered], list[str]]:
+    index: Index, text: str, found: list[Ranked], newest: dates.Order | None
+) -> tuple[list[Ranked], list[str]]:
     """The candidates after what has a say in their order besides their scores; and what could not have it."""
     found, told = boosted(hearsay.told(index.words, found), index.store.config.boosts), []
     if index.cross is not None and text.strip():
@@ -224,7 +233,13 @@ def _left(left: Mapping[str, int]) -> str:
     return ", ".join(said)
 
 
-def _hit(index: Index, asked: Asked, kept: Kept) -> Hit:
-    one = kept.one
+def _hit(index: Index, asked: Asked, kept: Kept, arms: Arms) -> Hit:
+    one, key = kept.one, kept.one.item.key
+    by = {
+        name: (each.rank, each.score)
+        for name, found in arms.items()
+        for each in found
+        if each.item.key == key
+    }
     shown = snippet(index.words, one.item.text, asked.weights.idf)
-    return Hit(one.item, one.score, shown, one.arms, one.parts, tuple(kept.under))
+    return Hit(one.item, one.score, shown, by, one.parts, tuple(kept.under))
