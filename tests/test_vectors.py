@@ -210,7 +210,7 @@ def test_neighbours_are_those_of_an_exact_search_whatever_the_order_of_insertion
 
 
 def test_an_expected_query_is_read_once_and_no_other_is_taken_for_it(model: Embedder) -> None:
-    model.expect("  a visit to the dentist ")
+    model.expect("a visit to the dentist")
     begun = model._expected[1][0]
     assert model.queries(["a visit to the dentist"])[0] is begun
     assert model.queries(["a visit to the dentist"])[0] is not begun
