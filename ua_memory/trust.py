@@ -17,8 +17,10 @@ CAME = {"web": "from the web", "tool": "from a tool", "import": "imported by an 
 def untrusted(origin: str | None, client: str | None, path: str = "") -> bool:
     """Whether nobody of the house has said or vouched for it. What a person imports or ingests by command
     counts as theirs, and what an agent says in its own words as the agent's."""
+    if origin not in CAME:
+        return False
     by_agent = client not in (None, "", *BY_COMMAND) and not path.startswith(IMPORTED)
-    return origin in ("tool", "web") or (origin == "import" and by_agent)
+    return origin != "import" or by_agent
 
 
 def label(origin: str, is_untrusted: bool) -> str:

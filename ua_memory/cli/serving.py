@@ -88,6 +88,7 @@ def serve(call: Call, memory: Memory) -> str:
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     bank = memory.store.bank
     memory.store.make_state()
+    gc.set_threshold(10_000)  # a search makes thousands of short-lived things, and none goes in circles
     with only_one(bank.local):
         service = Service(Warm(bank.root, memory.config, bank.pending), perform, bank.local, call.env)
         gc.freeze()

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from ua_memory.index.late import pack
-from ua_memory.index.said import Said, beside
+from ua_memory.index.said import Said
 from ua_memory.index.terms import clean
 
 if TYPE_CHECKING:
@@ -90,6 +90,7 @@ class Embedder:
         self.model = f"minilm-int8-{MODEL_SHA256[:8]}-{MOST_TOKENS}-known"
         self._model_file, self._tokenizer_file = model_file, tokenizer_file
         self._loaded: Loaded | None = None
+        self._beside = ThreadPoolExecutor(1)
         self._expected: tuple[list[str], list[Said]] = [], []
 
     def texts(self, texts: Sequence[str]) -> Vectors32:
@@ -114,8 +115,7 @@ class Embedder:
         return self._loaded is not None
 
     def queries(self, texts: Sequence[str]) -> list[Said]:
-        """Each query with its tokens, the model's own signs left out. The model runs in a thread of its own,
-        which needs no more of Python than to begin and to end."""
+        """Each query with its tokens, the model's own signs left out. Its thread hardly needs Python."""
         (expected, said), self._expected = self._expected, ([], [])
         return said if said and expected == list(texts) else self._read(texts)
 
@@ -125,7 +125,7 @@ class Embedder:
 
     def _read(self, texts: Sequence[str]) -> list[Said]:
         encoded = self._load().tokenizer.encode_batch(list(texts))
-        states = beside(lambda: self._states(encoded))
+        states = self._beside.submit(self._states, encoded).result
         return [_said(encoding, states, number) for number, encoding in enumerate(encoded)]
 
     def runs(self, runs: Sequence[Sequence[str]]) -> list[Embedded]:

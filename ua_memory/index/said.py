@@ -7,10 +7,8 @@ done in that time.
 from __future__ import annotations
 
 from collections.abc import Callable
-from concurrent.futures import Future
 from functools import cache
-from threading import Thread
-from typing import TYPE_CHECKING, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, TypeAlias
 
 if TYPE_CHECKING:
     import numpy as np
@@ -18,7 +16,6 @@ if TYPE_CHECKING:
 
     Vectors32 = NDArray[np.float32]
 
-T = TypeVar("T")
 Spans: TypeAlias = tuple[tuple[int, int], ...]
 
 
@@ -38,17 +35,3 @@ class Said:
     @property
     def tokens(self) -> Vectors32:
         return self._read()[1]
-
-
-def beside(work: Callable[[], T]) -> Callable[[], T]:
-    """Begin work in a thread of its own; what it gives or raises is had by calling what is returned."""
-    done: Future[T] = Future()
-
-    def run() -> None:
-        try:
-            done.set_result(work())
-        except BaseException as error:  # it is raised where the result is asked for
-            done.set_exception(error)
-
-    Thread(target=run, daemon=True).start()
-    return done.result

@@ -132,8 +132,8 @@ def found(folder: Path) -> list[InFlight]:
 
 
 def at_rest(folder: Path) -> bool:
-    """Whether no revision waits, and no kill has left one half written."""
-    return not any(file.suffix in (".json", FRESH) for file in swap.beside(folder, ""))
+    """Whether no revision waits, and no kill has left one half written. A session of a client may be open."""
+    return not keys(folder) and not any(file.suffix == FRESH for file in swap.beside(folder, ""))
 
 
 def owed(records: list[InFlight]) -> dict[str, bytes | None]:
