@@ -82,6 +82,9 @@ SAID = date(2026, 11, 20)
             "Der Nutzer, Tabulatoren, Leerzeichen: 2",
         ),
         ("The IDs and PRs of our APIs.", "an ID, a PR, the API"),
+        ("Petra said “never on a Friday,” and 'why'.", 'Petra: "Never on a Friday!"'),
+        ("It says «we left … because the price doubled».", "We left Heroku, because the price doubled"),
+        ('A 19" screen and a 24" one.', '19" and 24" screens'),
         ("", "anything"),
     ],
 )
@@ -150,6 +153,8 @@ def test_what_the_evidence_has_is_grounded(text: str, evidence: str) -> None:
         ("Q3 has e2e tests.", "3 quarters, 2 tests", ("Q3", "e2e")),
         ("256 servers and 3 people.", "sha256 on web3 for 3rd-party people, servers", ("256", "3")),
         ("There are 8.", "commit 8f2c1e", ("8",)),
+        ('"The beads were a scene."', "the beads were added", ("The beads were a scene",)),
+        ("Ann: „it is too dear“", "Ann: it is dear", ("it is too dear",)),
         ("Its map_keys, getNames, gpt-4s.", "map_key, getName, gpt-4", ("map_keys", "getNames", "gpt-4s")),
         ("The service is called zorgle.", "the service is called frobnicator", ("zorgle",)),
     ],

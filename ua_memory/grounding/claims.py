@@ -35,6 +35,8 @@ _IDENTIFIER = re.compile(
 _ABBREVIATIONS = re.compile("[A-Z]{2,}s")
 """Only these have a plural: `PRs` are each a PR, but what code calls `map_keys` is no `map_key`."""
 _QUOTED = re.compile(r"`([^`\n]+)`|(?<![\w&/])#([A-Za-z][\w/-]*)")
+_VERBATIM = re.compile(r"(?<!\w)[\"„«](?=\S)([^\"„«»\n]*\S)[\"»]")
+_LEFT_OUT = re.compile(r"\[?(?:…|\.\.\.)\]?")
 _WORD = re.compile(r"[^\W\d_][\w'-]*")
 _SENTENCE_END = re.compile(r"[.!?:;]\s*$|^\s*$")
 _TRAILING = ".,;:!?"
@@ -88,8 +90,10 @@ class _Evidence:
             return self._amounts.has(claim)
         if kind == "compound":
             return stands(claim, self._flat)
-        if kind in ("stretch", "moment", "code"):
-            return self._says(claim) or (kind != "code" and self._within(kind, claim))
+        if kind in ("verbatim", "code"):
+            return self._says(claim)
+        if kind in ("stretch", "moment"):
+            return self._says(claim) or self._within(kind, claim)
         if kind == "url":
             return _url(claim) in self._urls or self._stands(claim)
         if kind in ("name", "opening") and resolves(claim.casefold(), self._stretches):
@@ -133,12 +137,16 @@ class _Evidence:
 def claims(text: str, said: date | None = None) -> Iterator[tuple[str, str]]:
     """(kind, what) of everything in a text that can be true or made up.
 
-    Kinds: code (what is quoted as such, or a tag), url, email, path, date (an ISO day), yearless (one whose
-    year is a guess), stretch (of days), moment (other time words), identifier, compound (a word with a number
-    in it, or an ordinal), number, name, opening for a capitalised word that a sentence begins with, which may
-    be a name or not, and coined for a lower-case one that is no English.
+    Kinds: verbatim (what stands in quotation marks), code (what is quoted as such, or a tag), url, email,
+    path, date (an ISO day), yearless (one whose year is a guess), stretch (of days), moment (other time
+    words), identifier, compound (a word with a number in it, or an ordinal), number, name, opening for a
+    capitalised word that a sentence begins with, which may be a name or not, and coined for a lower-case one that is
+    no English.
     """
     rest = _plain(text)
+    for match in _VERBATIM.finditer(rest):
+        parts = (part.strip().rstrip(_TRAILING) for part in _LEFT_OUT.split(match[1]))
+        yield from (("verbatim", words) for words in parts if words)
     yield from (("code", (match[1] or match[2]).strip()) for match in _QUOTED.finditer(rest))
     for kind, pattern in (("url", _URL), ("email", _EMAIL), ("path", _PATH)):
         for match in pattern.finditer(rest):
