@@ -10,7 +10,6 @@ from datetime import UTC, datetime, timedelta
 
 from ua_memory import markdown, redaction
 from ua_memory.errors import Malformed, NotFound, TooLarge, Usage
-from ua_memory.markdown.blocks import scan
 from ua_memory.markdown.lines import readable
 from ua_memory.paths import LOGS
 from ua_memory.places import AUTO, TOOL
@@ -231,7 +230,7 @@ def _append(draft: Draft, path: str, fact: Fact, said: Said, heading: str) -> Fa
     """
     data = draft.read(path)
     document = markdown.parse(data, path)
-    if any(block.unclosed for block in scan(document.lines, document.front_end)):
+    if document.unclosed:
         return None
     lines = lines_of(fact, draft)
     mark = _mark(said.tags, draft)
@@ -239,7 +238,7 @@ def _append(draft: Draft, path: str, fact: Fact, said: Said, heading: str) -> Fa
         lines = [f"# {said.at.date().isoformat()}", "", heading, *mark, "", *lines]
     elif not _same_breath(document, said.at, heading, said.tags if mark else ()):
         lines = [heading, *mark, "", *lines]
-    new = markdown.append(data, lines)
+    new = markdown.append(data, lines, closed=True)
     found = _placed(new, path, fact.id)
     if found != fact or found.heading.client != heading_of(heading).client:
         return None

@@ -22,21 +22,24 @@ from ua_memory.markdown.source import insert_after as insert_lines
 from ua_memory.records import Fact, Place, Record
 
 
-def append(data: bytes, lines: Sequence[str]) -> bytes:
+def append(data: bytes, lines: Sequence[str], *, closed: bool = False) -> bytes:
     """`data` with `lines` at its end, in its newline style; a missing final newline is added before
     them, and an empty line before a heading. A code fence or comment that is still open is closed
-    first, since what is written into it could not be read."""
+    first, since what is written into it could not be read; `closed` says that none is, as a Document
+    knows it, and spares another look through a long file."""
     if not lines:
         return data
     source = split(data)
-    closing = [
-        block.unclosed for block in scan(source.lines, read_header(source.lines).size) if block.unclosed
-    ]
+    closing = [] if closed else _closing(source.lines)
     if closing:
         data = add_at_end(data, closing, False)
     last = closing[-1] if closing else source.lines[-1] if source.lines else ""
     blank = bool(heading_level(lines[0])) and bool(last.strip())
     return add_at_end(data, lines, blank)
+
+
+def _closing(lines: Sequence[str]) -> list[str]:
+    return [block.unclosed for block in scan(lines, read_header(lines).size) if block.unclosed]
 
 
 def set_front(data: bytes, changes: Mapping[str, Any]) -> bytes:

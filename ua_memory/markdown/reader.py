@@ -39,8 +39,8 @@ _OLDER_KEYS = ("session", "tags", "summary")
 
 
 class Reader:
-    """One pass over a file's blocks. Afterwards `records` (in file order), `problems` and `through`
-    hold what was found."""
+    """One pass over a file's blocks. Afterwards `records` (in file order), `problems`, `through` and
+    `unclosed` hold what was found."""
 
     def __init__(self, path: str, lines: Sequence[str], header: Header) -> None:
         self.path, self.lines, self.header = path, lines, header
@@ -48,6 +48,7 @@ class Reader:
         self.records: list[Record] = []
         self.problems: list[Problem] = []
         self.through: list[str] = []
+        self.unclosed: list[str] = []
         self._base = _whole(header) if self.kind is FileKind.LOG else Heading()
         self._headings: list[tuple[int, str, Heading]] = []
         self._prose: list[Span] = []
@@ -89,6 +90,7 @@ class Reader:
 
     def _block(self, block: Block) -> None:
         if block.unclosed:
+            self.unclosed.append(block.unclosed)
             what = "comment" if block.shape is Shape.COMMENT else "code fence"
             self.problem(block.start, f"this {what} is not closed: all that follows belongs to it")
         if block.item is not None:
