@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, TypeVar
 
+from ua_memory.markdown.again import Again
 from ua_memory.markdown.citations import Citation, citations, link
 from ua_memory.markdown.edits import append, set_front, with_id
 from ua_memory.markdown.escapes import hashtags
@@ -88,19 +89,19 @@ def parse(data: bytes, path: str) -> Document:
     return _again_large(data, path) if len(data) <= LARGE else _parsed(data, path)
 
 
-SMALL, LARGE = 1 << 16, 1 << 19
+LEAST, SMALL, LARGE = 1 << 12, 1 << 16, 1 << 20
 """Bytes of a file that is parsed once where it is asked for again soon: a revision reads each of its files
 when it looks for the place, when it compares, and when it says what has become of it. A consolidation that
 made 200 observations spent half of its time on that, and an insert into a day of 1,200 facts four fifths.
-Of large files two are kept, what a revision found and what it makes of it: some 20 MB, where both are of
-this size."""
+Of large files two are kept, what a revision found and what it makes of it, and of what `again` reads four:
+some 20 MB where they are of this size, since they share what is the same in them."""
 
 
 def _parsed(data: bytes, path: str) -> Document:
     source = split(data)
     header = read_header(source.lines)
     lines = source.lines if source.valid else tuple(map(readable, source.lines))
-    reader = Reader(path, lines, header)
+    reader = (Again if LEAST <= len(data) <= LARGE else Reader)(path, lines, header)
     reader.read()
     problems = reader.problems
     if not source.valid:

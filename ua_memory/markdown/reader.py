@@ -35,6 +35,8 @@ IMPORTED = "imported_from"
 """The key of a front matter that says where a file was copied from: all in it has the origin `import`."""
 ORIGIN = "origin"
 """The key of a front matter that says who keeps a note; `agent` holds for all in it, ids or not."""
+Standing = tuple[int, str, Heading]
+"""A heading that what follows stands under: its level, its text, and what it says."""
 _OLDER_KEYS = ("session", "tags", "summary")
 
 
@@ -44,13 +46,13 @@ class Reader:
 
     def __init__(self, path: str, lines: Sequence[str], header: Header) -> None:
         self.path, self.lines, self.header = path, lines, header
-        self.kind = kind_of(path)
+        self.kind, self.start = kind_of(path), header.size
         self.records: list[Record] = []
         self.problems: list[Problem] = []
         self.through: list[str] = []
         self.unclosed: list[str] = []
         self._base = _whole(header) if self.kind is FileKind.LOG else Heading()
-        self._headings: list[tuple[int, str, Heading]] = []
+        self._headings: list[Standing] = []
         self._prose: list[Span] = []
         self._items_in_prose = False
         self._core: int | None = None
@@ -63,13 +65,20 @@ class Reader:
         """The heading that what is read now stands under."""
         return self._headings[-1][2] if self._headings else self._base
 
+    @property
+    def at_rest(self) -> bool:
+        """Whether nothing of a log is begun that what follows may end, but headings."""
+        begun = self._prose or self._older is not None or self._older_level or self.unclosed
+        return self.kind is FileKind.LOG and not begun
+
     def read(self) -> None:
-        """Reads the whole file."""
-        if self.header.problem:
-            self.problem(*self.header.problem)
-        self._front()
+        """Reads the whole file; all from `start` on, where what stands before was read already."""
+        if self.start == self.header.size:
+            if self.header.problem:
+                self.problem(*self.header.problem)
+            self._front()
         keys = KEYS[ITEMS[self.kind]] if self.kind in ITEMS else ()
-        for block in scan(self.lines, self.header.size, keys):
+        for block in scan(self.lines, self.start, keys):
             self._block(block)
         self._end_older()
         self._end_prose()

@@ -36,7 +36,7 @@ MERGED = "merge"
 LOOK_BACK = 200
 """So many revisions of one file are looked at for the one an editor's buffer is from."""
 AT_ONCE = 20
-CACHED = 256 * 1024
+CACHED = 1 << 20
 """Bytes of a content whose records are remembered."""
 SHOWN = "Shown"
 """The trailer that names a content by its blob id: it stood in the file for a moment and was in no commit."""
