@@ -11,6 +11,7 @@ import hashlib
 import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import takewhile
 from typing import Any
 
 from ua_memory import trust
@@ -121,14 +122,47 @@ def items_of(document: Document, masked: Masked) -> Iterator[Item]:
     if masked(everything) == everything:
         masked = str
     speakers = talk.speakers([found["text"] for found in records])
+    known = _known(document) if masked is str and not any(speakers) else []
     items = []
     for seq, (found, speaker) in enumerate(zip(records, speakers, strict=True)):
         identity = f"^{found['id']}" if found["id"] else texthash(found["text"])
         occurrence = seen.get(identity, 0)
         seen[identity] = occurrence + 1
+        if seq < len(known):
+            items.append(known[seq])
+            continue
         key = _hash(f"{document.path}\0{identity}\0{occurrence}")
         items.append(_item(document, found, seq, key, tags, masked, clean(masked(speaker))))
-    yield from _in_runs(items)
+    made = known + list(_in_runs(items[len(known) :]))
+    if masked is str and not any(speakers):
+        _keep(document, made)
+    yield from made
+
+
+LONG, KEPT = 256, 2
+"""A log of so many records is likely to be read again with a few more; so many logs are remembered."""
+_made: tuple[tuple[Document, list[Item]], ...] = ()
+"""What was made of long logs that hold no secret and no talk, newest first: each item comes of its own record
+and lines alone, and of how often its like was met before. Replaced as a whole: threads read at once."""
+
+
+def _known(document: Document) -> list[Item]:
+    """The items of those records at the beginning that are the very ones of a log as it was read before."""
+    if len(document.records) < LONG or kind_of(document.path) is not FileKind.LOG:
+        return []
+    for before, items in _made:
+        if before.path == document.path:
+            pairs = zip(before.records, document.records, strict=False)
+            same = sum(1 for _ in takewhile(lambda pair: pair[0] is pair[1], pairs))
+            return items[:same]
+    return []
+
+
+def _keep(document: Document, items: list[Item]) -> None:
+    global _made
+    if len(document.records) >= LONG and kind_of(document.path) is FileKind.LOG:
+        others = tuple(one for one in _made if one[0].path != document.path)
+        _made = ((document, items), *others[: KEPT - 1])
 
 
 def _in_runs(items: list[Item]) -> Iterator[Item]:

@@ -119,8 +119,8 @@ class Words(Meta):
 
     def replace_file(self, path: str, items: Sequence[Item]) -> tuple[int, int, int]:
         """Make `items` the items of a file; (added, changed, removed). What only moved is only renumbered."""
-        old = {key: (number, digest, vhash) for number, key, digest, vhash in self.db.execute(
-            "SELECT rowid, key, digest, vhash FROM items WHERE path = ?", (path,))}  # fmt: skip
+        asked = 'SELECT key, rowid, digest, vhash, line, "end", seq, run FROM items WHERE path = ?'
+        old = {key: rest for key, *rest in self.db.execute(asked, (path,))}
         added = changed = 0
         moved: list[tuple[int, int, int, str, str, int]] = []
         other: list[str] = []
@@ -129,7 +129,8 @@ class Words(Meta):
             digest = item.digest()
             known = old.pop(item.key, None)
             if known and known[1] == digest:
-                moved.append((item.line, item.end, item.seq, item.vhash, item.run, known[0]))
+                if (item.vhash, item.line, item.end, item.seq, item.run) != (*known[2:],):
+                    moved.append((item.line, item.end, item.seq, item.vhash, item.run, known[0]))
                 if item.vhash != known[2]:  # another turn of its run changed
                     other += [item.vhash, known[2]]
                     changed += 1
@@ -140,7 +141,7 @@ class Words(Meta):
             else:
                 added += 1
             fresh.append((item, digest))
-        self._drop([number for number, _, _ in old.values()], [vhash for _, _, vhash in old.values()])
+        self._drop([row[0] for row in old.values()], [row[2] for row in old.values()])
         self.db.executemany(
             'UPDATE items SET line = ?, "end" = ?, seq = ?, vhash = ?, run = ? WHERE rowid = ?', moved
         )
