@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ua_memory import markdown
+from ua_memory.index import items
 from ua_memory.markdown import again
 from ua_memory.markdown.header import read_header
 from ua_memory.markdown.reader import Reader
@@ -64,3 +65,26 @@ def test_of_a_long_day_only_the_end_is_read(monkeypatch: pytest.MonkeyPatch) -> 
     assert len(blocks) <= again.EVERY + 1
     assert more.records[:2000] == first.records and more.records[0] is first.records[0]
     assert more.records[-1].place.line == 2003
+
+
+def test_the_rows_of_what_is_read_again_are_those_of_what_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    day = [f"- Fact number {n % 290}." if n % 7 else f"- Fact ^k7m2q{n:05}" for n in range(300)]
+    prose = [*day, "Prose of a person."]
+    secret = [*day, "- The password: hunter2hunter2"]
+    talk = [*day, "- Ann: Yes, last Tuesday!", "- Bob: No.", "- Ann: Yes.", "- Bob: Well."]
+    moved = ["", *day]
+    versions = [day, [*day, day[5]], secret, prose, talk, [*prose, "- one more"], moved, day[:280], day]
+
+    def hidden(text: str) -> str:
+        return text.replace("hunter2hunter2", "[secret]")
+
+    made: list[list[items.Item]] = []
+    for lines in versions:
+        document = markdown.parse("\n".join(["## 14:32 · cli", "", *lines]).encode(), PATH)
+        made.append(list(items.items_of(document, hidden)))
+        kept = items._made
+        monkeypatch.setattr(items, "_made", ())
+        assert made[-1] == list(items.items_of(document, hidden))
+        monkeypatch.setattr(items, "_made", kept)
+    assert made[1][7] is made[0][7]
+    assert "hunter2" not in repr(made[2])
