@@ -140,8 +140,8 @@ def claims(text: str, said: date | None = None) -> Iterator[tuple[str, str]]:
     Kinds: verbatim (what stands in quotation marks), code (what is quoted as such, or a tag), url, email,
     path, date (an ISO day), yearless (one whose year is a guess), stretch (of days), moment (other time
     words), identifier, compound (a word with a number in it, or an ordinal), number, name, opening for a
-    capitalised word that a sentence begins with, which may be a name or not, and coined for a lower-case one that is
-    no English.
+    capitalised word that a sentence begins with, which may be a name or not, and coined for a lower-case
+    one that is no English.
     """
     rest = _plain(text)
     for match in _VERBATIM.finditer(rest):
