@@ -110,11 +110,11 @@ def test_who_is_overtaken_merges_again_and_forces_nothing(
     two.insert("Carol keeps bees")
     real, pushed = History.push, []
 
-    def slow(self: History, name: str, sha: str, *, instead: str = "") -> bool:
+    def slow(self: History, name: str, sha: str, *, to: str = "", instead: str = "") -> bool:
         pushed.append(sha)
         if len(pushed) == 1:
             real(one.store.history, name, one.store.history.head() or "")
-        return real(self, name, sha, instead=instead)
+        return real(self, name, sha, to=to, instead=instead)
 
     monkeypatch.setattr(History, "push", slow)
     sync(two)
@@ -147,8 +147,26 @@ def test_two_banks_are_not_made_one_but_a_new_one_becomes_the_other(
         sync(stranger, str(tmp_path / "remote.git"))
     with pytest.raises(Usage):
         sync(stranger, "--upload-pack=x")
-    with pytest.raises(NotFound, match="no remote"):
-        sync(new_bank(tmp_path / "five"))
+    with pytest.raises(GitFailed, match=r"none\.git.*does not appear"):
+        sync(stranger, str(tmp_path / "none.git"))
+    with pytest.raises(NotFound, match="no remote"):  # no address that was refused is kept
+        sync(stranger)
+
+
+def test_a_first_address_is_kept_once_something_of_it_is_here(tmp_path: Path) -> None:
+    one, _ = two(tmp_path)
+    hook = tmp_path / "remote.git/hooks/pre-receive"
+    hook.write_text("#!/bin/sh\nexit 1\n")
+    hook.chmod(0o755)
+    three = new_bank(tmp_path / "three")
+    three.insert("Bob moved to Lisbon")
+    three.edit(three.store.config.id, one.store.config.id, "ua-memory.toml")
+    three = Bank(three.root, three.clock)
+    with pytest.raises(GitFailed, match="refuses the push"):
+        sync(three, str(tmp_path / "remote.git"))
+    assert facts(three) == {"Alice drinks tea", "Bob moved to Lisbon"}
+    hook.unlink()
+    assert sync(three).sent >= 2
 
 
 def test_inside_a_code_repository_the_trail_goes_apart(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -121,14 +121,19 @@ class Process:
                 ) from error
         if status not in ok:
             raise GitFailed(
-                f"git {words[0]} failed: {_last_line(said or out)}",
+                f"git {words[0]} failed: {_reason(said or out)}",
                 where=str(self.git_dir),
                 mend="ua-memory doctor",
             )
         return bytes(out) if isinstance(out, bytes) else str(out).encode()
 
 
-def _last_line(said: str | bytes) -> str:
+def _reason(said: str | bytes) -> str:
+    """What git ends with: the line that is fatal, with what stands before it, since advice may follow; else
+    the last."""
     text = said.decode("utf-8", "replace") if isinstance(said, bytes) else said
-    lines: Iterable[str] = [line for line in text.strip().splitlines() if line.strip()]
-    return list(lines)[-1][:500] if lines else "it said nothing"
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    end = next((n for n, line in enumerate(lines) if line.startswith("fatal: ")), len(lines) - 1)
+    if end < len(lines) - 1:
+        return "; ".join(lines[max(0, end - 1) : end + 1])[:500]
+    return lines[-1][:500] if lines else "it said nothing"

@@ -7,6 +7,8 @@ the remote's branch says up to where both agreed.
 from __future__ import annotations
 
 import contextlib
+import re
+import shlex
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -20,7 +22,13 @@ _AGAIN = ("fetch first", "non-fast-forward", "stale info", "failed to update ref
 """What git says where somebody else pushed at the same moment."""
 SECONDS = 900
 """After which a fetch or a push is given up."""
-_REACH = "see whether `ua-memory git ls-remote` gets there"
+_WHO = re.compile(r"(\w+://)([^/@\s]*)@")
+
+
+def shown(text: str) -> str:
+    """An address, or what git says of one, without the name and password that may stand in it; ssh needs the
+    name."""
+    return _WHO.sub(lambda m: f"{m[1]}{m[2].split(':')[0]}@" if m[1] == "ssh://" else m[1], text)
 
 
 class Remotes(Repository):
@@ -160,17 +168,18 @@ class Remotes(Repository):
         words = ["fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--refmap=", "--no-auto-gc"]
         self._reach(*words, "--no-recurse-submodules", "--", source, self.ref())
 
-    def push(self, name: str, sha: str, *, instead: str = "") -> bool:
+    def push(self, name: str, sha: str, *, to: str = "", instead: str = "") -> bool:
         """Give a remote's branch a commit that goes on from what it has, or takes the place of `instead` if
-        the branch stands there still. False where somebody was faster; GitFailed where it refuses for another
-        reason."""
+        the branch stands there still. `to` is the remote's address while it is not known by its name. False
+        where somebody was faster; GitFailed where it refuses for another reason."""
         words = ["push", "--porcelain", "--no-follow-tags", "--recurse-submodules=no", "--no-verify"]
         words += [f"--force-with-lease={self.ref()}:{instead}"] if instead else []
-        out = self._reach(*words, "--", name, f"{sha}:{self.ref()}", ok=(0, 1)).decode("utf-8", "replace")
+        there = to or name
+        out = self._reach(*words, "--", there, f"{sha}:{self.ref()}", ok=(0, 1)).decode("utf-8", "replace")
         refused = [line for line in out.splitlines() if line.startswith("!")]
         if refused and not any(word in refused[0] for word in _AGAIN):
             why = refused[0].rpartition("\t")[2]
-            raise GitFailed(f"the remote refuses the push: {why}", where=name, mend=_REACH)
+            raise GitFailed(f"the remote refuses the push: {why}", where=shown(there), mend=_mend(there))
         if not refused:
             self.agree(name, sha)
         return not refused
@@ -179,7 +188,8 @@ class Remotes(Repository):
         try:
             return self.run(*words, ok=ok, kill_after_timeout=SECONDS)
         except GitFailed as error:
-            raise GitFailed(error.what, where=error.where, mend=_REACH) from error
+            there = words[words.index("--") + 1]
+            raise GitFailed(shown(error.what), where=shown(there), mend=_mend(there)) from error
 
     # -- bundles -----------------------------------------------------------------------------------
 
@@ -192,3 +202,7 @@ class Remotes(Repository):
         self.run("bundle", "verify", "--quiet", str(file))
         rows = self.run("bundle", "list-heads", str(file)).decode("utf-8", "replace").splitlines()
         return {ref: sha for sha, _, ref in (row.partition(" ") for row in rows)}
+
+
+def _mend(there: str) -> str:
+    return f"see whether this gets there: ua-memory git ls-remote {shlex.quote(shown(there))}"

@@ -6,7 +6,7 @@ The network is waited for without the bank's lock: only the merge is a revision.
 
 from __future__ import annotations
 
-import re
+import shlex
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from ua_memory.errors import Busy, Conflict, NotFound, Usage
 from ua_memory.forgetting import purging
 from ua_memory.history import History
-from ua_memory.history.remotes import REMOTE
+from ua_memory.history.remotes import REMOTE, shown
 from ua_memory.merge.banks import Merge
 from ua_memory.merge.following import Followed, Following
 from ua_memory.merge.joining import Joined, join, prepare
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from ua_memory.index.sync import Index
 
 TRIES = 5
-_SECRET = re.compile(r"(?<=://)[^/@\s]*@")
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,16 +60,23 @@ def sync(
     Busy where another sync is at work, GitFailed where the remote cannot be reached or refuses."""
     store.make_state()
     with locked(store.bank.state / "sync.lock", store.config.lock_seconds):
-        name, url = _remote(store, address, trial)
-        return _Syncing(store, name, url, door, trial, Following(store, index, backup, door)).together()
+        name, url, first = _remote(store, address)
+        syncing = _Syncing(store, name, url, first, door, trial, Following(store, index, backup, door))
+        try:
+            done = syncing.together()
+        except BaseException:
+            # Something of that remote is in this history: it is the one, whatever came after.
+            if first and not trial and store.history.agreed(name):
+                store.history.set_remote(url)
+            raise
+        if first and not trial:
+            store.history.set_remote(url)
+        return done
 
 
-def shown(address: str) -> str:
-    """An address without the name and password that may stand in it."""
-    return _SECRET.sub("", address)
-
-
-def _remote(store: Store, address: str | None, trial: bool) -> tuple[str, str]:
+def _remote(store: Store, address: str | None) -> tuple[str, str, bool]:
+    """The remote's name and address, and whether it is the first time: what turns out to be none of this
+    bank's is not remembered."""
     store.require_settled()
     history = store.history
     if not history.exists:
@@ -79,16 +85,13 @@ def _remote(store: Store, address: str | None, trial: bool) -> tuple[str, str]:
     if address and there and there[1] != address:
         raise Usage(
             "this bank has a remote already", where=shown(there[1]),
-            mend=f"ua-memory git remote set-url {there[0]} ADDRESS",
+            mend=f"ua-memory git remote set-url {there[0]} {shlex.quote(shown(address))}",
         )  # fmt: skip
     if address and not there:
-        if trial:
-            return REMOTE, history.address(address)
-        history.set_remote(address)
-        there = history.remote()
+        return REMOTE, history.address(address), True
     if not there:
         raise NotFound("this bank has no remote", mend="ua-memory sync --remote ADDRESS")
-    return there
+    return *there, False
 
 
 @dataclass
@@ -98,6 +101,7 @@ class _Syncing:
     store: Store
     name: str
     url: str
+    first: bool
     door: str
     trial: bool
     following: Following
@@ -148,7 +152,7 @@ class _Syncing:
             self.sent = self.sent if lease else new
             self.forced = (lease, head) if lease else None
             return True
-        if not history.push(self.name, head, instead=lease):
+        if not history.push(self.name, head, to=self.url if self.first else self.name, instead=lease):
             self.sent = 0
             return False
         self.sent += new
