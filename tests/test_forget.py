@@ -221,6 +221,25 @@ def test_a_session_and_what_waits_of_it(there: Bank) -> None:
     assert done.proof.holds
 
 
+def test_a_session_by_any_beginning_that_means_one(there: Bank) -> None:
+    """Its whole id, a part of that, or the first letters of what headings show; what waits counts, too."""
+    for text, session in (("One.", "8f2c51d0"), ("Two.", "8f2cabcd"), ("Three.", "77aa")):
+        there.insert(text, session=session)
+    turns = [Turn("t1", "person", "Not yet flushed.", NOON)]
+    whole = "8f2c51d0-1111-4222-8333-444455556666"
+    Queue(there.store.bank.pending, str).put(Session("test", whole), turns, at=NOON)
+    for named in (whole, whole[:13], "8f2c5", "8F2C51D0"):
+        found = forget(there, session=named, dry_run=True)
+        assert [piece.text for piece in found.plan.asked] == ["One."] and len(found.waiting) == 1
+    assert [piece.text for piece in forget(there, session="7", dry_run=True).plan.asked] == ["Three."]
+    with pytest.raises(Usage, match="2 sessions begin so") as told:
+        forget(there, session="8f2c")
+    assert "8f2c51d0 (" in str(told.value.mend) and "8f2cabcd (" in str(told.value.mend)
+    with pytest.raises(NotFound, match="no session begins so") as lost:
+        forget(there, session="99c2d07a-1111-4222-8333-444455556666")
+    assert "77aa (" in str(lost.value.mend)
+
+
 def test_what_is_no_target(there: Bank) -> None:
     fact = there.insert(SAID).fact
     for targets, more in (((), {}), ((f"^{fact.id}",), {"session": "x"}), (("memory/x.md",), {})):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from ua_memory import excerpts, markdown, statements, tombstones
 from ua_memory.errors import NotFound, Usage
@@ -11,8 +11,14 @@ from ua_memory.forgetting.waiting import is_session
 from ua_memory.lineage.sentences import plain
 from ua_memory.markdown.blocks import Shape, scan
 from ua_memory.records import Entity, Fact, Place
+from ua_memory.retain.through import short
 from ua_memory.statements import Statement
 from ua_memory.store import Store
+
+_SHOWN = 8
+"""Characters that a heading shows of a UUID, at least."""
+_LISTED = 8
+"""Sessions that an error lists."""
 
 
 def target(store: Store, given: str) -> list[Target]:
@@ -59,14 +65,46 @@ def _lines(path: str, data: bytes, span: str) -> Iterator[Target]:
             yield Target(place, plain(text).strip())
 
 
-def session(texts: Mapping[str, bytes], named: str) -> list[Target]:
-    """The facts that were said in a session, by its id or the part of it that headings show."""
-    found = []
+def sessions(texts: Mapping[str, bytes]) -> dict[str, list[Fact]]:
+    """{session, as headings show it: the facts that were said in it}, in the order of the files."""
+    found: dict[str, list[Fact]] = {}
     for path, data in texts.items():
         for fact in markdown.parse(data, path).of(Fact):
-            if fact.heading.session and is_session(named, fact.heading.session):
-                found.append(of(fact))
+            if fact.heading.session:
+                found.setdefault(fact.heading.session, []).append(fact)
     return found
+
+
+def session(named: str, said: Mapping[str, Sequence[Fact]], waits: Collection[str]) -> str:
+    """The session that is meant by its id, by what a heading shows of it, or by any beginning of these that
+    means one session alone. `waits` are whole ids. NotFound with those there are, Usage with those that it
+    may mean."""
+    named = named.strip()
+    known = dict.fromkeys([*said, *map(short, waits)])
+    if any(is_session(one, named) for one in (*known, *waits)):
+        return named
+    low = named.casefold()
+    begins = {short(one) for one in (*known, *waits) if one.casefold().startswith(low)}
+    # More than a heading shows of an id, and less than all of it.
+    begins |= {one for one in known if len(one) >= _SHOWN and low.startswith(f"{one.casefold()}-")}
+    if len(begins) == 1:
+        return begins.pop()
+    if begins:
+        each = _named([one for one in known if one in begins], said)
+        raise Usage(f"{len(begins)} sessions begin so", where=named[:80], mend=f"say more of it: {each}")
+    mend = f"the last there are: {_named([*known], said)}" if known else "no session is known here"
+    raise NotFound("no session begins so", where=named[:80], mend=mend)
+
+
+def _named(names: Sequence[str], said: Mapping[str, Sequence[Fact]]) -> str:
+    """Sessions for a person to choose from, the last ones."""
+    rows = []
+    for name in names[-_LISTED:]:
+        facts = said.get(name, ())
+        where = f"{facts[-1].heading.client}, {facts[-1].place.path}" if facts else "waits to be flushed"
+        rows.append(f"{name} ({where})")
+    more = f", and {len(names) - _LISTED} more" if len(names) > _LISTED else ""
+    return ", ".join(rows) + more
 
 
 def entity(texts: Mapping[str, bytes], names: Collection[str], known: Collection[str]) -> list[Target]:

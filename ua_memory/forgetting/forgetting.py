@@ -76,7 +76,7 @@ class Forgetting:
         """See `Forgets.forget`."""
         with self._alone():
             self._end_begun()
-            chosen = self._chosen(targets, query, session, entity, limit)
+            chosen, session = self._chosen(targets, query, session, entity, limit)
             waits = [one for _, one in waiting.of_session(self.store, session)] if session else []
             if not chosen and not waits:
                 where = query or session or entity
@@ -128,7 +128,8 @@ class Forgetting:
 
     def _chosen(
         self, targets: Sequence[str], query: str, session: str, entity: str, limit: int | None
-    ) -> list[Target]:
+    ) -> tuple[list[Target], str]:
+        """What is meant, and the session as it is called."""
         ways = sum(map(bool, (targets, query.strip(), session, entity)))
         if ways != 1:
             raise Usage(
@@ -144,13 +145,16 @@ class Forgetting:
                 where = f"^{item.id}" if item.id else f"{item.path}:{item.line}-{item.end}"
                 found += choosing.target(self.store, where)
         elif session:
-            found = choosing.session(self._texts(), session)
+            said = choosing.sessions(self._texts())
+            session = choosing.session(session, said, waiting.sessions(self.store))
+            meant = [name for name in said if waiting.is_session(name, session)]
+            found = [choosing.of(fact) for name in meant for fact in said[name]]
         else:
             portrait = self.memory.entity(entity)
             names = (portrait.known.name, *portrait.known.aliases)
             known = {f"^{item.id}" if item.id else item.text for item in portrait.items}
             found = choosing.entity(self._texts(), names, known)
-        return list({each.place: each for each in found}.values())
+        return list({each.place: each for each in found}.values()), session
 
     def _texts(self) -> dict[str, bytes]:
         return dict(statements.texts(self.store))

@@ -49,6 +49,11 @@ def of_session(store: Store, session: str) -> list[tuple[Queue, Waiting]]:
     ]
 
 
+def sessions(store: Store) -> list[str]:
+    """The whole ids of the sessions of which something waits."""
+    return [one.session.session for queue in queues(store) for one in queue.all() if one.session.session]
+
+
 def is_session(whole: str, named: str) -> bool:
     """Whether a session is meant by a name: its id, or what a heading shows of it."""
     from ua_memory.retain import through
