@@ -13,10 +13,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+from banks import git, repository
 from index_bank import Counting
 from truth import DAY, inserted, make, on_disk, open_again
 
 from ua_memory.errors import CannotWrite, Malformed, UaMemoryError
+from ua_memory.history import History
 from ua_memory.index.sync import Index
 from ua_memory.memory import Memory
 
@@ -87,6 +89,13 @@ FAULTS = {
     "a letter flipped in HEAD": Fault(
         lambda r: (r / ".git/HEAD").write_bytes(b"ref: refs/heads/maif\n"), "without a revision", False,
         "git symbolic-ref", "owed",
+    ),
+    "a branch that is gone": Fault(
+        lambda r: (r / ".git/refs/heads/main").unlink(), "the branch main is gone; its last revision", True
+    ),
+    "a branch that is gone beside a hand edit": Fault(
+        lambda r: [(r / ".git/refs/heads/main").unlink(), (r / "memory/notes.md").write_text("# Notes\n")],
+        "the branch main is gone", False, "ua-memory git update-ref refs/heads/main", "owed",
     ),
     "broken settings of git": Fault(
         lambda r: (r / ".git/config").write_bytes(b"[broken"), "bad config", False, BACKUP, "owed"
@@ -161,6 +170,22 @@ def test_a_planted_fault(name: str, sound: Path, tmp_path: Path) -> None:
         outcome = "refused"
     assert outcome == fault.then
     assert on_disk(open_again(root)) == FACTS + (["four"] if outcome != "refused" else [])
+
+
+def test_no_history_begins_where_one_is_out_of_sight(sound: Path, tmp_path: Path) -> None:
+    """A write puts the branch back and says so; what somebody's git has lying there is no such history."""
+    root = tmp_path / "bank"
+    shutil.copytree(sound, root)
+    ref = root / ".git/refs/heads/main"
+    was = ref.read_text().strip()
+    ref.unlink()
+    assert open_again(root).history.head() == "refs/heads/main"
+    done = inserted(open_again(root), "four")
+    assert any(was[:10] in note and "put back" in note for note in done.notes)
+    assert open_again(root).history.run("rev-parse", "HEAD~1").decode().strip() == was
+    theirs = repository(tmp_path / "theirs")
+    git(theirs, "commit-tree", "-m", "x", git(theirs, "write-tree").strip())
+    assert History(theirs / ".git", theirs, own=True).head() is None
 
 
 def test_what_is_kept_of_embeddings_is_looked_at(sound: Path, tmp_path: Path) -> None:

@@ -187,9 +187,23 @@ def _trail_problems(store: Store) -> Iterator[Problem]:
         return
     try:
         store.history.run("fsck", "--full", "--no-dangling", "--no-progress")
-        store.history.require_born()
     except GitFailed as error:
         yield Problem(str(store.bank.git_dir), 1, error.what)
+    else:
+        try:
+            store.history.require_born()
+        except GitFailed as error:
+            yield Problem(str(store.bank.git_dir), 1, f"{error.what}: {error.mend}")
+
+
+def newest(store: Store) -> tuple[Revision | None, int]:
+    """The newest revision; and 1 where there is a history in which none can be found."""
+    try:
+        store.history.require_born()
+        found = store.history.log(limit=1)
+    except GitFailed:
+        return None, 1
+    return (found[0] if found else None), 0
 
 
 def secrets(store: Store) -> list[tuple[str, int, str]]:

@@ -60,9 +60,12 @@ def of_index(store: Store) -> bool:
     return False
 
 
-def renew_index(store: Store) -> None:
-    """Make git's index anew from the last commit, the old one kept beside it. What else is wrong with the
-    trail is left as it is. GitFailed."""
+def renew_trail(store: Store) -> None:
+    """Put a branch that is gone back to where it stood, if the files say where that was, and make git's index
+    anew from the last commit, the old one kept beside it. What else is wrong with the trail is left as it is.
+    GitFailed."""
+    with store.locked():
+        store.history.put_back()
     if not of_index(store):
         return
     with store.locked():

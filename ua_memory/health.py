@@ -245,7 +245,7 @@ def _trail(store: Store) -> Check:
         mend = "restore it from a clone or a backup; the files are as they were"
         if damage.of_index(store):
             mend = "ua-memory doctor --mend"
-        elif error.mend and not error.mend.startswith("ua-memory"):
+        elif error.mend and error.mend != "ua-memory doctor":
             mend = error.mend
         return Check("trail", False, error.what, mend)
     return Check("trail", True, str(store.bank.git_dir))
@@ -294,7 +294,7 @@ _CHECKS: tuple[tuple[Callable[[Store], Check], Callable[[Store], None] | None], 
     (_private, _close_state),
     (_in_flight, _roll_forward),
     (_leftovers, _sweep),
-    (_trail, damage.renew_index),
+    (_trail, damage.renew_trail),
     (_index, _drop_index),
     (_model, None),
 )

@@ -289,12 +289,12 @@ class Memory(Surveys, Paged, Adopts, Believing, Naming, Recalls, Reflections, Wa
         from ua_memory import audit
 
         store, seen = self.store, self.store.survey()
-        head = store.history.log(limit=1)
+        head, lost = audit.newest(store)
         return Status(
             root=str(store.bank.root), trail=str(store.bank.git_dir), own=store.bank.own,
-            files=len(seen.files), head=head[0] if head else None,
+            files=len(seen.files), head=head,
             waiting=(*self.waiting(), *self.waiting_texts()),
             edited=tuple(sorted(set(seen.changed) - set(seen.held))), held=tuple(sorted(seen.held)),
             pending=tuple(health.pending_revisions(store)), budgets=tuple(self.core_budgets()),
-            problems=sum(1 for _ in audit.file_problems(store)), index=health.index_state(store),
+            problems=lost + sum(1 for _ in audit.file_problems(store)), index=health.index_state(store),
         )  # fmt: skip

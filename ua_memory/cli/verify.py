@@ -20,7 +20,7 @@ def verify(ctx: typer.Context, as_json: verbs.Json = False, bank: verbs.Bank = N
 
     with context.opened(ctx) as (call, memory):
         found = memory.verify()
-        files = memory.status().files
+        files = len(memory.store.survey().files)
     if call.as_json:
         emit(
             call,

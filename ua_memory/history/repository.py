@@ -5,10 +5,14 @@ from __future__ import annotations
 import contextlib
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ua_memory.errors import CannotWrite, GitFailed
 from ua_memory.history.process import Process
-from ua_memory.history.revisions import SOMEBODY, plain
+from ua_memory.history.revisions import NOBODY, SOMEBODY, plain
+
+if TYPE_CHECKING:
+    from ua_memory.history.lost import Lost
 
 UNDER_WAY = ("MERGE_HEAD", "rebase-merge", "rebase-apply", "CHERRY_PICK_HEAD", "REVERT_HEAD")
 
@@ -52,13 +56,34 @@ class Repository(Process):
         return head[5:]
 
     def require_born(self) -> None:
-        """GitFailed where HEAD names a branch that is not there and another one is: the history is not to
-        begin, it is out of sight."""
+        """GitFailed where HEAD names a branch that is not there, and another one is, or its revisions are:
+        the history is not to begin, it is out of sight."""
         head = self.head()
         if head and self._head_line() == f"ref: {head}":
+            if lost := self.lost():
+                raise GitFailed(lost.told, where=str(self.git_dir), mend=lost.mend)
             what = f"HEAD names a branch without a revision: {head.removeprefix('refs/heads/')}"
             mend = "git symbolic-ref HEAD refs/heads/main; for a new history, git commit --allow-empty"
             raise GitFailed(what, where=str(self.git_dir), mend=mend)
+
+    def lost(self) -> Lost | None:
+        """Where the branch stood that HEAD names, if it is gone and its revisions are there. GitFailed."""
+        head = self.head()
+        if not head or self._head_line() != f"ref: {head}":
+            return None
+        from ua_memory.history import lost
+
+        return lost.find(self, head)
+
+    def put_back(self) -> list[str]:
+        """Put a branch that is gone back to where it stood, if the files say where that was; what to tell of
+        it. What cannot be told is left as it is, and git refuses the next commit."""
+        with contextlib.suppress(GitFailed):
+            lost = self.lost()
+            if lost and lost.sure:
+                self.run("update-ref", lost.branch, lost.revision, NOBODY)
+                return [f"{lost.told}: put back; `ua-memory verify` looks at the rest of the history"]
+        return []
 
     def head(self) -> str | None:
         """The newest revision's id, or None in a trail without commits. No process is started for it,
@@ -81,7 +106,13 @@ class Repository(Process):
         if self._reftable:
             return self._asked()
         others = any(file.is_file() for file in (self.shared / "refs/heads").rglob("*"))
-        return name if others or " refs/heads/" in packed else None
+        if others or " refs/heads/" in packed:
+            return name
+        from ua_memory.history import lost
+
+        with contextlib.suppress(GitFailed):
+            return name if lost.find(self, name) else None
+        return name  # git cannot say what its objects are: nothing is to begin there
 
     def person(self) -> tuple[str, str]:
         """Whose name and address hand edits are committed under: git's own for this user, or a stand-in."""

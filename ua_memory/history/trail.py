@@ -100,7 +100,11 @@ class History(Remotes):
         words += [f"--format={notation.log_format(mark)}"]
         words += [f"-n{limit}"] if limit else []
         words += ["-F", "--all-match", *(f"--grep={text}" for text in grep)] if grep else []
-        return list(notation.revisions(self.run(*words, rev, "--", *paths), mark))
+        try:
+            return list(notation.revisions(self.run(*words, rev, "--", *paths), mark))
+        except GitFailed:
+            self.require_born()  # says more than git does
+            raise
 
     def taken_back(self) -> set[str]:
         """The ids of the revisions that an undo took back: those of undos where a redo did, too."""

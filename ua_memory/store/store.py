@@ -98,8 +98,10 @@ class Store:
         request = flight.request_id(self._clean(request)) if request is not None else None
         session = self._clean(session) if session else None
         with self.locked():
+            found = self.history.put_back()
             owed = self._finish_pending()
             draft = Draft(op, door, lambda path: self._judge.touch(path, owed), self.config.redact)
+            draft.notes += found
             draft.answered = self.answered(request) if request else None
             if session:
                 draft.trailers["Session"] = [session]
