@@ -256,6 +256,7 @@ def test_import(shell: Shell, tmp_path: Path) -> None:
 
 def test_machines(shell: Shell, tmp_path: Path) -> None:
     shell.ok("insert", "Alice drinks tea")
+    block = shell.ok("insert", "Bob keeps bees in Malta", "--json").json["id"]
     git(tmp_path, "init", "--quiet", "--bare", "--initial-branch=main", "remote.git")
     shell.ok("sync", "--remote", str(tmp_path / "remote.git"))
     agrees("export", shell.ok("export", str(tmp_path / "x.tar"), "--json").json)
@@ -263,9 +264,13 @@ def test_machines(shell: Shell, tmp_path: Path) -> None:
     git(tmp_path, "clone", "--quiet", "remote.git", "other")
     for folder, drink in ((tmp_path / "other", "milk"), (shell.cwd, "cocoa")):
         file = folder / "memory" / "2026-11-21.md"
-        file.write_text(file.read_text().replace("tea", drink))
+        file.write_text(file.read_text().replace("drinks tea", f"drinks {drink}"))
+    shell.ok("--bank", str(tmp_path / "other"), "forget", f"^{block}")
+    shell.write("memory/notes.md", "- bob keeps bees in Malta\n\nAnn says that Bob keeps bees in Malta.\n")
     shell.ok("--bank", str(tmp_path / "other"), "sync")
-    agrees("sync", shell.ok("sync", "--json").json)
+    heard = shell("sync", "--json")
+    assert heard.code == 20
+    agrees("sync", heard.json)
     assert "nothing to receive" in shell.ok("sync", "--dry-run").out
 
 

@@ -312,12 +312,12 @@ def test_a_killed_forget_is_brought_to_its_end(there: Bank, monkeypatch: pytest.
     queue = Queue(there.store.bank.pending, str)
     queue.put(Session("test", "1"), [Turn("t", "person", SAID, NOON)], at=NOON)
 
-    for step in ("_finish", "_write"):
+    for step in ("end", "_write"):
         with monkeypatch.context() as patch:
             patch.setattr(Forgetting, step, killed)
             with pytest.raises(KeyboardInterrupt):
                 forget(there, f"^{fact.id}")
-        if step == "_finish":
+        if step == "end":
             (proof,) = Memory(there.store).finish_forgetting()
             assert proof.holds and not list(there.store.bank.pending.glob("forget-*"))
             assert SAID.encode() not in everywhere_but_git(there)
@@ -333,7 +333,7 @@ def test_a_session_whose_forgetting_is_killed_takes_its_turns_along(
     queue = Queue(there.store.bank.pending, str)
     queue.put(Session("test", "8f2c"), [Turn("t1", "person", "Not yet flushed.", NOON)], at=NOON)
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr(Forgetting, "_finish", killed)
+        patch.setattr(Forgetting, "end", killed)
         forget(there, session="8f2c")
     assert queue.all() and "cut short" in " ".join(Memory(there.store).status().pending)
     Memory(there.store).doctor(mend=True)

@@ -246,6 +246,41 @@ def test_what_was_forgotten_on_one_does_not_return_from_the_other(pair: tuple[Ba
     assert facts(one) == {"Bob moved to Lisbon"} and tree(one) == tree(two) and len(heads(one, two)) == 1
 
 
+def test_what_went_with_a_tombstone_is_told_and_its_words_are_sought(pair: tuple[Bank, Bank]) -> None:
+    """A line that a person edited, one they wrote by hand, prose that stays; on the forgetting side, too."""
+    one, two = pair
+    kept, taken = (
+        str(one.insert(text).fact.id) for text in ("The code is 4711 blue", "Carol sails to Malta")
+    )
+    for bank in pair:
+        sync(bank)
+    Index(two.store).refresh(vectors=False)
+    for block in (kept, taken):
+        Memory(one.store).forget(f"^{block}")
+    two.edit("4711 blue", "4711 blue, ring twice")
+    two.write("# Notes\n\n- carol sails to Malta.\n\nAnn says the code is 4711 blue.\n", "memory/notes.md")
+    sync(one)
+    done = sync(two)
+    went = {(each.id, each.path, each.side) for each in done.merge.dropped}
+    assert went == {(kept, DAY, "here"), ("", "memory/notes.md", "here")}
+    for each in done.merge.dropped:
+        rows = git(two.root, "show", f"{each.revision}:{each.path}").split("\n")
+        assert "ring twice" in rows[each.line - 1] or "carol sails" in rows[each.line - 1]
+    assert done.heard and {*done.heard.ids} == {kept, taken}
+    assert [each.where for each in done.heard.proof.found] == ["memory/notes.md:4"]
+    assert not [*two.store.bank.pending.glob("forget-*")]
+    two.edit("# 2026-11-21\n", "# 2026-11-21\n\n- The code is 4711 blue, ring twice\n")  # said anew
+    again = sync(two)
+    assert not again.merge.dropped and not again.heard
+    sync(one)
+    assert "The code is 4711 blue, ring twice" in facts(one) and tree(one) == tree(two)
+    block = next(str(fact.id) for fact in markdown.parse(one.bytes(), DAY).of(Fact) if fact.id)
+    Memory(one.store).forget(f"^{block}")
+    two.edit("Alice drinks tea", "Alice drinks mint")
+    sync(two)
+    assert [(each.id, each.side) for each in sync(one).merge.dropped] == [(block, "there")]
+
+
 @pytest.mark.parametrize("stop", [3, 14, 22, 30, 38])
 def test_killed_on_the_way_nothing_is_half(pair: tuple[Bank, Bank], stop: int) -> None:
     one, two = pair

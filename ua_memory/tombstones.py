@@ -11,7 +11,7 @@ import hashlib
 import re
 import secrets
 import unicodedata
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -79,20 +79,23 @@ class Tombstones:
 
     def without(self, data: bytes, path: str) -> tuple[bytes, int]:
         """A file from outside without the statements and lines that were forgotten, and their number."""
+        found = list(self.found(data, path))
+        for n in sorted({n for _, rows in found for n in rows}, reverse=True):
+            data = markdown.replace_lines(data, Place(path, n, n), ())
+        return data, len(found)
+
+    def found(self, data: bytes, path: str) -> Iterator[tuple[str, list[int]]]:
+        """(its id, if it has one; its lines) of each statement of a file that was forgotten, and of each line
+        of anything else."""
         document = markdown.parse(data, path)
-        gone: set[int] = set()
-        number = 0
         for record in document.records if self.stones else ():
             rows = range(record.place.line, record.place.end + 1)
             if isinstance(record, (Fact, Observation, Opinion)):
-                lost = [*rows] if self.forbid(record) else []
-            else:
-                lost = [n for n in rows if self.stands_in(document.lines[n - 1])]
-            number += bool(lost) if len(lost) == len(rows) else len(lost)
-            gone.update(lost)
-        for n in sorted(gone, reverse=True):
-            data = markdown.replace_lines(data, Place(path, n, n), ())
-        return data, number
+                if self.forbid(record):
+                    yield record.id or "", [*rows]
+                continue
+            lost = [n for n in rows if self.stands_in(document.lines[n - 1])]
+            yield from [("", lost)] if len(lost) == len(rows) else (("", [n]) for n in lost)
 
     def stands_in(self, text: str) -> bool:
         """Whether a line of a text, its bullet aside, says what was forgotten."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -53,7 +54,7 @@ def sync(
     with context.opened(ctx) as (call, memory):
         done = memory.sync(remote, dry_run=dry_run, backup=purged.place(call, memory, None))
         _tell(call, done)
-        if done.followed and not done.followed.proof.holds:
+        if any(one and not one.proof.holds for one in (done.followed, done.heard)):
             purged.out(StillThere.exit_code)
 
 
@@ -72,6 +73,10 @@ def _tell(call: Call, done: Synced) -> None:
         screen.line(f"  {verb[1]} {count(done.sent, 'revision')}")
     told(screen, done)
     _purges(call, screen, done)
+    if done.heard and not done.heard.proof.holds:
+        for each in done.heard.proof.found:
+            note(call, f"forgotten on another machine, and it still stands in {each.where}")
+        note(call, "your own lines were left: ua-memory forget PATH:LINE takes one out")
     if done.trial:
         screen.line(("Nothing was changed. Without --dry-run it is done.", "faint"))
     for text in done.notes:
@@ -126,6 +131,26 @@ def told(screen: Screen, done: Synced | Restored) -> None:
     if any(each.why == "both" for each in done.merge.told):
         screen.line(("To settle one: edit the line that keeps the id, and delete the other.", "faint"))
 
+    dropped(screen, done)
+
+
+def dropped(screen: Screen, done: Synced | Restored) -> None:
+    """What was written or changed on one machine and forgotten on the other: where it was, not its words."""
+    for each in done.merge.dropped:
+        name = f" ^{each.id}" if each.id else ""
+        which = ("on the other machine", "here") if each.side == "here" else ("here", "there")
+        said = f" was forgotten {which[0]}, and went with what was written of it {which[1]} since"
+        screen.line((f"{each.path}:{each.line}", "path"), (name, "id"), (said, "warn"))
+        if "/" in each.revision:
+            screen.line("  only the old history has it still: ", (each.revision, "path"))
+        elif each.revision:
+            there = f": ua-memory git show {each.revision[:10]}:{each.path}"
+            screen.line("  still in ", (each.revision[:7], "rev"), there)
+        else:
+            screen.line("  still in the file, and in no revision yet")
+    if done.merge.dropped:
+        screen.line(("To keep one, write it again, without its ^id: said anew it stays.", "faint"))
+
 
 def shape(done: Synced) -> dict[str, Any]:
     """The JSON of a sync."""
@@ -139,7 +164,16 @@ def shape(done: Synced) -> dict[str, Any]:
         **merged(done),
         "forced": dict(zip(("from", "to"), done.forced, strict=True)) if done.forced else None,
         "followed": _followed(done.followed) if done.followed else None,
+        "heard": _heard(done.heard) if done.heard else None,
         "notes": list(done.notes),
+    }
+
+
+def _heard(one: Any) -> dict[str, Any]:
+    return {
+        "ids": [f"^{block}" for block in one.ids],
+        "searched": dict(one.proof.looked),
+        "found": [{"where": each.where, "kind": each.kind} for each in one.proof.found],
     }
 
 
@@ -165,6 +199,7 @@ def merged(done: Synced | Restored) -> dict[str, Any]:
         "gone": merge.went,
         "forgotten": list(merge.forgotten),
         "told": [{key: getattr(each, key) for key in keys} for each in merge.told],
+        "dropped": [asdict(each) | {"id": f"^{each.id}" if each.id else None} for each in merge.dropped],
     }
 
 

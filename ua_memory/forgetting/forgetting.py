@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
-import json
-import secrets
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from ua_memory import statements, tombstones
-from ua_memory.errors import Held, Malformed, NotFound, Usage
-from ua_memory.forgetting import choosing, searching, waiting
+from ua_memory.errors import Held, NotFound, Usage
+from ua_memory.forgetting import choosing, waiting
 from ua_memory.forgetting.changing import Changing
+from ua_memory.forgetting.clearing import Clearing
 from ua_memory.forgetting.derived import Deriving
 from ua_memory.forgetting.owners import Owners
 from ua_memory.forgetting.plan import Piece, Plan, Target
 from ua_memory.forgetting.searching import Searched
 from ua_memory.forgetting.waiting import Cleared
 from ua_memory.forgetting.words import Needle, needles
-from ua_memory.store import Result, Store, swap
-from ua_memory.store.lock import locked
+from ua_memory.store import Result, Store
 
 if TYPE_CHECKING:
     from ua_memory.config import Config
@@ -29,9 +25,6 @@ if TYPE_CHECKING:
     from ua_memory.retain.queue import Waiting
 
 __all__ = ["Forgetting", "Forgotten", "Piece"]
-
-BEGUN = "forget-"
-"""How a record in `pending/` begins that says what is to be gone until it is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,19 +56,20 @@ class Bank(Protocol):
     def entity(self, name: str) -> Any: ...
 
 
-class Forgetting:
+class Forgetting(Clearing):
     """Forgetting in one bank."""
 
     def __init__(self, memory: Bank) -> None:
-        self.memory, self.store, self.config, self.door = memory, memory.store, memory.config, memory.door
+        super().__init__(memory.store, lambda: memory.index)
+        self.memory, self.config, self.door = memory, memory.config, memory.door
 
     def forget(
         self, *targets: str, query: str = "", session: str = "", entity: str = "", limit: int | None = None,
         dry_run: bool = False, take: bool = False,
     ) -> Forgotten:  # fmt: skip
         """See `Forgets.forget`."""
-        with self._alone():
-            self._end_begun()
+        with self.alone():
+            self.end_begun()
             chosen, session = self._chosen(targets, query, session, entity, limit)
             waits = [one for _, one in waiting.of_session(self.store, session)] if session else []
             if not chosen and not waits:
@@ -87,42 +81,10 @@ class Forgetting:
             found = Forgotten(plan, tuple(waits), touched, sought=sought)
             if dry_run:
                 return found
-            begun = self._begin(plan, sought, session)
+            begun = self.begin((one.id for one in plan.burials), plan.ids, sought, session)
             result = self._write(plan, session, waits)
-            cleared, proof = self._finish(begun, sought, plan.ids, session)
+            cleared, proof = self.end(begun, sought, plan.ids, session)
             return replace(found, result=result, cleared=cleared, proof=proof)
-
-    def finish(self) -> list[Searched]:
-        """Bring what a killed process has begun to forget to its end, or let go of it if nothing was done."""
-        with self._alone():
-            return self._end_begun()
-
-    @contextmanager
-    def _alone(self) -> Iterator[None]:
-        """One forgetting at a time: another one's record is no killed process's. Busy."""
-        self.store.make_state()
-        with locked(self.store.bank.state / "forget.lock", self.config.lock_seconds):
-            yield
-
-    def _end_begun(self) -> list[Searched]:
-        done = []
-        for file in sorted(self.store.bank.pending.glob(f"{BEGUN}*.json")):
-            try:
-                row = json.loads(file.read_bytes())
-                sought = tuple(Needle(text, secret) for text, secret in row["texts"])
-                buried, ids, session = row["buried"], frozenset(row["ids"]), row["session"]
-            except (ValueError, KeyError, TypeError) as error:
-                mend = f"forget it again, with this file out of the way: rm {file}"
-                raise Malformed(
-                    "a forgetting was cut short, and cannot be read", where=str(file), mend=mend
-                ) from error
-            self.store.require_settled()
-            known = tombstones.read(self.store)
-            if buried and all(block in known for block in buried):
-                done.append(self._finish(file, sought, ids, session)[1])
-            else:
-                file.unlink(missing_ok=True)
-        return done
 
     # -- what is meant -----------------------------------------------------------------------------------
 
@@ -186,25 +148,6 @@ class Forgetting:
 
     # -- doing it ----------------------------------------------------------------------------------------
 
-    def _begin(self, plan: Plan, sought: Sequence[Needle], session: str) -> Path:
-        """Say in `pending/` what is to be gone: who is killed in the midst of it has it finished."""
-        self.store.make_state()
-        folder = self.store.bank.pending
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        row = {
-            "buried": [one.id for one in plan.burials], "ids": sorted(plan.ids),
-            "session": session, "texts": [[needle.text, needle.secret] for needle in sought],
-        }  # fmt: skip
-        file = folder / f"{BEGUN}{secrets.token_hex(8)}.json"
-        try:
-            fresh = file.with_suffix(".fresh")
-            swap.write(fresh, json.dumps(row).encode(), mode=0o600)
-            fresh.replace(file)
-            swap.sync_folder(folder)
-        except OSError as error:
-            swap.refused(error, file)
-        return file
-
     def _write(self, plan: Plan, session: str, waits: Sequence[Waiting]) -> Result:
         """One revision, whose message has ids and counts."""
         from ua_memory.retain import through
@@ -218,17 +161,6 @@ class Forgetting:
             draft.even_if_empty = bool(marks)
             draft.subject = f"forget: {told(plan)}"
         return draft.result
-
-    def _finish(
-        self, begun: Path, sought: Sequence[Needle], ids: frozenset[str], session: str
-    ) -> tuple[Cleared, Searched]:
-        cleared = Cleared()
-        for queue, one in waiting.of_session(self.store, session) if session else ():
-            queue.drop(one.key)
-        waiting.clear(self.store, sought, ids, cleared)
-        waiting.reindex(self.store, self.memory.index, self.config.search_seconds, cleared)
-        begun.unlink(missing_ok=True)
-        return cleared, searching.look(self.store, sought, objects=False)
 
 
 def told(plan: Plan) -> str:

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 
 from ua_memory import markdown
 from ua_memory.errors import Conflict
+from ua_memory.merge.burying import Dropped
 from ua_memory.merge.settling import Settled, merged_lines, parts, settle, with_origin
 from ua_memory.merge.units import Key, Unit, joined, key_in, key_of, read, token
 from ua_memory.paths import CORE_NAMES, SETTINGS
@@ -48,6 +49,8 @@ class Merge:
     changed: int = 0
     went: int = 0
     """Statements that this machine had not, had otherwise, and has no more."""
+    dropped: tuple[Dropped, ...] = ()
+    """What was written or changed on one machine and forgotten on the other."""
 
 
 def merge(base: Files, ours: Files, theirs: Files) -> Merge:

@@ -25,6 +25,7 @@ from ua_memory.forgetting.searching import Searched
 from ua_memory.forgetting.words import Needle
 from ua_memory.history import rewriting
 from ua_memory.history.replaying import Quarantine, hand_over, nodes, trees
+from ua_memory.merge.burying import Dropped
 from ua_memory.merge.joining import Cleaned, Joined, join
 from ua_memory.merge.rewritten import MEND, Pairing, needles, onward, pair
 from ua_memory.statements import Statement
@@ -82,6 +83,8 @@ class Following:
         cleaned = self._cleaned(records, sought, history.fork(mapped.get(head, head), other))
         backup = self._backed_up()
         done = join(self.store, other, door=self.door, subject=subject, cleaned=cleaned)
+        went = (replace(each, revision=str(backup)) for each in cleaned.went)
+        done = replace(done, merge=replace(done.merge, dropped=(*done.merge.dropped, *went)))
         new = self._moved(name, other, agreed, records, sought)
         return done, self._cleared(
             name, other, Followed(tuple(sorted(records.ids)), head, new, str(backup)), sought
@@ -116,7 +119,12 @@ class Following:
             texts, targets, Owners(store, texts).ours, store.now().date(), take=False,
             patterns=store.config.redact, ids=records.ids,
         )  # fmt: skip
-        files = Changing(deriving).plan().files
+        plan = Changing(deriving).plan()
+        went = tuple(
+            Dropped(piece.id or "", piece.place.path, piece.place.line, "here")
+            for piece in plan.gone
+            if piece.by_person
+        )
 
         def look(merged: Mapping[str, bytes | None]) -> None:
             for path, data in {**texts, **merged}.items():
@@ -126,7 +134,7 @@ class Following:
                         mend=f"take it out of {path} (ua-memory scan and search find lines), then sync",
                     )  # fmt: skip
 
-        return Cleaned(files, base, look)
+        return Cleaned(plan.files, base, look, went)
 
     def _backed_up(self) -> Path:
         store, backup = self.store, self.backup

@@ -11,16 +11,15 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from ua_memory import bank, markdown
+from ua_memory import bank
 from ua_memory.errors import CannotWrite, ChangedOnDisk, Conflict, Held, NotFound, TooLarge
 from ua_memory.history import blob_id
-from ua_memory.merge.banks import Files, Merge, merge
+from ua_memory.merge.banks import Merge, merge
+from ua_memory.merge.burying import Dropped, buried
 from ua_memory.merge.units import read as read_units
 from ua_memory.paths import BESIDE, CORE_NAMES, SETTINGS, is_truth
-from ua_memory.records import Tombstone
 from ua_memory.store import Result, Store, swap
 from ua_memory.store.reading import MAX_FILE
-from ua_memory.tombstones import PATH, Tombstones
 
 OP = "sync"
 SHOWN = 3
@@ -80,26 +79,15 @@ class Meeting:
         base = {path: read[blob] or b"" for path, blob in old.items()}
         theirs = {path: read[blob] or b"" for path, blob in new.items() if blob}
         mine = {path: data for path in paths if (data := ours(path)) is not None}
-        left, right = self._buried(base, mine, theirs)
+        left, right, dropped = buried(base, mine, theirs, self.store.config.redact)
         done = merge(left if self.fresh else base, left, right)
         # What was taken out before it came to the merge is told as well.
         had, has = (set(read_units(files).units) for files in (mine, left))
         gone = [name for kind, name in sorted(had - has) if kind == "id"]
-        done = replace(done, went=done.went + len(gone), forgotten=(*done.forgotten, *gone))
+        gone = [*done.forgotten, *(name for name in gone if name not in done.forgotten)]
+        went = done.went + len(gone) - len(done.forgotten)
+        done = replace(done, went=went, forgotten=(*gone,), dropped=(*dropped,))
         return done, {path: blob for path, (_, blob) in there.items() if not is_truth(path)}
-
-    def _buried(self, base: Files, mine: Files, theirs: Files) -> tuple[Files, Files]:
-        """Both sides without the statements that the other has forgotten since, by what they say: there they
-        may have another id, or none. An undone forgetting is not done again."""
-        graves = [markdown.parse(side.get(PATH, b""), PATH).of(Tombstone) for side in (base, mine, theirs)]
-        known, here, there = ({stone.id: stone for stone in stones} for stones in graves)
-        sides = []
-        for files, own, others in ((mine, here, there), (theirs, there, here)):
-            new = {name: stone for name, stone in others.items() if name not in own and name not in known}
-            stones = Tombstones(new, self.store.config.redact)
-            notes = {p: data for p, data in files.items() if new and p.endswith(".md") and p != PATH}
-            sides.append({**files, **{p: stones.without(data, p)[0] for p, data in notes.items()}})
-        return sides[0], sides[1]
 
 
 def prepare(store: Store, *, look: bool = False) -> tuple[str, ...]:
@@ -119,11 +107,13 @@ def prepare(store: Store, *, look: bool = False) -> tuple[str, ...]:
 @dataclass(frozen=True, slots=True)
 class Cleaned:
     """This machine's files without what another has purged: {path: (before, after)}, the revision that both
-    have in common then, and what looks at the files that come out before anything is written."""
+    have in common then, what looks at the files that come out before anything is written, and the lines of a
+    person's that went."""
 
     files: Mapping[str, tuple[bytes, bytes | None]]
     base: str | None
     look: Callable[[Mapping[str, bytes | None]], None]
+    went: tuple[Dropped, ...] = ()
 
 
 def join(
@@ -137,7 +127,7 @@ def join(
     if look:
         changed = {*store.survey().changed, *(cleaned.files if cleaned else ())}
         done, _ = meeting.merged(lambda path: _clean(path, _read(store, path), cleaned), changed)
-        return Joined(done, number)
+        return Joined(_placed(store, done, other), number)
     with store.revision(OP, door=door) as draft:
         if history.holds(other):
             return Joined(Merge({}))
@@ -165,7 +155,21 @@ def join(
         draft.joins, draft.even_if_empty, draft.subject = other, True, subject
         draft.trailers["Joins"] = [other]
     notes += _brought_along(store, draft.carried, was)
+    done = _placed(store, done, other, draft.result.revision)
     return Joined(done, number, draft.result, tuple(notes))
+
+
+def _placed(store: Store, done: Merge, other: str, merged: str | None = None) -> Merge:
+    """A merge with the revisions that have what it dropped: this machine's is the one before."""
+    here = ""
+    with contextlib.suppress(NotFound):
+        here = store.history.resolve(f"{merged}^" if merged else "HEAD") if done.dropped else ""
+    changed = set() if merged else set(store.survey().changed)
+
+    def has(each: Dropped) -> str:
+        return other if each.side == "there" else "" if each.path in changed else here
+
+    return replace(done, dropped=tuple(replace(each, revision=has(each)) for each in done.dropped))
 
 
 def _clean(path: str, data: bytes | None, cleaned: Cleaned | None) -> bytes | None:

@@ -8,16 +8,18 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ua_memory.errors import Busy, Conflict, NotFound, Usage
 from ua_memory.forgetting import purging
+from ua_memory.forgetting.clearing import BEGUN, Clearing
 from ua_memory.history import History
 from ua_memory.history.remotes import REMOTE, shown
 from ua_memory.merge.banks import Merge
 from ua_memory.merge.following import Followed, Following
+from ua_memory.merge.heard import Heard, joined
 from ua_memory.merge.joining import Joined, join, prepare
 from ua_memory.store import Store
 from ua_memory.store.lock import locked
@@ -48,6 +50,8 @@ class Synced:
     here."""
     followed: Followed | None = None
     """A purge of another machine that was done here, too."""
+    heard: Heard | None = None
+    """What another machine has forgotten, and this one now, too."""
 
 
 def sync(
@@ -111,6 +115,7 @@ class _Syncing:
     notes: list[str] = field(default_factory=list)
     forced: tuple[str, str] | None = None
     followed: Followed | None = None
+    heard: Heard | None = None
 
     def together(self) -> Synced:
         store, history = self.store, self.store.history
@@ -119,6 +124,8 @@ class _Syncing:
                 "a purge was cut short here", where=str(store.bank.root), mend="ua-memory forget --purge"
             )
         self.notes += prepare(store, look=self.trial)
+        if not self.trial and any(store.bank.pending.glob(f"{BEGUN}*.json")):
+            Clearing(store, self.following.index).finish()
         for _ in range(TRIES):
             if self._once():
                 break
@@ -131,7 +138,7 @@ class _Syncing:
         head = None if self.trial else history.head()
         return Synced(
             self.name, shown(self.url), self.merge, self.received, self.sent, head, tuple(self.notes),
-            self.trial, self.forced, self.followed,
+            self.trial, self.forced, self.followed, self.heard,
         )  # fmt: skip
 
     def _once(self) -> bool:
@@ -161,7 +168,9 @@ class _Syncing:
 
     def _take(self, done: Joined) -> None:
         self.received += done.revisions
+        dropped = (*self.merge.dropped, *done.merge.dropped)
         self.merge = done.merge if done.merge.files or not self.merge.files else self.merge
+        self.merge = replace(self.merge, dropped=dropped)
         self.notes += [*done.notes, *(done.result.notes if done.result else ())]
 
     def _received(self) -> Joined:
@@ -170,9 +179,10 @@ class _Syncing:
             if _rewritten(history, self.name, other):
                 done, self.followed = self.following.follow(self.name, other, self._subject, trial=self.trial)
                 return done
-            done = join(self.store, other, door=self.door, subject=self._subject, look=self.trial)
-            if not self.trial:
-                history.agree(self.name, other)
+            if self.trial:
+                return join(self.store, other, door=self.door, subject=self._subject, look=True)
+            done = self._joined(other)
+            history.agree(self.name, other)
         return done
 
     def _carried(self, offered: str) -> bool:
@@ -188,8 +198,14 @@ class _Syncing:
             done, self.followed = self.following.follow(self.name, tip, self._subject, trial=False)
             self._take(done)
         elif not self.store.history.holds(tip):
-            self._take(join(self.store, tip, door=self.door, subject=self._subject))
+            self._take(self._joined(tip))
         return True
+
+    def _joined(self, other: str) -> Joined:
+        index = self.following.index
+        done, heard = joined(self.store, other, index, door=self.door, subject=self._subject)
+        self.heard = heard or self.heard
+        return done
 
     @property
     def _subject(self) -> str:

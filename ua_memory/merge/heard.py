@@ -1,0 +1,81 @@
+"""What another machine has forgotten and this one hears of by a sync: cleared away beside the files, too, and
+sought in everything, as `forget` does. A person's prose that has the words stays, and is named."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ua_memory import markdown, statements
+from ua_memory.errors import UaMemoryError
+from ua_memory.forgetting.clearing import Clearing
+from ua_memory.forgetting.searching import Searched
+from ua_memory.forgetting.words import Needle, needles
+from ua_memory.merge.joining import Joined, join
+from ua_memory.records import Tombstone
+from ua_memory.statements import Statement
+from ua_memory.store import Store
+from ua_memory.tombstones import PATH, Tombstones
+
+if TYPE_CHECKING:
+    from ua_memory.index.sync import Index
+
+
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """The ids that are forgotten here now, too, and the search for what they said here."""
+
+    ids: tuple[str, ...]
+    proof: Searched
+
+
+def joined(
+    store: Store, other: str, index: Callable[[], Index], *, door: str, subject: str
+) -> tuple[Joined, Heard | None]:
+    """Join another history, and clear away what it has forgotten. Killed in the midst of it, the next sync or
+    `forget` brings that to its end."""
+    new = _new(store, other)
+    sought = _sought(store, other, new) if new else ()
+    if not sought:
+        return join(store, other, door=door, subject=subject), None
+    clearing = Clearing(store, index)
+    with clearing.alone():
+        begun = clearing.begin(new, new, sought)
+        try:
+            done = join(store, other, door=door, subject=subject)
+        except UaMemoryError:
+            begun.unlink(missing_ok=True)
+            raise
+        return done, Heard(tuple(sorted(new)), clearing.end(begun, sought, [*new])[1])
+
+
+def _new(store: Store, other: str) -> dict[str, Tombstone]:
+    """What the other has forgotten since both last met. What was forgotten and taken back here is not."""
+    history = store.history
+    head = history.head()
+    fork = history.fork(head, other) if head else None
+    known = {stone.id for rev in (head, fork) if rev for stone in _stones(history.read(rev, PATH))}
+    return {stone.id: stone for stone in _stones(history.read(other, PATH)) if stone.id not in known}
+
+
+def _stones(data: bytes | None) -> list[Tombstone]:
+    return [*markdown.parse(data or b"", PATH).of(Tombstone)]
+
+
+def _sought(store: Store, other: str, new: dict[str, Tombstone]) -> tuple[Needle, ...]:
+    """What was said here under these ids, now and when both last met, and what says the same."""
+    history, stones = store.history, Tombstones(new, store.config.redact)
+    head = history.head()
+    fork = history.fork(head, other) if head else None
+    here = list(statements.texts(store))
+    before = [path for path, data in here if any(f"^{block}".encode() in data for block in new)]
+    old = zip(before, history.read_all([(fork, path) for path in before]), strict=True) if fork else ()
+    said = [
+        record.text
+        for path, data in (*here, *old)
+        if data
+        for record in markdown.parse(data, path).records
+        if isinstance(record, Statement) and stones.forbid(record)
+    ]
+    return needles(dict.fromkeys(said), store.config.redact)
