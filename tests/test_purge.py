@@ -150,6 +150,24 @@ def test_a_secret_in_a_line_that_has_no_id(there: Bank) -> None:
     assert set(memory.purging().unknown) == set(planned.ids)
 
 
+def test_a_persons_line_that_only_cites_it_stays_as_it_is(there: Bank) -> None:
+    gone = there.insert(SAID).fact
+    there.write(f"# Notes\n\nAsk Ann before, see [[2026-11-21#^{gone.id}]].\n", "memory/notes.md")
+    (there.root / "todo.txt").write_text(f"{SAID}\n")
+    git(there.root, "add", "-A")
+    git(there.root, "commit", "--quiet", "-m", "notes")
+    Memory(there.store).forget(f"^{gone.id}")
+    with pytest.raises(StillThere, match=r"todo\.txt"):
+        Memory(there.store).purging()
+    git(there.root, "rm", "--quiet", "todo.txt")
+    git(there.root, "commit", "--quiet", "-m", "done")
+    before = there.text("memory/notes.md")
+    assert Memory(there.store).purging().citing == ("memory/notes.md",)
+    assert purge(there).proof.holds
+    assert there.text("memory/notes.md") == before and there.clean()
+    assert before == git(there.root, "show", "HEAD:memory/notes.md")
+
+
 def test_what_it_refuses(there: Bank) -> None:
     gone = there.insert(SAID).fact
     there.insert(OFFICE)

@@ -79,6 +79,9 @@ def _show(call: Call, planned: Purging) -> None:
             ("The history has no text of", "warn"), f" {names}: they have left it before, or had no id and"
         )
         screen.line("  more than one line; what it says of these is not found.")
+    if planned.citing:
+        where = ", ".join(planned.citing)
+        screen.line(("Yours, cites it, and stays as it is:", "strong"), " ", (where, "path"))
     if planned.around:
         screen.line(("Is not touched:", "warn"), f" {planned.around}, which has committed files of this bank")
     if planned.own:
@@ -125,6 +128,7 @@ def _shape(planned: Purging) -> dict[str, Any]:
         "remotes": list(planned.remotes),
         "unknown": [f"^{block}" for block in planned.unknown],
         **({"around": planned.around} if planned.around else {}),
+        **({"citing": list(planned.citing)} if planned.citing else {}),
         "contents": len(planned.contents),
     }
 

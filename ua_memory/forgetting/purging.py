@@ -49,6 +49,8 @@ class Purging:
     """Ids of which the history has no text: they have left it, or were worded over several lines."""
     around: str = ""
     """The repository of the owner's that has committed the bank's files itself: it is theirs to rewrite."""
+    citing: tuple[str, ...] = ()
+    """Files with a line of the owner's that cites one of the ids, and none of the words: they stay."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,12 +105,15 @@ def plan(store: Store, ids: Collection[str], sought: Sequence[Needle] = ()) -> P
     sure = tuple(dict.fromkeys((*sought, *facts, *more)))
     here = set(store.history.blobs().values())
     contents: dict[str, bytes] = {}
+    citing: set[str] = set()
     for name, kind, data in rewriting.all_objects(store.history):
         if kind == b"blob" and name in paths:
             new = without(data, paths[name], chosen, sure, store.config.redact)
-            if new != data:
-                if name in here:
+            if new != data and name in here:
+                if any(needle.within(data) for needle in sure):  # another file of the owner's repository
                     raise _still(paths[name])
+                citing.add(paths[name])
+            elif new != data:
                 contents[name] = new
     remotes = [
         ref.name.removeprefix("refs/remotes/") for ref in rewriting.refs(store.history, ["refs/remotes/*"])
@@ -116,7 +121,8 @@ def plan(store: Store, ids: Collection[str], sought: Sequence[Needle] = ()) -> P
     refs = rewriting.refs(store.history)
     unknown = unknown if not sought else set()
     own, around = store.bank.own, _around(store)
-    return Purging(chosen, tuple(refs), contents, sure, own, tuple(remotes), tuple(sorted(unknown)), around)
+    rest = tuple(remotes), tuple(sorted(unknown)), around, tuple(sorted(citing))
+    return Purging(chosen, tuple(refs), contents, sure, own, *rest)
 
 
 def _around(store: Store) -> str:
@@ -130,9 +136,7 @@ def _around(store: Store) -> str:
 
 
 def _still(place: str) -> StillThere:
-    mend = (
-        f"ua-memory forget {place}" if ":" in place else "forget it there first: ua-memory forget PATH:LINE"
-    )
+    mend = f"ua-memory forget {place}" if ":" in place else f"take it out of {place}, and commit that"
     return StillThere("the files have it still", where=place, mend=mend)
 
 
