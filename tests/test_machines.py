@@ -122,6 +122,27 @@ def test_who_is_overtaken_merges_again_and_forces_nothing(
     assert len(pushed) == 2 and tree(one) == tree(two) and len(facts(one)) == 3
 
 
+def test_a_link_in_the_place_of_memory_is_refused_where_it_comes_from_and_where_it_comes_to(
+    pair: tuple[Bank, Bank],
+) -> None:
+    one, two = pair
+    one.path("memory/link.md").symlink_to("/etc/hostname")
+    git(one.root, "add", "-A")
+    git(one.root, "commit", "--quiet", "-m", "link")
+    with pytest.raises(Conflict, match=r"memory/link\.md: .*committed") as here:
+        sync(one)
+    git(one.root, "push", "--quiet", "origin", "main")
+    with pytest.raises(Conflict, match=r":memory/link\.md: .*stands there") as there:
+        sync(two)
+    mend = "put the file itself in the place of the link"
+    assert mend in str(here.value.mend) and f"on the machine that made it: {mend}" in str(there.value.mend)
+    one.path("memory/link.md").unlink()
+    one.write("- in its place\n", "memory/link.md")
+    sync(one)
+    sync(two)
+    assert facts(two) == {"Alice drinks tea", "in its place"} and tree(one) == tree(two)
+
+
 def test_a_rewritten_remote_is_refused(pair: tuple[Bank, Bank], tmp_path: Path) -> None:
     one, two = pair
     first = one.store.history.log()[-1].id

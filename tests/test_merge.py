@@ -105,6 +105,21 @@ def test_core_memory_is_merged_by_block_and_then_by_line() -> None:
     assert [(t.what, t.why) for t in done.told] == [("## Who", "both")]
 
 
+def test_what_is_told_of_prose_and_headers_is_what_stands_there() -> None:
+    """Of a text both readings stand; of a file's header one can, and it is not said that both do."""
+    page = "---\nname: Bees\n---\n\nBob keeps bees.\n"
+    sides = [page.replace("name: Bees", f"name: {name}").replace("bees", text)
+             for name, text in (("Hives", "two hives"), ("Honey", "three hives"))]  # fmt: skip
+    done = of(*sides, page, "memory/pages/bees.md")
+    assert [t.why for t in done.told if "front" in t.what] == ["theirs"]
+    (told,) = [t for t in done.told if t.what == "text"]
+    assert (told.why, told.ours, told.theirs) == ("both", "Bob keeps two hives.", "Bob keeps three hives.")
+    assert "name: Honey" in (out := text(done, "memory/pages/bees.md")) and "Hives\n---" not in out
+    assert told.ours in out and told.theirs in out
+    quiet = of(page + "\nMore.\n", page + "\nOther.\n", page, "memory/pages/bees.md")
+    assert not quiet.told  # what both added stands, and nothing of it was changed
+
+
 def test_a_file_gone_on_one_side_stays_gone_unless_the_other_changed_it() -> None:
     assert merge({DAY: BASE.encode()}, {}, {DAY: BASE.encode()}).files == {DAY: None}
     done = merge({DAY: BASE.encode()}, {}, {DAY: BASE.replace("tea", "milk").encode()})

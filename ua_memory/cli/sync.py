@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -128,8 +129,17 @@ def told(screen: Screen, done: Synced | Restored) -> None:
             screen.item(f"  {name + ':':<7}", text or ("(deleted)", "faint"))
     if len(done.merge.told) > SHOWN:
         screen.line((f"… and {len(done.merge.told) - SHOWN:,} more (--json lists all)", "faint"))
-    if any(each.why == "both" for each in done.merge.told):
+    both = [each.what for each in done.merge.told if each.why == "both"]
+    if any(what.startswith("^") for what in both):
         screen.line(("To settle one: edit the line that keeps the id, and delete the other.", "faint"))
+    blocks = [what.removeprefix("## ") for what in both if what.startswith("## ")]
+    for name in blocks:
+        how = f'ua-memory core replace {shlex.quote(name)} "what holds"'
+        screen.line((f"Both readings stand in {name}. To settle it: {how}", "faint"))
+    if "text" in both:
+        screen.line(
+            ("Both readings of a text stand below each other: delete the one that does not hold.", "faint")
+        )
 
     dropped(screen, done)
 

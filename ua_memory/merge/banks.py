@@ -16,7 +16,7 @@ from ua_memory import markdown
 from ua_memory.errors import Conflict
 from ua_memory.merge.burying import Dropped
 from ua_memory.merge.settling import Settled, merged_lines, parts, settle, with_origin
-from ua_memory.merge.units import Key, Unit, joined, key_in, key_of, read, token
+from ua_memory.merge.units import MARK, Key, Unit, joined, key_in, key_of, read, token
 from ua_memory.paths import CORE_NAMES, SETTINGS
 from ua_memory.records import CoreBlock, Fact, Record
 
@@ -28,8 +28,8 @@ KEPT = "## Kept from another machine"
 @dataclass(frozen=True, slots=True)
 class Told:
     """Something that both machines changed. `why` is `kept` (one deleted it, the other changed it, and it
-    stays), `both` (each changed it, and both readings stand) or `theirs` (of the settings one reading can
-    hold); the texts are what each side has."""
+    stays), `both` (each changed it, and both readings stand) or `theirs` (of settings and of the header of a
+    file one reading can hold); the texts are what each side has."""
 
     what: str
     path: str
@@ -53,9 +53,10 @@ class Merge:
     """What was written or changed on one machine and forgotten on the other."""
 
 
-def merge(base: Files, ours: Files, theirs: Files) -> Merge:
-    """Three sides of the same paths. Conflict where a file cannot be merged without harm to what it says."""
-    return _Merging(base, ours, theirs).merged()
+def merge(base: Files, ours: Files, theirs: Files, other: str = "") -> Merge:
+    """Three sides of the same paths; `other` is the revision of the third. Conflict where a file cannot be
+    merged without harm to what it says."""
+    return _Merging(base, ours, theirs, other).merged()
 
 
 @dataclass
@@ -63,6 +64,7 @@ class _Merging:
     base: Files
     ours: Files
     theirs: Files
+    revision: str = ""
     told: list[Told] = field(default_factory=list)
     settled: dict[Key, Settled] = field(default_factory=dict)
     units: dict[Key, Unit] = field(default_factory=dict)
@@ -136,10 +138,20 @@ class _Merging:
         old, mine, other = (side.parts.get(path) for side in (self.old, self.mine, self.other))
         if mine in (old, other) or other == old:
             return other if mine == old else mine
-        both = parts(old, mine or [], other or [])
+        both = parts(old, mine or [], other or [], lambda *sides: self._clash(path, *sides))
         if mine is not None and other is not None:
             return both
         return both if any(part.strip() for part in both) else None  # gone on one side, and nothing is new
+
+    def _clash(self, path: str, old: list[bytes], mine: list[bytes], other: list[bytes]) -> None:
+        """Tell of prose that both changed, each otherwise: both readings stand."""
+        new = ([p for p in s if p.strip() and p not in (*old, *t)] for s, t in ((mine, other), (other, mine)))
+        said = [
+            b"".join(p for p in side if not p.startswith(MARK)).decode("utf-8", "replace") for side in new
+        ]
+        changed = any(p.strip() and p not in (*mine, *other) and not p.startswith(MARK) for p in old)
+        if changed and path != SETTINGS and all(text.strip() for text in said):
+            self.told.append(Told("text", path, "both", *(text.strip() for text in said)))
 
     def _put(self, rows: list[bytes], key: Key, unit: Unit) -> list[bytes]:
         """Give a unit a place: behind what stands before it on the side that has it, else at the end."""
@@ -237,7 +249,8 @@ class _Merging:
         if not self._says(path, data):
             raise Conflict(
                 "the two machines' versions do not go together", where=path,
-                mend="make them alike by hand on one machine (ua-memory git show REVISION:PATH), then sync",
+                mend="change it by hand here until both say the same there, then sync; the other machine's is"
+                f" shown by: ua-memory git show {self.revision[:10]}:{path}",
             )  # fmt: skip
         return data
 

@@ -12,14 +12,14 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from ua_memory import bank
-from ua_memory.errors import CannotWrite, ChangedOnDisk, Conflict, Held, NotFound, TooLarge
+from ua_memory.errors import CannotWrite, ChangedOnDisk, Conflict, Held, NotFound
 from ua_memory.history import blob_id
 from ua_memory.merge.banks import Merge, merge
 from ua_memory.merge.burying import Dropped, buried
+from ua_memory.merge.refusing import refuse
 from ua_memory.merge.units import read as read_units
 from ua_memory.paths import BESIDE, CORE_NAMES, SETTINGS, is_truth
 from ua_memory.store import Result, Store, swap
-from ua_memory.store.reading import MAX_FILE
 
 OP = "sync"
 SHOWN = 3
@@ -59,18 +59,7 @@ class Meeting:
         head = history.head()
         there = history.differing(fork, self.other)
         here = history.differing(fork, head) if head else {}
-        linked = [path for path, (mode, _) in there.items() if is_truth(path) and mode[:3] not in ("100", "")]
-        if linked:
-            raise Conflict(
-                "a link stands where memory should", where=linked[0], mend="put the file itself there"
-            )
-        too_large = [
-            path for path, size in history.sizes(self.other).items() if is_truth(path) and size > MAX_FILE
-        ]
-        if too_large:
-            raise TooLarge(
-                f"larger than {MAX_FILE >> 20} MB", where=too_large[0], mend="split the file there"
-            )
+        refuse(history, self.other, there)
         paths = sorted({path for path in (*there, *here, *edited) if is_truth(path)})
         old = history.blobs(paths, rev=fork) if fork and paths else {}
         new = {path: there[path][1] if path in there else old.get(path, "") for path in paths}
@@ -80,7 +69,7 @@ class Meeting:
         theirs = {path: read[blob] or b"" for path, blob in new.items() if blob}
         mine = {path: data for path in paths if (data := ours(path)) is not None}
         left, right, dropped = buried(base, mine, theirs, self.store.config.redact)
-        done = merge(left if self.fresh else base, left, right)
+        done = merge(left if self.fresh else base, left, right, self.other)
         # What was taken out before it came to the merge is told as well.
         had, has = (set(read_units(files).units) for files in (mine, left))
         gone = [name for kind, name in sorted(had - has) if kind == "id"]

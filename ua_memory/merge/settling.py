@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 from io import BytesIO
 from typing import Any
@@ -21,13 +21,15 @@ from ua_memory.store.threeway import merge_parts
 EARLIEST, LATEST = ("since", "on"), ("last", "importance")
 FOLLOWS_LAST = "trend"
 """Told by the side whose evidence is newer."""
+Clash = Callable[..., None]
 _NOWHERE = ("place", "heading")
 
 
 @dataclass(frozen=True, slots=True)
 class Settled:
     """A unit as it shall be, None if it goes; `beside` stands next to it. `why` is empty where nothing is
-    to be told, else `kept` (deleted here, changed there, or the other way round) or `both`."""
+    to be told, else `kept` (deleted here, changed there, or the other way round), `both`, or `theirs` (of
+    which one reading can stand)."""
 
     unit: Unit | None
     beside: Unit | None = None
@@ -64,7 +66,7 @@ def _both(base: Unit | None, ours: Unit, theirs: Unit, path: str) -> Settled:
     if lines is not None and (unit := _read(theirs.key, path, lines)):
         return Settled(replace(unit, path=path))
     if ours.key[0] == FRONT:
-        return Settled(theirs, why="both")
+        return Settled(theirs, why="theirs")
     if isinstance(ours.record, CoreBlock):
         both = settled_lines(base.lines if base else None, ours.lines, theirs.lines)
         unit = _read(theirs.key, path, both)
@@ -72,7 +74,8 @@ def _both(base: Unit | None, ours: Unit, theirs: Unit, path: str) -> Settled:
     record = _by_field(base.record if base else None, ours.record, theirs.record)
     if record is not None:
         return Settled(Unit(ours.key, path, _shown(record), record))
-    return Settled(replace(theirs, path=path), _copy(ours, path), "both")
+    copy = _copy(ours, path)
+    return Settled(replace(theirs, path=path), copy, "both" if copy else "theirs")
 
 
 def merged_lines(base: bytes | None, ours: bytes, theirs: bytes) -> bytes | None:
@@ -93,12 +96,21 @@ def _rows(text: bytes) -> list[bytes]:
     return BytesIO(text if text.endswith(b"\n") else text + b"\n").readlines()
 
 
-def parts(base: list[bytes] | None, ours: list[bytes], theirs: list[bytes]) -> list[bytes]:
-    """The same of texts in parts. Without a base what both have in common stands for it."""
+def parts(
+    base: list[bytes] | None, ours: list[bytes], theirs: list[bytes], met: Clash | None = None
+) -> list[bytes]:
+    """The same of texts in parts. Without a base what both have in common stands for it. `met` hears of each
+    stretch that both changed: base, ours, theirs."""
     if base is None:
         _, common = _common(ours, theirs)
         base = common
-    return merge_parts(base, ours, theirs, side_by_side)[0]
+
+    def both(*sides: list[bytes]) -> list[bytes]:
+        if met:
+            met(*sides)
+        return side_by_side(*sides)
+
+    return merge_parts(base, ours, theirs, both)[0]
 
 
 def _common(ours: list[bytes], theirs: list[bytes]) -> tuple[int, list[bytes]]:

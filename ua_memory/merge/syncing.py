@@ -21,6 +21,7 @@ from ua_memory.merge.banks import Merge
 from ua_memory.merge.following import Followed, Following
 from ua_memory.merge.heard import Heard, joined
 from ua_memory.merge.joining import Joined, join, prepare
+from ua_memory.merge.refusing import refuse_push
 from ua_memory.store import Store
 from ua_memory.store.lock import locked
 
@@ -154,7 +155,9 @@ class _Syncing:
             history.agree(self.name, head)
         if head is None or head == offered:
             return True
-        new = history.number(offered if offered and history.has(offered) else None, head)
+        known = offered if offered and history.has(offered) else None
+        refuse_push(history, known, head)
+        new = history.number(known, head)
         if self.trial:
             self.sent = self.sent if lease else new
             self.forced = (lease, head) if lease else None
