@@ -111,7 +111,7 @@ def test_every_bound_of_the_code_is_on_the_page() -> None:
 def test_a_huge_file_stays_and_is_named(
     shell: Shell, memory: Memory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in ("audit", "store.reading", "store.survey"):
+    for module in ("audit", "store.reading", "store.verdict"):
         monkeypatch.setattr(f"ua_memory.{module}.MAX_FILE", 1000)
     exact, more = "- Heroku was left\n" * 55 + "- it is so\n", "- Fly is what we use\n" * 100
     shell.write("memory/2026-11-01.md", exact[:1000])

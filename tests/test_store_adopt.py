@@ -11,7 +11,7 @@ from killing import whole
 from truth import DAY, first_author, git, in_trail, insert, make, on_disk, write
 
 from ua_memory.errors import TooLarge, Usage
-from ua_memory.store import Store, judge, reading, survey
+from ua_memory.store import Store, judge, reading, verdict
 
 NOTE = "memory/note.md"
 
@@ -127,7 +127,7 @@ def test_a_file_over_the_limit_keeps_nobody_else_from_being_read(
 ) -> None:
     write(store, NOTE, "- one\n")
     store.adopt()
-    for module in (reading, survey):
+    for module in (reading, verdict):
         monkeypatch.setattr(module, "MAX_FILE", 100)
     write(store, NOTE, "- one\n" * 100)
     write(store, DAY, "- two\n")

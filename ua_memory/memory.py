@@ -34,7 +34,7 @@ from ua_memory.reflect.reflections import Reflections
 from ua_memory.retain.surveys import Surveys
 from ua_memory.retain.watches import Watches
 from ua_memory.statements import Statement
-from ua_memory.store import Result, Seen, Store, Witness
+from ua_memory.store import Result, Sight, Store, Witness
 
 if TYPE_CHECKING:
     from ua_memory.forgetting.forgetting import Forgotten, Piece
@@ -76,7 +76,7 @@ __all__ = [
     "Evidence", "Excerpt", "Explained", "FactStep", "Filters", "Flush", "Flushed", "Forgotten", "Hit",
     "Inserted", "Item", "Kept", "Known", "Link", "Look", "Memory", "Model", "Piece", "Portrait", "Preview",
     "Price", "Priced", "Proposal", "Purged", "Purging", "Recalled", "Reflection", "Refresh", "Refreshed",
-    "Replaced", "Restored", "Result", "Retained", "Revision", "Seen", "SentenceStep", "Spent", "Stale",
+    "Replaced", "Restored", "Result", "Retained", "Revision", "SentenceStep", "Sight", "Spent", "Stale",
     "Standing", "Stats", "Status", "Suggestion", "Survey", "Surveyed", "Synced", "Taken", "Totals", "Undone",
     "Unfinished", "Waiting", "WaitingItem", "Watched", "Witness", "Written",
 ]  # fmt: skip

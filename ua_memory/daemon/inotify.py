@@ -14,6 +14,7 @@ import itertools
 import os
 import re
 import threading
+from collections import deque
 from collections.abc import Callable
 from pathlib import Path
 
@@ -31,6 +32,8 @@ from ua_memory.paths import CORE_NAMES, LOGS, SETTINGS
 _KINDS = "ext2 ext3 ext4 xfs btrfs bcachefs f2fs jfs zfs tmpfs ramfs overlay"
 ORDERED = frozenset(_KINDS.split())
 """File systems of which this kernel sees every change; one that is shared (nfs, 9p, fuse) changes unheard."""
+NAMES = 256
+"""Marks of which it is known what made them."""
 BACK = 0.5
 """Seconds in which a probe must come back."""
 
@@ -55,6 +58,7 @@ class Inotify:
         self.blind = ""
         """Why it may miss something; '' while it does not."""
         self._marks, self._came = 0, b""
+        self._touched: deque[bytes | None] = deque(maxlen=NAMES)
         self._back, self._asking = threading.Condition(), threading.Lock()
         self._ids, self._names = itertools.count(1), itertools.count(1)
         self._folders: dict[WatchDescriptor, tuple[bytes, CallbackId, tuple[int, int]]] = {}
@@ -94,6 +98,16 @@ class Inotify:
                 return None
             found = self._marks
         return None if self.blind or not self._in_place() else found
+
+    def touched(self, since: int) -> frozenset[bytes] | None:
+        """The names of the files, below the bank's root, that made the marks since then; None where a folder
+        or something unknown made one, or they were many."""
+        with self._back:
+            many = self._marks - since
+            if not 0 <= many <= len(self._touched):
+                return None
+            names = frozenset([*self._touched][len(self._touched) - many :])
+        return None if None in names else frozenset(name for name in names if name)
 
     def alive(self) -> bool:
         """Whether a probe's event comes back, and what is watched is what is there."""
@@ -139,7 +153,7 @@ class Inotify:
         elif self._matters(folder, event):
             if event.is_directory:
                 self._of_folder(folder + b"/" + event.name, event)
-            self._mark()
+            self._mark(None if event.is_directory else self._below(folder) + event.name)
 
     def on_watch_deleted(self, wd: WatchDescriptor) -> None:
         if self._folders.pop(wd, None):
@@ -167,9 +181,13 @@ class Inotify:
             with contextlib.suppress(OSError):
                 self._add_tree(path)
 
-    def _mark(self) -> None:
+    def _below(self, folder: bytes) -> bytes:
+        return b"./" if folder == self._root else folder[len(self._root) + 1 :] + b"/"
+
+    def _mark(self, name: bytes | None = None) -> None:
         with self._back:
             self._marks += 1
+            self._touched.append(name)
         self._heard()
 
     # -- folders ---------------------------------------------------------------------------------------

@@ -45,6 +45,9 @@ class Observed(FileSystemEventHandler):
     def marks(self) -> None:
         """Nobody knows: see above."""
 
+    def touched(self, since: int) -> None:
+        """Nobody knows: see above."""
+
     def alive(self) -> bool:
         """Whether a probe's event comes back."""
         with self._back:

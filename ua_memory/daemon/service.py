@@ -91,7 +91,7 @@ class Service:
             warm, self.log.say, lambda: self.worker.nudge(), lambda: self.worker.wanted, self.flushing
         )
         self.watch = Watch(warm.root, local, self.upkeep.heard, self.log.say)
-        warm.witness = Witness(self.watch.marks)
+        warm.witness = Witness(self.watch.marks, self.watch.touched)
         self.worker = Worker(self._rest, TICK)
         self._callers, self._why = threading.Semaphore(CALLERS), ""
         self._awake, self._wake = socket.socketpair()

@@ -19,7 +19,7 @@ from ua_memory import heap
 from ua_memory.config import Config
 from ua_memory.daemon.messages import ELSEWHERE, Refused
 from ua_memory.errors import UaMemoryError
-from ua_memory.memory import Memory, Seen, Witness
+from ua_memory.memory import Memory, Sight, Witness
 
 OFTEN = 4
 """At every fourth time, after some 64 revisions, packing is not put off any more."""
@@ -30,7 +30,7 @@ class Warm:
 
     def __init__(self, root: Path, config: Config, pending: Path) -> None:
         self.root, self.config, self.pending = root, config, pending
-        self.witness: Witness[Seen] = Witness(lambda: None)
+        self.witness: Witness[Sight] = Witness(lambda: None)
         self._index: Any = None
         self._settled = False
         self.unpacked = 0

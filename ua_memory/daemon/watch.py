@@ -30,6 +30,7 @@ class Native(Protocol):
     @property
     def folders(self) -> int: ...
     def marks(self) -> int | None: ...
+    def touched(self, since: int) -> frozenset[bytes] | None: ...
     def alive(self) -> bool: ...
     def stop(self) -> None: ...
 
@@ -96,6 +97,12 @@ class Watch:
         """How many changes were heard of, all that ended before the call among them; None if nobody knows."""
         found = self._native
         return found.marks() if found is not None and not found.blind else None
+
+    def touched(self, since: int) -> frozenset[bytes] | None:
+        """The names of the files, below the bank's root, that were touched since a mark; None where something
+        else was, or nobody knows."""
+        found = self._native
+        return found.touched(since) if found is not None and not found.blind else None
 
     def beat(self) -> bool:
         """Whether events come: a probe's must. Where they do not, polling begins, and says so."""

@@ -55,6 +55,14 @@ class History(Remotes):
         # Links (120000) and submodules (160000) of a bank's own repository are nobody's text.
         return {path: meta.split()[2] for meta, path in rows if meta.startswith("100")}
 
+    def moved(self, old: str, new: str) -> dict[str, str | None]:
+        """{path: blob id, None where there is no plain file now} of all in which two revisions differ."""
+        words = self.run("diff-tree", "-r", "-z", "--no-renames", old, new).split(b"\0")
+        return {
+            os.fsdecode(path): meta.split()[3].decode() if meta.split()[1].startswith(b"100") else None
+            for meta, path in zip(words[::2], words[1::2], strict=False)
+        }
+
     def read(self, rev: str, path: str) -> bytes | None:
         """A file's bytes as a revision has them, or None."""
         if rev == "HEAD" and self.head() is None:

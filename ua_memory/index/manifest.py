@@ -40,16 +40,30 @@ class Manifest:
 
     def stands_for(self, proof: str) -> bool:
         """Whether the index has read all files in the state that a survey's proof names."""
-        found = self.db.execute("SELECT value FROM meta WHERE name = 'proof'").fetchone()
-        return bool(proof and found and found[0] == proof)
+        return bool(proof) and self.sealed() == proof
 
-    def files(self) -> dict[str, Known]:
-        """{path: what was read}."""
-        rows = self.db.execute("SELECT path, size, mtime_ns, ctime_ns, inode, hash, racy FROM files")
+    def sealed(self) -> str:
+        """The name of the state in which all files were read; '' if there is none."""
+        found = self.db.execute("SELECT value FROM meta WHERE name = 'proof'").fetchone()
+        return str(found[0]) if found else ""
+
+    def files(self, paths: Iterable[str] | None = None) -> dict[str, Known]:
+        """{path: what was read} of all files, or of these."""
+        asked = "SELECT path, size, mtime_ns, ctime_ns, inode, hash, racy FROM files"
+        if paths is None:
+            rows = self.db.execute(asked).fetchall()
+        else:
+            rows = [
+                row for p in paths for row in self.db.execute(f"{asked} WHERE path = ?", (os.fsencode(p),))
+            ]
         return {
             (path := os.fsdecode(raw)): Known(path, size, mtime, ctime, int(inode, 16), digest, bool(racy))
             for raw, size, mtime, ctime, inode, digest, racy in rows
         }
+
+    def count(self) -> int:
+        """How many files were read."""
+        return int(self.db.execute("SELECT count(*) FROM files").fetchone()[0])
 
     def record(self, known: Iterable[Known]) -> None:
         """Remember files as read (inside a transaction)."""

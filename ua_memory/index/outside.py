@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import stat
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
@@ -37,6 +37,10 @@ class Looked(Protocol):
     def held(self) -> Mapping[str, str]: ...
     @property
     def proof(self) -> str: ...
+    @property
+    def passing(self) -> frozenset[str]: ...
+    def touched(self, proof: str) -> frozenset[str] | None: ...
+    def some(self, paths: Iterable[str]) -> Sequence[FileStat]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +62,19 @@ class _Both:
     @property
     def proof(self) -> str:
         return f"{self.seen.proof} {self.stamp}" if self.seen.proof and self.stamp else ""
+
+    @property
+    def passing(self) -> frozenset[str]:
+        return self.seen.passing
+
+    def touched(self, proof: str) -> frozenset[str] | None:
+        theirs = f" {self.stamp}"
+        return (
+            self.seen.touched(proof.removesuffix(theirs)) if self.stamp and proof.endswith(theirs) else None
+        )
+
+    def some(self, paths: Iterable[str]) -> Sequence[FileStat]:
+        return self.seen.some(paths)
 
 
 def outside(path: str) -> bool:

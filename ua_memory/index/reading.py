@@ -11,13 +11,13 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from ua_memory import markdown
 from ua_memory.index import links
 from ua_memory.index.items import items_of
 from ua_memory.index.manifest import Known, Manifest, content_hash
-from ua_memory.index.outside import Files, outside
+from ua_memory.index.outside import Files, Looked, outside
 from ua_memory.index.words import Words
 from ua_memory.records import Problem
 from ua_memory.store.proof import RACY_NS, filesystem_now
@@ -95,23 +95,16 @@ def read_changes(
     manifest, seen = Manifest(words.db), store.look(survey, folder)
     with words.writing():
         now = filesystem_now(folder)
-        files = {stat.path: stat for stat in seen.files if stat.path.endswith(".md")}
-        known = manifest.files()
-        done = Reading(files=len(files))
-        fresh: list[Known] = []
-        racy = {path for path, before in known.items() if before.racy}
-        due = [f for f in files.values() if f.path in racy or not _known(f, known.get(f.path))]
-        # Who has changed goes before who might have, the newest before all others.
-        due.sort(key=lambda stat: (_known(stat, known.get(stat.path)), -stat.changed_ns))
+        due, known, gone, there = _due(manifest, seen)
+        done, fresh = Reading(files=there), list[Known]()
         for number, stat in enumerate(due):
             if number and not number % AT_LEAST and stop and stop():
                 done.left = sum(not _known(rest, known.get(rest.path)) for rest in due[number:])
                 break
             before, held = known.get(stat.path), seen.held.get(stat.path)
             fresh.append(_read_one(store, words, stat, before, held, now, done))
-        whole = len(fresh) == len(due) and not any(one.racy for one in fresh)
+        whole = len(fresh) == len(due) and all(_sure(one, seen) for one in fresh)
         manifest.record(fresh)
-        gone = [path for path in known if path not in files]
         done.removed += sum(words.remove_file(path) for path in gone)
         if any(markdown.kind_of(path) is markdown.FileKind.ENTITIES for path in gone):
             links.settle(words.db, (), store.masked)
@@ -120,6 +113,37 @@ def read_changes(
             words.next_generation()
         manifest.seal(seen.proof if whole else "")
     return done
+
+
+class _Due(NamedTuple):
+    """The files to read, what the manifest says of these at least, the paths that are gone, and how many
+    files there are."""
+
+    read: list[FileStat]
+    known: dict[str, Known]
+    gone: list[str]
+    there: int
+
+
+def _due(manifest: Manifest, seen: Looked) -> _Due:
+    """What is to be done. Where it is known what was touched since the manifest's state, no other file is
+    asked for."""
+    touched = seen.touched(manifest.sealed())
+    if touched is not None:
+        due = [stat for stat in seen.some(touched) if stat.path.endswith(".md")]
+        return _Due(due, manifest.files(touched), [], manifest.count())
+    files = {stat.path: stat for stat in seen.files if stat.path.endswith(".md")}
+    known = manifest.files()
+    racy = {path for path, before in known.items() if before.racy}
+    due = [f for f in files.values() if f.path in racy or not _known(f, known.get(f.path))]
+    # Who has changed goes before who might have, the newest before all others.
+    due.sort(key=lambda stat: (_known(stat, known.get(stat.path)), -stat.changed_ns))
+    return _Due(due, known, [path for path in known if path not in files], len(files))
+
+
+def _sure(read: Known, seen: Looked) -> bool:
+    """Whether a file was read, and cannot change unseen any more, or will be looked at again."""
+    return not read.racy or (bool(read.hash) and read.path in seen.passing)
 
 
 def _known(stat: FileStat, before: Known | None) -> bool:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from ua_memory.store.draft import Draft, Result
+from ua_memory.store.proof import FileStat
+from ua_memory.store.sight import Sight
 from ua_memory.store.store import Store
-from ua_memory.store.survey import FileStat, Seen, Survey
+from ua_memory.store.survey import Survey
 from ua_memory.store.witness import Witness
 
-__all__ = ["Draft", "FileStat", "Result", "Seen", "Store", "Survey", "Witness"]
+__all__ = ["Draft", "FileStat", "Result", "Sight", "Store", "Survey", "Witness"]

@@ -198,12 +198,10 @@ def _lying(record: InFlight, ground: Ground) -> dict[Path, list[Path]]:
     marks = {(file.parent, _mark(file)): file for file in files}
     found: dict[Path, list[Path]] = {}
     for folder in dict.fromkeys(file.parent for file in files):
-        for kind in (swap.FRESH, swap.OUT):
-            prefix = _prefix(kind, record.key)
-            for out in swap.beside(folder, prefix):
-                mark = _MARK.search(out.name, len(prefix))
-                if mark and (file := marks.get((folder, mark[0]))):
-                    found.setdefault(file, []).append(out)
+        for out in swap.beside(folder, *(_prefix(kind, record.key) for kind in (swap.FRESH, swap.OUT))):
+            mark = _MARK.search(out.name, out.name.index(record.key) + len(record.key))
+            if mark and (file := marks.get((folder, mark[0]))):
+                found.setdefault(file, []).append(out)
     return found
 
 

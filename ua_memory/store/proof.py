@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,9 +21,24 @@ from ua_memory.stamps import look, stamp
 if TYPE_CHECKING:
     from ua_memory.stamps import Row
 
-__all__ = ["RACY_NS", "filesystem_now", "listing", "look", "settled", "stamp"]
+__all__ = ["RACY_NS", "FileStat", "filesystem_now", "listing", "look", "settled", "stamp"]
 
 RACY_NS = 50_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class FileStat:
+    """A truth file as `stat` sees it. A held file has no times and its blob id in place of the inode."""
+
+    path: str
+    size: int
+    mtime_ns: int
+    ctime_ns: int
+    inode: int
+
+    @property
+    def changed_ns(self) -> int:
+        return max(self.mtime_ns, self.ctime_ns)
 
 
 def listing(root: Path) -> list[bytes]:

@@ -27,8 +27,10 @@ from ua_memory.store.judge import Judge
 from ua_memory.store.landing import clear, land, resume
 from ua_memory.store.lock import locked
 from ua_memory.store.pending import FileChange, InFlight
+from ua_memory.store.proof import FileStat
 from ua_memory.store.reading import read
-from ua_memory.store.survey import FileStat, Seen, Survey, survey
+from ua_memory.store.sight import Sight
+from ua_memory.store.survey import Survey, survey
 from ua_memory.store.swap import refused
 from ua_memory.store.witness import Witness
 from ua_memory.wording import counted
@@ -50,7 +52,7 @@ class Store:
         self._judge = Judge(bank, config, self.history, self.survey)
         self._ground = Ground(bank.root, bank.pending, self._judge.save, self.history.person)
         self._glance: tuple[float, Survey] | None = None
-        self.witness: Witness[Seen] | None = None
+        self.witness: Witness[Sight] | None = None
         """Who spares a look while nothing happens to the files; a daemon has one."""
         self.put_off: Callable[[], bool] | None = None
         """Whether somebody who calls `pack` soon, when nobody waits, takes it over; a daemon does."""

@@ -120,15 +120,15 @@ def same_file(one: Path, other: Path) -> bool:
         return False
 
 
-def beside(folder: Path, prefix: str) -> Iterator[Path]:
-    """The files in a folder whose names begin so."""
+def beside(folder: Path, *prefixes: str) -> Iterator[Path]:
+    """The files in a folder whose names begin with one of these."""
     try:
         names = os.listdir(folder)  # noqa: PTH208
     except (FileNotFoundError, NotADirectoryError):
         return
     except OSError as error:
         refused(error, folder)
-    yield from sorted(folder / name for name in names if name.startswith(prefix))
+    yield from sorted(folder / name for name in names if name.startswith(prefixes))
 
 
 def _make_folder(folder: Path) -> None:
