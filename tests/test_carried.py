@@ -198,10 +198,15 @@ def test_only_what_was_touched_is_looked_at(template: Path, monkeypatch: pytest.
         bank.insert("one")  # so that today's log is there
         index.refresh(vectors=False)
         monkeypatch.setattr(survey, "whole", lambda *_: pytest.fail("every file was looked at"))
-        monkeypatch.setattr("ua_memory.index.manifest.Manifest.files", only_some(index))
+        monkeypatch.setattr("ua_memory.index.manifest.Manifest.files", only_some())
+        git_s, asked = bank.store.history.run, list[str]()
+        monkeypatch.setattr(
+            bank.store.history, "run", lambda *a, **k: (asked.append(a[0]), git_s(*a, **k))[1]
+        )
         for n in range(3):
             bank.insert(f"and {n}")
             assert index.refresh(vectors=False).added == 1
+        assert asked == 3 * ["fast-import", "update-index", "diff-tree"]
         time.sleep(0.06)
         index.refresh(vectors=False)
         monkeypatch.undo()
@@ -211,7 +216,7 @@ def test_only_what_was_touched_is_looked_at(template: Path, monkeypatch: pytest.
         assert index.unchanged(alone)
 
 
-def only_some(index: Index) -> Callable[..., object]:
+def only_some() -> Callable[..., object]:
     from ua_memory.index.manifest import Manifest
 
     every = Manifest.files

@@ -12,7 +12,7 @@ import contextlib
 import os
 import secrets
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from difflib import SequenceMatcher, unified_diff
@@ -35,6 +35,9 @@ FEW = 10
 class History(Remotes):
     """The git directory of one bank's trail, with the bank's root as its work tree."""
 
+    known: tuple[str, Mapping[str, str]] | None = None
+    """A revision's id and all its plain files, as `blobs` has them, where they need not be asked for."""
+
     # -- reading -----------------------------------------------------------------------------------
 
     def resolve(self, revision: str) -> str:
@@ -48,8 +51,12 @@ class History(Remotes):
 
     def blobs(self, paths: Sequence[str] = (), rev: str = "HEAD") -> dict[str, str]:
         """{path: blob id} of a revision's plain files; of all, or of those named."""
-        if rev == "HEAD" and self.head() is None:
+        head = self.head() if rev == "HEAD" else rev
+        if head is None:
             return {}
+        if self.known and self.known[0] == head:
+            every = self.known[1]
+            return {path: every[path] for path in paths or every if path in every}
         out = self.run("ls-tree", "-r", "-z", rev, "--", *paths)
         rows = (entry.split("\t", 1) for entry in out.decode("utf-8", "surrogateescape").split("\0") if entry)
         # Links (120000) and submodules (160000) of a bank's own repository are nobody's text.

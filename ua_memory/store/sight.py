@@ -115,7 +115,9 @@ def whole(
     owed = pending.owed(pending.found(bank.pending)) if waiting else {}
     blobs, unread = verdict.blobs_of(bank, look.files)
     try:
-        trail = history.blobs() if history.exists else {}
+        # By its id: the branch may move meanwhile, and move back.
+        commit = head.partition(" ")[0]
+        trail = history.blobs(rev=commit if _COMMIT.fullmatch(commit) else "HEAD") if history.exists else {}
         trail |= {path: blob_id(data) for path, data in owed.items() if data is not None}
         out = {path for path, data in owed.items() if data is None} | unread
         mine = {path: name for path, name in trail.items() if path not in out}

@@ -83,6 +83,8 @@ def survey(bank: Bank, history: History, few: int, witness: Witness[Sight] | Non
     sight = sight or whole(bank, history, few, head, waiting, last)
     if witness:
         witness.keep(sight, at)
+    if sight.trail is not None:
+        history.known = (sight.seen.head, sight.trail)
     return Survey(sight, _named(sight) if sight.seen.stamp or at is not None else "")
 
 
