@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
     Rows = NDArray[np.float32]
 
-AT_ONCE = 256
-"""Tokens held against a query in one go: their numbers stay in the processor's own memory (400 KB)."""
+FINEST = 127 << 7
+"""The largest number of a query as a whole one."""
 
 
 def pack(states: Rows) -> bytes:
@@ -34,21 +34,23 @@ def best(query: Rows, texts: Sequence[bytes]) -> Rows:
     the text's tokens, 0 to about 0.8; 0 for a text without tokens."""
     import numpy as np
 
+    from ua_memory.index.runtime import product
+
     size = query.shape[1] // 8
     found = np.zeros((len(query), len(texts)), dtype=np.float32)
     there = [number for number, codes in enumerate(texts) if codes]
     if not there or not len(query):
         return found
     packed = np.frombuffer(b"".join(texts[number] for number in there), dtype=np.uint8).reshape(-1, size)
-    # A sign is 2 bit - 1, so its product is that of the bits, doubled, less the query's own sum.
-    scaled = query / math.sqrt(query.shape[1])
-    doubled = np.ascontiguousarray((2 * scaled).T)
-    match = np.empty((len(packed), len(query)), dtype=np.float32)
-    bits = np.empty((min(AT_ONCE, len(packed)), query.shape[1]), dtype=np.float32)
-    for start in range(0, len(packed), AT_ONCE):
-        part = packed[start : start + AT_ONCE]
-        bits[: len(part)] = np.unpackbits(part, axis=1)
-        np.matmul(bits[: len(part)], doubled, out=match[start : start + len(part)])
+    # Whole numbers do for the query too: fourteen bits of each, taken in two halves.
+    scale = np.maximum(np.abs(query).max(axis=1, keepdims=True), 1e-12) / FINEST
+    whole = np.round(query / scale).astype(np.int32)
+    upper = (whole + 64) >> 7
+    halves = np.concatenate([upper, whole - (upper << 7)]).astype(np.int8)
+    both = product()(np.unpackbits(packed, axis=1), np.ascontiguousarray(halves.T))
+    match = (both[:, : len(query)] << 7) + both[:, len(query) :]
     starts = np.cumsum([0, *(len(texts[number]) // size for number in there[:-1])])
-    found[:, there] = (np.maximum.reduceat(match, starts, axis=0) - scaled.sum(axis=1)).T
+    # A sign is 2 bit - 1, so its product is that of the bits, doubled, less the query's own sum.
+    most = 2 * np.maximum.reduceat(match, starts, axis=0) - whole.sum(axis=1)
+    found[:, there] = most.T * (scale / math.sqrt(query.shape[1]))
     return np.maximum(found, 0)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from weakref import WeakValueDictionary
 
 # Read as it loads: else it keeps a device id and a database under the home directory to report home with.
@@ -14,6 +15,19 @@ from weakref import WeakValueDictionary
 os.putenv("ORT_DISABLE_TELEMETRY", "1")
 
 import onnxruntime
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+PRODUCT = (
+    b'\x08\x08B\x02\x10\r:b\n\x18\n\x01a\n\x01b\x12\x01c"\rMatMulInteger\x12\x01g'
+    b"Z\x15\n\x01a\x12\x10\n\x0e\x08\x02\x12\n\n\x03\x12\x01t\n\x03\x08\x80\x03"
+    b"Z\x15\n\x01b\x12\x10\n\x0e\x08\x03\x12\n\n\x03\x08\x80\x03\n\x03\x12\x01q"
+    b"b\x15\n\x01c\x12\x10\n\x0e\x08\x06\x12\n\n\x03\x12\x01t\n\x03\x12\x01q"
+)
+"""A model in ONNX's own notation, of one node: c (t, q) int32 = MatMulInteger(a (t, 384) uint8, b (384, q)
+int8), of opset 13."""
 
 
 @dataclass(frozen=True, slots=True, weakref_slot=True)
@@ -65,6 +79,14 @@ def session(model: bytes | str, threads: int = 1) -> onnxruntime.InferenceSessio
     # Spinning threads fight each other, and every other process, as soon as the cores are shared.
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     return onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+
+
+@cache
+def product() -> Callable[[NDArray[np.uint8], NDArray[np.int8]], NDArray[np.int32]]:
+    """(t, 384) of small numbers times (384, q): three times as fast as with floats where a processor has
+    instructions for it, and nothing is made four times as wide before."""
+    ready = session(PRODUCT)
+    return lambda a, b: ready.run(None, {"a": a, "b": b})[0]
 
 
 def cores() -> int:
