@@ -197,6 +197,21 @@ def test_a_persons_line_with_the_words_stops_it_before_anything_is_done(pair: tu
     assert b"door code" not in objects(two)
 
 
+def test_what_two_machines_did_in_the_same_second_is_not_one_revision(pair: tuple[Bank, Bank]) -> None:
+    """Author, time, message and parent alike, before the purge: they are told apart by what they did."""
+    for bank, said in zip(pair, ("alone", "with Eve"), strict=True):
+        bank.edit("Alice drinks tea", f"Alice drinks tea {said}")
+        bank.insert(f"said {said}")
+    one, two = pair
+    purge(two)
+    for bank in (two, one, two):
+        sync(bank)
+    for bank in pair:
+        assert b"door code" not in objects(bank)
+        assert {f"Alice drinks tea {said}" for said in ("alone", "with Eve")} <= facts(bank)
+    assert tree(one) == tree(two) and len(heads(one, two)) == 1
+
+
 WORK = st.lists(
     st.tuples(st.booleans(), st.sampled_from(["insert", "edit", "drop", "cite", "sync"]), st.integers(0, 3)),
     max_size=8,

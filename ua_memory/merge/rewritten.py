@@ -32,8 +32,8 @@ class Pairing:
 
 def pair(history: History, old: str, new: str, must: str | None, records: Records) -> Pairing:
     """Find for each commit of an old history what it is in the new one. Of those that `must` leads to each
-    has to be there; the others may be nobody else's yet. Conflict names the commit, and the path where it is
-    one, that no record covers."""
+    has to be there; the others may be nobody else's yet, and are not what another machine did in the same
+    second. Conflict names the commit, and the path where it is one, that no record covers."""
     walked = nodes(history, old, new)
     # Not only what `old` has not: who was killed after both were joined has all of it.
     there = nodes(history, new, walked[0].parents[0] if walked and walked[0].parents else None)
@@ -47,7 +47,10 @@ def pair(history: History, old: str, new: str, must: str | None, records: Record
     for node in walked:
         parents = tuple(mapped.get(name, name) for name in node.parents)
         alike = offered.get((parents, node.author, node.committer), [])
-        found = next((n for n in alike if _says_the_same(node.message, n.message, mapped, records)), None)
+        same = (n for n in alike if _says_the_same(node.message, n.message, mapped, records))
+        if must and node.id not in needed:
+            same = (n for n in same if _may_be(history, node, n, records))
+        found = next(same, None)
         if found is not None:
             alike.remove(found)
             mapped[node.id] = found.id
@@ -60,6 +63,15 @@ def pair(history: History, old: str, new: str, must: str | None, records: Record
         else:
             own.append(node)
     return Pairing(new, mapped, own, _covered(history, pairs, records), walked)
+
+
+def _may_be(history: History, old: Node, new: Node, records: Records) -> bool:
+    """Whether one commit can have become another by what is recorded."""
+    try:
+        _covered(history, [(old, new)], records)
+    except Conflict:
+        return False
+    return True
 
 
 def _subject(node: Node) -> str:
