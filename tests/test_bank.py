@@ -260,11 +260,13 @@ def as_nobody(action: Callable[[], object]) -> str:
         return _ending(action)
     reading, writing = os.pipe()
     if not (process := os.fork()):
-        os.setgroups([])
-        os.setgid(65534)
-        os.setuid(65534)
-        os.write(writing, _ending(action).encode())
-        os._exit(0)
+        try:  # where nobody else can be become, as in a namespace of one user, no second test run may go on
+            os.setgroups([])
+            os.setgid(65534)
+            os.setuid(65534)
+            os.write(writing, _ending(action).encode())
+        finally:
+            os._exit(0)
     os.close(writing)
     os.waitpid(process, 0)
     with os.fdopen(reading) as said:
