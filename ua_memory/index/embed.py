@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from ua_memory.index.late import pack
-from ua_memory.index.said import Said
+from ua_memory.index.said import Said, beside
 from ua_memory.index.terms import clean
 
 if TYPE_CHECKING:
@@ -90,7 +90,6 @@ class Embedder:
         self.model = f"minilm-int8-{MODEL_SHA256[:8]}-{MOST_TOKENS}-known"
         self._model_file, self._tokenizer_file = model_file, tokenizer_file
         self._loaded: Loaded | None = None
-        self._beside = ThreadPoolExecutor(1)
         self._expected: tuple[list[str], list[Said]] = [], []
 
     def texts(self, texts: Sequence[str]) -> Vectors32:
@@ -125,7 +124,7 @@ class Embedder:
 
     def _read(self, texts: Sequence[str]) -> list[Said]:
         encoded = self._load().tokenizer.encode_batch(list(texts))
-        states = self._beside.submit(self._states, encoded).result
+        states = beside(lambda: self._states(encoded))
         return [_said(encoding, states, number) for number, encoding in enumerate(encoded)]
 
     def runs(self, runs: Sequence[Sequence[str]]) -> list[Embedded]:

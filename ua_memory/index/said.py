@@ -7,8 +7,10 @@ done in that time.
 from __future__ import annotations
 
 from collections.abc import Callable
+from concurrent.futures import Future
 from functools import cache
-from typing import TYPE_CHECKING, TypeAlias
+from threading import Thread
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 if TYPE_CHECKING:
     import numpy as np
@@ -16,6 +18,7 @@ if TYPE_CHECKING:
 
     Vectors32 = NDArray[np.float32]
 
+T = TypeVar("T")
 Spans: TypeAlias = tuple[tuple[int, int], ...]
 
 
@@ -35,3 +38,17 @@ class Said:
     @property
     def tokens(self) -> Vectors32:
         return self._read()[1]
+
+
+def beside(work: Callable[[], T]) -> Callable[[], T]:
+    """Begin work in a thread of its own; what it gives or raises is had by calling what is returned."""
+    done: Future[T] = Future()
+
+    def run() -> None:
+        try:
+            done.set_result(work())
+        except BaseException as error:  # it is raised where the result is asked for
+            done.set_exception(error)
+
+    Thread(target=run, daemon=True).start()
+    return done.result
