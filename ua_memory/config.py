@@ -172,7 +172,7 @@ def settings() -> list[tuple[str, str, str, str, Any]]:
             spec.metadata["says"],
             getattr(plain, spec.name),
         )
-        for spec in _TABLE
+        for spec in _table()
     ]
 
 
@@ -182,13 +182,12 @@ def load(root: Path, env: Mapping[str, str]) -> Config:
     A variable that is set to nothing counts as not set.
     """
     written = _read(root / SETTINGS)
-    flat = dict(_flat(written))
     values: dict[str, Any] = {}
     sources: dict[str, str] = {}
-    for spec in _TABLE:
-        meta = spec.metadata
-        raw, source = flat.get(meta["toml"]) if meta["in_file"] else None, SETTINGS
-        variable = meta["env"]
+    for spec in _table():
+        in_file = spec.metadata["in_file"]
+        raw, source = _lookup(written, spec.metadata["toml"]) if in_file else None, SETTINGS
+        variable = spec.metadata["env"]
         if variable and env.get(variable):
             raw, source = env[variable], variable
         sources[spec.name] = "default" if raw is None else source
@@ -196,11 +195,12 @@ def load(root: Path, env: Mapping[str, str]) -> Config:
             values[spec.name] = _checked(spec, raw, source)
     if env.get("HOME") and (extra := values.get("extra_paths")):  # this side of the door knows no home
         values["extra_paths"] = tuple(re.sub(r"^~(?=/|$)", lambda _: env["HOME"], path) for path in extra)
-    known = {spec.metadata["toml"] for spec in _TABLE if spec.metadata["in_file"]}
+    known = {spec.metadata["toml"] for spec in _table() if spec.metadata["in_file"]}
     return Config(**values, sources=sources, unknown=tuple(_strangers(written, known)))
 
 
-_TABLE = tuple(spec for spec in fields(Config) if spec.metadata)
+def _table() -> Iterator[Field[Any]]:
+    return (spec for spec in fields(Config) if spec.metadata)
 
 
 def _read(file: Path) -> dict[str, Any]:
@@ -212,12 +212,11 @@ def _read(file: Path) -> dict[str, Any]:
         raise Malformed(f"cannot be read: {error}", where=SETTINGS, mend=f"correct {file}") from error
 
 
-def _flat(written: Mapping[str, Any], above: str = "") -> Iterator[tuple[str, Any]]:
-    """(dotted key, value) of all there is, tables too."""
-    for key, value in written.items():
-        yield f"{above}{key}", value
-        if isinstance(value, Mapping):
-            yield from _flat(value, f"{above}{key}.")
+def _lookup(written: Mapping[str, Any], dotted: str) -> Any:
+    here: Any = written
+    for part in dotted.split("."):
+        here = here.get(part) if isinstance(here, Mapping) else None
+    return here
 
 
 def _strangers(written: Mapping[str, Any], known: set[str], above: str = "") -> Iterator[str]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 M_PERTURB, M_ARENA_MAX = -6, -8
 """glibc's numbers of two settings of `mallopt`."""
@@ -11,14 +13,19 @@ ZEROES = 0xFF
 """The byte that freed memory is filled with; what is handed out gets its complement."""
 
 
-def wiped() -> None:
+@contextmanager
+def wiped() -> Iterator[None]:
     """Have memory filled with zeroes before it is handed out, and overwritten when it is freed.
 
     hnswlib, which is in Chroma, writes its tables to disk with the room that nothing was put into yet: 170 kB
-    of whatever stood in that memory before, such as a text of which redaction took a key. For the life of
-    the process.
+    of whatever stood in that memory before, such as a text of which redaction took a key. Not for the life of
+    the process: all that the model asks for would be filled as well, a fortieth of a search.
     """
     _set(M_PERTURB, ZEROES)
+    try:
+        yield
+    finally:
+        _set(M_PERTURB, 0)
 
 
 def shared() -> None:

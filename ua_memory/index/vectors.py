@@ -171,13 +171,13 @@ class Vectors(Rows):
         for name in ("chromadb", "chromadb.telemetry.product.posthog"):
             logging.getLogger(name).setLevel(logging.CRITICAL)
         self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        heap.wiped()
         try:
-            self._client = chromadb.PersistentClient(str(self.folder), settings=silent)
-            self._collection = self._client.get_or_create_collection(
-                COLLECTION, embedding_function=None, configuration={"hnsw": dict(HNSW)}
-            )
-            self._collection.count()
+            with heap.wiped():
+                self._client = chromadb.PersistentClient(str(self.folder), settings=silent)
+                self._collection = self._client.get_or_create_collection(
+                    COLLECTION, embedding_function=None, configuration={"hnsw": dict(HNSW)}
+                )
+                self._collection.count()
         except BaseException as error:  # the Rust core raises PanicException, which is no Exception
             self.close()
             if isinstance(error, KeyboardInterrupt | SystemExit):
@@ -235,7 +235,8 @@ class Vectors(Rows):
 
     def _call(self, name: str, **values: Any) -> Any:
         try:
-            return getattr(self._collection, name)(**values)
+            with heap.wiped():
+                return getattr(self._collection, name)(**values)
         except BaseException as error:  # see _open
             if isinstance(error, KeyboardInterrupt | SystemExit | MemoryError):
                 raise

@@ -226,11 +226,9 @@ class Store:
             parent = self.history.head() if self.history.exists else None
             try:
                 self.history.create()
-                commits = (
-                    flight.rebased(record, self.history)
-                    if again or attempt
-                    else [*record.commits, *record.after]
-                )
+                commits = [*record.commits, *record.after]
+                if again or attempt:
+                    commits = flight.rebased(record, self.history)
                 own = next(n for n, c in enumerate(commits) if flight.is_own(c, record))
                 done = self.history.commit(commits)[own]
             except GitFailed as error:
