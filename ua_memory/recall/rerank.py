@@ -51,9 +51,8 @@ ten queries about something else reaches 0.24, 99 of 100 right answers 0.32; 0.2
 class Matches:
     """Texts held against a query: the best match of each of its tokens with any of theirs.
 
-    `words` are those of the query that count, `rows` their tokens, `weights` what each is worth, 1 together;
-    `spelt` those that are looked for by their letters, since the model does not know them well. `told` is
-    whether any text has tokens.
+    `words` are those of the query that count, `weights` what each is worth, 1 together; `spelt` those that are
+    looked for by their letters, since the model does not know them well. `told` is whether any text has tokens.
     """
 
     def __init__(self, asked: Asked, said: Said) -> None:
@@ -61,19 +60,20 @@ class Matches:
 
         self._said, self.told = said, False
         self.words = [word for word in asked.words if word.stems]
-        self.rows = [_tokens(asked, word, said) for word in self.words]
-        self.spelt = {
-            word for word, rows in zip(self.words, self.rows, strict=True) if word.whole or not rows
-        }
+        tokens = [_tokens(asked, word, said) for word in self.words]
+        self.spelt = {word for word, own in zip(self.words, tokens, strict=True) if word.whole or not own}
         weights = np.array([word.weight for word in self.words], dtype=np.float32)
         self.weights: Table = weights / (weights.sum() or 1)
+        self._means: Table = np.zeros((len(self.words), len(said.tokens)), dtype=np.float32)
+        for number, own in enumerate(tokens):
+            self._means[number, own] = 1 / max(len(own), 1)
         self._at: dict[str, int] = {}
         self._table: Table = np.zeros((len(said.tokens), 1), dtype=np.float32)
         self._vectors = [bytes(2 * len(said.vector))]
 
     def missing(self, names: Iterable[str]) -> list[str]:
         """Those that were not held against it yet, in order."""
-        return sorted(set(names) - self._at.keys())
+        return [name for name in dict.fromkeys(names) if name not in self._at]
 
     def add(self, texts: Mapping[str, tuple[bytes, bytes]]) -> None:
         """Hold texts against it, by their packed tokens; their vectors are kept for `gains`."""
@@ -90,9 +90,10 @@ class Matches:
         """Those whose text the model has not read yet: it was written a moment ago."""
         return [item for item in items if item.vhash not in self._at]
 
-    def table(self, names: Sequence[str]) -> Table:
-        """(tokens, texts); zeros for a text that nothing is known of."""
-        return self._table[:, [self._at.get(name, 0) for name in names]]
+    def means(self, names: Sequence[str]) -> Table:
+        """(words, texts): of each word's tokens the mean; zeros for a text that nothing is known of."""
+        means: Table = self._means @ self._table[:, [self._at.get(name, 0) for name in names]]
+        return means
 
     def gains(self, names: Sequence[str], raw: Table) -> Table:
         """What texts with these scores gain for being like the best of them."""
@@ -159,12 +160,9 @@ def _own(asked: Asked, items: Sequence[Item], kept: Matches, stems: Mapping[str,
     """(words, items): how well each item alone answers each word."""
     import numpy as np
 
-    own = np.zeros((len(kept.words), len(items)), dtype=np.float32)
-    match = kept.table([item.vhash for item in items])
+    own = kept.means([item.vhash for item in items])
     fresh = {item.key for item in kept.unread(items)}
-    for w, (word, rows) in enumerate(zip(kept.words, kept.rows, strict=True)):
-        if rows:
-            own[w] = match[rows].mean(axis=0)
+    for w, word in enumerate(kept.words):
         if word in kept.spelt or fresh:
             spelt = [
                 EXACT * _letters(word, stems.get(i.key, frozenset()))
