@@ -51,8 +51,9 @@ ten queries about something else reaches 0.24, 99 of 100 right answers 0.32; 0.2
 class Matches:
     """Texts held against a query: the best match of each of its tokens with any of theirs.
 
-    `words` are those of the query that count, `weights` what each is worth, 1 together; `spelt` those that are
-    looked for by their letters, since the model does not know them well. `told` is whether any text has tokens.
+    `words` are those of the query that count, `weights` what each is worth, 1 together; `spelt` those that
+    are looked for by their letters, since the model does not know them well. `told` is whether any text has
+    tokens.
     """
 
     def __init__(self, asked: Asked, said: Said) -> None:
