@@ -20,6 +20,7 @@ from daemons import Forking, Lasting, Place, until
 from ua_memory.cli import asking, fast
 from ua_memory.cli.app import VERBS
 from ua_memory.cli.origin import AGENTS
+from ua_memory.cli.serving import likely
 from ua_memory.daemon import address, messages
 from ua_memory.daemon.service import runs
 
@@ -95,6 +96,22 @@ READS = (
     ["config"],
     ["config", "search.limit"],
 )
+
+
+@pytest.mark.parametrize(
+    ("argv", "query"),
+    [
+        (("search", "why fly", "--json"), "why fly"),
+        (("recall", "x"), "x"),
+        (("search",), ""),
+        (("search", "--batch"), ""),
+        (("--bank", ".", "search", "x"), ""),
+        (("insert", "x"), ""),
+        ((), ""),
+    ],
+)
+def test_what_a_command_line_is_likely_to_ask(argv: tuple[str, ...], query: str) -> None:
+    assert likely(argv) == query
 
 
 def _plain(text: str) -> str:

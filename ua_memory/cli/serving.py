@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
@@ -30,8 +30,8 @@ def perform(request: Request, output: Output, warm: Warm) -> int:
     from ua_memory.cli.call import Call
     from ua_memory.daemon.streams import Written
 
-    if request.argv[:1] in (("search",), ("recall",)) and not "".join(request.argv[1:2]).startswith("-"):
-        warm.expect(request.argv[1])
+    if query := likely(request.argv):
+        warm.expect(query)
     streams = [Written(output, n, request.encodings[n - 1]) for n in (1, 2)]
     call = Call(
         argv=request.argv,
@@ -47,6 +47,15 @@ def perform(request: Request, output: Output, warm: Warm) -> int:
     )
     with _lent(request.env):
         return run(call)
+
+
+def likely(argv: Sequence[str]) -> str:
+    """What a command line is likely to ask, '' where it begins otherwise: it is not read for that."""
+    match argv:
+        case ["search" | "recall", query, *_] if not query.startswith("-"):
+            return query
+        case _:
+            return ""
 
 
 @contextmanager
