@@ -21,27 +21,25 @@ def wiped() -> Iterator[None]:
     of whatever stood in that memory before, such as a text of which redaction took a key. Not for the life of
     the process: all that the model asks for would be filled as well, a fortieth of a search.
     """
-    _set(M_PERTURB, ZEROES)
+    _ask("mallopt", M_PERTURB, ZEROES)
     try:
         yield
     finally:
-        _set(M_PERTURB, 0)
+        _ask("mallopt", M_PERTURB, 0)
 
 
 def shared() -> None:
     """Have all threads share one heap: what is freed in it can be given back. At 100,000 facts 10 MB less
     stay at rest; a daemon has one worker, so that hardly anybody waits for it."""
-    _set(M_ARENA_MAX, 1)
+    _ask("mallopt", M_ARENA_MAX, 1)
 
 
 def trim() -> None:
     """Return freed memory to the system."""
-    give = getattr(ctypes.CDLL(None), "malloc_trim", None)
-    if give:
-        give(0)
+    _ask("malloc_trim", 0)
 
 
-def _set(option: int, value: int) -> None:
-    choose = getattr(ctypes.CDLL(None), "mallopt", None)
-    if choose:
-        choose(option, value)
+def _ask(name: str, *numbers: int) -> None:
+    """Call a function of the C library, if it is there."""
+    if function := getattr(ctypes.CDLL(None), name, None):
+        function(*numbers)

@@ -110,8 +110,12 @@ def read(store: Store, data: bytes | None = None) -> Tombstones:
             data = store.truth(PATH)
         except NotFound:
             data = b""
-    stones = {stone.id: stone for stone in markdown.parse(data, PATH).of(Tombstone)} if data else {}
-    return Tombstones(stones, store.config.redact)
+    return Tombstones(stones(data), store.config.redact)
+
+
+def stones(data: bytes | None) -> dict[str, Tombstone]:
+    """{id: tombstone} of the file's bytes, as anybody has them; of no file, none."""
+    return {stone.id: stone for stone in markdown.parse(data, PATH).of(Tombstone)} if data else {}
 
 
 def purged(store: Store, ids: Collection[str]) -> bool:

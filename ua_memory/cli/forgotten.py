@@ -129,8 +129,7 @@ def shape(memory: Memory, found: Forgotten, *, words: bool) -> dict[str, Any]:
         done = {
             "revision": found.result.revision,
             "notes": list(found.result.notes),
-            "searched": dict(proof.looked),
-            "found": [{"where": each.where, "kind": each.kind} for each in proof.found],
+            **shapes.searched(proof),
             "cleared": {
                 "pending": list(found.cleared.pending),
                 "logLines": found.cleared.logs,

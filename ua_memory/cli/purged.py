@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from ua_memory.cli import shapes
 from ua_memory.cli.format import Screen, agrees, commit, count, emit, note
 
 if TYPE_CHECKING:
@@ -138,6 +139,5 @@ def _done(made: Purged) -> dict[str, Any]:
         "rewrote": [{"name": name, "from": old, "to": new} for name, (old, new) in made.rewrote.items()],
         "backup": made.backup,
         "revision": made.revision,
-        "searched": dict(made.proof.looked),
-        "found": [{"where": each.where, "kind": each.kind} for each in made.proof.found],
+        **shapes.searched(made.proof),
     }

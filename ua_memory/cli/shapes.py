@@ -24,6 +24,14 @@ def place(at: Place, block: str | None) -> dict[str, Any]:
     return found
 
 
+def searched(proof: Any) -> dict[str, Any]:
+    """What a forgetting looked through, and where it was found still."""
+    return {
+        "searched": dict(proof.looked),
+        "found": [{"where": each.where, "kind": each.kind} for each in proof.found],
+    }
+
+
 def link(path: str, block: str) -> str:
     """Obsidian's link to a block: `[[2026-11-21#^k7m2q9x4tb]]`."""
     return f"[[{PurePosixPath(path).stem}#^{block}]]"

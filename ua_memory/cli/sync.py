@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ua_memory.cli import context, verbs
+from ua_memory.cli import context, shapes, verbs
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -180,11 +180,7 @@ def shape(done: Synced) -> dict[str, Any]:
 
 
 def _heard(one: Any) -> dict[str, Any]:
-    return {
-        "ids": [f"^{block}" for block in one.ids],
-        "searched": dict(one.proof.looked),
-        "found": [{"where": each.where, "kind": each.kind} for each in one.proof.found],
-    }
+    return {"ids": [f"^{block}" for block in one.ids], **shapes.searched(one.proof)}
 
 
 def _followed(one: Any) -> dict[str, Any]:
@@ -193,8 +189,7 @@ def _followed(one: Any) -> dict[str, Any]:
         "from": one.old,
         "to": one.new or None,
         "backup": one.backup or None,
-        "searched": dict(one.proof.looked),
-        "found": [{"where": each.where, "kind": each.kind} for each in one.proof.found],
+        **shapes.searched(one.proof),
         "holding": list(one.holding),
     }
 

@@ -108,8 +108,7 @@ def records(history: History, tip: str, without_: str | None, patterns: Mapping[
 
 def _record(history: History, revision: str, trailers: Mapping[str, Sequence[str]]) -> Record:
     ids = frozenset(block.removeprefix("^") for block in trailers.get(tombstones.PURGED, ()))
-    file = history.read(revision, tombstones.PATH) or b""
-    stones = {stone.id: stone for stone in markdown.parse(file, tombstones.PATH).of(Tombstone)}
+    stones = tombstones.stones(history.read(revision, tombstones.PATH))
     if strange := sorted(ids - stones.keys()):
         raise Conflict(
             f"a purge names ^{strange[0]}, which has no tombstone",

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ua_memory.history.revisions import blob_id
+from ua_memory.history.revisions import blob_id, plain_files
 from ua_memory.paths import CORE_NAMES, LOGS, SETTINGS, is_truth
 
 if TYPE_CHECKING:
@@ -59,8 +59,9 @@ def find(trail: Process, branch: str) -> Lost | None:
     out = trail.run(*seen, stdin="\n".join(names).encode()).decode("utf-8", "replace")
     rows = [row.lstrip("\n").split("\0") for row in out.split("\x01") if row.strip()]
     followed = {parent for row in rows for parent in row[2].split()}
-    within = trail.run("rev-list", "--branches").decode().split()
-    ends = [row for row in rows if row[3].strip() and row[0] not in followed and row[0] not in {*within}]
+    within = set(trail.run("rev-list", "--branches").decode().split())
+    known = followed | within
+    ends = [row for row in rows if row[3].strip() and row[0] not in known]
     ends.sort(key=lambda row: int(row[1]), reverse=True)
     subjects = {row[0]: row[4] for row in rows}
     here = _on_disk(trail.root)
@@ -88,9 +89,8 @@ def _is_commit(file: Path) -> bool:
 
 def _truth(trail: Process, revision: str) -> dict[str, str]:
     """{path: blob id} of a revision's files of memory."""
-    out = trail.run("ls-tree", "-r", "-z", revision).decode("utf-8", "surrogateescape")
-    rows = (entry.split("\t", 1) for entry in out.split("\0") if entry)
-    return {path: meta.split()[2] for meta, path in rows if meta.startswith("100") and is_truth(path)}
+    every = plain_files(trail.run("ls-tree", "-r", "-z", revision))
+    return {path: blob for path, blob in every.items() if is_truth(path)}
 
 
 def _on_disk(root: Path) -> dict[str, str]:

@@ -61,6 +61,13 @@ def blob_id(data: bytes) -> str:
     return hashlib.sha1(b"blob %d\0" % len(data) + data, usedforsecurity=False).hexdigest()
 
 
+def plain_files(out: bytes) -> dict[str, str]:
+    """{path: blob id} of what `ls-tree -r -z` lists."""
+    rows = (entry.split("\t", 1) for entry in out.decode("utf-8", "surrogateescape").split("\0") if entry)
+    # Links (120000) and submodules (160000) of a bank's own repository are nobody's text.
+    return {path: meta.split()[2] for meta, path in rows if meta.startswith("100")}
+
+
 def plain(text: str) -> str:
     """A name or address without what would end it in a commit's header."""
     return "".join(c for c in text.strip() if c not in "<>\n\0")

@@ -57,10 +57,7 @@ class History(Remotes):
         if self.known and self.known[0] == head:
             every = self.known[1]
             return {path: every[path] for path in paths or every if path in every}
-        out = self.run("ls-tree", "-r", "-z", rev, "--", *paths)
-        rows = (entry.split("\t", 1) for entry in out.decode("utf-8", "surrogateescape").split("\0") if entry)
-        # Links (120000) and submodules (160000) of a bank's own repository are nobody's text.
-        return {path: meta.split()[2] for meta, path in rows if meta.startswith("100")}
+        return notation.plain_files(self.run("ls-tree", "-r", "-z", rev, "--", *paths))
 
     def moved(self, old: str, new: str) -> dict[str, str | None]:
         """{path: blob id, None where there is no plain file now} of all in which two revisions differ."""

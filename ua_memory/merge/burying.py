@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from ua_memory import markdown
 from ua_memory.records import Tombstone
 from ua_memory.statements import Statement
-from ua_memory.tombstones import PATH, Tombstones
+from ua_memory.tombstones import PATH, Tombstones, stones
 
 Files = Mapping[str, bytes]
 _COUNTED = re.compile(rb"\s*[-*+] (?:seen|proofs|last|trend):")
@@ -38,21 +38,21 @@ def buried(
 ) -> tuple[Files, Files, list[Dropped]]:
     """Both sides without the statements that the other has forgotten since, by what they say: there they may
     have another id, or none. An undone forgetting is not done again."""
-    known, here, there = (_stones(side) for side in (base, mine, theirs))
+    known, here, there = (stones(side.get(PATH)) for side in (base, mine, theirs))
     lines = {line.strip() for data in base.values() for line in data.split(b"\n")}
     sides: list[Files] = []
     dropped: list[Dropped] = []
     for side, files, own, others in (("here", mine, here, there), ("there", theirs, there, here)):
         new = {name: stone for name, stone in others.items() if name not in own and name not in known}
-        stones = Tombstones(new, patterns)
+        buried = Tombstones(new, patterns)
         notes = {path: data for path, data in files.items() if path.endswith(".md") and path != PATH}
         for path, data in notes.items() if here or there else ():
             rows = data.split(b"\n")
-            for block, numbers in _lost(stones, {**here, **there}, data, path):
+            for block, numbers in _lost(buried, {**here, **there}, data, path):
                 fresh = [rows[n - 1] for n in numbers if rows[n - 1].strip() not in lines]
                 if any(row.strip() and not _COUNTED.match(row) for row in fresh):
                     dropped.append(Dropped(block, path, numbers[0], side))
-        sides.append({**files, **{p: stones.without(data, p)[0] for p, data in notes.items() if new}})
+        sides.append({**files, **{p: buried.without(data, p)[0] for p, data in notes.items() if new}})
     return sides[0], sides[1], dropped
 
 
@@ -67,7 +67,3 @@ def _lost(
         for record in markdown.parse(data, path).records:
             if isinstance(record, Statement) and record.id in all_stones and record.place.line not in found:
                 yield str(record.id), [*range(record.place.line, record.place.end + 1)]
-
-
-def _stones(files: Files) -> dict[str, Tombstone]:
-    return {stone.id: stone for stone in markdown.parse(files.get(PATH, b""), PATH).of(Tombstone)}

@@ -3,7 +3,7 @@ sought in everything, as `forget` does. A person's prose that has the words stay
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -12,11 +12,12 @@ from ua_memory.errors import UaMemoryError
 from ua_memory.forgetting.clearing import Clearing
 from ua_memory.forgetting.searching import Searched
 from ua_memory.forgetting.words import Needle, needles
+from ua_memory.history import History
 from ua_memory.merge.joining import Joined, join
 from ua_memory.records import Tombstone
 from ua_memory.statements import Statement
 from ua_memory.store import Store
-from ua_memory.tombstones import PATH, Tombstones
+from ua_memory.tombstones import PATH, Tombstones, stones
 
 if TYPE_CHECKING:
     from ua_memory.index.sync import Index
@@ -35,8 +36,10 @@ def joined(
 ) -> tuple[Joined, Heard | None]:
     """Join another history, and clear away what it has forgotten. Killed in the midst of it, the next sync or
     `forget` brings that to its end."""
-    new = _new(store, other)
-    sought = _sought(store, other, new) if new else ()
+    head = store.history.head()
+    fork = store.history.fork(head, other) if head else None
+    new = _new(store.history, other, [rev for rev in (head, fork) if rev])
+    sought = _sought(store, fork, new) if new else ()
     if not sought:
         return join(store, other, door=door, subject=subject), None
     clearing = Clearing(store, index)
@@ -50,24 +53,15 @@ def joined(
         return done, Heard(tuple(sorted(new)), clearing.end(begun, sought, [*new])[1])
 
 
-def _new(store: Store, other: str) -> dict[str, Tombstone]:
+def _new(history: History, other: str, ours: Sequence[str]) -> dict[str, Tombstone]:
     """What the other has forgotten since both last met. What was forgotten and taken back here is not."""
-    history = store.history
-    head = history.head()
-    fork = history.fork(head, other) if head else None
-    known = {stone.id for rev in (head, fork) if rev for stone in _stones(history.read(rev, PATH))}
-    return {stone.id: stone for stone in _stones(history.read(other, PATH)) if stone.id not in known}
+    known = {block for rev in ours for block in stones(history.read(rev, PATH))}
+    return {name: stone for name, stone in stones(history.read(other, PATH)).items() if name not in known}
 
 
-def _stones(data: bytes | None) -> list[Tombstone]:
-    return [*markdown.parse(data or b"", PATH).of(Tombstone)]
-
-
-def _sought(store: Store, other: str, new: dict[str, Tombstone]) -> tuple[Needle, ...]:
+def _sought(store: Store, fork: str | None, new: dict[str, Tombstone]) -> tuple[Needle, ...]:
     """What was said here under these ids, now and when both last met, and what says the same."""
-    history, stones = store.history, Tombstones(new, store.config.redact)
-    head = history.head()
-    fork = history.fork(head, other) if head else None
+    history, forgotten = store.history, Tombstones(new, store.config.redact)
     here = list(statements.texts(store))
     before = [path for path, data in here if any(f"^{block}".encode() in data for block in new)]
     old = zip(before, history.read_all([(fork, path) for path in before]), strict=True) if fork else ()
@@ -76,6 +70,6 @@ def _sought(store: Store, other: str, new: dict[str, Tombstone]) -> tuple[Needle
         for path, data in (*here, *old)
         if data
         for record in markdown.parse(data, path).records
-        if isinstance(record, Statement) and stones.forbid(record)
+        if isinstance(record, Statement) and forgotten.forbid(record)
     ]
     return needles(dict.fromkeys(said), store.config.redact)
