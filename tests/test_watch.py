@@ -132,7 +132,7 @@ def test_editors(watched: Watched, edit: Callable[[Path], None]) -> None:
         pytest.skip("not installed")
     assert watched.bank.store.survey().changed.keys() == {DAY}
     watched.bank.store.adopt()
-    until(lambda: watched.bank.store.survey().proof, 5)
+    until(lambda: not watched.bank.store.survey().passing, 5)
     assert not watched.bank.store.survey().changed
     edit(watched.path())
     assert watched.bank.store.survey().changed.keys() == {DAY}, "seen by the next look, not by a later one"
@@ -195,7 +195,7 @@ def test_case_changes(watched: Watched) -> None:
 def test_files_are_not_looked_at_again(watched: Watched, monkeypatch: pytest.MonkeyPatch) -> None:
     store = watched.bank.store
     store.adopt()
-    until(lambda: store.survey().proof, 5)
+    until(lambda: not store.survey().passing, 5)
     known = store.survey()
     looked: list[int] = []
     monkeypatch.setattr("ua_memory.store.proof.stamp", lambda *_: looked.append(1) or "another")
