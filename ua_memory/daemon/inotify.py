@@ -2,8 +2,7 @@
 
 The order is the point. The kernel queues an event before the call that caused it returns, so when a probe
 that was written after a request comes back, every change that ended before the request has been heard of.
-watchdog's `Observer` reads each folder in a thread of its own and holds renames back for half a second;
-its `InotifyFD`, one step below, keeps the order.
+Whoever asks reads it (`events`): nobody waits for a thread's turn.
 """
 
 from __future__ import annotations
@@ -18,15 +17,9 @@ from collections import deque
 from collections.abc import Callable
 from pathlib import Path
 
-from watchdog.observers.inotify_c import (
-    CallbackId,
-    InotifyConstants,
-    InotifyEvent,
-    InotifyFD,
-    Mask,
-    WatchDescriptor,
-)
+from watchdog.observers.inotify_c import InotifyConstants, InotifyEvent, Mask, WatchDescriptor
 
+from ua_memory.daemon.events import Queue
 from ua_memory.paths import CORE_NAMES, LOGS, SETTINGS
 
 _KINDS = "ext2 ext3 ext4 xfs btrfs bcachefs f2fs jfs zfs tmpfs ramfs overlay"
@@ -34,8 +27,6 @@ ORDERED = frozenset(_KINDS.split())
 """File systems of which this kernel sees every change; one that is shared (nfs, 9p, fuse) changes unheard."""
 NAMES = 256
 """Marks of which it is known what made them."""
-BACK = 0.5
-"""Seconds in which a probe must come back."""
 
 _FLAGS = (
     *("IN_MODIFY", "IN_ATTRIB", "IN_MOVED_FROM", "IN_MOVED_TO", "IN_CREATE", "IN_DELETE"),
@@ -50,8 +41,8 @@ TOP = frozenset(os.fsencode(name) for name in (*(name.lower() for name in CORE_N
 
 
 class Inotify:
-    """Watches a bank's folder, and `memory/` with all below it. `heard` is called at each mark, in a thread
-    that must not be kept. OSError where there are no instances or watches left."""
+    """Watches a bank's folder, and `memory/` with all below it. `heard` is called at each mark, by its own
+    thread or one that asks, and must not keep it. OSError where there are no instances or watches left."""
 
     def __init__(self, root: Path, probes: Path, heard: Callable[[], None]) -> None:
         self._root, self._probes, self._heard = os.fsencode(root), os.fsencode(probes), heard
@@ -59,19 +50,18 @@ class Inotify:
         """Why it may miss something; '' while it does not."""
         self._marks, self._came = 0, b""
         self._touched: deque[bytes | None] = deque(maxlen=NAMES)
-        self._back, self._asking = threading.Condition(), threading.Lock()
-        self._ids, self._names = itertools.count(1), itertools.count(1)
-        self._folders: dict[WatchDescriptor, tuple[bytes, CallbackId, tuple[int, int]]] = {}
+        self._turn, self._names = threading.RLock(), itertools.count(1)
+        self._folders: dict[WatchDescriptor, tuple[bytes, tuple[int, int]]] = {}
         self._kinds: dict[int, str] = {}
-        self._fd = InotifyFD()
+        self._queue = Queue()
+        self._thread = threading.Thread(target=self._listen, daemon=True)
         try:
             self._add(self._probes, PROBED)
             self._add_all()
         except OSError:
-            self._fd.start()
-            self.stop()
+            self._queue.close()
             raise
-        self._fd.start()
+        self._thread.start()
 
     @property
     def folders(self) -> int:
@@ -80,29 +70,31 @@ class Inotify:
 
     def stop(self) -> None:
         """Hear nothing more."""
-        self._fd.stop()
-        self._fd.join(5)
+        self._queue.end()
+        self._thread.join()
+        with self._turn:
+            self.blind = self.blind or "it was stopped"
+            self._queue.close()
 
     # -- what has happened ---------------------------------------------------------------------------
 
     def marks(self) -> int | None:
         """How many changes were heard of, all that ended before this call among them.
 
-        None where a probe does not come back, or something may have been missed.
+        None where a probe's event is not among them, or something may have been missed.
         """
-        if self.blind:
-            return None
         name = b"%d.%d" % (os.getpid(), next(self._names))
-        with self._asking, self._back:
-            if not self._probed(name) or not self._back.wait_for(lambda: self._came == name, BACK):
+        with self._turn:
+            if self.blind or not self._probed(name):
                 return None
-            found = self._marks
-        return None if self.blind or not self._in_place() else found
+            self._hear()
+            known = self._came == name and not self.blind and self._in_place()
+            return self._marks if known else None
 
     def touched(self, since: int) -> frozenset[bytes] | None:
         """The names of the files, below the bank's root, that made the marks since then; None where a folder
         or something unknown made one, or they were many."""
-        with self._back:
+        with self._turn:
             many = self._marks - since
             if not 0 <= many <= len(self._touched):
                 return None
@@ -124,7 +116,7 @@ class Inotify:
 
     def _in_place(self) -> bool:
         """Whether what is watched is what is there: another folder may have come in place of one."""
-        for path, _, there in list(self._folders.values()):
+        for path, there in self._folders.values():
             try:
                 found = os.lstat(path)
             except OSError:
@@ -133,7 +125,21 @@ class Inotify:
                 return False
         return True
 
-    # -- called in the thread that reads the queue -----------------------------------------------------
+    # -- called by whoever has the turn to read the queue ------------------------------------------------
+
+    def _listen(self) -> None:
+        while self._queue.wait():
+            with self._turn:
+                self._hear()
+
+    def _hear(self) -> None:
+        for event in self._queue.events():
+            if event.is_queue_overflow:
+                self.on_queue_overflow()
+            elif event.is_ignored:
+                self.on_watch_deleted(event.wd)
+            else:
+                self.on_event(event)
 
     def on_event(self, event: InotifyEvent) -> None:
         known = self._folders.get(event.wd)
@@ -142,9 +148,7 @@ class Inotify:
         folder = known[0]
         if folder == self._probes:
             if event.is_create:
-                with self._back:
-                    self._came = event.name
-                    self._back.notify_all()
+                self._came = event.name
             elif event.is_delete_self or event.is_move_self:
                 self.blind = "its own folder was taken away"
             return
@@ -185,9 +189,8 @@ class Inotify:
         return b"./" if folder == self._root else folder[len(self._root) + 1 :] + b"/"
 
     def _mark(self, name: bytes | None = None) -> None:
-        with self._back:
-            self._marks += 1
-            self._touched.append(name)
+        self._marks += 1
+        self._touched.append(name)
         self._heard()
 
     # -- folders ---------------------------------------------------------------------------------------
@@ -214,10 +217,7 @@ class Inotify:
         """Watch one folder; False if there is none any more. OSError, and `blind`, if that cannot be."""
         try:
             found = os.lstat(path)
-            number = CallbackId(next(self._ids))
-            wd = self._fd.add_callback(path, mask, self, number)
-            if wd < 0:  # watchdog 7.1 says nothing where the kernel says EACCES
-                raise PermissionError(errno.EACCES, "may not be read", os.fsdecode(path))
+            wd = self._queue.add(path, mask)
             if found.st_dev not in self._kinds:
                 self._kinds[found.st_dev] = _foreign(os.fsdecode(path))
             if kind := self._kinds[found.st_dev]:
@@ -229,23 +229,15 @@ class Inotify:
                 return False
             self.blind = f"{os.fsdecode(path)}: {error.strerror or error}"
             raise
-        before = self._folders.get(wd)
-        if before:
-            self._fd.remove_callbacks([(wd, before[1])])
-        self._folders[wd] = (path, number, (found.st_dev, found.st_ino))
+        self._folders[wd] = (path, (found.st_dev, found.st_ino))
         return True
 
     def _drop_all(self, path: bytes) -> None:
         """Watch a folder no longer that was moved away, nor what is below it."""
-        gone = {
-            wd: known[1]
-            for wd, known in list(self._folders.items())
-            if known[0] == path or known[0].startswith(path + b"/")
-        }
-        for wd in gone:
-            self._folders.pop(wd, None)
-        with contextlib.suppress(OSError):
-            self._fd.remove_callbacks(list(gone.items()))
+        for wd, (known, _) in list(self._folders.items()):
+            if known == path or known.startswith(path + b"/"):
+                del self._folders[wd]
+                self._queue.drop(wd)
 
 
 def _foreign(path: str) -> str:
