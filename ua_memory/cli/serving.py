@@ -6,6 +6,7 @@ import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import dropwhile, takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
 
 LENT = ("HOME", "TZ", "LANG", "LC_", "GIT_", "EMAIL", "XDG_CONFIG_HOME")
 """How a variable begins that processes we start, or the clock, take from the environment of this process."""
+
+FLAGS = ("--json", "--explain")
+"""What may stand before the words of a query and says nothing of them."""
 
 
 def perform(request: Request, output: Output, warm: Warm) -> int:
@@ -52,8 +56,9 @@ def perform(request: Request, output: Output, warm: Warm) -> int:
 def likely(argv: Sequence[str]) -> str:
     """What a command line is likely to ask, '' where it begins otherwise: it is not read for that."""
     match argv:
-        case ["search" | "recall", query, *_] if not query.startswith("-"):
-            return query
+        case ["--bank", _, *rest] | [*rest] if rest[:1] in (["search"], ["recall"]):
+            words = dropwhile(FLAGS.__contains__, rest[1:])
+            return " ".join(takewhile(lambda word: not word.startswith("-"), words))
         case _:
             return ""
 
