@@ -7,8 +7,8 @@ checked before they are loaded. One pass gives a text's vector and those of its 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from importlib import resources
@@ -241,20 +241,20 @@ def knows(tokens: Sequence[str]) -> bool:
     return known > 0 and known >= KNOWN_SHARE * len(words)
 
 
-def _said(encoding: Any, states: Callable[[], Mapping[int, Vectors32]], number: int) -> Said:
+def _said(encoding: Any, states: Future[dict[int, Vectors32]], number: int) -> Said:
     kept = [n for n, (start, end) in enumerate(encoding.offsets) if end > start]
 
     def read() -> tuple[Vectors32, Vectors32]:
         import numpy as np
 
-        found = states()[number]
+        found = states.result()[number]
         vector = found.mean(axis=0) if knows(encoding.tokens) else np.zeros(DIMENSIONS, dtype=np.float32)
         rows = found[kept]
         length = np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-12)
         return halved(vector[None])[0], rows / length
 
     spans = tuple(encoding.offsets[n] for n in kept)
-    return Said(read, spans, tuple(encoding.tokens[n] != "[UNK]" for n in kept))
+    return Said(read, spans, tuple(encoding.tokens[n] != "[UNK]" for n in kept), states.done)
 
 
 def _members(run: Sequence[str], encoding: Any, states: Vectors32) -> Iterator[Embedded]:

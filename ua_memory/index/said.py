@@ -27,9 +27,18 @@ class Said:
     tokens' vectors (t, 384) of length 1. The vectors are waited for: a model reads beside other work."""
 
     def __init__(
-        self, read: Callable[[], tuple[Vectors32, Vectors32]], spans: Spans = (), known: tuple[bool, ...] = ()
+        self,
+        read: Callable[[], tuple[Vectors32, Vectors32]],
+        spans: Spans = (),
+        known: tuple[bool, ...] = (),
+        done: Callable[[], bool] = lambda: True,
     ) -> None:
-        self._read, self.spans, self.known = cache(read), spans, known
+        self._read, self.spans, self.known, self._done = cache(read), spans, known, done
+
+    @property
+    def ready(self) -> bool:
+        """Whether the vectors need not be waited for."""
+        return self._done()
 
     @property
     def vector(self) -> Vectors32:
@@ -40,8 +49,8 @@ class Said:
         return self._read()[1]
 
 
-def beside(work: Callable[[], T]) -> Callable[[], T]:
-    """Begin work in a thread of its own; what it gives or raises is had by calling what is returned."""
+def beside(work: Callable[[], T]) -> Future[T]:
+    """Begin work in a thread of its own, and what it gives or raises."""
     done: Future[T] = Future()
 
     def run() -> None:
@@ -51,4 +60,4 @@ def beside(work: Callable[[], T]) -> Callable[[], T]:
             done.set_exception(error)
 
     Thread(target=run, daemon=True).start()
-    return done.result
+    return done

@@ -28,6 +28,10 @@ class Present:
         # What the trail holds in place of a file costs a look at all files, so it comes second.
         return self._find(item, False) or self._find(item, True)
 
+    def look(self, path: str) -> None:
+        """Read a file, if it was not read yet."""
+        self._read(path, False)
+
     def _find(self, item: Item, held: bool) -> Item | None:
         lines = self._read(item.path, held)
         count = item.end - item.line + 1

@@ -14,7 +14,7 @@ from ua_memory.index.scopes import read_groups
 from ua_memory.index.sync import Index
 from ua_memory.index.terms import clean
 from ua_memory.recall import hearsay
-from ua_memory.recall.arms import Arms, Ranked
+from ua_memory.recall.arms import Arms, Found, Ranked
 from ua_memory.recall.asked import Asked, Window, idle, read
 from ua_memory.recall.boosts import boosted
 from ua_memory.recall.chronology import in_time
@@ -145,12 +145,19 @@ class _Wanted:
         read = [self._read(text, said[n] if said else None) for n, text in enumerate(queries)]
         near: Near = {}
         if said:
+            self._ahead(said[0], read[0].arms["keyword"])
             said, near, why = self._near(said)
         notes = [*self.notes, *why, *self.behind]
         return [
             self._answer(text, one, said[n] if said else None, near.get(n, ()), notes)
             for n, (text, one) in enumerate(zip(queries, read, strict=True))
         ]
+
+    def _ahead(self, said: Said, likely: Sequence[Found]) -> None:
+        """Read the files of what words find, which is likely to be shown, as long as the model reads."""
+        for one in likely[: self.limit]:
+            if not said.ready:
+                self.present.look(one.item.path)
 
     def _near(self, said: list[Said]) -> tuple[list[Said], Near, list[str]]:
         """The texts nearest to each query, by its number; no query, and why, where they cannot be had."""
