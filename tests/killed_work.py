@@ -20,7 +20,7 @@ from truth import DAY, clock, first_author, insert, on_disk, open_again, texts
 from ua_memory import config, tombstones, undo
 from ua_memory.forgetting import purging
 from ua_memory.history import rewriting
-from ua_memory.index import condition
+from ua_memory.index import checking
 from ua_memory.index.sync import Index
 from ua_memory.markdown import parse, texthash
 from ua_memory.memory import Memory
@@ -193,7 +193,7 @@ def _answers(store: Store, acknowledged: bool) -> None:
         index.refresh(vectors=False)
         for text in FACTS:
             assert index.words.by_texthash(texthash(text)), text
-        assert condition.problems(store) == []
+        assert list(checking.checked(store).problems) == []
         index.rebuild(vectors=False)
     generations = [each.name for each in store.bank.index.iterdir() if each.name.isdigit()]
     assert len(generations) == 1, "what a killed rebuild left is swept up"

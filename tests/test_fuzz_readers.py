@@ -28,7 +28,7 @@ from ua_memory import clients, config, markdown, mcp_server
 from ua_memory.cli import relay
 from ua_memory.daemon import messages
 from ua_memory.errors import Malformed, UaMemoryError
-from ua_memory.index import condition
+from ua_memory.index import checking, condition
 from ua_memory.index.sync import Index
 from ua_memory.mcp_server.declared import Caller, checked
 from ua_memory.memory import Memory
@@ -260,7 +260,7 @@ def test_a_damaged_index_answers_or_is_built_anew(at: int, how: str, noise: byte
             "cut": data[:spot], "noise": data[:spot] + noise + data[spot + len(noise) :], "empty": b"",
         }[how])  # fmt: skip
         truth = {stat.path: store.read(stat.path) for stat in store.files()}
-        condition.problems(store)
+        list(checking.checked(store).problems)
         condition.state(store)
         with Memory(store) as memory:
             answer = memory.search_many(["one"], by_words=True)[0]

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import gc
 import os
+import random
 import re
 import resource
 import shutil
 import sqlite3
+import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 from banks import git, repository
@@ -20,6 +22,8 @@ from truth import DAY, inserted, make, on_disk, open_again
 
 from ua_memory.errors import CannotWrite, Malformed, UaMemoryError
 from ua_memory.history import History
+from ua_memory.index import cache, checking, sums
+from ua_memory.index.sound import KILLED, OPEN
 from ua_memory.index.sync import Index
 from ua_memory.memory import Memory
 
@@ -208,10 +212,99 @@ def test_what_is_kept_of_embeddings_is_looked_at(sound: Path, tmp_path: Path) ->
         with closing(sqlite3.connect(next(state(root).rglob("chroma.sqlite3")))) as db:
             db.execute("DELETE FROM embeddings WHERE id = (SELECT min(id) FROM embeddings)")
             db.commit()
-        assert ["without a vector" in each.message for each in memory.verify()] == [True]
+        assert ["without a vector" in each.message for each in memory.verify()] == [True, False]
         flip(cached, whole.find(vector) + 5)
         assert all(check.ok for check in memory.doctor(mend=True) if check.name == "index")
         assert memory.verify() == [] and not cached.exists()
+
+
+def flipped(file: Path, at: int, bit: int) -> None:
+    """Flip one bit in place, so that whoever has the file open sees it."""
+    with file.open("r+b") as data:
+        data.seek(at)
+        was = data.read(1)[0]
+        data.seek(at)
+        data.write(bytes([was ^ bit]))
+
+
+def says(file: Path) -> list[object]:
+    """All that a database says; bytes that are no part of it aside, and names of a state: with another one
+    the next refresh compares all."""
+    with closing(sqlite3.connect(f"{file.as_uri()}?mode=ro", uri=True)) as db:
+        tables = sorted(db.execute("SELECT name, sql FROM sqlite_master WHERE sql NOT LIKE '%VIRTUAL%'"))
+        asked = [text for name, text in SAID.items() if name in dict(tables)]
+        return [tables, *(sorted(map(repr, db.execute(text))) for text in asked)]
+
+
+SAID = {"files": "SELECT path, hash FROM files"} | {
+    name: f"SELECT * FROM {name}"
+    for name in ("items", "names", "settled", "grams", "words_content", "vectors", "sums")
+}
+
+
+@pytest.fixture(scope="module")
+def embedded(sound: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The sound bank with vectors, to be copied."""
+    root = tmp_path_factory.mktemp("embedded") / "bank"
+    shutil.copytree(sound, root)
+    (root / "memory/entities.md").write_text("- [[Alice]]\n  - alias: Ali\n")
+    with Index(open_again(root), embeds=Counting()) as index:
+        index.refresh()
+    return root
+
+
+def test_a_bit_flipped_anywhere_in_the_index_is_named_and_mended(embedded: Path, tmp_path: Path) -> None:
+    """Each file of the index and the embeddings, at its ends and some places between: named, or in a
+    database no part of what it says. One of each file is mended."""
+    root = tmp_path / "bank"
+    shutil.copytree(embedded, root)
+    store, chance = open_again(root), random.Random(8)
+    with Index(store, embeds=Counting()) as index:  # the files' times are not those of the copy
+        index.refresh()
+    files = [file for file in (state(root) / "index").rglob("*") if file.is_file() and file.stat().st_size]
+    files = [*sorted(file for file in files if file.suffix != ".lock"), state(root) / f"cache/{cache.FILE}"]
+    assert len(files) >= 9 and checking.checked(store) == checking.Checked()
+    for file in files:
+        size, whole = file.stat().st_size, says(file) if file.suffix == ".db" else None
+        spots = {0, size - 1, *(chance.randrange(size) for _ in range(9))}
+        for at, bit in ((at, 1 << chance.randrange(8)) for at in sorted(spots)):
+            flipped(file, at, bit)
+            found = checking.checked(store)
+            assert found.problems or (whole and says(file) == whole), (file.name, at, bit, found.unchecked)
+            flipped(file, at, bit)
+        copy = tmp_path / file.name
+        shutil.copytree(root, copy)
+        flipped(copy / file.relative_to(root), 0, 1)
+        with Memory(open_again(copy)) as memory:
+            assert memory.verify() != []
+            assert [check for check in memory.doctor(mend=True) if check.name == "index" and check.ok]
+            assert memory.verify() == [] and memory.search_many(["two"], by_words=True)[0].hits
+    assert checking.checked(store) == checking.Checked()
+
+
+def test_what_others_have_open_is_no_fault(embedded: Path, tmp_path: Path, monkeypatch: Any) -> None:
+    """Chroma's files are told of while nobody has them open and who had has closed them. What was only read
+    keeps its sum."""
+    root = tmp_path / "bank"
+    shutil.copytree(embedded, root)
+    store, read = open_again(root), list[str]()
+    monkeypatch.setattr(sums, "_sum", lambda file, old=sums._sum: (read.append(file.name), old(file))[1])
+    with Index(store, embeds=Counting()) as index:
+        index.refresh()
+        found = checking.checked(store)
+        assert found.problems == () and [each.message for each in found.unchecked] == [f"not checked: {OPEN}"]
+    time.sleep(0.06)
+    for _ in range(2):
+        read.clear()
+        with Index(store, embeds=Counting()) as index:
+            index.refresh()
+            index.nearest(Counting().texts(["one"]), 3)
+    assert "chroma.sqlite3" in read and "chroma.json" not in read
+    assert checking.checked(store) == checking.Checked()
+    inserted(store, "four")  # and the index is behind
+    assert checking.checked(store) == checking.Checked()
+    next(state(root).rglob("chroma.sums")).unlink()  # as a kill leaves it
+    assert [each.message for each in checking.checked(store).unchecked] == [f"not checked: {KILLED}"]
 
 
 def test_settings_of_noise_are_named(sound: Path, tmp_path: Path) -> None:

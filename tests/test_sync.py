@@ -15,12 +15,13 @@ from index_bank import Counting, Missing, a_bank, an_index, log, write
 
 from ua_memory import store as stores
 from ua_memory.errors import Busy, CannotWrite
-from ua_memory.index import condition, current, meaning, reading
+from ua_memory.index import checking, condition, current, meaning, reading
+from ua_memory.index.mark import Mark
 from ua_memory.index.reading import READY
 from ua_memory.index.shelf import Shelf
 from ua_memory.index.sync import Index
 from ua_memory.index.terms import read_query
-from ua_memory.index.vectors import Mark, Owner, Vectors
+from ua_memory.index.vectors import Owner, Vectors
 from ua_memory.markdown import texthash
 
 DAY = "memory/2026-11-21.md"
@@ -407,9 +408,9 @@ def test_state_and_problems(tmp_path: Path) -> None:
         settled(index)
         assert condition.state(store) == {"state": "ready", "items": 2, "files": 1, "vectors": "ready"}
         write(tmp_path / DAY, log(ALICE))
-        assert condition.state(store)["state"] == "behind" and condition.problems(store) == []
+        assert condition.state(store)["state"] == "behind" and list(checking.checked(store).problems) == []
         index.words.db.execute("DELETE FROM words WHERE rowid = 1")
-        assert len(condition.problems(store)) == 1
+        assert len(list(checking.checked(store).problems)) == 1
     assert not condition.absent(store)
 
 

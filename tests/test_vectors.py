@@ -24,7 +24,8 @@ from ua_memory.index.embed import (
     checked,
     model_problem,
 )
-from ua_memory.index.vectors import Mark, Owner, Vectors, drop
+from ua_memory.index.mark import Mark
+from ua_memory.index.vectors import Owner, Vectors, drop
 
 
 @pytest.fixture(scope="module")

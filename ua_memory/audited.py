@@ -74,10 +74,14 @@ class Audited(Forgets):
 
     def verify(self) -> list[Problem]:
         """Every invariant that can be checked; empty where all hold."""
+        return self.verified()[0]
+
+    def verified(self) -> tuple[list[Problem], list[Problem]]:
+        """The same, and what could not be checked now, with the reason."""
         from ua_memory import audit, health
 
-        around = (*health.state_problems(self.store), *health.index_problems(self.store))
-        return [*audit.verify(self.store), *around]
+        problems, unchecked = health.index_checked(self.store)
+        return [*audit.verify(self.store), *health.state_problems(self.store), *problems], unchecked
 
     def secrets(self) -> list[tuple[str, int, str]]:
         """(path, line, kind) of each secret in the files."""

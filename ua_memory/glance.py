@@ -234,7 +234,7 @@ def look(bank: Bank | Folders, few: int) -> Glance | None:
     root = str(bank.root)
     try:
         with open(f"{bank.cache}/survey", "rb") as file:  # noqa: PTH123
-            names, stamp, head, few_then, _, held = loads(file.read())
+            names, stamp, head, few_then, _, held = loads(stamps.unsealed(file.read()))
         if not stamp or held or few != few_then or head != _head(str(bank.git_dir)):
             return None
         waiting = os.listdir(bank.pending) if os.path.isdir(bank.pending) else []  # noqa: PTH112, PTH208

@@ -71,12 +71,12 @@ def index_state(store: Store) -> dict[str, object]:
     )
 
 
-def index_problems(store: Store) -> list[Problem]:
-    """What a check of the index against the files finds. A missing index is no problem."""
-    from ua_memory.index import condition
+def index_checked(store: Store) -> tuple[list[Problem], list[Problem]]:
+    """What a check of the index finds, and what it could not look at. A missing index is no problem."""
+    from ua_memory.index import checking
 
-    found = condition.cache_problems(store)
-    return found if condition.absent(store) else [*condition.problems(store), *found]
+    found = checking.checked(store)
+    return [*found.problems], [*found.unchecked]
 
 
 def state_problems(store: Store) -> list[Problem]:
@@ -252,7 +252,7 @@ def _trail(store: Store) -> Check:
 
 
 def _index(store: Store) -> Check:
-    found = index_problems(store)
+    found = index_checked(store)[0]
     return Check(
         "index",
         not found,
@@ -268,9 +268,9 @@ def _remake(store: Store) -> str:
 
 
 def _drop_index(store: Store) -> None:
-    from ua_memory.index import condition
+    from ua_memory.index import checking
 
-    if condition.cache_problems(store):
+    if checking.cache_checked(store).problems:
         shutil.rmtree(store.bank.cache, ignore_errors=True)
     shutil.rmtree(store.bank.index, ignore_errors=True)
 

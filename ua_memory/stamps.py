@@ -9,6 +9,9 @@ import os
 from _blake2 import blake2b  # hashlib would load OpenSSL first
 from marshal import dumps
 
+SUM = 8
+"""Bytes of a sum."""
+
 TYPE_CHECKING = False  # typing's own constant would cost the import of typing
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -34,3 +37,15 @@ def look(root: str | os.PathLike[str], names: Sequence[bytes]) -> list[Row]:
 def stamp(rows: list[Row]) -> str:
     """The digest of a look."""
     return blake2b(dumps(rows, 1), digest_size=16).hexdigest()
+
+
+def sealed(data: bytes) -> bytes:
+    """Data with a sum of it before."""
+    return blake2b(data, digest_size=SUM).digest() + data
+
+
+def unsealed(data: bytes) -> bytes:
+    """What was sealed. ValueError where it is not as it was."""
+    if sealed(data[SUM:]) != data:
+        raise ValueError("not what was written")
+    return data[SUM:]

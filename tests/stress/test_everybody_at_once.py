@@ -22,7 +22,7 @@ from truth import first_author, insert, make, open_again, python
 
 from ua_memory import audit, markdown
 from ua_memory.errors import Busy
-from ua_memory.index import condition
+from ua_memory.index import checking
 from ua_memory.index.sync import Index
 from ua_memory.records import Fact
 from ua_memory.store import Store
@@ -181,4 +181,4 @@ def all_there(store: Store, path: str, around: Around) -> None:
         index.refresh(vectors=False)
         for text in found:
             assert index.words.by_texthash(markdown.texthash(text)), text
-    assert condition.problems(store) == []
+    assert list(checking.checked(store).problems) == []

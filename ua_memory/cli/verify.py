@@ -19,18 +19,21 @@ def verify(ctx: typer.Context, as_json: verbs.Json = False, bank: verbs.Bank = N
     from ua_memory.errors import ProblemsFound
 
     with context.opened(ctx) as (call, memory):
-        found = memory.verify()
+        found, unchecked = memory.verified()
         files = len(memory.store.survey().files)
     if call.as_json:
         emit(
             call,
             {
                 "problems": [{"path": p.path, "line": p.line, "message": p.message} for p in found],
+                "unchecked": [{"path": p.path, "message": p.message} for p in unchecked],
                 "files": files,
             },
         )
     else:
         screen = Screen(call)
+        for one in unchecked:
+            note(call, f"{one.path}: {one.message}")
         for problem in found:
             screen.item([(f"{problem.path}:{problem.line}:", "path"), " "], problem.message)
         if not found:

@@ -29,6 +29,16 @@ FILE = "embeddings-2.db"
 SUMMED = "SELECT sum, vector, codes FROM vectors JOIN sums USING (model, name)"
 """The sums that were noted, each with what it is of."""
 
+ALONE = "SELECT count(*) FROM sums LEFT JOIN vectors USING (model, name) WHERE vector IS NULL"
+"""The sums of nothing: who takes an embedding away takes its sum with it."""
+
+SCHEMA = (
+    "CREATE TABLE IF NOT EXISTS vectors"
+    " (model TEXT, name TEXT, vector BLOB, codes BLOB, PRIMARY KEY (model, name))",
+    "CREATE TABLE IF NOT EXISTS sums (model TEXT, name TEXT, sum INTEGER, PRIMARY KEY (model, name))",
+    "CREATE TABLE IF NOT EXISTS meta (epoch TEXT)",
+)
+
 MOST = 16_384
 """Texts whose vector and packed tokens stay in memory, 2.2 KB each: all of a bank of 10,000 facts. Beyond
 that all are let go of."""
@@ -73,15 +83,8 @@ class Cache:
         try:
             db.execute("PRAGMA journal_mode = WAL")
             db.execute("PRAGMA synchronous = NORMAL")
-            db.execute(
-                "CREATE TABLE IF NOT EXISTS vectors"
-                " (model TEXT, name TEXT, vector BLOB, codes BLOB, PRIMARY KEY (model, name))"
-            )
-            db.execute(
-                "CREATE TABLE IF NOT EXISTS sums"
-                " (model TEXT, name TEXT, sum INTEGER, PRIMARY KEY (model, name))"
-            )
-            db.execute("CREATE TABLE IF NOT EXISTS meta (epoch TEXT)")
+            for statement in SCHEMA:
+                db.execute(statement)
             if not db.execute("SELECT 1 FROM meta").fetchone():
                 db.execute("INSERT INTO meta VALUES (?)", (secrets.token_hex(8),))
         except BaseException:

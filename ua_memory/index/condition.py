@@ -7,13 +7,10 @@ import sqlite3
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ua_memory.index import sound
-from ua_memory.index.cache import FILE
 from ua_memory.index.manifest import Manifest
 from ua_memory.index.outside import Files
 from ua_memory.index.shelf import Shelf
 from ua_memory.index.tables import SCHEMA_VERSION
-from ua_memory.records import Problem
 
 if TYPE_CHECKING:
     from ua_memory.store import Store
@@ -56,42 +53,6 @@ def state(store: Store) -> dict[str, object]:
 
 def _proof(store: Store) -> str:
     return Files(store).look(store.survey(), store.bank.cache).proof
-
-
-def cache_problems(store: Store) -> list[Problem]:
-    """What is damaged in the embeddings that are kept."""
-    return [Problem(f"cache/{FILE}", 1, text) for text in sound.of_cache(store.bank.cache)]
-
-
-def problems(store: Store) -> list[Problem]:
-    """What is wrong inside the index's own files, or is not what the bank's say; being behind them is not."""
-    folder = Shelf(store.bank.index).current()
-    if folder is None:
-        return []
-    name = f"index/{folder.name}/words.db"
-    try:
-        db = _opened(folder)
-    except (sqlite3.Error, UnicodeDecodeError) as error:
-        return [Problem(name, 1, f"cannot be opened: {error}")]
-    try:
-        found = [row for (row,) in db.execute("PRAGMA integrity_check(5)") if row != "ok"]
-        rows = db.execute(
-            "SELECT (SELECT count(*) FROM items), (SELECT count(*) FROM words_docsize)"
-        ).fetchone()
-        if rows[0] != rows[1]:
-            found.append(f"{rows[0]} items, but the words of {rows[1]}")
-        if not found and _is_ours(db):
-            found += sound.differences(store, folder, db)
-        return [Problem(name, 1, str(text)) for text in found]
-    except (sqlite3.Error, UnicodeDecodeError) as error:
-        return [Problem(name, 1, f"damaged: {error}")]
-    finally:
-        db.close()
-
-
-def _is_ours(db: sqlite3.Connection) -> bool:
-    """Whether it is of this version: of another, the next search makes it again."""
-    return bool(db.execute("SELECT value FROM meta WHERE name = 'schema'").fetchone() == (SCHEMA_VERSION,))
 
 
 def _opened(folder: Path) -> sqlite3.Connection:

@@ -147,4 +147,4 @@ def broken(error: Exception) -> bool:
         sqlite3.SQLITE_NOTADB,
         sqlite3.SQLITE_ERROR,
         sqlite3.SQLITE_IOERR,
-    ) or (not code and not isinstance(error, sqlite3.OperationalError))
+    ) or (not code and (not isinstance(error, sqlite3.OperationalError) or "decode" in str(error)))

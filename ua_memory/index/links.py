@@ -63,13 +63,18 @@ def add(db: sqlite3.Connection, first: int, items: Sequence[Item]) -> None:
 
 def settle(db: sqlite3.Connection, records: Iterable[Record], masked: Callable[[str], str]) -> None:
     """Make the names that these records settle the settled ones, in place of those there were."""
+    db.execute("DELETE FROM settled")
+    db.executemany("INSERT OR IGNORE INTO settled VALUES (?, ?, ?)", sorted(settling(records, masked)))
+
+
+def settling(records: Iterable[Record], masked: Callable[[str], str]) -> set[tuple[str, int, str]]:
+    """(folded name, number of the entity, role) of the names that these records settle."""
     rows = set()
     settled = (record for record in records if isinstance(record, Entity))
     for number, entity in enumerate(settled):
         for role, said in (("name", (entity.name, *entity.aliases)), ("not", entity.nots)):
             rows |= {(found, number, role) for name in said if (found := folded(masked(name)))}
-    db.execute("DELETE FROM settled")
-    db.executemany("INSERT OR IGNORE INTO settled VALUES (?, ?, ?)", sorted(rows))
+    return rows
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING
 from ua_memory.index.bulk import in_portions
 from ua_memory.index.cache import Cache
 from ua_memory.index.embed import Embeds
+from ua_memory.index.mark import Mark
 from ua_memory.index.reading import Caught, Stop
 from ua_memory.index.tables import chunks, marks
 from ua_memory.index.talk import led
-from ua_memory.index.vectors import Mark, Rows
+from ua_memory.index.vectors import Rows
 from ua_memory.index.words import Words
 
 if TYPE_CHECKING:

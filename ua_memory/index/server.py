@@ -23,7 +23,8 @@ from urllib.parse import unquote, urlsplit
 from ua_memory.errors import Usage
 from ua_memory.index import chroma
 from ua_memory.index.chroma import VectorsUnavailable
-from ua_memory.index.vectors import HNSW, Mark, Rows, write_mark
+from ua_memory.index.mark import Mark, write_mark
+from ua_memory.index.vectors import HNSW, Rows
 
 if TYPE_CHECKING:
     import numpy as np

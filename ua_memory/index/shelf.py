@@ -1,7 +1,7 @@
 """The index folder: numbered generations, one of them current. A rebuild fills the next.
 
 index/current      the name of the folder in use
-index/7/           words.db, chroma/, chroma.json
+index/7/           words.db, chroma/, chroma.json (see `mark`), chroma.sums (see `sums`)
 index/clock        touched to learn the file system's time
 index/owner.lock   who has Chroma open       index/build.lock   who makes or removes generations
 """
@@ -65,6 +65,12 @@ class Shelf:
             return None
         found = self.folder / name
         return found if name.isdigit() and found.is_dir() else None
+
+    def problems(self) -> list[str]:
+        """What is wrong with the name of the generation in use."""
+        there = [entry.name for entry in self.folder.glob("[0-9]*") if entry.name.isdigit()]
+        known = (self.folder / "current").is_file() and self.current() is None
+        return [f"names none of the generations there are: {', '.join(there)}"] if known and there else []
 
     def next(self) -> Path:
         """A new, empty generation that nobody uses yet (inside `building`)."""

@@ -2,29 +2,34 @@
 
 Asked by `verify` and `doctor`, never by a search. The rows of every file that has not changed since it was
 read are made again and compared; FTS5 holds its words against its rows, Chroma's names are held against the
-texts', and each embedding that is kept against the sum noted with it. Not looked at: the numbers within
-Chroma's graph.
+texts', and each embedding that is kept against the sum noted with it. Chroma's files are held against the
+sums noted when they were closed. Others may be at work: what cannot be told for that is `Unchecked`.
 """
 
 from __future__ import annotations
 
+import fcntl
 import json
+import os
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import closing
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from ua_memory import markdown
+from ua_memory.entities.decisions import ENTITIES
 from ua_memory.errors import UaMemoryError
-from ua_memory.index import cache
+from ua_memory.index import cache, links, sums
+from ua_memory.index.current import broken
 from ua_memory.index.items import items_of
 from ua_memory.index.manifest import Known, Manifest, content_hash
 from ua_memory.index.outside import Files, outside
 from ua_memory.index.spelling import grams
-from ua_memory.index.tables import COLUMNS, row
+from ua_memory.index.tables import COLUMNS, SCHEMA, row
+from ua_memory.index.terms import indexed
 from ua_memory.store.reading import searched
 
 if TYPE_CHECKING:
@@ -34,8 +39,19 @@ MOST = 5
 """Differences that are named: one is enough to make the index again."""
 
 
-def differences(store: Store, folder: Path, db: sqlite3.Connection) -> Iterator[str]:
-    """What the word index and Chroma's names say that the files do not. sqlite3.Error, UnicodeDecodeError."""
+OPEN = "Chroma has its files open; to have them compared: `ua-memory daemon stop`, then `ua-memory verify`"
+KILLED = "Chroma was not closed; to have its files compared: `ua-memory search x`, then `ua-memory verify`"
+
+
+class Unchecked(Exception):
+    """Nothing can be said of it now; the message says why."""
+
+
+def differences(store: Store, db: sqlite3.Connection) -> Iterator[str]:
+    """What the word index says that the files do not. `db` is within a transaction, so that all of it is of
+    one moment. sqlite3.Error, UnicodeDecodeError."""
+    if _tables(db) != _made_tables(SCHEMA):
+        yield "its tables are not those that were made"
     yield from islice(_of_rows(store, db), MOST)
     spelt = "SELECT word, count(*), max(size), min(size), count(*) - sum(instr(' ' || word || ' ', gram) > 0)"
     for word, count, *sizes, strange in db.execute(f"{spelt} FROM grams GROUP BY word"):
@@ -48,76 +64,186 @@ def differences(store: Store, folder: Path, db: sqlite3.Connection) -> Iterator[
             copy.execute("INSERT INTO words (words, rank) VALUES ('integrity-check', 1)")
         except sqlite3.DatabaseError as error:
             yield f"the words are not those of the items: {error}"
-    yield from _of_vectors(store, folder, db)
+
+
+def _tables(db: sqlite3.Connection) -> set[tuple[str, ...]]:
+    return set(db.execute("SELECT type, name, tbl_name, sql FROM sqlite_master WHERE sql IS NOT NULL"))
+
+
+def _made_tables(schema: Iterable[str]) -> set[tuple[str, ...]]:
+    with closing(sqlite3.connect(":memory:")) as db:
+        for statement in schema:
+            db.execute(statement)
+        return _tables(db)
 
 
 def _of_rows(store: Store, db: sqlite3.Connection) -> Iterator[str]:
     files, seen = Files(store), store.survey()
-    known = Manifest(db).files()
+    known, settled = Manifest(db).files(), set[tuple[str, int, str]]()
     for (path,) in db.execute("SELECT DISTINCT path FROM items"):
         if path not in known:
             yield f"items of {path}, which was not read"
     for path, before in known.items():
         made = _made(files, path, before, seen.held.get(path))
         if made is None:  # changed since, or gone: the next search reads it
+            if path not in seen.held and _same(store, path, before):
+                yield f"what it noted of {path} is not the file that it read"
+            settled |= _settled(db) if path == ENTITIES else set()
             continue
         there = {
             values[1]: values[1:]
             for values in db.execute(f"SELECT {COLUMNS} FROM items WHERE path = ?", (path,))
         }
-        for key, values in made.items():
+        for key, values in made.rows.items():
             if there.pop(key, None) != values:
                 yield f"what it has of {path}:{values[3]} is not what stands there"
         if there:
             yield f"{len(there)} items of {path} that do not stand there"
+        kept = "SELECT key, words.text, words.context FROM items JOIN words ON words.rowid = items.rowid"
+        if {*db.execute(f"{kept} WHERE path = ?", (path,))} != made.words:
+            yield f"the words it has of {path} are not those that stand there"
+        named = "SELECT key, name, how FROM names JOIN items ON items.rowid = item WHERE path = ?"
+        if {*db.execute(named, (path,))} != made.names:
+            yield f"the names it has of {path} are not those that stand there"
+        settled |= made.settled
+    if _settled(db) != settled:
+        yield f"the names it has of {ENTITIES} are not those that stand there"
+    if db.execute("SELECT 1 FROM names WHERE item NOT IN (SELECT rowid FROM items)").fetchone():
+        yield "names of items that are gone"
 
 
-def _made(files: Files, path: str, before: Known, held: str | None) -> dict[str, tuple[object, ...]] | None:
-    """{key: the values of its row} of a file's items; None where it is not the file that was read."""
+def _settled(db: sqlite3.Connection) -> set[tuple[str, int, str]]:
+    return {*db.execute("SELECT name, entity, role FROM settled")}
+
+
+def _same(store: Store, path: str, before: Known) -> bool:
+    """Whether a file has the very stamp that it was read under, so that nobody can have written to it."""
+    try:
+        found = (Path(path) if outside(path) else store.bank.root / path).lstat()
+    except OSError:
+        return False
+    stamp = (found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino)
+    return before.stamp == stamp and bool(before.hash) and not before.racy
+
+
+class _Made(NamedTuple):
+    """What a file comes to in the word index: {key: values of its row}, the words that are looked up, names
+    and those that it settles."""
+
+    rows: dict[str, tuple[object, ...]]
+    words: set[tuple[str, str, str]]
+    names: set[tuple[str, str, int]]
+    settled: set[tuple[str, int, str]]
+
+
+def _made(files: Files, path: str, before: Known, held: str | None) -> _Made | None:
+    """What a file comes to; None where it is not the file that was read."""
     try:
         data = files.blob(held) if held else files.read(path)
     except (UaMemoryError, OSError):
         return None
     if content_hash(data) != before.hash:
         return None
-    items = items_of(markdown.parse(searched(data)[0], path), files.masked)
-    owned = (replace(item, id=None) if outside(path) else item for item in items)
-    return {item.key: row(0, item, item.digest())[1:] for item in owned}
+    parsed = markdown.parse(searched(data)[0], path)
+    items = list(items_of(parsed, files.masked))
+    owned = [replace(item, id=None) if outside(path) else item for item in items]
+    names = {(item.key, name, how) for item in owned for name, how in links.names_of(item).items()}
+    settled = links.settling(parsed.records, files.masked) if path == ENTITIES else set()
+    words = {(item.key, indexed(item.text), indexed(item.context)) for item in owned}
+    return _Made({item.key: row(0, item, item.digest())[1:] for item in owned}, words, names, settled)
 
 
-def _of_vectors(store: Store, folder: Path, db: sqlite3.Connection) -> Iterator[str]:
-    """The names of the texts in Chroma's own file, where its mark says that they are those of the items."""
-    meta = dict(db.execute("SELECT name, value FROM meta"))
+def of_files(generation: Path) -> list[str]:
+    """Chroma's files that are not what they were when it was closed. Unchecked."""
+    folder = generation / "chroma"
+    if not folder.is_dir():
+        return []
+    found = sums.changed(folder)
+    if found is None:
+        raise Unchecked(OPEN if _is_open(generation.parent / "owner.lock") else KILLED)
+    return [f"{name} is not what it was when Chroma was closed" for name in found]
+
+
+def _is_open(lock: Path) -> bool:
+    """Whether a process has the vectors open. Who opens them meanwhile waits a moment for the answer."""
     try:
-        mark = json.loads((folder / "chroma.json").read_text())
-        file = folder / "chroma" / "chroma.sqlite3"
-        if (mark["epoch"], str(mark["generation"])) != (meta.get("epoch"), meta.get("generation")):
-            return
-        with closing(sqlite3.connect(f"{file.as_uri()}?mode=ro", uri=True, timeout=1)) as rows:
-            yield from (
-                f"Chroma: {said}" for (said,) in rows.execute("PRAGMA quick_check(5)") if said != "ok"
-            )
+        fd = os.open(lock, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(fd)
+    return False
+
+
+def of_vectors(store: Store, generation: Path) -> list[str]:
+    """The names of the texts in Chroma's own file, where its mark says that they are those of the items.
+    Unchecked where another process is at them."""
+    file = generation / "chroma" / "chroma.sqlite3"
+    try:
+        mark, items = _marked(generation), generation / "words.db"
+        with closing(_opened(items)) as db:
+            if not _stands(mark, db):
+                return []
+            wanted = {name for (name,) in db.execute("SELECT DISTINCT vhash FROM items")}
+        wanted -= cache.without(store.bank.cache, str(mark.get("model", "")))
+        with closing(_opened(file)) as rows:
+            found = [
+                f"Chroma: {said}" for (said,) in rows.execute("PRAGMA integrity_check(5)") if said != "ok"
+            ]
             there = {name for (name,) in rows.execute("SELECT embedding_id FROM embeddings")}
+        # Texts come and go in the words first and the mark last: with both as before, Chroma is as before.
+        with closing(_opened(items)) as db:
+            if _marked(generation) != mark or not _stands(mark, db):
+                raise Unchecked(OPEN)
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
-        return  # no vectors, or their mark is broken: the next search makes them again
+        return []  # no vectors, or their mark is broken: the next search makes them again
     except sqlite3.Error as error:
-        yield f"Chroma: {error}"
-        return
-    wanted = {name for (name,) in db.execute("SELECT DISTINCT vhash FROM items")}
-    wanted -= cache.without(store.bank.cache, str(mark.get("model", "")))
+        if not broken(error):
+            raise Unchecked(str(error)) from error
+        return [f"Chroma: {error}"]
     if there != wanted:
-        yield f"{len(wanted - there)} texts without a vector, {len(there - wanted)} vectors without a text"
+        lacking, spare = len(wanted - there), len(there - wanted)
+        found.append(f"{lacking} texts without a vector, {spare} vectors without a text")
+    return found
 
 
-def of_cache(folder: Path) -> Iterator[str]:
-    """What is damaged in the embeddings that are kept."""
+def _marked(generation: Path) -> dict[str, object]:
+    return {**json.loads((generation / "chroma.json").read_text())}
+
+
+def _stands(mark: dict[str, object], db: sqlite3.Connection) -> bool:
+    """Whether a mark is that of the words."""
+    meta = dict(db.execute("SELECT name, value FROM meta"))
+    return (mark["epoch"], str(mark["generation"])) == (meta.get("epoch"), meta.get("generation"))
+
+
+def _opened(file: Path) -> sqlite3.Connection:
+    return sqlite3.connect(f"{file.as_uri()}?mode=ro", uri=True, timeout=1)
+
+
+def of_cache(folder: Path) -> list[str]:
+    """What is damaged in the embeddings that are kept. Unchecked."""
     file = folder / cache.FILE
     if not file.exists():
-        return
+        return []
     try:
-        with closing(sqlite3.connect(f"{file.as_uri()}?mode=ro", uri=True, timeout=1)) as db:
-            yield from (str(said) for (said,) in db.execute("PRAGMA quick_check(5)") if said != "ok")
-            if wrong := sum(cache.sum_of(*values[1:]) != values[0] for values in db.execute(cache.SUMMED)):
-                yield f"{wrong} embeddings are not what was kept"
-    except (sqlite3.Error, UnicodeDecodeError) as error:
-        yield f"damaged: {error}"
+        with closing(_opened(file)) as db:
+            db.execute("BEGIN")
+            found = [str(said) for (said,) in db.execute("PRAGMA integrity_check(5)") if said != "ok"]
+            if _tables(db) != _made_tables(cache.SCHEMA):
+                found.append("its tables are not those that were made")
+            sums = [cache.sum_of(*values[1:]) != values[0] for values in db.execute(cache.SUMMED)]
+            if wrong := sum(sums) + db.execute(cache.ALONE).fetchone()[0]:
+                found.append(f"{wrong} embeddings are not what was kept")
+            bare = db.execute("SELECT count(*) FROM vectors").fetchone()[0] - len(sums)
+    except (sqlite3.Error, UnicodeDecodeError, TypeError) as error:
+        if isinstance(error, sqlite3.Error) and not broken(error):
+            raise Unchecked(str(error)) from error
+        return [f"damaged: {error}"]
+    if bare and not found:
+        raise Unchecked(f"{bare} embeddings were kept without a sum, by an earlier version")
+    return found

@@ -15,12 +15,14 @@ import shutil
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ua_memory import heap
+from ua_memory.index import sums
 from ua_memory.index.chroma import VectorsBroken, VectorsElsewhere, VectorsUnavailable, imported
+from ua_memory.index.mark import Mark, write_mark
 from ua_memory.index.mirror import MOST, Mirror
 
 if TYPE_CHECKING:
@@ -30,7 +32,6 @@ if TYPE_CHECKING:
     Row = NDArray[np.float32]
 
 COLLECTION = "texts"
-LAYOUT = "1"
 HNSW: Mapping[str, Any] = {"space": "cosine", "ef_construction": 64, "max_neighbors": 16, "ef_search": 1000}
 """Of the 150 nearest of 60 queries among 3,000 random vectors and among 10,000 clustered ones none is lost;
 Chroma's defaults (100, 16, 100) lose 11 % and 3 %. The search's width decides, at
@@ -38,18 +39,6 @@ Chroma's defaults (100, 16, 100) lose 11 % and 3 %. The search's width decides, 
 
 BATCH = 2000
 LOCK_SECONDS = 0.3
-
-
-@dataclass(frozen=True, slots=True)
-class Mark:
-    """Which words these vectors stand for: the word index's epoch and generation, the model, and the cache
-    that holds the same texts."""
-
-    epoch: str = ""
-    generation: int = -1
-    model: str = ""
-    layout: str = LAYOUT
-    cache: str = ""
 
 
 class Owner:
@@ -161,6 +150,7 @@ class Vectors(Rows):
         self._client: Any = None
         self._mirror: Mirror | None = None
         self._queries = 0
+        self._before: sums.Sums = {}
         self._open()
 
     def _open(self) -> None:
@@ -171,6 +161,7 @@ class Vectors(Rows):
         for name in ("chromadb", "chromadb.telemetry.product.posthog"):
             logging.getLogger(name).setLevel(logging.CRITICAL)
         self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        self._before = sums.take(self.folder)
         try:
             with heap.wiped():
                 self._client = chromadb.PersistentClient(str(self.folder), settings=silent)
@@ -179,7 +170,7 @@ class Vectors(Rows):
                 )
                 self._collection.count()
         except BaseException as error:  # the Rust core raises PanicException, which is no Exception
-            self.close()
+            self._let_go()
             if isinstance(error, KeyboardInterrupt | SystemExit):
                 raise
             raise VectorsBroken(f"Chroma cannot open its files: {error}") from error
@@ -209,16 +200,23 @@ class Vectors(Rows):
         return super().query(vectors, limit)
 
     def close(self) -> None:
-        """Let go of the files, so that they may be deleted, moved or opened by another."""
+        """Let go of the files, so that they may be deleted, moved or opened by another. What they are then
+        is noted."""
+        if self._let_go():
+            sums.note(self.folder, self._before)
+
+    def _let_go(self) -> bool:
+        """Close what is open; whether anything was."""
         client, self._client, self._collection, self._mirror = self._client, None, None, None
         if client is not None:
             client.close()
             _make_private(self.folder)
         else:
             _forget(self.folder)
+        return client is not None
 
     def wipe(self) -> None:
-        self.close()
+        self._let_go()
         self._rows = None
         drop(self.folder)
         self._open()
@@ -258,14 +256,6 @@ def owned(folder: Path, owner: Owner, notes: list[str]) -> Vectors:
         raise
 
 
-def write_mark(file: Path, value: Mapping[str, Any]) -> None:
-    """Replace a mark, for this user's eyes only."""
-    fresh = file.with_suffix(".new")
-    fresh.write_text(json.dumps(value))
-    fresh.chmod(0o600)
-    fresh.replace(file)
-
-
 def nearest_first(names: Sequence[str], distances: Iterable[float]) -> list[tuple[str, float]]:
     """(name, cosine) in order. Six digits: the last bits depend on the order in which rows came in."""
     found = [(name, round(1.0 - float(far), 6)) for name, far in zip(names, distances, strict=True)]
@@ -276,7 +266,9 @@ def _make_private(folder: Path) -> None:
     """Close to others what Chroma makes by the umask."""
     with contextlib.suppress(OSError):
         for path in (folder, *folder.rglob("*")):
-            path.chmod(0o700 if path.is_dir() else 0o600)
+            mode = 0o700 if path.is_dir() else 0o600
+            if path.stat().st_mode & 0o777 != mode:  # what is not touched keeps its times
+                path.chmod(mode)
 
 
 def _forget(folder: Path) -> None:
@@ -291,4 +283,5 @@ def _forget(folder: Path) -> None:
 def drop(folder: Path) -> None:
     """Delete a Chroma folder and its mark. The caller holds the Owner's lock and has closed it."""
     folder.with_name(f"{folder.name}.json").unlink(missing_ok=True)
+    sums.note_of(folder).unlink(missing_ok=True)
     shutil.rmtree(folder, ignore_errors=True)

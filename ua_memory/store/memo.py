@@ -1,6 +1,7 @@
 """What a look at all files leaves for the next process: `cache/survey` and `cache/blobs`.
 
-Both may be deleted at any moment, and where they cannot be written the next look does the work again.
+Both may be deleted at any moment, and where they cannot be written the next look does the work again. What is
+not the bytes that were written is not read: a flipped bit in it could pass for a change of somebody's.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from ua_memory.stamps import sealed, unsealed
 from ua_memory.store import proof
 
 
@@ -68,7 +70,7 @@ def now(cache: Path) -> int:
 
 def _recalled(file: Path) -> Any:
     try:
-        return marshal.loads(file.read_bytes())
+        return marshal.loads(unsealed(file.read_bytes()))
     except (OSError, ValueError, EOFError, TypeError):
         return None
 
@@ -78,7 +80,7 @@ def _keep(cache: Path, name: str, what: Any) -> None:
         _make(cache)
         fresh = cache / f"{name}.{os.getpid()}.fresh"
         fresh.touch(mode=0o600)
-        fresh.write_bytes(marshal.dumps(what))
+        fresh.write_bytes(sealed(marshal.dumps(what)))
         fresh.replace(cache / name)
 
 
