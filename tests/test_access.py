@@ -36,7 +36,8 @@ PATHS = (
     "memory/.git/../../../outside.md",
     "memory\\..\\..\\outside.md", "memory/%2e%2e/%2e%2e/outside.md", "./../outside.md", "",
     "memory/..\u2215..\u2215outside.md", "memory/\uff0e\uff0e\uff0foutside.md", "memory/link.md.",
-    "../outside.md\0.md", "memory/%252e%252e%252foutside.md",
+    "../outside.md\0.md", "memory/%252e%252e%252foutside.md", "MEMORY/LINK.MD", ".GIT/config",
+    "memory/\ud800.md", "\ud800", "memory//link.md", "memory/./link.md", "memory/li\u200bnk.md",
 )  # fmt: skip
 """Ways to a file beside the bank; `link.md` and `folder` are symbolic links there."""
 
@@ -103,7 +104,7 @@ def _by_tool(memory: Memory, path: str) -> list[str]:
 
 
 def _by_command(shell: Shell, path: str) -> list[str]:
-    if "\0" in path:  # no process can be given one
+    if "\0" in path or "\ud800" in path:  # no process can be given one
         return []
     argvs = [("get", path), ("log", path), ("blame", path), ("why", path), ("pages", "get", path)]
     return [done.out + done.err for done in (shell(*argv) for argv in argvs)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import stat
@@ -12,6 +13,7 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from banks import new_bank
@@ -171,6 +173,40 @@ def test_a_line_without_an_end_is_cut_off(called: Place) -> None:
 def test_requests_with_parameters_of_another_type(called: Place) -> None:
     for wrong in ({"argv": [1]}, {"width": "80"}, {"env": 5}, {"cwd": None}, {"stdin": "\u20ac"}):
         assert called.command("log", **wrong)["error"]["code"] == messages.BAD_PARAMS, wrong
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "../outside.md", "{outside}", "memory/link.md", "memory/x\0/../../outside.md", "memory/\ud800.md",
+        "memory/" + "a" * 5000 + ".md", "memory\\..\\..\\outside.md", "memory/%2e%2e/%2e%2e/outside.md",
+        "memory/\uff0e\uff0e\uff0foutside.md", "MEMORY/LINK.MD", "--help",
+    ],
+)  # fmt: skip
+def test_no_path_leads_out_over_the_socket(path: str, called: Place) -> None:
+    """I63. What no shell can pass, a socket can: every answer is one of ours, and no bug."""
+    outside = called.root.parent / "outside.md"
+    outside.write_text("- the canary sings\n")
+    link = called.root / "memory/link.md"
+    link.unlink(missing_ok=True)
+    link.symlink_to(outside)
+    path, before = path.format(outside=outside), sorted(called.root.parent.iterdir())
+    asked: list[dict[str, Any]] = [
+        {"tool": "memory_get", "arguments": {"path": path}}, {"read": f"memory://page/{path}"},
+        {"tool": "delete_page", "arguments": {"id": path}},
+        {"tool": "ingest_file", "arguments": {"file_path": path}},
+    ]  # fmt: skip
+    said = [
+        called.command(*argv, path)
+        for argv in (["get"], ["blame"], ["why"], ["log"], ["pages", "get"], ["git", "show"])
+    ] + [
+        called.command("mcp", "--call", stdin=json.dumps(one), env={"HOME": os.environ["HOME"]})
+        for one in asked
+    ]
+    odd = [one for one in said if one.get("result", {}).get("code") == 1]
+    assert not odd and {one["error"]["code"] for one in said if "error" in one} <= {BUSY}
+    assert "canary" not in str(said) and outside.read_text() == "- the canary sings\n"
+    assert sorted(called.root.parent.iterdir()) == before
 
 
 def test_a_caller_without_a_protocol_is_of_another_installation(served: Place) -> None:

@@ -147,7 +147,13 @@ def is_truth(path: str) -> bool:
 def _odd(path: str) -> bool:
     if path.isascii():
         return "\\" in path or not path.isprintable()
-    return any(char == "\\" or unicodedata.category(char) == "Cc" for char in path)
+    if any(char == "\\" or unicodedata.category(char) == "Cc" for char in path):
+        return True
+    try:
+        os.fsencode(path)
+    except UnicodeEncodeError:  # half a character, as JSON may have it: no file can be called so
+        return True
+    return False
 
 
 def confined(root: Path, path: str) -> Path:

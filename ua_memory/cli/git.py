@@ -68,6 +68,8 @@ def git(
             )
         except FileNotFoundError as error:
             raise GitFailed("git is not installed", mend="install git") from error
+        except ValueError as error:  # NUL, or half a character: from a socket, not from a shell
+            raise Usage(f"no argument for git: {error}", mend="ua-memory git log") from error
     raise typer.Exit(done.returncode if done.returncode >= 0 else 128 - done.returncode)
 
 
