@@ -13,6 +13,7 @@ from banks import DAY, Bank, git, new_bank, repository
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from killing import in_child
+from test_forget import BELIEFS, believe, by_machine, link
 from truth import leftovers
 
 from ua_memory import markdown
@@ -22,7 +23,7 @@ from ua_memory.index.sync import Index
 from ua_memory.memory import Memory
 from ua_memory.merge import archive, joining, syncing
 from ua_memory.merge.syncing import Synced
-from ua_memory.records import Fact
+from ua_memory.records import Fact, Observation
 from ua_memory.tombstones import Burial, bury
 
 
@@ -288,7 +289,7 @@ def test_what_went_with_a_tombstone_is_told_and_its_words_are_sought(pair: tuple
         rows = git(two.root, "show", f"{each.revision}:{each.path}").split("\n")
         assert "ring twice" in rows[each.line - 1] or "carol sails" in rows[each.line - 1]
     assert done.heard and {*done.heard.ids} == {kept, taken}
-    assert [each.where for each in done.heard.proof.found] == ["memory/notes.md:4"]
+    assert [each.where for each in done.heard.proof.found] == ["memory/notes.md:3"]
     assert not [*two.store.bank.pending.glob("forget-*")]
     two.edit("# 2026-11-21\n", "# 2026-11-21\n\n- The code is 4711 blue, ring twice\n")  # said anew
     again = sync(two)
@@ -300,6 +301,44 @@ def test_what_went_with_a_tombstone_is_told_and_its_words_are_sought(pair: tuple
     two.edit("Alice drinks tea", "Alice drinks mint")
     sync(two)
     assert [(each.id, each.side) for each in sync(one).merge.dropped] == [(block, "there")]
+
+
+@pytest.mark.parametrize("forgets_first", [True, False])
+def test_what_was_derived_on_the_other_machine_goes_or_is_revised(
+    pair: tuple[Bank, Bank], forgets_first: bool
+) -> None:
+    """What no `forget` could see: it was derived elsewhere meanwhile. Whoever syncs last does it."""
+    one, two = pair
+    said, card = (
+        one.insert(text).fact
+        for text in ("Alice moved the API to Fly.io because of Heroku.", "Alice pays Fly.io by card.")
+    )
+    for bank in (*pair, one):
+        sync(bank)
+    alone = believe(two, "Heroku is left behind.", (said, "because of Heroku"))  # in a file of its own
+    both = believe(two, "Alice uses Fly.io.", (said, "moved the API to Fly.io"), (card, "pays Fly.io"))
+    page = "memory/pages/infra.md"
+    by_machine(two, f"The API moved away. {link(said)} It is paid by card. {link(card)}\n", page)
+    by_machine(two, f"# Memory\n\n## Infra\n\n- They moved away. {link(said)}\n- Alice\n", "MEMORY.md")
+    two.write(f"Ann: see [[{DAY[7:-3]}#^{said.id}]], and that Heroku is behind.\n", "memory/notes.md")
+    Memory(one.store).forget(f"^{said.id}")
+    first, last = (one, two) if forgets_first else (two, one)
+    sync(first)
+    trial, was = sync(last, trial=True), tree(last)
+    assert tree(last) == was
+    done = sync(last)
+    assert (
+        any("2 sentences, 1 observation; 1 revised" in note for note in done.notes)
+        and done.notes == trial.notes
+    )
+    assert {said.id, alone.id} == {*done.merge.forgotten} == {*trial.merge.forgotten}
+    sync(first)
+    assert tree(one) == tree(two) and len(heads(one, two)) == 1 and one.clean() and two.clean()
+    (left,) = markdown.parse(one.bytes(BELIEFS), BELIEFS).of(Observation)
+    assert (left.id, [proof.id for proof in left.proofs]) == (both.id, [card.id])
+    assert one.text(page) == f"It is paid by card. {link(card)}\n" and "moved" not in one.text("MEMORY.md")
+    assert f"^{alone.id}" in one.text("memory/forgotten.md") and "Ann: see" in one.text("memory/notes.md")
+    assert not done.heard or done.heard.proof.holds
 
 
 @pytest.mark.parametrize("stop", [3, 14, 22, 30, 38])

@@ -16,7 +16,7 @@ from ua_memory.forgetting.owners import Owners
 from ua_memory.forgetting.plan import Piece, Plan, Target
 from ua_memory.forgetting.searching import Searched
 from ua_memory.forgetting.waiting import Cleared
-from ua_memory.forgetting.words import Needle, needles
+from ua_memory.forgetting.words import Needle, needles, unsaid
 from ua_memory.store import Result, Store
 
 if TYPE_CHECKING:
@@ -139,12 +139,7 @@ class Forgetting(Clearing):
         nothing says any more that stays."""
         sure = needles(plan.texts, self.config.redact)
         after = {**self._texts(), **{path: new or b"" for path, (_, new) in plan.files.items()}}
-        more = [
-            needle
-            for needle in needles(plan.also, self.config.redact)
-            if not needle.short and needle not in sure and not any(map(needle.within, after.values()))
-        ]
-        return (*sure, *more)
+        return (*sure, *unsaid(plan.also, sure, after.values(), self.config.redact))
 
     # -- doing it ----------------------------------------------------------------------------------------
 

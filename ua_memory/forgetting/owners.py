@@ -9,17 +9,18 @@ from ua_memory.store import Store
 
 
 class Owners:
-    """The last author of each line, asked of the trail once for each file."""
+    """The last author of each line, asked of the trail once for each file; of another history by `rev`."""
 
-    def __init__(self, store: Store, texts: Mapping[str, bytes]) -> None:
-        self.store, self.texts = store, texts
+    def __init__(self, store: Store, texts: Mapping[str, bytes], rev: str = "HEAD") -> None:
+        self.store, self.texts, self.rev = store, texts, rev
         self._ours: dict[str, list[bool]] = {}
 
     def ours(self, path: str, line: int, end: int) -> bool:
         """Whether a machine wrote all of these lines last. Without a trail nobody knows: then they count as a
         person's."""
         if path not in self._ours:
-            rows = self.store.history.blame(path, self.texts[path]) if self.store.history.exists else []
+            history = self.store.history
+            rows = history.blame(path, self.texts[path], rev=self.rev) if history.exists else []
             self._ours[path] = [row.author == MACHINE[0] for row in rows]
         rows_ = self._ours[path][line - 1 : end]
         return bool(rows_) and all(rows_)

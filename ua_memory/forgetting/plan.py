@@ -71,6 +71,14 @@ class Plan:
             else:
                 draft.write(path, after, restored=True)
 
+    def without(self, files: Mapping[str, bytes]) -> dict[str, bytes]:
+        """Files as they are to be. ChangedOnDisk where one is not as it was when this was worked out."""
+        for path, (before, _) in self.files.items():
+            if files.get(path) != before:
+                raise ChangedOnDisk("it was saved meanwhile", where=path, mend="try again")
+        after = {**files, **{path: data for path, (_, data) in self.files.items()}}
+        return {path: data for path, data in after.items() if data is not None}
+
     @property
     def asked(self) -> tuple[Piece, ...]:
         """What was asked for, without what follows from it."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -62,6 +62,16 @@ def look(store: Store, needles: Sequence[Needle], *, objects: bool) -> Searched:
         # What is in a file is in the index, too; the file is what is to be told.
         found = [each for each in found if each.kind not in ("index", "cache")]
     return Searched(looked, tuple(dict.fromkeys(found)))
+
+
+def within(files: Mapping[str, bytes], needles: Sequence[Needle]) -> Searched:
+    """Search files as they are to be."""
+    found = []
+    for path, data in files.items():
+        for match in (match for needle in needles for match in needle.pattern.finditer(data)):
+            line = data.count(b"\n", 0, match.start()) + 1
+            found.append(Found(f"{path}:{line}", "files"))
+    return Searched({"files": len(files)}, tuple(dict.fromkeys(found)))
 
 
 def everything(store: Store) -> Iterator[tuple[str, Path]]:

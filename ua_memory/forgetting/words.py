@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -83,6 +83,15 @@ def needles(texts: Iterable[str], patterns: Mapping[str, str]) -> tuple[Needle, 
                 if value := text[each.start : each.end].strip():
                     found[Needle(value, secret=True)] = None
     return tuple(found)
+
+
+def unsaid(
+    texts: Iterable[str], sure: Collection[Needle], files: Collection[bytes], patterns: Mapping[str, str]
+) -> tuple[Needle, ...]:
+    """What went along with what is `sure` to be gone, as needles: of these texts those that none of the files
+    as they are to be says."""
+    found = (each for each in needles(texts, patterns) if not each.short and each not in sure)
+    return tuple(each for each in found if not any(map(each.within, files)))
 
 
 def _word(word: str) -> bytes:

@@ -162,11 +162,13 @@ class History(Remotes):
         shown = [row if row.endswith("\n") else f"{row}\n\\ No newline at end of file\n" for row in rows]
         return "".join([f"diff --git a/{path} b/{path}\n", *shown]) if shown else ""
 
-    def blame(self, path: str, contents: bytes, *, lines: tuple[int, int] | None = None) -> list[BlameLine]:
+    def blame(
+        self, path: str, contents: bytes, *, lines: tuple[int, int] | None = None, rev: str = "HEAD"
+    ) -> list[BlameLine]:  # fmt: skip
         """Who wrote each line of `contents`, the file's present bytes; NOBODY where no one has yet."""
         known: list[BlameLine] = []
-        if self.blobs([path]):
-            out = self.run("blame", "--porcelain", "--no-textconv", "HEAD", "--", path)
+        if self.blobs([path], rev):
+            out = self.run("blame", "--porcelain", "--no-textconv", rev, "--", path)
             known = list(notation.blame_lines(out.decode("utf-8", "surrogateescape")))
         rows = contents.decode("utf-8", "surrogateescape").split("\n")
         rows = rows if rows[-1] else rows[:-1]

@@ -45,7 +45,12 @@ def buried(
     for side, files, own, others in (("here", mine, here, there), ("there", theirs, there, here)):
         new = {name: stone for name, stone in others.items() if name not in own and name not in known}
         buried = Tombstones(new, patterns)
-        notes = {path: data for path, data in files.items() if path.endswith(".md") and path != PATH}
+        # What is as it was here, the other side has seen when it forgot: as that left it, it stands.
+        notes = {
+            path: data
+            for path, data in files.items()
+            if path.endswith(".md") and path != PATH and data != base.get(path)
+        }
         for path, data in notes.items() if here or there else ():
             rows = data.split(b"\n")
             for block, numbers in _lost(buried, {**here, **there}, data, path):

@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING
 
 from ua_memory import markdown, statements
 from ua_memory.errors import UaMemoryError
+from ua_memory.forgetting import searching
 from ua_memory.forgetting.clearing import Clearing
 from ua_memory.forgetting.searching import Searched
-from ua_memory.forgetting.words import Needle, needles
+from ua_memory.forgetting.words import Needle, needles, unsaid
 from ua_memory.history import History
+from ua_memory.merge.banks import Merge
 from ua_memory.merge.joining import Joined, join
 from ua_memory.records import Tombstone
 from ua_memory.statements import Statement
@@ -32,25 +34,38 @@ class Heard:
 
 
 def joined(
-    store: Store, other: str, index: Callable[[], Index], *, door: str, subject: str
+    store: Store, other: str, index: Callable[[], Index], *, door: str, subject: str, look: bool = False
 ) -> tuple[Joined, Heard | None]:
     """Join another history, and clear away what it has forgotten. Killed in the midst of it, the next sync or
-    `forget` brings that to its end."""
+    `forget` brings that to its end. With `look` say what would be, and where the words would stand still."""
     head = store.history.head()
     fork = store.history.fork(head, other) if head else None
     new = _new(store.history, other, [rev for rev in (head, fork) if rev])
+    foreseen = join(store, other, door=door, subject=subject, look=True) if look or new else Joined(Merge({}))
+    files = _after(store, foreseen) if new else {}
     sought = _sought(store, fork, new) if new else ()
+    sought += unsaid(foreseen.along.texts, sought, files.values(), store.config.redact)
+    if look:
+        heard = Heard(tuple(sorted(new)), searching.within(files, sought)) if sought else None
+        return foreseen, heard
     if not sought:
         return join(store, other, door=door, subject=subject), None
+    ids = {*new, *foreseen.along.ids(files)}
     clearing = Clearing(store, index)
     with clearing.alone():
-        begun = clearing.begin(new, new, sought)
+        begun = clearing.begin(new, ids, sought)
         try:
             done = join(store, other, door=door, subject=subject)
         except UaMemoryError:
             begun.unlink(missing_ok=True)
             raise
-        return done, Heard(tuple(sorted(new)), clearing.end(begun, sought, [*new])[1])
+        return done, Heard(tuple(sorted(new)), clearing.end(begun, sought, ids)[1])
+
+
+def _after(store: Store, foreseen: Joined) -> dict[str, bytes]:
+    """The files as they would be."""
+    there = {**dict(statements.texts(store)), **foreseen.merge.files}
+    return {path: data for path, data in there.items() if data is not None}
 
 
 def _new(history: History, other: str, ours: Sequence[str]) -> dict[str, Tombstone]:

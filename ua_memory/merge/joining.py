@@ -7,19 +7,19 @@ from __future__ import annotations
 
 import contextlib
 import tomllib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 
 from ua_memory import bank
-from ua_memory.errors import CannotWrite, ChangedOnDisk, Conflict, Held, NotFound
-from ua_memory.history import blob_id
+from ua_memory.errors import ChangedOnDisk, Conflict, Held, NotFound
+from ua_memory.merge.along import Along, along
 from ua_memory.merge.banks import Merge, merge
 from ua_memory.merge.burying import Dropped, buried
+from ua_memory.merge.carrying import brought_along, carried
 from ua_memory.merge.refusing import refuse
 from ua_memory.merge.units import read as read_units
-from ua_memory.paths import BESIDE, CORE_NAMES, SETTINGS, is_truth
-from ua_memory.store import Result, Store, swap
+from ua_memory.paths import CORE_NAMES, SETTINGS, is_truth
+from ua_memory.store import Result, Store
 
 OP = "sync"
 SHOWN = 3
@@ -34,6 +34,8 @@ class Joined:
     revisions: int = 0
     result: Result | None = None
     notes: tuple[str, ...] = ()
+    along: Along = field(default_factory=Along)
+    """What went along with what one of the machines has forgotten."""
 
 
 @dataclass(frozen=True)
@@ -52,15 +54,18 @@ class Meeting:
         return self.base or self.store.history.fork(self.store.history.head() or self.other, self.other)
 
     def merged(
-        self, ours: Callable[[str], bytes | None], edited: Iterable[str]
-    ) -> tuple[Merge, Mapping[str, str]]:
-        """The files merged, and {path: blob id} of what the other has otherwise and is no memory."""
+        self, ours: Callable[[str], bytes | None], edited: Collection[str]
+    ) -> tuple[Merge, Mapping[str, str], Along]:
+        """The files merged, {path: blob id} of what the other has otherwise and is no memory, and what went
+        along with what one of them has forgotten."""
         history, fork = self.store.history, self.fork
         head = history.head()
         there = history.differing(fork, self.other)
         here = history.differing(fork, head) if head else {}
         refuse(history, self.other, there)
         paths = sorted({path for path in (*there, *here, *edited) if is_truth(path)})
+        went = along(self.store, fork, self.other, ours, edited)
+        paths = sorted({*paths, *went.paths})
         old = history.blobs(paths, rev=fork) if fork and paths else {}
         new = {path: there[path][1] if path in there else old.get(path, "") for path in paths}
         wanted = sorted({blob for blob in (*old.values(), *new.values()) if blob})
@@ -68,15 +73,23 @@ class Meeting:
         base = {path: read[blob] or b"" for path, blob in old.items()}
         theirs = {path: read[blob] or b"" for path, blob in new.items() if blob}
         mine = {path: data for path in paths if (data := ours(path)) is not None}
-        left, right, dropped = buried(base, mine, theirs, self.store.config.redact)
+        redact = self.store.config.redact
+        left, right, dropped = buried(base, mine, theirs, redact)
+        if went.paths:
+            left, right, _ = buried(base, went.here.without(mine), went.there.without(theirs), redact)
         done = merge(left if self.fresh else base, left, right, self.other)
         # What was taken out before it came to the merge is told as well.
-        had, has = (set(read_units(files).units) for files in (mine, left))
-        gone = [name for kind, name in sorted(had - has) if kind == "id"]
+        # A file that goes whole along, and that nobody else has, is in no merge.
+        done = replace(done, files={**dict.fromkeys(mine.keys() - done.files), **done.files})
+        there_now = {path: data for path, data in done.files.items() if data is not None}
+        had, has, now = (set(read_units(files).units) for files in (mine, left, there_now))
+        gone = [name for kind, name in sorted(had - has - now) if kind == "id"]
         gone = [*done.forgotten, *(name for name in gone if name not in done.forgotten)]
-        went = done.went + len(gone) - len(done.forgotten)
-        done = replace(done, went=went, forgotten=(*gone,), dropped=(*dropped,))
-        return done, {path: blob for path, (_, blob) in there.items() if not is_truth(path)}
+        number = done.went + len(gone) - len(done.forgotten)
+        gone += sorted(went.ids(done.files) - {*gone})
+        dropped += went.dropped(dropped)
+        done = replace(done, went=number, forgotten=(*gone,), dropped=(*dropped,))
+        return done, {path: blob for path, (_, blob) in there.items() if not is_truth(path)}, went
 
 
 def prepare(store: Store, *, look: bool = False) -> tuple[str, ...]:
@@ -115,8 +128,10 @@ def join(
     number = history.number(history.head(), other)
     if look:
         changed = {*store.survey().changed, *(cleaned.files if cleaned else ())}
-        done, _ = meeting.merged(lambda path: _clean(path, _read(store, path), cleaned), changed)
-        return Joined(_placed(store, done, other), number)
+        done, _, went = meeting.merged(lambda path: _clean(path, _read(store, path), cleaned), changed)
+        if cleaned:
+            cleaned.look(done.files)
+        return Joined(_placed(store, done, other), number, notes=tuple(went.notes()), along=went)
     with store.revision(OP, door=door) as draft:
         if history.holds(other):
             return Joined(Merge({}))
@@ -125,7 +140,7 @@ def join(
         def ours(path: str) -> bytes | None:
             return _clean(path, draft.read(path) if draft.exists(path) else None, cleaned)
 
-        done, strange = meeting.merged(ours, edited)
+        done, strange, went = meeting.merged(ours, edited)
         if cleaned:
             # A file that goes whole, and that nobody else has, is in no merge.
             whole = {path: None for path, (_, after) in cleaned.files.items() if after is None}
@@ -134,18 +149,19 @@ def join(
         held = [path for path, touched in draft.touched.items() if touched.held]
         if held:
             raise Held("facts disappeared here all at once", where=held[0], mend="ua-memory status")
-        draft.carried, notes = _carried(store, strange, meeting)
+        draft.carried, notes = carried(store, strange, meeting.fork, other)
         was = history.blobs(sorted(draft.carried)) if draft.carried else {}
         for path, data in done.files.items():
             if data is not None:
                 draft.write(path, data, restored=True)
             elif draft.exists(path):
                 draft.delete(path)
+        went.buried(store, draft)
         draft.joins, draft.even_if_empty, draft.subject = other, True, subject
         draft.trailers["Joins"] = [other]
-    notes += _brought_along(store, draft.carried, was)
+    notes += [*brought_along(store, draft.carried, was), *went.notes()]
     done = _placed(store, done, other, draft.result.revision)
-    return Joined(done, number, draft.result, tuple(notes))
+    return Joined(done, number, draft.result, tuple(notes), went)
 
 
 def _placed(store: Store, done: Merge, other: str, merged: str | None = None) -> Merge:
@@ -215,75 +231,3 @@ def _new(store: Store) -> bool:
     files = {file.path for file in store.survey().files}
     made = len(log) == 1 and log[0].trailer("Memory-Op") == "init"
     return made and files <= {CORE_NAMES[0], SETTINGS} and _read(store, CORE_NAMES[0]) in (None, bank.CORE)
-
-
-# -- files that are no memory ------------------------------------------------------------------------------
-
-
-def _carried(
-    store: Store, strange: Mapping[str, str], meeting: Meeting
-) -> tuple[dict[str, bytes | None], list[str]]:
-    """What else a bank of its own has in its repository: taken where only the other changed it."""
-    if not strange:
-        return {}, []
-    if not store.bank.own:
-        raise Conflict(
-            "the other history has files that are no memory", where=", ".join(sorted(strange)[:SHOWN]),
-            mend="give the trail a remote of its own: ua-memory git remote set-url origin ADDRESS",
-        )  # fmt: skip
-    history, fork = store.history, meeting.fork
-    head = history.head()
-    here = history.differing(fork, head) if head else {}
-    there = history.differing(fork, meeting.other)
-    plain = not head or history.is_within(head, meeting.other)
-    linked = [path for path in strange if there[path][0][:3] not in ("100", "")]
-    if linked and not plain:
-        raise Conflict("links and submodules are not merged here", where=linked[0], mend="git pull")
-    both = sorted(path for path in strange if path in here and here[path] != there[path])
-    data = {
-        path: history.blob(blob) if blob else None
-        for path, blob in strange.items()
-        if there[path][0] != "160000"
-    }
-    notes = [
-        f"{path} was changed on both machines; this one's stands, {meeting.other[:10]} has the other"
-        for path in both
-    ]
-    return {path: each for path, each in data.items() if path not in both}, notes
-
-
-def _brought_along(store: Store, carried: Mapping[str, bytes | None], was: Mapping[str, str]) -> list[str]:
-    """Bring files in the folder along that are no memory, where nobody has changed them; what was not."""
-    notes = []
-    for path, data in carried.items():
-        file = store.bank.root / path
-        if not _ours(store.bank.root, path):
-            notes.append(f"{path} was not written")
-            continue
-        here = file.read_bytes() if file.is_file() else None
-        if (here is None) != (path not in was) or (here is not None and blob_id(here) != was[path]):
-            if here != data:
-                notes.append(f"{path} differs from the repository's: see git status")
-            continue
-        try:
-            if data is None:
-                file.unlink(missing_ok=True)
-            else:
-                file.parent.mkdir(parents=True, exist_ok=True)
-                fresh = file.with_name(f".ua-{file.name[:100]}.fresh")
-                fresh.unlink(missing_ok=True)
-                swap.write(fresh, data)
-                fresh.replace(file)
-        except OSError as error:
-            raise CannotWrite(error.strerror or str(error), where=str(file), mend="git status") from error
-    return notes
-
-
-def _ours(root: Path, path: str) -> bool:
-    """Whether a path stays in the folder, outside of what git and we keep there."""
-    here = root
-    for part in path.split("/"):
-        here = here / part
-        if part in ("", ".", "..", BESIDE) or part.lower() == ".git" or here.is_symlink():
-            return False
-    return True

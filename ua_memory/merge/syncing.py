@@ -20,7 +20,7 @@ from ua_memory.history.remotes import REMOTE, shown
 from ua_memory.merge.banks import Merge
 from ua_memory.merge.following import Followed, Following
 from ua_memory.merge.heard import Heard, joined
-from ua_memory.merge.joining import Joined, join, prepare
+from ua_memory.merge.joining import Joined, prepare
 from ua_memory.merge.refusing import refuse_push
 from ua_memory.store import Store
 from ua_memory.store.lock import locked
@@ -182,10 +182,9 @@ class _Syncing:
             if _rewritten(history, self.name, other):
                 done, self.followed = self.following.follow(self.name, other, self._subject, trial=self.trial)
                 return done
-            if self.trial:
-                return join(self.store, other, door=self.door, subject=self._subject, look=True)
             done = self._joined(other)
-            history.agree(self.name, other)
+            if not self.trial:
+                history.agree(self.name, other)
         return done
 
     def _carried(self, offered: str) -> bool:
@@ -206,7 +205,7 @@ class _Syncing:
 
     def _joined(self, other: str) -> Joined:
         index = self.following.index
-        done, heard = joined(self.store, other, index, door=self.door, subject=self._subject)
+        done, heard = joined(self.store, other, index, door=self.door, subject=self._subject, look=self.trial)
         self.heard = heard or self.heard
         return done
 
