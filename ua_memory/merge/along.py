@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
+from datetime import date
 
 from ua_memory import markdown, statements
 from ua_memory.forgetting import choosing
 from ua_memory.forgetting.changing import Changing
-from ua_memory.forgetting.derived import Deriving
+from ua_memory.forgetting.derived import Deriving, Ours
 from ua_memory.forgetting.forgetting import told
 from ua_memory.forgetting.owners import Owners
 from ua_memory.forgetting.plan import ASKED, Plan
@@ -108,19 +109,26 @@ def along(store: Store, fork: str | None, other: str, ours: Read, edited: Collec
 def _plan(
     store: Store, texts: Mapping[str, bytes], new: Mapping[str, Tombstone], old: Mapping[str, str], rev: str
 ) -> Plan:
-    """A forgetting of what has these tombstones, by its id; in files that are not as they were (`old`: {path:
-    blob id}) also by what it says: of the others, who forgot it has seen and left what stands there."""
-    forgotten, marks = Tombstones(new, store.config.redact), [f"^{block}".encode() for block in new]
-    targets = []
+    fresh = {path for path, data in texts.items() if old.get(path) != blob_id(data)}
+    ours, today = Owners(store, texts, rev).ours, store.now().date()
+    return forgetting(texts, Tombstones(new, store.config.redact), fresh, ours, today)
+
+
+def forgetting(
+    texts: Mapping[str, bytes], forgotten: Tombstones, fresh: Collection[str], ours: Ours, today: date
+) -> Plan:
+    """A forgetting of what has these tombstones, by its id; in files that are `fresh` since both met also
+    by what it says: of the others, who forgot it has seen and left what stands there."""
+    marks, targets = [f"^{block}".encode() for block in forgotten.stones], []
     for path, data in texts.items():
-        fresh = old.get(path) != blob_id(data)
-        if path == PATH or not (fresh or any(mark in data for mark in marks)):
+        if path == PATH or not (path in fresh or any(mark in data for mark in marks)):
             continue
         for record in markdown.parse(data, path).records:
-            if isinstance(record, Statement) and (record.id in new or (fresh and forgotten.forbid(record))):
+            if isinstance(record, Statement) and (
+                (record.id or "") in forgotten or (path in fresh and forgotten.forbid(record))
+            ):
                 targets.append(choosing.of(record))
     deriving = Deriving(
-        texts, targets, Owners(store, texts, rev).ours, store.now().date(), take=False,
-        patterns=store.config.redact, ids=new.keys(),
-    )  # fmt: skip
+        texts, targets, ours, today, take=False, patterns=forgotten.redact, ids=forgotten.stones.keys()
+    )
     return Changing(deriving).plan()

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from ua_memory import bank
 from ua_memory.errors import ChangedOnDisk, Conflict, Held, NotFound
 from ua_memory.merge.along import Along, along
-from ua_memory.merge.banks import Merge, merge
+from ua_memory.merge.banks import Files, Merge, merge
 from ua_memory.merge.burying import Dropped, buried
 from ua_memory.merge.carrying import brought_along, carried
 from ua_memory.merge.refusing import refuse
@@ -73,23 +73,31 @@ class Meeting:
         base = {path: read[blob] or b"" for path, blob in old.items()}
         theirs = {path: read[blob] or b"" for path, blob in new.items() if blob}
         mine = {path: data for path in paths if (data := ours(path)) is not None}
-        redact = self.store.config.redact
-        left, right, dropped = buried(base, mine, theirs, redact)
-        if went.paths:
-            left, right, _ = buried(base, went.here.without(mine), went.there.without(theirs), redact)
-        done = merge(left if self.fresh else base, left, right, self.other)
-        # What was taken out before it came to the merge is told as well.
-        # A file that goes whole along, and that nobody else has, is in no merge.
-        done = replace(done, files={**dict.fromkeys(mine.keys() - done.files), **done.files})
-        there_now = {path: data for path, data in done.files.items() if data is not None}
-        had, has, now = (set(read_units(files).units) for files in (mine, left, there_now))
-        gone = [name for kind, name in sorted(had - has - now) if kind == "id"]
-        gone = [*done.forgotten, *(name for name in gone if name not in done.forgotten)]
-        number = done.went + len(gone) - len(done.forgotten)
-        gone += sorted(went.ids(done.files) - {*gone})
-        dropped += went.dropped(dropped)
-        done = replace(done, went=number, forgotten=(*gone,), dropped=(*dropped,))
+        done = together(base, mine, theirs, went, self.store.config.redact, self.other, fresh=self.fresh)
         return done, {path: blob for path, (_, blob) in there.items() if not is_truth(path)}, went
+
+
+def together(
+    base: Files, mine: Files, theirs: Files, went: Along, redact: Mapping[str, str], other: str = "", *,
+    fresh: bool = False,
+) -> Merge:  # fmt: skip
+    """Both sides made one: without what either has forgotten, and what went along; then by id. `other` is the
+    revision of theirs."""
+    left, right, dropped = buried(base, mine, theirs, redact)
+    if went.paths:
+        left, right, _ = buried(base, went.here.without(mine), went.there.without(theirs), redact)
+    done = merge(left if fresh else base, left, right, other)
+    # A file that goes whole along, and that nobody else has, is in no merge.
+    done = replace(done, files={**dict.fromkeys(mine.keys() - done.files), **done.files})
+    # What was taken out before it came to the merge is told as well.
+    there_now = {path: data for path, data in done.files.items() if data is not None}
+    had, has, now = (set(read_units(files).units) for files in (mine, left, there_now))
+    gone = [name for kind, name in sorted(had - has - now) if kind == "id"]
+    gone = [*done.forgotten, *(name for name in gone if name not in done.forgotten)]
+    number = done.went + len(gone) - len(done.forgotten)
+    gone += sorted(went.ids(done.files) - {*gone})
+    dropped += went.dropped(dropped)
+    return replace(done, went=number, forgotten=(*gone,), dropped=(*dropped,))
 
 
 def prepare(store: Store, *, look: bool = False) -> tuple[str, ...]:
@@ -198,7 +206,7 @@ def _read(store: Store, path: str) -> bytes | None:
 def _compared(store: Store, other: str) -> bool:
     """See that another history is of this bank; whether this one is new, and becomes that one."""
     history = store.history
-    there = _settings(history.read(other, SETTINGS))
+    there = settings(history.read(other, SETTINGS))
     if there is None:
         raise Conflict("that is no memory bank: it has no ua-memory.toml", where=other[:10], mend=_SEE)
     here = {"id": store.config.id, "trail": store.config.trail}
@@ -218,7 +226,8 @@ def _compared(store: Store, other: str) -> bool:
     )  # fmt: skip
 
 
-def _settings(data: bytes | None) -> dict[str, object] | None:
+def settings(data: bytes | None) -> dict[str, object] | None:
+    """The settings of a bank as a file has them, None where it cannot be read."""
     try:
         return None if data is None else tomllib.loads(data.decode("utf-8-sig"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError):
