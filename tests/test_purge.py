@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import socket
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -13,7 +16,7 @@ from ua_memory import bank as banks
 from ua_memory.errors import Conflict, GitFailed, StillThere, Usage
 from ua_memory.forgetting import purging
 from ua_memory.forgetting.purging import Purged
-from ua_memory.history import rewriting
+from ua_memory.history import kept, rewriting
 from ua_memory.memory import Memory
 from ua_memory.records import Fact
 from ua_memory.undo import undo
@@ -84,6 +87,39 @@ def test_no_object_has_it_and_all_else_stands(there: Bank, tmp_path: Path) -> No
     forgetting = next(r for r in there.store.history.log() if r.trailer("Memory-Op") == "forget")
     with pytest.raises(Conflict, match="purged"):
         undo(there.store, forgetting.id, door="test")
+
+
+def test_a_mark_that_a_killed_git_left_keeps_no_pack_and_somebodys_mark_is_refused(
+    there: Bank, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`git fast-import` killed between its pack and the ref leaves one; a repack would leave the pack."""
+    gone = there.insert(SAID).fact
+    there.insert(CARD)
+    Memory(there.store).forget(f"^{gone.id}")
+    git(there.root, "repack", "-a", "-d", "-q")
+    (pack,) = (there.root / ".git/objects/pack").glob("*.pack")
+    mark, lent = pack.with_suffix(".keep"), there.root / ".git/objects/info/alternates"
+    monkeypatch.setattr(kept, "WAITS", 1)
+    here = socket.gethostname()
+    for said in ("", "mine\n", f"fetch-pack {os.getpid()} on {here}", "fetch-pack 1 on elsewhere"):
+        mark.write_text(said)
+        with pytest.raises(Conflict, match="marked to be kept"):
+            purge(there, backup=f"{len(said)}.bundle")
+        assert mark.exists() and not there.root.parent.joinpath("backups").exists()
+    mark.write_text("fast-import")
+    with subprocess.Popen(["git", "fast-import", "--quiet"], cwd=there.root, stdin=subprocess.PIPE) as alive:
+        with pytest.raises(Conflict, match="marked to be kept"):
+            purge(there)
+        assert alive.stdin
+        alive.stdin.close()
+    lent.write_text("/elsewhere/objects\n")
+    with pytest.raises(Conflict, match="borrows"):
+        purge(there)
+    lent.unlink()
+    done = purge(there)
+    assert (
+        done.proof.holds and not mark.exists() and not pack.exists() and SAID.encode() not in objects(there)
+    )
 
 
 def test_in_somebodys_repository_theirs_is_not_touched(tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ from ua_memory.forgetting.derived import Deriving
 from ua_memory.forgetting.plan import Target
 from ua_memory.forgetting.words import MARK, Needle, needles
 from ua_memory.history import History, rewriting
+from ua_memory.history.kept import unmarked
 from ua_memory.paths import CORE_NAMES, LOGS, git_around, is_truth
 from ua_memory.records import Fact, Tombstone
 from ua_memory.statements import Statement
@@ -218,6 +219,7 @@ def purge(store: Store, planned: Purging, backup: Path, *, door: str) -> Purged:
     outside(store, backup)
     work = store.bank.state / WORK
     with store.locked():
+        unmarked(store.history)
         shutil.rmtree(work, ignore_errors=True)
         rewriting.back_up(store.history, backup)
         note(store, Unfinished(str(backup), f"{store.now():%Y-%m-%d}", False))

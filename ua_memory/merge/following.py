@@ -24,6 +24,7 @@ from ua_memory.forgetting.recorded import Records
 from ua_memory.forgetting.searching import Searched
 from ua_memory.forgetting.words import Needle
 from ua_memory.history import rewriting
+from ua_memory.history.kept import unmarked
 from ua_memory.history.replaying import Quarantine, hand_over, nodes, trees
 from ua_memory.merge.burying import Dropped
 from ua_memory.merge.joining import Cleaned, Joined, join
@@ -145,6 +146,8 @@ class Following:
             )  # fmt: skip
         purging.outside(store, backup)
         store.require_settled()
+        with store.locked():
+            unmarked(store.history)
         rewriting.back_up(store.history, backup)
         purging.note(store, self._unfinished(backup, False))
         return backup
@@ -192,6 +195,7 @@ class Following:
         left = [one for one in purging.unfinished(self.store) if one.sync and not one.done]
         for one in left:
             with self.store.locked():
+                unmarked(self.store.history)
                 rewriting.let_go(self.store.history, self.store.bank.state / WORK)
             purging.note(self.store, replace(one, done=True))
 
