@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import tarfile
 from collections.abc import Callable
 from pathlib import Path
@@ -475,6 +476,32 @@ def test_a_changed_archive_is_refused_before_a_byte_is_written(
         archive.restore(two.store, file, door="test")
     assert (tree(two), heads(two)) == was and not list(two.store.bank.state.glob("import-*"))
     assert not (tmp_path / "evil.md").exists()
+
+
+def test_no_byte_of_an_archive_can_be_another(tmp_path: Path) -> None:
+    """Also where nothing stands; and no header makes anything grow, or call itself without an end."""
+    one = new_bank(tmp_path / "one")
+    archive.export(one.store, file := tmp_path / "bank.tar")
+    data = file.read_bytes()
+    with tarfile.open(file) as tar:
+        starts = [at for member in tar for at in (member.offset, member.offset_data)]
+    flipped = [*starts, *(at - 1 for at in starts[1:]), *range(0, len(data), 997), len(data) - 1]
+    wrong = [data[:at] + bytes([data[at] ^ 4]) + data[at + 1 :] for at in flipped]
+    for kind in (tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.GNUTYPE_LONGNAME):
+        header = tarfile.TarInfo("x")
+        header.type = kind
+        wrong.append(header.tobuf() * 20_000 + data)
+        header.size = 8 << 30
+        wrong.append(header.tobuf() + data)
+    for bad in wrong:
+        file.write_bytes(bad)
+        with pytest.raises(Malformed):
+            archive._verified(file, tmp_path / "trail.bundle")
+        (tmp_path / "trail.bundle").unlink(missing_ok=True)
+    file.unlink()
+    os.mkfifo(file)
+    with pytest.raises(Malformed, match="no file"):
+        archive._verified(file, tmp_path / "trail.bundle")
 
 
 def test_a_cut_archive_is_refused(tmp_path: Path) -> None:

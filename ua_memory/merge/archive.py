@@ -15,14 +15,17 @@ import tarfile
 import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
+from stat import S_ISREG
 from typing import IO, Any
 
 from ua_memory.errors import CannotWrite, GitFailed, Malformed, NotFound, TooLarge, Usage
 from ua_memory.history import blob_id
 from ua_memory.merge.banks import Merge
-from ua_memory.merge.joining import join, prepare
-from ua_memory.paths import is_truth
+from ua_memory.merge.joining import join, prepare, settings
+from ua_memory.merge.tarred import look_through
+from ua_memory.paths import SETTINGS, is_truth
 from ua_memory.store import Store, swap
 from ua_memory.store.reading import MAX_FILE
 
@@ -156,7 +159,8 @@ def restore(store: Store, file: Path, *, door: str, trial: bool = False) -> Rest
             raise _bad(file, "its history does not end where the manifest says")
         with store.history.fetched(str(bundle), ref) as other:
             there = {p: blob for p, blob in store.history.blobs(rev=other).items() if is_truth(p)}
-            if other != wanted or there != files:
+            known = settings(store.history.read(other, SETTINGS)) or {}
+            if other != wanted or there != files or known.get("id", manifest["bank"]) != manifest["bank"]:
                 raise _bad(file, "its files are not those of its history")
             done = join(store, other, door=door, subject=f"import: {file.name}", look=trial)
     result = done.result
@@ -171,7 +175,9 @@ def _verified(file: Path, bundle: Path) -> tuple[dict[str, Any], dict[str, str]]
     """(the manifest, {path: blob id}) of an archive every byte of which was looked at; its bundle is put
     where `bundle` says."""
     try:
-        with file.open("rb") as raw, tarfile.open(fileobj=raw, mode="r:") as tar:
+        if not S_ISREG(file.stat().st_mode):
+            raise _bad(file, "it is no file")
+        with file.open("rb") as raw, _tar(raw) as tar:
             members = iter(tar)
             manifest = _read_manifest(file, tar, next(members, None))
             files: dict[str, str] = {}
@@ -200,6 +206,11 @@ def _verified(file: Path, bundle: Path) -> tuple[dict[str, Any], dict[str, str]]
         raise CannotWrite(error.strerror or str(error), where=str(file)) from error
 
 
+def _tar(raw: IO[bytes]) -> tarfile.TarFile:
+    look_through(raw, MOST_FILES + 2)
+    return tarfile.open(fileobj=raw, mode="r:")
+
+
 def _read_manifest(file: Path, tar: tarfile.TarFile, member: tarfile.TarInfo | None) -> dict[str, Any]:
     if member is None or member.name != MANIFEST or not member.isreg() or member.size > MOST_MANIFEST:
         raise _bad(file, "it is no archive of a bank: it does not begin with a manifest")
@@ -211,7 +222,9 @@ def _read_manifest(file: Path, tar: tarfile.TarFile, member: tarfile.TarInfo | N
         names = [row["name"] for row in rows]
         for row in rows:
             _check_row(file, row)
-        str(said["bank"]), str(said["made"]), str(said["revision"])
+        str(said["bank"]), str(said["revision"])
+        if datetime.fromisoformat(said["made"]).timestamp() != member.mtime:
+            raise _bad(file, "it was not made when it says")
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise _bad(file, "its manifest cannot be read") from error
     if len(set(names)) != len(names) or BUNDLE not in names or len(names) > MOST_FILES:
