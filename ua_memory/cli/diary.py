@@ -68,7 +68,8 @@ def entries(
     """Revisions, newest first, as entries; those in a row that are alike are one, unless `each` is wanted."""
     told = [_told(one, brought.get(one.id, ()), one.id in taken_back, zone) for one in revisions]
     runs = [[one] for one in told] if each else [list(run) for _, run in groupby(told, lambda one: one.alike)]
-    return [Entry(run[0].when, run[0].one.id, _sentence(run), run[0].gone) for run in runs]
+    known = {each.one.id: each for each in told}
+    return [Entry(run[0].when, run[0].one.id, _sentence(run, known), run[0].gone) for run in runs]
 
 
 def _told(one: Revision, records: Sequence[Any], gone: bool, zone: tzinfo | None) -> _Told:
@@ -89,7 +90,7 @@ def short(text: str) -> str:
     return words if len(words) <= WORDS else f"{words[:WORDS].rsplit(' ', 1)[0].rstrip(',;:.')} …"
 
 
-def _sentence(run: Sequence[_Told]) -> str:
+def _sentence(run: Sequence[_Told], known: Mapping[str, _Told]) -> str:
     told = run[0]
     match told.op:
         case "insert":
@@ -99,7 +100,7 @@ def _sentence(run: Sequence[_Told]) -> str:
         case "flush":
             return _flushed(told)
         case "undo" | "redo":
-            return _undone(told)
+            return _undone(told, known)
         case "":
             return f"{told.who} committed: {told.one.subject}"
         case "sync":
@@ -156,11 +157,18 @@ def _flushed(told: _Told) -> str:
     return f"Read a conversation of {where}, and kept {number}{_quoted(told.texts)}"
 
 
-def _undone(told: _Told) -> str:
+def _undone(told: _Told, known: Mapping[str, _Told]) -> str:
+    """What was taken or brought back, as the diary tells of it where it does."""
     verb = "Took back" if told.op == "undo" else "Brought back"
-    names = ", ".join(name[:7] for name in told.one.trailers.get("Undoes", ()))
+    names = told.one.trailers.get("Undoes", ())
     what = told.one.subject.partition(": ")[2].removeprefix("undo: ")
-    return _by(told, f"{verb} {names} ({what})", told.texts)
+    first = known.get(names[0]) if len(names) == 1 else None
+    while first and first.op in ("undo", "redo"):
+        first = known.get(first.one.trailer("Undoes"))
+    if first:
+        said = _sentence([first], known)
+        what = said if first.who and said.startswith(first.who) else said[:1].lower() + said[1:]
+    return _by(told, f"{verb} {', '.join(name[:7] for name in names)} ({what})")
 
 
 def _quoted(texts: Sequence[str]) -> str:

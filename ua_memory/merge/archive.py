@@ -35,6 +35,7 @@ MOST_FILES = 200_000
 MOST_MANIFEST = 64 << 20
 MOST_BUNDLE = 16 << 30
 PIECE = 1 << 20
+MADE = "%Y-%m-%dT%H:%M:%S%z"
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +90,7 @@ def export(store: Store, file: Path, *, trial: bool = False) -> Archived:
     with tempfile.TemporaryDirectory(dir=store.bank.state, prefix="export-") as folder:
         bundle = Path(folder, BUNDLE)
         history.bundle(bundle)
-        made = f"{store.now():%Y-%m-%dT%H:%M:%S%z}"
+        made = f"{store.now():{MADE}}"
         manifest = _manifest(store.config.id, made, head, contents, bundle)
         size = _write(file, manifest, contents, bundle, int(store.now().timestamp()))
     return Archived(str(file), store.config.id, head, number, len(contents), size, notes)
@@ -223,7 +224,8 @@ def _read_manifest(file: Path, tar: tarfile.TarFile, member: tarfile.TarInfo | N
         for row in rows:
             _check_row(file, row)
         str(said["bank"]), str(said["revision"])
-        if datetime.fromisoformat(said["made"]).timestamp() != member.mtime:
+        when = datetime.fromisoformat(said["made"])
+        if when.timestamp() != member.mtime or f"{when:{MADE}}" != said["made"]:
             raise _bad(file, "it was not made when it says")
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise _bad(file, "its manifest cannot be read") from error

@@ -31,6 +31,8 @@ def look_through(raw: IO[bytes], most: int) -> None:
         if not block.strip(b"\0"):
             break
         member = tarfile.TarInfo.frombuf(block, "utf-8", "surrogateescape")
+        if block[148:156] != b"%06o\0 " % member.chksum:  # numbers may be written in several ways
+            raise Strange(f"a header was changed, at byte {at}")
         size = member.size
         if member.type == tarfile.XHDTYPE and not said and 0 < size <= MOST_HEADER:
             said = _extended(raw.read(size))
