@@ -35,6 +35,8 @@ ROWS: list[Row] = [
     ("ua-memory", "core replace", "core: replace User", {"Door": ("mcp",)}, ()),
     ("ua-memory", "undo", "undo: core: replace User", {"Undoes": ("f" * 40,)}, ()),
     ("ua-memory", "redo", "redo: undo: core: replace User", {"Undoes": ("e" * 40,)}, ()),
+    ("ua-memory", "undo", "undo: insert: 1 fact into x.md", {"Undoes": (f"{1:040x}",)}, (Fact("Left."),)),
+    ("ua-memory", "redo", "redo: undo: insert: 1 fact", {"Undoes": (f"{17:040x}",)}, (Fact(LONG, id="a"),)),
     ("ua-memory", "forget", "forget: 1 fact; 2 revised", {"Facts": ("^k7m2q9x4tb",)}, ()),
     ("ua-memory", "purge", "purge: 1 forgotten statement out of the history", {"Door": ("cli",)}, ()),
     ("ua-memory", "sync", "sync: bring in origin", {"Joins": ("d" * 40,)}, ()),

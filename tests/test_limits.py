@@ -311,10 +311,12 @@ def test_an_archive(
 
     done = archive.export(memory.store, tmp_path / "bank.tar")
     monkeypatch.setattr(archive, name, done.files + 1 if name == "MOST_FILES" else 10_000)
-    archive.restore(memory.store, tmp_path / "bank.tar", door="test", trial=True)
+    archive.restore(memory.store, tmp_path / "bank.tar", door="test", index=lambda: memory.index, trial=True)
     monkeypatch.setattr(archive, name, done.files if name == "MOST_FILES" else 10)
     with pytest.raises(error):
-        archive.restore(memory.store, tmp_path / "bank.tar", door="test", trial=True)
+        archive.restore(
+            memory.store, tmp_path / "bank.tar", door="test", index=lambda: memory.index, trial=True
+        )
 
 
 def test_a_schema() -> None:

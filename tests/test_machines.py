@@ -25,6 +25,7 @@ from ua_memory.memory import Memory
 from ua_memory.merge import archive, joining, syncing
 from ua_memory.merge.syncing import Synced
 from ua_memory.records import Fact, Observation
+from ua_memory.store import Store
 from ua_memory.tombstones import Burial, bury
 
 
@@ -391,6 +392,10 @@ def test_any_order_of_work_ends_alike(
 # -- archives --------------------------------------------------------------------------------------------
 
 
+def restore(store: Store, file: Path) -> archive.Restored:
+    return archive.restore(store, file, door="test", index=lambda: Index(store))
+
+
 def test_an_archive_is_the_whole_bank_and_nothing_else(pair: tuple[Bank, Bank], tmp_path: Path) -> None:
     one, _ = pair
     file = tmp_path / "bank.tar"
@@ -403,9 +408,9 @@ def test_an_archive_is_the_whole_bank_and_nothing_else(pair: tuple[Bank, Bank], 
         ]
     assert b"remote.git" not in file.read_bytes()
     three = new_bank(tmp_path / "three")
-    taken = archive.restore(three.store, file, door="test")
+    taken = restore(three.store, file)
     assert taken.merge.came == 1 and tree(three) == tree(one)
-    assert archive.restore(Bank(three.root, one.clock).store, file, door="test").received == 0
+    assert restore(Bank(three.root, one.clock).store, file).received == 0
     with pytest.raises(UaMemoryError, match="of this name"):
         archive.export(one.store, file)
     with pytest.raises(Usage, match="inside"):
@@ -473,7 +478,7 @@ def test_a_changed_archive_is_refused_before_a_byte_is_written(
     two = new_bank(tmp_path / "two")
     was = tree(two), heads(two)
     with pytest.raises(Malformed, match="not taken in"):
-        archive.restore(two.store, file, door="test")
+        restore(two.store, file)
     assert (tree(two), heads(two)) == was and not list(two.store.bank.state.glob("import-*"))
     assert not (tmp_path / "evil.md").exists()
 
@@ -513,7 +518,7 @@ def test_a_cut_archive_is_refused(tmp_path: Path) -> None:
     for length in (0, 100, 700, len(data) // 2, end - 1, len(data) - 1):
         file.write_bytes(data[:length])
         with pytest.raises((Malformed, GitFailed)):
-            archive.restore(one.store, file, door="test")
+            restore(one.store, file)
 
 
 def test_memory_has_all_of_it(pair: tuple[Bank, Bank], tmp_path: Path) -> None:

@@ -145,13 +145,17 @@ def _sessions(
 
 
 def _archive(ctx: typer.Context, path: str | None, dry_run: bool) -> None:
+    from ua_memory.cli import purged
     from ua_memory.cli.sync import restored
-    from ua_memory.errors import Usage
+    from ua_memory.errors import StillThere, Usage
 
     if path is None:
         raise Usage("there is no FILE", mend="ua-memory import archive FILE")
     with context.opened(ctx) as (call, memory):
-        restored(call, memory.restore(context.absolute(call, path), dry_run=dry_run))
+        done = memory.restore(context.absolute(call, path), dry_run=dry_run)
+        restored(call, done)
+        if done.heard and not done.heard.proof.holds:
+            purged.out(StillThere.exit_code)
 
 
 def _remembered(

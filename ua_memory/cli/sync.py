@@ -74,14 +74,21 @@ def _tell(call: Call, done: Synced) -> None:
         screen.line(f"  {verb[1]} {count(done.sent, 'revision')}")
     told(screen, done)
     _purges(call, screen, done)
-    if done.heard and not done.heard.proof.holds:
-        for each in done.heard.proof.found:
-            note(call, f"forgotten on another machine, and it still stands in {each.where}")
-        note(call, "your own lines were left: ua-memory forget PATH:LINE takes one out")
+    _left(call, done)
     if done.trial:
         screen.line(("Nothing was changed. Without --dry-run it is done.", "faint"))
     for text in done.notes:
         note(call, text)
+
+
+def _left(call: Call, done: Synced | Restored) -> None:
+    """Name the lines of a person's that have the words of what was forgotten."""
+    from ua_memory.cli.format import note
+
+    if done.heard and not done.heard.proof.holds:
+        for each in done.heard.proof.found:
+            note(call, f"forgotten on another machine, and it still stands in {each.where}")
+        note(call, "your own lines were left: ua-memory forget PATH:LINE takes one out")
 
 
 def _purges(call: Call, screen: Screen, done: Synced) -> None:
@@ -251,7 +258,14 @@ def restored(call: Call, done: Restored) -> None:
         known = {key: getattr(done, key) for key in keys}
         return emit(
             call,
-            {"source": "archive", **known, "dry_run": done.trial, **merged(done), "notes": list(done.notes)},
+            {
+                "source": "archive",
+                **known,
+                "dry_run": done.trial,
+                **merged(done),
+                "heard": _heard(done.heard) if done.heard else None,
+                "notes": list(done.notes),
+            },
         )
     screen = Screen(call)
     what = f"{count(done.files, 'file')} of {done.made[:10]}, verified: "
@@ -264,5 +278,6 @@ def restored(call: Call, done: Restored) -> None:
             *([] if done.trial else [" ", commit(done.revision)]),
         )  # fmt: skip
     told(screen, done)
+    _left(call, done)
     for text in done.notes:
         note(call, text)

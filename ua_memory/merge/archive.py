@@ -13,21 +13,25 @@ import json
 import os
 import tarfile
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from stat import S_ISREG
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
 from ua_memory.errors import CannotWrite, GitFailed, Malformed, NotFound, TooLarge, Usage
 from ua_memory.history import blob_id
 from ua_memory.merge.banks import Merge
-from ua_memory.merge.joining import join, prepare, settings
+from ua_memory.merge.heard import Heard, joined
+from ua_memory.merge.joining import prepare, settings
 from ua_memory.merge.tarred import look_through
 from ua_memory.paths import SETTINGS, is_truth
 from ua_memory.store import Store, swap
 from ua_memory.store.reading import MAX_FILE
+
+if TYPE_CHECKING:
+    from ua_memory.index.sync import Index
 
 MANIFEST, BUNDLE, FILES = "manifest.json", "trail.bundle", "files/"
 FORMAT = "ua-memory archive 1"
@@ -64,6 +68,8 @@ class Restored:
     revision: str | None
     notes: tuple[str, ...] = ()
     trial: bool = False
+    heard: Heard | None = None
+    """What was forgotten there, and here now, too."""
 
 
 # -- export ----------------------------------------------------------------------------------------------
@@ -145,7 +151,9 @@ def _add(tar: tarfile.TarFile, name: str, data: IO[bytes], size: int, when: int)
 # -- import ----------------------------------------------------------------------------------------------
 
 
-def restore(store: Store, file: Path, *, door: str, trial: bool = False) -> Restored:
+def restore(
+    store: Store, file: Path, *, door: str, index: Callable[[], Index], trial: bool = False
+) -> Restored:  # fmt: skip
     """Take an archive in: verified whole, then joined as `sync` joins. Malformed for one that is cut short,
     was changed, or holds what it should not; Conflict where it is another bank's."""
     notes = prepare(store, look=trial)
@@ -163,12 +171,12 @@ def restore(store: Store, file: Path, *, door: str, trial: bool = False) -> Rest
             known = settings(store.history.read(other, SETTINGS)) or {}
             if other != wanted or there != files or known.get("id", manifest["bank"]) != manifest["bank"]:
                 raise _bad(file, "its files are not those of its history")
-            done = join(store, other, door=door, subject=f"import: {file.name}", look=trial)
+            done, heard = joined(store, other, index, door=door, subject=f"import: {file.name}", look=trial)
     result = done.result
     notes = (*notes, *done.notes, *(result.notes if result else ()))
     return Restored(
         str(file), str(manifest["bank"]), str(manifest["made"]), len(files), done.revisions, done.merge,
-        result.revision if result else None, notes, trial,
+        result.revision if result else None, notes, trial, heard,
     )  # fmt: skip
 
 

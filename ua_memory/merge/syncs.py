@@ -47,4 +47,6 @@ class Syncs(Modelled):
         """Take an archive of this bank in; a new bank becomes what it holds."""
         from ua_memory.merge import archive
 
-        return archive.restore(self.store, Path(file), door=self.door, trial=dry_run)
+        return archive.restore(
+            self.store, Path(file), door=self.door, index=lambda: self.index, trial=dry_run
+        )
