@@ -137,7 +137,9 @@ def _inserted(run: Sequence[_Told]) -> str:
         said = _quoted(told.texts) or " 1 fact, which was forgotten since"
         return f"{who} {verb}{said}" if who else f"{verb.capitalize()}{said}"
     texts = [text for one in reversed(run) for text in one.texts]
-    what = f"noted {len(run)} facts from {run[-1].when:%H:%M} on{_quoted(texts)}"
+    lost = sum(not one.texts for one in run) if texts else 0
+    gone = f"; {lost} {'was' if lost == 1 else 'were'} forgotten since" if lost else ""
+    what = f"noted {len(run)} facts from {run[-1].when:%H:%M} on{_quoted(texts)}{gone}"
     return f"{who} {what}" if who else what[0].upper() + what[1:]
 
 

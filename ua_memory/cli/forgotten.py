@@ -63,15 +63,16 @@ def _named(piece: Piece) -> str:
     return f"{whose}{piece.what}, {piece.why}"
 
 
-def show(call: Call, memory: Memory, done: Forgotten) -> int:
-    """What was done, and what the search afterwards found; the exit code."""
+def show(call: Call, memory: Memory, done: Forgotten, *, purging: bool = False) -> int:
+    """What was done, and what the search afterwards found; the exit code. With `purging` the history goes
+    next."""
     from ua_memory.errors import StillThere
 
     assert done.result
     if call.as_json:
         emit(call, shape(memory, done, words=False))
     else:
-        _told(call, done)
+        _told(call, done, purging)
         for each in done.proof.found:
             note(call, f"it still stands in {each.where}")
         if done.proof.found and quoting(done):
@@ -79,7 +80,7 @@ def show(call: Call, memory: Memory, done: Forgotten) -> int:
     return 0 if done.proof.holds else StillThere.exit_code
 
 
-def _told(call: Call, done: Forgotten) -> None:
+def _told(call: Call, done: Forgotten, purging: bool) -> None:
     screen, plan = Screen(call), done.plan
     assert done.result
     screen.line("Forgot ", _counted(plan.gone), " (", commit(done.result.revision), ")")
@@ -97,7 +98,8 @@ def _told(call: Call, done: Forgotten) -> None:
         screen.line(("Nothing of it is left", "good"), f": searched {looked}.")
     else:
         screen.line(("Not all of it is gone", "bad"), f": searched {looked}.")
-    screen.line(("The history keeps it; undo brings it back.", "faint"))
+    if not purging:
+        screen.line(("The history keeps it; undo brings it back.", "faint"))
     more = [f"the index is made again by the next searches ({cleared.left} left)"] if cleared.left else []
     outcome(call, done.result, *more)
 

@@ -35,7 +35,7 @@ def run(
     from ua_memory.cli import forgotten
     from ua_memory.errors import StillThere, Usage
 
-    code = forgotten.show(call, memory, done) if done and not call.as_json else 0
+    code = forgotten.show(call, memory, done, purging=True) if done and not call.as_json else 0
     planned = memory.purging(*ids, after=done)
     if not call.as_json:
         _show(call, planned)
