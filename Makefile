@@ -44,7 +44,7 @@ demo: $(STAMP)  ## a bank in a temporary folder: notes, facts, a search, an undo
 	@PATH="$(abspath $(BIN)):$$PATH" bash examples/demo.sh
 
 test: $(STAMP)  ## the tests, without those marked slow or client
-	@$(PYTEST) -n $(WORKERS) --timeout 300 -m 'not slow and not client' $(ARGS)
+	@$(PYTEST) -n $(WORKERS) --timeout 300 --in-memory -m 'not slow and not client' $(ARGS)
 
 test-all: $(STAMP)  ## all of them, and four times the examples of each property
 	@$(PYTEST) -n $(WORKERS) --timeout 1800 --hypothesis-profile all $(ARGS)

@@ -14,7 +14,7 @@ from itertools import count
 from pathlib import Path
 
 import pytest
-from guards import FOLDERS, REACHED, isolated, refuse_network
+from guards import FOLDERS, REACHED, isolated, memory_folder, refuse_network
 from hypothesis import HealthCheck, settings
 
 sys.addaudithook(refuse_network)
@@ -57,6 +57,11 @@ def pytest_xdist_auto_num_workers() -> int:
     return 1 + (len(affinity(0)) if affinity else os.cpu_count() or 1)
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    if config.getoption("--in-memory") and (folder := memory_folder()):
+        os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", folder)  # where `tmp_path` lies; workers inherit it
+
+
 # -- figures -------------------------------------------------------------------------------------------
 
 
@@ -89,6 +94,9 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--update-golden", action="store_true", help="rewrite golden files from what the code does"
+    )
+    parser.addoption(
+        "--in-memory", action="store_true", help="tests' folders in /dev/shm, where there is room"
     )
 
 

@@ -102,3 +102,22 @@ def refuse_network(event: str, args: tuple[object, ...]) -> None:
     elif event == "socket.getaddrinfo" and not is_local(args[0]):
         REACHED.append(f"looking up {args[0]!r}")
         raise NetworkReached(f"looking up {args[0]!r}: tests stay on loopback and unix sockets")
+
+
+ROOM = 2 << 30
+"""Bytes that must be free for tests in memory: the folders of three runs, which pytest keeps."""
+
+
+def memory_folder(folder: str = "/dev/shm", room: int = ROOM) -> str | None:
+    """A folder of the machine's memory that holds the tests' banks, or None where it has no such room.
+
+    A git commit of ours flushes some ten files, and half of a test was waiting for the disk to say so. That
+    each flush is called for, and in which order, the tests hold by what is called: no test can see whether a
+    disk obeys. All of them on a disk: `make test-all`.
+    """
+    try:
+        there = os.statvfs(folder)
+    except (OSError, AttributeError):  # macOS has none
+        return None
+    unusable = there.f_flag & (os.ST_RDONLY | os.ST_NOEXEC)  # a container's may run no program
+    return None if unusable or there.f_bavail * there.f_frsize < room else folder

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from guards import REACHED, NetworkReached, is_local
+from guards import REACHED, ROOM, NetworkReached, is_local, memory_folder
 
 
 def test_home_is_a_folder_of_the_test(tmp_path_factory: pytest.TempPathFactory) -> None:
@@ -59,3 +59,10 @@ def test_loopback_works() -> None:
             peer, _ = server.accept()
         with peer:
             assert peer.recv(5) == b"hello"
+
+
+def test_memory_is_for_tests_only_where_it_has_room(tmp_path: Path) -> None:
+    assert memory_folder(str(tmp_path), room=0) in (str(tmp_path), None)  # None where it may run no program
+    assert memory_folder(str(tmp_path), room=1 << 70) is None
+    assert memory_folder(str(tmp_path / "none"), room=0) is None
+    assert ROOM >= 1 << 30
