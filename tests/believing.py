@@ -85,19 +85,26 @@ def labelled(seen: Mapping[str, str], words: str) -> str:
 
 def log(bank: Bank, day: str, *lines: str, client: str = "claude-code", start: int = 0) -> None:
     """A log of this day as a client left it, each line with an id of its own."""
+    _left(bank, day, lines, client, start)
+    bank.store.adopt()
+
+
+def _left(bank: Bank, day: str, lines: Sequence[str], client: str = "claude-code", start: int = 0) -> None:
     path = f"memory/{day}.md"
     ids = (
         f"{day.replace('-', '')}{n:02d}".translate(str.maketrans("0189", "wxyz")) for n in range(start, 99)
     )
     rows = [f"- {line} ^{block}" for line, block in zip(lines, ids, strict=False)]
     bank.write(f"# {day}\n\n## 09:15 · {client} · session {day}\n\n" + "\n".join(rows) + "\n", path)
-    bank.store.adopt()
 
 
 def bank_with(folder: Path, days: Mapping[str, Sequence[str]]) -> tuple[Bank, Memory]:
+    """A bank with these logs, of one commit: each is seven processes of git."""
     bank = new_bank(folder)
     for day, lines in days.items():
-        log(bank, day, *lines)
+        _left(bank, day, lines)
+    if days:
+        bank.store.adopt()
     return bank, opened(bank)
 
 

@@ -639,12 +639,14 @@ def some(seen: dict[str, str]) -> Any:
     ("rule", "known"), [(nothing, 50), (some, 50), (nothing, 0), (some, 0), (each_one, 0)]
 )
 def test_the_price_of_a_fact(tmp_path: Path, rule: Rule, known: int) -> None:
-    bank, memory = bank_with(tmp_path / "bank", {})
+    days = {
+        f"2026-09-{d:02d}": [f"Note {d}-{n}: {realistic(d * 7 + n)}" for n in range(20)] for d in range(1, 11)
+    }
+    bank, memory = bank_with(tmp_path / "bank", days)
     if known:
         lines = "".join(f"- {realistic(n)} ^obs{n:07d}\n" for n in range(known))
         bank.write(f"# All\n\n{lines}", "memory/observations/All.md")
-    for d in range(1, 11):
-        log(bank, f"2026-09-{d:02d}", *(f"Note {d}-{n}: {realistic(d * 7 + n)}" for n in range(20)))
+        bank.store.adopt()
     done, model = run(memory, rule)
     assert done.facts == 200
     sent = [json.dumps(body, ensure_ascii=False) for body in model.bodies]

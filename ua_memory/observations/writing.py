@@ -52,7 +52,9 @@ def add(
     path = file_for(stated, names, scope, (*there, *draft.files), told)
     data = draft.read(path)
     lines = markdown.show(made).split("\n")
-    draft.write(path, markdown.append(data, lines if data.strip() else [*title(path), *lines]))
+    closed = not markdown.parse(data, path).unclosed
+    new = markdown.append(data, lines if data.strip() else [*title(path), *lines], closed=closed)
+    draft.write(path, new)
     return _there(draft, replace(made, place=replace(made.place, path=path)))
 
 
