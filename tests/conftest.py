@@ -6,6 +6,7 @@ not in a fixture to ask for, because the test that forgets to ask is the one tha
 
 from __future__ import annotations
 
+import gc
 import os
 import re
 import sys
@@ -60,6 +61,20 @@ def pytest_xdist_auto_num_workers() -> int:
 def pytest_configure(config: pytest.Config) -> None:
     if config.getoption("--in-memory") and (folder := memory_folder()):
         os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", folder)  # where `tmp_path` lies; workers inherit it
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection() -> None:
+    gc.disable()
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_finish() -> None:
+    """Four thousand tests, and all that was imported for them, are not looked through for garbage each time,
+    nor copied by every process that is forked off and does."""
+    gc.collect()
+    gc.freeze()
+    gc.enable()
 
 
 # -- figures -------------------------------------------------------------------------------------------

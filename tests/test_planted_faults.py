@@ -326,7 +326,6 @@ def test_too_many_open_files(sound: Path, tmp_path: Path) -> None:
             code = 1
             try:
                 store = open_again(root)
-                gc.collect()
                 gc.disable()  # what other tests have left open would be closed amid the insert
                 free = [os.dup(0) for _ in range(9)]  # the numbers that files would get, in this order
                 for number in free:
