@@ -74,6 +74,7 @@ def pytest_collection_finish() -> None:
     nor copied by every process that is forked off and does."""
     gc.collect()
     gc.freeze()
+    gc.set_threshold(10_000)  # as commands have it: what tests make is short-lived
     gc.enable()
 
 
