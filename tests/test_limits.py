@@ -319,6 +319,23 @@ def test_an_archive(
         )
 
 
+def test_a_header_of_an_archive() -> None:
+    """A longer name stands in a header of its own: `LENGTH path=NAME` and a newline."""
+    import io
+    import tarfile
+
+    from ua_memory.merge import tarred
+
+    def archive(more: int) -> io.BytesIO:
+        name = "n" * (tarred.MOST_HEADER - len(f"{tarred.MOST_HEADER} path=\n") + more)
+        raw = tarfile.TarInfo(name).tobuf(tarfile.PAX_FORMAT)
+        return io.BytesIO(raw + bytes(1024))
+
+    tarred.look_through(archive(0), 1)
+    with pytest.raises(tarred.Strange):
+        tarred.look_through(archive(1), 1)
+
+
 def test_a_schema() -> None:
     import json
 

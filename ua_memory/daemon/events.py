@@ -18,7 +18,7 @@ from watchdog.observers.inotify_c import InotifyEvent, Mask, WatchDescriptor
 
 SIZE = 1 << 16
 """Bytes that are read at once, some thousand events."""
-LONGEST = 16 + 256
+EVENT = 16 + 256
 """Bytes of the longest event: four numbers and a name."""
 _HEAD = struct.Struct("iIII")
 _LIMITS = {errno.ENOSPC: "inotify watch limit reached", errno.EMFILE: "inotify instance limit reached"}
@@ -56,7 +56,7 @@ class Queue:
     def events(self) -> Iterator[InotifyEvent]:
         """What has happened until now, without waiting."""
         data = b" " * SIZE
-        while len(data) > SIZE - LONGEST:  # there was no room for more
+        while len(data) > SIZE - EVENT:  # there was no room for more
             try:
                 data = os.read(self._fd, SIZE)
             except BlockingIOError:

@@ -107,6 +107,8 @@ def _is_there(process: Path | None, words: list[str], places: list[Path]) -> boo
             return True
         folder = (process / "cwd").readlink()
         rows = (process / "environ").read_bytes().decode("utf-8", "replace").split("\0")
+    except (FileNotFoundError, ProcessLookupError):  # it has ended meanwhile
+        return False
     except OSError:
         return True
     named = [row.partition("=")[2] for row in (*rows, *words) if row.startswith(("GIT_DIR=", "--git-dir="))]
