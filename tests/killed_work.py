@@ -1,4 +1,4 @@
-"""More than one write at a time, to be killed: flush, drained queue, consolidation, redo, a new index.
+"""More than one write at a time, to be killed: flush, drained queue, consolidation, redo, an index, imports.
 
 Importing it adds to `killing.SCENARIOS`. What is checked of all of them: done again, as a hook, a timer or a
 person does it, the work is there once, whole, and a machine's.
@@ -17,7 +17,7 @@ from killing import MACHINE, SCENARIOS, Scenario
 from scripted_model import DONE, SAID, Scripted, keep, turns
 from truth import DAY, clock, first_author, insert, on_disk, open_again, texts
 
-from ua_memory import config, tombstones, undo
+from ua_memory import config, importers, tombstones, undo
 from ua_memory.forgetting import purging
 from ua_memory.history import rewriting
 from ua_memory.index import checking
@@ -29,7 +29,7 @@ from ua_memory.records import Fact
 from ua_memory.reflect import consolidate as _consolidate
 from ua_memory.retain import extract as _extract
 from ua_memory.retain import flush as _flush
-from ua_memory.store import Store
+from ua_memory.store import Store, aside
 from ua_memory.transcripts.turns import Session
 
 LOADED = (_consolidate, _extract, _flush, _syncing)
@@ -202,8 +202,16 @@ def _answers(store: Store, acknowledged: bool) -> None:
 # -- forgetting ----------------------------------------------------------------------------------------
 
 
+def _left(store: Store) -> None:
+    """What a killed export leaves: a bundle with all of the history."""
+    folder = store.bank.state / aside.FOLDER
+    folder.mkdir(parents=True)
+    (folder / "trail.bundle").write_text("".join(FACTS))
+
+
 def _to_forget(store: Store) -> None:
     _two_facts(store)
+    _left(store)
     with memory(store) as bank:
         bank.search_many(["Heroku"], by_words=True)
 
@@ -247,6 +255,7 @@ def purge(store: Store) -> None:
 def _forgot(store: Store) -> None:
     _two_facts(store)
     forget(store)
+    _left(store)
 
 
 def _purged(store: Store, acknowledged: bool) -> None:
@@ -322,6 +331,55 @@ def _together(purged: bool) -> Callable[[Store, bool], None]:
     return then
 
 
+# -- what is taken in ------------------------------------------------------------------------------------
+
+THEIRS = {
+    "2026-11-20.md": b"# Friday\n\n- Bob keeps bees.\n- Bob left Berlin.\n\nAn aside.\n",
+    "ideas.md": b"- A hive on the roof.\n",
+}
+TAKEN = {"Bob keeps bees.", "Bob left Berlin.", "A hive on the roof."}
+
+
+def bring_in(store: Store) -> None:
+    with memory(store) as bank:
+        bank.bring_in(importers.read("markdown", "vault", THEIRS))
+
+
+def _brought(store: Store, acknowledged: bool) -> None:
+    """All of it or nothing; done again, each note is there once and as it was."""
+
+    def taken() -> list[str]:
+        copies = [each.path for each in store.files() if "/imported/" in each.path]
+        found = [text for path in copies for text in on_disk(store, path)]
+        assert all(
+            first_author(store, text, path) == MACHINE for path in copies for text in on_disk(store, path)
+        )
+        return found
+
+    assert set(taken()) in ((TAKEN,) if acknowledged else (TAKEN, set()))
+    bring_in(store)
+    once(taken(), TAKEN)
+    once(on_disk(store, DAY), set(FACTS))
+
+
+def _beside_an_archive(store: Store) -> None:
+    _apart(store)
+    with memory(other(store)) as there:
+        there.export(store.bank.root / "theirs.tar")
+
+
+def restore(store: Store) -> None:
+    with memory(store) as bank:
+        bank.restore(store.bank.root / "theirs.tar")
+
+
+def _restored(store: Store, acknowledged: bool) -> None:
+    assert "theirs" in on_disk(store) or not acknowledged
+    restore(store)
+    once(on_disk(store), {"mine", "theirs", *FACTS})
+    assert not (store.bank.state / aside.FOLDER).exists(), "what a killed import unpacked is swept up"
+
+
 WORK = {
     "flush": Scenario(lambda s: None, lambda s: flush(s, None), flushed(lambda: None)),
     "flush by a model": Scenario(lambda s: None, lambda s: flush(s, reader()), flushed(reader)),
@@ -335,5 +393,7 @@ WORK = {
     "sync": Scenario(_apart, sync, _together(False)),
     "sync after a purge here": Scenario(_apart_and_purged_here, sync, _together(True)),
     "sync after a purge there": Scenario(_apart_and_purged_there, sync, _together(True)),
+    "import": Scenario(_two_facts, bring_in, _brought),
+    "import of an archive": Scenario(_beside_an_archive, restore, _restored),
 }
 SCENARIOS.update(WORK)

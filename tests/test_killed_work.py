@@ -14,7 +14,13 @@ AT = {"flush": 30, "queue drain": 40, "consolidate": 30}
 """Where the first point is: in the writing, for what has much to read before."""
 
 
-ONCE = {"purge": 90, "sync after a purge here": 120, "sync after a purge there": 130}
+ONCE = {
+    "purge": 90,
+    "sync after a purge here": 120,
+    "sync after a purge there": 130,
+    "import": 25,
+    "import of an archive": 40,
+}
 """What takes seconds is killed at one point here, in the midst of what it changes."""
 ELSEWHERE = {"sync"}
 """Killed in `test_machines`."""

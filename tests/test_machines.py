@@ -25,7 +25,7 @@ from ua_memory.memory import Memory
 from ua_memory.merge import archive, joining, syncing
 from ua_memory.merge.syncing import Synced
 from ua_memory.records import Fact, Observation
-from ua_memory.store import Store
+from ua_memory.store import Store, aside
 from ua_memory.tombstones import Burial, bury
 
 
@@ -479,7 +479,7 @@ def test_a_changed_archive_is_refused_before_a_byte_is_written(
     was = tree(two), heads(two)
     with pytest.raises(Malformed, match="not taken in"):
         restore(two.store, file)
-    assert (tree(two), heads(two)) == was and not list(two.store.bank.state.glob("import-*"))
+    assert (tree(two), heads(two)) == was and not (two.store.bank.state / aside.FOLDER).exists()
     assert not (tmp_path / "evil.md").exists()
 
 

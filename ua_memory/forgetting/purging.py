@@ -23,7 +23,7 @@ from ua_memory.history.kept import unmarked
 from ua_memory.paths import CORE_NAMES, LOGS, git_around, is_truth
 from ua_memory.records import Fact, Tombstone
 from ua_memory.statements import Statement
-from ua_memory.store import Store, swap
+from ua_memory.store import Store, aside, swap
 from ua_memory.wording import counted
 
 if TYPE_CHECKING:
@@ -221,6 +221,7 @@ def purge(store: Store, planned: Purging, backup: Path, *, door: str) -> Purged:
     with store.locked():
         unmarked(store.history)
         shutil.rmtree(work, ignore_errors=True)
+        aside.sweep(store.bank.state)
         rewriting.back_up(store.history, backup)
         note(store, Unfinished(str(backup), f"{store.now():%Y-%m-%d}", False))
         patterns = [(needle.pattern.pattern, int(needle.pattern.flags)) for needle in planned.needles]

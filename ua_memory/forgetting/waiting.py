@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from ua_memory.errors import Busy, NotFound
 from ua_memory.forgetting.words import Needle
 from ua_memory.store import Store
+from ua_memory.store.aside import sweep
 
 if TYPE_CHECKING:
     from ua_memory.index.sync import Index
@@ -62,7 +63,9 @@ def is_session(whole: str, named: str) -> bool:
 
 
 def clear(store: Store, needles: Sequence[Needle], ids: Collection[str], cleared: Cleared) -> None:
-    """Take texts out of what waits and of the logs. Busy where a consolidation is at work."""
+    """Take texts out of what waits and of the logs, and with them what a killed import or export left. Busy
+    where a consolidation is at work."""
+    sweep(store.bank.state)
     for queue in queues(store):
         for key in queue.keys():  # noqa: SIM118 (it is no mapping)
             with suppress(NotFound):  # drained meanwhile

@@ -12,7 +12,6 @@ import io
 import json
 import os
 import tarfile
-import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -28,6 +27,7 @@ from ua_memory.merge.joining import prepare, settings
 from ua_memory.merge.tarred import look_through
 from ua_memory.paths import SETTINGS, is_truth
 from ua_memory.store import Store, swap
+from ua_memory.store.aside import aside
 from ua_memory.store.reading import MAX_FILE
 
 if TYPE_CHECKING:
@@ -93,8 +93,8 @@ def export(store: Store, file: Path, *, trial: bool = False) -> Archived:
     if trial:
         size = sum(map(len, contents.values()))
         return Archived(str(file), store.config.id, head, number, len(contents), size, notes)
-    with tempfile.TemporaryDirectory(dir=store.bank.state, prefix="export-") as folder:
-        bundle = Path(folder, BUNDLE)
+    with aside(store.bank.state, store.config.lock_seconds) as folder:
+        bundle = folder / BUNDLE
         history.bundle(bundle)
         made = f"{store.now():{MADE}}"
         manifest = _manifest(store.config.id, made, head, contents, bundle)
@@ -158,8 +158,8 @@ def restore(
     was changed, or holds what it should not; Conflict where it is another bank's."""
     notes = prepare(store, look=trial)
     store.make_state()
-    with tempfile.TemporaryDirectory(dir=store.bank.state, prefix="import-") as folder:
-        bundle = Path(folder, BUNDLE)
+    with aside(store.bank.state, store.config.lock_seconds) as folder:
+        bundle = folder / BUNDLE
         manifest, files = _verified(file, bundle)
         heads = store.history.bundled(bundle)
         wanted = manifest["revision"]
