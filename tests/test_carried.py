@@ -161,7 +161,7 @@ def copied(template: Path) -> Iterator[Bank]:
 CARRIED: list[bool] = []
 
 
-@settings(max_examples=4, deadline=None)
+@settings(max_examples=max(4, settings().max_examples // 50), deadline=None)
 @given(
     st.lists(
         st.tuples(st.sampled_from(DEEDS), st.sampled_from(NAMES), st.booleans()), min_size=12, max_size=25

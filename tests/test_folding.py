@@ -194,7 +194,7 @@ MARKS = st.integers(0, 10**6).map(
 )
 
 
-@settings(max_examples=20)
+@settings(max_examples=max(20, settings().max_examples // 10))
 @given(st.sets(MARKS, max_size=99))
 def test_names_come_back_out_of_the_trailers(marks: set[str]) -> None:
     assert set(considered._names(considered.lines(marks))) == marks
@@ -203,7 +203,7 @@ def test_names_come_back_out_of_the_trailers(marks: set[str]) -> None:
 LINES = st.lists(WORDS.map(" ".join), min_size=1, max_size=5)
 
 
-@settings(max_examples=4, deadline=None)
+@settings(max_examples=max(4, settings().max_examples // 50), deadline=None)
 @given(st.lists(LINES, min_size=2, max_size=4))
 def test_nothing_changes_the_second_time(
     tmp_path_factory: pytest.TempPathFactory, days: list[list[str]]

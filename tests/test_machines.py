@@ -366,7 +366,11 @@ def test_killed_on_the_way_nothing_is_half(pair: tuple[Bank, Bank], stop: int) -
         max_size=9,
     )
 )
-@settings(max_examples=4, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(
+    max_examples=max(4, settings().max_examples // 50),
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+    deadline=None,
+)
 def test_any_order_of_work_ends_alike(
     tmp_path_factory: pytest.TempPathFactory, work: list[tuple[bool, str, int]]
 ) -> None:

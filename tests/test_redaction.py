@@ -111,7 +111,7 @@ def test_overlapping_finds_are_one_and_counted() -> None:
 
 @given(TEXTS)
 @example("password=[redacted: password]hunter" + "22x password: [redacted: token]")
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=max(150, settings().max_examples))
 def test_redacting_twice_is_redacting_once(text: str) -> None:
     once = redact(text)
     twice = redact(once.text)
@@ -119,7 +119,7 @@ def test_redacting_twice_is_redacting_once(text: str) -> None:
 
 
 @given(TEXTS)
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=max(150, settings().max_examples))
 def test_finds_are_in_order_and_apart(text: str) -> None:
     at = 0
     for found in find(text):
@@ -143,7 +143,7 @@ def test_own_patterns_go_first_and_bad_ones_are_named() -> None:
 
 
 @given(st.data())
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=max(200, settings().max_examples))
 def test_the_gate_lets_through_whatever_a_plugin_may_take(data: st.DataObject) -> None:
     """Strings drawn from detect-secrets' own patterns: none may be held back before its import."""
     module, name, _group, _kind = data.draw(st.sampled_from(detectors._PLUGINS))

@@ -220,7 +220,11 @@ WORK = st.lists(
 
 @pytest.mark.slow
 @given(WORK, WORK, st.booleans())
-@settings(max_examples=8, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(
+    max_examples=max(8, settings().max_examples // 50),
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+    deadline=None,
+)
 def test_any_work_around_a_purge_ends_alike_and_without_it(
     tmp_path_factory: pytest.TempPathFactory,
     before: list[tuple[bool, str, int]],
