@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import errno
 import os
+from itertools import count
 from pathlib import Path
 from typing import Any
 
 import pytest
-from killing import STEPS, counted, whole
-from truth import DAY, finish, insert, make, on_disk, open_again, python, write
+from killing import MACHINE, PERSON, STEPS, counted, whole
+from truth import DAY, finish, first_author, insert, make, on_disk, open_again, python, write
 
 from ua_memory.config import Config
 from ua_memory.errors import Busy, CannotWrite, GitFailed, UaMemoryError
@@ -148,6 +149,28 @@ def test_a_process_that_cannot_start_git(store: Store, monkeypatch: pytest.Monke
     insert(store, "third")
     assert on_disk(store) == ["first", "second", "third"]
     whole(store)
+
+
+@pytest.mark.parametrize("stop", range(4))
+def test_a_git_that_fails_once_makes_no_line_of_a_person_ours(
+    stop: int, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """I22: what the trail had is asked again when the commit is made; and so is the person's name."""
+    write(store, DAY, (store.bank.root / DAY).read_text() + "- by hand\n")
+    with monkeypatch.context() as patch:
+        real, calls = Process.run, count()
+
+        def run(self: Process, *words: str, **more: Any) -> bytes:
+            if next(calls) == stop:
+                raise GitFailed("git no")
+            return real(self, *words, **more)
+
+        patch.setattr(Process, "run", run)
+        insert(store, "after")
+    store.adopt()
+    assert next(calls) > stop, "it was asked as often as that"
+    assert first_author(store, "by hand") == PERSON
+    assert first_author(store, "after") == MACHINE
 
 
 def test_a_lock_that_another_process_holds(store: Store) -> None:

@@ -138,6 +138,13 @@ def stands(record: InFlight, history: History) -> bool:
     return any(r.trailer("Request") == record.request for r in newest)
 
 
+def due(record: InFlight, history: History, *, moved: bool) -> list[Commit]:
+    """The commits that a record still owes, as it has them, or as they are on a trail that has `moved`."""
+    commits = [*record.commits, *record.after]
+    nameless = any(commit.author == SOMEBODY for commit in commits)
+    return rebased(record, history) if moved or nameless else commits
+
+
 def rebased(record: InFlight, history: History) -> list[Commit]:
     """The record's commits on top of a trail that may have moved since (a branch switch, a commit by hand),
     with the person's name where git knew none when the record was written."""

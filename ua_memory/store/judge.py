@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from ua_memory.config import Config
 from ua_memory.errors import GitFailed, Usage
@@ -29,6 +29,7 @@ class Judge:
         self._at: str | None = None
         self._alone = 0
         self._names: dict[str, str] | None = None
+        self._guessed: set[str] = set()
 
     def touch(
         self, path: str, owed: Mapping[str, bytes | None], *, adopting: bool = False, accept: bool = False
@@ -56,13 +57,19 @@ class Judge:
     def _trail(self, path: str, disk: bytes | None) -> bytes | None:
         """What the trail has of a file. Where git cannot say, what is on disk: nothing can be told apart
         then, and the commit that is owed is put on top of what the trail turns out to have."""
+        self._guessed.discard(path)
         try:
             name = self._name(path) if self._history.exists else None
             if name is None or (disk is not None and blob_id(disk) == name):
                 return disk if name else None
             return self._history.blob(name)
         except GitFailed:
+            self._guessed.add(path)
             return disk
+
+    def guessed(self, paths: Iterable[str]) -> bool:
+        """Whether git could not say what it has of one of them: it may have other bytes than were taken."""
+        return not self._guessed.isdisjoint(paths)
 
     def _name(self, path: str) -> str | None:
         """Under what git keeps a file. Who asks for many, as an import does, has them all named at once."""

@@ -212,7 +212,7 @@ class Store:
         landed = land(record, self._ground)
         both = [c.path for c, was in zip(landed.changes, record.changes, strict=True) if c.turn > was.turn]
         notes += [f"{path} was saved meanwhile; both changes are in it" for path in both]
-        done, trouble = self._commit(landed)
+        done, trouble = self._commit(landed, again=self._judge.guessed(draft.touched))
         if trouble:
             notes.append(
                 f"written, but not committed yet: {trouble.what} ({trouble.mend or 'ua-memory doctor'})"
@@ -226,9 +226,7 @@ class Store:
             parent = self.history.head() if self.history.exists else None
             try:
                 self.history.create()
-                commits = [*record.commits, *record.after]
-                if again or attempt:
-                    commits = flight.rebased(record, self.history)
+                commits = flight.due(record, self.history, moved=again or attempt > 0)
                 own = next(n for n, c in enumerate(commits) if flight.is_own(c, record))
                 done = self.history.commit(commits)[own]
             except GitFailed as error:
