@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from ua_memory.errors import Malformed
@@ -185,6 +185,8 @@ def step(page: Sheet, name: str, ref: str, other: str, text: str) -> None:
 
 @pytest.mark.hypothesis
 @given(PAGES, st.sampled_from(["\n", "\r\n"]), STEPS, st.sampled_from([40, 10_000]))
+@example("T mine\n- ours\n", "\n", [("replace", "P2", "", "new")], 40)
+@example("- T mine\n- ours\n", "\r\n", [("replace", "P2", "", "new")], 40)
 def test_a_persons_words_survive_any_operations(
     text: str, newline: str, steps: list[Step], limit: int
 ) -> None:

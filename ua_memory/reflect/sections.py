@@ -108,6 +108,9 @@ class Sheet:
         if self.size > self.limit and len(unit.raw) > len(before[0]):
             unit.raw, unit.shape = before
             self._too_long()
+        above = self.units[: self.units.index(unit)][-1:]
+        if above and unit.shape is Shape.PARAGRAPH and not above[0].gap and not above[0].heading:
+            above[0].gap = self.newline  # an item may stand right below it, a paragraph would go on there
 
     def remove(self, ref: str) -> None:
         """A paragraph of ours taken out."""
