@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import os
 from datetime import datetime, timedelta, timezone
+from itertools import count
 from pathlib import Path
+from typing import Any
 
 import pytest
 from truth import DAY, NOW, git, in_trail, insert, make, open_again, write
 
 from ua_memory.errors import GitFailed, NotFound, Usage
 from ua_memory.history import MACHINE, SOMEBODY, Commit, History, blob_id
+from ua_memory.history.process import Process
 from ua_memory.history.revisions import NOBODY
 from ua_memory.store import Store, flight
 
@@ -292,6 +295,28 @@ def test_git_that_goes_away(trail: History, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 SECRETIVE = "the wording of this fact must not stand in a message"
+
+
+def test_a_git_that_cannot_say_what_there_is_does_not_say_no(
+    trail: History, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A sync that took it for a no joined what a purge had let go of (I68)."""
+    old, new = commit(trail, {"a.md": b"1"}), commit(trail, {"a.md": b"2"})
+    assert trail.is_within(old, new) and not trail.is_within(new, old)
+    for gone in ("1" * 40, "no such thing"):
+        assert not trail.has(gone) and not trail.is_within(gone, new) and not trail.is_within(new, gone)
+    real, calls = Process.run, count()
+
+    def run(self: Process, *words: str, **more: Any) -> bytes:
+        if next(calls) == 0:
+            raise GitFailed("git did not start")
+        return real(self, *words, **more)
+
+    monkeypatch.setattr(Process, "run", run)
+    for ask in (lambda: trail.has(old), lambda: trail.is_within(old, new), lambda: trail.holds(old)):
+        calls = count()
+        with pytest.raises(GitFailed):
+            ask()
 
 
 def test_no_message_has_the_text_of_a_fact(tmp_path: Path) -> None:

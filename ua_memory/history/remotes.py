@@ -37,16 +37,19 @@ class Remotes(Repository):
     # -- where two histories stand -----------------------------------------------------------------
 
     def has(self, sha: str) -> bool:
-        """Whether there is such a commit here, wherever it belongs."""
-        with contextlib.suppress(GitFailed):
-            return bool(self.run("rev-parse", "--verify", "--quiet", f"{sha}^{{commit}}", ok=(0, 1)).strip())
-        return False
+        """Whether there is such a commit here, wherever it belongs. GitFailed: a git that cannot say says
+        no no; a sync that took it for one brought back what was purged."""
+        words = ("rev-parse", "--verify", "--quiet", f"{sha}^{{commit}}")
+        return bool(self.run(*words, ok=(0, 1, 128)).strip())
 
     def is_within(self, old: str, new: str) -> bool:
-        """Whether one history is a part of another, or the same."""
-        with contextlib.suppress(GitFailed):  # no such commit
+        """Whether one history is a part of another, or the same. GitFailed."""
+        try:
             return not self.run("rev-list", "-n1", old, f"^{new}").strip()
-        return False
+        except GitFailed:
+            if self.has(old) and self.has(new):
+                raise
+            return False
 
     def holds(self, sha: str) -> bool:
         """Whether the branch has a commit in it."""

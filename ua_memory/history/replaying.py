@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ua_memory.errors import GitFailed
+from ua_memory.errors import CannotWrite, GitFailed
 from ua_memory.history.revisions import NOBODY
 from ua_memory.history.trail import History
 
@@ -55,7 +55,10 @@ class Quarantine(History):
     def __init__(self, history: History, folder: Path) -> None:
         super().__init__(history.git_dir, history.root, own=history.own)
         self.objects = folder / "objects"
-        self.objects.mkdir(parents=True, mode=0o700)
+        try:
+            self.objects.mkdir(parents=True, mode=0o700)
+        except OSError as error:
+            raise CannotWrite(error.strerror or str(error), where=str(self.objects)) from error
 
     def environment(self) -> dict[str, str]:
         """Pinned to the trail, but for where objects are written."""

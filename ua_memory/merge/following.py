@@ -30,7 +30,7 @@ from ua_memory.merge.burying import Dropped
 from ua_memory.merge.joining import Cleaned, Joined, join
 from ua_memory.merge.rewritten import MEND, Pairing, needles, onward, pair
 from ua_memory.statements import Statement
-from ua_memory.store import Store
+from ua_memory.store import Store, swap
 from ua_memory.tombstones import PURGED
 
 if TYPE_CHECKING:
@@ -177,8 +177,11 @@ class Following:
     def _cleared(self, name: str, other: str, done: Followed, sought: list[Needle]) -> Followed:
         """Beside the files, too, and the proof."""
         store, cleared = self.store, waiting.Cleared()
-        waiting.clear(store, sought, done.ids, cleared)
-        waiting.reindex(store, self.index(), store.config.search_seconds, cleared)
+        try:
+            waiting.clear(store, sought, done.ids, cleared)
+            waiting.reindex(store, self.index(), store.config.search_seconds, cleared)
+        except OSError as error:
+            swap.refused(error, store.bank.state)
         proof = searching.look(store, sought, objects=True)
         purging.note(store, self._unfinished(Path(done.backup), proof.holds))
         holding = () if proof.holds else tuple(self._holding(done.old))

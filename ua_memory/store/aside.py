@@ -10,6 +10,7 @@ from pathlib import Path
 
 from ua_memory.errors import Busy
 from ua_memory.store.lock import locked
+from ua_memory.store.swap import refused
 
 FOLDER = "archive"
 
@@ -20,7 +21,10 @@ def aside(state: Path, seconds: float) -> Iterator[Path]:
     with locked(state / f"{FOLDER}.lock", seconds):
         folder = state / FOLDER
         shutil.rmtree(folder, ignore_errors=True)
-        folder.mkdir(mode=0o700)
+        try:
+            folder.mkdir(mode=0o700)
+        except OSError as error:
+            refused(error, folder)
         try:
             yield folder
         finally:
