@@ -92,12 +92,10 @@ class Clearing:
         """Take it out of what waits, the logs, index and caches, and search everything for it. CannotWrite:
         the record stays, and the next forgetting goes on from it."""
         cleared = Cleared()
-        try:
+        with swap.told(self.store.bank.state):
             for queue, one in waiting.of_session(self.store, session) if session else ():
                 queue.drop(one.key)
             waiting.clear(self.store, sought, ids, cleared)
             waiting.reindex(self.store, self.index(), self.store.config.search_seconds, cleared)
             begun.unlink(missing_ok=True)
-        except OSError as error:
-            swap.refused(error, self.store.bank.state)
         return cleared, searching.look(self.store, sought, objects=False)

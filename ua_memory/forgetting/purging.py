@@ -218,7 +218,7 @@ def purge(store: Store, planned: Purging, backup: Path, *, door: str) -> Purged:
     Conflict; until the new history stands in its place nothing has happened."""
     outside(store, backup)
     work = store.bank.state / WORK
-    with store.locked():
+    with store.locked(), swap.told(work):
         unmarked(store.history)
         shutil.rmtree(work, ignore_errors=True)
         aside.sweep(store.bank.state)

@@ -170,7 +170,13 @@ def let_go(history: History, work: Path) -> None:
     history.run("update-ref", "--stdin", stdin=lines.encode())
     # An editor's last message stays in a file that git never clears.
     for name in ("FETCH_HEAD", "ORIG_HEAD", "COMMIT_EDITMSG", "TAG_EDITMSG"):
-        (history.git_dir / name).unlink(missing_ok=True)
+        try:
+            (history.git_dir / name).unlink(missing_ok=True)
+        except OSError as error:
+            raise CannotWrite(error.strerror or str(error), where=str(history.git_dir / name)) from error
+    history.mend_index()
+    if history.behind():  # git prunes nothing that its index names
+        raise GitFailed("git's index is locked, and keeps what is to go", where=str(history.git_dir))
     history.run("reflog", "expire", "--expire=now", "--expire-unreachable=now", "--all")
     history.run("repack", "-a", "-d", "-q", "-l")
     history.run("prune", "--expire=now")

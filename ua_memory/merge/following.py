@@ -84,6 +84,7 @@ class Following:
         cleaned = self._cleaned(records, sought, history.fork(mapped.get(head, head), other))
         backup = self._backed_up()
         done = join(self.store, other, door=self.door, subject=subject, cleaned=cleaned)
+        self.store.require_settled()  # what is not joined yet is not to be let go of
         went = (replace(each, revision=str(backup)) for each in cleaned.went)
         done = replace(done, merge=replace(done.merge, dropped=(*done.merge.dropped, *went)))
         new = self._moved(name, other, agreed, records, sought)
@@ -177,11 +178,9 @@ class Following:
     def _cleared(self, name: str, other: str, done: Followed, sought: list[Needle]) -> Followed:
         """Beside the files, too, and the proof."""
         store, cleared = self.store, waiting.Cleared()
-        try:
+        with swap.told(store.bank.state):
             waiting.clear(store, sought, done.ids, cleared)
             waiting.reindex(store, self.index(), store.config.search_seconds, cleared)
-        except OSError as error:
-            swap.refused(error, store.bank.state)
         proof = searching.look(store, sought, objects=True)
         purging.note(store, self._unfinished(Path(done.backup), proof.holds))
         holding = () if proof.holds else tuple(self._holding(done.old))

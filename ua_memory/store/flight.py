@@ -164,7 +164,9 @@ def rebased(record: InFlight, history: History) -> list[Commit]:
             base[path], tip[path] = data, moved
         if files or commit is record.commits[-1]:
             author = history.person() if commit.author == SOMEBODY else commit.author
-            made.append(replace(commit, files=files, author=author))
+            # What was fetched may be gone again while the commit was owed: the next sync brings it anew.
+            joins = commit.joins if commit.joins and history.has(commit.joins) else ""
+            made.append(replace(commit, files=files, author=author, joins=joins))
     return made
 
 

@@ -35,6 +35,15 @@ def refused(error: OSError, where: Path, mend: str = "check owner, mode and free
     raise CannotWrite(error.strerror or str(error), where=str(where), mend=mend) from error
 
 
+@contextlib.contextmanager
+def told(where: Path) -> Iterator[None]:
+    """Whatever the file system says in the block, as an error of ours."""
+    try:
+        yield
+    except OSError as error:
+        refused(error, where)
+
+
 def write(
     file: Path, data: bytes, like: os.stat_result | None = None, *, mode: int = 0o666, durably: bool = True
 ) -> None:
