@@ -305,6 +305,21 @@ def test_what_went_with_a_tombstone_is_told_and_its_words_are_sought(pair: tuple
     assert [(each.id, each.side) for each in sync(one).merge.dropped] == [(block, "there")]
 
 
+def test_what_is_brought_back_on_one_is_not_told_as_gone_on_the_other(pair: tuple[Bank, Bank]) -> None:
+    one, two = pair
+    block = next(str(fact.id) for fact in markdown.parse(one.bytes(), DAY).of(Fact))
+    gone = Memory(one.store).forget(f"^{block}")
+    sync(one)
+    sync(two)
+    assert "Alice drinks tea" not in facts(two)
+    Memory(one.store).undo(str(gone.result and gone.result.revision))
+    two.insert("Bob moved to Lisbon")  # two has work of its own, too
+    sync(one)
+    trial, done = sync(two, trial=True), sync(two)
+    assert not trial.merge.dropped and not done.merge.dropped and not done.heard
+    assert "Alice drinks tea" in facts(two)
+
+
 @pytest.mark.parametrize("forgets_first", [True, False])
 def test_what_was_derived_on_the_other_machine_goes_or_is_revised(
     pair: tuple[Bank, Bank], forgets_first: bool

@@ -97,6 +97,7 @@ def together(
     number = done.went + len(gone) - len(done.forgotten)
     gone += sorted(went.ids(done.files) - {*gone})
     dropped += went.dropped(dropped)
+    dropped = [each for each in dropped if ("id", each.id) not in now]  # its forgetting was taken back
     return replace(done, went=number, forgotten=(*gone,), dropped=(*dropped,))
 
 
