@@ -436,6 +436,32 @@ def test_an_archive_is_the_whole_bank_and_nothing_else(pair: tuple[Bank, Bank], 
         archive.export(one.store, one.root / "x.tar")
 
 
+@pytest.mark.parametrize("fault", ["flipped", "shallow"])
+def test_no_archive_is_written_that_could_not_be_taken_in(
+    pair: tuple[Bank, Bank], tmp_path: Path, fault: str
+) -> None:
+    """git bundles a damaged object of a pack, and half a history, without a word."""
+    one = pair[0]
+    one.edit("tea", "green tea")
+    one.store.adopt()
+    git(one.root, "repack", "-adq", "--window=0")
+    if fault == "shallow":
+        git(tmp_path, "clone", "--quiet", "--depth=1", (tmp_path / "one").as_uri(), "half")
+        one = Bank(tmp_path / "half", one.clock)
+    else:
+        (pack,) = (one.root / ".git/objects/pack").glob("*.pack")
+        said = git(one.root, "verify-pack", "-v", str(pack.with_suffix(".idx"))).split("\n")
+        old = git(one.root, "rev-parse", f"HEAD~1:{DAY}").strip()
+        at = next(int(row.split()[4]) for row in said if row.startswith(old))
+        data = bytearray(pack.read_bytes())
+        data[at + 20] ^= 4
+        pack.chmod(0o600)
+        pack.write_bytes(data)
+    with pytest.raises(UaMemoryError, match="only the end" if fault == "shallow" else "git fetch failed"):
+        archive.export(one.store, tmp_path / "bank.tar")
+    assert not [*tmp_path.glob("*bank.tar*")] and not [*one.store.bank.state.glob("export-*")]
+
+
 def _members(file: Path) -> list[tuple[tarfile.TarInfo, bytes]]:
     with tarfile.open(file) as tar:
         return [(member, (tar.extractfile(member) or io.BytesIO()).read()) for member in tar]

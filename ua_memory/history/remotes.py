@@ -9,10 +9,12 @@ from __future__ import annotations
 import contextlib
 import re
 import shlex
+import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from ua_memory.errors import GitFailed, Usage
+from ua_memory.errors import Conflict, GitFailed, Usage
+from ua_memory.history.process import NO_FSYNC
 from ua_memory.history.repository import Repository
 from ua_memory.history.revisions import NOBODY, Commit, blob_id
 
@@ -197,8 +199,26 @@ class Remotes(Repository):
     # -- bundles -----------------------------------------------------------------------------------
 
     def bundle(self, file: Path) -> None:
-        """The branch and all it leads to, as one file."""
+        """The branch and all it leads to, as one file, read back as who takes it in does: git puts a damaged
+        object of a pack into it as it stands. Conflict where this is half a history, GitFailed."""
+        self.require_whole()
         self.run("bundle", "create", "--quiet", "--version=2", str(file), self.ref())
+        with tempfile.TemporaryDirectory(dir=file.parent) as folder:
+            apart = Repository(Path(folder, ".git"), Path(folder), own=True)
+            try:
+                apart.run("init", "--quiet", env=NO_FSYNC)
+                apart.run("fetch", "--quiet", "--no-tags", str(file), self.ref(), env=NO_FSYNC)
+            except GitFailed as error:
+                why = f"the history does not come out of a bundle: {error.what}"
+                raise GitFailed(why, where=str(self.git_dir), mend="ua-memory verify") from error
+
+    def require_whole(self) -> None:
+        """Conflict where only the end of the history is here."""
+        if (self.shared / "shallow").exists():
+            raise Conflict(
+                "this is only the end of a history", where=str(self.git_dir),
+                mend="ua-memory git fetch --unshallow",
+            )  # fmt: skip
 
     def bundled(self, file: Path) -> dict[str, str]:
         """{ref: id} of what a bundle holds, once it was seen to be whole. GitFailed."""

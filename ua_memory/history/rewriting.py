@@ -65,8 +65,7 @@ def refuse(history: History) -> None:
         raise Conflict("stashes would be lost", where=where, mend=f"{mend}; apply or drop them first")
     if history.own and history.run("worktree", "list", "--porcelain").count(b"worktree ") > 1:
         raise Conflict("other work trees stand on this history", where=where, mend="git worktree list")
-    if (history.shared / "shallow").exists():
-        raise Conflict("this is only the end of a history", where=where, mend="git fetch --unshallow")
+    history.require_whole()
 
 
 def named_objects(history: History) -> dict[str, str]:

@@ -94,9 +94,7 @@ class Following:
 
     def _records(self, other: str, agreed: str | None) -> Records:
         history = self.store.history
-        if (history.shared / "shallow").exists():
-            raise Conflict("this is only the end of a history", where=str(history.git_dir),
-                           mend="git fetch --unshallow")  # fmt: skip
+        history.require_whole()
         records = recorded.records(history, other, agreed, self.store.config.redact)
         if not records:
             lost = nodes(history, agreed, other) if agreed else []
