@@ -15,6 +15,7 @@ GOLDEN = Path(__file__).parent / "golden" / "diary.txt"
 START = datetime(2026, 11, 21, 8, 0, tzinfo=UTC)
 LONG = "Alice moved the API to Fly.io because the price of Heroku doubled, and nobody wished to pay that."
 SAID = Heading(time="14:32", client="claude-code", session="8f2c")
+SHELL = Heading(time="14:40", client="cli", session="9c10")
 Row = tuple[str, str, str, dict[str, tuple[str, ...]], tuple[Fact, ...]]
 ROWS: list[Row] = [
     ("ua-memory", "init", "init: make this folder a bank", {"Door": ("cli",)}, ()),
@@ -43,6 +44,7 @@ ROWS: list[Row] = [
     ("ua-memory", "merge", "merge: put back 2 facts a stale buffer had dropped", {"Door": ("store",)}, ()),
     ("ua-memory", "entities", "entities: merge Al into Alice", {"Door": ("cli",)}, ()),
     ("Ann", "", "tidy up by hand", {}, ()),
+    ("ua-memory", "insert", "insert: 1 fact", {"Door": ("cli",)}, (Fact("Finn runs.", heading=SHELL),)),
 ]  # fmt: skip
 
 

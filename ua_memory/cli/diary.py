@@ -130,7 +130,8 @@ def _by(told: _Told, what: str, texts: Sequence[str] = ()) -> str:
 
 def _inserted(run: Sequence[_Told]) -> str:
     told = run[0]
-    who = f"{told.who}, session {told.session}," if told.session else told.who
+    who = f"{told.who}, session {told.session}," if told.who and told.session else told.who
+    who = who or (f"Session {told.session}" if told.session else "")
     again = "seen again" in told.one.subject
     if len(run) == 1:
         verb = "heard again" if again else "noted"
