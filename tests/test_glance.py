@@ -152,5 +152,5 @@ def test_no_bank_no_index_no_survey(tmp_path: Path) -> None:
     bank = new_bank(tmp_path / "bank")
     assert seen(bank) is None
     indexed(bank)
-    (bank.store.bank.cache / "survey").write_bytes(os.urandom(40))
+    (bank.store.bank.cache / "survey-2").write_bytes(os.urandom(40))
     assert seen(bank) is None

@@ -135,7 +135,7 @@ FAULTS = {
         lambda r: (r / "memory/.ua-out-0001-x.0-aaaaaaaaaa").write_bytes(b"- only here\n"),
         "left by a killed write", False, "take what you miss",
     ),
-    "a survey of noise": Fault(lambda r: flip(state(r) / "cache/survey"), "", True),
+    "a survey of noise": Fault(lambda r: flip(state(r) / "cache/survey-2"), "", True),
 }  # fmt: skip
 
 

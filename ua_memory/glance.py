@@ -233,7 +233,7 @@ def look(bank: Bank | Folders, few: int) -> Glance | None:
     """The words of the bank, if they are proven to be those of its files, else None. `few` is a setting."""
     root = str(bank.root)
     try:
-        with open(f"{bank.cache}/survey", "rb") as file:  # noqa: PTH123
+        with open(f"{bank.cache}/survey-2", "rb") as file:  # noqa: PTH123
             names, stamp, head, few_then, _, held = loads(stamps.unsealed(file.read()))
         if not stamp or held or few != few_then or head != _head(str(bank.git_dir)):
             return None

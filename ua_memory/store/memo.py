@@ -1,4 +1,4 @@
-"""What a look at all files leaves for the next process: `cache/survey` and `cache/blobs`.
+"""What a look at all files leaves for the next process: `cache/survey-2` and `cache/blobs-2`.
 
 Both may be deleted at any moment, and where they cannot be written the next look does the work again. What is
 not the bytes that were written is not read: a flipped bit in it could pass for a change of somebody's.
@@ -16,6 +16,9 @@ from typing import Any
 
 from ua_memory.stamps import sealed, unsealed
 from ua_memory.store import proof
+
+SURVEY, BLOBS = "survey-2", "blobs-2"
+"""An earlier version that still runs beside this one reads what it finds, and knows of no sum before it."""
 
 
 @dataclass(slots=True)
@@ -42,21 +45,21 @@ Blobs = dict[str, Blob]
 
 def seen(cache: Path) -> Seen:
     """The verdicts of the last look; empty ones where there are none."""
-    raw = _recalled(cache / "survey")
+    raw = _recalled(cache / SURVEY)
     return Seen(*raw) if isinstance(raw, list) and len(raw) == len(Seen.__slots__) else Seen()
 
 
 def keep_seen(cache: Path, found: Seen) -> None:
-    _keep(cache, "survey", [getattr(found, name) for name in Seen.__slots__])
+    _keep(cache, SURVEY, [getattr(found, name) for name in Seen.__slots__])
 
 
 def blobs(cache: Path) -> Blobs:
     """What each file was when it was read last, of those that cannot have changed unseen since."""
-    return _recalled(cache / "blobs") or {}
+    return _recalled(cache / BLOBS) or {}
 
 
 def keep_blobs(cache: Path, found: Blobs) -> None:
-    _keep(cache, "blobs", found)
+    _keep(cache, BLOBS, found)
 
 
 def now(cache: Path) -> int:

@@ -1,8 +1,8 @@
 """One look at all truth files: which there are, which differ from the trail, which are held back.
 
 While nothing changes, this is one `stat` a file and the comparison of one digest, and not even that where a
-witness has heard of no change. What it remembers (the proof in `cache/survey`, the blob ids in
-`cache/blobs`) may be deleted at any moment.
+witness has heard of no change. What it remembers (the proof in `cache/survey-2`, the blob ids in
+`cache/blobs-2`) may be deleted at any moment.
 """
 
 from __future__ import annotations
