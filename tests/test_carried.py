@@ -158,7 +158,12 @@ def copied(template: Path) -> Iterator[Bank]:
         yield Bank(Path(folder).resolve() / "bank")
 
 
-CARRIED: list[bool] = []
+@pytest.fixture(scope="module")
+def looks() -> Iterator[list[bool]]:
+    """Of each look that might be carried on, whether it was: otherwise the test below has shown nothing."""
+    found: list[bool] = []
+    yield found
+    assert sum(found) > 10
 
 
 @settings(max_examples=max(4, settings().max_examples // 50), deadline=None)
@@ -168,13 +173,13 @@ CARRIED: list[bool] = []
     )
 )
 def test_it_sees_what_a_look_at_every_file_sees(
-    template: Path, deeds: list[tuple[Callable[[Bank, Path], None], str, bool]]
+    template: Path, looks: list[bool], deeds: list[tuple[Callable[[Bank, Path], None], str, bool]]
 ) -> None:
     carried = sight.carried
 
     def counted(*given: object) -> object:
         found = carried(*given)  # type: ignore[arg-type]
-        CARRIED.append(found is not None)
+        looks.append(found is not None)
         return found
 
     with copied(template) as bank, watched(bank), pytest.MonkeyPatch.context() as patch:
@@ -192,11 +197,6 @@ def test_it_sees_what_a_look_at_every_file_sees(
                 assert not report.failed and report.files == sum(f.path.endswith(".md") for f in seen.files)
                 found = re.findall(r"fact \d+", "\n".join(each.text for each in index.words.all_items()))
                 assert sorted(found) == sorted(re.findall(r"fact \d+", there)), deed
-
-
-def test_most_of_it_was_carried() -> None:
-    """Otherwise the test above has shown nothing."""
-    assert sum(CARRIED) > 10
 
 
 def test_only_what_was_touched_is_looked_at(template: Path, monkeypatch: pytest.MonkeyPatch) -> None:
