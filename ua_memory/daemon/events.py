@@ -28,12 +28,15 @@ class Queue:
     """One queue, empty at first. OSError where there is none to be had, or no watch left."""
 
     def __init__(self) -> None:
+        self._ended, self._end = os.pipe()
         self._fd = inotify_c.inotify_init()
         if self._fd < 0:
-            raise _error()
+            why = _error()
+            for fd in (self._ended, self._end):  # it is tried again each minute
+                os.close(fd)
+            raise why
         os.set_inheritable(self._fd, False)
         os.set_blocking(self._fd, False)
-        self._ended, self._end = os.pipe()
 
     def add(self, path: bytes, mask: Mask) -> WatchDescriptor:
         """Watch a folder; the same number again for one that is watched."""
