@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from zlib import crc32
 
 from ua_memory.index.shelf import private
-from ua_memory.index.tables import chunks, marks
+from ua_memory.index.tables import chunks, marks, read_only
 
 if TYPE_CHECKING:
     import numpy as np
@@ -54,7 +54,7 @@ def without(folder: Path, model: str) -> set[str]:
     file = folder / FILE
     if not file.exists():
         return set()
-    with closing(sqlite3.connect(f"{file.as_uri()}?mode=ro", uri=True, timeout=1)) as db:
+    with closing(read_only(file)) as db:
         rows = db.execute("SELECT name, vector FROM vectors WHERE model = ?", (model,))
         return {name for name, vector in rows if not any(vector)}
 

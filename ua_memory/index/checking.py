@@ -13,7 +13,7 @@ from ua_memory.index import sound
 from ua_memory.index.cache import FILE
 from ua_memory.index.current import broken
 from ua_memory.index.shelf import Shelf
-from ua_memory.index.tables import SCHEMA_VERSION
+from ua_memory.index.tables import SCHEMA_VERSION, read_only
 from ua_memory.records import Problem
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ def _look(where: str, look: Callable[[], Iterable[str]]) -> Checked:
 
 def _of_words(store: Store, folder: Path) -> list[str]:
     try:
-        with closing(sqlite3.connect(f"{(folder / 'words.db').as_uri()}?mode=ro", uri=True, timeout=1)) as db:
+        with closing(read_only(folder / "words.db")) as db:
             db.execute("BEGIN")
             found = [str(row) for (row,) in db.execute("PRAGMA integrity_check(5)") if row != "ok"]
             counted = "SELECT (SELECT count(*) FROM items), (SELECT count(*) FROM words_docsize)"

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ua_memory.index.manifest import Manifest
+from ua_memory.index.mark import stands_for
 from ua_memory.index.outside import Files
 from ua_memory.index.shelf import Shelf
-from ua_memory.index.tables import SCHEMA_VERSION
+from ua_memory.index.tables import SCHEMA_VERSION, read_only
 
 if TYPE_CHECKING:
     from ua_memory.store import Store
@@ -32,43 +34,29 @@ def state(store: Store) -> dict[str, object]:
     if folder is None:
         return {"state": "none yet"}
     try:
-        db = _opened(folder)
+        with closing(read_only(folder / "words.db")) as db:
+            meta = dict(db.execute("SELECT name, value FROM meta WHERE name != 'proof'"))
+            if meta.get("schema") != SCHEMA_VERSION:
+                return {"state": "of another version"}
+            return {
+                "state": "ready" if Manifest(db).stands_for(_proof(store)) else "behind",
+                "items": db.execute("SELECT count(*) FROM items").fetchone()[0],
+                "files": db.execute("SELECT count(*) FROM files").fetchone()[0],
+                "vectors": _vectors(folder, meta),
+            }
     except (sqlite3.Error, UnicodeDecodeError) as error:
         return {"state": "damaged", "why": str(error)}
-    try:
-        meta = dict(db.execute("SELECT name, value FROM meta WHERE name != 'proof'"))
-        if meta.get("schema") != SCHEMA_VERSION:
-            return {"state": "of another version"}
-        return {
-            "state": "ready" if Manifest(db).stands_for(_proof(store)) else "behind",
-            "items": db.execute("SELECT count(*) FROM items").fetchone()[0],
-            "files": db.execute("SELECT count(*) FROM files").fetchone()[0],
-            "vectors": _vectors(folder, meta),
-        }
-    except (sqlite3.Error, UnicodeDecodeError) as error:
-        return {"state": "damaged", "why": str(error)}
-    finally:
-        db.close()
 
 
 def _proof(store: Store) -> str:
     return Files(store).look(store.survey(), store.bank.cache).proof
 
 
-def _opened(folder: Path) -> sqlite3.Connection:
-    db = sqlite3.connect(f"{(folder / 'words.db').as_uri()}?mode=ro", uri=True, timeout=1)
-    try:
-        db.execute("SELECT count(*) FROM sqlite_master")
-    except (sqlite3.Error, UnicodeDecodeError):
-        db.close()
-        raise
-    return db
-
-
 def _vectors(folder: Path, meta: dict[str, str]) -> str:
     try:
-        mark = json.loads((folder / "chroma.json").read_text())
+        same = stands_for(json.loads((folder / "chroma.json").read_text()), meta)
     except (OSError, ValueError, RecursionError):
         return "none yet"
-    same = (mark.get("epoch"), str(mark.get("generation"))) == (meta.get("epoch"), meta.get("generation"))
+    except (KeyError, TypeError):
+        return "behind"
     return "ready" if same else "behind"

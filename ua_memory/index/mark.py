@@ -23,6 +23,11 @@ class Mark:
     cache: str = ""
 
 
+def stands_for(mark: Mapping[str, Any], meta: Mapping[str, str]) -> bool:
+    """Whether a mark as it was read is that of a word index, by what the index says of itself."""
+    return (mark["epoch"], str(mark["generation"])) == (meta.get("epoch"), meta.get("generation"))
+
+
 def write_mark(file: Path, value: Mapping[str, Any]) -> None:
     """Replace a mark, for this user's eyes only."""
     fresh = file.with_suffix(".new")

@@ -26,9 +26,10 @@ from ua_memory.index import cache, links, sums
 from ua_memory.index.current import broken
 from ua_memory.index.items import items_of
 from ua_memory.index.manifest import Known, Manifest, content_hash
+from ua_memory.index.mark import stands_for
 from ua_memory.index.outside import Files, outside
 from ua_memory.index.spelling import grams
-from ua_memory.index.tables import COLUMNS, SCHEMA, row
+from ua_memory.index.tables import COLUMNS, SCHEMA, read_only, row
 from ua_memory.index.terms import indexed
 from ua_memory.store.reading import searched
 
@@ -185,18 +186,18 @@ def of_vectors(store: Store, generation: Path) -> list[str]:
     file = generation / "chroma" / "chroma.sqlite3"
     try:
         mark, items = _marked(generation), generation / "words.db"
-        with closing(_opened(items)) as db:
+        with closing(read_only(items)) as db:
             if not _stands(mark, db):
                 return []
             wanted = {name for (name,) in db.execute("SELECT DISTINCT vhash FROM items")}
         wanted -= cache.without(store.bank.cache, str(mark.get("model", "")))
-        with closing(_opened(file)) as rows:
+        with closing(read_only(file)) as rows:
             found = [
                 f"Chroma: {said}" for (said,) in rows.execute("PRAGMA integrity_check(5)") if said != "ok"
             ]
             there = {name for (name,) in rows.execute("SELECT embedding_id FROM embeddings")}
         # Texts come and go in the words first and the mark last: with both as before, Chroma is as before.
-        with closing(_opened(items)) as db:
+        with closing(read_only(items)) as db:
             if _marked(generation) != mark or not _stands(mark, db):
                 raise Unchecked(OPEN)
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
@@ -217,12 +218,7 @@ def _marked(generation: Path) -> dict[str, object]:
 
 def _stands(mark: dict[str, object], db: sqlite3.Connection) -> bool:
     """Whether a mark is that of the words."""
-    meta = dict(db.execute("SELECT name, value FROM meta"))
-    return (mark["epoch"], str(mark["generation"])) == (meta.get("epoch"), meta.get("generation"))
-
-
-def _opened(file: Path) -> sqlite3.Connection:
-    return sqlite3.connect(f"{file.as_uri()}?mode=ro", uri=True, timeout=1)
+    return stands_for(mark, dict(db.execute("SELECT name, value FROM meta")))
 
 
 def of_cache(folder: Path) -> list[str]:
@@ -231,7 +227,7 @@ def of_cache(folder: Path) -> list[str]:
     if not file.exists():
         return []
     try:
-        with closing(_opened(file)) as db:
+        with closing(read_only(file)) as db:
             db.execute("BEGIN")
             found = [str(said) for (said,) in db.execute("PRAGMA integrity_check(5)") if said != "ok"]
             if _tables(db) != _made_tables(cache.SCHEMA):

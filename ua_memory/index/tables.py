@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any, TypeVar
 
 from ua_memory.index.items import Item
@@ -100,6 +102,11 @@ def from_row(values: tuple[Any, ...]) -> Item:
 
 def _names(packed: str) -> tuple[str, ...]:
     return tuple(json.loads(packed)) if packed != "[]" else ()
+
+
+def read_only(file: Path) -> sqlite3.Connection:
+    """A database that is only looked at. sqlite3.Error, at the latest with the first question."""
+    return sqlite3.connect(f"{file.as_uri()}?mode=ro", uri=True, timeout=1)
 
 
 def marks(values: Sequence[object]) -> str:
