@@ -362,3 +362,24 @@ def test_few_processes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     )
     insert(store, "second")
     assert asked == ["ls-tree", "fast-import", "update-index"]
+
+
+def test_few_processes_for_many_edits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """After a checkout each file asked for by itself kept a search waiting for seconds."""
+    store, notes = make(tmp_path / "b"), [f"memory/note-{n}.md" for n in range(40)]
+    for number, note in enumerate(notes):
+        write(store, note, f"- told here, {number}\n" if number % 2 else "- told twice\n")
+    store.adopt()
+    for note in notes:
+        write(store, note, (store.bank.root / note).read_text() + f"- {note} said more\n")
+    asked: list[str] = []
+    run = Process.run
+    monkeypatch.setattr(
+        Process, "run", lambda self, *words, **more: (asked.append(words[0]), run(self, *words, **more))[1]
+    )
+    assert len(store.survey().changed) == len(notes) and len(asked) < 5
+    asked.clear()
+    store.adopt()
+    assert len(asked) < 10, asked
+    assert not store.survey().changed
+    assert all(store.history.read("HEAD", note) == store.read(note) for note in notes)

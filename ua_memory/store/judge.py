@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from ua_memory.config import Config
 from ua_memory.errors import GitFailed, Usage
@@ -15,6 +15,7 @@ from ua_memory.store.reading import read
 from ua_memory.store.saves import Edit
 from ua_memory.store.survey import Survey
 from ua_memory.store.threeway import merge
+from ua_memory.store.verdict import contents
 
 ALONE = 8
 """Files that git is asked for one by one: a process each, and each of 4 ms."""
@@ -30,6 +31,7 @@ class Judge:
         self._alone = 0
         self._names: dict[str, str] | None = None
         self._guessed: set[str] = set()
+        self._read: dict[str, bytes] = {}
 
     def touch(
         self, path: str, owed: Mapping[str, bytes | None], *, adopting: bool = False, accept: bool = False
@@ -54,6 +56,14 @@ class Judge:
             )
         return self._judge(Edit(path, trail, disk), accept=accept)
 
+    def expect(self, paths: Sequence[str]) -> None:
+        """Read at once what the trail has of files that are to be touched, where they are many."""
+        if len(paths) > ALONE and self._history.exists:
+            self._at, self._alone, self._names, self._read = self._history.head(), ALONE, None, {}
+            with contextlib.suppress(GitFailed):  # it will be told of each when that is touched
+                self._names = names = self._history.blobs(rev=self._at or "HEAD")
+                self._read = contents(self._history, [names[path] for path in paths if path in names])
+
     def _trail(self, path: str, disk: bytes | None) -> bytes | None:
         """What the trail has of a file. Where git cannot say, what is on disk: nothing can be told apart
         then, and the commit that is owed is put on top of what the trail turns out to have."""
@@ -62,7 +72,7 @@ class Judge:
             name = self._name(path) if self._history.exists else None
             if name is None or (disk is not None and blob_id(disk) == name):
                 return disk if name else None
-            return self._history.blob(name)
+            return self._read[name] if name in self._read else self._history.blob(name)
         except GitFailed:
             self._guessed.add(path)
             return disk
@@ -75,7 +85,7 @@ class Judge:
         """Under what git keeps a file. Who asks for many, as an import does, has them all named at once."""
         head = self._history.head()
         if head != self._at:
-            self._at, self._alone, self._names = head, 0, None
+            self._at, self._alone, self._names, self._read = head, 0, None, {}
         self._alone += 1
         if self._alone <= ALONE:
             return self._history.blobs([path]).get(path)

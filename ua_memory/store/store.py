@@ -135,7 +135,8 @@ class Store:
                 lambda path: self._judge.touch(path, owed, adopting=True, accept=accept),
                 self.config.redact,
             )
-            for path in sorted(chosen):
+            self._judge.expect(order := sorted(chosen))
+            for path in order:
                 draft.read(path)
             return self._publish(draft, None)
 
