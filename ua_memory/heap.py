@@ -1,8 +1,10 @@
-"""What the C library does with memory, where it is glibc: elsewhere each of these does nothing."""
+"""What this process keeps of memory, and what the C library does with it, where that is glibc."""
 
 from __future__ import annotations
 
 import ctypes
+import functools
+import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -37,6 +39,14 @@ def shared() -> None:
 def trim() -> None:
     """Return freed memory to the system."""
     _ask("malloc_trim", 0)
+
+
+def forget() -> None:
+    """Have all functions of ours that remember what they returned forget it, as the table of tokens is."""
+    gc.unfreeze()  # what is frozen is not found
+    for each in gc.get_objects():
+        if isinstance(each, functools._lru_cache_wrapper) and each.__module__.startswith("ua_memory"):
+            each.cache_clear()
 
 
 def _ask(name: str, *numbers: int) -> None:

@@ -121,8 +121,9 @@ class Warm:
             self._settled = True
 
     def cool(self) -> None:
-        """Let go of Chroma, the model and their memory; the next command opens them again."""
+        """Let go of Chroma, the model and all that is remembered; the next command opens them again."""
         if self._close():
+            heap.forget()
             give_back()
 
     def _close(self) -> bool:
