@@ -10,7 +10,6 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from ua_memory import heap, tokens
 from ua_memory.tokens import count, fit
 
 TEXTS = st.text(alphabet=st.characters(), max_size=400)
@@ -73,13 +72,3 @@ assert "tiktoken" not in sys.modules
 t.count("a")
 assert "tiktoken" in sys.modules"""
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
-
-
-def test_the_table_is_let_go_of() -> None:
-    """A daemon at rest has no use for its 35 MB."""
-    from tiktoken import registry
-
-    assert (many := count("told once more")) and tokens._encoder.cache_info().currsize == 1
-    heap.forget()
-    assert not tokens._encoder.cache_info().currsize and not registry.ENCODINGS
-    assert count("told once more") == many

@@ -5,11 +5,16 @@ from __future__ import annotations
 import ctypes
 import functools
 import gc
+import re
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from pathlib import Path
 
 M_PERTURB, M_ARENA_MAX = -6, -8
 """glibc's numbers of two settings of `mallopt`."""
+
+MADV_PAGEOUT = 21
+"""Linux's number (since 5.4) of the advice that pages are not needed for now."""
 
 ZEROES = 0xFF
 """The byte that freed memory is filled with; what is handed out gets its complement."""
@@ -49,7 +54,19 @@ def forget() -> None:
             each.cache_clear()
 
 
-def _ask(name: str, *numbers: int) -> None:
+def page_out(*libraries: str) -> None:
+    """Let go of the code of shared libraries whose paths have one of these names; who runs it has the system
+    read it again. What other processes run stays. Linux alone, and where this user may write the file."""
+    names = "|".join(map(re.escape, libraries))
+    code = re.compile(rf"([0-9a-f]+)-([0-9a-f]+) r-.. .*(?:{names}).*\.so")
+    with suppress(OSError):
+        for found in map(code.match, Path("/proc/self/maps").read_text("utf-8", "replace").splitlines()):
+            if found:
+                start, end = (int(address, 16) for address in found.groups())
+                _ask("madvise", ctypes.c_void_p(start), ctypes.c_size_t(end - start), MADV_PAGEOUT)
+
+
+def _ask(name: str, *values: object) -> None:
     """Call a function of the C library, if it is there."""
     if function := getattr(ctypes.CDLL(None), name, None):
-        function(*numbers)
+        function(*values)
