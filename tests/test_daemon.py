@@ -268,6 +268,21 @@ def test_a_job_that_fails_is_not_the_end() -> None:
     assert worker.stop(5)
 
 
+def test_what_fails_between_jobs_is_not_the_end() -> None:
+    """A daemon whose thread had died said that it runs, kept each command waiting for two seconds, and never
+    left."""
+    said, called = list[str](), list[float]()
+
+    def idle(seconds: float) -> float:
+        called.append(seconds)
+        raise ValueError("of a library")
+
+    worker = Worker(idle, 0.01, said.append)
+    until(lambda: len(called) > 3, 5)
+    assert worker.ask(Job(lambda _: 1), lambda _: None) == 1
+    assert said == ["failed between commands: ValueError('of a library')"] and worker.stop(5)
+
+
 def test_the_log_is_bounded(tmp_path: Path) -> None:
     log = Log(tmp_path)
     for _ in range(5):

@@ -161,13 +161,16 @@ def test_a_burst_wakes_it_once_and_is_read_once(bank: Bank) -> None:
     assert found.next() == float("inf")
 
 
-def test_what_fails_is_tried_again_and_said_once(bank: Bank, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("error", [Busy("another process writes"), ValueError("another process writes")])
+def test_what_fails_is_tried_again_and_said_once(
+    error: Exception, bank: Bank, monkeypatch: pytest.MonkeyPatch
+) -> None:
     found, said, _ = upkeep(bank)
     monkeypatch.setattr("ua_memory.daemon.upkeep.AGAIN", 0.05)
     monkeypatch.setattr("ua_memory.daemon.upkeep.STILL", 0.0)
 
     def busy(*_: object, **__: object) -> None:
-        raise Busy("another process writes")
+        raise error
 
     monkeypatch.setattr("ua_memory.memory.Memory.refresh", busy)
     found.heard()

@@ -92,7 +92,7 @@ class Service:
         )
         self.watch = Watch(warm.root, local, self.upkeep.heard, self.log.say)
         warm.witness = Witness(self.watch.marks, self.watch.touched)
-        self.worker = Worker(self._rest, TICK)
+        self.worker = Worker(self._rest, TICK, self.log.say)
         self._callers, self._why = threading.Semaphore(CALLERS), ""
         self._awake, self._wake = socket.socketpair()
         self._inode = 0

@@ -87,12 +87,13 @@ class Upkeep:
             first, self._first = self._first, NEVER
         try:
             self._catch_up(whole)
-        except UaMemoryError as error:
+        except Exception as error:  # a bug, too: what was heard of is not forgotten for it
             self._first = min(first, time.monotonic())
             self._not_before = time.monotonic() + min(AGAIN * 2**self._failures, 60.0)
             self._failures += 1
             if self._failures == 1:
-                self._say(f"could not catch up with the files, and tries again: {error}")
+                why = error if isinstance(error, UaMemoryError) else repr(error)
+                self._say(f"could not catch up with the files, and tries again: {why}")
         else:
             self._failures, self._not_before = 0, 0.0
 

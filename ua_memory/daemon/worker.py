@@ -54,11 +54,13 @@ Idle = Callable[[float], float | None]
 
 class Worker:
     """The thread. Between jobs `idle(seconds)` is called in it, with the time since the last one: every
-    `tick` seconds, after a `nudge`, and as soon as it said itself, if it returned a number of seconds."""
+    `tick` seconds, after a `nudge`, and as soon as it said itself, if it returned a number of seconds. What
+    it raises is told to `say`, once while it is the same."""
 
-    def __init__(self, idle: Idle, tick: float = 15.0) -> None:
+    def __init__(self, idle: Idle, tick: float = 15.0, say: Callable[[str], None] = lambda _: None) -> None:
         self._jobs: queue.Queue[Job | None] = queue.Queue(QUEUED)
-        self._idle, self._tick, self._leaving = idle, tick, False
+        self._idle, self._tick, self._say, self._leaving = idle, tick, say, False
+        self._said = ""
         self.last, self.done, self.busy = time.monotonic(), 0, False
         self._thread = threading.Thread(target=self._run, name="worker", daemon=True)
         self._thread.start()
@@ -129,7 +131,7 @@ class Worker:
             try:
                 job = self._jobs.get(timeout=wait)
             except queue.Empty:
-                due = self._idle(time.monotonic() - self.last)
+                due = self._between()
                 wait = self._tick if due is None else min(max(due, 0.0), self._tick)
                 continue
             wait = 0.0
@@ -137,3 +139,17 @@ class Worker:
                 self.busy = True
                 job.do()
                 self.last, self.done, self.busy = time.monotonic(), self.done + 1, False
+
+    def _between(self) -> float | None:
+        """Call `idle`. The thread must outlive this, too: without it a daemon stands there, answers nothing,
+        and never leaves, since jobs wait."""
+        try:
+            due = self._idle(time.monotonic() - self.last)
+        except Exception as error:
+            due, said = None, repr(error)
+            if said != self._said:
+                self._say(f"failed between commands: {said}")
+            self._said = said
+        else:
+            self._said = ""
+        return due
