@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 import mmap
 import os
+import re
 import subprocess
 import sys
 import tempfile
+import weakref
 from pathlib import Path
 
 import pytest
@@ -47,11 +50,25 @@ def test_the_code_of_a_library_is_let_go_of_and_read_again() -> None:
             assert mapped[:] == content
 
 
-def test_the_table_of_tokens_is_let_go_of() -> None:
+def test_the_table_of_tokens_is_let_go_of(monkeypatch: pytest.MonkeyPatch) -> None:
     """A daemon at rest has no use for its 35 MB."""
     from tiktoken import registry
 
+    monkeypatch.setattr(registry, "ENCODINGS", {})  # another test has asked tiktoken itself
+    tokens._encoder.cache_clear()
     assert (many := tokens.count("told once more")) and tokens._encoder.cache_info().currsize == 1
     heap.forget()
     assert not tokens._encoder.cache_info().currsize and not registry.ENCODINGS
     assert tokens.count("told once more") == many
+
+
+def test_nothing_of_a_library_keeps_it_from_being_let_go_of() -> None:
+    """An embedding function's library may have any of these; the daemon's one thread does this."""
+    proxy = weakref.proxy(gone := type("Gone", (), {})())
+    del gone
+    theirs = functools.lru_cache(re.compile("a").match)
+    theirs("a")
+    tokens.count("told")
+    heap.forget()
+    assert not tokens._encoder.cache_info().currsize and theirs.cache_info().currsize == 1
+    del proxy

@@ -50,7 +50,9 @@ def forget() -> None:
     """Have all functions of ours that remember what they returned forget it, as the table of tokens is."""
     gc.unfreeze()  # what is frozen is not found
     for each in gc.get_objects():
-        if isinstance(each, functools._lru_cache_wrapper) and str(each.__module__).startswith("ua_memory"):
+        # Not `isinstance`, which asks the object: a weak proxy without its own raises ReferenceError. And
+        # what a library remembers of a C function has no module.
+        if type(each) is functools._lru_cache_wrapper and str(each.__module__).startswith("ua_memory"):
             each.cache_clear()
 
 
