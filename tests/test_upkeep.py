@@ -11,6 +11,7 @@ from banks import Bank, git, new_bank
 from daemons import Place, until
 from index_bank import Counting
 
+from ua_memory import tokens
 from ua_memory.daemon.upkeep import NEVER, REST, Upkeep
 from ua_memory.daemon.warm import Warm
 from ua_memory.errors import Busy
@@ -245,3 +246,13 @@ def test_packing_waits_for_a_moment_of_rest_but_not_for_ever(
     bank.insert("and without a daemon at once")
     assert packed == ["x"] * 3
     found._warm.cool()
+
+
+def test_what_a_command_without_an_index_leaves_is_let_go_of(bank: Bank) -> None:
+    """`status` counts tokens: after it a daemon at rest kept 180 MB, of which their table was 35."""
+    warm = upkeep(bank)[0]._warm
+    assert warm.rested
+    with warm.opened(bank.root, bank.store.config, None):
+        tokens.count("told")
+    assert not warm.warm and not warm.rested and tokens._encoder.cache_info().currsize
+    assert not warm.cool() and warm.rested and not tokens._encoder.cache_info().currsize

@@ -35,7 +35,7 @@ class Warm:
         self.root, self.config, self.pending = root, config, pending
         self.witness: Witness[Sight] = Witness(lambda: None)
         self._index: Any = None
-        self._settled = False
+        self._settled, self._used = False, False
         self.unpacked = 0
         """So many times a command has put off packing the trail."""
 
@@ -43,6 +43,11 @@ class Warm:
     def warm(self) -> bool:
         """Whether an index is open."""
         return self._index is not None
+
+    @property
+    def rested(self) -> bool:
+        """Whether there is nothing to let go of: no index, and nothing that a command has left remembered."""
+        return not (self.warm or self._used)
 
     @property
     def behind(self) -> bool:
@@ -61,7 +66,7 @@ class Warm:
         if root.resolve() != self.root:
             raise Refused(ELSEWHERE, f"this daemon's bank is {self.root}")
         memory = Memory.open(root, config=config, now=now, door="cli")
-        self.config = config
+        self.config, self._used = config, True
         with self._lent(memory):
             yield memory
 
@@ -123,12 +128,16 @@ class Warm:
             heap.trim()  # to load the model took 70 MB more than it is
             self._settled = True
 
-    def cool(self) -> None:
-        """Let go of Chroma, the model and all that is remembered; the next command opens them again."""
-        if self._close():
-            heap.forget()
-            give_back()
-            heap.page_out(*LIBRARIES)
+    def cool(self) -> bool:
+        """Let go of Chroma, the model and all that is remembered; the next command opens them again. Whether
+        an index was open. What counts tokens without one, as `status` does, leaves their table, too."""
+        if self.rested:
+            return False
+        was, self._used = self._close(), False
+        heap.forget()
+        give_back()
+        heap.page_out(*LIBRARIES)
+        return was
 
     def _close(self) -> bool:
         index, self._index, self._settled = self._index, None, False
