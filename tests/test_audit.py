@@ -254,6 +254,18 @@ def test_the_folder_of_logs_is_a_link(there: Bank, tmp_path: Path) -> None:
     assert "memory:1: a symbolic link is not followed" in said(there)
 
 
+def test_names_that_cannot_be_said(there: Bank) -> None:
+    """Such a file was in no search and no revision, and nothing said so."""
+    for name in (b"back\\slash.md", b"new\nline.md", b"no\xffutf.md", b".hid\\den.md", b"pict\\ure.png"):
+        try:
+            (there.root / "memory" / os.fsdecode(name)).write_text("- told\n")
+        except OSError:  # macOS takes no name that is not UTF-8
+            assert name == b"no\xffutf.md"
+    found = [line.partition(":")[0] for line in said(there).splitlines() if "rename it" in line]
+    assert {r"memory/back\\slash.md", r"memory/new\nline.md"} <= set(found)
+    assert set(found) <= {r"memory/back\\slash.md", r"memory/new\nline.md", r"memory/no\udcffutf.md"}
+
+
 def test_what_is_held(there: Bank) -> None:
     """I7"""
     for n in range(9):

@@ -160,6 +160,8 @@ def file_problems(store: Store, held: proofs.Held | None = None) -> Iterator[Pro
             yield Problem(file.path, 1, _unread(file.size))
     for path in _links(store):
         yield Problem(path, 1, "a symbolic link is not followed; put the file itself here")
+    for path in _unsayable(store):
+        yield Problem(path, 1, "its name holds a backslash, a control character or no UTF-8: rename it")
     for key in store.config.unknown:
         yield Problem(SETTINGS, 1, f"no setting is called {key!r}: `ua-memory config` lists them")
 
@@ -178,6 +180,16 @@ def _links(store: Store) -> list[str]:
     below = [] if LOGS in found else [p for p in (root / LOGS).rglob("*") if p.is_symlink()]
     names = [p.relative_to(root).as_posix() for p in below if p.is_dir() or p.suffix == ".md"]
     return sorted([*found, *(name for name in names if not re.search(r"(^|/)\.", name))])
+
+
+def _unsayable(store: Store) -> list[str]:
+    """Files that are in no revision and in no search for their name alone, as it can be printed. An archive
+    made on Windows may hold such."""
+    top = store.bank.root / LOGS
+    below = [] if top.is_symlink() else [p for p in top.rglob("*") if p.is_file() and not p.is_symlink()]
+    names = [p.relative_to(store.bank.root).as_posix() for p in below if p.suffix == ".md"]
+    odd = [name for name in names if re.search(r"[\x00-\x1f\x7f-\x9f\\\ud800-\udfff]", name)]
+    return sorted(repr(name)[1:-1] for name in odd if not re.search(r"(^|/)\.", name))
 
 
 def _trail_problems(store: Store) -> Iterator[Problem]:
