@@ -383,3 +383,17 @@ def test_few_processes_for_many_edits(tmp_path: Path, monkeypatch: pytest.Monkey
     assert len(asked) < 10, asked
     assert not store.survey().changed
     assert all(store.history.read("HEAD", note) == store.read(note) for note in notes)
+
+
+@pytest.mark.parametrize("cut", [0, 1, 20, 60, 61, -1])
+def test_an_answer_that_breaks_off_is_no_answer(
+    cut: int, trail: History, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was cut short was taken for the whole of a file, or ended in a bug."""
+    revision = commit(trail, {"a.md": b"told\n", "b.md": b""})
+    wanted = [(revision, "a.md"), (revision, "none.md"), (revision, "b.md"), (revision, "")]
+    assert trail.read_all(wanted) == [b"told\n", None, b"", None]
+    run = Process.run
+    monkeypatch.setattr(Process, "run", lambda self, *words, **more: run(self, *words, **more)[:cut])
+    with pytest.raises(GitFailed, match="breaks off"):
+        trail.read_all(wanted)

@@ -74,22 +74,21 @@ class History(Remotes):
         return self.read_all([(rev, path)])[0]
 
     def read_all(self, wanted: Sequence[tuple[str, str]]) -> list[bytes | None]:
-        """The bytes of (revision, path) each, or of (blob id, ""), None where there are none; one process."""
+        """The bytes of (revision, path) each, or of (blob id, ""), None where there are none; one process.
+        GitFailed where it ends before it has told of all."""
         asked = "".join(f"{rev}:{path}\n" if path else f"{rev}\n" for rev, path in wanted).encode(
             "utf-8", "surrogateescape"
         )
         out, at, found = self.run("cat-file", "--batch", stdin=asked), 0, list[bytes | None]()
         for _ in wanted:
-            end = out.index(b"\n", at)
+            end = out.find(b"\n", at)
             words = out[at:end].split(b" ")
-            if len(words) != 3 or words[1] != b"blob" or not words[2].isdigit():
-                skip = int(words[2]) + 1 if len(words) == 3 and words[2].isdigit() else 0
-                found.append(None)
-                at = end + 1 + skip
-                continue
-            size = int(words[2])
-            found.append(out[end + 1 : end + 1 + size])
-            at = end + size + 2
+            there = len(words) == 3 and words[2].isdigit()
+            last = end + 1 + int(words[2]) if there else end
+            if out[last : last + 1] != b"\n":
+                raise GitFailed("git's answer breaks off", where=str(self.git_dir), mend="ua-memory verify")
+            found.append(out[end + 1 : last] if there and words[1] == b"blob" else None)
+            at = last + 1
         return found
 
     def blob(self, name: str) -> bytes:

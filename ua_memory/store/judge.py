@@ -59,8 +59,8 @@ class Judge:
     def expect(self, paths: Sequence[str]) -> None:
         """Read at once what the trail has of files that are to be touched, where they are many."""
         if len(paths) > ALONE and self._history.exists:
-            self._at, self._alone, self._names, self._read = self._history.head(), ALONE, None, {}
             with contextlib.suppress(GitFailed):  # it will be told of each when that is touched
+                self._at, self._alone, self._names, self._read = self._history.head(), ALONE, None, {}
                 self._names = names = self._history.blobs(rev=self._at or "HEAD")
                 self._read = contents(self._history, [names[path] for path in paths if path in names])
 
