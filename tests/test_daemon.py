@@ -13,13 +13,15 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 from banks import new_bank
 from daemons import Lasting, Place, answer, until
 from test_cli_json import EXAMPLES, agrees
 
+from ua_memory.cli import daemon as stopping
 from ua_memory.daemon import address, messages, peer
 from ua_memory.daemon.log import LARGEST, Log
 from ua_memory.daemon.messages import BUSY, ELSEWHERE, INPUT, OTHER_CODE, Refused
@@ -83,6 +85,41 @@ def test_it_starts_answers_and_stops(place: Place) -> None:
     assert "No daemon" in place.run("daemon", "stop").out
     logs = place.run("daemon", "logs", "--json").json["lines"]
     assert "listens on" in logs[0] and "left: asked to" in logs[-1]
+
+
+def test_one_that_is_frozen_can_be_stopped(served: Place) -> None:
+    """It was said not to run, and `stop` gave up after half a minute."""
+    os.kill(served.up()["pid"], signal.SIGSTOP)
+    code = (
+        "from ua_memory.cli import app\nfrom ua_memory.daemon import client\nclient.SECONDS = 0.3\napp.main()"
+    )
+    argv, env = [sys.executable, "-P", "-c", code, "daemon"], served.environment("auto")
+    told = subprocess.run([*argv, "status"], cwd=served.root, env=env, capture_output=True, text=True)
+    assert told.returncode == 5 and "does not answer" in told.stderr and "daemon restart" in told.stderr
+    subprocess.run([*argv, "stop"], cwd=served.root, env=env, check=True)
+    assert not runs(served.local) and "No daemon" in served.run("daemon", "status").out
+
+
+DEAF = """
+import fcntl, os, signal, sys, time
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+fd = os.open(sys.argv[1], os.O_RDWR | os.O_CREAT)
+fcntl.flock(fd, fcntl.LOCK_EX)
+os.write(fd, f"{os.getpid()}\\n".encode())
+print(flush=True)
+time.sleep(60)
+"""
+
+
+def test_one_that_does_not_leave_is_killed(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    place.local.mkdir(parents=True, exist_ok=True)
+    bank, call = SimpleNamespace(root=place.root, local=place.local), SimpleNamespace(env=os.environ)
+    monkeypatch.setattr(stopping, "STOPS", 0.2)
+    argv = [sys.executable, "-c", DEAF, place.local / "daemon.lock"]
+    with subprocess.Popen(argv, stdout=subprocess.PIPE) as deaf:
+        assert deaf.stdout and deaf.stdout.readline()
+        stopping._stopped(cast("Any", bank), cast("Any", call))
+        assert deaf.wait(5) == -signal.SIGKILL and not runs(place.local)
 
 
 def test_two_that_start_at_once_become_one(place: Place) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import time
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -18,8 +19,8 @@ daemon_app = verbs.new(
     help="The process that keeps the bank's index and model warm. Commands start it by themselves.",
 )
 
-STOPS = 30.0
-"""Seconds in which it must have left."""
+STOPS, ENDS = 30.0, 5.0
+"""Seconds in which it must have left; and, killed after that, have ended."""
 
 
 @daemon_app.command(cls=verbs.Verb)
@@ -52,9 +53,15 @@ def restart(ctx: typer.Context, as_json: verbs.Json = False, bank: verbs.Bank = 
 def status(ctx: typer.Context, as_json: verbs.Json = False, bank: verbs.Bank = None) -> None:
     """Show whether it runs, since when, and what it holds."""
     from ua_memory.daemon import client
+    from ua_memory.daemon.service import runs
+    from ua_memory.errors import Busy
 
     with context.opened(ctx) as (call, memory):
-        _tell(call, client.status(memory.store.bank.root, call.env), "Runs")
+        found, local = client.status(memory.store.bank.root, call.env), memory.store.bank.local
+        if found is None and runs(local):
+            what = "a daemon is there, and does not answer"
+            raise Busy(what, where=str(local / "daemon.lock"), mend="ua-memory daemon restart")
+        _tell(call, found, "Runs")
 
 
 @daemon_app.command(cls=verbs.Verb)
@@ -102,28 +109,29 @@ def _stopped(bank: Bank, call: Call) -> dict[str, Any] | None:
     from ua_memory.errors import Busy
 
     found = client.status(bank.root, call.env)
-    deadline = time.monotonic() + STOPS
-    while runs(bank.local):
-        if client.stop(bank.root, call.env) is None:
-            _signalled(bank)
-        if time.monotonic() > deadline:
-            raise Busy("the daemon does not leave", where=str(bank.root), mend="ua-memory daemon logs")
-        time.sleep(0.05)
+    for how, seconds in ((signal.SIGTERM, STOPS), (signal.SIGKILL, ENDS)):
+        deadline = time.monotonic() + seconds
+        while runs(bank.local) and time.monotonic() < deadline:
+            if how == signal.SIGKILL or client.stop(bank.root, call.env) is None:
+                _signalled(bank, how)
+            time.sleep(0.05)
+    if runs(bank.local):
+        raise Busy("the daemon does not leave", where=str(bank.root), mend="ua-memory daemon logs")
     return found
 
 
-def _signalled(bank: Bank) -> None:
-    """Ask by a signal one that does not answer here: another XDG_RUNTIME_DIR, or no socket any more."""
+def _signalled(bank: Bank, how: signal.Signals) -> None:
+    """Tell one that does not answer here: another XDG_RUNTIME_DIR, no socket any more, or frozen."""
     import contextlib
     import os
-    import signal
 
     from ua_memory.daemon.service import runs
 
     with contextlib.suppress(OSError, ValueError):
         number = int((bank.local / "daemon.lock").read_text())
         if runs(bank.local):  # whoever holds the lock has written it
-            os.kill(number, signal.SIGTERM)
+            os.kill(number, how)
+            os.kill(number, signal.SIGCONT)  # one that is frozen hears of nothing else
 
 
 def _tell(call: Call, found: dict[str, Any] | None, did: str) -> None:
