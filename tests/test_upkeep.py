@@ -69,7 +69,7 @@ def test_a_save_is_indexed_within_two_seconds_and_committed_after_its_quiet(serv
     before = len(edits())
     until(lambda: len(edits()) > before, 5)
     assert time.monotonic() - began >= QUIET and edits()[0][0] != "ua-memory"
-    until(served.bank.clean, 5)  # the index follows its commit
+    until(served.bank.clean, 5)  # its record goes after its commit
 
 
 def test_an_edit_that_goes_on_is_not_committed(served: Served) -> None:

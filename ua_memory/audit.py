@@ -17,6 +17,7 @@ from ua_memory.records import Place, Problem, Tombstone
 from ua_memory.statements import Statement
 from ua_memory.store import Store
 from ua_memory.store.reading import MAX_FILE, UNSEARCHED, searched
+from ua_memory.store.sight import sayable
 
 
 def log(
@@ -158,9 +159,10 @@ def file_problems(store: Store, held: proofs.Held | None = None) -> Iterator[Pro
     for file in store.survey().files:
         if file.path.endswith(".md") and file.path not in read:
             yield Problem(file.path, 1, _unread(file.size))
-    for path in _links(store):
+    links, unsayable = _passed_over(store)
+    for path in links:
         yield Problem(path, 1, "a symbolic link is not followed; put the file itself here")
-    for path in _unsayable(store):
+    for path in unsayable:
         yield Problem(path, 1, "its name holds a backslash, a control character or no UTF-8: rename it")
     for key in store.config.unknown:
         yield Problem(SETTINGS, 1, f"no setting is called {key!r}: `ua-memory config` lists them")
@@ -173,23 +175,21 @@ def _unread(size: int) -> str:
     return "cannot be read: its name or its permissions do not allow it"
 
 
-def _links(store: Store) -> list[str]:
-    """Symbolic links in the places of truth, hidden ones aside."""
+def _passed_over(store: Store) -> tuple[list[str], list[str]]:
+    """What lies in the places of truth and is in no revision and no search, hidden things aside: symbolic
+    links, and files whose names cannot be said, as they can be printed (an archive made on Windows may hold
+    such)."""
     root = store.bank.root
-    found = [name for name in (*CORE_NAMES, SETTINGS, LOGS) if (root / name).is_symlink()]
-    below = [] if LOGS in found else [p for p in (root / LOGS).rglob("*") if p.is_symlink()]
-    names = [p.relative_to(root).as_posix() for p in below if p.is_dir() or p.suffix == ".md"]
-    return sorted([*found, *(name for name in names if not re.search(r"(^|/)\.", name))])
-
-
-def _unsayable(store: Store) -> list[str]:
-    """Files that are in no revision and in no search for their name alone, as it can be printed. An archive
-    made on Windows may hold such."""
-    top = store.bank.root / LOGS
-    below = [] if top.is_symlink() else [p for p in top.rglob("*") if p.is_file() and not p.is_symlink()]
-    names = [p.relative_to(store.bank.root).as_posix() for p in below if p.suffix == ".md"]
-    odd = [name for name in names if re.search(r"[\x00-\x1f\x7f-\x9f\\\ud800-\udfff]", name)]
-    return sorted(repr(name)[1:-1] for name in odd if not re.search(r"(^|/)\.", name))
+    links, odd = [name for name in (*CORE_NAMES, SETTINGS, LOGS) if (root / name).is_symlink()], list[str]()
+    for path in () if LOGS in links else (root / LOGS).rglob("*"):
+        name = path.relative_to(root).as_posix()
+        if re.search(r"(^|/)\.", name):
+            continue
+        if path.is_symlink():
+            links += [name] if path.is_dir() or path.suffix == ".md" else []
+        elif path.suffix == ".md" and not sayable(name) and path.is_file():
+            odd.append(repr(name)[1:-1])
+    return sorted(links), sorted(odd)
 
 
 def _trail_problems(store: Store) -> Iterator[Problem]:

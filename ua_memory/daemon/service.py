@@ -170,7 +170,7 @@ class Service:
         return "its code was replaced" if self._code.changed() else ""
 
     def _rest(self, seconds: float) -> float:
-        if not self.warm.rested and seconds > self.warm.config.daemon_warm_minutes * 60 and self.warm.cool():
+        if seconds > self.warm.config.daemon_warm_minutes * 60 and self.warm.cool():
             self.log.say("let go of the index and the model")
         self.upkeep.do(seconds)
         return self.upkeep.next() - time.monotonic()

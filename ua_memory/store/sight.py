@@ -70,7 +70,7 @@ class Sight:
         found: list[FileStat] = []
         for name, row in zip(self.seen.names, self.rows, strict=True):
             path = os.fsdecode(name)
-            if row and stat.S_ISREG(row[0]) and _sayable(path):
+            if row and stat.S_ISREG(row[0]) and sayable(path):
                 if not path.startswith("./"):
                     found.append(FileStat(path, *row[1:]))
                 elif path[2:] in top:
@@ -78,7 +78,7 @@ class Sight:
         return sorted(found, key=lambda f: f.path)
 
 
-def _sayable(path: str) -> bool:
+def sayable(path: str) -> bool:
     """Whether a name can stand in a link, a trailer and a line of output: no control characters, no
     backslash, valid UTF-8."""
     if path.isprintable() and "\\" not in path:
@@ -164,7 +164,7 @@ def carried(bank: Bank, history: History, last: Sight, head: str, heard: frozens
         if row is None or was is None or stat.S_IFMT(row[0]) != stat.S_IFMT(was[0]):
             return None
         rows[last.places[name]] = row
-        if stat.S_ISREG(row[0]) and _sayable(path := os.fsdecode(name).removeprefix("./")):
+        if stat.S_ISREG(row[0]) and sayable(path := os.fsdecode(name).removeprefix("./")):
             blob = verdict.blob_of(bank.root, FileStat(path, *row[1:]))
             if blob is None or path not in last.blobs:
                 return None
