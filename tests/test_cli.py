@@ -504,18 +504,40 @@ def test_colour_and_no_colour(shell: Shell) -> None:
 HOSTILE = "evil \x1b[31mred\x1b[0m \x1b]0;title\x07 \x9b2J \u202eeman\u202c back\x08 bell"
 
 
+PRINTS = (
+    "search evil bell", "blame memory/2026-11-20.md", "log", "log memory/2026-11-20.md", "diff", "diff HEAD",
+    "get memory/2026-11-20.md", "get memory/2026-11-20.md:1", "recall evil bell", "core list",
+    "core get User", "get MEMORY.md", "pages list", "pages get evil", "models list", "models get evil", "observations list",
+    "entities list", "opinions list", "status", "stats", "verify", "scan", "why memory/2026-11-20.md:1",
+    "explain evil bell", "undo --dry-run", "config mission",
+)  # fmt: skip
+
+
 def test_remembered_text_cannot_drive_the_terminal(shell: Shell) -> None:
+    page = f"---\nid: evil\nname: evil\nsource_query: what is evil\n---\n\n{HOSTILE}\n"
+    shell.write("memory/pages/evil.md", page)
+    shell.write("memory/models/evil.md", page.replace("source_query: what is evil\n", ""))
+    shell.write("memory/observations/evil.md", f"- {HOSTILE} ^abcdefghij\n  - proofs: 1\n")
+    shell.write("memory/entities.md", f"- [[evil]]\n  - alias: {HOSTILE}\n")
+    shell.write("MEMORY.md", f"# Memory\n\n## User\n\n{HOSTILE}\n")
     shell.write("memory/2026-11-20.md", f"- {HOSTILE}\n")
     shell.ok("insert", HOSTILE)
+    shell.write("memory/2026-11-20.md", f"- {HOSTILE}\n- {HOSTILE} again\n")
     for terminals in (frozenset[str](), EVERY):
         shell.terminals = terminals
-        for argv in (["search", "evil bell"], ["blame", "memory/2026-11-20.md"], ["log"]):
-            out = ANSI.sub("", shell(*argv).out)
+        for argv in PRINTS:
+            done = shell(*argv.split())
+            out = ANSI.sub("", done.out + done.err) if terminals else done.out + done.err
             assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e]", out), argv
-    assert not re.search("[\x07\x08\x9b\u202e]", shell.ok("get", "memory/2026-11-20.md").out)
-    shell.terminals = frozenset()
-    assert shell.ok("get", "memory/2026-11-20.md").out == f"- {HOSTILE}\n"
+        assert shell.ok("get", "memory/2026-11-20.md:1", "--raw").out == f"- {HOSTILE}\n"
+        assert f"\n+- {HOSTILE} again\n" in shell.ok("diff", "--raw").out
     assert "\x1b" not in shell("get", "\x1b[31m.md").err
+
+
+def test_line_ends_of_a_file_are_no_control_characters(shell: Shell) -> None:
+    (shell.cwd / "memory/2026-11-20.md").write_bytes(b"- one\r\n- tw\ro\r\n")
+    assert "+- one\r\n+- tw\\x0do\r\n" in shell.ok("diff").out
+    assert "+- one\r\n+- tw\ro\r\n" in shell.ok("diff", "--raw").out
 
 
 def test_progress_is_for_terminals_and_for_long_work(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:

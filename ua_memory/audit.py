@@ -77,7 +77,9 @@ def _about_fact(store: Store, block: str) -> list[Revision]:
     paths = {path for r in found.values() for path in r.paths}
     ids = set(found)
     if re.fullmatch(r"\^[A-Za-z0-9-]+", block) and store.history.head():
-        out = store.history.run("log", "--format=%H", "-G", f"\\^{block[1:]}([^A-Za-z0-9-]|$)")
+        out = store.history.run(
+            "log", "--format=%H", "--no-textconv", "-G", f"\\^{block[1:]}([^A-Za-z0-9-]|$)"
+        )
         ids |= set(out.decode().split())
     try:
         ids |= {line.revision for line in blame(store, block)}

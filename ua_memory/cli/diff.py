@@ -22,6 +22,7 @@ def diff(
             show_default=False,
         ),
     ] = None,
+    raw: verbs.Raw = False,
     as_json: verbs.Json = False,
     bank: verbs.Bank = None,
 ) -> None:
@@ -33,7 +34,7 @@ def diff(
         if call.as_json:
             emit(call, {**({"revision": revision} if revision else {}), "diff": text})
         elif text:
-            Screen(call).diff(text)
+            Screen(call).diff(text, exact=raw)
         elif call.on_terminal:
             Screen(call).line(
                 "No hand edits that are not committed." if revision is None else "It changed no file."

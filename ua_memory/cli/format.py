@@ -138,11 +138,12 @@ class Screen:
             return
         self._wrapped(front, lead, pieces)
 
-    def raw(self, text: str) -> None:
-        """A text as it stands: to the byte in a pipe, control characters spelled out on a terminal."""
+    def raw(self, text: str, *, exact: bool = False) -> None:
+        """A text uncut and unwrapped, its control characters spelled out but for those that end its lines; a
+        pipe, too, may end at a terminal. To the byte if `exact`."""
         if not text.endswith("\n"):
             text += "\n"
-        self.call.stdout.write(visible(text) if self.call.on_terminal else text)
+        self.call.stdout.write(text if exact else "\r\n".join(map(visible, text.split("\r\n"))))
 
     def _wrapped(self, front: list[Piece], lead: str, pieces: Iterable[Piece]) -> None:
         from rich.text import Text
@@ -202,10 +203,10 @@ class Screen:
         style = "bad" if part > 1 else "warn" if part >= 0.8 else "good"
         return [("█" * filled, style), ("░" * (size - filled), "faint"), "  "]
 
-    def diff(self, text: str) -> None:
-        """A unified diff, coloured where a person looks, to the byte elsewhere."""
-        if not self.fancy:
-            self.raw(text) if text else None
+    def diff(self, text: str, *, exact: bool = False) -> None:
+        """A unified diff, coloured where a person looks; to the byte if `exact`."""
+        if not self.fancy or exact:
+            self.raw(text, exact=exact) if text else None
             return
         for row in text.splitlines():
             start = row[:4]

@@ -22,6 +22,7 @@ def get(
             show_default=False,
         ),
     ],
+    raw: verbs.Raw = False,
     as_json: verbs.Json = False,
     bank: verbs.Bank = None,
 ) -> None:
@@ -36,4 +37,4 @@ def get(
             at = shapes.place(Place(read.path, read.line, read.end), read.id)
             emit(call, {**at, "lines": read.lines, "text": read.text})
         elif read.text:
-            Screen(call).raw(read.text)
+            Screen(call).raw(read.text, exact=raw)

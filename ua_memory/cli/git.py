@@ -17,6 +17,9 @@ git_app = verbs.new()
 DELETES_OTHERS = ("clean",)
 """What would remove files that are not the bank's where the bank lies inside somebody's repository."""
 
+OWN = ("GIT_TERMINAL_PROMPT", "GIT_LITERAL_PATHSPECS", "GIT_ALLOW_PROTOCOL", "GIT_NO_LAZY_FETCH")
+"""What our own git is not allowed, and a person's is: to ask, to match, to reach a remote."""
+
 
 @git_app.command(
     cls=verbs.Verb,
@@ -76,7 +79,7 @@ def git(
 def _environment(memory: Memory, env: dict[str, str]) -> dict[str, str]:
     """The caller's variables, pinned to the trail. Unlike our own git this one may ask for a password."""
     pinned = memory.store.history.environment()
-    for name in ("GIT_TERMINAL_PROMPT", "GIT_LITERAL_PATHSPECS"):
+    for name in OWN:
         pinned.pop(name, None)
     if not memory.store.bank.own:
         number = int(pinned["GIT_CONFIG_COUNT"])

@@ -22,6 +22,7 @@ Bank = Annotated[
 ]
 """`--bank` also after the verb, where one remembers it. It is listed once, by `ua-memory --help`."""
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, as docs/json.md describes it.")]
+Raw = Annotated[bool, typer.Option("--raw", help="Print control characters as they are, as for a file.")]
 
 Session = Annotated[str | None, typer.Option(metavar="ID", help="The session it was said in.")]
 Request = Annotated[

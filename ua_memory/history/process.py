@@ -1,4 +1,9 @@
-"""One git directory and the processes that are run on it, whatever the caller's shell or settings say."""
+"""One git directory and the processes that are run on it, whatever the caller's shell or settings say.
+
+A git directory may have come from a stranger, in an archive or on a stick, and its settings, hooks and
+attributes can name programs. None of them is run: what a setting of ours does not outrank is not called, and
+the network is reached from a directory without settings (`remotes`).
+"""
 
 from __future__ import annotations
 
@@ -19,6 +24,7 @@ CONFIG = {
     "core.fsync": "all",  # the first one, so that it can be replaced by its number: plain git fsyncs nothing
     "core.fsyncMethod": "fsync",
     "core.hooksPath": os.devnull,  # fast-import would run the user's reference-transaction hook
+    "core.alternateRefsCommand": "true",  # a program, run where objects are borrowed
     "core.attributesFile": os.devnull,
     "core.autocrlf": "false",
     "core.fsmonitor": "false",
@@ -27,14 +33,21 @@ CONFIG = {
     "fetch.fsckObjects": "true",  # what another machine sends may be broken, or made to break out
     "http.lowSpeedLimit": "1",  # bytes a second; less for a minute is no connection any more
     "http.lowSpeedTime": "60",
+    "fetch.recurseSubmodules": "false",  # each has settings of its own
+    "submodule.recurse": "false",
     "gc.auto": "0",
+    "maintenance.auto": "false",
     "i18n.commitEncoding": "UTF-8",
     "i18n.logOutputEncoding": "UTF-8",
     "log.showSignature": "false",
+    "protocol.ext.allow": "never",  # an address that is a command
     "diff.noprefix": "false",
     "diff.mnemonicPrefix": "false",
 }
 """Settings of ours for every git process; a user's own would change what is written or read."""
+NO_REMOTE = {"GIT_ALLOW_PROTOCOL": "none", "GIT_NO_LAZY_FETCH": "1"}
+"""For every process that has no business with a remote: a partial clone asks its own for a missing object,
+by an address and a program out of its settings."""
 NO_FSYNC = {"GIT_CONFIG_VALUE_0": "none"}
 """For what can be made again, as an index."""
 PLAIN_PACK = {
@@ -91,6 +104,7 @@ class Process:
             "GIT_NOGLOB_PATHSPECS": "0",
             "GIT_ICASE_PATHSPECS": "0",
             "GIT_CONFIG_COUNT": str(len(CONFIG)),
+            **NO_REMOTE,
             **pairs,
         }
 

@@ -10,11 +10,11 @@ import contextlib
 import re
 import shlex
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from ua_memory.errors import Conflict, GitFailed, Usage
-from ua_memory.history.process import NO_FSYNC
+from ua_memory.history.process import NO_FSYNC, NO_REMOTE, Process
 from ua_memory.history.repository import Repository
 from ua_memory.history.revisions import NOBODY, Commit, blob_id
 
@@ -22,8 +22,26 @@ REMOTE = "origin"
 INCOMING, AGREED = "ua-memory-incoming", "ua-memory-agreed"
 _AGAIN = ("fetch first", "non-fast-forward", "stale info", "failed to update ref", "cannot lock ref")
 """What git says where somebody else pushed at the same moment."""
+APART = "ua-memory-remote-"
+"""How the folders are called from which remotes are reached, in the trail's git directory."""
 SECONDS = 900
 """After which a fetch or a push is given up."""
+LOCAL = {"GIT_ALLOW_PROTOCOL": "file"}
+"""For a fetch out of a folder or a bundle of ours."""
+_PROGRAMS = (
+    r"^(core\.(sshcommand|gitproxy|askpass)|credential\..*|http\..*|url\..*"
+    r"|remote\..*\.(proxy|vcs|(upload|receive)pack))$"
+)
+"""Settings of how a remote is reached: of a repository's own none is heeded, they may be a stranger's."""
+_RECEIVES = (
+    "core.hooksPath=/dev/null",
+    "core.fsmonitor=false",
+    "core.alternateRefsCommand=true",
+    "receive.denyCurrentBranch=refuse",
+)
+"""What holds in a folder that is pushed to: the git that takes it in runs here, and its hooks and filters
+would with it."""
+_OBJECTS = ("GIT_OBJECT_DIRECTORY", "GIT_ALTERNATE_OBJECT_DIRECTORIES")
 _WHO = re.compile(r"(\w+://)([^/@\s]*)@")
 
 
@@ -31,6 +49,32 @@ def shown(text: str) -> str:
     """An address, or what git says of one, without the name and password that may stand in it; ssh needs the
     name."""
     return _WHO.sub(lambda m: f"{m[1]}{m[2].split(':')[0]}@" if m[1] == "ssh://" else m[1], text)
+
+
+def folder(address: str, root: Path) -> Path | None:
+    """The git directory that an address leads to, if that is a folder of this machine."""
+    path = str(Path(root, address.removeprefix("file://")))
+    for place in map(Path, (f"{path}/.git", path, f"{path}.git/.git", f"{path}.git")):
+        with contextlib.suppress(OSError, ValueError):
+            if place.is_file():
+                place = place.parent / place.read_text().removeprefix("gitdir:").strip()
+            if (place / "HEAD").is_file():
+                return place
+    return None
+
+
+class _Apart(Process):
+    """A git directory with nothing in it but refs, and a trail's objects: only the user's own settings hold
+    in it, whatever those of the trail are."""
+
+    def __init__(self, git_dir: Path, root: Path, objects: Mapping[str, str]) -> None:
+        super().__init__(git_dir, root, own=False)
+        self._objects = objects
+
+    def environment(self) -> dict[str, str]:
+        """That of a trail, with remotes."""
+        pinned = {key: value for key, value in super().environment().items() if key not in NO_REMOTE}
+        return {**pinned, **self._objects, "GIT_NO_LAZY_FETCH": "1"}
 
 
 class Remotes(Repository):
@@ -154,24 +198,21 @@ class Remotes(Repository):
         """The newest commit of a remote's branch, or of a bundle's, brought here for as long as the block
         lasts; what was not joined is nobody's then."""
         here = self._tracked(name, INCOMING)
-        words = [
-            "fetch",
-            "--quiet",
-            "--no-tags",
-            "--no-write-fetch-head",
-            "--refmap=",
-            "--no-recurse-submodules",
-        ]
-        self._reach(*words, "--", source, f"+{ref or self.ref()}:{here}")
+        self.run("update-ref", here, self.fetch_objects(source, ref))
         try:
             yield self.run("rev-parse", "--verify", f"{here}^{{commit}}").decode().strip()
         finally:
             self.run("update-ref", "-d", here)
 
-    def fetch_objects(self, source: str) -> None:
-        """Bring what a remote's branch leads to here, and note it under no name."""
+    def fetch_objects(self, source: str, ref: str = "") -> str:
+        """Bring what a remote's branch leads to here, and note it under no name; its newest commit."""
         words = ["fetch", "--quiet", "--no-tags", "--no-write-fetch-head", "--refmap=", "--no-auto-gc"]
-        self._reach(*words, "--no-recurse-submodules", "--", source, self.ref())
+        came = f"refs/remotes/{INCOMING}"
+        with self._apart() as apart:
+            self._reach(
+                *words, "--no-recurse-submodules", "--", source, f"+{ref or self.ref()}:{came}", by=apart
+            )
+            return apart.run("rev-parse", "--verify", f"{came}^{{commit}}").decode().strip()
 
     def push(self, name: str, sha: str, *, to: str = "", instead: str = "") -> bool:
         """Give a remote's branch a commit that goes on from what it has, or takes the place of `instead` if
@@ -179,22 +220,59 @@ class Remotes(Repository):
         where somebody was faster; GitFailed where it refuses for another reason."""
         words = ["push", "--porcelain", "--no-follow-tags", "--recurse-submodules=no", "--no-verify"]
         words += [f"--force-with-lease={self.ref()}:{instead}"] if instead else []
-        there = to or name
+        there = to or self._setting(f"remote.{name}.pushurl") or self._setting(f"remote.{name}.url")
+        words += self._receiving(there)
         out = self._reach(*words, "--", there, f"{sha}:{self.ref()}", ok=(0, 1)).decode("utf-8", "replace")
         refused = [line for line in out.splitlines() if line.startswith("!")]
         if refused and not any(word in refused[0] for word in _AGAIN):
             why = refused[0].rpartition("\t")[2]
-            raise GitFailed(f"the remote refuses the push: {why}", where=shown(there), mend=_mend(there))
+            raise GitFailed(f"the remote refuses the push: {why}", where=shown(there), mend=self._way(there))
         if not refused:
             self.agree(name, sha)
+            if self._setting(f"remote.{name}.fetch"):
+                self.run("update-ref", self._tracked(name), sha)
         return not refused
 
-    def _reach(self, *words: str, ok: Sequence[int] = (0,)) -> bytes:
-        try:
-            return self.run(*words, ok=ok, kill_after_timeout=SECONDS)
-        except GitFailed as error:
-            there = words[words.index("--") + 1]
-            raise GitFailed(shown(error.what), where=shown(there), mend=_mend(there)) from error
+    def _receiving(self, address: str) -> list[str]:
+        """How a folder is pushed to: without what its settings and hooks would run."""
+        place = folder(address, self.root)
+        if place is None:
+            return []
+        settings = [*_RECEIVES]
+        if Process(place, self.root, own=False).run("config", "--get", "gc.recentObjectsHook", ok=(0, 1)):
+            settings.append("receive.autogc=false")
+        return [f"--receive-pack=git {' '.join(f'-c {each}' for each in settings)} receive-pack"]
+
+    @contextlib.contextmanager
+    def _apart(self) -> Iterator[Process]:
+        """A git directory for the length of one call, from which remotes are reached: with this trail's
+        objects and the names of its revisions, and none of its settings."""
+        with tempfile.TemporaryDirectory(prefix=APART, dir=self.git_dir) as folder:
+            place = Path(folder)
+            (place / "refs").mkdir()
+            (place / "HEAD").write_text(f"ref: {self.ref()}\n")
+            names = self.run(
+                "for-each-ref", "--format=%(objectname) %(refname)", "refs/heads", "refs/remotes"
+            )
+            (place / "packed-refs").write_bytes(names)
+            with contextlib.suppress(FileNotFoundError):
+                (place / "shallow").write_bytes((self.shared / "shallow").read_bytes())
+            yield _Apart(place, self.root, {key: self.environment()[key] for key in _OBJECTS})
+
+    def _reach(self, *words: str, ok: Sequence[int] = (0,), by: Process | None = None) -> bytes:
+        with contextlib.nullcontext(by) if by else self._apart() as apart:
+            try:
+                return apart.run(*words, ok=ok, kill_after_timeout=SECONDS)
+            except GitFailed as error:
+                there = words[words.index("--") + 1]
+                raise GitFailed(shown(error.what), where=shown(there), mend=self._way(there)) from error
+
+    def _way(self, there: str) -> str:
+        """What helps where a remote cannot be reached."""
+        out = self.run("config", "--local", "--includes", "--name-only", "--get-regexp", _PROGRAMS, ok=(0, 1))
+        if names := ", ".join(dict.fromkeys(out.decode("utf-8", "replace").split())):
+            return f"settings of this repository are not used for it: {names}; put them into ~/.gitconfig"
+        return f"see whether this gets there: ua-memory git ls-remote {shlex.quote(shown(there))}"
 
     # -- bundles -----------------------------------------------------------------------------------
 
@@ -207,7 +285,7 @@ class Remotes(Repository):
             apart = Repository(Path(folder, ".git"), Path(folder), own=True)
             try:
                 apart.run("init", "--quiet", env=NO_FSYNC)
-                apart.run("fetch", "--quiet", "--no-tags", str(file), self.ref(), env=NO_FSYNC)
+                apart.run("fetch", "--quiet", "--no-tags", str(file), self.ref(), env={**NO_FSYNC, **LOCAL})
             except GitFailed as error:
                 why = f"the history does not come out of a bundle: {error.what}"
                 raise GitFailed(why, where=str(self.git_dir), mend="ua-memory verify") from error
@@ -225,7 +303,3 @@ class Remotes(Repository):
         self.run("bundle", "verify", "--quiet", str(file))
         rows = self.run("bundle", "list-heads", str(file)).decode("utf-8", "replace").splitlines()
         return {ref: sha for sha, _, ref in (row.partition(" ") for row in rows)}
-
-
-def _mend(there: str) -> str:
-    return f"see whether this gets there: ua-memory git ls-remote {shlex.quote(shown(there))}"

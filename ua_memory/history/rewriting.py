@@ -16,6 +16,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from ua_memory.errors import CannotWrite, Conflict, GitFailed
+from ua_memory.history.remotes import LOCAL
 from ua_memory.history.trail import History
 
 REWRITTEN = ("refs/heads/*", "refs/tags/*", "refs/notes/*")
@@ -65,6 +66,11 @@ def refuse(history: History) -> None:
         raise Conflict("stashes would be lost", where=where, mend=f"{mend}; apply or drop them first")
     if history.own and history.run("worktree", "list", "--porcelain").count(b"worktree ") > 1:
         raise Conflict("other work trees stand on this history", where=where, mend="git worktree list")
+    if history.run("config", "--get", "gc.recentObjectsHook", ok=(0, 1)):
+        raise Conflict(
+            "a program of git's settings decides which old objects are kept", where="gc.recentObjectsHook",
+            mend="ua-memory git config --unset-all gc.recentObjectsHook",
+        )  # fmt: skip
     history.require_whole()
 
 
@@ -124,7 +130,14 @@ def rewrite(
     changed = {name: (old[name], sha) for name, sha in new.items() if old[name] != sha}
     if changed:
         kept = [f"+{pattern}:{_ASIDE}{pattern.removeprefix('refs/')}" for pattern in REWRITTEN]
-        history.run("fetch", "--quiet", "--no-tags", "--no-auto-gc", str(fresh.git_dir), *kept)
+        how = [
+            "--quiet",
+            "--no-tags",
+            "--no-auto-gc",
+            "--no-recurse-submodules",
+            "--upload-pack=git-upload-pack",
+        ]
+        history.run("fetch", *how, str(fresh.git_dir), *kept, env=LOCAL)
         lines = [f"update {name} {sha} {old[name]}" for name, (_, sha) in changed.items()]
         history.run("update-ref", "--stdin", stdin="".join(f"{line}\n" for line in lines).encode())
     return changed
@@ -142,7 +155,7 @@ def _made(history: History, bundle: Path, work: Path) -> History:
     fresh.create()
     fresh.run("symbolic-ref", "HEAD", history.ref())
     wanted = [f"+{pattern}:{pattern}" for pattern in REWRITTEN]
-    fresh.run("fetch", "--quiet", "--no-tags", "--update-head-ok", str(bundle), *wanted)
+    fresh.run("fetch", "--quiet", "--no-tags", "--update-head-ok", str(bundle), *wanted, env=LOCAL)
     return fresh
 
 

@@ -200,7 +200,7 @@ class _Tracer:
             return last
         line = self.document(fact.place.path).lines[fact.place.line - 1]
         words = line.removesuffix(f"^{fact.id}").rstrip()
-        asked = ("log", "--reverse", "--format=%H", f"-S{words}", "--", fact.place.path)
+        asked = ("log", "--reverse", "--format=%H", "--no-textconv", f"-S{words}", "--", fact.place.path)
         found = self.store.history.run(*asked).decode().split()
         return self._shown(found[0]) if found else last
 

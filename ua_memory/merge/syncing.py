@@ -162,7 +162,7 @@ class _Syncing:
             self.sent = self.sent if lease else new
             self.forced = (lease, head) if lease else None
             return True
-        if not history.push(self.name, head, to=self.url if self.first else self.name, instead=lease):
+        if not history.push(self.name, head, to=self.url if self.first else "", instead=lease):
             self.sent = 0
             return False
         self.sent += new
