@@ -506,10 +506,10 @@ HOSTILE = "evil \x1b[31mred\x1b[0m \x1b]0;title\x07 \x9b2J \u202eeman\u202c back
 
 PRINTS = (
     "search evil bell", "blame memory/2026-11-20.md", "log", "log memory/2026-11-20.md", "diff", "diff HEAD",
-    "get memory/2026-11-20.md", "get memory/2026-11-20.md:1", "recall evil bell", "core list",
-    "core get User", "get MEMORY.md", "pages list", "pages get evil", "models list", "models get evil", "observations list",
-    "entities list", "opinions list", "status", "stats", "verify", "scan", "why memory/2026-11-20.md:1",
-    "explain evil bell", "undo --dry-run", "config mission",
+    "get memory/2026-11-20.md", "get memory/2026-11-20.md:1", "get MEMORY.md", "recall evil bell",
+    "core list", "core get User", "pages list", "pages get evil", "models list", "models get evil",
+    "observations list", "entities list", "opinions list", "status", "stats", "verify", "scan",
+    "why memory/2026-11-20.md:1", "explain evil bell", "config mission",
 )  # fmt: skip
 
 

@@ -37,7 +37,8 @@ def test_a_good_bank_is_well(there: Bank) -> None:
     assert [c.name for c in found if not c.ok] == []
     assert all(c.seen and not c.mend and not c.mended for c in found)
     assert [c.name for c in found] == [
-        "git", "writing", "settings", "privacy", "pending", "leftovers", "trail", "index", "model"
+        "git", "writing", "settings", "privacy", "locks", "trail", "pending", "leftovers", "index",
+        "model",
     ]  # fmt: skip
 
 

@@ -488,7 +488,7 @@ def test_git_over_a_network(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> 
     from ua_memory.history import remotes
 
     asked: list[object] = []
-    monkeypatch.setattr(remotes._Apart, "run", lambda *_, **more: asked.append(more) or b"")
+    monkeypatch.setattr(remotes._Apart, "ask", lambda *_, **more: asked.append(more) or (b"", ""))
     memory.store.history._reach("fetch")
     assert asked == [{"ok": (0,), "kill_after_timeout": remotes.SECONDS}]
 

@@ -113,7 +113,7 @@ def test_who_is_overtaken_merges_again_and_forces_nothing(
     two.insert("Carol keeps bees")
     real, pushed = History.push, []
 
-    def slow(self: History, name: str, sha: str, *, to: str = "", instead: str = "") -> bool:
+    def slow(self: History, name: str, sha: str, *, to: str = "", instead: str = "") -> str:
         pushed.append(sha)
         if len(pushed) == 1:
             real(one.store.history, name, one.store.history.head() or "")

@@ -318,7 +318,7 @@ def test_no_instance_left(tmp_path: Path) -> None:
 
 
 def test_a_shared_file_system_is_not_trusted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ua_memory.daemon.inotify.ORDERED", frozenset())
+    monkeypatch.setattr("ua_memory.paths.ORDERED", frozenset())
     found = Watched(new_bank(tmp_path / "bank"))
     assert found.watch.polls and "may change unheard" in found.watch.why
 

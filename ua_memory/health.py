@@ -12,7 +12,7 @@ from pathlib import Path
 
 from ua_memory import damage
 from ua_memory.errors import GitFailed, UaMemoryError
-from ua_memory.history import blob_id
+from ua_memory.history import blob_id, locks
 from ua_memory.paths import LOGS, SETTINGS
 from ua_memory.records import Problem
 from ua_memory.store import Store, pending, swap
@@ -20,6 +20,8 @@ from ua_memory.wording import counted
 
 OLDEST_GIT = (2, 36)
 """The first git with `core.fsync`; an older one commits, but not durably."""
+
+OURS = "ua-memory doctor"
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,10 +44,13 @@ def checkup(store: Store, *, mend: bool = False) -> list[Check]:
             try:
                 cure(store)
             except UaMemoryError as error:
-                result = replace(result, seen=f"{result.seen}; could not be mended: {error}")
+                told = f"{result.seen}; could not be mended: {error}"
+                result = replace(result, seen=told, mend=error.mend or result.mend)
             else:
                 again = check(store)
                 result = replace(again, mended=again.ok, seen=result.seen if again.ok else again.seen)
+        if mend and result.mend.startswith(OURS):  # this is what was just done
+            result = replace(result, mend="ua-memory git fsck --full says more")
         found.append(result)
     return found
 
@@ -175,8 +180,30 @@ def _in_flight(store: Store) -> Check:
 
 
 def _roll_forward(store: Store) -> None:
-    with store.revision("mend", door="doctor"):
-        pass  # whoever opens a revision first finishes what is owed
+    store.require_settled()
+
+
+def _locks(store: Store) -> Check:
+    found = _locked(store)
+    left = [lock for lock in found if not lock.held]
+    if left:
+        more = f" and {len(left) - 1} more" if len(left) > 1 else ""
+        return Check("locks", False, f"left by a killed git: {left[0].file}{more}", "ua-memory doctor --mend")
+    # A git at work is no fault; what looks like one gets another look when it is old enough to tell.
+    return Check("locks", True, "; ".join(f"{lock.file}: {lock.held}" for lock in found) or "none is left")
+
+
+def _unlock(store: Store) -> None:
+    with store.locked():
+        locks.remove(_locked(store))
+
+
+def _locked(store: Store) -> list[locks.Lock]:
+    try:
+        remote = store.history.remote()
+    except GitFailed:  # `trail` says what is wrong
+        remote = None
+    return store.history.locks(remote[1] if remote else "")
 
 
 def _leftovers(store: Store) -> Check:
@@ -292,9 +319,10 @@ _CHECKS: tuple[tuple[Callable[[Store], Check], Callable[[Store], None] | None], 
     (_writable, None),
     (_settings, None),
     (_private, _close_state),
+    (_locks, _unlock),
+    (_trail, damage.renew_trail),
     (_in_flight, _roll_forward),
     (_leftovers, _sweep),
-    (_trail, damage.renew_trail),
     (_index, _drop_index),
     (_model, None),
 )

@@ -5,8 +5,10 @@ Pure path logic. Environment and home are passed in; git is recognised by its fi
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
+import re
 import unicodedata
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +20,8 @@ SETTINGS, CORE_NAMES, LOGS, BESIDE = finding.SETTINGS, finding.CORE_NAMES, findi
 DATED = finding.DATED
 LONGEST_PATH, LONGEST_NAME = 1024, 255
 """Characters of a path and bytes of a name; what is longer no file system here would take."""
+ORDERED = frozenset("ext2 ext3 ext4 xfs btrfs bcachefs f2fs jfs zfs tmpfs ramfs overlay".split())  # noqa: SIM905
+"""File systems of which this kernel sees every change; one that is shared (nfs, 9p, fuse) changes unheard."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,3 +173,15 @@ def confined(root: Path, path: str) -> Path:
             where = here[len(top) + 1 :]
             raise Usage("a symbolic link is not followed", where=where, mend="put the file itself here")
     return root / path
+
+
+def foreign(path: str) -> str:
+    """The kind of file system that a folder lies on, if it is none of `ORDERED`; '' if that is unknown."""
+    best, kind = "", ""
+    with contextlib.suppress(OSError, ValueError, IndexError):
+        for row in Path("/proc/self/mountinfo").read_text("utf-8", "surrogateescape").splitlines():
+            left, _, right = row.partition(" - ")
+            point = re.sub(r"\\([0-7]{3})", lambda found: chr(int(found[1], 8)), left.split()[4])
+            if (path == point or path.startswith(point.rstrip("/") + "/")) and len(point) >= len(best):
+                best, kind = point, right.split()[0]
+    return "" if kind in ORDERED else kind

@@ -11,7 +11,6 @@ import contextlib
 import errno
 import itertools
 import os
-import re
 import threading
 from collections import deque
 from collections.abc import Callable
@@ -20,11 +19,8 @@ from pathlib import Path
 from watchdog.observers.inotify_c import InotifyConstants, InotifyEvent, Mask, WatchDescriptor
 
 from ua_memory.daemon.events import Queue
-from ua_memory.paths import CORE_NAMES, LOGS, SETTINGS
+from ua_memory.paths import CORE_NAMES, LOGS, SETTINGS, foreign
 
-_KINDS = "ext2 ext3 ext4 xfs btrfs bcachefs f2fs jfs zfs tmpfs ramfs overlay"
-ORDERED = frozenset(_KINDS.split())
-"""File systems of which this kernel sees every change; one that is shared (nfs, 9p, fuse) changes unheard."""
 NAMES = 256
 """Marks of which it is known what made them."""
 
@@ -219,7 +215,7 @@ class Inotify:
             found = os.lstat(path)
             wd = self._queue.add(path, mask)
             if found.st_dev not in self._kinds:
-                self._kinds[found.st_dev] = _foreign(os.fsdecode(path))
+                self._kinds[found.st_dev] = foreign(os.fsdecode(path))
             if kind := self._kinds[found.st_dev]:
                 raise OSError(errno.EOPNOTSUPP, f"on {kind}, files may change unheard", os.fsdecode(path))
         except (FileNotFoundError, NotADirectoryError):
@@ -238,15 +234,3 @@ class Inotify:
             if known == path or known.startswith(path + b"/"):
                 del self._folders[wd]
                 self._queue.drop(wd)
-
-
-def _foreign(path: str) -> str:
-    """The kind of file system that a folder lies on, if it is none of `ORDERED`; '' if that is unknown."""
-    best, kind = "", ""
-    with contextlib.suppress(OSError, ValueError, IndexError):
-        for row in Path("/proc/self/mountinfo").read_text("utf-8", "surrogateescape").splitlines():
-            left, _, right = row.partition(" - ")
-            point = re.sub(r"\\([0-7]{3})", lambda found: chr(int(found[1], 8)), left.split()[4])
-            if (path == point or path.startswith(point.rstrip("/") + "/")) and len(point) >= len(best):
-                best, kind = point, right.split()[0]
-    return "" if kind in ORDERED else kind

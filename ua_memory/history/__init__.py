@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ua_memory.history.additions import Addition, additions
+from ua_memory.history.locks import filesystem_now
 from ua_memory.history.revisions import (
     MACHINE,
     SOMEBODY,
@@ -12,7 +13,7 @@ from ua_memory.history.revisions import (
     blob_id,
     parse_trailers,
 )
-from ua_memory.history.trail import History, filesystem_now
+from ua_memory.history.trail import History
 
 __all__ = [
     "MACHINE",

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -45,6 +46,7 @@ CONFIG = {
     "diff.mnemonicPrefix": "false",
 }
 """Settings of ours for every git process; a user's own would change what is written or read."""
+_LOCKED = re.compile(r"Unable to create '[^'\n]*\.lock': File exists")
 NO_REMOTE = {"GIT_ALLOW_PROTOCOL": "none", "GIT_NO_LAZY_FETCH": "1"}
 """For every process that has no business with a remote: a partial clone asks its own for a missing object,
 by an address and a program out of its settings."""
@@ -110,6 +112,12 @@ class Process:
 
     def run(self, *words: str, stdin: bytes | None = None, ok: Sequence[int] = (0,), **extra: Any) -> bytes:
         """Standard output of one git command. GitFailed carries what git said."""
+        return self.ask(*words, stdin=stdin, ok=ok, **extra)[0]
+
+    def ask(
+        self, *words: str, stdin: bytes | None = None, ok: Sequence[int] = (0,), **extra: Any
+    ) -> tuple[bytes, str]:
+        """The same, with what it said on standard error."""
         git = self.git()
         from git.exc import GitError
 
@@ -133,13 +141,14 @@ class Process:
                 raise GitFailed(
                     f"git did not start: {why}", where=str(self.git_dir), mend="install git"
                 ) from error
+        told = said.decode("utf-8", "replace") if isinstance(said, bytes) else str(said)
         if status not in ok:
+            why = _reason(said or out)
             raise GitFailed(
-                f"git {words[0]} failed: {_reason(said or out)}",
-                where=str(self.git_dir),
-                mend="ua-memory doctor",
-            )
-        return bytes(out) if isinstance(out, bytes) else str(out).encode()
+                f"git {words[0]} failed: {why}", where=str(self.git_dir),
+                mend="ua-memory doctor --mend" if _LOCKED.search(told) else "ua-memory doctor",
+            )  # fmt: skip
+        return bytes(out) if isinstance(out, bytes) else str(out).encode(), told
 
 
 def _reason(said: str | bytes) -> str:

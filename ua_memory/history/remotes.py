@@ -14,6 +14,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from ua_memory.errors import Conflict, GitFailed, Usage
+from ua_memory.history import locks
+from ua_memory.history.locks import APART, Lock
 from ua_memory.history.process import NO_FSYNC, NO_REMOTE, Process
 from ua_memory.history.repository import Repository
 from ua_memory.history.revisions import NOBODY, Commit, blob_id
@@ -22,8 +24,6 @@ REMOTE = "origin"
 INCOMING, AGREED = "ua-memory-incoming", "ua-memory-agreed"
 _AGAIN = ("fetch first", "non-fast-forward", "stale info", "failed to update ref", "cannot lock ref")
 """What git says where somebody else pushed at the same moment."""
-APART = "ua-memory-remote-"
-"""How the folders are called from which remotes are reached, in the trail's git directory."""
 SECONDS = 900
 """After which a fetch or a push is given up."""
 LOCAL = {"GIT_ALLOW_PROTOCOL": "file"}
@@ -61,6 +61,12 @@ def folder(address: str, root: Path) -> Path | None:
             if (place / "HEAD").is_file():
                 return place
     return None
+
+
+def _because(said: str) -> str:
+    """Why a remote would not move a branch, out of what git says beside its answer."""
+    rows = [row.removeprefix("remote: ").strip() for row in said.splitlines()]
+    return next((row.removeprefix("error: ") for row in rows if ".lock'" in row or "cannot lock" in row), "")
 
 
 class _Apart(Process):
@@ -214,24 +220,25 @@ class Remotes(Repository):
             )
             return apart.run("rev-parse", "--verify", f"{came}^{{commit}}").decode().strip()
 
-    def push(self, name: str, sha: str, *, to: str = "", instead: str = "") -> bool:
+    def push(self, name: str, sha: str, *, to: str = "", instead: str = "") -> str:
         """Give a remote's branch a commit that goes on from what it has, or takes the place of `instead` if
-        the branch stands there still. `to` is the remote's address while it is not known by its name. False
-        where somebody was faster; GitFailed where it refuses for another reason."""
+        the branch stands there still. `to` is the remote's address while it is not known by its name. Empty
+        once it is there; git's reason where somebody was faster, or the branch is locked; GitFailed where it
+        refuses for another."""
         words = ["push", "--porcelain", "--no-follow-tags", "--recurse-submodules=no", "--no-verify"]
         words += [f"--force-with-lease={self.ref()}:{instead}"] if instead else []
         there = to or self._setting(f"remote.{name}.pushurl") or self._setting(f"remote.{name}.url")
         words += self._receiving(there)
-        out = self._reach(*words, "--", there, f"{sha}:{self.ref()}", ok=(0, 1)).decode("utf-8", "replace")
-        refused = [line for line in out.splitlines() if line.startswith("!")]
+        out, said = self._asked_there(*words, "--", there, f"{sha}:{self.ref()}", ok=(0, 1))
+        refused = [line for line in out.decode("utf-8", "replace").splitlines() if line.startswith("!")]
+        why = shown(_because(said) or refused[0].rpartition("\t")[2]) if refused else ""
         if refused and not any(word in refused[0] for word in _AGAIN):
-            why = refused[0].rpartition("\t")[2]
             raise GitFailed(f"the remote refuses the push: {why}", where=shown(there), mend=self._way(there))
         if not refused:
             self.agree(name, sha)
             if self._setting(f"remote.{name}.fetch"):
                 self.run("update-ref", self._tracked(name), sha)
-        return not refused
+        return why
 
     def _receiving(self, address: str) -> list[str]:
         """How a folder is pushed to: without what its settings and hooks would run."""
@@ -259,10 +266,15 @@ class Remotes(Repository):
                 (place / "shallow").write_bytes((self.shared / "shallow").read_bytes())
             yield _Apart(place, self.root, {key: self.environment()[key] for key in _OBJECTS})
 
-    def _reach(self, *words: str, ok: Sequence[int] = (0,), by: Process | None = None) -> bytes:
+    def _reach(self, *words: str, by: Process | None = None) -> bytes:
+        return self._asked_there(*words, by=by)[0]
+
+    def _asked_there(
+        self, *words: str, ok: Sequence[int] = (0,), by: Process | None = None
+    ) -> tuple[bytes, str]:
         with contextlib.nullcontext(by) if by else self._apart() as apart:
             try:
-                return apart.run(*words, ok=ok, kill_after_timeout=SECONDS)
+                return apart.ask(*words, ok=ok, kill_after_timeout=SECONDS)
             except GitFailed as error:
                 there = words[words.index("--") + 1]
                 raise GitFailed(shown(error.what), where=shown(there), mend=self._way(there)) from error
@@ -273,6 +285,15 @@ class Remotes(Repository):
         if names := ", ".join(dict.fromkeys(out.decode("utf-8", "replace").split())):
             return f"settings of this repository are not used for it: {names}; put them into ~/.gitconfig"
         return f"see whether this gets there: ua-memory git ls-remote {shlex.quote(shown(there))}"
+
+    def locks(self, address: str = "") -> list[Lock]:
+        """What a killed git has left locked here, and in the folder that an address leads to."""
+        found = locks.found(self.git_dir, self.shared, self.root) if self.exists else []
+        if place := folder(address, self.root) if address else None:
+            there = Process(place, place.parent if place.name == ".git" else place, own=True)
+            with contextlib.suppress(OSError):  # nothing of ours to write there
+                found += locks.found(place, there.shared, there.root)
+        return found
 
     # -- bundles -----------------------------------------------------------------------------------
 

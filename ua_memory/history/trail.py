@@ -11,7 +11,6 @@ from __future__ import annotations
 import contextlib
 import os
 import secrets
-import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -20,6 +19,7 @@ from pathlib import Path
 
 from ua_memory.errors import GitFailed, NotFound
 from ua_memory.history import revisions as notation
+from ua_memory.history.locks import SECONDS, filesystem_now
 from ua_memory.history.process import NO_FSYNC, PLAIN_PACK
 from ua_memory.history.remotes import Remotes
 from ua_memory.history.revisions import NOBODY, BlameLine, Commit, Revision, blob_id
@@ -27,7 +27,7 @@ from ua_memory.history.revisions import NOBODY, BlameLine, Commit, Revision, blo
 BEHIND = "ua-memory/index-behind"
 """In the bank's own git directory: paths whose index entries could not be brought along yet."""
 NOT_YET = "not committed yet"
-STALE_NS = 10 * 10**9
+STALE_NS = SECONDS * 10**9
 FEW = 10
 """Files of a commit, with which it is less than a hundred objects: git keeps those loose, not in a pack."""
 
@@ -281,12 +281,6 @@ class History(Remotes):
         objects = self.shared / "objects"
         loose = sum(_bytes_in(objects / f"{n:02x}") for n in range(256))
         return loose > max(1 << 20, _bytes_in(objects / "pack") // 8)
-
-
-def filesystem_now(folder: Path) -> int:
-    """The file system's own clock in ns, which stamps the files that are compared; a file is made to ask."""
-    with tempfile.NamedTemporaryFile(dir=folder, prefix=".clock-") as file:
-        return os.fstat(file.fileno()).st_mtime_ns
 
 
 def _bytes_in(folder: Path) -> int:

@@ -6,16 +6,17 @@ The network is waited for without the bank's lock: only the merge is a revision.
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ua_memory.errors import Busy, Conflict, NotFound, Usage
+from ua_memory.errors import Busy, Conflict, NotFound, UaMemoryError, Usage
 from ua_memory.forgetting import purging
 from ua_memory.forgetting.clearing import BEGUN, Clearing
-from ua_memory.history import History
+from ua_memory.history import History, locks
 from ua_memory.history.remotes import REMOTE, shown
 from ua_memory.merge.banks import Merge
 from ua_memory.merge.following import Followed, Following
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
     from ua_memory.index.sync import Index
 
 TRIES = 5
+LOCKED = "lock"
+"""Of git's reasons those that a file is the cause of, which a killed git may have left."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,13 +130,15 @@ class _Syncing:
         self.notes += prepare(store, look=self.trial)
         if not self.trial and any(store.bank.pending.glob(f"{BEGUN}*.json")):
             Clearing(store, self.following.index).finish()
+        if not self.trial:
+            self._unlock()
         for _ in range(TRIES):
-            if self._once():
+            if not (why := self._once()):
                 break
+            if LOCKED in why:
+                self._unlock(self.url)
         else:
-            raise Busy(
-                "others push at the same moment, again and again", where=shown(self.url), mend="try again"
-            )
+            raise self._refused(why)
         if not self.trial:
             self.following.finish()
         head = None if self.trial else history.head()
@@ -142,8 +147,26 @@ class _Syncing:
             self.trial, self.forced, self.followed, self.heard,
         )  # fmt: skip
 
-    def _once(self) -> bool:
-        """Bring in what the remote offers and push; False where somebody was faster."""
+    def _unlock(self, address: str = "") -> None:
+        """Remove what a killed git has left locked here, or in a folder that is pushed to."""
+        gone = locks.remove(self.store.history.locks(address))
+        self.notes += [f"removed a lock that a killed git had left: {file}" for file in gone]
+
+    def _refused(self, why: str) -> UaMemoryError:
+        """Why nothing could be pushed, at the last attempt."""
+        there = shown(self.url)
+        if LOCKED not in why:
+            return Busy("others push at the same moment, again and again", where=there, mend="try again")
+        found = re.search(r"'([^']*\.lock)'", why)
+        name = found[1] if found else f"{self.store.history.ref()}.lock"
+        if held := [lock for lock in self.store.history.locks(self.url) if lock.held]:
+            mend = f"{held[0].held}: try again then, or see ua-memory doctor --mend"
+        else:
+            mend = f"on the machine that has it, if no git is at work there: rm {shlex.quote(name)}"
+        return Busy(f"the remote's branch is locked: {why}", where=there, mend=mend)
+
+    def _once(self) -> str:
+        """Bring in what the remote offers and push; git's reason where it would not take it just now."""
         history, lease = self.store.history, ""
         offered = history.offered(self.url)
         if offered and self.following.pending(self.name, offered):
@@ -154,20 +177,20 @@ class _Syncing:
         if head == offered and head and not self.trial and history.agreed(self.name) != head:
             history.agree(self.name, head)
         if head is None or head == offered:
-            return True
+            return ""
         known = offered if offered and history.has(offered) else None
         refuse_push(history, known, head)
         new = history.number(known, head)
         if self.trial:
             self.sent = self.sent if lease else new
             self.forced = (lease, head) if lease else None
-            return True
-        if not history.push(self.name, head, to=self.url if self.first else "", instead=lease):
+            return ""
+        if why := history.push(self.name, head, to=self.url if self.first else "", instead=lease):
             self.sent = 0
-            return False
+            return why
         self.sent += new
         self.forced = (lease, head) if lease else self.forced
-        return True
+        return ""
 
     def _take(self, done: Joined) -> None:
         self.received += done.revisions

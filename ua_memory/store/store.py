@@ -52,6 +52,8 @@ class Store:
         self._judge = Judge(bank, config, self.history, self.survey)
         self._ground = Ground(bank.root, bank.pending, self._judge.save, self.history.person)
         self._glance: tuple[float, Survey] | None = None
+        self._stuck: GitFailed | None = None
+        """Why what is owed could not be committed, when that was last tried."""
         self.witness: Witness[Sight] | None = None
         """Who spares a look while nothing happens to the files; a daemon has one."""
         self.put_off: Callable[[], bool] | None = None
@@ -165,7 +167,9 @@ class Store:
         owed = sum(bool(record.commits) for record in pending.found(self.bank.pending))
         if owed:
             raise GitFailed(
-                f"{counted(owed, 'revision')} still wait for their commit", mend="ua-memory doctor"
+                f"{counted(owed, 'revision')} still wait for their commit"
+                + (f": {self._stuck.what}" if self._stuck else ""),
+                mend=(self._stuck and self._stuck.mend) or "ua-memory doctor --mend",
             )
 
     def _clean(self, text: str) -> str:
@@ -265,7 +269,8 @@ class Store:
             elif stuck:
                 pending.save(self.bank.pending, replace(record, written=True))
             else:
-                stuck = self._commit(record, again=True)[1] is not None  # the rest stays owed, in order
+                self._stuck = self._commit(record, again=True)[1]
+                stuck = self._stuck is not None  # the rest stays owed, in order
         return pending.owed(pending.found(self.bank.pending)) if stuck else {}
 
     def _settle(self, record: InFlight) -> None:
