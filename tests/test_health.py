@@ -217,7 +217,7 @@ def test_a_broken_trail(there: Bank) -> None:
     there.insert("one")
     (there.root / ".git" / "HEAD").write_text(f"{there.store.history.head()}\n")
     found = check(there, "trail")
-    assert not found.ok and "detached" in found.seen and found.mend == "git switch main"
+    assert not found.ok and "detached" in found.seen and found.mend == "ua-memory git switch main"
     (there.root / ".git" / "HEAD").write_text("ref: refs/heads/main\n")
     shutil.rmtree(there.root / ".git" / "objects")
     (there.root / ".git" / "objects").mkdir()

@@ -75,7 +75,7 @@ class Fault(NamedTuple):
     then: str = "done"
 
 
-BACKUP = "from a clone or a backup"
+BACKUP = "from another copy of this bank: ua-memory git fetch --refetch"
 FAULTS = {
     "a flipped object": Fault(lambda r: flip(blob_of_an_old_state(r)), "fsck failed", False, BACKUP),
     "all objects flipped": Fault(
@@ -83,17 +83,18 @@ FAULTS = {
     ),
     "a missing object": Fault(lambda r: blob_of_an_old_state(r).unlink(), "missing blob", False, BACKUP),
     "noise in the ref": Fault(
-        lambda r: (r / ".git/refs/heads/main").write_bytes(b"garbage\n"), "fsck failed", False, BACKUP, "owed"
+        lambda r: (r / ".git/refs/heads/main").write_bytes(b"garbage\n"), "fsck failed", True
     ),
     "an empty ref": Fault(
-        lambda r: (r / ".git/refs/heads/main").write_bytes(b""), "fsck failed", False, BACKUP, "owed"
+        lambda r: (r / ".git/refs/heads/main").write_bytes(b""), "fsck failed", True
     ),
     "noise in HEAD": Fault(
-        lambda r: (r / ".git/HEAD").write_bytes(b"garbage"), "fsck failed", False, "git switch", "owed"
+        lambda r: (r / ".git/HEAD").write_bytes(b"garbage"), "fsck failed", False,
+        "echo 'ref: refs/heads/main' > ", "owed",
     ),
     "a letter flipped in HEAD": Fault(
         lambda r: (r / ".git/HEAD").write_bytes(b"ref: refs/heads/maif\n"), "without a revision", False,
-        "git symbolic-ref", "owed",
+        "ua-memory git symbolic-ref HEAD refs/heads/main", "owed",
     ),
     "a branch that is gone": Fault(
         lambda r: (r / ".git/refs/heads/main").unlink(), "the branch main is gone; its last revision", True
@@ -103,7 +104,8 @@ FAULTS = {
         "the branch main is gone", False, "ua-memory git update-ref refs/heads/main", "owed",
     ),
     "broken settings of git": Fault(
-        lambda r: (r / ".git/config").write_bytes(b"[broken"), "bad config", False, BACKUP, "owed"
+        lambda r: (r / ".git/config").write_bytes(b"[broken"), "bad config", False, "correct line 2 of ",
+        "owed",
     ),
     "a flipped index of git": Fault(lambda r: flip(r / ".git/index"), "index file corrupt", True),
     "an empty index of git": Fault(lambda r: (r / ".git/index").write_bytes(b""), "index file", True),

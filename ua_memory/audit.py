@@ -11,7 +11,7 @@ from hashlib import sha256
 from ua_memory import markdown, proofs, redaction, statements, tombstones
 from ua_memory.errors import GitFailed, NotFound, Usage
 from ua_memory.excerpts import line_span, split_target
-from ua_memory.history import BlameLine, Revision, additions
+from ua_memory.history import BlameLine, Revision, additions, missing
 from ua_memory.paths import CORE_NAMES, LOGS, SETTINGS, is_truth
 from ua_memory.records import Place, Problem, Tombstone
 from ua_memory.statements import Statement
@@ -210,14 +210,18 @@ def _trail_problems(store: Store) -> Iterator[Problem]:
             yield Problem(str(store.bank.git_dir), 1, f"{error.what}: {error.mend}")
 
 
-def newest(store: Store) -> tuple[Revision | None, int]:
-    """The newest revision; and 1 where there is a history in which none can be found."""
+def newest(store: Store) -> tuple[Revision | None, str]:
+    """The newest revision; and what is wrong where none can be found, or something of it is missing."""
+    found: list[Revision] = []
     try:
+        if not store.history.exists or not store.history.head():
+            return None, ""
         store.history.require_born()
         found = store.history.log(limit=1)
-    except GitFailed:
-        return None, 1
-    return (found[0] if found else None), 0
+        wrong = missing.of_head(store.history)
+    except GitFailed as error:
+        wrong = error.what
+    return (found[0] if found else None), wrong
 
 
 def secrets(store: Store) -> list[tuple[str, int, str]]:

@@ -5,11 +5,14 @@ None of it is the truth. What can be made anew is; what holds words that stand n
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Iterator
 from pathlib import Path
 
 from ua_memory.errors import GitFailed
+from ua_memory.history import blob_id, missing
+from ua_memory.paths import is_truth
 from ua_memory.records import Problem
 from ua_memory.store import Store, pending
 
@@ -60,12 +63,60 @@ def of_index(store: Store) -> bool:
     return False
 
 
+def fetched(store: Store) -> str:
+    """How what stands in no file of this machine's comes back: git fetches all of it anew."""
+    try:
+        remote = store.history.remote()
+    except GitFailed:
+        remote = None
+    if remote:
+        return f"ua-memory git fetch --refetch {remote[0]}; then ua-memory doctor --mend"
+    return (
+        "from another copy of this bank: ua-memory git fetch --refetch FOLDER; then ua-memory doctor --mend"
+    )
+
+
+def _held(store: Store) -> tuple[dict[str, bytes], Iterator[missing.Listing]]:
+    """What files, git's index and what waits hold: {blob id: content}, and how a revision may list them."""
+    index = _listed(store, "ls-files", "--stage", "-z") if store.bank.own else {}
+    seen, contents = store.survey(), dict[str, bytes]()
+    disk = {path: entry for path, entry in index.items() if not is_truth(path)}
+    for path in {*index, *(file.path for file in seen.files)}:
+        file = store.bank.root / path
+        with contextlib.suppress(OSError):
+            if file.is_file() and not file.is_symlink():
+                data = file.read_bytes()
+                contents[blob_id(data)] = data
+                disk[path] = (index.get(path, ("100644", ""))[0], blob_id(data))
+    for record in reversed(pending.found(store.bank.pending)):
+        for change in record.changes:
+            for side in (change.start, change.aim, change.trail, change.placed, change.wanted, *change.taken):
+                contents |= {blob_id(side): side} if side is not None else {}
+            disk.pop(change.path, None)
+            if change.trail is not None:
+                disk[change.path] = ("100644", blob_id(change.trail))
+    earlier = _listed(store, "ls-tree", "-r", "-z", "HEAD~1")
+    return contents, missing.guesses(index, disk, earlier, seen.changed)
+
+
+def _listed(store: Store, *words: str) -> dict[str, tuple[str, str]]:
+    """{path: (mode, blob id)} of git's index or of a revision; nothing where git cannot say."""
+    with contextlib.suppress(GitFailed):
+        rows = store.history.run(*words).decode("utf-8", "surrogateescape").split("\0")
+        found = ((meta.split(), path) for meta, _, path in (row.partition("\t") for row in rows if row))
+        return {path: (meta[0], meta[2] if meta[1] == "blob" else meta[1]) for meta, path in found}
+    return {}
+
+
 def renew_trail(store: Store) -> None:
-    """Put a branch that is gone back to where it stood, if the files say where that was, and make git's index
-    anew from the last commit, the old one kept beside it. What else is wrong with the trail is left as it is.
-    GitFailed."""
+    """Put a branch that is gone back to where it stood, if the files say where that was; write objects again
+    that are missing and that the files hold; and make git's index anew from the last commit, the old one kept
+    beside it. What else is wrong with the trail is left as it is. GitFailed."""
     with store.locked():
+        store.history.set_noise_aside()
         store.history.put_back()
+        if gone := missing.write_again(store.history, *_held(store)):
+            raise GitFailed(missing.told(gone), where=str(store.bank.git_dir), mend=fetched(store))
     if not of_index(store):
         return
     with store.locked():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import shutil
 import stat
 from collections.abc import Callable, Iterator
@@ -12,7 +13,7 @@ from pathlib import Path
 
 from ua_memory import damage
 from ua_memory.errors import GitFailed, UaMemoryError
-from ua_memory.history import blob_id, locks
+from ua_memory.history import blob_id, locks, missing
 from ua_memory.paths import LOGS, SETTINGS
 from ua_memory.records import Problem
 from ua_memory.store import Store, pending, swap
@@ -22,6 +23,7 @@ OLDEST_GIT = (2, 36)
 """The first git with `core.fsync`; an older one commits, but not durably."""
 
 OURS = "ua-memory doctor"
+_BAD_LINE = re.compile(r"bad config line (\d+) in file (\S+)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -269,12 +271,14 @@ def _trail(store: Store) -> Check:
         store.history.ref()
         store.history.run("fsck", "--full", "--no-dangling", "--no-progress")
     except GitFailed as error:
-        mend = "restore it from a clone or a backup; the files are as they were"
-        if damage.of_index(store):
-            mend = "ua-memory doctor --mend"
-        elif error.mend and error.mend != "ua-memory doctor":
-            mend = error.mend
-        return Check("trail", False, error.what, mend)
+        if where := _BAD_LINE.search(error.what):
+            return Check("trail", False, error.what, f"correct line {where[1]} of {where[2]}")
+        if error.mend and not error.mend.startswith(OURS):
+            return Check("trail", False, error.what, error.mend)
+        gone = dict[str, str]()
+        with contextlib.suppress(GitFailed):
+            gone = missing.find(store.history)
+        return Check("trail", False, missing.told(gone) if gone else error.what, "ua-memory doctor --mend")
     return Check("trail", True, str(store.bank.git_dir))
 
 

@@ -104,8 +104,11 @@ class Status:
     pending: tuple[str, ...]
     budgets: tuple[Budget, ...]
     problems: int
+    """Of the files, and one for `damage`."""
     index: Mapping[str, object] = field(default_factory=dict)
     waiting: tuple[Waiting, ...] = ()
+    damage: str = ""
+    """What is wrong with the history, as far as a quick look tells."""
 
 
 class Memory(Surveys, Paged, Adopts, Believing, Naming, Recalls, Reflections, Watches, Audited, Syncs):
@@ -289,12 +292,13 @@ class Memory(Surveys, Paged, Adopts, Believing, Naming, Recalls, Reflections, Wa
         from ua_memory import audit
 
         store, seen = self.store, self.store.survey()
-        head, lost = audit.newest(store)
+        head, damage = audit.newest(store)
         return Status(
             root=str(store.bank.root), trail=str(store.bank.git_dir), own=store.bank.own,
             files=len(seen.files), head=head,
             waiting=(*self.waiting(), *self.waiting_texts()),
             edited=tuple(sorted(set(seen.changed) - set(seen.held))), held=tuple(sorted(seen.held)),
             pending=tuple(health.pending_revisions(store)), budgets=tuple(self.core_budgets()),
-            problems=lost + sum(1 for _ in audit.file_problems(store)), index=health.index_state(store),
+            problems=bool(damage) + sum(1 for _ in audit.file_problems(store)), damage=damage,
+            index=health.index_state(store),
         )  # fmt: skip

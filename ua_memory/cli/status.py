@@ -75,6 +75,7 @@ def shape(found: Status) -> dict[str, Any]:
         "pending": list(found.pending),
         "waiting": [queue.shape(one) for one in found.waiting],
         "core": {**shapes.budget(whole), "blocks": {block.name: shapes.budget(block) for block in blocks}},
+        **({"damage": found.damage} if found.damage else {}),
         "problems": found.problems,
         "index": dict(found.index),
     }
@@ -87,6 +88,7 @@ def _tell(call: Call, memory: Memory, found: Status, watch: dict[str, str], beli
     rows: list[tuple[str, Piece]] = [
         ("Bank", (found.root, "path")),
         ("History", "a git repository of its own" if found.own else f"kept apart, in {found.trail}"),
+        ("Damage", (f"{found.damage}\nwhat to do: ua-memory doctor" if found.damage else "", "bad")),
         ("Last", _last(found, memory, relative=screen.fancy)),
         ("Files", f"{found.files:,}"),
         ("By hand", (_listed(found.edited, "edited and not committed yet"), "warn")),

@@ -101,7 +101,7 @@ def contents(history: History, names: Sequence[str]) -> list[bytes]:
         end = out.index(b"\n", at)
         words = out[at:end].split()
         if len(words) != 3 or not words[2].isdigit():
-            raise GitFailed("an object is missing", where=name, mend="ua-memory git fsck")
+            raise GitFailed("an object is missing", where=name, mend="ua-memory doctor --mend")
         found.append(out[end + 1 : end + 1 + int(words[2])])
         at = end + int(words[2]) + 2
     return found

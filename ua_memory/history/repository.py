@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ua_memory.errors import CannotWrite, GitFailed
+from ua_memory.history.missing import ASIDE
 from ua_memory.history.process import Process
 from ua_memory.history.revisions import NOBODY, SOMEBODY, plain
 
 if TYPE_CHECKING:
     from ua_memory.history.lost import Lost
 
+_IDS = re.compile("[0-9a-f]{40}([0-9a-f]{24})?")
 UNDER_WAY = ("MERGE_HEAD", "rebase-merge", "rebase-apply", "CHERRY_PICK_HEAD", "REVERT_HEAD")
 
 
@@ -46,10 +50,15 @@ class Repository(Process):
         """The branch that revisions go to. GitFailed on a detached HEAD or in a merge or rebase."""
         head = self._head_line()
         if not head.startswith("ref: "):
-            raise GitFailed("HEAD is detached", where=str(self.git_dir), mend="git switch main")
+            if _IDS.fullmatch(head):
+                mend = f"ua-memory git switch {self._branch()}"
+                raise GitFailed("HEAD is detached", where=str(self.git_dir), mend=mend)
+            mend = f"echo 'ref: refs/heads/{self._branch()}' > {shlex.quote(str(self.git_dir / 'HEAD'))}"
+            raise GitFailed("HEAD names no branch", where=str(self.git_dir), mend=mend)
         for mark in UNDER_WAY:
             if self.own and (self.git_dir / mark).exists():
-                raise GitFailed("a merge or rebase is under way", where=str(self.git_dir), mend="git status")
+                mend = "ua-memory git status says how it is finished or given up"
+                raise GitFailed("a merge or rebase is under way", where=str(self.git_dir), mend=mend)
         if self._reftable:
             return self.run("symbolic-ref", "HEAD").decode().strip()
         self.require_born()
@@ -63,7 +72,7 @@ class Repository(Process):
             if lost := self.lost():
                 raise GitFailed(lost.told, where=str(self.git_dir), mend=lost.mend)
             what = f"HEAD names a branch without a revision: {head.removeprefix('refs/heads/')}"
-            mend = "git symbolic-ref HEAD refs/heads/main; for a new history, git commit --allow-empty"
+            mend = f"ua-memory git symbolic-ref HEAD refs/heads/{self._branch()}"
             raise GitFailed(what, where=str(self.git_dir), mend=mend)
 
     def lost(self) -> Lost | None:
@@ -130,10 +139,33 @@ class Repository(Process):
     def _head_line(self) -> str:
         try:
             return (self.git_dir / "HEAD").read_text().strip()
-        except (OSError, ValueError) as error:
-            raise GitFailed(
-                f"HEAD cannot be read: {error}", where=str(self.git_dir), mend="git fsck"
-            ) from error
+        except OSError as error:
+            what = f"HEAD cannot be read: {error.strerror or error}"
+            raise GitFailed(what, where=str(self.git_dir), mend="check owner and mode") from error
+        except ValueError:
+            return "noise"
+
+    def _branch(self) -> str:
+        """The branch that HEAD should name: main, or else the first there is."""
+        loose = self.shared / "refs/heads"
+        names: list[str] = []
+        with contextlib.suppress(OSError, ValueError):
+            names += sorted(file.relative_to(loose).as_posix() for file in loose.rglob("*") if file.is_file())
+            rows = (self.shared / "packed-refs").read_text().splitlines()
+            names += [row.rpartition(" refs/heads/")[2] for row in rows if " refs/heads/" in row]
+        return shlex.quote(names[0] if names and "main" not in names else "main")
+
+    def set_noise_aside(self) -> None:
+        """Move the file of the branch away, if what it says is no revision: the branch is gone then, and can
+        be put back."""
+        head = self._head_line()
+        file = self.shared / head.removeprefix("ref: ")
+        with contextlib.suppress(FileNotFoundError):
+            if head.startswith("ref: refs/heads/") and not _IDS.fullmatch(
+                file.read_bytes().decode("latin-1").strip()
+            ):
+                (self.git_dir / ASIDE).mkdir(exist_ok=True)
+                file.replace(self.git_dir / ASIDE / file.name)
 
     def _asked(self) -> str | None:
         with contextlib.suppress(GitFailed):

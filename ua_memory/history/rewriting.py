@@ -61,11 +61,15 @@ def refuse(history: History) -> None:
     if find_spec("git_filter_repo") is None:
         raise GitFailed("git-filter-repo is missing", mend="pip install git-filter-repo")
     history.ref()
-    where, mend = str(history.git_dir), "git stash list"
+    where, mend = str(history.git_dir), "ua-memory git stash list"
     if refs(history, ["refs/stash"]):
         raise Conflict("stashes would be lost", where=where, mend=f"{mend}; apply or drop them first")
     if history.own and history.run("worktree", "list", "--porcelain").count(b"worktree ") > 1:
-        raise Conflict("other work trees stand on this history", where=where, mend="git worktree list")
+        raise Conflict(
+            "other work trees stand on this history",
+            where=where,
+            mend="ua-memory git worktree list; remove the others",
+        )
     if history.run("config", "--get", "gc.recentObjectsHook", ok=(0, 1)):
         raise Conflict(
             "a program of git's settings decides which old objects are kept", where="gc.recentObjectsHook",

@@ -32,7 +32,7 @@ def carried(
     plain = not head or history.is_within(head, other)
     linked = [path for path in strange if there[path][0][:3] not in ("100", "")]
     if linked and not plain:
-        raise Conflict("links and submodules are not merged here", where=linked[0], mend="git pull")
+        raise Conflict("links and submodules are not merged here", where=linked[0], mend="ua-memory git pull")
     both = sorted(path for path in strange if path in here and here[path] != there[path])
     data = {
         path: history.blob(blob) if blob else None
@@ -68,7 +68,9 @@ def brought_along(store: Store, carried: Mapping[str, bytes | None], was: Mappin
                 swap.write(fresh, data)
                 fresh.replace(file)
         except OSError as error:
-            raise CannotWrite(error.strerror or str(error), where=str(file), mend="git status") from error
+            raise CannotWrite(
+                error.strerror or str(error), where=str(file), mend="check owner, mode and free space"
+            ) from error
     return notes
 
 

@@ -264,7 +264,7 @@ class Queue:
                     time.sleep(0.05)
         except OSError as error:
             what = error.strerror or str(error)
-            raise CannotWrite(what, where=str(path), mend="ua-memory doctor") from None
+            raise CannotWrite(what, where=str(path), mend="check owner, mode and free space") from None
 
 
 def key_of(session: Session) -> str:

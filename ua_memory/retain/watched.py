@@ -85,7 +85,9 @@ def save(store: Store, watched: list[Watched]) -> None:
             out.write(data.encode("utf-8", "surrogatepass"))
         beside.replace(file)
     except OSError as error:
-        raise CannotWrite(error.strerror or str(error), where=str(file), mend="ua-memory doctor") from error
+        raise CannotWrite(
+            error.strerror or str(error), where=str(file), mend="check owner, mode and free space"
+        ) from error
 
 
 def add(store: Store, path: Path, *, modelled: bool) -> Watched:
