@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from ua_memory.index.sync import Index, Progress
     from ua_memory.lineage import BeliefStep, Chain, FactStep, Link, SentenceStep, Written
     from ua_memory.llm import Endpoint, Model, Spent, Totals
-    from ua_memory.merge.syncs import Archived, Restored, Synced
+    from ua_memory.merge.syncs import Archived, Cloned, Restored, Synced
     from ua_memory.opinions import Changed
     from ua_memory.proofs import Break
     from ua_memory.recall.explain import Explained
@@ -72,8 +72,9 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Answer", "Archived", "BeliefStep", "Believed", "BlameLine", "Break", "Brought", "Budget", "Caught",
-    "Chain", "Change", "Changed", "Check", "Consolidated", "CoreBlock", "Decision", "Endpoint", "Estimate",
-    "Evidence", "Excerpt", "Explained", "FactStep", "Filters", "Flush", "Flushed", "Forgotten", "Hit",
+    "Chain", "Change", "Changed", "Check", "Cloned", "Consolidated", "CoreBlock", "Decision", "Endpoint",
+    "Estimate", "Evidence", "Excerpt", "Explained", "FactStep", "Filters", "Flush", "Flushed",
+    "Forgotten", "Hit",
     "Inserted", "Item", "Kept", "Known", "Link", "Look", "Memory", "Model", "Piece", "Portrait", "Preview",
     "Price", "Priced", "Proposal", "Purged", "Purging", "Recalled", "Reflection", "Refresh", "Refreshed",
     "Replaced", "Restored", "Result", "Retained", "Revision", "SentenceStep", "Sight", "Spent", "Stale",

@@ -11,7 +11,7 @@ from ua_memory.cli import context, verbs
 
 if TYPE_CHECKING:
     from ua_memory.cli.call import Call
-    from ua_memory.memory import Memory
+    from ua_memory.memory import Cloned, Memory
 
 init_app = verbs.new()
 SAYS = {
@@ -30,6 +30,15 @@ def init(
             help="The folder; else the bank found from here, else ~/ua-memory.", show_default=False
         ),
     ] = None,
+    source: Annotated[
+        str | None,
+        typer.Option(
+            "--from",
+            metavar="ADDRESS",
+            show_default=False,
+            help="Clone the bank that this remote has into an empty folder, for a second machine.",
+        ),
+    ] = None,
     as_json: verbs.Json = False,
     bank: verbs.Bank = None,
 ) -> None:
@@ -42,23 +51,48 @@ def init(
     from ua_memory.memory import Memory
 
     call = context.call_of(ctx)
-    root = _root(call, path)
+    root = _root(call, path, new=source is not None)
+    if source is not None and (call.cwd / source).exists():  # a folder, from where the caller stands
+        source = str((call.cwd / source).resolve())
+    cloned = Memory.clone(root, source) if source is not None else None
     folder = (root / "memory").is_dir()
-    memory = Memory.init(root, now=call.now, timezone=system_timezone(call), door="cli")
+    memory = Memory.init(root, now=call.now, timezone="" if source else system_timezone(call), door="cli")
     made = [*(memory.founded.made if memory.founded else ()), *(() if folder else ("memory/",))]
     if call.as_json:
-        emit(call, _shape(memory, made))
+        emit(call, _shape(memory, made) | (_cloned(cloned) if cloned else {}))
+    elif cloned:
+        _tell_cloned(call, memory, cloned)
     else:
         _tell(call, memory, made)
     memory.close()
 
 
-def _root(call: Call, path: str | None) -> Path:
+def _cloned(done: Cloned) -> dict[str, object]:
+    return {"from": done.address, "branch": done.branch, "revisions": done.revisions, "files": done.files}
+
+
+def _tell_cloned(call: Call, memory: Memory, done: Cloned) -> None:
+    from ua_memory.cli.format import Screen, count, note
+
+    screen = Screen(call)
+    screen.line(
+        "Cloned the memory bank at ", (done.address, "path"), " into ", (memory.status().root, "path"), "."
+    )
+    what = f"{count(done.files, 'file')}, {count(done.revisions, 'revision')}, branch {done.branch}"
+    screen.line(f"  {what}; the next search builds the index")
+    for text in (*done.notes, *_notes(memory)):
+        note(call, text)
+    screen.line()
+    screen.line("Next:")
+    screen.line("  ua-memory sync   whenever you like")
+
+
+def _root(call: Call, path: str | None, *, new: bool) -> Path:
     from ua_memory import paths
 
     if path is not None:
         return context.absolute(call, path)
-    return context.named(call) or context.found(call) or paths.default_bank(call.home)
+    return context.named(call) or (None if new else context.found(call)) or paths.default_bank(call.home)
 
 
 def system_timezone(call: Call) -> str:

@@ -199,6 +199,30 @@ class Remotes(Repository):
         rows = (line.split("\t") for line in out.splitlines() if "\t" in line)
         return next((sha for sha, ref in rows if ref == self.ref()), None)
 
+    def heads(self, address: str) -> tuple[str, dict[str, str]]:
+        """The branch that a remote's HEAD leads to, empty where it leads to none, and {branch: revision}."""
+        out = self._reach("ls-remote", "--symref", "--", address, "HEAD", "refs/heads/*").decode(
+            "utf-8", "replace"
+        )
+        rows = [row.split("\t", 1) for row in out.splitlines() if "\t" in row]
+        first = next(
+            (sha[5:].removeprefix("refs/heads/") for sha, ref in rows if sha.startswith("ref: ")), ""
+        )
+        found = {ref.removeprefix("refs/heads/"): sha for sha, ref in rows if ref.startswith("refs/heads/")}
+        return (first if first in found else ""), found
+
+    def set_head(self, address: str) -> str:
+        """Have a remote's HEAD lead to this branch if it leads to none, so that a plain `git clone` finds it;
+        what there is to tell. Only of a folder it can be set."""
+        if self.heads(address)[0]:
+            return ""
+        branch = self.ref().removeprefix("refs/heads/")
+        if (place := folder(address, self.root)) is None:
+            how = f"ua-memory init --from {shlex.quote(shown(address))}"
+            return f"HEAD of the remote leads to no branch: a plain git clone finds nothing there; {how} does"
+        Process(place, place, own=False).run("symbolic-ref", "HEAD", self.ref())
+        return f"HEAD of the remote led to no branch; it leads to {branch} now"
+
     @contextlib.contextmanager
     def fetched(self, source: str, ref: str = "", name: str = REMOTE) -> Iterator[str]:
         """The newest commit of a remote's branch, or of a bundle's, brought here for as long as the block

@@ -141,6 +141,8 @@ class _Syncing:
             raise self._refused(why)
         if not self.trial:
             self.following.finish()
+            if self.first and (said := history.set_head(self.url)):
+                self.notes.append(said)
         head = None if self.trial else history.head()
         return Synced(
             self.name, shown(self.url), self.merge, self.received, self.sent, head, tuple(self.notes),

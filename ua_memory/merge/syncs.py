@@ -11,10 +11,11 @@ from ua_memory.modelled import Modelled
 if TYPE_CHECKING:
     from ua_memory.index.sync import Index
     from ua_memory.merge.archive import Archived, Restored
+    from ua_memory.merge.cloning import Cloned
     from ua_memory.merge.following import Followed
     from ua_memory.merge.syncing import Synced
 
-__all__ = ["Archived", "Followed", "Restored", "Synced", "Syncs"]
+__all__ = ["Archived", "Cloned", "Followed", "Restored", "Synced", "Syncs"]
 
 
 class Syncs(Modelled):
@@ -36,6 +37,13 @@ class Syncs(Modelled):
         return syncing.sync(
             self.store, remote, door=self.door, index=lambda: self.index, trial=dry_run, backup=backup
         )
+
+    @staticmethod
+    def clone(root: Path, address: str) -> Cloned | None:
+        """Make a folder the bank that a remote has; None where it is that already. To be opened then."""
+        from ua_memory.merge import cloning
+
+        return cloning.clone(root, address)
 
     def export(self, file: Path | str, *, dry_run: bool = False) -> Archived:
         """The whole bank, with its history, as one archive that can be verified."""
