@@ -129,7 +129,10 @@ def test_a_sync_runs_no_program_of_the_trail(stranger: Stranger, name: str, tmp_
     stranger.plant(REMOTES[name].format(program=stranger.program))
     done = stranger.shell("sync")
     assert done.code == 11 and not stranger.ran(), done.err
-    assert "core.sshcommand" in done.err and "~/.gitconfig" in done.err
+    if name == "a command":
+        assert "ua-memory git remote set-url origin ADDRESS" in done.err
+    else:
+        assert "core.sshcommand" in done.err and "~/.gitconfig" in done.err
     assert (tmp_path / "asked").exists() == (name in SSH), "the user's own goes on working"
 
 

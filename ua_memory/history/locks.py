@@ -25,8 +25,9 @@ SECONDS, UNSEEN_SECONDS = 10, 3600
 APART = "ua-memory-remote-"
 """How the folders are called from which remotes are reached."""
 _WHERE = (
-    "*.lock", "gc.pid", "refs/**/*.lock", "reftable/*.lock", "objects/*.lock", "objects/pack/*.lock",
-    "objects/info/**/*.lock", "objects/pack/*.keep", f"{APART}*",
+    "HEAD.lock", "*_HEAD.lock", "index.lock", "config.lock", "config.worktree.lock", "packed-refs.lock",
+    "shallow.lock", "gc.pid", "gc.pid.lock", "refs/**/*.lock", "reftable/*.lock", "objects/*.lock",
+    "objects/pack/*.lock", "objects/info/**/*.lock", "objects/pack/*.keep", f"{APART}*",
 )  # fmt: skip
 TAKES_IN = re.compile(r"(?:fetch|receive)-pack (\d+) on (\S+)")
 """What git writes into the mark of a pack that it fetches: who does it."""
@@ -86,7 +87,7 @@ def _held(file: Path, at_work: list[str] | None, now: int) -> str:
     with suppress(OSError):
         age = (now - file.stat().st_mtime_ns) // 10**9
         needed = UNSEEN_SECONDS if at_work is None else SECONDS
-        return "" if age >= needed else f"made {age} s ago, and believed to be in use until {needed} s"
+        return "" if age >= needed else f"made {age} s ago, and taken to be in use for {needed} s"
     return "gone meanwhile"
 
 

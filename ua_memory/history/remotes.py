@@ -305,6 +305,8 @@ class Remotes(Repository):
 
     def _way(self, there: str) -> str:
         """What helps where a remote cannot be reached."""
+        if there.startswith("ext::"):
+            return "a command is no address here: ua-memory git remote set-url origin ADDRESS"
         out = self.run("config", "--local", "--includes", "--name-only", "--get-regexp", _PROGRAMS, ok=(0, 1))
         if names := ", ".join(dict.fromkeys(out.decode("utf-8", "replace").split())):
             return f"settings of this repository are not used for it: {names}; put them into ~/.gitconfig"

@@ -16,6 +16,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from ua_memory.errors import CannotWrite, Conflict, GitFailed
+from ua_memory.history.missing import ASIDE
 from ua_memory.history.remotes import LOCAL
 from ua_memory.history.trail import History
 
@@ -196,4 +197,5 @@ def let_go(history: History, work: Path) -> None:
     history.run("reflog", "expire", "--expire=now", "--expire-unreachable=now", "--all")
     history.run("repack", "-a", "-d", "-q", "-l")
     history.run("prune", "--expire=now")
+    shutil.rmtree(history.git_dir / ASIDE, ignore_errors=True)  # half an object of it may be there
     shutil.rmtree(work, ignore_errors=True)

@@ -162,7 +162,7 @@ class _Syncing:
         found = re.search(r"'([^']*\.lock)'", why)
         name = found[1] if found else f"{self.store.history.ref()}.lock"
         if held := [lock for lock in self.store.history.locks(self.url) if lock.held]:
-            mend = f"{held[0].held}: try again then, or see ua-memory doctor --mend"
+            mend = f"try again ({held[0].held}); ua-memory sync removes it once no git can be at work there"
         else:
             mend = f"on the machine that has it, if no git is at work there: rm {shlex.quote(name)}"
         return Busy(f"the remote's branch is locked: {why}", where=there, mend=mend)
