@@ -21,7 +21,7 @@ EXAMPLES = {
 OPEN = {"trailers", "redacted", "arms", "parts", "index", "kinds", "origins", "clients", "months", "ops"}
 OPEN |= {"purposes", "days", "models", "leftAside", "searched"}
 """Objects whose keys are data; what they hold is checked where it matters."""
-OPTIONAL = {"warning", "accepted", "retired"}
+OPTIONAL = {"untrusted", "warning", "accepted", "retired"}
 """Keys that an example need not show."""
 SAMPLE = Path(__file__).parent.parent / "examples" / "recall.jsonl"
 SECRET = "ghp_" + "abcdefghijklmnopqrstuvwxyz0123456789"
@@ -293,6 +293,11 @@ def test_status_config_init_and_rebuild(shell: Shell, tmp_path: Path) -> None:
     assert shell.ok("status", "--accept", "--json").json["accepted"] == []
     settings = shell.ok("config", "--json").json
     agrees("config", settings)
+    shell.write(
+        "ua-memory.toml",
+        'strip = ["x"]\nextraPaths = ["../notes"]\n' + (shell.cwd / "ua-memory.toml").read_text(),
+    )
+    agrees("trust", shell.ok("trust", "--yes", "--json").json)
     assert shell.ok("config", "search.limit", "--json").json["value"] == 6
     agrees("index rebuild", shell.ok("index", "rebuild", "--json").json)
     made = shell.ok("init", str(tmp_path / "new"), "--json", TZ="Europe/Stockholm").json

@@ -39,7 +39,7 @@ def indexed(bank: Bank) -> None:
 
 
 def seen(bank: Bank) -> Glance | None:
-    return look(bank.store.bank, bank.store.config.few)
+    return look(bank.store.bank, bank.store.config.few, bank.store.config.redact)
 
 
 def test_it_finds_what_has_the_words(bank: Bank) -> None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from index_bank import write
 from terminal import Shell, new_shell
 
+from ua_memory import config
 from ua_memory.memory import Memory
 from ua_memory.store import Store
 
@@ -32,6 +34,7 @@ def configure(shell: Shell, *paths: str) -> None:
         line for line in (shell.cwd / "ua-memory.toml").read_text().splitlines() if "extra" not in line
     ]
     (shell.cwd / "ua-memory.toml").write_text("\n".join([f"extraPaths = [{named}]", *settings]) + "\n")
+    shell.ok("trust", "--yes")
 
 
 def found(shell: Shell, query: str = "kiln glazes crack") -> list[str]:
@@ -122,7 +125,9 @@ def test_what_may_not_be_read_is_told(shell: Shell, monkeypatch: pytest.MonkeyPa
 
 
 def test_a_library_that_knows_no_home_says_so(shell: Shell) -> None:
-    with Memory.open(shell.cwd) as memory:
+    settings = config.load(shell.cwd, {})
+    assert set(settings.untrusted) == {"extra_paths"}  # nor whose word counts
+    with Memory.open(shell.cwd, config=replace(settings, extra_paths=("~/notes",))) as memory:
         assert any("~/notes: not known here" in note for note in memory.search("kiln").notes)
 
 

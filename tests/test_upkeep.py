@@ -146,7 +146,7 @@ def bank(tmp_path: Path) -> Bank:
 def upkeep(bank: Bank) -> tuple[Upkeep, list[str], list[str]]:
     said: list[str] = []
     nudged: list[str] = []
-    warm = Warm(bank.root, bank.store.config, bank.store.bank.pending)
+    warm = Warm(bank.root, bank.store.config, bank.store.bank.pending, {})
     warm.witness = Witness(lambda: None)
     return Upkeep(warm, said.append, lambda: nudged.append("x"), lambda: False), said, nudged
 
@@ -195,13 +195,13 @@ def test_what_a_search_had_no_time_for_is_done_after_it(bank: Bank, monkeypatch:
     monkeypatch.setattr("ua_memory.index.bulk.PORTION", 1)
     bank.write("".join(f"- bird number{n}\n" for n in range(5)), DAY)
     found, _, _ = upkeep(bank)
-    with found._warm.opened(bank.root, bank.store.config, None) as memory:
+    with found._warm.opened(bank.root, bank.store.config, None, env={}) as memory:
         memory.index._embeds = Counting()
         assert memory.refresh(stop=lambda: True).left_texts == 5
     assert found._warm.behind and found.next() == 0.0
     found.do()
     assert not found._warm.behind and found.waits, "the edit has not rested yet"
-    with found._warm.opened(bank.root, bank.store.config, None) as memory:
+    with found._warm.opened(bank.root, bank.store.config, None, env={}) as memory:
         assert memory.index.vectors.count() == 6
     found._warm.cool()
 
@@ -232,7 +232,7 @@ def test_packing_waits_for_a_moment_of_rest_but_not_for_ever(
 
     def insert(many: int) -> None:
         for number in range(many):
-            with found._warm.opened(bank.root, bank.store.config, None) as memory:
+            with found._warm.opened(bank.root, bank.store.config, None, env={}) as memory:
                 memory.insert(f"Otters, the {number}th of {len(packed)}")
 
     insert(3)
@@ -252,7 +252,7 @@ def test_what_a_command_without_an_index_leaves_is_let_go_of(bank: Bank) -> None
     """`status` counts tokens: after it a daemon at rest kept 180 MB, of which their table was 35."""
     warm = upkeep(bank)[0]._warm
     assert warm.rested
-    with warm.opened(bank.root, bank.store.config, None):
+    with warm.opened(bank.root, bank.store.config, None, env={}):
         tokens.count("told")
     assert not warm.warm and not warm.rested and tokens._encoder.cache_info().currsize
     assert not warm.cool() and warm.rested and not tokens._encoder.cache_info().currsize

@@ -7,10 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from ua_memory.paths import SETTINGS
+from ua_memory.paths import USER
 
-EMBEDDINGS_ON_THIS_MACHINE = ("minilm-int8",)
-"""What a bank's file may choose. Chroma's other functions may call a service with the owner's key."""
 ORDERS = ("late", "score", "rrf")
 LONG_QUERIES = ("skip", "condense")
 BOOSTS = ("recency", "proofs", "importance", "kind", "trust")
@@ -45,9 +43,11 @@ def _zone(value: str, _: str) -> None:
         raise ValueError(f"no timezone {value!r}: use a name such as Europe/Kyiv")
 
 
-def _embedding(value: str, source: str) -> None:
-    if source == SETTINGS and value not in EMBEDDINGS_ON_THIS_MACHINE:
-        raise ValueError(f"{value!r} may send texts off the machine: set UA_MEMORY_EMBEDDING yourself")
+def _paths(value: Any, source: str) -> None:
+    # It counts for every bank: `notes` would be a folder of whatever repository one stands in.
+    for path in ((value,) if value else ()) if isinstance(value, str) else value:
+        if source == USER and not re.match(r"/|~(/|$)", path):
+            raise ValueError(f"{path!r} does not begin with / or ~")
 
 
 def _among(*words: str) -> Callable[[Any, str], None]:
@@ -96,7 +96,8 @@ def _expressions(value: Sequence[str], _: str) -> None:
 
 
 RULES: Mapping[str, Callable[[Any, str], None]] = {
-    "id": _id, "trail": _trail, "timezone": _zone, "embedding": _embedding, "redact": _patterns,
+    "id": _id, "trail": _trail, "timezone": _zone, "redact": _patterns,
+    "extra_paths": _paths, "cross_encoder": _paths,
     "order": _among(*ORDERS), "long_query": _among(*LONG_QUERIES), "recall_budget": _among("", *BUDGETS),
     "boosts": _boosts,
     "retain_content": _contents, "strip": _expressions,

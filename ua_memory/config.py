@@ -1,35 +1,50 @@
 """The settings: one table of names, defaults and environment variables, and where each value comes from.
 
-Environment over `ua-memory.toml` over defaults. The environment is passed in by the door. Endpoints and
-keys have no name in the file on purpose, and what would send text elsewhere cannot be chosen there: a
-bank that came with a cloned repository must not redirect anything.
+Environment over the user's own `config.toml` over the bank's `ua-memory.toml` over defaults. The environment
+is passed in by the door. A bank may have come with a stranger's repository: what would send text elsewhere,
+read other folders or keep something from being remembered is *sensitive*, and counts from a bank only once
+its owner has agreed to that very value (`trust`). That is remembered outside of the bank.
 """
 
 from __future__ import annotations
 
 import contextlib
+import hashlib
+import json
 import math
+import os
 import re
 import tomllib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import Field, dataclass, field, fields
 from datetime import datetime, tzinfo
 from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
 
+from ua_memory import finding
 from ua_memory.allowed import BUDGETS, MATCHES, RULES, is_zone
-from ua_memory.errors import Malformed
-from ua_memory.paths import SETTINGS
+from ua_memory.errors import CannotWrite, Malformed, NotFound, Usage
+from ua_memory.finding import TRUSTED
+from ua_memory.paths import SETTINGS, USER, git_around, lies
 
-__all__ = ["BUDGETS", "MATCHES", "Config", "is_zone", "load", "settings"]
+__all__ = [
+    "BUDGETS", "MATCHES", "MOST_TRUSTED", "Config", "as_typed", "distrust", "is_zone", "load", "save",
+    "sensitive", "settings", "trust", "user_folder",
+]  # fmt: skip
+
+MOST_TRUSTED = 100
+"""Hashes that are kept of one bank, the newest ones."""
 
 
 def _setting(
     default: Any, toml: str, says: str, env: str = "", low: float | None = None, high: float | None = None,
-    in_file: bool = True,
+    sensitive: bool = False, paths: bool = False, of_bank: bool = False,
 ) -> Any:  # fmt: skip
-    meta = {"toml": toml, "env": env, "says": says, "low": low, "high": high, "in_file": in_file}
+    """One row of the table. `sensitive` counts from a bank once trusted; `paths` are folders or files, where
+    `~` is the home; `of_bank` makes no sense for all banks of a user."""
+    meta = {"toml": toml, "env": env, "says": says, "low": low, "high": high}
+    meta |= {"sensitive": sensitive, "paths": paths, "of_bank": of_bank}
     if isinstance(default, dict):
         return field(default_factory=default.copy, metadata=meta)
     return field(default=default, metadata=meta)
@@ -39,12 +54,16 @@ def _setting(
 class Config:
     """Every setting, typed.
 
-    `sources` says of each where its value is from: 'default', 'ua-memory.toml' or the variable's name.
-    `unknown` are the keys of the file that no setting has: a typo must not be silent.
+    `sources` says of each where its value is from: 'default', 'ua-memory.toml', 'config.toml' (the user's) or
+    the variable's name. `unknown` are the keys of the bank's file that no setting has, `unknown_user` those
+    of the user's: a typo must not be silent. `untrusted` is what the bank's file says of sensitive settings
+    and nobody has agreed to; `problems` say what was wrong where the reading went on with defaults.
     """
 
-    id: str = _setting("", "id", "the bank's id, made by init")
-    trail: str = _setting("beside", "trail", "own: the folder is its own git repository; beside: kept apart")
+    id: str = _setting("", "id", "the bank's id, made by init", of_bank=True)
+    trail: str = _setting(
+        "beside", "trail", "own: the folder is its own git repository; beside: kept apart", of_bank=True
+    )
     timezone: str = _setting("", "timezone", "IANA name: a fact goes to the day it is there; empty: system's")
     mission: str = _setting("", "mission", "what this memory is for")
     directives: tuple[str, ...] = _setting((), "directives", "hard rules for reflect")
@@ -58,9 +77,11 @@ class Config:
     )
     few: int = _setting(5, "hand_edits.few", "more facts than this gone at once wait for a yes", low=0)
     lock_seconds: float = _setting(60.0, "store.lock_seconds", "how long to wait for another writer", low=0)
-    embedding: str = _setting("minilm-int8", "index.embedding", "what embeds", "UA_MEMORY_EMBEDDING")
+    embedding: str = _setting(
+        "minilm-int8", "index.embedding", "what embeds", "UA_MEMORY_EMBEDDING", sensitive=True
+    )
     chroma_url: str = _setting(
-        "", "index.chroma_url", "a Chroma server; only by its variable", "UA_MEMORY_CHROMA_URL", in_file=False
+        "", "index.chroma_url", "a Chroma server", "UA_MEMORY_CHROMA_URL", sensitive=True
     )
     search_limit: int = _setting(6, "search.limit", "hits a search prints", low=1, high=1000)
     min_score: float = _setting(0.0, "search.min_score", "weaker hits are left out", low=0, high=1)
@@ -71,9 +92,10 @@ class Config:
     cross_encoder: str = _setting(
         "",
         "search.cross_encoder",
-        "folder of a cross-encoder; only by its variable",
+        "folder of a cross-encoder",
         "UA_MEMORY_CROSS_ENCODER",
-        in_file=False,
+        sensitive=True,
+        paths=True,
     )
     longest_query: int = _setting(
         2000, "recall.longest_query", "characters; a query of more is over-long", low=1
@@ -85,7 +107,11 @@ class Config:
         (), "search.boosts", "what decides near ties: recency, proofs, importance, kind, trust"
     )
     extra_paths: tuple[str, ...] = _setting(
-        (), "extraPaths", "other folders or files of markdown that search reads, too; never written"
+        (),
+        "extraPaths",
+        "other folders or files of markdown that search reads, too; never written",
+        sensitive=True,
+        paths=True,
     )
     recall_budget: str = _setting(
         "", "recall.budget", "low, mid or high; empty: as many hits as search prints"
@@ -109,7 +135,7 @@ class Config:
         ("person", "assistant", "tool"), "retainContent", "whose turns are kept: person, assistant, tool"
     )
     strip: tuple[str, ...] = _setting(
-        (), "strip", "regular expressions: what matches is left out of what was said"
+        (), "strip", "regular expressions: what matches is left out of what was said", sensitive=True
     )
     tool_filter: tuple[str, ...] = _setting(
         (), "toolFilter", "tools whose calls are left out: mcp__github__*"
@@ -131,7 +157,9 @@ class Config:
         False, "mcp.read_only", "1: agents get only tools that read", "UA_MEMORY_MCP_READ_ONLY"
     )
     redact: Mapping[str, str] = _setting({}, "redaction.patterns", "own secrets: kind to regular expression")
-    enabled: bool = _setting(True, "enabled", "0 switches flush and hooks off", "UA_MEMORY_ENABLED")
+    enabled: bool = _setting(
+        True, "enabled", "0: no flush, hook or agent's tool does anything", "UA_MEMORY_ENABLED"
+    )
     truncation_threshold: int = _setting(
         150_000, "flush.threshold", "tokens of context from which a flush is due", "UA_TRUNCATION_THRESHOLD",
         low=1,
@@ -145,6 +173,9 @@ class Config:
     day_usd: float = _setting(15.0, "limits.day_usd", "what a day may cost, in dollars", low=0)
     sources: Mapping[str, str] = field(default_factory=dict)
     unknown: tuple[str, ...] = ()
+    unknown_user: tuple[str, ...] = ()
+    untrusted: Mapping[str, Any] = field(default_factory=dict)
+    problems: tuple[str, ...] = ()
 
     @property
     def own(self) -> bool:
@@ -176,40 +207,261 @@ def settings() -> list[tuple[str, str, str, str, Any]]:
     ]
 
 
-def load(root: Path, env: Mapping[str, str]) -> Config:
-    """The settings of the bank at `root`. Malformed names the file, the key and what it should be.
+def as_typed(key: str, words: Sequence[str], *, user: bool = False) -> tuple[str, Any]:
+    """(field, value) of a setting as it is typed: one word, a word for each item of a list, or JSON for a
+    list or table. NotFound for no setting; Usage for what it cannot be, or not in this file."""
+    from difflib import get_close_matches
+
+    keys = {spec.metadata["toml"]: spec for spec in _table()}
+    if key not in keys:
+        near = get_close_matches(key, keys, 1)
+        raise NotFound(
+            f"no setting {key!r}{f'; did you mean {near[0]!r}?' if near else ''}", mend="ua-memory config"
+        )
+    spec = keys[key]
+    default, text = getattr(Config(), spec.name), " ".join(words)
+    if spec.metadata["of_bank"]:
+        raise Usage(
+            "which bank this is cannot be changed", where=key, mend="ua-memory init makes another one"
+        )
+    raw: Any = text
+    try:
+        if isinstance(default, dict) or (isinstance(default, tuple) and text.lstrip().startswith("[")):
+            raw = json.loads(text)
+        elif isinstance(default, tuple):
+            raw = text.split(",") if spec.metadata["env"] else list(words)
+        value = _checked(spec, raw, USER if user else SETTINGS)
+    except (Malformed, ValueError) as error:
+        what = error.what if isinstance(error, Malformed) else f"{text!r} is not JSON"
+        raise Usage(what, where=key, mend=spec.metadata["says"]) from error
+    return spec.name, list(value) if isinstance(value, tuple) else value
+
+
+def sensitive() -> dict[str, str]:
+    """The settings that count from a bank only once trusted: field → key in the file."""
+    return {spec.name: spec.metadata["toml"] for spec in _table() if spec.metadata["sensitive"]}
+
+
+def user_folder(env: Mapping[str, str]) -> Path | None:
+    """The folder of the user's own settings; None where the environment names no home."""
+    folder = finding.user_folder(env)
+    return Path(folder) if folder else None
+
+
+def load(root: Path, env: Mapping[str, str], *, lenient: bool = False) -> Config:
+    """The settings of the bank at `root`. Malformed names the file, the key and what it should be; a
+    `lenient` reading takes the next source's value instead, in the end the default, and tells `problems`.
 
     A variable that is set to nothing counts as not set.
     """
-    written = _read(root / SETTINGS)
+    reading = _Reading(root, env, lenient)
     values: dict[str, Any] = {}
     sources: dict[str, str] = {}
     for spec in _table():
-        in_file = spec.metadata["in_file"]
-        raw, source = _lookup(written, spec.metadata["toml"]) if in_file else None, SETTINGS
-        variable = spec.metadata["env"]
-        if variable and env.get(variable):
-            raw, source = env[variable], variable
-        sources[spec.name] = "default" if raw is None else source
-        if raw is not None:
-            values[spec.name] = _checked(spec, raw, source)
-    if env.get("HOME") and (extra := values.get("extra_paths")):  # this side of the door knows no home
-        values["extra_paths"] = tuple(re.sub(r"^~(?=/|$)", lambda _: env["HOME"], path) for path in extra)
-    known = {spec.metadata["toml"] for spec in _table() if spec.metadata["in_file"]}
-    return Config(**values, sources=sources, unknown=tuple(_strangers(written, known)))
+        value, sources[spec.name] = reading.value(spec, values.get("id", ""))
+        if sources[spec.name] != "default":
+            values[spec.name] = value
+    if reading.problems and {"default"} & {sources["id"], sources["trail"]}:
+        values |= _where_it_lies(root, values)
+    known = {spec.metadata["toml"] for spec in _table()}
+    return Config(
+        **values, sources=sources, unknown=tuple(_strangers(reading.bank, known)),
+        unknown_user=tuple(_strangers(reading.user, known - {"id", "trail"})),
+        untrusted=reading.untrusted, problems=tuple(reading.problems),
+    )  # fmt: skip
 
 
-def _table() -> Iterator[Field[Any]]:
-    return (spec for spec in fields(Config) if spec.metadata)
+class _Reading:
+    """One reading of all settings: the files as they are, and what was found wrong on the way."""
+
+    def __init__(self, root: Path, env: Mapping[str, str], lenient: bool) -> None:
+        self.root, self.env, self.lenient = root, env, lenient
+        self.problems: list[str] = []
+        self.untrusted: dict[str, Any] = {}
+        folder = user_folder(env)
+        self.files = {USER: folder / USER if folder else None, SETTINGS: root / SETTINGS}
+        self.user = self._file(USER)
+        self.bank = self._file(SETTINGS)
+        self.trusted = _agreed(folder) if folder else {}
+
+    def value(self, spec: Field[Any], bank_id: str) -> tuple[Any, str]:
+        """What a setting is, and its source."""
+        for raw, source in self._said(spec):
+            try:
+                value = self._meant(spec, _checked(spec, raw, source), source)
+            except Malformed as error:
+                if not self.lenient:
+                    raise
+                self.problems.append(self._told(error, spec, source))
+                continue
+            if source == SETTINGS and spec.metadata["sensitive"] and value != getattr(Config(), spec.name):
+                who = bank_id or _nameless(self.root)
+                if _digest(self.root, spec, value) not in self.trusted.get(who, ()):
+                    self.untrusted[spec.name] = value
+                    continue
+            return value, source
+        return None, "default"
+
+    def _said(self, spec: Field[Any]) -> Iterator[tuple[Any, str]]:
+        variable, key = spec.metadata["env"], spec.metadata["toml"]
+        if variable and self.env.get(variable):
+            yield self.env[variable], variable
+        if not spec.metadata["of_bank"] and (raw := _lookup(self.user, key)) is not None:
+            yield raw, USER
+        if (raw := _lookup(self.bank, key)) is not None:
+            yield raw, SETTINGS
+
+    def _meant(self, spec: Field[Any], value: Any, source: str) -> Any:
+        """The value with `~` resolved, as far as the environment tells which home that is."""
+        home = self.env.get("HOME")
+        if not spec.metadata["paths"] or not home:
+            return value
+        if isinstance(value, str):
+            value = re.sub(r"^~(?=/|$)", lambda _: home, value)
+            return os.path.normpath(self.root / value) if value and source == SETTINGS else value
+        return tuple(re.sub(r"^~(?=/|$)", lambda _: home, path) for path in value)
+
+    def _file(self, name: str) -> dict[str, Any]:
+        file = self.files[name]
+        try:
+            return _read(file) if file else {}
+        except Malformed as error:
+            if not self.lenient:
+                raise
+            line = re.search(r"at line (\d+)", error.what)
+            self.problems.append(
+                f"{file}{f':{line[1]}' if line else ''}: {error.what}; it is ignored (mend: {error.mend})"
+            )
+            return _salvaged(file) if file and name == SETTINGS else {}
+
+    def _told(self, error: Malformed, spec: Field[Any], source: str) -> str:
+        key, file = spec.metadata["toml"], self.files.get(source)
+        where = f"{file}:{_line(file, key)}: {key}" if file else source
+        return f"{where}: {error.what}, and is ignored (mend: {error.mend})"
 
 
 def _read(file: Path) -> dict[str, Any]:
+    """What a settings file says; nothing where there is none. Malformed."""
     try:
         return tomllib.loads(file.read_text(encoding="utf-8-sig"))
     except FileNotFoundError:
         return {}
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, OSError, RecursionError) as error:
-        raise Malformed(f"cannot be read: {error}", where=SETTINGS, mend=f"correct {file}") from error
+        where = SETTINGS if file.name == SETTINGS else str(file)
+        raise Malformed(f"cannot be read: {error}", where=where, mend=f"correct {file}") from error
+
+
+def _salvaged(file: Path) -> dict[str, Any]:
+    """Which bank it is and whether it is switched off, by single lines of a file that is no TOML: its state
+    must be found all the same, and who wants nothing kept is to be heard."""
+    try:
+        text = file.read_text("utf-8-sig", "replace")
+    except OSError:
+        return {}
+    rows = re.findall(r"""^(id|trail|enabled)[ \t]*=[ \t]*(["']?)([\w-]+)\2[ \t]*(?:#.*)?$""", text, re.M)
+    return {key: value for key, _, value in rows}
+
+
+def _where_it_lies(root: Path, values: Mapping[str, Any]) -> dict[str, Any]:
+    """Which bank it is, by the state folder that it has, where its settings do not say."""
+    found = lies(root)
+    if found is None:
+        return {}
+    told = {"trail": "own" if found[0] else "beside", "id": found[1]}
+    return {key: value for key, value in told.items() if value and not values.get(key)}
+
+
+def _line(file: Path, dotted: str) -> int:
+    """The line of a settings file on which a key stands, 1 where that cannot be told."""
+    table = ""
+    for number, row in enumerate(file.read_text("utf-8-sig", "replace").splitlines(), 1):
+        head = re.match(r"\s*\[+([^\]]+)\]", row)
+        table = f"{head[1].strip()}." if head else table
+        name = f"{table}{re.split(r'[={]', row, maxsplit=1)[0].strip()}"
+        if "=" in row and (dotted == name or dotted.startswith(f"{name}.")):
+            return number
+    return 1
+
+
+# -- what an owner has agreed to -----------------------------------------------------------------------------
+
+
+def trust(root: Path, env: Mapping[str, str], config: Config, names: Iterable[str] | None = None) -> None:
+    """Remember that the owner agrees to what the bank's file says of these settings, else of all that are not
+    trusted yet. CannotWrite where there is no place for it."""
+    specs = {spec.name: spec for spec in _table()}
+    wanted = config.untrusted if names is None else set(names) & set(config.untrusted)
+    fresh = [_digest(root, specs[name], config.untrusted[name]) for name in wanted]
+    if fresh:
+        _keep(root, env, config, lambda there: [*(each for each in there if each not in fresh), *fresh])
+
+
+def distrust(root: Path, env: Mapping[str, str], config: Config) -> None:
+    """Forget all that was agreed to of this bank."""
+    _keep(root, env, config, lambda _: [])
+
+
+def save(file: Path, data: bytes) -> None:
+    """Put a file of the user's in place, whole and for nobody else to read. OSError."""
+    file = Path(os.path.realpath(file))  # a link into somebody's dotfiles stays one
+    file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    beside = file.with_name(f".{file.name}.{os.getpid()}")
+    fd = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+    try:
+        os.write(fd, data)
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+    beside.replace(file)
+
+
+def _keep(
+    root: Path, env: Mapping[str, str], config: Config, change: Callable[[list[str]], list[str]]
+) -> None:
+    folder = user_folder(env)
+    if folder is None:
+        raise CannotWrite("there is no home folder to keep it in", mend="set HOME or XDG_CONFIG_HOME")
+    there, who = _agreed(folder), config.id or _nameless(root)
+    kept = {**there, who: change(there.get(who, []))[-MOST_TRUSTED:]}
+    told = {"banks": {name: hashes for name, hashes in kept.items() if hashes}}
+    save(folder / TRUSTED, json.dumps(told, indent=1).encode() + b"\n")
+
+
+def _agreed(folder: Path) -> dict[str, list[str]]:
+    """Bank → hashes. A file that cannot be read agrees to nothing."""
+    try:
+        found = json.loads((folder / TRUSTED).read_bytes())["banks"]
+        return {str(who): [each for each in hashes if isinstance(each, str)] for who, hashes in found.items()}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return {}
+
+
+def _nameless(root: Path) -> str:
+    """How a bank without an id is known: no id has a colon in it."""
+    return f"path:{os.path.realpath(root)}"
+
+
+def _digest(root: Path, spec: Field[Any], value: Any) -> str:
+    """The hash of a setting and what it means here.
+
+    A relative path means another folder in another clone, and a link inside of the bank's repository
+    another one after a pull: what is agreed to is the folder that it leads to.
+    """
+    if spec.metadata["paths"]:
+        value = [_led(root, path) for path in (value if isinstance(value, tuple) else (value,))]
+    return hashlib.sha256(json.dumps([spec.metadata["toml"], value]).encode()).hexdigest()
+
+
+def _led(root: Path, path: str) -> str:
+    real = Path(os.path.realpath(root))
+    place = git_around(real)
+    top = str(place.top if place else real)
+    named = os.path.normpath(real / path)
+    return os.path.realpath(named) if f"{named}/".startswith(f"{top}/") else named
+
+
+def _table() -> Iterator[Field[Any]]:
+    return (spec for spec in fields(Config) if spec.metadata)
 
 
 def _lookup(written: Mapping[str, Any], dotted: str) -> Any:
@@ -232,17 +484,21 @@ def _strangers(written: Mapping[str, Any], known: set[str], above: str = "") -> 
 
 def _checked(spec: Field[Any], raw: Any, source: str) -> Any:
     meta, default = spec.metadata, getattr(Config(), spec.name)
-    where = source if source != SETTINGS else f"{SETTINGS}, {meta['toml']}"
+    where = f"{source}, {meta['toml']}" if source in (SETTINGS, USER) else source
     low, high = meta["low"], meta["high"]
     try:
-        value = _converted(raw, default, source != SETTINGS)
+        value = _converted(raw, default, source not in (SETTINGS, USER))
         if (low is not None and not value >= low) or (high is not None and not value <= high):
             bounds = f"from {low} to {high}" if high is not None else f"{low} or more"
             raise ValueError(f"{value} is out of range: {bounds}")
         if spec.name in RULES:
             RULES[spec.name](value, source)
     except (TypeError, ValueError, OverflowError) as error:
-        raise Malformed(str(error), where=where, mend=meta["says"]) from error
+        mend = (
+            f"ua-memory config set {meta['toml']} VALUE{' --user' if source == USER else ''} ({meta['says']})"
+        )
+        mend = mend if source in (SETTINGS, USER) else meta["says"]
+        raise Malformed(str(error), where=where, mend=mend) from error
     return value
 
 

@@ -1,7 +1,4 @@
-"""Directives: the hard rules of a bank, a list in `ua-memory.toml`, edited as a person would.
-
-The home of tomlkit, which keeps comments, order and every byte that is not part of the list.
-"""
+"""Directives: the hard rules of a bank, a list in `ua-memory.toml`, edited as a person would."""
 
 from __future__ import annotations
 
@@ -9,9 +6,7 @@ import tomllib
 from collections.abc import Sequence
 from typing import Any
 
-import tomlkit
-from tomlkit.exceptions import TOMLKitError
-
+from ua_memory import configfile
 from ua_memory.errors import Malformed, NotFound, Usage
 from ua_memory.paths import SETTINGS
 from ua_memory.store import Draft, Result, Store
@@ -20,7 +15,6 @@ LONGEST = 500
 """Characters of one directive: it stands twice in every prompt of reflect."""
 MOST = 30
 KEY = "directives"
-_BOM = b"\xef\xbb\xbf"
 
 
 def add(store: Store, text: str, *, door: str, by_person: bool = False) -> tuple[tuple[str, ...], Result]:
@@ -106,22 +100,15 @@ def _read(draft: Draft) -> list[str]:
 
 def _write(draft: Draft, before: Sequence[str], after: Sequence[str]) -> None:
     """Change the list from one to the other by one item. Malformed where anything else would change."""
-    data = draft.read(SETTINGS)
-    bom, rest = (_BOM, data[len(_BOM) :]) if data.startswith(_BOM) else (b"", data)
-    text = rest.decode()
-    try:
-        document = tomlkit.parse(text)
+
+    def change(document: Any) -> None:
         if not before and KEY not in document:
             document[KEY] = list(after)
         else:
             _edit(document[KEY], before, after)
-        new = tomlkit.dumps(document)
-        fine = tomllib.loads(new) == {**tomllib.loads(text), KEY: list(after)}
-    except (TOMLKitError, tomllib.TOMLDecodeError) as error:
-        raise Malformed(f"cannot be edited: {error}", where=SETTINGS, mend="edit it by hand") from error
-    if not fine:
-        raise Malformed("the list cannot be changed alone", where=SETTINGS, mend="edit it by hand")
-    draft.write(SETTINGS, bom + new.encode(), restored=True)  # the rule itself was redacted before
+
+    new = configfile.edited(draft.read(SETTINGS), SETTINGS, change, lambda said: {**said, KEY: list(after)})
+    draft.write(SETTINGS, new, restored=True)  # the rule itself was redacted before
 
 
 def _edit(there: Any, before: Sequence[str], after: Sequence[str]) -> None:

@@ -11,9 +11,12 @@ import re
 
 TYPE_CHECKING = False  # typing's own constant would cost the import of typing
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
 SETTINGS = "ua-memory.toml"
+USER, TRUSTED = "config.toml", "trusted.json"
+"""In the user's own folder: their settings, for all of their banks, and bank id → hashes of the sensitive
+settings of it that they have agreed to."""
 CORE_NAMES = ("MEMORY.md", "memory.md")
 LOGS = "memory"
 BESIDE = ".ua-memory"
@@ -48,6 +51,15 @@ def is_bank(folder: str) -> bool:
         return any(DATED.match(log) and log.endswith(".md") for log in os.listdir(join(folder, LOGS)))  # noqa: PTH208
     except OSError:
         return False
+
+
+def user_folder(env: Mapping[str, str]) -> str:
+    """The folder of the user's own settings, '' where the environment names no home. A relative one does not
+    count: it would lie in whatever bank a command is called in."""
+    base = env.get("XDG_CONFIG_HOME", "")
+    if not base.startswith("/"):
+        base = f"{env['HOME']}/.config" if env.get("HOME", "").startswith("/") else ""
+    return f"{base}/ua-memory" if base else ""
 
 
 def discover(start: str, home: str) -> str | None:

@@ -21,7 +21,7 @@ from ua_memory.index.terms import Query, read_query
 
 TYPE_CHECKING = False  # typing's own constant would cost the import of typing
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from ua_memory.finding import Folders
     from ua_memory.paths import Bank
@@ -229,8 +229,8 @@ def _weight(total: int, many: int) -> float:
 # -- proving it ------------------------------------------------------------------------------------------
 
 
-def look(bank: Bank | Folders, few: int) -> Glance | None:
-    """The words of the bank, if they are proven to be those of its files, else None. `few` is a setting."""
+def look(bank: Bank | Folders, few: int, redact: Mapping[str, str]) -> Glance | None:
+    """The words of the bank, if they are proven to be those of its files under these settings, else None."""
     root = str(bank.root)
     try:
         with open(f"{bank.cache}/survey-2", "rb") as file:  # noqa: PTH123
@@ -242,18 +242,19 @@ def look(bank: Bank | Folders, few: int) -> Glance | None:
             stamps.look(root, names)
         ):
             return None
-        return _opened(root, str(bank.index), stamp)
+        return _opened(root, str(bank.index), stamp, stamps.masks(redact))
     except (OSError, ValueError, EOFError, TypeError, sqlite3.Error):
         return None
 
 
-def _opened(root: str, index: str, stamp: str) -> Glance | None:
+def _opened(root: str, index: str, stamp: str, masks: str) -> Glance | None:
     with open(f"{index}/current", encoding="ascii") as file:  # noqa: PTH123
         name = file.read().strip()
     db = sqlite3.connect(f"file:{_quoted(index)}/{name}/words.db?mode=ro", uri=True, timeout=1)
     try:
-        meta = dict(db.execute("SELECT name, value FROM meta WHERE name IN ('schema', 'proof')"))
-        if name.isdigit() and meta == {"schema": SCHEMA, "proof": stamp}:
+        meta = {"masks": "", **dict(db.execute("SELECT name, value FROM meta"))}
+        meant = {"schema": SCHEMA, "proof": stamp, "masks": masks}
+        if name.isdigit() and meant.items() <= meta.items():
             return Glance(root, db)
     except BaseException:
         db.close()

@@ -93,7 +93,8 @@ def __getattr__(name: str) -> Any:
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """How a bank stands: its places, what people changed, what is held or pending, its budgets and index."""
+    """How a bank stands: its places, what people changed, what is held or pending, its budgets and index.
+    `settings` are those that could not be read: defaults count in their place."""
 
     root: str
     trail: str
@@ -110,6 +111,7 @@ class Status:
     waiting: tuple[Waiting, ...] = ()
     damage: str = ""
     """What is wrong with the history, as far as a quick look tells."""
+    settings: tuple[str, ...] = ()
 
 
 class Memory(Surveys, Paged, Adopts, Believing, Naming, Recalls, Reflections, Watches, Audited, Syncs):
@@ -301,5 +303,5 @@ class Memory(Surveys, Paged, Adopts, Believing, Naming, Recalls, Reflections, Wa
             edited=tuple(sorted(set(seen.changed) - set(seen.held))), held=tuple(sorted(seen.held)),
             pending=tuple(health.pending_revisions(store)), budgets=tuple(self.core_budgets()),
             problems=bool(damage) + sum(1 for _ in audit.file_problems(store)), damage=damage,
-            index=health.index_state(store),
+            index=health.index_state(store), settings=self.config.problems,
         )  # fmt: skip

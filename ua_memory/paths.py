@@ -18,6 +18,7 @@ from ua_memory.errors import Usage
 
 SETTINGS, CORE_NAMES, LOGS, BESIDE = finding.SETTINGS, finding.CORE_NAMES, finding.LOGS, finding.BESIDE
 DATED = finding.DATED
+USER = finding.USER
 LONGEST_PATH, LONGEST_NAME = 1024, 255
 """Characters of a path and bytes of a name; what is longer no file system here would take."""
 ORDERED = frozenset("ext2 ext3 ext4 xfs btrfs bcachefs f2fs jfs zfs tmpfs ramfs overlay".split())  # noqa: SIM905
@@ -125,6 +126,30 @@ def locate(root: Path, *, own: bool = False, bank_id: str = "") -> Bank:
 def without_git(root: Path) -> Bank:
     """The folders of a bank at `root` as long as there is no git around it."""
     return Bank(root, False, root / BESIDE, root / BESIDE / "trail.git")
+
+
+def lies(root: Path) -> tuple[bool, str] | None:
+    """(own, id) of the bank at `root` by the trail that lies there, for who cannot read its settings; None
+    where that cannot be told."""
+    root = root.resolve()
+    place = git_around(root)
+    if place is None:
+        return None
+    trails = (place.common / "ua-memory").glob(f"*-{place.worktree}/trail.git/config")
+    of_it = [trail.parent.parent.name for trail in trails if _worktree_of(trail) == str(root)]
+    if len(of_it) == 1:
+        return False, of_it[0].removesuffix(f"-{place.worktree}")
+    return (True, "") if place.top == root and not of_it else None
+
+
+def _worktree_of(config: Path) -> str:
+    """The folder that a trail says it is of, as git writes it."""
+    try:
+        rows = os.fsdecode(config.read_bytes()).splitlines()
+    except OSError:
+        return ""
+    named = (row.partition("=")[2].strip() for row in rows if row.strip().startswith("worktree"))
+    return next(named, "").strip('"')
 
 
 def is_truth(path: str) -> bool:

@@ -14,7 +14,7 @@ SUM = 8
 
 TYPE_CHECKING = False  # typing's own constant would cost the import of typing
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     Row = tuple[int, int, int, int, int] | None
     """Mode, size, times of change and inode of one file or folder; None if it is not there."""
@@ -37,6 +37,11 @@ def look(root: str | os.PathLike[str], names: Sequence[bytes]) -> list[Row]:
 def stamp(rows: list[Row]) -> str:
     """The digest of a look."""
     return blake2b(dumps(rows, 1), digest_size=16).hexdigest()
+
+
+def masks(patterns: Mapping[str, str]) -> str:
+    """The name of what a bank's own patterns take out of its index; '' where it has none."""
+    return blake2b(repr(sorted(patterns.items())).encode(), digest_size=8).hexdigest() if patterns else ""
 
 
 def sealed(data: bytes) -> bytes:

@@ -40,6 +40,8 @@ def hook(words: list[str], data: bytes, *, start: bool) -> bool:
         bank, settings = _bank(words)
         if not settings.enabled:
             return False
+        if _odd(settings):
+            return _by_bank(words, data, start=start)
         begin = event.session and not event.agent
         want = {"end": sessions.END, "compact": sessions.COMPACT}.get(event.kind, "")
         if begin and event.kind != "stop":
@@ -89,7 +91,7 @@ def recall(words: list[str]) -> bool:
     try:
         bank, settings = _bank(words)
         counted = settings.min_score or settings.recall_budget or settings.recall_max_tokens
-        found = None if counted else _glance(bank, settings)
+        found = None if counted or _odd(settings) else _glance(bank, settings)
     except UaMemoryError:
         return False
     if found is None:
@@ -102,6 +104,11 @@ def recall(words: list[str]) -> bool:
         _print(sys.stderr, f"ua-memory: {each}\n")
     wake(bank, os.environ)
     return True
+
+
+def _odd(settings: Any) -> bool:
+    """Whether something is to be told of the settings: of those that are known already there is not."""
+    return bool(getattr(settings, "problems", ()) or getattr(settings, "untrusted", {}))
 
 
 def _print(stream: Any, text: str) -> None:
@@ -141,21 +148,21 @@ def _bank(words: list[str]) -> tuple[Folders, Any]:
         found = None
     if found is not None:
         return found
-    from ua_memory import config, paths
+    from ua_memory import paths
     from ua_memory.cli import context
 
     call = _called(words)
     root = context.bank_root(call)
-    settings = config.load(root, call.env)
+    settings = context.settings_of(call, root, lenient=True)
     bank = paths.locate(root, own=settings.own, bank_id=settings.id)
-    known.note(bank, settings, call.env)
+    known.note(bank, settings, context.environment(call))
     return Folders(str(bank.root), bank.own, str(bank.state), str(bank.git_dir)), settings
 
 
 def _glance(bank: Folders, settings: Any) -> Glance | None:
     from ua_memory import glance
 
-    return glance.look(bank, settings.few)
+    return glance.look(bank, settings.few, settings.redact)
 
 
 def _said(event: Event, settings: Any, bank: Folders) -> str | None:

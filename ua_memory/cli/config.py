@@ -1,7 +1,8 @@
-"""`ua-memory config`: the settings, and where each comes from."""
+"""`ua-memory config` and `ua-memory trust`: the settings, where each comes from, which of a bank count."""
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any
@@ -11,13 +12,29 @@ import typer
 from ua_memory.cli import context, verbs
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
+    from ua_memory.cli.call import Call
     from ua_memory.config import Config
+    from ua_memory.memory import Result
 
-config_app = verbs.new()
+
+class Settings(verbs.Family):
+    """`config` and `config KEY` list, as they did before there was anything else to do."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> Any:
+        words = [word for word in args if not word.startswith("-")]
+        if "--help" not in args and (not words or words[0] not in self.commands):
+            args = ["list", *args]
+        return super().parse_args(ctx, args)
 
 
-@config_app.command(cls=verbs.Verb)
-def config(
+config_app = verbs.new(cls=Settings, help="The settings: `ua-memory config [KEY]` lists them.")
+trust_app = verbs.new()
+
+
+@config_app.command("list", cls=verbs.Verb)
+def config_list(
     ctx: typer.Context,
     key: Annotated[
         str | None,
@@ -28,29 +45,189 @@ def config(
 ) -> None:
     """List the settings and where each comes from.
 
-    They are set in ua-memory.toml, some also by an environment variable, which goes before the file.
+    An environment variable goes before your own config.toml (in ~/.config/ua-memory),
+    and that before the bank's ua-memory.toml.
     """
-    from ua_memory import config as settings
-    from ua_memory import paths
     from ua_memory.cli.format import Piece, Screen, emit, note
+    from ua_memory.paths import SETTINGS, USER
 
     call = context.call_of(ctx)
     root = context.bank_root(call)
-    loaded = settings.load(root, call.env)
+    loaded = context.settings_of(call, root)
     found = _rows(loaded, key)
-    for name in loaded.unknown:
-        note(call, f"{paths.SETTINGS} sets {name}, which is no setting")
+    for file, names in ((SETTINGS, loaded.unknown), (USER, loaded.unknown_user)):
+        for name in names:
+            note(call, f"{file} sets {name}, which is no setting")
     if call.as_json:
-        everything = {"bank": str(root), "settings": found, "unknown": list(loaded.unknown)}
+        everything = {
+            "bank": str(root), "user": str(_user_file(call)), "settings": found,
+            "unknown": list(loaded.unknown), "unknownUser": list(loaded.unknown_user),
+        }  # fmt: skip
         return emit(call, found[0] if key is not None else everything)
     screen = Screen(call)
     if key is not None:
+        context.tell_untrusted(call, loaded)
         return screen.raw(_said(found[0]["value"]))
     rows: list[list[Piece]] = []
     for one in found:
         set_by = (one["source"], "faint" if one["source"] == "default" else "good")
         rows.append([(one["key"], "strong"), set_by, _said(one["value"]) or ("not set", "faint")])
+        if "untrusted" in one:
+            rows.append(
+                ["", (SETTINGS, "warn"), (f"{_said(one['untrusted'])}\nnot trusted: ua-memory trust", "warn")]
+            )
     screen.rows(rows)
+
+
+@config_app.command("set", cls=verbs.Verb)
+def config_set(
+    ctx: typer.Context,
+    key: Annotated[str, typer.Argument(metavar="KEY", help="The setting.", show_default=False)],
+    value: Annotated[
+        list[str],
+        typer.Argument(metavar="VALUE...", help="Its value; of a list each item.", show_default=False),
+    ],
+    user: Annotated[bool, typer.Option("--user", help="In your own config.toml, for all banks.")] = False,
+    as_json: verbs.Json = False,
+    bank: verbs.Bank = None,
+) -> None:
+    """Change a setting, and trust it.
+
+    It is written to the bank's ua-memory.toml, and committed; comments and all else stay.
+    """
+    from ua_memory import config, configfile
+    from ua_memory.cli.format import Screen, commit, emit, note, outcome
+
+    call = context.call_of(ctx)
+    root = context.bank_root(call)
+    name, typed = config.as_typed(key, value, user=user)
+    result: Result | None = None
+    if user:
+        file = _user_file(call)
+        before = file.read_bytes() if file.exists() else b""
+        config.save(file, configfile.put(before, str(file), key, typed))
+    else:
+        file, result = _set_in_bank(call, key, typed)
+        config.trust(root, context.environment(call), context.settings_of(call, root, lenient=True), [name])
+    loaded = context.settings_of(call, root, lenient=True)
+    if call.as_json:
+        more = {"revision": result.revision, "notes": list(result.notes)} if result else {}
+        return emit(call, {**_rows(loaded, key)[0], "file": str(file), **more})
+    done = (" (", commit(result.revision), ")") if result else ()
+    Screen(call).line("Set ", (key, "strong"), f" to {_said(_plain(typed))} in ", (str(file), "path"), *done)
+    if result:
+        outcome(call, result)
+    if loaded.sources[name] != file.name:
+        note(call, f"{loaded.sources[name]} sets it, too, and goes before this file")
+    return None
+
+
+def _set_in_bank(call: Call, key: str, value: Any) -> tuple[Path, Result | None]:
+    """Where it stands now, and the revision that put it there; None where it stood there already."""
+    from ua_memory import configfile
+    from ua_memory.cli.origin import is_person
+    from ua_memory.errors import Usage
+    from ua_memory.paths import SETTINGS
+    from ua_memory.redaction import find
+
+    if find(str(value)):
+        raise Usage(
+            "this value holds a secret, and the bank's file is committed and synced", where=key,
+            mend="add --user, or set its variable",
+        )  # fmt: skip
+    with context.bank_of(call, lenient=True) as memory:
+        with memory.store.revision("config", door="cli") as draft:
+            draft.by_person = is_person(call)
+            before = draft.read(SETTINGS) if draft.exists(SETTINGS) else b""
+            after = configfile.put(before, SETTINGS, key, _plain(value))
+            if after != before:
+                draft.write(SETTINGS, after, restored=True)
+                draft.subject = f"config: set {key}"
+        return memory.store.bank.root / SETTINGS, draft.result if after != before else None
+
+
+def _user_file(call: Call) -> Path:
+    from ua_memory.config import user_folder
+    from ua_memory.paths import USER
+
+    folder = user_folder(context.environment(call))
+    assert folder is not None, "a call has a home"
+    return folder / USER
+
+
+@trust_app.command(cls=verbs.Verb)
+def trust(
+    ctx: typer.Context,
+    yes: Annotated[bool, typer.Option("--yes", help="Ask nothing.")] = False,
+    revoke: Annotated[
+        bool, typer.Option("--revoke", help="Trust none of this bank's settings any more.")
+    ] = False,
+    as_json: verbs.Json = False,
+    bank: verbs.Bank = None,
+) -> None:
+    """Let the sensitive settings of a bank count.
+
+    A bank may come from somebody else. What its ua-memory.toml says of endpoints, folders to read and
+    what to leave out counts only once you have seen it here; a value that changes is asked for again.
+    """
+    from ua_memory import config
+    from ua_memory.cli.format import Screen, agrees, emit
+    from ua_memory.errors import Usage
+
+    call = context.call_of(ctx)
+    root, env = context.bank_root(call), context.environment(call)
+    loaded = context.settings_of(call, root)
+    if revoke:
+        config.distrust(root, env, loaded)
+        loaded = context.settings_of(call, root)
+    screen, fresh = Screen(call), bool(loaded.untrusted) and not revoke
+    if not call.as_json:
+        _show(screen, root, loaded)
+    if fresh and not yes:
+        if not call.reads_terminal or call.as_json:
+            raise Usage("nobody can be asked here", mend="look at the settings, then say --yes")
+        fresh = agrees(call, "Trust these settings?")
+    if fresh:
+        config.trust(root, env, loaded)
+    now = context.settings_of(call, root)
+    if call.as_json:
+        emit(call, {"bank": str(root), "settings": [*_sensitive(root, now)]})
+    elif fresh:
+        screen.line("Trusted. A value that changes is asked for again.")
+    elif revoke:
+        screen.line("Nothing of this bank is trusted any more.")
+
+
+def _show(screen: Any, root: Path, loaded: Config) -> None:
+    rows = [
+        [
+            (one["key"], "strong"),
+            ("trusted", "good") if one["trusted"] else ("not trusted", "warn"),
+            "\n".join([_said(one["value"]), *(f"leads to {path}" for path in one.get("leadsTo", ()))]),
+        ]
+        for one in _sensitive(root, loaded)
+    ]
+    screen.rows(rows)
+    if not rows:
+        screen.line("This bank's ua-memory.toml has no sensitive settings.")
+
+
+def _sensitive(root: Path, loaded: Config) -> list[dict[str, Any]]:
+    """What the bank's file says of sensitive settings, where paths lead to, and whether it counts."""
+    from ua_memory.config import sensitive
+    from ua_memory.paths import SETTINGS
+
+    found = []
+    for name, key in sensitive().items():
+        value = loaded.untrusted.get(name, getattr(loaded, name))
+        if name not in loaded.untrusted and loaded.sources[name] != SETTINGS:
+            continue
+        row = {"key": key, "value": _plain(_hidden(name, value)), "trusted": name not in loaded.untrusted}
+        if name in ("extra_paths", "cross_encoder"):
+            paths = value if isinstance(value, tuple) else (value,)
+            row["leadsTo"] = [os.path.realpath(root / path) for path in paths]
+        found.append(row)
+    return found
 
 
 def _rows(loaded: Config, key: str | None) -> list[dict[str, Any]]:
@@ -60,16 +237,15 @@ def _rows(loaded: Config, key: str | None) -> list[dict[str, Any]]:
 
     rows = []
     for name, toml, env, says, default in settings.settings():
-        value, source = getattr(loaded, name), loaded.sources[name]
-        if name == "chroma_url":
-            value = re.sub(r"(?<=//)[^/@]*@", "…@", value)  # a token stands before the host
         row = {
             "key": toml,
-            "value": _plain(value),
-            "source": source,
+            "value": _plain(_hidden(name, getattr(loaded, name))),
+            "source": loaded.sources[name],
             "default": _plain(default),
             "says": says,
         }
+        if name in loaded.untrusted:
+            row["untrusted"] = _plain(_hidden(name, loaded.untrusted[name]))
         rows.append(row | ({"env": env} if env else {}))
     if key is None:
         return rows
@@ -77,6 +253,10 @@ def _rows(loaded: Config, key: str | None) -> list[dict[str, Any]]:
     if not chosen:
         raise NotFound(f"no setting {key!r}", mend="ua-memory config lists them")
     return chosen
+
+
+def _hidden(name: str, value: Any) -> Any:
+    return re.sub(r"(?<=//)[^/@]*@", "…@", value) if name == "chroma_url" else value  # a token stands there
 
 
 def _plain(value: Any) -> Any:

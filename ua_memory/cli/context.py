@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from typer import Context
 
     from ua_memory.cli.call import Call
+    from ua_memory.config import Config
     from ua_memory.memory import Memory
 
 
@@ -26,21 +27,51 @@ def call_of(ctx: Context) -> Call:
 
 
 @contextmanager
-def opened(ctx: Context) -> Iterator[tuple[Call, Memory]]:
-    """The call, and its bank open for as long as the block lasts."""
+def opened(ctx: Context, *, lenient: bool = False) -> Iterator[tuple[Call, Memory]]:
+    """The call, and its bank open for as long as the block lasts; `lenient` as `config.load` has it."""
     call = call_of(ctx)
-    with bank_of(call) as memory:
+    with bank_of(call, lenient=lenient) as memory:
+        tell_untrusted(call, memory.config)
         yield call, memory
 
 
 @contextmanager
-def bank_of(call: Call) -> Iterator[Memory]:
+def bank_of(call: Call, *, lenient: bool = False) -> Iterator[Memory]:
     """The bank of a call, open for as long as the block lasts."""
+    root = bank_root(call)
+    with call.opener(root, settings_of(call, root, lenient=lenient), call.now) as memory:
+        yield memory
+
+
+def settings_of(call: Call, root: Path, *, lenient: bool = False) -> Config:
+    """The settings that count for a call in the bank at `root`. Malformed."""
     from ua_memory import config
 
-    root = bank_root(call)
-    with call.opener(root, config.load(root, call.env), call.now) as memory:
-        yield memory
+    return config.load(root, environment(call), lenient=lenient)
+
+
+def environment(call: Call) -> dict[str, str]:
+    """The caller's variables as settings read them: with a home, and paths as the caller means them."""
+    env = {**call.env, "HOME": call.env.get("HOME") or str(call.home)}
+    if given := env.get("UA_MEMORY_CROSS_ENCODER"):
+        env["UA_MEMORY_CROSS_ENCODER"] = str(absolute(call, given))
+    return env
+
+
+def tell_untrusted(call: Call, config: Config) -> None:
+    """Say, once a command, which settings of the bank's file do not count; with `--json`, too."""
+    if text := untrusted(config):
+        call.stderr.write(f"ua-memory: {text}\n")
+
+
+def untrusted(config: Config) -> str:
+    """That settings of the bank's file do not count before their owner says so; '' where all do."""
+    from ua_memory.config import sensitive
+    from ua_memory.paths import SETTINGS
+
+    names = sensitive()
+    keys = ", ".join(names[name] for name in config.untrusted)
+    return f"not trusted in {SETTINGS}, and ignored: {keys} (to review: ua-memory trust)" if keys else ""
 
 
 def named(call: Call) -> Path | None:

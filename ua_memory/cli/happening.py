@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import TYPE_CHECKING
 
 from ua_memory.cli import beginning, context, sessions
@@ -29,17 +30,19 @@ def answered(call: Call, client: str, pid: int, modelled: bool) -> bool:
 
     local = None
     try:
-        with context.bank_of(call) as memory:
+        with context.bank_of(call, lenient=True) as memory:
             local = memory.store.bank.local
             event = clients.event(call.stdin.read(), client)
             if event and event.kind != "subagent" and memory.config.enabled:
+                _tell_settings(memory, event)
                 return _happened(call, memory, event, pid, modelled)
     except NoBank:  # a folder that is no bank is left alone
         pass
     except Exception as error:
         if call.debug:
             raise
-        _log(local, error)
+        if local is not None:  # without a bank there is nobody to tell
+            _log(local, f"nothing said: {type(error).__name__}: {error}")
     return False
 
 
@@ -51,10 +54,10 @@ def _happened(call: Call, memory: Memory, event: Event, pid: int, modelled: bool
     bank = memory.store.bank
     known = bool(event.session) and not event.agent
     if event.kind in clients.ANSWERED:
-        text = _started(memory, event) if event.kind == "start" else _recalled(call, memory, event)
+        text = _answer(call, memory, event)
         call.stdout.write(clients.reply(event, text) if text else "")
         if event.kind == "start":
-            note(bank, memory.config, call.env)
+            note(bank, memory.config, context.environment(call))
         if known:
             sessions.begun(bank.pending, event, pid)
         if event.kind == "prompt" and text:
@@ -73,12 +76,29 @@ def _happened(call: Call, memory: Memory, event: Event, pid: int, modelled: bool
     return heard(memory, path, found, said=event.said, asked=event.prompt, model=modelled)
 
 
-def _log(local: Path | None, error: Exception) -> None:
-    """Say in a bank's log why a hook had nothing to say; without a bank there is nobody to tell."""
+def _answer(call: Call, memory: Memory, event: Event) -> str:
+    """What an agent is told. Nothing while settings cannot be read: they may say what is to be masked, and
+    what is for whom. What is said waits all the same, and its flush reads them again."""
+    if memory.config.problems:
+        return ""
+    return _started(memory, event) if event.kind == "start" else _recalled(call, memory, event)
+
+
+def _tell_settings(memory: Memory, event: Event) -> None:
+    """Say in the bank's log which settings could not be read, and once a session which are not trusted."""
+    for text in memory.config.problems:
+        _log(memory.store.bank.local, text)
+    if event.kind == "start" and (text := context.untrusted(memory.config)):
+        _log(memory.store.bank.local, text)
+
+
+def _log(local: Path, text: str) -> None:
+    """Say something in a bank's log, which nobody may have begun yet."""
     from ua_memory.daemon.log import Log
 
-    if local is not None:
-        Log(local, LOG).say(f"nothing said: {type(error).__name__}: {error}")
+    with contextlib.suppress(OSError):
+        local.mkdir(parents=True, exist_ok=True, mode=0o700)
+    Log(local, LOG).say(text)
 
 
 def _recalled(call: Call, memory: Memory, event: Event) -> str:
@@ -117,5 +137,5 @@ def _started(memory: Memory, event: Event) -> str:
     look = None
     if event.why == "compact":
         memory.search_many(["what was kept"], by_words=True)  # what a flush has just written is indexed
-        look = glance.look(bank, memory.config.few)
+        look = glance.look(bank, memory.config.few, memory.config.redact)
     return beginning.text(event, bank, core, look) or ""

@@ -1,9 +1,9 @@
 """What a hook must know of a bank, as it was when its settings were read last: where its state lies, and what
 they say. Reading them anew takes a hook longer than all else together (TOML, dataclasses, `pathlib`).
 
-It stands in the bank's `cache/`, and counts only while all that it follows from is as it was: the settings'
-file, the repository around the bank, the variables that settings heed, and our own code. Else, and where
-anything is odd, nothing is known, and the settings are read.
+It stands in the bank's `cache/`, and counts only while all that it follows from is as it was: the settings of
+bank and user, what the user trusts, the repository around the bank, the variables that settings heed, and our
+own code. Else, and where anything is odd, nothing is known, and the settings are read.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def read(named: str, cwd: str, home: str, env: Mapping[str, str]) -> tuple[Folde
             with open(f"{state}/cache/{NAME}", "rb") as file:  # noqa: PTH123
                 found = json.loads(file.read())
             values, variables = found["settings"], found["env"]
-            if found["proof"] == _proof(root, state) and all(
+            if found["proof"] == _proof(root, state, env) and all(
                 variables[name] == (env.get(name) or None) for name in variables
             ):
                 return Folders(root, found["own"], state, found["git_dir"]), Settings(values)
@@ -56,17 +56,19 @@ def read(named: str, cwd: str, home: str, env: Mapping[str, str]) -> tuple[Folde
 
 
 def note(bank: Bank, config: Config, env: Mapping[str, str]) -> None:
-    """Keep what a bank's settings say for the next hook. A bank that we may only read is read each time."""
+    """Keep what a bank's settings say for the next hook. A bank that we may only read is read each time, and
+    one whose settings have something to be told of."""
     from ua_memory.config import settings
 
     root, state = str(bank.root), str(bank.state)
-    row = stamps.look(root, [finding.SETTINGS.encode()])[0]
-    if row and time.time_ns() - row[3] < RACY:
+    if config.problems or config.untrusted:
+        return
+    if any(row and time.time_ns() - row[3] < RACY for row in _files(root, env)):
         return
     names = [name for _, _, name, _, _ in settings() if name]
     found = {
-        "proof": _proof(root, state), "own": bank.own, "git_dir": str(bank.git_dir),
-        "env": {name: env.get(name) or None for name in (*names, "HOME")},
+        "proof": _proof(root, state, env), "own": bank.own, "git_dir": str(bank.git_dir),
+        "env": {name: env.get(name) or None for name in (*names, "HOME", "XDG_CONFIG_HOME")},
         "settings": {name: getattr(config, name) for name, *_ in settings()},
     }  # fmt: skip
     path = f"{bank.cache}/{NAME}"
@@ -115,9 +117,16 @@ def _states(root: str) -> Iterator[str]:
     yield from (f"{common}/ua-memory/{name}" for name in there if name.endswith(of_it))
 
 
-def _proof(root: str, state: str) -> list[Any]:
-    """What must be as it was: the code, the folders, and the settings' file."""
+def _files(root: str, env: Mapping[str, str]) -> list[Any]:
+    """The files that settings are read from, as they are now."""
+    user = [name.encode() for name in (finding.USER, finding.TRUSTED)]
+    rows = stamps.look(finding.user_folder(env) or "/nonexistent", user)
+    return [*stamps.look(root, [finding.SETTINGS.encode()]), *rows]
+
+
+def _proof(root: str, state: str, env: Mapping[str, str]) -> list[Any]:
+    """What must be as it was: the code, the folders, and the files of settings."""
     code = stamps.look(PACKAGE, [b"config.py", b"cli/known.py"])
     around = finding.git_around(root)
-    rows = [*code, *stamps.look(root, [finding.SETTINGS.encode()])]
+    rows = [*code, *_files(root, env)]
     return [root, state, list(around or ()), *(row and list(row) for row in rows)]

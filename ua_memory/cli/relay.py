@@ -70,6 +70,7 @@ class Relay:
     def __init__(self, known: dict[str, Any], words: list[str], mode: str) -> None:
         self.known, self.words, self.mode = known, words, mode
         self.client = ""
+        self._told: set[str] = set()
         self._later: dict[Any, list[Any]] = {}
         self._threads: list[Any] = []
 
@@ -183,11 +184,16 @@ class Relay:
 
     def _asked(self, request: dict[str, Any], running: list[Any]) -> dict[str, Any]:
         session = os.environ.get("CLAUDE_CODE_SESSION_ID")
-        return ask(self.words, {**request, "client": self.client, "session": session}, self.mode, running)
+        return ask(
+            self.words, {**request, "client": self.client, "session": session}, self.mode, running, self._told
+        )
 
 
-def ask(words: list[str], request: dict[str, Any], mode: str, running: list[Any]) -> dict[str, Any]:
-    """What `mcp_server.answer` answers: by the daemon, else by a process of its own, which `running` gets."""
+def ask(
+    words: list[str], request: dict[str, Any], mode: str, running: list[Any], told: set[str] | None = None
+) -> dict[str, Any]:
+    """What `mcp_server.answer` answers: by the daemon, else by a process of its own, which `running` gets.
+    What there is to say beside it goes to standard error, once a server: `told` has been said."""
     import subprocess
 
     # By the command itself, which goes to the daemon, starts one, or does the work: one way for all of it.
@@ -204,6 +210,10 @@ def ask(words: list[str], request: dict[str, Any], mode: str, running: list[Any]
         process.kill()
     out, err = process.communicate(json.dumps(request).encode())
     if process.returncode == 0:
+        told = set() if told is None else told
+        notes = [line for line in err.decode("utf-8", "replace").splitlines() if line not in told]
+        told.update(notes)
+        sys.stderr.write("".join(f"{line}\n" for line in notes))
         found: dict[str, Any] = json.loads(out)
         return found
     said = err.decode("utf-8", "replace").strip().removeprefix("ua-memory: error: ")
@@ -257,33 +267,40 @@ def _plain(name: str) -> str:
 
 
 def _switched(words: list[str]) -> tuple[list[str], bool]:
-    """What the settings mcp.tools and mcp.read_only say, by the nearest file of settings.
+    """What the settings mcp.tools and mcp.read_only say, by the user's file and the nearest one of a bank.
 
     Read as shortly as can be: `config` takes 60 ms, more than all else here. It is what counts for a call.
     """
+    from ua_memory import finding
     from ua_memory.cli.asking import banks
 
-    written: Any = {}
     home = os.path.realpath(os.path.expanduser("~"))  # noqa: PTH111
-    for root in banks(words, os.getcwd(), home):  # noqa: PTH109
-        try:
-            with open(f"{root}/ua-memory.toml", "rb") as file:  # noqa: PTH123
-                data = file.read()
-        except OSError:
-            continue
-        if b"mcp" in data:
-            import contextlib
-            import tomllib
-
-            with contextlib.suppress(ValueError):  # every call says so
-                written = tomllib.loads(data.decode()).get("mcp")
-        break
-    written = written if isinstance(written, dict) else {}
+    roots = banks(words, os.getcwd(), home)  # noqa: PTH109
+    found = (_mcp(f"{root}/{finding.SETTINGS}") for root in roots)
+    written = next((each for each in found if each is not None), {})
+    written |= _mcp(f"{finding.user_folder({'HOME': home, **os.environ})}/{finding.USER}") or {}
     tools, reads = (os.environ.get(f"UA_MEMORY_MCP_{name}") for name in ("TOOLS", "READ_ONLY"))
     names = tools.split(",") if tools else written.get("tools")
     few = [name.strip() for name in names if isinstance(name, str)] if isinstance(names, list) else []
     only = reads.strip().lower() in ("1", "true", "yes", "on") if reads else written.get("read_only") is True
     return few, only
+
+
+def _mcp(path: str) -> dict[str, Any] | None:
+    """What a file of settings says of `mcp`; None where there is no file."""
+    try:
+        with open(path, "rb") as file:  # noqa: PTH123
+            data = file.read()
+    except OSError:
+        return None
+    found: Any = None
+    if b"mcp" in data:
+        import contextlib
+        import tomllib
+
+        with contextlib.suppress(ValueError):  # every call says so
+            found = tomllib.loads(data.decode()).get("mcp")
+    return found if isinstance(found, dict) else {}
 
 
 def _wake(words: list[str]) -> None:

@@ -6,6 +6,7 @@ import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from itertools import dropwhile, takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
@@ -47,7 +48,7 @@ def perform(request: Request, output: Output, warm: Warm) -> int:
         stderr=cast("TextIO", streams[1]),
         terminals=request.terminals,
         width=request.width,
-        opener=warm.opened,
+        opener=partial(warm.opened, env=request.env),
     )
     with _lent(request.env):
         return run(call)
@@ -104,6 +105,8 @@ def serve(call: Call, memory: Memory) -> str:
     memory.store.make_state()
     gc.set_threshold(10_000)  # a search makes thousands of short-lived things, and none goes in circles
     with only_one(bank.local):
-        service = Service(Warm(bank.root, memory.config, bank.pending), perform, bank.local, call.env)
+        service = Service(
+            Warm(bank.root, memory.config, bank.pending, call.env), perform, bank.local, call.env
+        )
         gc.freeze()
         return service.run()

@@ -29,7 +29,7 @@ def status(
     """Show how the bank stands: what is edited, held, pending, how full core memory is."""
     from ua_memory.cli.format import emit, note
 
-    with context.opened(ctx) as (call, memory):
+    with context.opened(ctx, lenient=True) as (call, memory):
         held = memory.status().held if accept else ()
         result = memory.accept() if accept else None
         if result is not None:
@@ -76,6 +76,7 @@ def shape(found: Status) -> dict[str, Any]:
         "waiting": [queue.shape(one) for one in found.waiting],
         "core": {**shapes.budget(whole), "blocks": {block.name: shapes.budget(block) for block in blocks}},
         **({"damage": found.damage} if found.damage else {}),
+        "settings": list(found.settings),
         "problems": found.problems,
         "index": dict(found.index),
     }
@@ -99,6 +100,8 @@ def _tell(call: Call, memory: Memory, found: Status, watch: dict[str, str], beli
         ),
     ]
     rows.append(("Waiting", (_waiting(found), "warn")))
+    wrong = [*found.settings, "set one right: ua-memory config set KEY VALUE"] if found.settings else []
+    rows.append(("Settings", ("\n".join(wrong), "bad")))
     if beliefs:
         said = f"{count(beliefs.observations, 'observation')}, {count(beliefs.waiting, 'fact')} to consider"
         said += f", {beliefs.aside} set aside" if beliefs.aside else ""

@@ -7,7 +7,7 @@ Chroma and the model. And the files are not looked at again while a witness vouc
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime
@@ -28,11 +28,18 @@ LIBRARIES = ("onnxruntime", "chromadb_rust_bindings", "tokenizers")
 """What only the index runs: 40 MB of code, which the next search has read again in some 60 ms."""
 
 
-class Warm:
-    """The bank at `root`, a path without symbolic links. Used from one thread, but for `config`."""
+KEPT = ("HOME", "XDG_CONFIG_HOME", "UA_MEMORY_EMBEDDING", "UA_MEMORY_CHROMA_URL")
+"""Variables of the last command by which the daemon goes on: whose settings count, and which index is open.
+The others say something about that caller alone."""
 
-    def __init__(self, root: Path, config: Config, pending: Path) -> None:
+
+class Warm:
+    """The bank at `root`, a path without symbolic links. Used from one thread, but for `config`. `env` is
+    the environment of the daemon."""
+
+    def __init__(self, root: Path, config: Config, pending: Path, env: Mapping[str, str]) -> None:
         self.root, self.config, self.pending = root, config, pending
+        self._env = dict(env)
         self.witness: Witness[Sight] = Witness(lambda: None)
         self._index: Any = None
         self._settled, self._used = False, False
@@ -61,12 +68,14 @@ class Warm:
             self._index.embeds.expect(query)
 
     @contextmanager
-    def opened(self, root: Path, config: Config, now: Callable[[], datetime] | None) -> Iterator[Memory]:
-        """The bank for one command. Refused if it is another one."""
+    def opened(
+        self, root: Path, config: Config, now: Callable[[], datetime] | None, *, env: Mapping[str, str]
+    ) -> Iterator[Memory]:
+        """The bank for one command, and its caller's variables. Refused if it is another one."""
         if root.resolve() != self.root:
             raise Refused(ELSEWHERE, f"this daemon's bank is {self.root}")
         memory = Memory.open(root, config=config, now=now, door="cli")
-        self.config, self._used = config, True
+        self.config, self._env, self._used = config, dict(env), True
         with self._lent(memory):
             yield memory
 
@@ -74,11 +83,10 @@ class Warm:
     def own(self) -> Iterator[Memory]:
         """The bank for what the daemon does by itself. What was cold before is cold again afterwards.
 
-        What embeds is what the last command named: it may have been its caller's environment that did.
+        What embeds, and where vectors lie, is what the last command named.
         """
-        cold, chosen = not self.warm, {"UA_MEMORY_EMBEDDING": self.config.embedding}
-        by_caller = self.config.sources.get("embedding") == "UA_MEMORY_EMBEDDING"
-        config = settings.load(self.root, chosen if by_caller else {})
+        cold = not self.warm
+        config = settings.load(self.root, {name: self._env[name] for name in KEPT if name in self._env})
         # Commands wait for what is done here, so it waits for nobody.
         config = replace(config, lock_seconds=min(config.lock_seconds, 0.5))
         memory = Memory.open(self.root, config=config, door="editor")
@@ -116,7 +124,7 @@ class Warm:
         then, now = index.store.config, memory.config
         same = (then.embedding, then.chroma_url) == (now.embedding, now.chroma_url)
         if same and index.store.bank == memory.store.bank:
-            index.store = memory.store
+            index.use(memory.store)
             memory.__dict__["index"] = index
         else:  # another model, another id, a repository that came or went
             index.close()

@@ -47,6 +47,17 @@ class Manifest:
         found = self.db.execute("SELECT value FROM meta WHERE name = 'proof'").fetchone()
         return str(found[0]) if found else ""
 
+    def masks(self) -> str:
+        """The name of the patterns by which what was read is masked."""
+        found = self.db.execute("SELECT value FROM meta WHERE name = 'masks'").fetchone()
+        return str(found[0]) if found else ""
+
+    def mask(self, masks: str) -> None:
+        """Have all files be read again, since other patterns hold (inside a transaction)."""
+        self.db.execute("UPDATE files SET hash = '', racy = 1")
+        self.db.execute("INSERT OR REPLACE INTO meta VALUES ('masks', ?)", (masks,))
+        self.seal("")
+
     def files(self, paths: Iterable[str] | None = None) -> dict[str, Known]:
         """{path: what was read} of all files, or of these."""
         asked = "SELECT path, size, mtime_ns, ctime_ns, inode, hash, racy FROM files"

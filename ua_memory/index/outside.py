@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
+from ua_memory import stamps
 from ua_memory.errors import NotFound
 from ua_memory.paths import is_truth
 from ua_memory.store import FileStat, proof
@@ -91,6 +92,17 @@ class Files:
         self._names: list[bytes] = []
         self._stamp = ""
         self._files: tuple[FileStat, ...] = ()
+
+    def use(self, store: Store) -> None:
+        """Go on with the bank as it was opened anew, whose settings may name other folders."""
+        if store.config.extra_paths != self._store.config.extra_paths:
+            self.notes, self._names, self._stamp, self._files = [], [], "", ()
+        self._store = store
+
+    @property
+    def masks(self) -> str:
+        """The name of the patterns of the bank's own that text is masked by; '' for none."""
+        return stamps.masks(self._store.config.redact)
 
     def blob(self, name: str) -> bytes:
         """What the trail holds in place of a file."""

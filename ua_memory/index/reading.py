@@ -95,6 +95,8 @@ def read_changes(
     manifest, seen = Manifest(words.db), store.look(survey, folder)
     with words.writing():
         now = filesystem_now(folder)
+        if manifest.masks() != store.masks:
+            manifest.mask(store.masks)
         due, known, gone, there = _due(manifest, seen)
         done, fresh = Reading(files=there), list[Known]()
         for number, stat in enumerate(due):

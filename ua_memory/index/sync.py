@@ -59,6 +59,11 @@ class Index:
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    def use(self, store: Store) -> None:
+        """Go on with the bank as it was opened anew: with its settings as they are now."""
+        self.store = store
+        self.files.use(store)
+
     @property
     def words(self) -> Words:
         """The word index, opened or made; as the last refresh left it."""
@@ -180,8 +185,11 @@ class Index:
 
     def unchanged(self, seen: Survey | None = None) -> bool:
         """Whether the words are those of the files as they are, by one stat of each."""
-        there = self.files.look(seen or self.store.survey(), self._current.scratch)
-        return Manifest(self.words.db).stands_for(there.proof)
+        there, manifest = (
+            self.files.look(seen or self.store.survey(), self._current.scratch),
+            Manifest(self.words.db),
+        )
+        return manifest.stands_for(there.proof) and manifest.masks() == self.files.masks
 
     @told
     def rebuild(self, vectors: bool = True, progress: Progress | None = None) -> Refresh:
