@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from banks import new_bank
+from banks import git, new_bank
 from daemons import Done, Place, until
 
 from ua_memory import clients
@@ -127,6 +127,98 @@ def test_a_broken_bank_is_no_reason_to_speak(place: Place) -> None:
     (place.root / "ua-memory.toml").write_text("")
     (place.local / "daemon.lock").unlink(missing_ok=True)
     assert place.run("hook", daemon="require", stdin=START).code == 0
+
+
+BROKEN = {
+    "syntax": "search.limit = \n{}",
+    "unfinished": '{}\nmission = """never ends\n',
+    "type": '{}\nsearch.limit = "many"\n',
+    "value": '{}\ntimezone = "Mars/Phobos"\n',
+    "identity": 'id = 7\ntrail = "elsewhere"\n',
+    "identity and syntax": "id\n= =\n",
+    "bytes": "{}\nmission = '\udcff'\n",
+    "environment": "{}",
+}
+SAID = told(
+    "Stop",
+    prompt="We leave Heroku for Fly.io today, because the price doubled to $1,400 a month.",
+    last_assistant_message="I will move it.",
+)
+
+
+@pytest.mark.parametrize(
+    ("how", "enclosed", "daemon"),
+    [
+        *((how, number % 2 == 0, "off") for number, how in enumerate(BROKEN)),
+        *(("identity and syntax", enclosed, "auto") for enclosed in (True, False)),
+        ("value", False, "auto"),
+    ],
+)
+def test_broken_settings_lose_no_turn(tmp_path: Path, how: str, enclosed: bool, daemon: str) -> None:
+    """The hook said nothing, wrote nothing down, and queued nothing: the session was lost."""
+    if enclosed:
+        git(tmp_path, "init", "-q")
+        Memory.init(tmp_path / "bank").close()
+    place = Place(tmp_path / "bank" if enclosed else new_bank(tmp_path / "bank").root)
+    assert (place.root / ".git").exists() is not enclosed
+    file, local = place.root / "ua-memory.toml", place.local
+    good = file.read_text()
+    more = {"UA_CONTEXT_WINDOW": "wide"} if how == "environment" else {}
+    try:
+        if daemon == "auto":
+            assert place.run("daemon", "start").code == 0
+        file.write_bytes(BROKEN[how].format(good).encode("utf-8", "surrogateescape"))
+        for event in (START, PROMPT, SAID):
+            done = place.run("hook", "--client", "openclaw", daemon=daemon, stdin=event, **more)
+            assert done == Done(0, "", "")
+        where = "UA_CONTEXT_WINDOW: " if more else f"{file}:"
+        assert where in (local / "hook.log").read_text()
+        for argv in (("status",), ("doctor",)):
+            assert where in place.run(*argv, daemon=daemon, **more).out
+        assert place.run("doctor", daemon="off", **more).code == 12
+        assert place.run("status", "--json", daemon="off", **more).json["settings"]
+        file.write_text(good)
+        (waits,) = place.run("queue", "list", "--json", daemon="off").json["waiting"]
+        assert waits["turns"] == 2
+        assert place.run("status", "--json", daemon=daemon).json["settings"] == []
+        assert place.run("flush", "--force", daemon="off").code == 0
+        assert "Fly.io" in place.run("search", "Heroku", daemon="off").out
+    finally:
+        file.write_text(good)
+        place.kill()
+
+
+def test_the_users_broken_settings_lose_no_turn(place: Place) -> None:
+    mine = Path(os.environ["XDG_CONFIG_HOME"]) / "ua-memory" / "config.toml"
+    mine.parent.mkdir(parents=True)
+    mine.write_text("\n[search\n")
+    assert place.run("hook", daemon="off", stdin=SAID) == Done(0, "", "")
+    assert f"{mine}:2:" in log(place) and f"{mine}:2:" in place.run("status", daemon="off").out
+    assert len(place.run("status", "--json", daemon="off").json["waiting"]) == 1
+    assert f"{mine}: cannot be read" in place.run("search", "x", daemon="off").err
+
+
+def test_who_is_switched_off_is_so_in_a_broken_file_too(place: Place) -> None:
+    file, local = place.root / "ua-memory.toml", place.local
+    good = file.read_text()
+    file.write_text(f"{good}enabled = false  # for now\nsearch.limit =\n")
+    assert place.run("hook", daemon="off", stdin=SAID) == Done(0, "", "")
+    assert not list(local.parent.glob("pending/turns-*"))
+    file.write_text(good)
+
+
+def test_what_waited_under_broken_settings_is_flushed_by_the_mended_ones(place: Place) -> None:
+    """What they take out was let wait, since nobody could read that."""
+    file = place.root / "ua-memory.toml"
+    good = f'redaction.patterns = {{ house = "Elm Street [0-9]+" }}\n{file.read_text()}'
+    file.write_text(f"{good}search.limit =\n")
+    said = told("Stop", prompt="Remember that I live in Elm Street 5 in Leeds", last_assistant_message="Yes.")
+    place.run("hook", "--client", "openclaw", daemon="off", stdin=said)
+    file.write_text(good)
+    assert place.run("flush", "--force", daemon="off").code == 0
+    found = place.run("search", "Leeds", daemon="off").out
+    assert "Leeds" in found and "Elm Street 5" not in found
+    assert not [f for f in (place.root / "memory").glob("*.md") if "Elm Street 5" in f.read_text()]
 
 
 @pytest.mark.parametrize("off", ["0", "false", "off", "No"])

@@ -14,7 +14,7 @@ from pathlib import Path
 from ua_memory import damage
 from ua_memory.errors import GitFailed, UaMemoryError
 from ua_memory.history import blob_id, locks, missing
-from ua_memory.paths import LOGS, SETTINGS
+from ua_memory.paths import LOGS, SETTINGS, USER
 from ua_memory.records import Problem
 from ua_memory.store import Store, pending, swap
 from ua_memory.wording import counted
@@ -156,7 +156,10 @@ def _close_state(store: Store) -> None:
 
 
 def _settings(store: Store) -> Check:
-    unknown = ", ".join(store.config.unknown)
+    if store.config.problems:
+        mend = "correct the file, or: ua-memory config set KEY VALUE"
+        return Check("settings", False, "\n".join(store.config.problems), mend)
+    unknown = ", ".join([*store.config.unknown, *(f"{name} ({USER})" for name in store.config.unknown_user)])
     return Check(
         "settings", not unknown, f"no setting is called {unknown}" if unknown else SETTINGS,
         "ua-memory config lists those there are" if unknown else "",

@@ -31,7 +31,7 @@ def doctor(
     from ua_memory.cli.format import Piece, Screen, emit
     from ua_memory.errors import ProblemsFound
 
-    with context.opened(ctx) as (call, memory):
+    with context.opened(ctx, lenient=True) as (call, memory):
         checks = [*memory.doctor(mend=mend), *_daemon(call, memory)]
     if call.as_json:
         emit(

@@ -43,6 +43,8 @@ class Upkeep:
         self._first, self._last = NEVER, 0.0
         self._pack_at = NEVER
         self._rested, self._behind, self._failures, self._not_before = NEVER, False, 0, 0.0
+        self._unseen = ""
+        """Why it could not be seen last what waits: every ten seconds, and said once."""
         self.caught_up = 0
         """So many times the index was brought up to date without a command."""
 
@@ -123,7 +125,11 @@ class Upkeep:
             with self._warm.own() as memory:
                 flushing.tend(memory, resting)
         except (UaMemoryError, OSError) as error:
-            self._say(f"could not see what waits for its flush: {error}")
+            if str(error) != self._unseen:
+                self._say(f"could not see what waits for its flush: {error}")
+            self._unseen = str(error)
+        else:
+            self._unseen = ""
 
     def _due(self) -> float:
         with self._lock:

@@ -163,7 +163,8 @@ class Flusher:
             if waiting.broken:
                 mend = f"take what you miss, then: ua-memory queue drop {key}"
                 raise Malformed(waiting.broken, where=str(self.queue.folder), mend=mend)
-            fresh = through.unread(waiting.turns, through.entries(self.store, waiting.session))
+            unread = through.unread(waiting.turns, through.entries(self.store, waiting.session))
+            fresh = [*self._as_wanted_now(unread)]
             try:
                 flushed = self._flushed(replace(waiting, turns=tuple(fresh))) if fresh else None
             except SystemExit:
@@ -171,6 +172,14 @@ class Flusher:
                 raise
             self.queue.taken(key, {turn.id for turn in waiting.turns})
             return flushed
+
+    def _as_wanted_now(self, turns: Iterable[Turn]) -> Iterator[Turn]:
+        """What the settings of today let pass of turns: those under which they were let wait may have been
+        others, or broken."""
+        own = self.store.config.redact
+        yield from (
+            replace(t, text=self._clean(t.text)) if own else t for t in sieved(turns, self.store.config)
+        )
 
     def _flushed(self, waiting: Waiting) -> Flushed:
         from ua_memory.retain.keeping import Keeping
