@@ -12,9 +12,10 @@ import argparse
 import os
 import tempfile
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
-from ua_memory import AutoFlush, Memory
+from ua_memory import AutoFlush, Memory, config
 
 Reply = tuple[str, int]
 """What the model said, and the size of the context in tokens after it."""
@@ -32,7 +33,13 @@ WORK = "(it reads files and runs commands, which fills the window) " * 12
 
 def converse(memory: Memory, ask: Ask, typed: Iterator[str], threshold: int) -> None:
     """Talk until nobody types any more; what is still unsaved then is flushed as well."""
-    autoflush = AutoFlush(memory, threshold=threshold, client="example-agent", keep=threshold // 4)
+    autoflush = AutoFlush(
+        memory,
+        threshold=threshold,
+        enabled=memory.config.enabled,
+        client="example-agent",
+        keep=threshold // 4,
+    )
     messages: list[Any] = []
     for line in typed:
         messages.append({"role": "user", "content": line})
@@ -95,12 +102,21 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--scripted", action="store_true", help="no model, no network")
     parser.add_argument("--bank", default="", help="the bank's folder; else a new one in a temporary folder")
-    parser.add_argument("--threshold", type=int, default=300, help="tokens at which the context is reset")
+    parser.add_argument(
+        "--threshold",
+        type=int,
+        help="tokens at which the context is reset; else UA_TRUNCATION_THRESHOLD, else 300",
+    )
     given = parser.parse_args()
     root = given.bank or tempfile.mkdtemp(prefix="agent-memory-")
-    with Memory.init(root, door="example") as memory:
+    Memory.init(root, door="example").close()
+    # The library reads no environment: a program says that UA_MEMORY_ENABLED and the others are to count.
+    settings = config.load(Path(root), os.environ)
+    told = settings.sources["truncation_threshold"] != "default"
+    threshold = given.threshold or (settings.truncation_threshold if told else 300)
+    with Memory.open(root, config=settings, door="example") as memory:
         asking = scripted() if given.scripted else anthropic_model()
-        converse(memory, asking, (line for line, _ in SCRIPT) if given.scripted else lines(), given.threshold)
+        converse(memory, asking, (line for line, _ in SCRIPT) if given.scripted else lines(), threshold)
         print(f"\nWhat is left in {root}:")
         for hit in memory.search("who approves invoices", limit=1).hits:
             print(f"  found  {hit.snippet}  ({hit.item.path}:{hit.item.line})")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scripted_model import DONE, Scripted, keep, offline
 
-from ua_memory import AutoFlush, Memory
+from ua_memory import AutoFlush, Memory, config
 from ua_memory.errors import CannotWrite
 from ua_memory.fence import RECALL_OPEN
 from ua_memory.retain import handover
@@ -209,14 +209,15 @@ def test_a_model_phrases(memory: Memory) -> None:
     assert "The API left Heroku" in autoflush.step(TALK)[0]["content"][0]["text"]
 
 
-def test_switched_off_it_does_nothing(tmp_path: Path) -> None:
-    from dataclasses import replace
-
-    from ua_memory import config
-
+@pytest.mark.parametrize("by", ["settings", "parameter"])
+def test_switched_off_it_does_nothing(tmp_path: Path, by: str) -> None:
+    """A flush that was asked for went on all the same."""
     Memory.init(tmp_path / "bank")
-    memory = Memory.open(tmp_path / "bank", config=replace(config.load(tmp_path / "bank", {}), enabled=False))
-    assert AutoFlush(memory, threshold=1).step(TALK) is TALK
+    settings = replace(config.load(tmp_path / "bank", {}), enabled=by != "settings")
+    memory = Memory.open(tmp_path / "bank", config=settings)
+    autoflush = AutoFlush(memory, threshold=1, keep=0, enabled=by != "parameter")
+    assert autoflush.step(TALK) is TALK and autoflush.flush(TALK) is TALK
+    assert not memory.waiting() and not list((tmp_path / "bank" / "memory").glob("*.md"))
 
 
 def test_a_hand_over_cannot_be_closed_from_within() -> None:
@@ -256,15 +257,24 @@ def test_any_conversation_stays_valid(shape: list[str], budget: int) -> None:
     assert handover.size_of(tail) <= budget or start >= len(messages) - 1
 
 
-def test_the_example_runs_without_a_network(tmp_path: Path) -> None:
-    env = {"PATH": "/usr/bin:/bin", "PYTHONPATH": str(ROOT), "HOME": str(tmp_path)}
-    words = [
-        sys.executable,
-        str(ROOT / "examples" / "agent.py"),
-        "--scripted",
-        "--bank",
-        str(tmp_path / "bank"),
-    ]
+def example(tmp_path: Path, *more: str, **env: str) -> str:
+    """What examples/agent.py prints, run as a person would."""
+    env = {"PATH": "/usr/bin:/bin", "PYTHONPATH": str(ROOT), "HOME": str(tmp_path), **env}
+    words = [sys.executable, str(ROOT / "examples" / "agent.py"), "--scripted"]
+    words += ["--bank", str(tmp_path / "bank"), *more]
     done = subprocess.run(words, capture_output=True, text=True, timeout=120, env=env, check=False)
     assert done.returncode == 0, done.stderr
-    assert "context reset" in done.stdout and "saved" in done.stdout
+    return done.stdout
+
+
+def test_the_example_runs_without_a_network(tmp_path: Path) -> None:
+    said = example(tmp_path)
+    assert "context reset" in said and "saved" in said
+
+
+def test_the_example_heeds_the_switch_and_the_threshold(tmp_path: Path) -> None:
+    off = example(tmp_path, UA_MEMORY_ENABLED="0")
+    assert "context reset" not in off and "saved" not in off
+    high = example(tmp_path, UA_TRUNCATION_THRESHOLD="100000")
+    assert "context reset" not in high and "saved" in high
+    assert "context reset" in example(tmp_path, "--threshold", "300", UA_TRUNCATION_THRESHOLD="100000")

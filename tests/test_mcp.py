@@ -202,6 +202,46 @@ def memory(tmp_path: Path) -> Iterator[Memory]:
         yield found
 
 
+def test_where_memory_is_off_no_tool_does_anything(tmp_path: Path) -> None:
+    """`UA_MEMORY_ENABLED=0` let every one of them go on writing."""
+    bank = new_bank(tmp_path / "bank")
+    before = {file: file.read_bytes() for file in (tmp_path / "bank").rglob("*") if file.is_file()}
+    off = Memory.open(bank.root, config=replace(bank.store.config, enabled=False), door="mcp")
+    for name in mcp_server.TOOLS:
+        text, failed = mcp_server.call(off, name, {}, mcp_server.Caller())
+        assert failed and "Memory is off" in text, name
+    caller = mcp_server.Caller()
+    assert mcp_server.answer(off, {"resources": True}, caller) == {"resources": []}
+    assert "Memory is off" in mcp_server.answer(off, {"read": "memory://MEMORY.md"}, caller)["missing"]
+    assert before == {file: file.read_bytes() for file in (tmp_path / "bank").rglob("*") if file.is_file()}
+
+
+@pytest.mark.parametrize("daemon", ["off", "auto"])
+def test_the_variable_switches_the_servers_tools_off(tmp_path: Path, daemon: str) -> None:
+    place = Place(new_bank(tmp_path / "bank").root)
+    asked = {"name": "archival_memory_insert", "arguments": {"content": "The gate is green"}}
+    line = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": asked}) + "\n"
+    try:
+        done = place.run("mcp", daemon=daemon, stdin=line, UA_MEMORY_ENABLED="0")
+        assert done.err == "" and done.json["result"]["isError"] and "Memory is off" in done.out
+        assert not list((place.root / "memory").glob("*.md"))
+        assert "Memory is off" not in place.run("mcp", daemon=daemon, stdin=line).out
+        assert list((place.root / "memory").glob("*.md"))
+    finally:
+        place.kill()
+
+
+def test_what_is_not_trusted_is_said_once_a_server_beside_the_protocol(tmp_path: Path) -> None:
+    place = Place(new_bank(tmp_path / "bank").root)
+    file = place.root / "ua-memory.toml"
+    file.write_text(f'extraPaths = ["~/private"]\n{file.read_text()}')
+    asked = {"name": "archival_memory_search", "arguments": {"query": "gate"}}
+    lines = [{"jsonrpc": "2.0", "id": n, "method": "tools/call", "params": asked} for n in (1, 2)]
+    done = place.run("mcp", daemon="off", stdin="".join(json.dumps(each) + "\n" for each in lines))
+    assert [json.loads(row)["id"] for row in done.out.splitlines()] == [1, 2]
+    assert done.err.count("extraPaths") == 1 and "ua-memory trust" in done.err
+
+
 def test_tools_do_what_they_say(memory: Memory) -> None:
     who = mcp_server.Caller("claude-code", "8f2c")
     said = [mcp_server.call(memory, name, given, who) for name, given in CALLS]

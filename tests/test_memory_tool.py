@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -50,6 +51,15 @@ class Desk:
 @pytest.fixture
 def desk(tmp_path: Path) -> Desk:
     return Desk(tmp_path / "bank")
+
+
+def test_where_memory_is_off_no_command_does_anything(desk: Desk) -> None:
+    desk.do("create", file_text=TEXT)
+    desk.memory.config = replace(desk.memory.config, enabled=False)
+    assert "Memory is off" in desk.no("view") and "Memory is off" in desk.no("create", file_text="x")
+    assert "Memory is off" in desk.no("delete") and "Memory is off" in desk.no("nonsense")
+    told = desk.tool.answer({"id": "t1", "input": {"command": "view", "path": NOTE}})
+    assert told["is_error"] and "Memory is off" in told["content"]
 
 
 def test_every_command_answers_in_the_words_of_anthropics_own_tool(desk: Desk) -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+OFF = "Memory is off: its user has switched it off (UA_MEMORY_ENABLED=0). Nothing was read or written."
+"""What every tool of an agent answers then."""
+
 
 def counted(number: int, noun: str) -> str:
     """`1 fact`, `3 facts`."""

@@ -184,16 +184,17 @@ class Relay:
 
     def _asked(self, request: dict[str, Any], running: list[Any]) -> dict[str, Any]:
         session = os.environ.get("CLAUDE_CODE_SESSION_ID")
-        return ask(
-            self.words, {**request, "client": self.client, "session": session}, self.mode, running, self._told
-        )
+        found = ask(self.words, {**request, "client": self.client, "session": session}, self.mode, running)
+        for line in found.pop("notes", ()):
+            if line not in self._told:  # each call is a command, and all of them are this one
+                self._told.add(line)
+                _tell(line)
+        return found
 
 
-def ask(
-    words: list[str], request: dict[str, Any], mode: str, running: list[Any], told: set[str] | None = None
-) -> dict[str, Any]:
+def ask(words: list[str], request: dict[str, Any], mode: str, running: list[Any]) -> dict[str, Any]:
     """What `mcp_server.answer` answers: by the daemon, else by a process of its own, which `running` gets.
-    What there is to say beside it goes to standard error, once a server: `told` has been said."""
+    What there is to say to the user beside it is in `notes`."""
     import subprocess
 
     # By the command itself, which goes to the daemon, starts one, or does the work: one way for all of it.
@@ -210,14 +211,19 @@ def ask(
         process.kill()
     out, err = process.communicate(json.dumps(request).encode())
     if process.returncode == 0:
-        told = set() if told is None else told
-        notes = [line for line in err.decode("utf-8", "replace").splitlines() if line not in told]
-        told.update(notes)
-        sys.stderr.write("".join(f"{line}\n" for line in notes))
         found: dict[str, Any] = json.loads(out)
-        return found
+        return {**found, "notes": err.decode("utf-8", "replace").splitlines()}
     said = err.decode("utf-8", "replace").strip().removeprefix("ua-memory: error: ")
     return {"text": f"Memory cannot be used: {said or f'exit code {process.returncode}'}", "failed": True}
+
+
+def _tell(line: str) -> None:
+    """Say something to whoever reads the server's standard error, if anybody does."""
+    try:
+        if sys.stderr is not None:
+            print(line, file=sys.stderr, flush=True)
+    except OSError:  # the client has closed it, and goes on
+        pass
 
 
 # -- reading requests --------------------------------------------------------------------------------------

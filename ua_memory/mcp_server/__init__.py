@@ -16,6 +16,7 @@ from ua_memory.errors import NotFound, UaMemoryError, Usage
 from ua_memory.mcp_server import archival, asking, documents, openclaw, pages, resources
 from ua_memory.mcp_server.declared import Caller, Tool, checked, usage
 from ua_memory.memory import Memory
+from ua_memory.wording import OFF
 
 __all__ = ["TOOLS", "Caller", "answer", "call", "switched_on"]
 
@@ -50,7 +51,9 @@ def answer(memory: Memory, asked: Mapping[str, Any], caller: Caller) -> dict[str
     `{"read": uri}` a `text`, or `missing`: why there is none.
     """
     if "resources" in asked:
-        return {"resources": resources.listed(memory)}
+        return {"resources": resources.listed(memory) if memory.config.enabled else []}
+    if "read" in asked and not memory.config.enabled:
+        return {"missing": OFF}
     if "read" in asked:
         try:
             return {"text": resources.read(memory, str(asked["read"]))}
@@ -63,6 +66,8 @@ def answer(memory: Memory, asked: Mapping[str, Any], caller: Caller) -> dict[str
 def call(memory: Memory, name: str, arguments: object, caller: Caller) -> tuple[str, bool]:
     """What a tool answers, as a text for the model, and whether it is an error. KeyError for no tool."""
     tool = TOOLS[name]
+    if not memory.config.enabled:
+        return OFF, True
     try:
         if name not in switched_on(memory.config):
             raise Usage(

@@ -21,6 +21,7 @@ from ua_memory.memory_tool.texts import ROOT, MemoryToolError
 from ua_memory.notes import Note
 from ua_memory.paths import CORE_NAMES, LOGS, confined, is_truth
 from ua_memory.store import Draft
+from ua_memory.wording import OFF
 
 TYPE, NAME = "memory_20250818", "memory"
 DOOR = "memory-tool"
@@ -62,6 +63,8 @@ class _Tool:
             raise sdk.refusal(str(error)) from None
 
     def _command(self, input: object) -> str:
+        if not self.memory.config.enabled:
+            raise MemoryToolError(OFF)
         given = input if isinstance(input, Mapping) else {}
         command = given.get("command")
         if not isinstance(command, str) or command not in _COMMANDS:

@@ -35,17 +35,20 @@ class AutoFlush:
     """One conversation of a program. `memory` is a `Memory`.
 
     `threshold` and `window` are tokens (else the bank's settings), `keep` how many tokens of the last
-    messages stay after a reset. After each flush `flushed` says what was kept, and `error` why nothing was:
-    the turns wait in the bank's queue then, and the context is reset all the same.
+    messages stay after a reset. Unless `enabled`, by the bank's settings too, nothing is flushed or reset.
+    After each flush `flushed` says what was kept, and `error` why nothing was: the turns wait in the bank's
+    queue then, and the context is reset all the same.
     """
 
     def __init__(
         self, memory: Flushes, model: Endpoint | Model | None = None, *, threshold: int | None = None,
         window: int | None = None, keep: int = 20_000, client: str = "python", session: str = "",
+        enabled: bool = True,
     ) -> None:  # fmt: skip
         config = memory.config
         self.memory, self.model = memory, model
         self.threshold = min(threshold or config.truncation_threshold, window or config.context_window)
+        self.enabled = enabled and config.enabled
         self.keep = min(keep, self.threshold // 2)
         self.session = Session(client, session or uuid.uuid4().hex)
         self.flushed: Flushed | None = None
@@ -63,12 +66,14 @@ class AutoFlush:
         """
         self._recognise(messages)
         size = _size(usage) or handover.size_of(messages)
-        if not due(size, self._size, self.threshold).fires or not self.memory.config.enabled:
+        if not due(size, self._size, self.threshold).fires:
             return messages
         return self.flush(messages, size)
 
     def flush(self, messages: Sequence[Message], size: int | None = None) -> Sequence[Message]:
         """Flush what is new in these messages, whatever their size, and return the reset context."""
+        if not self.enabled:
+            return messages
         self._recognise(messages)
         turns = self._turns(messages)
         fresh = [turn for turn in turns if turn.line > self._read]

@@ -107,7 +107,10 @@ class Flushes(Modelled):
     def flush_turns(
         self, session: Session, turns: Sequence[Turn], *, size: int | None = None, model: Asked = None
     ) -> Flushed | None:
-        """Flush turns that a program has in its hands. They wait first, as those of a transcript do."""
+        """Flush turns that a program has in its hands. They wait first, as those of a transcript do. None
+        where nothing is new, or flushes are switched off."""
+        if not self.config.enabled:
+            return None
         with self._asking(model) as asked:
             flusher = self._flusher(asked, None)
             waiting = flusher.put(session, turns, size)
