@@ -176,6 +176,7 @@ def test_broken_settings_lose_no_turn(tmp_path: Path, how: str, enclosed: bool, 
         for argv in (("status",), ("doctor",)):
             assert where in place.run(*argv, daemon=daemon, **more).out
         assert place.run("doctor", daemon="off", **more).code == 12
+        assert place.run("daemon", "status", **more).code == 0
         assert place.run("status", "--json", daemon="off", **more).json["settings"]
         file.write_text(good)
         (waits,) = place.run("queue", "list", "--json", daemon="off").json["waiting"]

@@ -72,6 +72,25 @@ def test_a_variable_that_settings_heed_counts(bank: Bank) -> None:
     assert read(bank) is None and not read(bank, env={"UA_MEMORY_ENABLED": "0"})[1].enabled
 
 
+def test_the_users_files_count(bank: Bank, tmp_path: Path) -> None:
+    env = {"XDG_CONFIG_HOME": str(tmp_path / "mine")}
+    mine = tmp_path / "mine" / "ua-memory"
+    mine.mkdir(parents=True)
+    for name in ("config.toml", "trusted.json"):
+        known.note(bank, config.load(bank.root, env), env)
+        assert read(bank, env=env) and read(bank) is None
+        (mine / name).touch()
+        assert read(bank, env=env) is None
+
+
+@pytest.mark.parametrize("text", ['strip = ["x"]\n', 'search.limit = "many"\n'])
+def test_settings_of_which_there_is_something_to_tell_are_read_each_time(bank: Bank, text: str) -> None:
+    file = bank.root / SETTINGS
+    file.write_text(text + file.read_text())
+    known.note(bank, config.load(bank.root, {}, lenient=True), {})
+    assert read(bank) is None
+
+
 def test_a_file_just_written_may_be_written_again(bank: Bank, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(known, "RACY", 3600 * 10**9)
     (bank.cache / known.NAME).unlink()

@@ -29,7 +29,10 @@ class Settings(verbs.Family):
         return super().parse_args(ctx, args)
 
 
-config_app = verbs.new(cls=Settings, help="The settings: `ua-memory config [KEY]` lists them.")
+config_app = verbs.new(
+    cls=Settings,
+    help="The settings, and where each comes from. `ua-memory config [KEY]` lists them.",
+)
 trust_app = verbs.new()
 
 
@@ -185,7 +188,7 @@ def trust(
         _show(screen, root, loaded)
     if fresh and not yes:
         if not call.reads_terminal or call.as_json:
-            raise Usage("nobody can be asked here", mend="look at the settings, then say --yes")
+            raise Usage("nobody can be asked here", mend="review them, then: ua-memory trust --yes")
         fresh = agrees(call, "Trust these settings?")
     if fresh:
         config.trust(root, env, loaded)
@@ -203,7 +206,12 @@ def _show(screen: Any, root: Path, loaded: Config) -> None:
         [
             (one["key"], "strong"),
             ("trusted", "good") if one["trusted"] else ("not trusted", "warn"),
-            "\n".join([_said(one["value"]), *(f"leads to {path}" for path in one.get("leadsTo", ()))]),
+            "\n".join(
+                [
+                    _said(one["value"]),
+                    *(f"leads to {path}" for path in one.get("leadsTo", ()) if path not in one["value"]),
+                ]
+            ),
         ]
         for one in _sensitive(root, loaded)
     ]

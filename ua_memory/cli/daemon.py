@@ -28,14 +28,14 @@ def start(ctx: typer.Context, as_json: verbs.Json = False, bank: verbs.Bank = No
     """Start it, and wait until it answers."""
     from ua_memory.cli.starting import ensure
 
-    with context.opened(ctx) as (call, memory):
+    with context.opened(ctx, lenient=True) as (call, memory):
         _tell(call, ensure(memory.store.bank, call.env), "Runs")
 
 
 @daemon_app.command(cls=verbs.Verb)
 def stop(ctx: typer.Context, as_json: verbs.Json = False, bank: verbs.Bank = None) -> None:
     """Stop it; a command under way is finished first."""
-    with context.opened(ctx) as (call, memory):
+    with context.opened(ctx, lenient=True) as (call, memory):
         _tell(call, _stopped(memory.store.bank, call), "Stopped")
 
 
@@ -44,7 +44,7 @@ def restart(ctx: typer.Context, as_json: verbs.Json = False, bank: verbs.Bank = 
     """Stop it, and start it anew."""
     from ua_memory.cli.starting import ensure
 
-    with context.opened(ctx) as (call, memory):
+    with context.opened(ctx, lenient=True) as (call, memory):
         _stopped(memory.store.bank, call)
         _tell(call, ensure(memory.store.bank, call.env), "Runs")
 
@@ -56,7 +56,7 @@ def status(ctx: typer.Context, as_json: verbs.Json = False, bank: verbs.Bank = N
     from ua_memory.daemon.service import runs
     from ua_memory.errors import Busy
 
-    with context.opened(ctx) as (call, memory):
+    with context.opened(ctx, lenient=True) as (call, memory):
         found, local = client.status(memory.store.bank.root, call.env), memory.store.bank.local
         if found is None and runs(local):
             what = "a daemon is there, and does not answer"
@@ -71,7 +71,7 @@ def run(ctx: typer.Context, as_json: verbs.Json = False, bank: verbs.Bank = None
     from ua_memory.cli.format import note
     from ua_memory.daemon.service import AlreadyRuns
 
-    with context.opened(ctx) as (call, memory):
+    with context.opened(ctx, lenient=True) as (call, memory):
         try:
             why = serving.serve(call, memory)
         except AlreadyRuns:
@@ -93,7 +93,7 @@ def logs(
     from ua_memory.cli.format import Screen, emit
     from ua_memory.daemon.log import Log
 
-    with context.opened(ctx) as (call, memory):
+    with context.opened(ctx, lenient=True) as (call, memory):
         log = Log(memory.store.bank.local)
         rows = log.tail(lines)
         if call.as_json:

@@ -83,8 +83,7 @@ def _serve_http(ctx: typer.Context, port: int) -> None:
     call.stdout.flush()
     note(call, f"process {os.getpid()}; Ctrl-C stops it")
     version = relay.read_known()["legacy"]["initialize"]["serverInfo"]["version"]
-    told: set[str] = set()
-    made = sdk.server(lambda asked: relay.ask(words, dict(asked), mode, [], told), version, names)
+    made = sdk.server(lambda asked: relay.ask(words, dict(asked), mode, []), version, names)
     loopback.serve(made, token, at)
 
 
