@@ -100,8 +100,7 @@ def _tell(call: Call, memory: Memory, found: Status, watch: dict[str, str], beli
         ),
     ]
     rows.append(("Waiting", (_waiting(found), "warn")))
-    wrong = [*found.settings, "set one right: ua-memory config set KEY VALUE"] if found.settings else []
-    rows.append(("Settings", ("\n".join(wrong), "bad")))
+    rows.append(("Settings", ("\n".join(found.settings), "bad")))
     if beliefs:
         said = f"{count(beliefs.observations, 'observation')}, {count(beliefs.waiting, 'fact')} to consider"
         said += f", {beliefs.aside} set aside" if beliefs.aside else ""
