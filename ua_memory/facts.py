@@ -183,8 +183,21 @@ def _ours_with_text(draft: Draft, fact: Fact, said: Said, equal: Equal | None) -
             # A flush writes a person's words down as theirs; what they gave us themselves stays apart.
             came = there.heading.client and (there.heading.origin or "agent") == said.origin
             theirs = there.said_by == (fact.origin or said.origin) and there.text == fact.text
-            if came and theirs and there.id and not there.retired and _says_all(there, fact):
+            says = there.id and not there.retired and _says_all(there, fact)
+            if came and theirs and says and not _typed(draft, there):
                 yield there
+
+
+def _typed(draft: Draft, there: Fact) -> bool:
+    """Whether a person typed this fact below our heading; its id may be of a machine."""
+    if there.said_by != "person":
+        return False
+    path = there.place.path
+    file = draft.touched[path]
+    if _placed(file.start or b"", path, there.id) is None:
+        return False  # this revision itself brings it
+    was = _placed(file.trail or b"", path, there.id)
+    return was is None or draft.typed(path, file.trail or b"", was.place.line)
 
 
 def _says_all(there: Fact, fact: Fact) -> bool:

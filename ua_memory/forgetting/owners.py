@@ -9,14 +9,14 @@ from ua_memory.store import Store
 
 
 class Owners:
-    """The last author of each line, asked of the trail once for each file; of another history by `rev`."""
+    """Who wrote each line, asked of the trail once for each file; of another history by `rev`."""
 
     def __init__(self, store: Store, texts: Mapping[str, bytes], rev: str = "HEAD") -> None:
         self.store, self.texts, self.rev = store, texts, rev
         self._ours: dict[str, list[bool]] = {}
 
     def ours(self, path: str, line: int, end: int) -> bool:
-        """Whether a machine wrote all of these lines last. Without a trail nobody knows: then they count as a
+        """Whether a machine wrote all of these lines. Without a trail nobody knows: then they count as a
         person's."""
         if path not in self._ours:
             history = self.store.history

@@ -46,7 +46,8 @@ class Revision:
 
 @dataclass(frozen=True, slots=True)
 class BlameLine:
-    """A line of a file with the revision that last changed it; `revision` is all zeros where none has it."""
+    """A line of a file with the revision that its words are from; `revision` is all zeros where none has it.
+    There it was line `was` of the file `path`."""
 
     line: int
     revision: str
@@ -54,6 +55,8 @@ class BlameLine:
     when: datetime
     subject: str
     text: str
+    path: str = ""
+    was: int = 0
 
 
 def blob_id(data: bytes) -> str:
@@ -134,16 +137,17 @@ def parse_trailers(text: str) -> dict[str, tuple[str, ...]]:
 def blame_lines(out: str) -> Iterator[BlameLine]:
     """The lines in the output of `git blame --porcelain`."""
     known: dict[str, dict[str, str]] = {}
-    sha, number = "", 0
+    sha, was, number = "", 0, 0
     for row in out.split("\n"):
         if row.startswith("\t"):
             facts = known[sha]
             when = datetime.fromtimestamp(int(facts.get("author-time", "0")), UTC)
-            yield BlameLine(number, sha, facts.get("author", ""), when, facts.get("summary", ""), row[1:])
+            who, path = facts.get("author", ""), facts.get("filename", "")
+            yield BlameLine(number, sha, who, when, facts.get("summary", ""), row[1:], path, was)
             continue
         words = row.split(" ")
         if len(words) >= 3 and len(words[0]) == 40 and words[1].isdigit():
-            sha, number = words[0], int(words[2])
+            sha, was, number = words[0], int(words[1]), int(words[2])
             known.setdefault(sha, {})
         elif sha and " " in row:
             key, _, value = row.partition(" ")

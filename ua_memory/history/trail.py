@@ -19,6 +19,7 @@ from pathlib import Path
 
 from ua_memory.errors import GitFailed, NotFound
 from ua_memory.history import revisions as notation
+from ua_memory.history.authors import Authors
 from ua_memory.history.locks import SECONDS, filesystem_now
 from ua_memory.history.process import NO_FSYNC, PLAIN_PACK
 from ua_memory.history.remotes import Remotes
@@ -164,11 +165,9 @@ class History(Remotes):
     def blame(
         self, path: str, contents: bytes, *, lines: tuple[int, int] | None = None, rev: str = "HEAD"
     ) -> list[BlameLine]:  # fmt: skip
-        """Who wrote each line of `contents`, the file's present bytes; NOBODY where no one has yet."""
-        known: list[BlameLine] = []
-        if self.blobs([path], rev):
-            out = self.run("blame", "--porcelain", "--no-textconv", rev, "--", path)
-            known = list(notation.blame_lines(out.decode("utf-8", "surrogateescape")))
+        """Who wrote each line of `contents`, the file's present bytes (`authors`); NOBODY where no one has
+        yet."""
+        known = Authors(self, self.read_all).written(rev, path) if self.blobs([path], rev) else []
         rows = contents.decode("utf-8", "surrogateescape").split("\n")
         rows = rows if rows[-1] else rows[:-1]
         epoch = datetime.fromtimestamp(0, UTC)

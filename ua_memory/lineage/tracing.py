@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from ua_memory import markdown, proofs, statements
 from ua_memory.errors import NotFound
 from ua_memory.excerpts import line_span
-from ua_memory.history import MACHINE, BlameLine, Revision
+from ua_memory.history import BlameLine, Revision
 from ua_memory.lineage.sentences import cut, plain
 from ua_memory.lineage.steps import (
     BeliefStep,
@@ -143,7 +143,8 @@ class _Tracer:
         session = Session(
             fact.said_by, head.client, head.session, markdown.day_of(path), head.time, fact.trail, through
         )
-        return FactStep(fact.text, fact.id, fact.place, fact.quotes, session, self._typed(fact), fact.retired)
+        written = self.written(fact.place)
+        return FactStep(fact.text, fact.id, fact.place, fact.quotes, session, written, fact.retired)
 
     def _link(self, proof: Proof, place: Place) -> Link:
         said = None if proof.id in self.stack else self.find(proof.id, proof.file)
@@ -193,19 +194,8 @@ class _Tracer:
 
     # -- the trail -------------------------------------------------------------------------------------------
 
-    def _typed(self, fact: Fact) -> Written | None:
-        """Who wrote a fact; of a person's line that was given an id later, who typed its words."""
-        last = self.written(fact.place)
-        if last is None or fact.said_by != "person" or last.author != MACHINE[0]:
-            return last
-        line = self.document(fact.place.path).lines[fact.place.line - 1]
-        words = line.removesuffix(f"^{fact.id}").rstrip()
-        asked = ("log", "--reverse", "--format=%H", "--no-textconv", f"-S{words}", "--", fact.place.path)
-        found = self.store.history.run(*asked).decode().split()
-        return self._shown(found[0]) if found else last
-
     def written(self, place: Place) -> Written | None:
-        """Who wrote the first line of a record last."""
+        """Who wrote the first line of a record; of a line that was given an id later, who typed its words."""
         path = place.path
         if path not in self.blamed:
             self.blamed[path] = self.store.history.blame(path, self.store.truth(path))

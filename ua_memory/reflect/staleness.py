@@ -6,12 +6,12 @@ new, edited or gone since is told from the files.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ua_memory import markdown, pages
 from ua_memory.errors import NotFound
-from ua_memory.history import MACHINE, Revision
+from ua_memory.history import MACHINE, BlameLine, Revision
 from ua_memory.records import Fact, Page
 from ua_memory.reflect.grounds import Evidence
 from ua_memory.reflect.units import Owner
@@ -145,40 +145,11 @@ def nameless_alive(store: Store, name: str) -> bool:
 
 
 def owners(store: Store, path: str, data: bytes) -> list[Owner]:
-    """Who wrote each line of a page last. What an undo put back is whose it was before."""
-    front = markdown.parse(data, path).front_end
-    blamed = store.history.blame(path, data)
-    unsure = {
-        b.text.strip()
-        for b in blamed[front:]
-        if b.author == MACHINE[0] and not b.subject.startswith("refresh: ")
-    }
-    before = dict(_first_written(store, path, unsure)) if unsure else {}
-    found: list[Owner] = []
-    for each in blamed:
-        if each.author != MACHINE[0]:
-            found.append("person")
-        elif each.text.strip() in unsure:
-            found.append(before.get(each.text.strip(), "other"))
-        else:
-            found.append("ours")
-    return found
+    """Who wrote each line of a page. What only brought a line back, as an undo does, has not written it."""
 
+    def owner(line: BlameLine) -> Owner:
+        if line.author != MACHINE[0]:
+            return "person"
+        return "ours" if line.subject.startswith("refresh: ") else "other"
 
-def _first_written(store: Store, path: str, lines: set[str]) -> Iterator[tuple[str, Owner]]:
-    """Who brought these lines into a page, the newest time that it was no undo."""
-    done = store.history.log([path])
-    wanted = [(rev, path) for one in done for rev in (one.id, f"{one.id}^")]
-    texts = [_lines(data) for data in store.history.read_all(wanted)]
-    left = set(lines)
-    for number, one in enumerate(done):
-        ours = one.author == MACHINE[0]
-        if ours and one.trailer("Memory-Op") != "refresh":
-            continue
-        brought = (texts[2 * number] - texts[2 * number + 1]) & left
-        left -= brought
-        yield from ((line, "ours" if ours else "person") for line in brought)
-
-
-def _lines(data: bytes | None) -> set[str]:
-    return {line.strip() for line in (data or b"").decode("utf-8", "replace").split("\n")}
+    return [owner(line) for line in store.history.blame(path, data)]

@@ -56,6 +56,8 @@ class Draft:
     door: str
     touch: Callable[[str], Touched]
     patterns: Mapping[str, str]
+    typed: Callable[[str, bytes, int], bool] = lambda path, data, line: False
+    """Whether a person typed this line of a file as the trail has it, whatever it was given since."""
     subject: str = ""
     body: str = ""
     facts: list[str] = field(default_factory=list)

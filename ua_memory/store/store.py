@@ -18,9 +18,9 @@ from datetime import datetime
 from ua_memory import redaction
 from ua_memory.config import Config
 from ua_memory.errors import CannotWrite, GitFailed, NotFound
-from ua_memory.history import History, Revision
+from ua_memory.history import MACHINE, History, Revision
 from ua_memory.paths import BESIDE, Bank, confined
-from ua_memory.store import flight, pending
+from ua_memory.store import flight, pending, saves
 from ua_memory.store.caught import Ground
 from ua_memory.store.draft import Draft, Result
 from ua_memory.store.judge import Judge
@@ -104,7 +104,9 @@ class Store:
         with self.locked():
             found = self.history.put_back()
             owed = self._finish_pending()
-            draft = Draft(op, door, lambda path: self._judge.touch(path, owed), self.config.redact)
+            draft = Draft(
+                op, door, lambda path: self._judge.touch(path, owed), self.config.redact, self.typed
+            )
             draft.notes += found
             draft.answered = self.answered(request) if request else None
             if session:
@@ -191,6 +193,14 @@ class Store:
                 )
         found = [r for r in self.history.log(grep=[f"Request: {request}"]) if r.trailer("Request") == request]
         return found[0] if found else None
+
+    def typed(self, path: str, data: bytes, line: int) -> bool:
+        """Whether a person typed a line of a file as the trail has it; not, where no commit says so yet."""
+        with contextlib.suppress(GitFailed):
+            (row,) = self.history.blame(path, data, lines=(line, line))
+            if row.author != MACHINE[0] and row.revision.strip("0"):
+                return self.history.show(row.revision).trailer("Memory-Op") in ("", saves.EDIT)
+        return False
 
     def known_request(self, request: str) -> str | None:
         """The id of the revision that answered a request id, or None; see also `Draft.answered`."""
