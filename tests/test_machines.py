@@ -17,7 +17,7 @@ from killing import in_child
 from test_forget import BELIEFS, believe, by_machine, link
 from truth import leftovers
 
-from ua_memory import markdown
+from ua_memory import audit, markdown, statements
 from ua_memory.errors import Conflict, GitFailed, Malformed, NotFound, UaMemoryError, Usage
 from ua_memory.history import History
 from ua_memory.index.sync import Index
@@ -78,6 +78,92 @@ def test_weeks_apart_and_then_the_same_to_the_byte(pair: tuple[Bank, Bank]) -> N
     before = heads(one, two)
     assert [sync(bank).sent for bank in (one, two, one)] == [0, 0, 0] and heads(one, two) == before
     assert one.clean() and two.clean() and git(one.root, "status", "--porcelain") == ""
+
+
+NOTES = "memory/notes.md"
+BY_HAND = "# Notes\n\n- hand line 0\n- hand line 1\n- hand line 2\n\nA paragraph of mine.\n"
+
+
+def renamed_on(bank: Bank, name: str) -> str:
+    """Give the notes another name by hand."""
+    bank.path(NOTES).rename(bank.path(f"memory/{name}.md"))
+    return f"memory/{name}.md"
+
+
+@pytest.fixture
+def with_notes(pair: tuple[Bank, Bank]) -> tuple[Bank, Bank]:
+    """Two machines that have a note with hand lines in common."""
+    one, two = pair
+    one.write(BY_HAND, NOTES)
+    sync(one)
+    sync(two)
+    return pair
+
+
+def settled(*banks: Bank) -> dict[str, bytes]:
+    """The notes that all have, once each has heard of the others."""
+    for bank in (*banks, *banks):
+        sync(bank)
+    notes = {path: data for path, data in tree(banks[0]).items() if path not in ("MEMORY.md", DAY)}
+    assert all(tree(bank) == tree(banks[0]) for bank in banks)
+    return {path: data for path, data in notes.items() if path.endswith(".md")}
+
+
+def test_a_file_that_every_machine_renamed_otherwise_stands_there_once(
+    with_notes: tuple[Bank, Bank], tmp_path: Path
+) -> None:
+    one, two = with_notes
+    git(tmp_path, "clone", "--quiet", "remote.git", "three")
+    three = Bank(tmp_path / "three", one.clock)
+    names = [renamed_on(bank, name) for bank, name in ((one, "a"), (two, "b"), (three, "c"))]
+    sync(one)
+    (told,) = sync(two).merge.told
+    assert (told.what, told.why, told.ours, told.theirs) == ("file name", "theirs", names[1], names[0])
+    assert settled(one, two, three) == {names[0]: BY_HAND.encode()}
+
+
+def test_a_file_renamed_on_one_machine_has_what_the_other_changed(with_notes: tuple[Bank, Bank]) -> None:
+    one, two = with_notes
+    path = renamed_on(one, "a")
+    two.edit("line 1", "line one", NOTES)
+    assert settled(one, two) == {path: BY_HAND.replace("line 1", "line one").encode()}
+    path = "memory/b.md"
+    one.path("memory/a.md").rename(one.path(path))
+    two.edit("line 2", "line two", "memory/a.md")
+    wanted = BY_HAND.replace("line 1", "line one").replace("line 2", "line two")
+    assert settled(two, one) == {path: wanted.encode()}
+
+
+def test_renamed_twice_and_changed_on_both(with_notes: tuple[Bank, Bank]) -> None:
+    one, two = with_notes
+    for bank, name in ((one, "a"), (two, "b")):
+        bank.edit("# Notes\n\n", f"# Notes\n\n- new on {name}\n", renamed_on(bank, name))
+    one.store.adopt()
+    fact = next(f for f in markdown.parse(one.bytes("memory/a.md"), "memory/a.md").of(Fact) if "0" in f.text)
+    with one.store.revision("consolidate", door="test") as draft:
+        block = statements.cited(draft, fact).id
+    ((path, text),) = settled(one, two).items()
+    assert {line.author for bank in (one, two) for line in audit.blame(bank.store, path)} == {"person"}
+    wanted = f"- new on a\n- new on b\n{BY_HAND}".replace("line 0", f"line 0 ^{block}")
+    assert sorted(text.decode().split("\n")) == sorted(wanted.split("\n"))
+
+
+def test_renamed_on_one_machine_and_deleted_on_the_other_stays(with_notes: tuple[Bank, Bank]) -> None:
+    one, two = with_notes
+    path = renamed_on(one, "a")
+    two.path(NOTES).unlink()
+    assert settled(one, two) == {path: BY_HAND.encode()}
+
+
+def test_two_files_that_got_one_name_are_both_in_it(with_notes: tuple[Bank, Bank]) -> None:
+    one, two = with_notes
+    one.write("- something else\n", "memory/more.md")
+    settled(one, two)
+    path = renamed_on(one, "a")
+    two.path("memory/more.md").rename(two.path(path))
+    found = settled(one, two)
+    assert found.keys() == {path}
+    assert sorted(found[path].decode().split("\n")) == sorted(f"{BY_HAND}- something else\n".split("\n"))
 
 
 def test_both_readings_stand_and_are_told(pair: tuple[Bank, Bank]) -> None:

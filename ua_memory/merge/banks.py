@@ -10,11 +10,12 @@ import contextlib
 import tomllib
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from ua_memory import markdown
 from ua_memory.errors import Conflict
 from ua_memory.merge.burying import Dropped
+from ua_memory.merge.renamed import aligned
 from ua_memory.merge.settling import Settled, merged_lines, parts, settle, with_origin
 from ua_memory.merge.units import MARK, Key, Unit, joined, key_in, key_of, read, token
 from ua_memory.paths import CORE_NAMES, SETTINGS
@@ -56,7 +57,11 @@ class Merge:
 def merge(base: Files, ours: Files, theirs: Files, other: str = "") -> Merge:
     """Three sides of the same paths; `other` is the revision of the third. Conflict where a file cannot be
     merged without harm to what it says."""
-    return _Merging(base, ours, theirs, other).merged()
+    sides = aligned(base, ours, theirs)
+    done = _Merging(sides.base, sides.ours, sides.theirs, other, sides.there).merged()
+    named = tuple(Told("file name", there, "theirs", here, there) for here, there in sides.twice)
+    files = {**dict.fromkeys(ours.keys() - sides.ours.keys()), **done.files}
+    return replace(done, files=files, told=(*named, *done.told))
 
 
 @dataclass
@@ -65,6 +70,8 @@ class _Merging:
     ours: Files
     theirs: Files
     revision: str = ""
+    there: Mapping[str, str] = field(default_factory=dict)
+    """What the other side calls a file that this one has renamed."""
     told: list[Told] = field(default_factory=list)
     settled: dict[Key, Settled] = field(default_factory=dict)
     units: dict[Key, Unit] = field(default_factory=dict)
@@ -250,7 +257,7 @@ class _Merging:
             raise Conflict(
                 "the two machines' versions do not go together", where=path,
                 mend="change it by hand here until both say the same there, then sync; the other machine's is"
-                f" shown by: ua-memory git show {self.revision[:10]}:{path}",
+                f" shown by: ua-memory git show {self.revision[:10]}:{self.there.get(path, path)}",
             )  # fmt: skip
         return data
 
