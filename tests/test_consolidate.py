@@ -31,14 +31,16 @@ from believing import (
 )
 from fake_model import FakeModel
 
-from ua_memory import audit, tokens
+from ua_memory import audit, observations, tokens
 from ua_memory.errors import BudgetSpent, Busy, KeyRejected, ModelUnavailable, RequestRejected
 from ua_memory.llm import Endpoint, Ledger, price, user
 from ua_memory.memory import Memory
 from ua_memory.records import Fact, Place
 from ua_memory.reflect.answers import Answer, Answers
+from ua_memory.reflect.applying import Applying
+from ua_memory.reflect.considered import marks
 from ua_memory.reflect.consolidate import Consolidating
-from ua_memory.reflect.proposals import Belief, Refused, checked
+from ua_memory.reflect.proposals import Belief, Operation, Refused, checked
 from ua_memory.reflect.stretches import Stretch, asked, plan, stretches
 
 PRICE = "Alice moved the API to Fly.io because Heroku's price doubled."
@@ -68,6 +70,32 @@ def test_facts_become_observations_in_one_commit(two: tuple[Bank, Memory]) -> No
     assert len(model.bodies) == 1
     assert not (bank.store.bank.pending / "consolidation.jsonl").exists()
     assert bank.clean()
+
+
+def test_what_cannot_be_done_gives_no_line_an_id_and_the_rest_is_done(two: tuple[Bank, Memory]) -> None:
+    bank = two[0]
+    bank.write("- The gate code is kept by Bruno.\n- Bruno has a spare key.\n", NOTES := "memory/notes.md")
+    beliefs = observations.everyone(bank.store)
+    gate, key = (marks(fact)[0] for fact in beliefs.facts if fact.place.path == NOTES)
+    ops = [
+        Operation("create", "new:1", "Bruno keeps all.", ((gate, "The gate code"), (key, "a spoon"))),
+        Operation("create", "new:2", "Bruno has keys.", ((key, "a spare key"),)),
+    ]
+    with bank.store.revision("consolidate", door="test") as draft:
+        applying = Applying(draft, beliefs, bank.clock().date(), 9)
+        applying.apply(ops)
+    assert names(applying.changes) == ["created"] and len(applying.notes) == 1
+    first, second = bank.text(NOTES).splitlines()
+    assert first == "- The gate code is kept by Bruno." and re.fullmatch(r"- Bruno has .* \^\w{10}", second)
+
+
+def test_the_files_whose_lines_were_given_ids_are_told(two: tuple[Bank, Memory]) -> None:
+    bank, memory = two
+    bank.write("- Bruno keeps the gate code.\n", "memory/notes.md")
+    memory.refresh()
+    done, _ = run(memory, each_one)
+    assert "memory/notes.md" in done.paths and any(path.startswith("memory/obs") for path in done.paths)
+    assert set(done.paths) == set(bank.store.history.show(str(done.revision)).paths)
 
 
 def test_a_second_run_asks_nobody_and_writes_nothing(two: tuple[Bank, Memory]) -> None:

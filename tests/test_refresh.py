@@ -202,6 +202,34 @@ def test_a_cited_line_without_an_id_is_given_one_in_the_same_commit(shell: Shell
     }
 
 
+def test_all_files_that_a_refresh_changes_are_shown_before_and_after(shell: Shell) -> None:
+    log = "memory/2026-11-10.md"
+    shell.write(log, "- The billing services run on a box under my desk.\n- Shoes cost ten euros.\n")
+    number = evidence(shell)("billing")
+    call = {"calls": [append("S0", ("Billing runs on a box under a desk.", [number]))]}
+    before = text(shell, log)
+    trial, _ = refresh(shell, call, argv=("infra", "--dry-run"))
+    assert "+Billing runs on a box under a desk. [[2026-11-10#^(new)]]" in trial.out
+    assert f"+++ b/{log}" in trial.out and "under my desk. ^(new)" in trial.out
+    assert trial.out.index(f"b/{PAGE}") < trial.out.index(f"b/{log}") and text(shell, log) == before
+    done, _ = refresh(shell, call)
+    (block,) = re.findall(r"\[\[2026-11-10#\^(\w+)\]\]", text(shell))
+    assert f"+- The billing services run on a box under my desk. ^{block}" in done.out
+    assert text(shell, log) == before.replace("my desk.", f"my desk. ^{block}")
+    (page,) = shell.ok("pages", "refresh", "infra", "--full", "--dry-run", "--json").json["pages"]
+    assert all(name in page["diff"] for name in (PAGE,)) and log not in page["diff"]
+
+
+def test_a_line_that_only_a_refused_sentence_cites_is_given_no_id(shell: Shell) -> None:
+    log = "memory/2026-11-10.md"
+    shell.write(log, "- The billing services run on a box under my desk.\n")
+    number = evidence(shell)("billing")
+    cellar = append("S0", ("Billing runs on nine boxes in Oslo.", [number]))
+    kept = append("S0", ("The API left Heroku for Fly.io.", [evidence(shell)("Heroku")]))
+    refresh(shell, {"calls": [cellar, kept]}, argv=("infra", "--full"))
+    assert "^" not in text(shell, log)
+
+
 def test_another_question_writes_the_page_anew(written: Shell) -> None:
     written.ok("pages", "update", "infra", "--query", "which services run, on what: API, website")
     assert "another question" in written.ok("pages", "list").out

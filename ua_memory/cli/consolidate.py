@@ -137,6 +137,11 @@ def show(call: Call, done: Consolidated) -> None:
         head = f"{count(done.facts, 'fact')} considered {by}: {_counted(done.changes)} ("
         screen.line(head, commit(done.revision), ")")
     _changes(screen, done.changes)
+    if others := [
+        path for path in done.paths if path not in {each.after.place.path for each in done.changes}
+    ]:
+        screen.line()
+        screen.item([("Block ids added to the lines they cite in ", "faint")], (", ".join(others), "path"))
     _at_odds(screen, done.at_odds)
     _asides(screen, done)
     for text in done.notes:
@@ -263,6 +268,7 @@ def shape(done: Consolidated) -> dict[str, Any]:
         "held": done.held,
         "stale": done.stale,
         "revision": done.revision,
+        "paths": list(done.paths),
         "committed": done.committed,
         "redacted": dict(done.redacted),
         "usage": shapes.usage(used),

@@ -50,6 +50,8 @@ class Applying:
     now: dict[str, Observation] = field(default_factory=dict)
     facts: dict[str, Fact] = field(default_factory=dict)
     by_id: dict[str, Fact] = field(default_factory=dict)
+    _given: dict[str, Fact] = field(default_factory=dict)
+    """The facts that the operation at hand gave an id, as they were before."""
 
     def __post_init__(self) -> None:
         self.now = {name_of(each): each for each in self.beliefs.live}
@@ -77,11 +79,14 @@ class Applying:
                 self.held.append(Operation("retire", name_of(each)))
 
     def apply(self, operations: Iterable[Operation]) -> None:
-        """Do what can be done, in order."""
+        """Do what can be done, in order. What cannot gives no line an id either."""
         for operation in operations:
+            files = dict(self.draft.files)
+            self._given = {}
             try:
                 self._apply(operation)
             except (Malformed, Usage, KeyError) as error:
+                self._take_back(files)
                 what = (
                     error.what
                     if isinstance(error, Malformed | Usage)
@@ -112,9 +117,19 @@ class Applying:
 
     def _cited(self, mark: str) -> Fact:
         """A fact with an id, which it is given if it has none. KeyError where it has changed meanwhile."""
-        fact = cited(self.draft, self.facts[mark])
+        known = self.facts[mark]
+        fact = cited(self.draft, known)
+        if not known.id:
+            self._given[mark] = known
         self.facts[mark] = self.by_id[str(fact.id)] = fact
         return fact
+
+    def _take_back(self, files: dict[str, bytes | None]) -> None:
+        """Leave the files as they were before an operation, and the facts without the ids it gave them."""
+        self.draft.files = files
+        for mark, known in self._given.items():
+            self.by_id.pop(str(self.facts[mark].id), None)
+            self.facts[mark] = known
 
     def _end(self, operation: Operation) -> None:
         old = self.now[operation.observation]

@@ -71,6 +71,8 @@ class Consolidated:
     held: int = 0
     stale: int = 0
     revision: str | None = None
+    paths: tuple[str, ...] = ()
+    """The files that were changed."""
     committed: bool = False
     notes: tuple[str, ...] = ()
     redacted: Mapping[str, int] = field(default_factory=dict)
@@ -246,6 +248,7 @@ class Consolidating:
             held=len(applying.held) + sum(len(answer.operations) for answer in kept),
             stale=sum(each.trend == "stale" for each in {o.id: o for o in applying.now.values()}.values()),
             revision=draft.result.revision if wrote else None,
+            paths=tuple(sorted(draft.changed())),
             committed=wrote,
             notes=(*applying.notes, *draft.result.notes),
             redacted=draft.result.redacted,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from difflib import unified_diff
 from typing import TYPE_CHECKING
 
 from ua_memory import tokens
@@ -15,7 +14,6 @@ from ua_memory.reflect.applying import Change, name_of
 from ua_memory.reflect.folding import fold
 from ua_memory.reflect.proposals import SCHEMA
 from ua_memory.reflect.stretches import Stretch, asked, opening
-from ua_memory.store import Draft
 
 if TYPE_CHECKING:
     from ua_memory.reflect.consolidate import Consolidating
@@ -38,30 +36,23 @@ _SAYS = 400
 """Tokens of an answer, about."""
 
 
-class _Enough(Exception):
-    """Leaves a revision without writing it."""
-
-
 def preview(run: Consolidating, model: Endpoint | Model | None) -> Preview:
     """What a run would do. Nothing is written, and nothing sent."""
     work = run.work()
-    diff, changes = "", []
     folded = fold(work.beliefs, work.taken, name_of, run.clean)
-    try:
-        with run.store.revision("consolidate", door=run.door) as draft:
-            applying = run.applying(draft, work)
-            applying.apply(folded.operations)
-            applying.mend()
-            diff, changes = _diff(draft), applying.changes
-            raise _Enough
-    except _Enough:
-        pass
+    with run.store.revision("consolidate", door=run.door) as draft:
+        draft.trial = True
+        applying = run.applying(draft, work)
+        applying.apply(folded.operations)
+        applying.mend()
     cost, facts = None, work.waiting
     if model:
         done = considered.read(run.store)
         facts = [fact for fact in work.beliefs.facts if done.waits(fact, modelled=True)][: run.limit]
         cost = estimate(run.stretches(work, facts), model, HALF if run.batch_api else 1.0)
-    return Preview(len(work.waiting), len(facts), tuple(changes), folded.at_odds, diff, cost)
+    return Preview(
+        len(work.waiting), len(facts), tuple(applying.changes), folded.at_odds, draft.diff(context=1), cost
+    )
 
 
 def estimate(each: Sequence[Stretch], model: Endpoint | Model, share: float = 1.0) -> Estimate:
@@ -81,15 +72,3 @@ def _requests(stretch: Stretch) -> Iterator[Usage]:
 
 def _count(messages: Sequence[Message]) -> int:
     return sum(tokens.count(str(message["content"])) for message in messages)
-
-
-def _diff(draft: Draft) -> str:
-    rows: list[str] = []
-    for path, data in sorted(draft.changed().items()):
-        old, new = _lines(draft.touched[path].start), _lines(data)
-        rows += unified_diff(old, new, f"a/{path}", f"b/{path}", n=1, lineterm="")
-    return "\n".join(rows)
-
-
-def _lines(data: bytes | None) -> list[str]:
-    return (data or b"").decode("utf-8", "replace").splitlines()

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from difflib import unified_diff
 from typing import TYPE_CHECKING, Any
 
 from ua_memory import markdown, pages
@@ -53,7 +52,7 @@ class View:
 @dataclass(frozen=True, slots=True)
 class Refreshed:
     """What a refresh did to a page. `by` names the model, '' without one; `why` it was done; `diff` what has
-    changed; `learnt` are persons' words that became facts, `flagged` those that the evidence contradicts;
+    changed, in all files; `learnt` are persons' words that became facts, `flagged` those that it contradicts;
     `refused` what a model proposed and the evidence does not say; `left_out` counts what had no room."""
 
     page: Page
@@ -144,7 +143,7 @@ class Refresher:
         dropped = extractive.settle(state.sheet, state.evidence)
         state.sheet.prune()
         written.refused += [text for text in dropped if self.model]
-        done = self._previewed(state) if dry_run else self._kept(state, written, anew)
+        done = self._kept(state, written, anew, dry_run)
         return _with(done, anew, tuple(written.refused), left_out, written.usage)
 
     def _write(self, state: State, anew: bool, tell: Tell | None) -> tuple[Written, int]:
@@ -187,25 +186,18 @@ class Refresher:
 
     # -- writing -----------------------------------------------------------------------------------------
 
-    def _previewed(self, state: State) -> Refreshed:
-        path, new = state.page.place.path, state.sheet.data(preview_links(state.evidence))
-        learnt = tuple(Fact(text, origin="person") for text in state.learning.words.values())
-        return Refreshed(
-            _page(new, state.page), self._by, state.stale, diff=difference(path, state.data, new),
-            learnt=learnt, dry_run=True,
-        )  # fmt: skip
-
     @property
     def _by(self) -> str:
         return self.model.name if self.model else ""
 
-    def _kept(self, state: State, written: Written, anew: bool) -> Refreshed:
-        page, path = state.page, state.page.place.path
+    def _kept(self, state: State, written: Written, anew: bool, trial: bool) -> Refreshed:
+        path = state.page.place.path
         with self.store.revision("refresh", door=self.door) as draft:
-            if draft.read(path) != state.data:
+            draft.trial = trial
+            if draft.read(path) != state.data and not trial:
                 raise ChangedOnDisk(
                     "the page was saved meanwhile; nothing was written", where=path,
-                    mend=f"ua-memory pages refresh {pages.stem(page)}",
+                    mend=f"ua-memory pages refresh {pages.stem(state.page)}",
                 )  # fmt: skip
             used = state.sheet.marks()
             links = {
@@ -214,24 +206,16 @@ class Refresher:
             new = state.sheet.data(links)
             if new != state.data:
                 _refuse_another_header(state, new)
-                draft.write(path, new, removes=[page])
+                draft.write(path, new, removes=[state.page])
             learnt = state.learning.keep(draft)
-            flagged = state.learning.flag(draft, self._against(draft, state, written), self.view.equal)
+            flagged = state.learning.flag(draft, _against(written, links), self.view.equal)
             self._say(draft, state, anew, links, learnt)
-        result, now = draft.result, pages.page(self.store, pages.stem(page))
-        return Refreshed(
-            now, self._by, state.stale, diff=difference(path, state.data, draft.read(path)), learnt=learnt,
+        result, diff = draft.result, draft.diff(path)
+        done = Refreshed(
+            _page(draft.read(path), state.page), self._by, state.stale, diff=diff, learnt=learnt,
             flagged=flagged, revision=result.revision, notes=result.notes, redacted=result.redacted,
         )  # fmt: skip
-
-    def _against(self, draft: Draft, state: State, written: Written) -> list[tuple[Any, str]]:
-        """(a person's paragraph, the id of what contradicts it)."""
-        by = {each.number: each for each in state.evidence}
-        found = []
-        for unit, numbers in written.contradicted:
-            link = proofs.linked(draft, by[numbers[0]])
-            found.append((unit, next(markdown.citations(link)).id))
-        return found
+        return _rehearsed(done, state, links) if trial else done
 
     def _say(
         self, draft: Draft, state: State, anew: bool, links: Mapping[int, str], learnt: Sequence[Fact]
@@ -266,6 +250,28 @@ def _with(done: Refreshed, full: bool, refused: tuple[str, ...], left_out: int, 
     return replace(done, full=full, refused=refused, left_out=left_out, usage=usage, notes=notes)
 
 
+def _against(written: Written, links: Mapping[int, str]) -> list[tuple[Any, str]]:
+    """(a person's paragraph, the id of what contradicts it), of what is said on the page."""
+    said = ((unit, links.get(numbers[0])) for unit, numbers in written.contradicted)
+    return [(unit, next(markdown.citations(link)).id) for unit, link in said if link]
+
+
+def _rehearsed(done: Refreshed, state: State, links: Mapping[int, str]) -> Refreshed:
+    """A dry run's result, with `NEW_ID` for the ids that would be given."""
+    fresh = [fact.id for fact in done.learnt]
+    given = (links[each.number] for each in state.evidence if each.number in links and not each.record.id)
+    fresh += [next(markdown.citations(link)).id for link in given]
+
+    def shown(text: str) -> str:
+        for block in fresh:
+            text = text.replace(f"^{block}", f"^{NEW_ID}")
+        return text
+
+    learnt = tuple(Fact(fact.text, origin="person") for fact in done.learnt)
+    flagged = tuple(replace(fact, flag=shown(fact.flag or "")) for fact in done.flagged)
+    return replace(done, diff=shown(done.diff), learnt=learnt, flagged=flagged, dry_run=True)
+
+
 def preview_links(evidence: Sequence[Evidence]) -> dict[int, str]:
     """The links of a dry run, in which no fact is given an id."""
     return {e.number: markdown.link(e.record.place.path, e.record.id or NEW_ID) for e in evidence}
@@ -283,13 +289,6 @@ def _news(stale: Stale, last: Last | None, cited: Sequence[str]) -> dict[str, st
         return {}
     left = {name: "left out before" for name in last.seen if name.removeprefix("^") not in cited}
     return left | {name: word for word in ("new", "edited") for name in getattr(stale, word)}
-
-
-def difference(path: str, old: bytes, new: bytes) -> str:
-    """A unified diff of a file's bytes."""
-    one, other = (data.decode("utf-8", "replace").splitlines(keepends=True) for data in (old, new))
-    rows = list(unified_diff(one, other, f"a/{path}", f"b/{path}"))
-    return "".join(row if row.endswith("\n") else f"{row}\n\\ No newline at end of file\n" for row in rows)
 
 
 def _refuse_another_header(state: State, new: bytes) -> None:

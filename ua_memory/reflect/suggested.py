@@ -11,8 +11,9 @@ from ua_memory.records import MentalModel
 from ua_memory.reflect import briefing, extractive, writing
 from ua_memory.reflect import grounds as proofs
 from ua_memory.reflect.grounds import Evidence
-from ua_memory.reflect.refresh import Refresher, Tell, difference, preview_links
+from ua_memory.reflect.refresh import Refresher, Tell, preview_links
 from ua_memory.reflect.sections import Sheet
+from ua_memory.store.draft import difference
 
 ASKED = 600
 """Characters of a mental model that recall is asked with."""

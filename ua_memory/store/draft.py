@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from difflib import unified_diff
 
 from ua_memory import markdown, redaction
 from ua_memory.errors import Malformed
@@ -62,6 +63,8 @@ class Draft:
     body: str = ""
     facts: list[str] = field(default_factory=list)
     trailers: dict[str, list[str]] = field(default_factory=dict)
+    trial: bool = False
+    """Nothing of it is to be written: it only shows what would change."""
     even_if_empty: bool = False
     """Commit also when no file changes: a run that found nothing must not be repeated."""
     by_person: bool = False
@@ -120,6 +123,13 @@ class Draft:
         """The files whose bytes this revision really changes."""
         return {path: data for path, data in self.files.items() if data != self.touched[path].start}
 
+    def diff(self, first: str = "", context: int = 3) -> str:
+        """What this revision changes, in all files, as a unified diff; the file `first` comes first."""
+        return "".join(
+            difference(path, self.touched[path].start or b"", data or b"", context)
+            for path, data in sorted(self.changed().items(), key=lambda file: (file[0] != first, file[0]))
+        )
+
     def _cleansed(self, before: bytes, after: bytes) -> bytes:
         """`after` with secrets taken out of what `before` does not have; their own lines stay as they are."""
         pieces: list[bytes] = []
@@ -163,6 +173,13 @@ class Draft:
                     where=path,
                     mend="report this as a bug",
                 )
+
+
+def difference(path: str, old: bytes, new: bytes, context: int = 3) -> str:
+    """A unified diff of a file's bytes."""
+    one, other = (data.decode("utf-8", "replace").splitlines(keepends=True) for data in (old, new))
+    rows = unified_diff(one, other, f"a/{path}", f"b/{path}", n=context)
+    return "".join(row if row.endswith("\n") else f"{row}\n\\ No newline at end of file\n" for row in rows)
 
 
 def _under_our_heading(record: Fact, parsed: tuple[Record, ...]) -> bool:

@@ -112,6 +112,8 @@ class Store:
             if session:
                 draft.trailers["Session"] = [session]
             yield draft
+            if draft.trial:
+                return
             draft.result = self._publish(draft, request)
         self.tidy()
 
