@@ -14,6 +14,10 @@ import pytest
 FOLDERS: list[Path] = []
 """Where the homes of this run's tests lie, and what they share, once there is one."""
 
+NAMELESS = Path(__file__).with_name("gitconfig")
+"""By it git guesses no name: with a mail transport's /etc/mailname, or a host name with dots, it would take
+the account's, and hand edits would be `root`'s instead of `person`'s."""
+
 REMOVED = (
     "UA_",
     "ANTHROPIC_",
@@ -23,6 +27,7 @@ REMOVED = (
     "GIT_",
     "XDG_",
     "EDITOR",
+    "EMAIL",
     "VISUAL",
     "NO_COLOR",
     "PYTHONUNBUFFERED",
@@ -45,8 +50,8 @@ def isolated_environment(home: Path) -> dict[str, str]:
         "XDG_STATE_HOME": str(home / ".local/state"),
         "XDG_RUNTIME_DIR": str(home / "run"),
         "GIT_CONFIG_GLOBAL": str(config),
-        "GIT_CONFIG_SYSTEM": os.devnull,
-        "GIT_CONFIG_NOSYSTEM": "1",
+        "GIT_CONFIG_SYSTEM": str(NAMELESS),
+        "GIT_CONFIG_NOSYSTEM": "0",
         "GIT_TERMINAL_PROMPT": "0",
         "TZ": "UTC",
         "ANONYMIZED_TELEMETRY": "False",

@@ -33,7 +33,12 @@ def test_git_has_neither_identity_nor_settings(tmp_path: Path) -> None:
     listed = subprocess.run(
         ["git", "config", "--list", "--show-scope"], cwd=tmp_path, capture_output=True, text=True, check=True
     )
-    assert {line.split("\t")[0] for line in listed.stdout.splitlines()} <= {"local"}
+    rows = [line.split("\t") for line in listed.stdout.splitlines()]
+    assert [row for row in rows if row[0] != "local"] == [["system", "user.useconfigonly=true"]]
+    guessed = subprocess.run(
+        ["git", "var", "GIT_AUTHOR_IDENT"], cwd=tmp_path, capture_output=True, check=False
+    )
+    assert guessed.returncode, "with a mail transport's /etc/mailname git would take the account's name"
 
 
 @pytest.mark.parametrize("address", ["192.0.2.1", "2001:db8::1", "example.org", b"example.org", "0.0.0.0"])

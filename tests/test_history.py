@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import pwd
+import subprocess
 from datetime import datetime, timedelta, timezone
 from itertools import count
 from pathlib import Path
@@ -31,6 +34,15 @@ def commit(trail: History, files: dict[str, bytes | None], message: str = "say\n
     return trail.commit([Commit(MACHINE, NOW, message, files)])[0]
 
 
+def gecos() -> str:
+    """The account's name, from which git guesses the person's; '' where it has none."""
+    with contextlib.suppress(KeyError):
+        account = pwd.getpwuid(os.getuid())
+        return account.pw_gecos.partition(",")[0].replace("&", account.pw_name.capitalize())
+    return ""
+
+
+GECOS = gecos()
 NASTY = [
     "a b.md",
     'quo"te.md',
@@ -118,6 +130,33 @@ def test_authors_and_times(trail: History) -> None:
     assert [r.when == when for r in trail.log()] == [True] * 3
     assert trail.log()[1].author == "Ünï"
     assert "+0545" in trail.run("log", "-1", "--format=%ad").decode()
+
+
+@pytest.mark.parametrize(
+    ("settings", "email", "wanted"),
+    [
+        ("[user]\n\tuseConfigOnly = true\n", "noor@example.org", SOMEBODY),
+        ("", "", None),
+        ("", "noor@example.org", (GECOS or SOMEBODY[0], "noor@example.org" if GECOS else SOMEBODY[1])),
+        ("[user]\n\tname = Noor\n\temail = noor@example.org\n", "", ("Noor", "noor@example.org")),
+    ],
+    ids=["none", "whatever is here", "guessed", "set"],
+)
+def test_whose_name_hand_edits_have(
+    trail: History, monkeypatch: pytest.MonkeyPatch, settings: str, email: str, wanted: tuple[str, str] | None
+) -> None:
+    """Git's name for the person: the one that is set, else what it guesses as for its own commits, else a
+    stand-in. Nothing fails where it can guess none."""
+    monkeypatch.setenv("GIT_CONFIG_SYSTEM", os.devnull)
+    Path(os.environ["GIT_CONFIG_GLOBAL"]).write_text(settings)
+    if email:
+        monkeypatch.setenv("EMAIL", email)
+    if wanted is None:  # with /etc/mailname, or a host name with dots, there is a name to guess
+        words = ["git", "-C", str(trail.root), "var", "GIT_AUTHOR_IDENT"]
+        said = subprocess.run(words, capture_output=True, text=True, check=False)
+        name, _, rest = said.stdout.partition(" <")
+        wanted = SOMEBODY if said.returncode else (name, rest.partition(">")[0])
+    assert trail.person() == wanted
 
 
 def test_several_commits_at_once_follow_each_other(trail: History) -> None:
