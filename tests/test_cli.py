@@ -296,19 +296,60 @@ def test_log_is_a_diary(shell: Shell) -> None:
     block = shell.ok("insert", "the third and secret thing", "--json").json["id"]
     out = shell.ok("log").out
     assert out.index("Sunday 22 November 2026\n") < out.index("Saturday 21 November 2026\n")
-    folded = "Noted 2 facts from 08:01 on: “second”, “the third and secret thing”"
+    folded = "Inserted 2 facts from 08:01 on: “second”, “the third and secret thing”"
     assert re.search(rf"^  08:02  [0-9a-f]{{7}}  {folded}$", out, re.M), out
-    assert shell.ok("log", "-n", "1").out.count("Noted") == 1
-    assert shell.ok("log", "--each").out.count("Noted: ") == 3
+    assert shell.ok("log", "-n", "1").out.count("Inserted") == 1
+    assert shell.ok("log", "--each").out.count("Inserted: ") == 3
     assert len(shell.ok("log", "-n", "2", "--json").json["revisions"]) == 2
     assert "bank" not in shell.ok("log", "memory/2026-11-21.md").out
-    assert "Noted" not in shell.ok("log", "--op", "init").out
+    assert "Inserted" not in shell.ok("log", "--op", "init").out
     shell.ok("undo")
     shell.ok("redo")
     assert shell.ok("log").out.count("(taken back)") == 1
     shell.ok("forget", f"^{block}")
     out = shell.ok("log", "-n", "9").out
     assert f"Forgot 1 fact (^{block})" in out and "secret thing" not in out
+
+
+def test_the_log_of_a_file_and_of_a_fact_quotes_no_other(shell: Shell) -> None:
+    for name in ("one", "two"):
+        shell.write(f"memory/{name}.md", f"- in {name}\n- also in {name} ^{name}aaaaaaa\n")
+    shell.ok("insert", "said elsewhere")
+    from ua_memory.memory import Memory
+
+    Memory.open(shell.cwd).store.adopt()
+    assert "person edited 2 files by hand: “in one”" in shell.ok("log").out
+    out = shell.ok("log", "memory/one.md").out
+    assert "in one" in out and "two”" not in out and "elsewhere" not in out
+    assert "in two”" not in shell.ok("log", "^oneaaaaaaa").out
+
+
+def test_a_log_says_the_same_of_a_revision_however_many_are_asked_for(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ua_memory.cli.log.FOLDED", 2)
+    for n in range(7):
+        shell.ok("insert", f"fact {n}")
+    shell.ok("core", "replace", "Me", "tea")
+    shell.ok("undo", shell.ok("log", "--each", "--json").json["revisions"][-2]["revision"])
+    shell.ok("core", "replace", "Me", "coffee")
+    shell.ok("redo")
+    shell.ok("undo")
+    rows = [row for row in shell.ok("log", "-n", "99").out.splitlines() if row.startswith("  ")]
+    assert len(rows) == 7 and "(inserted: “fact 0”)" in rows[1], rows
+    for number in range(1, len(rows) + 1):
+        some = [row for row in shell.ok("log", "-n", str(number)).out.splitlines() if row.startswith("  ")]
+        assert some == rows[:number]
+
+
+def test_undo_redo_status_and_log_have_one_wording(shell: Shell) -> None:
+    shell.ok("insert", "a mistake")
+    undone, redone = shell.ok("undo").out, shell.ok("redo").out
+    newest, older = (row.split("  ", 3)[3] for row in shell.ok("log", "-n", "2").out.splitlines()[1:])
+    assert redone.startswith(f"{newest}, commit ") and undone.startswith(
+        f"{older.removesuffix(' (taken back)')}, "
+    )
+    assert newest.endswith("(inserted: “a mistake”)") and newest in shell.ok("status").out
 
 
 def test_undo_and_redo(shell: Shell) -> None:

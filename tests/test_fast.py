@@ -233,7 +233,7 @@ def test_a_daemon_that_hangs_does_nothing_twice(place: Place) -> None:
         subprocess.run([*argv, "insert", "told once"], cwd=place.root, env=env, check=True)
     finally:
         os.kill(pid, signal.SIGCONT)
-    assert read.returncode == 0 and b"noted" in read.stdout
+    assert read.returncode == 0 and b"inserted" in read.stdout
     assert place.run("insert", "and another").code == 0
     text = "".join(file.read_text("utf-8") for file in (place.root / "memory").glob("*.md"))
     assert text.count("told once") == 1 and "seen:" not in text

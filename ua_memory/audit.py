@@ -46,12 +46,16 @@ MANY = 50
 """Files of one revision: a whole bank that was adopted, whose million facts would be read to tell a few."""
 
 
-def brought(store: Store, revisions: Sequence[Revision]) -> dict[str, tuple[Statement, ...]]:
-    """{revision: the statements it brought or changed}, each as it stood there. What was forgotten since is
-    left out, secrets are taken out, and what brought MANY files or more is not read."""
+def brought(
+    store: Store, revisions: Sequence[Revision], about: str | None = None
+) -> dict[str, tuple[Statement, ...]]:
+    """{revision: the statements it brought or changed}, each as it stood there; those of a file, or of a fact
+    (`^id`), where it is `about` one. What was forgotten since is left out, secrets are taken out, and what
+    brought MANY files or more is not read."""
     rows: dict[tuple[str, str], set[int]] = {}
     for each in additions(store.history, only=[one.id for one in revisions if 0 < len(one.paths) < MANY]):
-        if is_truth(each.path) and each.path.endswith(".md"):
+        meant = not about or about.startswith("^") or each.path == about
+        if meant and is_truth(each.path) and each.path.endswith(".md"):
             lines = range(each.line, each.line + each.text.count("\n") + 1)
             rows.setdefault((each.revision, each.path), set()).update(lines)
     stones = tombstones.read(store)
@@ -59,8 +63,10 @@ def brought(store: Store, revisions: Sequence[Revision]) -> dict[str, tuple[Stat
     for (revision, path), data in zip(rows, store.history.read_all(list(rows)), strict=True):
         for record in markdown.parse(data or b"", path).records:
             here = range(record.place.line, record.place.end + 1)
-            came = isinstance(record, Statement) and not rows[revision, path].isdisjoint(here)
-            if isinstance(record, Statement) and came and not stones.forbid(record):
+            if not isinstance(record, Statement) or rows[revision, path].isdisjoint(here):
+                continue
+            meant = not about or about in (path, f"^{record.id}")
+            if meant and not stones.forbid(record):
                 text = redaction.redact(record.text, store.config.redact).text
                 found.setdefault(revision, []).append(replace(record, text=text))
     return {revision: tuple(records) for revision, records in found.items()}

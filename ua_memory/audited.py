@@ -32,11 +32,14 @@ class Audited(Forgets):
 
         return audit.log(self.store, about=about, op=op, limit=limit)
 
-    def brought(self, revisions: Sequence[Revision]) -> dict[str, tuple[Statement, ...]]:
-        """{revision: the statements it brought or changed}, without what was forgotten since."""
+    def brought(
+        self, revisions: Sequence[Revision], about: str | None = None
+    ) -> dict[str, tuple[Statement, ...]]:
+        """{revision: the statements it brought or changed}, without what was forgotten since; of a file or
+        fact (`^id`) alone where it is `about` one."""
         from ua_memory import audit
 
-        return audit.brought(self.store, revisions)
+        return audit.brought(self.store, revisions, about)
 
     def taken_back(self) -> set[str]:
         """The revisions that an undo took back."""

@@ -63,12 +63,14 @@ class _Told:
 
 def entries(
     revisions: Sequence[Revision], brought: Mapping[str, Sequence[Any]], taken_back: set[str],
-    zone: tzinfo | None, *, each: bool = False,
+    zone: tzinfo | None, *, each: bool = False, others: Sequence[Revision] = (),
 ) -> list[Entry]:  # fmt: skip
-    """Revisions, newest first, as entries; those in a row that are alike are one, unless `each` is wanted."""
+    """Revisions, newest first, as entries; those in a row that are alike are one, unless `each` is wanted.
+    `others` are revisions that these took or brought back."""
     told = [_told(one, brought.get(one.id, ()), one.id in taken_back, zone) for one in revisions]
     runs = [[one] for one in told] if each else [list(run) for _, run in groupby(told, lambda one: one.alike)]
-    known = {each.one.id: each for each in told}
+    more = [_told(one, brought.get(one.id, ()), False, zone) for one in others]
+    known = {each.one.id: each for each in (*more, *told)}
     return [Entry(run[0].when, run[0].one.id, _sentence(run, known), run[0].gone) for run in runs]
 
 
@@ -134,13 +136,13 @@ def _inserted(run: Sequence[_Told]) -> str:
     who = who or (f"Session {told.session}" if told.session else "")
     again = "seen again" in told.one.subject
     if len(run) == 1:
-        verb = "heard again" if again else "noted"
+        verb = "inserted again" if again else "inserted"
         said = _quoted(told.texts) or " 1 fact, which was forgotten since"
         return f"{who} {verb}{said}" if who else f"{verb.capitalize()}{said}"
     texts = [text for one in reversed(run) for text in one.texts]
     lost = sum(not one.texts for one in run) if texts else 0
     gone = f"; {lost} {'was' if lost == 1 else 'were'} forgotten since" if lost else ""
-    what = f"noted {len(run)} facts from {run[-1].when:%H:%M} on{_quoted(texts)}{gone}"
+    what = f"inserted {len(run)} facts from {run[-1].when:%H:%M} on{_quoted(texts)}{gone}"
     return f"{who} {what}" if who else what[0].upper() + what[1:]
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Sequence
 from datetime import date
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,7 +14,7 @@ from ua_memory.cli import context, verbs
 if TYPE_CHECKING:
     from ua_memory.cli.call import Call
     from ua_memory.cli.diary import Entry
-    from ua_memory.memory import Memory
+    from ua_memory.memory import Memory, Revision
 
 log_app = verbs.new()
 FOLDED = 10
@@ -45,8 +47,8 @@ def log(
 ) -> None:
     """Tell what was done, newest first, as a diary.
 
-    Each entry has the id that `undo` and `diff` take; facts that one client noted in a row are one entry,
-    with the id of the last. Hand edits stand here under the name of the person who made them.
+    Each entry has the id that `undo` and `diff` take; facts that one client inserted in a row are one
+    entry, with the id of the last. Hand edits stand here under the name of the person who made them.
     """
     from ua_memory.cli import shapes
     from ua_memory.cli.format import emit
@@ -59,15 +61,46 @@ def log(
 
 
 def _entries(memory: Memory, about: str | None, op: str | None, number: int, *, each: bool) -> list[Entry]:
+    """The newest entries, each of them whole: it ends where another begins, not where reading did."""
     from ua_memory.cli import diary
 
-    done = memory.log(about, op=op, limit=number if each else number * FOLDED)
-    zone = memory.store.now().tzinfo
-    # Which go together is known without their words; these are read of what is shown only.
-    plain = diary.entries(done, {}, set(), zone, each=each)
-    if len(plain) > number:
-        done = done[: next(n for n, one in enumerate(done) if one.id == plain[number].revision)]
-    return diary.entries(done, memory.brought(done), memory.taken_back(), zone, each=each)[:number]
+    zone, gone, shown = memory.store.now().tzinfo, memory.taken_back(), number
+    while True:
+        limit = shown if each else shown * FOLDED
+        done = memory.log(about, op=op, limit=limit)
+        # Which go together at most is known without their words; these are read of little more than is shown.
+        starts = {one.revision for one in diary.entries(done, {}, gone, zone, each=each)[shown:][:1]}
+        end = next((n + 1 for n, one in enumerate(done) if one.id in starts), len(done))
+        found = entries(memory, done[:end], about, gone, each=each)
+        if each or len(found) > number or (end == len(done) and len(done) < limit):
+            return found[:number]
+        shown *= 2
+
+
+def entries(
+    memory: Memory, done: Sequence[Revision], about: str | None, gone: set[str], *, each: bool = False
+) -> list[Entry]:
+    """Revisions as the diary tells of them, with what they took back, however long ago."""
+    from ua_memory.cli import diary
+
+    others = _taken(memory, done)
+    brought = memory.brought([*done, *others], about)
+    return diary.entries(done, brought, gone, memory.store.now().tzinfo, each=each, others=others)
+
+
+def _taken(memory: Memory, done: Sequence[Revision]) -> list[Revision]:
+    """What these took or brought back, and what that had; without those that the history has no more."""
+    from ua_memory.errors import NotFound
+
+    found: dict[str, Revision] = {one.id: one for one in done}
+    left = [name for one in done for name in one.trailers.get("Undoes", ())]
+    while left:
+        name = left.pop()
+        if name not in found:
+            with contextlib.suppress(NotFound):
+                found[name] = memory.store.history.show(name)
+                left += found[name].trailers.get("Undoes", ())
+    return list(found.values())[len(done) :]
 
 
 def _tell(call: Call, found: list[Entry], today: date) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -150,14 +151,19 @@ def _waiting(found: Status) -> str:
 
 def _last(found: Status, memory: Memory, *, relative: bool) -> str:
     """The newest revision: how long ago for a person, the time for a script."""
+    from ua_memory.cli.log import entries
     from ua_memory.cli.times import ago
+    from ua_memory.errors import GitFailed
 
     if found.head is None:
         return ""
     now = memory.store.now()
     then = found.head.when.astimezone(now.tzinfo)
     moment = ago(then, now) if relative else f"{then:%Y-%m-%d %H:%M}"
-    return f"{moment}, {found.head.id[:7]} {found.head.subject}"
+    says = found.head.subject
+    with contextlib.suppress(GitFailed):  # a damaged history still has its newest revision's name
+        says = entries(memory, [found.head], None, set())[0].says
+    return f"{moment}, {found.head.id[:7]} {says}"
 
 
 def _index(found: dict[str, object]) -> str:
