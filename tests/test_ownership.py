@@ -12,7 +12,7 @@ from test_machines import two as two_machines
 
 from ua_memory import audit, bank, facts, markdown, statements
 from ua_memory.facts import Inserted, Said
-from ua_memory.history import MACHINE, Commit
+from ua_memory.history import MACHINE, SOMEBODY, Commit
 from ua_memory.index.sync import Index
 from ua_memory.lineage import FactStep
 from ua_memory.memory import Memory
@@ -97,18 +97,21 @@ def test_a_line_put_back_from_an_old_buffer_stays_its_writers(there: Bank) -> No
     assert author(there, "machine", DAY) == ["ua-memory"]
 
 
-def test_a_line_that_a_merge_brings_back_stays_its_writers(there: Bank) -> None:
-    """Whatever a put-back looks like: here all of it is one commit of ours."""
+@pytest.mark.parametrize("by", [MACHINE, SOMEBODY], ids=["ours", "the person's"])
+def test_a_line_that_a_merge_brings_back_stays_its_writers(there: Bank, by: tuple[str, str]) -> None:
+    """Whatever a put-back looks like: here all of it is one commit, of ours or of the person."""
     typed(there)
     given_id(there)
+    with there.store.revision("insert", door="test") as draft:
+        draft.write(OTHER, there.bytes(OTHER) + b"- said by a machine ^aaaaaaaaaa\n", restored=True)
     full = there.bytes(OTHER)
     bare = b"# 2026-11-20\n"
     there.write(bare, OTHER)
     there.store.adopt()
     there.write(full, OTHER)
     text = "merge: put back 1 fact\n\nMemory-Op: merge\nDoor: store\n"
-    there.store.history.commit([Commit(MACHINE, there.clock(), text, {OTHER: full})])
-    assert author(there) == ["person"]
+    there.store.history.commit([Commit(by, there.clock(), text, {OTHER: full})])
+    assert author(there) == ["person"] and author(there, "machine") == ["ua-memory"]
 
 
 def test_an_undo_and_a_redo_leave_every_line_its_writers(there: Bank) -> None:

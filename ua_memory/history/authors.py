@@ -37,7 +37,7 @@ class Authors:
     def written(self, rev: str, path: str, lines: Iterable[int] = ()) -> list[BlameLine]:
         """Who wrote each line of a file as a revision has it, or at least these lines of it."""
         found = {row.line: row for row in self._blame(rev, path, lines)}
-        unsure = [n for n, row in found.items() if row.author == MACHINE[0] and row.text.strip()]
+        unsure = [n for n, row in found.items() if _unsure(row) and row.text.strip()]
         ignored: set[str] = set()
         while unsure:
             given, back = self._earlier({n: found[n] for n in unsure})
@@ -45,7 +45,7 @@ class Authors:
             again = self._again(rev, path, {n: (found[n].text, where) for n, where in given.items()}, ignored)
             for n, row in [*again, *_each(back, lambda *file: self.written(*file))]:
                 found[n] = replace(row, line=n, text=found[n].text)
-            unsure = [n for n in given if found[n].author == MACHINE[0]]
+            unsure = [n for n in given if _unsure(found[n])]
         return list(found.values())
 
     def _blame(
@@ -131,6 +131,11 @@ def _each(
     for (rev, path), lines in files.items():
         for row in ask(rev, path, lines):
             yield from ((n, row) for n in lines.get(row.line, ()))
+
+
+def _unsure(row: BlameLine) -> bool:
+    """Whether the line may be another's than the author's of the revision that git names."""
+    return row.author == MACHINE[0] or row.subject.startswith("merge: ")
 
 
 def _places(rows: Sequence[str]) -> dict[str, int]:

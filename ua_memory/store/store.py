@@ -20,7 +20,7 @@ from ua_memory.config import Config
 from ua_memory.errors import CannotWrite, GitFailed, NotFound
 from ua_memory.history import MACHINE, History, Revision
 from ua_memory.paths import BESIDE, Bank, confined
-from ua_memory.store import flight, pending, saves
+from ua_memory.store import flight, pending
 from ua_memory.store.caught import Ground
 from ua_memory.store.draft import Draft, Result
 from ua_memory.store.judge import Judge
@@ -201,7 +201,7 @@ class Store:
         with contextlib.suppress(GitFailed):
             (row,) = self.history.blame(path, data, lines=(line, line))
             if row.author != MACHINE[0] and row.revision.strip("0"):
-                return self.history.show(row.revision).trailer("Memory-Op") in ("", saves.EDIT)
+                return self.history.show(row.revision).trailer("Memory-Op") != "insert"
         return False
 
     def known_request(self, request: str) -> str | None:
