@@ -20,7 +20,7 @@ PACKAGE = ROOT / "ua_memory"
 
 # -- the table -----------------------------------------------------------------------------------------
 
-EVERYONE = {"errors", "fence", "records", "trust", "wording"}
+EVERYONE = {"errors", "fence", "records", "regular", "trust", "wording"}
 COMMON = set(
     "config dates finding heap money names paths places queries redaction spoken stamps tokens".split()  # noqa: SIM905
 )
@@ -50,6 +50,7 @@ UNITS: dict[str, Unit] = {
     "errors": unit(1),
     "allowed": unit(1, "paths"),
     "records": unit(1),
+    "regular": unit(1),
     "tokens": unit(1),
     "dates": unit(1),
     "heap": unit(1),

@@ -257,8 +257,9 @@ def test_a_file_to_ingest(memory: Memory, tmp_path: Path, monkeypatch: pytest.Mo
         monkeypatch.setattr(f"ua_memory.retain.{module}.MOST_BYTES", 10)
     (tmp_path / "a.md").write_text("x" * 10)
     assert files.read(memory.store, tmp_path / "a.md").text == "x" * 10
+    (tmp_path / "b.md").write_text("x" * 11)
     with pytest.raises(TooLarge):
-        files.read(memory.store, Path("/dev/zero"))
+        files.read(memory.store, tmp_path / "b.md")
 
 
 def test_a_document(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from ua_memory import finding
+from ua_memory import finding, regular
 from ua_memory.allowed import BUDGETS, MATCHES, RULES, is_zone
 from ua_memory.errors import CannotWrite, Malformed, NotFound, Usage
 from ua_memory.finding import TRUSTED
@@ -343,7 +343,7 @@ class _Reading:
 def _read(file: Path) -> dict[str, Any]:
     """What a settings file says; nothing where there is none. Malformed."""
     try:
-        return tomllib.loads(file.read_text(encoding="utf-8-sig"))
+        return tomllib.loads(regular.read(file).decode("utf-8-sig"))
     except FileNotFoundError:
         return {}
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, OSError, RecursionError) as error:

@@ -10,6 +10,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from ua_memory import regular
 from ua_memory.bench.dialogue import Dialogue, Question, Session, Turn
 from ua_memory.errors import Malformed, NotFound
 
@@ -31,7 +32,8 @@ def read(file: Path) -> list[Dialogue]:
     NotFound where there is none; Malformed, with the line where lines count, for what cannot be read.
     """
     try:
-        text = file.read_text(encoding="utf-8-sig")
+        with regular.opened(file) as opened:
+            text = opened.read().decode("utf-8-sig")
     except (FileNotFoundError, IsADirectoryError) as error:
         raise NotFound("no such file", where=str(file), mend="name a data set's file") from error
     except (OSError, UnicodeDecodeError) as error:

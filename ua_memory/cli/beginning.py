@@ -10,7 +10,7 @@ import json
 import os
 import re
 
-from ua_memory import fence
+from ua_memory import fence, regular
 from ua_memory.cli import sessions
 from ua_memory.finding import LOGS
 
@@ -78,8 +78,8 @@ def _headers(root: Path | str) -> Iterator[tuple[str, str, str]]:
         if not file.endswith(".md") or file.startswith("."):
             continue
         with contextlib.suppress(OSError):
-            with open(f"{folder}/{file}", encoding="utf-8", errors="replace") as page:  # noqa: PTH123
-                head = page.read(_HEADER)
+            with regular.opened(f"{folder}/{file}") as page:
+                head = page.read(_HEADER).decode("utf-8", "replace").replace("\r\n", "\n")
             lines = head.partition("\n---")[0].split("\n") if head.startswith("---") else []
             found = {m[1]: (m[2] or m[3] or m[4] or "").strip() for m in _matches(lines)}
             said = {key: re.sub(_ODD, "…", value) for key, value in found.items()}

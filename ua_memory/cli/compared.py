@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ua_memory import regular
 from ua_memory.errors import NotFound, Usage
 
 if TYPE_CHECKING:
@@ -64,7 +65,7 @@ def queries_of(call: Call, path: str) -> list[str]:
     from ua_memory.cli.origin import given
 
     try:
-        data = given(call) if path == "-" else context.absolute(call, path).read_bytes()
+        data = given(call) if path == "-" else regular.read(context.absolute(call, path))
     except OSError as error:
         raise NotFound(
             error.strerror or str(error), where=path, mend="name a file with one query a line"

@@ -19,6 +19,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO, Any, cast
 
+from ua_memory import regular
 from ua_memory.errors import Malformed
 
 HELD = 4 << 20
@@ -133,6 +134,7 @@ def machine_of(key: str) -> str:
 
 @contextmanager
 def _opened(path: Path) -> Iterator[sqlite3.Connection]:
+    regular.opened(path).close()  # SQLite would wait for somebody at the other end of a pipe
     name = urllib.parse.quote(str(path))
     for how in ("mode=ro", "mode=ro&immutable=1"):  # a log that may not be opened is left aside
         try:

@@ -11,6 +11,7 @@ from io import BytesIO
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
+from ua_memory import regular
 from ua_memory.cli import databases, homes
 from ua_memory.errors import NotFound, UaMemoryError
 from ua_memory.transcripts import Transcript, sniff
@@ -52,7 +53,7 @@ def below(root: Path) -> Iterator[Transcript]:
     """All that may be a transcript in a folder, or the one that a path names. NotFound."""
     if not root.exists():
         raise NotFound("there is nothing", where=str(root), mend="name a folder with transcripts, or none")
-    if root.is_file():
+    if not root.is_dir():
         yield from _in(root, None, {})
         return
     indexes: Indexes = {}
@@ -78,7 +79,7 @@ def _in(path: Path, client: str | None, indexes: Indexes) -> Iterator[Transcript
         for one in found:
             where = f"{path} session {one.session}"
             yield Transcript(where, one.client, one.changed, _row(path, one), one.machine)
-    elif path.is_file() and not path.name.endswith((".lock", ".json")):
+    elif not path.is_dir() and not path.name.endswith((".lock", ".json")):
         machine = _machine(path, indexes) if client in (None, "openclaw") else ""
         machine = machine or ("sub-agent" if "subagents" in path.parts else "")
         yield Transcript(str(path), _reader(path, client), changed, _file(path), machine)
@@ -89,7 +90,7 @@ def _reader(path: Path, client: str | None) -> str | None:
     if client != "openclaw":
         return client
     try:
-        with path.open("rb") as file:
+        with regular.opened(path) as file:
             return {"pi": "clawdbot"}.get(sniff(file.read(LOOKED_AT)))
     except (OSError, UaMemoryError):
         return None
@@ -99,7 +100,7 @@ def _machine(path: Path, indexes: Indexes) -> str:
     """What speaks in an OpenClaw session's file, by the index beside it."""
     if path.parent not in indexes:
         try:
-            index = json.loads((path.parent / "sessions.json").read_bytes())
+            index = json.loads(regular.read(path.parent / "sessions.json"))
         except (OSError, ValueError, RecursionError):
             index = None
         indexes[path.parent] = databases.keys_of(index.items()) if isinstance(index, dict) else {}
@@ -109,7 +110,7 @@ def _machine(path: Path, indexes: Indexes) -> str:
 def _file(path: Path) -> Callable[[], AbstractContextManager[IO[bytes]]]:
     @contextmanager
     def opened() -> Iterator[IO[bytes]]:
-        with path.open("rb") as file:
+        with regular.opened(path) as file:
             packed = file.read(4) == databases.PACKED
             file.seek(0)
             yield BytesIO(databases.unpacked(file.read())) if packed else file

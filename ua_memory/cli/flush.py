@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import IO, TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -103,7 +102,8 @@ def _take_up(call: Call, memory: Memory) -> None:
 @contextmanager
 def _stream(call: Call, memory: Memory, given: str | None) -> Iterator[IO[bytes] | None]:
     """The transcript, or None where nothing was given: no argument, and nothing on standard input."""
-    from ua_memory.errors import NotFound, Usage
+    from ua_memory import regular
+    from ua_memory.errors import Malformed, NotFound, Usage
 
     if not memory.config.enabled:
         yield None
@@ -112,11 +112,16 @@ def _stream(call: Call, memory: Memory, given: str | None) -> Iterator[IO[bytes]
         yield None if empty else call.stdin
     else:
         path = context.absolute(call, given)
-        if path.is_dir():
-            raise Usage("a folder is no transcript", where=given, mend="name the file in it")
-        if not path.exists():
-            raise NotFound("no such file", where=given, mend="ua-memory flush --help")
-        with Path(path).open("rb") as file:
+        try:
+            file = regular.opened(path)
+        except IsADirectoryError as error:
+            raise Usage("a folder is no transcript", where=given, mend="name the file in it") from error
+        except FileNotFoundError as error:
+            raise NotFound("no such file", where=given, mend="ua-memory flush --help") from error
+        except OSError as error:
+            why = f"cannot be read: {error.strerror or error}"
+            raise Malformed(why, where=given, mend="name a file, or give it on standard input") from error
+        with file:
             yield file
 
 

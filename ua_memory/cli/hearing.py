@@ -6,15 +6,17 @@ import contextlib
 import os
 from dataclasses import astuple
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ua_memory import regular
 from ua_memory.cli import beginning, sessions
 from ua_memory.errors import Malformed
 from ua_memory.transcripts import Session
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from contextlib import AbstractContextManager
+    from typing import BinaryIO
 
     from ua_memory.memory import Memory
 
@@ -38,12 +40,19 @@ def heard(
     """
     named = {key: str(found.get(key) or "") for key in ("client", "session", "cwd", "parent")}
     session = Session(**named, started=datetime.fromtimestamp(found.get("started") or 0, UTC))
-    transcript = Path(str(found.get("transcript") or "/nowhere"))
-    with transcript.open("rb") if transcript.is_file() else contextlib.nullcontext() as stream:
+    with _opened(found.get("transcript")) as stream:
         spot = found.get("spot") or ()
         told = memory.hear(session, stream, said=said, asked=asked, spot=spot, close=close, model=model)
     sessions.noted(path, spot=list(astuple(told.spot)))
     return told.due
+
+
+def _opened(transcript: object) -> AbstractContextManager[BinaryIO | None]:
+    """A session's transcript; None where there is none, or where what a client named is no file."""
+    missing = (FileNotFoundError, NotADirectoryError, IsADirectoryError, regular.Irregular)
+    with contextlib.suppress(*missing):
+        return regular.opened(str(transcript or "/nowhere"))
+    return contextlib.nullcontext()
 
 
 def take_up(memory: Memory, say: Callable[[str], None], *, model: bool = False) -> None:

@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ua_memory.errors import NotFound
+from ua_memory import regular
+from ua_memory.errors import Malformed, NotFound
 
 if TYPE_CHECKING:
     from ua_memory.cli.call import Call
@@ -27,7 +28,7 @@ SHOWN = 12
 def files_of(root: Path, ours: Path, source: str) -> tuple[dict[str, bytes], list[str]]:
     """The files that a reader may want, by their path below `root`, and what could not be read. A link to a
     file is followed, one to a folder is not; nothing hidden is looked into, nor is
-    the bank itself, `ours`. NotFound."""
+    the bank itself, `ours`. NotFound; Malformed where `root` is a file that cannot be read."""
     files: dict[str, bytes] = {}
     unread: list[str] = []
     if not root.exists():
@@ -37,16 +38,17 @@ def files_of(root: Path, ours: Path, source: str) -> tuple[dict[str, bytes], lis
     def refused(error: OSError) -> None:
         unread.append(f"{error.filename}: {error.strerror}")
 
-    for file in [root] if root.is_file() else _walk(root, ours, (*wanted, *named), refused):
-        name = file.name if root.is_file() else file.relative_to(root).as_posix()
+    for file in _walk(root, ours, (*wanted, *named), refused):
+        name = file.name if file == root else file.relative_to(root).as_posix()
         try:
             if name.lower().endswith(named):
                 files[name] = b""
-            elif file.stat().st_size > LARGEST:
-                unread.append(f"{name}: larger than {LARGEST >> 20} MB")
             else:
-                files[name] = file.read_bytes()
+                files[name] = regular.read(file, LARGEST)
         except OSError as error:
+            if file == root:  # it was named, not found
+                why = f"cannot be read: {error.strerror or error}"
+                raise Malformed(why, where=str(root), mend="name a folder or a file") from error
             unread.append(f"{name}: {error.strerror or error}")
     return files, unread
 
@@ -54,6 +56,9 @@ def files_of(root: Path, ours: Path, source: str) -> tuple[dict[str, bytes], lis
 def _walk(
     root: Path, ours: Path, wanted: tuple[str, ...], unread: Callable[[OSError], None]
 ) -> Iterator[Path]:
+    if not root.is_dir():
+        yield root
+        return
     for folder, below, names in os.walk(root, onerror=unread):
         fit = (name for name in below if not name.startswith(".") and name not in SKIPPED)
         below[:] = sorted(name for name in fit if Path(folder, name).resolve() != ours)

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ua_memory import regular
 from ua_memory.errors import CannotWrite, ChangedOnDisk, Malformed, ProblemsFound
 
 if TYPE_CHECKING:
@@ -87,7 +88,7 @@ def _malformed(file: Path, line: int, why: str) -> Malformed:
 
 def _read(file: Path) -> bytes | None:
     try:
-        return file.read_bytes()
+        return regular.read(file)
     except FileNotFoundError:
         return None
     except (OSError, ValueError) as error:

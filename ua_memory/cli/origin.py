@@ -50,11 +50,16 @@ def is_person(call: Call) -> bool:
 
 
 def given(call: Call, file: Path | None = None) -> bytes:
-    """A file's bytes, or standard input. TooLarge."""
-    from ua_memory.errors import TooLarge
+    """A file's bytes, or standard input. Malformed where it cannot be read, TooLarge."""
+    from ua_memory import regular
+    from ua_memory.errors import Malformed, TooLarge
 
-    with file.open("rb") if file else nullcontext(call.stdin) as source:
-        data = source.read(MOST + 1)
+    try:
+        with regular.opened(file) if file else nullcontext(call.stdin) as source:
+            data = source.read(MOST + 1)
+    except OSError as error:
+        where = str(file or "standard input")
+        raise Malformed(f"cannot be read: {error.strerror or error}", where=where) from error
     if len(data) > MOST:
         raise TooLarge(f"larger than {MOST >> 20} MB", where=str(file or "standard input"), mend="split it")
     return data

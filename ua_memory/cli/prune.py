@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ua_memory import regular
 from ua_memory.cli import context, homes, verbs
 
 if TYPE_CHECKING:
@@ -101,7 +102,7 @@ def _held(path: Path) -> Held:
     from ua_memory.clients.pruning import pruned
 
     lines, at = [], 0
-    with path.open("rb") as file:
+    with regular.opened(path) as file:
         while line := file.readline(LONGEST):
             new = pruned(line) if line.endswith(b"\n") else None
             if new is not None:
@@ -125,7 +126,7 @@ def _backup(call: Call, path: Path) -> Path:
             break
         except FileExistsError:
             number, copy = number + 1, folder / f"{path.stem}.{number}{path.suffix}"
-    with path.open("rb") as source, os.fdopen(fd, "wb") as target:
+    with regular.opened(path) as source, os.fdopen(fd, "wb") as target:
         shutil.copyfileobj(source, target)
         target.flush()
         os.fsync(target.fileno())

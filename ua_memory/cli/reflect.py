@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ua_memory import regular
 from ua_memory.cli import context, verbs
 from ua_memory.cli.search import Since, TagGroups, Tags, TagsMatch, Until
 
@@ -95,7 +96,7 @@ def _schema(call: Call, given: str | None) -> Any:
     if given is None:
         return None
     try:
-        data = call.stdin.read() if given == "-" else context.absolute(call, given).read_bytes()
+        data = call.stdin.read() if given == "-" else regular.read(context.absolute(call, given))
         return json.loads(data)
     except FileNotFoundError as error:
         raise NotFound("no such file", where=given, mend="--schema FILE, or - for standard input") from error

@@ -294,9 +294,10 @@ def _switched(words: list[str]) -> tuple[list[str], bool]:
 
 def _mcp(path: str) -> dict[str, Any] | None:
     """What a file of settings says of `mcp`; None where there is no file."""
+    from ua_memory import regular
+
     try:
-        with open(path, "rb") as file:  # noqa: PTH123
-            data = file.read()
+        data = regular.read(path)
     except OSError:
         return None
     found: Any = None

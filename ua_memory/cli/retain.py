@@ -161,7 +161,7 @@ def _single(call: Call, memory: Memory, words: list[str] | None, common: dict[st
 
 def _is_file(path: Any) -> bool:
     try:
-        return bool(path.is_file())
+        return bool(path.exists() and not path.is_dir())  # a pipe is told to be none
     except (OSError, ValueError):  # a sentence is too long for a path
         return False
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ua_memory import regular
 from ua_memory.cli import context, homes
 from ua_memory.cli.installing import command_of
 from ua_memory.errors import Usage
@@ -54,7 +55,7 @@ def _twice(call: Call, home: Path, but: str) -> tuple[tuple[str, str], ...]:
     found = []
     for file in files:
         try:
-            ways = set_up(file.read_text("utf-8-sig"))
+            ways = set_up(regular.read(file).decode("utf-8-sig"))
         except (OSError, ValueError, Broken):  # none there, or what has it made right says where it is wrong
             continue
         mine = {"hooks": str(file)}  # else a plugin of ours

@@ -16,9 +16,9 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from stat import S_ISREG
 from typing import IO, TYPE_CHECKING, Any
 
+from ua_memory import regular
 from ua_memory.errors import CannotWrite, GitFailed, Malformed, NotFound, TooLarge, Usage
 from ua_memory.history import blob_id
 from ua_memory.merge.banks import Merge
@@ -184,9 +184,7 @@ def _verified(file: Path, bundle: Path) -> tuple[dict[str, Any], dict[str, str]]
     """(the manifest, {path: blob id}) of an archive every byte of which was looked at; its bundle is put
     where `bundle` says."""
     try:
-        if not S_ISREG(file.stat().st_mode):
-            raise _bad(file, "it is no file")
-        with file.open("rb") as raw, _tar(raw) as tar:
+        with regular.opened(file) as raw, _tar(raw) as tar:
             members = iter(tar)
             manifest = _read_manifest(file, tar, next(members, None))
             files: dict[str, str] = {}
@@ -204,13 +202,15 @@ def _verified(file: Path, bundle: Path) -> tuple[dict[str, Any], dict[str, str]]
                         files[member.name.removeprefix(FILES)] = blob_id(out.getvalue())
                 if found.hexdigest() != digest:
                     raise _bad(file, f"{member.name[:200]!r} is not what it was")
-            if left or file.stat().st_size % tarfile.RECORDSIZE:
+            if left or os.fstat(raw.fileno()).st_size % tarfile.RECORDSIZE:
                 raise _bad(file, f"it is not whole: its end is missing, or {len(left)} of its files")
             return manifest, files
     except FileNotFoundError as error:
         raise NotFound("there is nothing", where=str(file), mend="name the archive") from error
     except (tarfile.TarError, EOFError, UnicodeError) as error:
         raise _bad(file, f"it cannot be read: {error}") from error
+    except (IsADirectoryError, regular.Irregular) as error:
+        raise _bad(file, error.strerror or "no file") from error
     except OSError as error:
         raise CannotWrite(error.strerror or str(error), where=str(file)) from error
 

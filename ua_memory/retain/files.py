@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
+from ua_memory import regular
 from ua_memory.errors import Malformed, NotFound, Usage
 from ua_memory.paths import DATED, is_truth
 from ua_memory.retain.converting import MOST_BYTES, text_of
@@ -31,8 +33,8 @@ def read(store: Store, path: Path) -> Given:
             "a folder is no file", where=str(path), mend=f"name its files, or: ua-memory watch add {path}"
         )
     try:
-        with path.open("rb") as file:
-            data, saved = file.read(MOST_BYTES + 1), path.stat().st_mtime
+        with regular.opened(path) as file:
+            data, saved = file.read(MOST_BYTES + 1), os.fstat(file.fileno()).st_mtime
     except FileNotFoundError as error:
         raise NotFound("no such file", where=str(path)) from error
     except OSError as error:

@@ -6,7 +6,6 @@ file systems, other people's files) what is left is the age of the last change.
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import fcntl
 import os
@@ -15,6 +14,7 @@ import time
 from pathlib import Path
 from typing import BinaryIO
 
+from ua_memory import regular
 from ua_memory.errors import CannotWrite, TooLarge
 
 MAX_FILE = 64 * 1024 * 1024
@@ -40,7 +40,7 @@ def read(file: Path, *, expected: bool = False) -> bytes | None:
     """
     for turn, wait in enumerate(_WAITS):
         try:
-            with file.open("rb") as handle:
+            with regular.opened(file) as handle:
                 if not being_written(handle.fileno()):
                     data = _whole(handle)
                     break
@@ -52,10 +52,11 @@ def read(file: Path, *, expected: bool = False) -> bytes | None:
         # An editor that truncates and writes leaves an empty file for a moment: that is no deletion.
         time.sleep(wait)
     else:
-        with contextlib.suppress(FileNotFoundError):
-            data = file.read_bytes()
-            return data
-        return None
+        try:
+            with regular.opened(file) as handle:
+                data = _whole(handle)
+        except FileNotFoundError:
+            return None
     if len(data) > MAX_FILE:
         raise TooLarge(f"larger than {MAX_FILE >> 20} MB", where=str(file), mend="split the file")
     return data
