@@ -244,8 +244,9 @@ class OpenClaw(Driven):
     def does(self, *words: str) -> str:
         return self.done([*self.words, *words])
 
-    def says(self, text: str) -> str:
-        return self.does("agent", "--agent", "main", "--message", text)
+    def says(self, text: str, key: str = "") -> str:
+        where = ["--session-key", key] if key else ["--agent", "main"]
+        return self.does("agent", *where, "--message", text)
 
 
 class Hermes(Driven):

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
-from ua_memory import markdown, redaction
+from ua_memory import markdown, places, redaction
 from ua_memory.errors import Malformed, NotFound, TooLarge, Usage
 from ua_memory.markdown.lines import readable
 from ua_memory.paths import LOGS
@@ -183,8 +183,9 @@ def _ours_with_text(draft: Draft, fact: Fact, said: Said, equal: Equal | None) -
             # A flush writes a person's words down as theirs; what they gave us themselves stays apart.
             came = there.heading.client and (there.heading.origin or "agent") == said.origin
             theirs = there.said_by == (fact.origin or said.origin) and there.text == fact.text
+            here = places.group_of(there.heading.tags) == places.group_of(said.tags)
             says = there.id and not there.retired and _says_all(there, fact)
-            if came and theirs and says and not _typed(draft, there):
+            if came and theirs and here and says and not _typed(draft, there):
                 yield there
 
 

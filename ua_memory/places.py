@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from typing import Any
 
+GROUP = "group"
+"""The key of the tag that says in which group chat something was said."""
 NAMES = ("session", "parent", "cwd", "basedir", "project")
 OF_ONE_SESSION = ("session:", "parent:")
 AUTO, TOOL = "store_method:auto", "store_method:tool"
@@ -44,11 +46,16 @@ def filled_groups(groups: Any, known: Mapping[str, str]) -> Any:
     return groups
 
 
+def group_of(tags: Iterable[str]) -> str:
+    """The tag that says in which group chat something was said, '' where it was none."""
+    return next((tag for tag in tags if tag.startswith(f"{GROUP}:")), "")
+
+
 def said_in(
     harness: str, known: Mapping[str, str], method: str, scopes: Iterable[str] = ()
 ) -> tuple[str, ...]:
     """The tags of all that is kept there; what is not known is left out. `scopes` (`observationScopes`) are
     the tags by whose values beliefs are kept apart."""
-    named = {"harness": harness, **{name: known.get(name, "") for name in NAMES}}
+    named = {"harness": harness, **{name: known.get(name, "") for name in (*NAMES, GROUP)}}
     where = [f"{name}:{value}" for name, value in named.items() if value]
     return (*where, method, *(f"scope:{tag.removeprefix('scope:')}" for tag in filled(scopes, known)))

@@ -65,3 +65,34 @@ def test_a_compaction_flushes_before_and_gives_back_after(tmp_path: Path) -> Non
         after = client.requests("and now?")[-1]
         assert "Short answers, says Noor." in after and "memory had given this session" in after
         assert client.memory().count("We agreed with Bob") == 1
+
+
+def test_a_group_is_told_only_what_was_said_in_it(tmp_path: Path) -> None:
+    room = "agent:main:telegram:group:-1001"
+    call = {"id": "ua-memory__archival_memory_search", "args": {"query": "API moved"}}
+    find = {"name": "tool_search", "input": {"query": "archival memory search"}}
+    rules = [
+        {
+            "match": {"any_text": "look it up.*tool_result"},
+            "reply": {"tool_use": {"name": "tool_call", "input": call}},
+            "times": 1,
+        },
+        {"match": {"any_text": "look it up", "has_tools": True}, "reply": {"tool_use": find}, "times": 1},
+    ]
+    with OpenClaw(tmp_path, rules, ANSWER) as client, client.gateway():
+        client.says(REVIEW, room)
+        first = client.requests("review it on 3 March")[0]
+        assert "Short answers, says Noor." not in first and "Alice moved the API to Fly.io" not in first
+        until(lambda: REVIEW in client.waiting())
+        client.does(
+            "gateway", "call", "sessions.reset", "--params", json.dumps({"key": room, "reason": "new"})
+        )
+        until(lambda: "We agreed with Bob" in client.memory())
+        assert "group:telegram:group:-1001" in client.memory() and "origin: web" in client.memory()
+        client.says("When do we review Heroku with Bob?", room)
+        again = client.requests("When do we review")[-1]
+        assert "review it on 3 March 2027" in again and "Short answers, says Noor." not in again
+        client.says("Where did Alice move the API? Please look it up.", room)
+        sent = "".join(client.requests("look it up"))
+        assert "memory's tools answer in direct chats only" in sent
+        assert "Alice moved the API to Fly.io" not in sent and client.log() == ""

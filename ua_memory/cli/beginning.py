@@ -47,6 +47,8 @@ def text(
 ) -> str | None:
     """All of it in at most `fence.MOST` characters, '' where there is nothing to tell; None where `core`,
     which gives core memory within so many characters, cannot tell."""
+    if event.group:  # strangers read it: nothing that was not said there
+        return "\n".join(_lately(bank, event, glance)) if event.why == "compact" else ""
     rest = [_pages(bank.root), _open(bank, event)]
     if event.why == "compact":
         rest += _lately(bank, event, glance)

@@ -185,7 +185,7 @@ def _recalled(found: Glance, event: Event, settings: Any, bank: Folders) -> str 
 
     if event.agent:
         return ""
-    if settings.auto_recall_tags or settings.auto_recall_tag_groups:
+    if settings.auto_recall_tags or settings.auto_recall_tag_groups or event.group:
         return None  # what may be recalled takes filters, which are the bank's
     wanted = _wanted(event.prompt, settings)
     if wanted.long and wanted.skipped:

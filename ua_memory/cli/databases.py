@@ -27,6 +27,7 @@ HELD = 4 << 20
 SECONDS = 60
 MACHINES = ("subagent", "cron", "hook", "acp", "heartbeat")
 """Parts of OpenClaw's session keys (`agent:main:cron:…`) that no person speaks in."""
+GROUPS = frozenset({"group", "channel", "room"})
 PACKED = b"\x28\xb5\x2f\xfd"
 
 Row = dict[str, Any]
@@ -127,8 +128,11 @@ def _machines(there: sqlite3.Connection, names: set[str]) -> dict[str, str]:
 
 
 def machine_of(key: str) -> str:
-    """What speaks in an OpenClaw session by its key, '' where a person does."""
-    found = next((part for part in key.split(":")[2:] if part in MACHINES), "")
+    """What speaks in an OpenClaw session by its key, '' where its owner does."""
+    parts = key.split(":")[2:]
+    found = next((part for part in parts if part in MACHINES), "")
+    if not found and GROUPS.intersection(parts[:-1]):
+        return "group chat"  # strangers' words are no memory of its owner's
     return "sub-agent" if found == "subagent" else found
 
 

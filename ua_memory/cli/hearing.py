@@ -38,7 +38,7 @@ def heard(
 
     Malformed for a transcript that is none; CannotWrite.
     """
-    named = {key: str(found.get(key) or "") for key in ("client", "session", "cwd", "parent")}
+    named = {key: str(found.get(key) or "") for key in ("client", "session", "cwd", "parent", "group")}
     session = Session(**named, started=datetime.fromtimestamp(found.get("started") or 0, UTC))
     with _opened(found.get("transcript")) as stream:
         spot = found.get("spot") or ()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ua_memory.places import filled, filled_groups
+from ua_memory.places import GROUP, filled, filled_groups
 
 TYPE_CHECKING = False  # typing's own constant would cost the import of typing
 if TYPE_CHECKING:
@@ -34,8 +34,12 @@ def places(call: Call, event: Event | None = None) -> dict[str, str]:
 
 
 def auto_scope(call: Call, config: Config, event: Event) -> dict[str, Any]:
-    """What the settings `autoRecallTags…` let into a prompt at an event, as `Memory.filters` takes it."""
+    """What the settings `autoRecallTags…` let into a prompt at an event, as `Memory.filters` takes it. Into a
+    group chat comes only what was said in it."""
     from json import loads
+
+    if event.group:
+        return {"tags": [f"{GROUP}:{event.group}"], "match": "all_strict"}
 
     known = places(call, event)
     groups = filled_groups(loads(config.auto_recall_tag_groups or "[]"), known)

@@ -34,7 +34,8 @@ def begun(pending: Path | str, event: Event, pid: int, *, want: str = "") -> dic
     known of it stays known; it is returned. `pid` is the process that called the hook, 0 if not known."""
     path = path_of(pending, event)
     found = _read(path) or {"client": event.client, "session": event.session, "started": time.time()}
-    found |= {key: value for key in ("transcript", "cwd", "parent") if (value := getattr(event, key))}
+    told = ("transcript", "cwd", "parent", "group")
+    found |= {key: value for key in told if (value := getattr(event, key))}
     pid = _client(pid)
     found |= {"pid": pid, "born": _process(pid)[2]} if pid else {}
     # A daemon may come to an answer only when its session has ended: that stays so until it is resumed. What

@@ -16,17 +16,19 @@ class Event:
     (before a compaction) or end. What the client does not say is '': `session`, the one that it came out of
     (`parent`), its `transcript`'s path, the folder it runs in (`cwd`), the `agent` if a sub-agent is meant,
     the `prompt`, the last words of the assistant (`said`), and `why`: the source of a start (startup, resume,
-    clear, compact, fork), the trigger of a compaction (manual, auto, overflow), the reason of an end.
+    clear, compact, fork), the trigger of a compaction (manual, auto, overflow), the reason of an end. `group`
+    names the group chat that it happens in, '' for a conversation with the owner alone.
     """
 
     __slots__ = (
-        *("agent", "client", "cwd", "kind", "name", "parent"),
+        *("agent", "client", "cwd", "group", "kind", "name", "parent"),
         *("prompt", "said", "session", "transcript", "why"),
     )
 
     def __init__(self, name: str, kind: Kind, prompt: str = "", client: str = "claude-code") -> None:
         self.name, self.kind, self.prompt, self.client = name, kind, prompt, client
-        self.session = self.parent = self.transcript = self.cwd = self.agent = self.said = self.why = ""
+        self.session = self.parent = self.transcript = self.cwd = self.agent = ""
+        self.said = self.why = self.group = ""
 
 
 def plain(found: dict[str, Any], kinds: dict[str, Kind], client: str) -> Event | None:
@@ -44,6 +46,6 @@ def plain(found: dict[str, Any], kinds: dict[str, Kind], client: str) -> Event |
     event.session, event.parent = told("session_id"), told("parent_session_id")
     event.cwd, event.agent = told("cwd"), told("agent_id")
     event.transcript = told("transcript_path")
-    event.said = told("last_assistant_message")
+    event.said, event.group = told("last_assistant_message"), " ".join(told("group").split())
     event.why = told({"start": "source", "compact": "trigger", "end": "reason"}.get(kind, ""))
     return event

@@ -185,7 +185,7 @@ class Flusher:
         from ua_memory.retain.keeping import Keeping
 
         try:
-            harvest = self._harvest(waiting.turns)
+            harvest = self._harvest(waiting.turns, core=not waiting.session.group)
             by = self.model.name if self.model else ""
             return Keeping(self.store, waiting, self.zone, self.known()).write(harvest, by=by, door=self.door)
         except UaMemoryError as error:
@@ -203,7 +203,7 @@ class Flusher:
         modelled = self.model is not None
         self.queue.failed(key, why, self.store.now(), own=its_own(error), modelled=modelled)
 
-    def _harvest(self, turns: Sequence[Turn]) -> Harvest:
+    def _harvest(self, turns: Sequence[Turn], *, core: bool) -> Harvest:
         from ua_memory.retain.subagent import Harvest, study
 
         if self.model is None:
@@ -212,7 +212,10 @@ class Flusher:
         answer = min(LONGEST_ANSWER, window // 4)
         for stretch in stretches(turns, int(window * PART_OF_WINDOW)):
             watch = self._watch(behind, len(turns))
-            study(self.model, stretch, self.view, self.zone, into=whole, watch=watch, max_tokens=answer)
+            study(
+                self.model, stretch, self.view, self.zone, into=whole, watch=watch, max_tokens=answer,
+                core=core,
+            )  # fmt: skip
             behind = min(behind + len(stretch) - OVERLAP, len(turns))
         # What a model only talked about was not read by anybody yet: its speakers' own words are kept.
         unread = {turn.id for turn in whole.unstudied}

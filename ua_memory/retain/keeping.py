@@ -17,6 +17,7 @@ from ua_memory.retain.candidate import Candidate
 from ua_memory.retain.queue import Waiting
 from ua_memory.retain.subagent import CoreEdit, Harvest
 from ua_memory.store import Draft, Store
+from ua_memory.transcripts.turns import Session
 from ua_memory.wording import counted
 
 _SAID_BY: Mapping[str, Origin] = {"person": "person", "assistant": "agent", "tool": "tool"}
@@ -90,7 +91,7 @@ class Keeping:
         tags = scoped.tags(session, self.store.config.observation_scopes)
         said = Said(at, session.client, "agent", through.short(session.session) or None, tags)
         try:
-            fact, seen = facts.add(draft, _as_fact(candidate), said, self.equal)
+            fact, seen = facts.add(draft, _as_fact(candidate, session), said, self.equal)
         except (Usage, TooLarge) as error:
             self.notes.append(f"left out, since it cannot be written: {candidate.text[:80]} ({error.what})")
             return
@@ -124,8 +125,9 @@ class Keeping:
         return ", ".join(parts)
 
 
-def _as_fact(candidate: Candidate) -> Fact:
-    """A statement as a fact. Where it is its own quote, one line says who said it and in which turn."""
+def _as_fact(candidate: Candidate, session: Session) -> Fact:
+    """A statement as a fact. Where it is its own quote, one line says who said it and in which turn. What was
+    said in a group came from outside: anybody may have said it."""
     fact = Fact(
         candidate.text,
         kind=candidate.kind,
@@ -135,7 +137,7 @@ def _as_fact(candidate: Candidate) -> Fact:
     )
     source = f"turn {through.short(candidate.turn)}"
     if candidate.text.split() == candidate.quote.split():
-        return replace(fact, origin=_SAID_BY[candidate.who], trail=source)
+        return replace(fact, origin="web" if session.group else _SAID_BY[candidate.who], trail=source)
     # In other words it is the agent's, as its heading says; what it had from a tool alone stays the tool's.
-    origin: Origin | None = "tool" if candidate.who == "tool" else None
+    origin: Origin | None = "web" if session.group else "tool" if candidate.who == "tool" else None
     return replace(fact, quotes=(Quote(candidate.quote, source),), origin=origin)

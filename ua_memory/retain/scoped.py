@@ -16,6 +16,7 @@ def tags(session: Session, scopes: Iterable[str] = ()) -> tuple[str, ...]:
     folder = Path(session.cwd) if session.cwd else None
     known = {
         "session": session.session, "parent": session.parent, "cwd": session.cwd,
-        "basedir": folder.name if folder else "", "project": project_of(folder) if folder else "",
+        "group": session.group, "basedir": folder.name if folder else "",
+        "project": project_of(folder) if folder else "",
     }  # fmt: skip
     return places.said_in(session.client, known, places.AUTO, scopes)

@@ -18,6 +18,7 @@ from ua_memory.grounding import around, locate, named, supported, ungrounded
 from ua_memory.llm import Bounds, Message, Model, Outcome, Reply, Tool, ToolError, run_tools, user
 from ua_memory.llm import Usage as Tokens
 from ua_memory.markdown import is_time
+from ua_memory.places import GROUP
 from ua_memory.records import CoreBlock
 from ua_memory.retain import borne, tools
 from ua_memory.retain.candidate import Candidate, as_name, one_line
@@ -79,11 +80,13 @@ class Harvest:
 def study(
     model: Model, turns: Sequence[Turn], view: View, zone: tzinfo | None, *, bounds: Bounds | None = None,
     into: Harvest | None = None, watch: Callable[[int], None] | None = None, max_tokens: int = 8_000,
+    core: bool = True,
 ) -> Harvest:  # fmt: skip
     """Let a fresh sub-agent read the turns. Raises what the model raises; then nothing is to be kept.
 
     `into` is what earlier stretches of the same transcript brought, which this one adds to. `watch` is told
-    after each answer how many turns lie behind what was quoted last. `max_tokens` bounds each answer.
+    after each answer how many turns lie behind what was quoted last. `max_tokens` bounds each answer. Without
+    `core` it neither sees nor changes core memory.
     """
     session = _Session(turns, view, zone, into or Harvest())
 
@@ -93,7 +96,7 @@ def study(
 
     opening = [_opening(turns, zone)]
     ask = partial(
-        run_tools, model, DIRECTIVE, tools=session.tools(), purpose="flush", bounds=bounds,
+        run_tools, model, DIRECTIVE, tools=session.tools(core=core), purpose="flush", bounds=bounds,
         max_tokens=max_tokens, watch=watching,
     )  # fmt: skip
     outcome = ask(messages=opening)
@@ -148,8 +151,8 @@ class _Session:
         self.shown: list[str] = []
         self.reached = 0
 
-    def tools(self) -> dict[str, Tool]:
-        return {
+    def tools(self, *, core: bool) -> dict[str, Tool]:
+        every = {
             "archival_memory_insert": Tool(
                 "Keep one statement of the transcript.", tools.INSERT, self._insert
             ),
@@ -159,6 +162,7 @@ class _Session:
             "archival_memory_search": Tool("Find what memory has already.", tools.SEARCH, self._search),
             "get_core_memory_blocks": Tool("Read all blocks of core memory.", tools.NOTHING, self._blocks),
         }
+        return {name: tool for name, tool in every.items() if core or "core_memory" not in name}
 
     # -- statements ----------------------------------------------------------------------------
 
@@ -219,7 +223,8 @@ class _Session:
 
     def _tags(self, given: Sequence[str]) -> tuple[str, ...]:
         tags = ("-".join(tag.strip().strip("#").split()) for tag in given)
-        return tuple(dict.fromkeys(tag for tag in tags if tag and not ungrounded(tag, self.texts)))
+        fit = (tag for tag in tags if tag and not tag.startswith(f"{GROUP}:"))  # which speech cannot choose
+        return tuple(dict.fromkeys(tag for tag in fit if not ungrounded(tag, self.texts)))
 
     # -- memory --------------------------------------------------------------------------------
 

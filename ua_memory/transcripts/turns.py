@@ -40,7 +40,8 @@ class Turn:
 class Session:
     """Whose conversation this is. Nothing of it comes from the file's path.
 
-    `parent` is the session (or, in pi, the file) that this one was resumed, branched or forked from.
+    `parent` is the session (or, in pi, the file) that this one was resumed, branched or forked from. `group`
+    names the group chat it is, '' where its owner alone speaks with the agent.
     """
 
     client: str
@@ -50,6 +51,7 @@ class Session:
     parent: str = ""
     version: str = ""
     agent: str = ""
+    group: str = ""
 
 
 @dataclass(frozen=True, slots=True)
