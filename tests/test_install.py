@@ -8,6 +8,7 @@ import plistlib
 import shutil
 import stat
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -226,6 +227,77 @@ def test_a_job_for_the_night(shell: Shell) -> None:
     assert shell.ok("uninstall", "cron").out == "Changed  line in crontab\n"
     assert (shell.home / "crontab").read_text() == f"{theirs}\n"
     assert shell("install", "cron", "--at", "24:00").code == 2
+
+
+@pytest.fixture
+def crontab(shell: Shell) -> Path:
+    """Where a crontab of ours keeps its lines."""
+    shell.env |= {"PATH": f"{shell.env['PATH']}:{os.environ['PATH']}", "HOME": str(shell.home)}
+    command = Path(shell.env["PATH"].partition(":")[0]) / "crontab"
+    command.write_text(CRONTAB)
+    command.chmod(0o755)
+    (shell.home / "crontab").touch()
+    return shell.home / "crontab"
+
+
+CRON = ("install", "cron", "--kind", "cron")
+
+
+def test_a_check_asks_for_the_time_that_was_chosen(shell: Shell, crontab: Path) -> None:
+    shell.ok(*CRON, "--at", "06:49", "--write")
+    assert shell.ok("install", "cron", "--check").out.startswith("ok ")  # whatever runs jobs here
+    shell.ok(*CRON, "--check", "--at", "06:49")
+    assert shell(*CRON, "--check", "--at", "06:50").code == 12
+    shell.ok("uninstall", "cron")
+    assert "missing" in shell(*CRON, "--check").out
+
+
+@pytest.mark.parametrize(("kind", "file"), [("systemd", "*.timer"), ("launchd", "*.plist")])
+def test_a_check_reads_the_time_of_every_kind(shell: Shell, kind: str, file: str) -> None:
+    job = schedule.target(kind, str(shell.cwd), ["u", "--bank", str(shell.cwd)], (6, 49), str(shell.home))
+    texts = [piece.put(None) or "" for piece in job.pieces if Path(piece.file).match(file)]
+    assert [schedule.time_of(kind, str(shell.cwd), text) for text in texts] == [(6, 49)]
+
+
+def test_an_older_line_of_cron_s_is_known_mended_and_taken_out(shell: Shell, crontab: Path) -> None:
+    name = schedule.name_of(str(shell.cwd))
+    old = f"49 6 * * * /b/ua-memory --bank {shell.cwd} consolidate >/dev/null 2>&1 # {name}\n"
+    crontab.write_text(f"0 5 * * * backup\n{old}")
+    found = shell(*CRON, "--check")
+    assert found.code == 12 and "outdated line" in found.out
+    shell.ok(*CRON, "--at", "06:49", "--write")
+    assert "/dev/null" not in crontab.read_text() and crontab.read_text().count(name) == 1
+    shell.ok(*CRON, "--check")
+    crontab.write_text(f"0 5 * * * backup\n{old}")
+    shell.ok("uninstall", "cron")
+    assert crontab.read_text() == "0 5 * * * backup\n"
+
+
+def test_cron_s_line_keeps_what_is_said_in_the_state_folder(shell: Shell, crontab: Path) -> None:
+    from ua_memory.daemon.log import LARGEST
+
+    command = shutil.which("ua-memory", path=shell.env["PATH"])
+    assert command
+    Path(command).write_text(f'#!/bin/sh\nexec "{sys.executable}" -P -m ua_memory "$@"\n')
+    shell.ok(*CRON, "--at", "06:49", "--write")
+    minute, hour, *_, line = crontab.read_text().split(" ", 5)
+    assert (minute, hour) == ("49", "6")
+    for day in (19, 20):
+        shell.write(f"memory/2026-11-{day}.md", "- The kiln is fired at night since power is cheap then\n")
+    log = shell.cwd / ".git/ua-memory/local/consolidate.log"
+    few = {"HOME": str(shell.home), "PATH": "/usr/bin:/bin", "SHELL": "/bin/sh", "LOGNAME": "noor"}
+
+    def nightly() -> None:
+        words = ["sh", "-c", line.replace(r"\%", "%").strip()]
+        done = subprocess.run(words, env=few, cwd=shell.home, capture_output=True, text=True, check=False)
+        assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+    nightly()
+    said = log.read_text()
+    assert "considered without a model" in said and log.stat().st_mode & 0o777 == 0o600
+    log.write_text("x" * LARGEST)
+    nightly()
+    assert log.stat().st_size < LARGEST and log.with_suffix(".log.1").stat().st_size == LARGEST
 
 
 def test_a_crontab_that_cannot_be_read_is_not_replaced(shell: Shell) -> None:

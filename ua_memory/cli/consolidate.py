@@ -23,6 +23,7 @@ NO_MODEL = (
     "without a model facts are only compared: what several days say in nearly the same words was folded, and "
     "nothing was concluded (ANTHROPIC_API_KEY, or ANTHROPIC_BASE_URL for one of your own)"
 )
+LOG = "consolidate.log"
 SHOWN = 20
 """Pairs and refusals that are shown; the rest is counted."""
 
@@ -46,6 +47,9 @@ def consolidate(
     batch_api: Annotated[
         bool, typer.Option("--batch-api", help="Post it at half the price; a later run collects the answers.")
     ] = False,
+    log: Annotated[
+        bool, typer.Option("--log", help="Write to local/consolidate.log in the state folder instead.")
+    ] = False,
     as_json: verbs.Json = False,
     bank: verbs.Bank = None,
 ) -> None:
@@ -61,6 +65,8 @@ def consolidate(
     from ua_memory.errors import Usage
 
     with context.opened(ctx) as (call, memory), ExitStack() as bar:
+        if log:
+            _to_log(call, memory)
         if dry_run:
             _preview(call, memory, limit, batch_api)
             return
@@ -79,15 +85,9 @@ def consolidate(
         tell = bar.enter_context(progress(call, "Considering facts"))
         try:
             done = memory.consolidate(
-                model=call.endpoint,
-                limit=limit,
-                usd=max_usd,
-                retry=retry,
-                accept=accept,
-                batch_api=batch_api,
-                tell=tell,
-                after=after,
-            )
+                model=call.endpoint, limit=limit, usd=max_usd, retry=retry, accept=accept, batch_api=batch_api,
+                tell=tell, after=after,
+            )  # fmt: skip
         except KeyboardInterrupt:
             note(call, "interrupted; what was answered is kept, and the next run goes on from there")
             raise
@@ -96,6 +96,17 @@ def consolidate(
                 emit(call, told)
         if done.ended:
             raise done.ended
+
+
+def _to_log(call: Call, memory: Memory) -> None:
+    """From here on, whatever is said goes into a log: cron would mail it, or drop it."""
+    from ua_memory.daemon.log import Lines, Log
+
+    memory.store.make_state()
+    memory.store.bank.local.mkdir(mode=0o700, exist_ok=True)
+    found = Log(memory.store.bank.local, LOG)
+    found.say("consolidate")
+    call.stdout = call.stderr = Lines(found)
 
 
 def _refreshed(call: Call, page: Refreshed, shapes: list[Any]) -> None:

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ua_memory.cli import context
 from ua_memory.errors import CannotWrite, NotFound, Usage
 
 if TYPE_CHECKING:
@@ -21,9 +22,11 @@ NONE_YET = ("no crontab for", "no such file")
 """How `crontab -l` says that there is none: cronie's, Vixie's and the BSDs', and BusyBox's."""
 
 
-def target(call: Call, kind: str, at: str) -> Target:
+DEFAULT = "03:30"
+
+
+def target(call: Call, kind: str, at: str = DEFAULT) -> Target:
     """The job for the caller's bank. Usage for a time or a kind that there is not."""
-    from ua_memory.cli import context
     from ua_memory.cli.installing import command_of
     from ua_memory.clients import schedule
 
@@ -34,6 +37,20 @@ def target(call: Call, kind: str, at: str) -> Target:
         raise Usage("no job for a folder whose name cannot be printed", where=repr(bank))
     command = [command_of(call)[0], "--bank", bank]
     return schedule.target(kind, bank, command, _time(at), str(call.home))
+
+
+def in_place(call: Call, kind: str | None) -> Target:
+    """The job to be checked where no time is asked for: of the kind that is set up, at its own time."""
+    from ua_memory.clients.schedule import KINDS, time_of
+
+    bank = str(context.bank_root(call).resolve())
+    for each in (kind,) if kind else KINDS:
+        steps = plan(call, target(call, each), out=True)
+        if any(step.does != "keep" for step in steps):
+            texts = (step.before.decode("utf-8", ODD) for step in steps if step.before)
+            times = filter(None, (time_of(each, bank, text) for text in texts))
+            return target(call, each, next((f"{hour:02}:{minute:02}" for hour, minute in times), DEFAULT))
+    return target(call, kind or kind_here(call))
 
 
 def kind_here(call: Call) -> str:

@@ -119,7 +119,10 @@ _both("hermes", "the memory provider of Hermes", targets.hermes)
 @install_app.command("cron", cls=verbs.Verb)
 def install_cron(
     ctx: typer.Context,
-    at: Annotated[str, typer.Option("--at", metavar="HH:MM", help="The time of day.")] = "03:30",
+    at: Annotated[
+        str | None,
+        typer.Option("--at", metavar="HH:MM", help="The time of day (03:30).", show_default=False),
+    ] = None,
     kind: Annotated[
         str | None,
         typer.Option(metavar="KIND", help="cron, systemd or launchd; else what runs jobs here."),
@@ -133,7 +136,10 @@ def install_cron(
     from ua_memory.cli import cron, installing
 
     call = context.call_of(ctx)
-    job = cron.target(call, kind or cron.kind_here(call), at)
+    if check and not at:
+        job = cron.in_place(call, kind)
+    else:
+        job = cron.target(call, kind or cron.kind_here(call), at or cron.DEFAULT)
     if not write and not check:
         _shown(call, job, cron.shown(call, job))
         return
@@ -156,7 +162,7 @@ def uninstall_cron(
     call = context.call_of(ctx)
     done = []
     for kind in KINDS:
-        job = cron.target(call, kind, "03:30")
+        job = cron.target(call, kind)
         steps = [step for step in cron.plan(call, job, out=True) if step.does != "keep"]
         if not dry_run:
             cron.carry_out(call, job, steps, out=True)

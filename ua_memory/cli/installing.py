@@ -197,6 +197,8 @@ def check(call: Call, target: Target, steps: list[Step]) -> None:
     command = command_of(call)[0]
     found = shutil.which(command, path=call.env.get("PATH"))
     rows = [(step.what, str(step.file), step.does == "keep" and step.before is not None) for step in steps]
+    both = zip(steps, target.pieces, strict=True)
+    old = {(step.what, str(step.file)) for step, piece in both if _there(step, piece)}
     rows.append(("command", command, found is not None))
     rows += [(f"{TWICE}, by the {way}", where, False) for way, where in target.twice]
     good = all(ok for *_, ok in rows)
@@ -206,11 +208,8 @@ def check(call: Call, target: Target, steps: list[Step]) -> None:
     else:
         screen = Screen(call)
         for what, where, ok in rows:
-            word = (
-                ("ok       ", "good")
-                if ok
-                else ("twice    " if what.startswith(TWICE) else "missing  ", "bad")
-            )
+            bad = "twice" if what.startswith(TWICE) else "outdated" if (what, where) in old else "missing"
+            word = (f"{'ok' if ok else bad:9}", "good" if ok else "bad")
             screen.item([word], f"{what}: ", (where, "path"))
     if not good:
         if target.twice and all(ok or what.startswith(TWICE) for what, _, ok in rows):
@@ -218,6 +217,12 @@ def check(call: Call, target: Target, steps: list[Step]) -> None:
         what = f"ua-memory is not wholly set up for {target.client}"
         show_it = "" if target.client == "cron" else " --dry-run"  # cron's is shown unless --write is said
         raise ProblemsFound(what, mend=f"ua-memory install {target.client}{show_it} shows what is missing")
+
+
+def _there(step: Step, piece: Piece) -> bool:
+    """Whether something of ours is in a file, be it not as it is put there today."""
+    text = None if step.before is None else step.before.decode("utf-8", "surrogateescape")
+    return step.does != "keep" and text is not None and piece.cut(text) != text
 
 
 def command_of(call: Call, *, shared: bool = False) -> list[str]:

@@ -6,6 +6,7 @@ Each bank has a job of its own, known by a name with a hash of the bank's path.
 from __future__ import annotations
 
 import hashlib
+import re
 import shlex
 from collections.abc import Sequence
 from xml.sax.saxutils import escape
@@ -27,9 +28,8 @@ def target(kind: str, bank: str, command: Sequence[str], at: tuple[int, int], ho
     """The job of a kind for a bank, at an hour and minute; `command` starts ua-memory with `--bank`."""
     name, words = name_of(bank), [*command, "consolidate"]
     if kind == "cron":
-        return Target(
-            "cron", (_line(name, words, at),), (KEY.format("the head of the crontab: ANTHROPIC_API_KEY=…"),)
-        )
+        key = KEY.format("the head of the crontab: ANTHROPIC_API_KEY=…")
+        return Target("cron", (_line(name, [*words, "--log"], at),), (key,))
     if kind == "systemd":
         units = f"{home}/.config/systemd/user/{name}"
         service = (
@@ -56,6 +56,19 @@ def target(kind: str, bank: str, command: Sequence[str], at: tuple[int, int], ho
     return Target(
         "cron", (whole_file(file, "agent", plist, NAME),), (KEY.format("its EnvironmentVariables"),)
     )
+
+
+_TIMES = {
+    "cron": r"(?m)^(?P<minute>\d+) (?P<hour>\d+) \* \* \* .*# {name}$",
+    "systemd": r"(?m)^OnCalendar=\*-\*-\* (?P<hour>\d+):(?P<minute>\d+):",
+    "launchd": r"Hour</key>\s*<integer>(?P<hour>\d+)<[^M]*Minute</key>\s*<integer>(?P<minute>\d+)<",
+}
+
+
+def time_of(kind: str, bank: str, text: str) -> tuple[int, int] | None:
+    """The hour and minute at which the job in a file runs, None where it does not say them as we do."""
+    found = re.search(_TIMES[kind].replace("{name}", name_of(bank)), text)
+    return (int(found["hour"]), int(found["minute"])) if found else None
 
 
 KEY = "it runs without your shell's environment; a model's key goes into {}"
@@ -87,7 +100,7 @@ def _line(name: str, words: Sequence[str], at: tuple[int, int]) -> Piece:
     """A line of the crontab, known by the job's name behind it."""
     mark = f" # {name}\n"
     # Cron takes a bare percent sign for the end of the line.
-    line = f"{at[1]} {at[0]} * * * {shlex.join(words)} >/dev/null 2>&1".replace("%", r"\%") + mark
+    line = f"{at[1]} {at[0]} * * * {shlex.join(words)}".replace("%", r"\%") + mark
 
     def put(text: str | None) -> str | None:
         rows = rows_of(text or "")

@@ -4,6 +4,7 @@ kept."""
 from __future__ import annotations
 
 import contextlib
+import io
 import os
 import threading
 from datetime import datetime
@@ -40,3 +41,17 @@ class Log:
             with contextlib.suppress(FileNotFoundError):
                 rows += file.read_text("utf-8", "replace").splitlines()
         return rows[-lines:] if lines else []
+
+
+class Lines(io.StringIO):
+    """A stream whose lines go into a log, for a command that nobody looks at."""
+
+    def __init__(self, log: Log) -> None:
+        super().__init__()
+        self._log, self._begun = log, ""
+
+    def write(self, text: str) -> int:
+        *lines, self._begun = (self._begun + text).split("\n")
+        for line in lines:
+            self._log.say(line)
+        return len(text)
