@@ -162,3 +162,40 @@ def test_a_hook_keeps_to_its_scope(shell: Shell, settings: str, expected: set[st
     shell.ok("search", "deploys")  # so that there are vectors
     out = shell.ok("hook", stdin=json.dumps(event)).out
     assert {word for word in ("Monday", "Friday", "reviews") if word in out} == expected
+
+
+# -- front matter ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        "tags: [Infra/DB, people]", "tags:\n  - infra/db\n  - people", "tags: infra/db, people",
+        "tags: infra/db people", 'tags: "#infra/db, #people"', 'tags: ["#infra/db", "#people"]',
+        "tag: infra/db\ntags: people",
+    ],
+)  # fmt: skip
+def test_a_file_s_tags_are_those_of_all_that_stands_in_it(tmp_path: Path, written: str) -> None:
+    shell = new_shell(tmp_path)
+    text = f"---\n{written}\nother: [a]\n---\n\n# Kiln\n\nThe kiln of WHO is warm.\n\n- WHO filled the kiln\n"
+    paths = {"Alice": "memory/kiln.md", "Bob": "memory/2026-11-20.md", "Cleo": "../notes/kiln.md"}
+    for who, path in (*paths.items(), ("Dora", "../old/kiln.md")):
+        shell.write(path, text.replace("WHO", who))
+    shell.write("memory/cold.md", "- The kiln is cold at night #people/friends\n")
+    with (shell.cwd / "ua-memory.toml").open("a") as file:
+        file.write('extraPaths = ["../notes"]\n')
+    shell.ok("import", "markdown", str(shell.cwd.parent / "old"))
+
+    def found(*words: str) -> set[str]:
+        hits = shell.ok("search", "kiln", "--limit", "50", "--json", *words).json["results"]
+        return {hit["path"].rpartition("/home/")[2].replace("memory/", "") for hit in hits}
+
+    tagged = found("--tag", "infra/db")
+    assert {"kiln.md", "2026-11-20.md"} <= tagged and any("notes" in path for path in tagged)
+    assert any("imported" in path for path in tagged) and "cold.md" not in tagged
+    for tag in ("infra", "INFRA/db", "#infra/db", "people"):
+        assert found("--tag", tag) >= tagged
+    assert not found("--tag", "infra/d") and not found("--tag", "other") and not found("--tag", "db")
+    assert found("--tag", "infra", "--tag", "people", "--tags-match", "all_strict") == tagged
+    shell.write("memory/kiln.md", text.replace("people", "persons"))  # and a change of them alone counts
+    assert "kiln.md" not in found("--tag", "people") - {"cold.md"} and "kiln.md" in found("--tag", "persons")

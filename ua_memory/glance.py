@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from ua_memory.recall.budget import Preset
     from ua_memory.recall.search import Answer, Hit
 
-SCHEMA = "4"
+SCHEMA = "5"
 """The version of the word index that is read here; a test holds it to `index.tables`."""
 ENOUGH = 0.3
 """The share of a query's words, weighed by how rare they are, that a line must have: `recall.fuse` gives such

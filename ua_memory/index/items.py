@@ -118,7 +118,9 @@ def items_of(document: Document, masked: Masked) -> Iterator[Item]:
     names = [record.name for record in document.records if isinstance(record, Page | MentalModel)]
     records = [{**found, "trail": (*names, *found["heading"].trail)} for found in _findable(document)]
     # Looking for secrets costs by the call more than by the letter: a file without any is looked at once.
-    everything = "\n\n".join(text for found in records for text in (found["text"], _context(found)))
+    everything = "\n\n".join(
+        (*document.tags, *(text for found in records for text in (found["text"], _context(found))))
+    )
     if masked(everything) == everything:
         masked = str
     speakers = talk.speakers([found["text"] for found in records])
@@ -151,7 +153,7 @@ def _known(document: Document) -> list[Item]:
     if len(document.records) < LONG or kind_of(document.path) is not FileKind.LOG:
         return []
     for before, items in _made:
-        if before.path == document.path:
+        if (before.path, before.tags) == (document.path, document.tags):
             pairs = zip(before.records, document.records, strict=False)
             same = sum(1 for _ in takewhile(lambda pair: pair[0] is pair[1], pairs))
             return items[:same]
@@ -248,6 +250,8 @@ def _item(
     heading: Heading = found["heading"]
     text = clean(masked(found["text"]))
     tags = (*found["tags"], *hashtags(found["text"]), *page_tags)
+    # Those of the heading and the file are for filters alone: as words they would make all below them alike.
+    every = (*tags, *heading.tags, *document.tags)
     entities = tuple(clean(masked(name)) for name in found["entities"])
     context = clean(masked(_context(found) + " " + " ".join(tags)))
     lines = "\n".join(document.lines[place.line - 1 : place.end])
@@ -270,8 +274,7 @@ def _item(
         client=heading.client,
         session=heading.session,
         heading=clean(masked(" > ".join(found["trail"]))),
-        # Those of the heading are for filters alone: as words they would make all of a session alike.
-        tags=tuple(dict.fromkeys(clean(masked(tag)).casefold() for tag in (*tags, *heading.tags))),
+        tags=tuple(dict.fromkeys(clean(masked(tag)).casefold() for tag in every)),
         entities=entities,
         retired=found["retired"],
         context=context.strip(),

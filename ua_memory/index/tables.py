@@ -12,7 +12,7 @@ from ua_memory.index.items import Item
 
 T = TypeVar("T")
 
-SCHEMA_VERSION = "4"
+SCHEMA_VERSION = "5"
 """Raise it with any change here or in how items and terms are made: another version is dropped."""
 
 TOKENIZER = "porter unicode61 remove_diacritics 2 tokenchars '_'"

@@ -76,6 +76,8 @@ class Document:
     """The marks of all `<!-- through: … -->` comments."""
     unclosed: tuple[str, ...] = ()
     """What would close the code fence or comment that is still open at the end of the file."""
+    tags: tuple[str, ...] = ()
+    """Those of its front matter: they are of all that stands in it."""
 
     def of(self, kind: type[R]) -> tuple[R, ...]:
         """The records of one type, in file order."""
@@ -118,6 +120,7 @@ def _parsed(data: bytes, path: str) -> Document:
         tuple(problems),
         tuple(reader.through),
         tuple(reader.unclosed),
+        header.tags(),
     )
 
 

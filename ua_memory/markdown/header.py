@@ -45,6 +45,16 @@ class Header:
         words = [part for part in parts if isinstance(part, str) and part.strip()]
         return tuple(part.strip() for part in words) if isinstance(value, str) else tuple(words)
 
+    def tags(self) -> tuple[str, ...]:
+        """What `tags` or `tag` names, as Obsidian reads it: a list, or text with commas or blanks between,
+        each with or without `#`."""
+        found: list[Any] = []
+        for value in (self.raw.get("tags"), self.raw.get("tag")):
+            found += re.split(r"[,\s]+", value) if isinstance(value, str) else ()
+            found += value if isinstance(value, list) else ()
+        words = (part.strip().lstrip("#") for part in found if isinstance(part, str))
+        return tuple(dict.fromkeys(filter(None, words)))
+
 
 def read_header(lines: Sequence[str]) -> Header:
     """The front matter of a file's lines; without one, an empty Header of size 0."""
