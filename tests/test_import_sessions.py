@@ -279,6 +279,7 @@ def test_since_client_project_and_path_choose(shell: Shell, tmp_path: Path) -> N
     ("argv", "why"),
     [
         (("sessions", "--client", "vim"), "no client 'vim'"),
+        (("sessions", "--client", "gemini"), "ua-memory install gemini"),
         (("sessions", "--days", "3"), "--days says nothing of sessions"),
         (("sessions", "--all", "--since", "3d"), "contradict"),
         (("sessions", "--since", "soon"), "is no date"),

@@ -193,6 +193,54 @@ def test_the_line_for_agents(shell: Shell) -> None:
     assert rules.read_text() == "# Rules\n"
 
 
+@pytest.mark.parametrize("client", CLIENTS)
+def test_a_check_is_not_content_without_a_bank(shell: Shell, client: str) -> None:
+    shell.ok("install", client)
+    shell.ok("install", client, "--check")
+    shutil.rmtree(shell.cwd)
+    shell.cwd.mkdir()
+    checked = shell("install", client, "--check")
+    assert checked.code == 12 and "missing  bank: none" in checked.out and "ua-memory init" in checked.err
+
+
+THEIRS = "model:\n  default: gpt # mine\n"
+
+
+@pytest.mark.parametrize(
+    ("config", "after"),
+    [
+        ("memory:\n  provider: ua-memory\n", ""),
+        (
+            "memory:\n  provider: 'ua-memory'  # ours\n  memory_enabled: true\n",
+            "memory:\n  memory_enabled: true\n",
+        ),
+        (
+            'memory:\n    memory_enabled: true\n    provider: "ua-memory"\n',
+            "memory:\n    memory_enabled: true\n",
+        ),
+        ("memory:\n  other: 1\n\n  # note\n  provider: ua-memory\n", "memory:\n  other: 1\n\n  # note\n"),
+        ("memory:\r\n  provider: ua-memory\r\n", ""),
+        ("memory:\n  provider: mem0\n", None),
+        ("memory:\n  other:\n    provider: ua-memory\n", None),
+        ("tools:\n  provider: ua-memory\n", None),
+        ("# memory:\n#   provider: ua-memory\n", None),
+    ],
+)
+def test_hermes_is_not_left_asking_for_a_provider_that_is_gone(
+    shell: Shell, config: str, after: str | None
+) -> None:
+    shell.ok("install", "hermes")
+    file = shell.home / ".hermes" / "config.yaml"
+    for text, wanted in (
+        (f"{THEIRS}{config}", f"{THEIRS}{after}"),
+        (f"{config}{THEIRS}", f"{after}{THEIRS}"),
+    ):
+        shell.ok("install", "hermes")
+        file.write_bytes(text.encode())
+        shell.ok("uninstall", "hermes")
+        assert file.read_bytes().decode() == (text if after is None else wanted)
+
+
 def test_without_a_bank_it_says_so(tmp_path: Path) -> None:
     (tmp_path / "work").mkdir()
     (tmp_path / "home").mkdir()

@@ -5,9 +5,12 @@ from __future__ import annotations
 import io
 import json
 import os
+import subprocess
 import tarfile
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from banks import DAY, Bank, git, new_bank, repository
@@ -518,6 +521,38 @@ def test_an_archive_is_the_whole_bank_and_nothing_else(pair: tuple[Bank, Bank], 
         archive.export(one.store, file)
     with pytest.raises(Usage, match="inside"):
         archive.export(one.store, one.root / "x.tar")
+
+
+@pytest.mark.parametrize("named", [False, True])
+def test_an_export_that_is_killed_leaves_nothing_behind(
+    pair: tuple[Bank, Bank], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, named: bool
+) -> None:
+    """`named`: on a file system that knows no files without a name; the next export sweeps up there."""
+    folder = tmp_path / "out"
+    folder.mkdir()
+    if named:
+        monkeypatch.setattr(os, "O_TMPFILE", os.O_DIRECTORY, raising=False)  # as an older kernel reads it
+        monkeypatch.setattr(tempfile, "_O_TMPFILE_WORKS", False)
+    elif not hasattr(os, "O_TMPFILE"):
+        pytest.skip("no files without a name here")
+    seen: list[int] = []
+    add = archive._add
+
+    def adding(*given: Any) -> None:
+        seen.append(len(list(folder.iterdir())))  # what would be left if it were killed here
+        add(*given)
+
+    monkeypatch.setattr(archive, "_add", adding)
+    archive.export(pair[0].store, folder / "bank.tar")
+    assert set(seen) == {int(named)} and [each.name for each in folder.iterdir()] == ["bank.tar"]
+    with subprocess.Popen(["true"]) as ended:
+        ended.wait()
+    left, other = folder / f".bank.tar.{ended.pid}.part", folder / f".other.tar.{ended.pid}.part"
+    left.touch()
+    other.touch()
+    (folder / "bank.tar").unlink()
+    archive.export(pair[0].store, folder / "bank.tar")
+    assert not left.exists() and other.exists()
 
 
 @pytest.mark.parametrize("fault", ["flipped", "shallow"])

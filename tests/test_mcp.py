@@ -255,6 +255,12 @@ def test_tools_do_what_they_say(memory: Memory) -> None:
     day = (memory.store.bank.root / "memory").glob("*.md")
     assert "claude-code · session 8f2c" in "".join(file.read_text() for file in day)
     assert [r.trailer("Door") for r in memory.log(limit=4)] == ["mcp"] * 4
+    for tags in ("people,drinks", "#people, #drinks", '["people", "drinks"]'):
+        given = {"content": f"Bob likes tea, said as {len(tags)}", "tags": tags}
+        assert not mcp_server.call(memory, "archival_memory_insert", given, who)[1]
+        with_both = memory.filters(tags=["people", "drinks"], match="all_strict")
+        hits = memory.search_many([given["content"]], filters=with_both, by_words=True)[0].hits
+        assert given["content"] in [hit.item.text for hit in hits]
     secret = "ghp_" + "abcdefghijklmnopqrstuvwxyz0123456789"
     assert (
         "Taken out before writing: github-token."
@@ -275,7 +281,7 @@ def test_tools_do_what_they_say(memory: Memory) -> None:
         ("update_page", {"id": "nope"}, "nothing to change"),
         ("ingest", {"title": " ", "content": "x"}, "title is empty"),
         ("ingest_file", {"file_path": "x.md"}, "no folder is open"),
-        ("archival_memory_insert", {"content": "x", "tags": "a"}, "tags must be a list of texts"),
+        ("archival_memory_insert", {"content": "x", "tags": 7}, "tags must be a list of texts"),
         ("archival_memory_insert", {"content": "  "}, "mend"),
         ("core_memory_replace", {"section": "A", "value": "## B\nx"}, "use ###"),
         ("core_memory_replace", {"section": "A", "value": "word " * 9000}, "budget"),

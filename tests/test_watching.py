@@ -198,7 +198,7 @@ def shell(tmp_path: Path) -> Shell:
     return new_shell(tmp_path)
 
 
-def test_the_command_and_its_json(shell: Shell, tmp_path: Path) -> None:
+def test_the_command_and_its_json(shell: Shell, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = tmp_path / "notes"
     folder.mkdir()
     (folder / "a.md").write_text(SAID)
@@ -216,5 +216,8 @@ def test_the_command_and_its_json(shell: Shell, tmp_path: Path) -> None:
     agrees("watch run", told)
     assert "watch run --accept" in shell.ok("watch", "list").out
     assert "a.md is gone: 1 fact went with it" in shell.ok("watch", "run", "--accept").out
+    shell.write("ua-memory.toml", (shell.cwd / "ua-memory.toml").read_text() + "watch.quiet_seconds = 2\n")
+    monkeypatch.setattr("ua_memory.cli.watch._daemon", lambda *_: True)
+    assert "again 2 seconds after" in shell.ok("watch", "add", str(folder)).out
     assert shell.ok("watch", "remove", str(folder)).out.startswith("No longer watching")
     assert "Nothing is watched" in shell.ok("watch", "list").out

@@ -23,6 +23,11 @@ def run(call: Call, memory: Memory, asked: surveyed.Asked) -> None:
     unknown = set(asked.clients) - set(homes.CLIENTS)
     if unknown:
         known = ", ".join(homes.CLIENTS)
+        if "gemini" in unknown:
+            raise Usage(
+                "Gemini CLI's transcripts are not read: its sessions are kept by hooks, as they happen",
+                mend="ua-memory install gemini",
+            )
         raise Usage(f"no client {min(unknown)!r} whose sessions are known", mend=f"known are: {known}")
     if not memory.config.enabled:
         _off(call, memory, asked)

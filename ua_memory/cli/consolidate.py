@@ -85,8 +85,8 @@ def consolidate(
         tell = bar.enter_context(progress(call, "Considering facts"))
         try:
             done = memory.consolidate(
-                model=call.endpoint, limit=limit, usd=max_usd, retry=retry, accept=accept, batch_api=batch_api,
-                tell=tell, after=after,
+                model=call.endpoint, limit=limit, usd=max_usd, retry=retry, accept=accept,
+                batch_api=batch_api, tell=tell, after=after,
             )  # fmt: skip
         except KeyboardInterrupt:
             note(call, "interrupted; what was answered is kept, and the next run goes on from there")

@@ -74,6 +74,14 @@ def untrusted(config: Config) -> str:
     return f"not trusted in {SETTINGS}, and ignored: {keys} (to review: ua-memory trust)" if keys else ""
 
 
+def bank_here(call: Call) -> Path | None:
+    """The folder of the bank that a call is about, None where there is none."""
+    try:
+        return bank_root(call)
+    except NoBank:
+        return None
+
+
 def named(call: Call) -> Path | None:
     """The bank that `--bank` or `UA_MEMORY_BANK` names, whether there is one or not."""
     given = call.bank or call.env.get("UA_MEMORY_BANK")

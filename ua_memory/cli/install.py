@@ -200,7 +200,8 @@ def _uninstall(call: Call, target: Target, agents_md: str | None, dry: bool) -> 
     from ua_memory.cli import installing
 
     target = _with_line(call, target, agents_md)._replace(notes=())
-    steps = [step for step in installing.plan(target.pieces, out=True) if step.does != "keep"]
+    pieces = (*target.pieces, *target.left)
+    steps = [step for step in installing.plan(pieces, out=True) if step.does != "keep"]
     if not dry:
         installing.carry_out(steps)
     installing.show(call, target, steps, dry=dry)

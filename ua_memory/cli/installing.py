@@ -191,7 +191,8 @@ def shape(step: Step, dry: bool) -> dict[str, Any]:
 
 
 def check(call: Call, target: Target, steps: list[Step]) -> None:
-    """Say whether all is in place and the command is there. ProblemsFound where it is not."""
+    """Say whether all is in place, and the command and a bank are there. ProblemsFound where it is not."""
+    from ua_memory.cli import context
     from ua_memory.cli.format import Screen, emit
 
     command = command_of(call)[0]
@@ -199,6 +200,8 @@ def check(call: Call, target: Target, steps: list[Step]) -> None:
     rows = [(step.what, str(step.file), step.does == "keep" and step.before is not None) for step in steps]
     both = zip(steps, target.pieces, strict=True)
     old = {(step.what, str(step.file)) for step, piece in both if _there(step, piece)}
+    bank = context.bank_here(call)
+    rows.append(("bank", str(bank or "none"), bank is not None))
     rows.append(("command", command, found is not None))
     rows += [(f"{TWICE}, by the {way}", where, False) for way, where in target.twice]
     good = all(ok for *_, ok in rows)
@@ -212,6 +215,8 @@ def check(call: Call, target: Target, steps: list[Step]) -> None:
             word = (f"{'ok' if ok else bad:9}", "good" if ok else "bad")
             screen.item([word], f"{what}: ", (where, "path"))
     if not good:
+        if all(ok or what == "bank" for what, _, ok in rows):
+            raise ProblemsFound("there is no memory bank: nothing is kept", mend="ua-memory init")
         if target.twice and all(ok or what.startswith(TWICE) for what, _, ok in rows):
             raise ProblemsFound(f"ua-memory is set up for {target.client} more than once", mend=ONE_WAY)
         what = f"ua-memory is not wholly set up for {target.client}"

@@ -42,7 +42,8 @@ def watch_add(ctx: typer.Context, path: Paths, as_json: verbs.Json = False, bank
             Screen(call).line("Watching ", (one.path, "path"), f": {files} to be read.")
         screen = Screen(call)
         if runs:
-            screen.line("The daemon reads them, and again 30 seconds after each save.")
+            quiet = f"{memory.config.watch_seconds:g} seconds"
+            screen.line(f"The daemon reads them, and again {quiet} after each save.")
         screen.line("Now, or without a daemon: ua-memory watch run; --dry-run shows the price.")
 
 

@@ -41,13 +41,15 @@ class Piece(NamedTuple):
 class Target(NamedTuple):
     """A client, what goes into its files, and what its owner is told besides.
 
-    `twice` is what has the client call our hooks a second time, and the file where that stands.
+    `twice` is what has the client call our hooks a second time, and the file where that stands. `left` is
+    what its owner has put there for us by the client's own means: it is taken out with the rest.
     """
 
     client: str
     pieces: tuple[Piece, ...]
     notes: tuple[str, ...] = ()
     twice: tuple[tuple[str, str], ...] = ()
+    left: tuple[Piece, ...] = ()
 
 
 def json_piece(file: str, what: str, put: Callable[[Document], None], cut: Callable[[Document], None],

@@ -150,8 +150,11 @@ def checked(takes: Mapping[str, Param], arguments: object) -> dict[str, Any]:
 def _value(name: str, param: Param, value: Any, mend: str) -> Any:
     kind = KINDS[param.kind]
     if isinstance(value, str) and param.kind != "text":  # some clients write what is no text as JSON
+        text = value
         with contextlib.suppress(ValueError, RecursionError):
-            value = json.loads(value)
+            value = json.loads(text)
+        if param.kind == "texts" and not isinstance(value, list):  # and some a list as people do: a, b
+            value = [word for each in text.split(",") if (word := each.strip())]
     if not kind.holds(value):
         raise Usage(f"{name} must be {kind.word}", mend=mend)
     if param.among and value not in param.among:

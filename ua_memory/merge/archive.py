@@ -7,6 +7,7 @@ through to the last byte before one is written.
 from __future__ import annotations
 
 import contextlib
+import glob
 import hashlib
 import io
 import json
@@ -120,11 +121,9 @@ def _manifest(bank: str, made: str, head: str, contents: Mapping[str, bytes], bu
 
 
 def _write(file: Path, manifest: bytes, contents: Mapping[str, bytes], bundle: Path, when: int) -> int:
-    fresh = file.with_name(f".{file.name[:200]}.{os.getpid()}.part")
     try:
-        fd = os.open(fresh, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600)
-        try:
-            with os.fdopen(fd, "wb") as out:
+        with _unnamed(file) as (fd, named):
+            with os.fdopen(fd, "wb", closefd=False) as out:
                 with tarfile.open(fileobj=out, mode="w", format=tarfile.PAX_FORMAT) as tar:
                     _add(tar, MANIFEST, io.BytesIO(manifest), len(manifest), when)
                     for path, data in contents.items():
@@ -132,14 +131,50 @@ def _write(file: Path, manifest: bytes, contents: Mapping[str, bytes], bundle: P
                     with bundle.open("rb") as whole:
                         _add(tar, BUNDLE, whole, bundle.stat().st_size, when)
                 out.flush()
-                os.fsync(out.fileno())
-            os.link(fresh, file)  # which replaces nothing
-        finally:
-            fresh.unlink(missing_ok=True)
+                os.fsync(fd)
+            named()
         swap.sync_folder(file.parent)
         return file.stat().st_size
     except OSError as error:
         raise CannotWrite(error.strerror or str(error), where=str(file), mend="name another file") from error
+
+
+@contextlib.contextmanager
+def _unnamed(file: Path) -> Iterator[tuple[int, Callable[[], None]]]:
+    """A descriptor to write to, and what gives the file its name, replacing nothing. Until then it has none,
+    so that a process that is killed leaves nothing behind; where a file system knows no such files it has a
+    hidden one, and what a killed process has left of them is swept up."""
+    flags = os.O_WRONLY | os.O_CLOEXEC
+    start, fresh = f".{file.name[:200]}.", file.with_name(f".{file.name[:200]}.{os.getpid()}.part")
+    for left in file.parent.glob(f"{glob.escape(start)}*.part"):
+        pid = left.name[len(start) : -len(".part")]
+        if pid.isdecimal() and left.is_file() and not _lives(int(pid)):
+            left.unlink(missing_ok=True)
+    folder = os.open(file.parent, os.O_RDONLY | os.O_CLOEXEC | os.O_DIRECTORY)
+    try:
+        try:
+            fd = os.open(file.parent, flags | os.O_TMPFILE, 0o600)
+        except (AttributeError, OSError):
+            fd = os.open(fresh, flags | os.O_CREAT | os.O_EXCL, 0o600)
+            source = str(fresh)
+        else:
+            source = f"/proc/self/fd/{fd}"
+        # With a folder `link` follows the link that /proc has in place of the file.
+        try:
+            yield fd, lambda: os.link(source, file.name, src_dir_fd=folder, dst_dir_fd=folder)
+        finally:
+            os.close(fd)
+    finally:
+        fresh.unlink(missing_ok=True)
+        os.close(folder)
+
+
+def _lives(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except (OSError, OverflowError) as error:
+        return not isinstance(error, ProcessLookupError)
+    return True
 
 
 def _add(tar: tarfile.TarFile, name: str, data: IO[bytes], size: int, when: int) -> None:
