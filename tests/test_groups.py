@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
+import sys
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -195,3 +197,42 @@ def test_openclaw_s_plugin_tells_groups_from_direct_chats(tmp_path: Path) -> Non
         ("SessionEnd", "g", group, None),
     ]  # fmt: skip
     assert [row["transcript_path"] for row in told[-3:]] == ["", "", "/g.jsonl"]
+
+
+# -- Hermes's provider ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("told", "group"),
+    [
+        ({}, ""),
+        ({"platform": "cli"}, ""),
+        ({"platform": "telegram", "chat_type": "dm", "chat_id": "77"}, ""),
+        ({"platform": "telegram", "chat_type": "group", "chat_id": "-1001"}, GROUP),
+        ({"platform": "discord", "chat_type": "channel", "chat_id": "C1"}, "discord:channel:c1"),
+        ({"platform": "api_server"}, "api_server:group:unknown"),
+    ],
+)
+def test_hermes_s_provider_tells_groups_from_direct_chats(
+    monkeypatch: pytest.MonkeyPatch, told: dict[str, str], group: str
+) -> None:
+    for name in ("agent", "agent.memory_provider"):
+        monkeypatch.setitem(sys.modules, name, ModuleType(name))
+    monkeypatch.setattr(sys.modules["agent.memory_provider"], "MemoryProvider", object, raising=False)
+    source = Path(ua_memory.__file__).parent / "data/plugins/hermes/__init__.py.in"
+    plugin: dict[str, Any] = {"__name__": "ua_memory_provider"}
+    exec(compile(source.read_text(), "provider", "exec"), plugin)
+    given: list[dict[str, Any]] = []
+
+    def run(words: list[str], text: str, _: float) -> str:
+        given.append({"words": words, **json.loads(text)})
+        return '{"failed": false, "text": "found", "result": {"tools": []}}'
+
+    plugin["_run"] = run
+    provider = plugin["UaMemory"]()
+    provider.initialize("s", **told)
+    provider.prefetch("what is known?")
+    assert [row["group"] for row in given] == [group, group]
+    answer = json.loads(provider.handle_tool_call("recall", {"query": "x"}))
+    assert ("error" in answer) == bool(group) and len(given) == (2 if group else 3)
+    assert provider.get_tool_schemas() == [] and len(given) == (2 if group else 4)
