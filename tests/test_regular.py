@@ -166,6 +166,7 @@ def test_other_folders_pipes_are_not_waited_for(shell: Shell, tmp_path: Path) ->
     shell.write("../../notes/b.md", "- The kiln was lit in May\n")
     with (shell.cwd / "ua-memory.toml").open("a") as file:
         file.write(f'extraPaths = ["{tmp_path}/notes", "{tmp_path}/notes/a.md"]\n')
+    shell.ok("trust", "--yes")
     assert "lit in May" in shell.ok("search", "kiln").out
     assert shell("get", str(tmp_path / "notes" / "a.md")).code > 1
 

@@ -355,7 +355,7 @@ def _salvaged(file: Path) -> dict[str, Any]:
     """Which bank it is and whether it is switched off, by single lines of a file that is no TOML: its state
     must be found all the same, and who wants nothing kept is to be heard."""
     try:
-        text = file.read_text("utf-8-sig", "replace")
+        text = regular.read(file).decode("utf-8-sig", "replace")
     except OSError:
         return {}
     rows = re.findall(r"""^(id|trail|enabled)[ \t]*=[ \t]*(["']?)([\w-]+)\2[ \t]*(?:#.*)?$""", text, re.M)
@@ -374,7 +374,7 @@ def _where_it_lies(root: Path, values: Mapping[str, Any]) -> dict[str, Any]:
 def _line(file: Path, dotted: str) -> int:
     """The line of a settings file on which a key stands, 1 where that cannot be told."""
     table = ""
-    for number, row in enumerate(file.read_text("utf-8-sig", "replace").splitlines(), 1):
+    for number, row in enumerate(regular.read(file).decode("utf-8-sig", "replace").splitlines(), 1):
         head = re.match(r"\s*\[+([^\]]+)\]", row)
         table = f"{head[1].strip()}." if head else table
         name = f"{table}{re.split(r'[={]', row, maxsplit=1)[0].strip()}"
@@ -430,7 +430,7 @@ def _keep(
 def _agreed(folder: Path) -> dict[str, list[str]]:
     """Bank → hashes. A file that cannot be read agrees to nothing."""
     try:
-        found = json.loads((folder / TRUSTED).read_bytes())["banks"]
+        found = json.loads(regular.read(folder / TRUSTED))["banks"]
         return {str(who): [each for each in hashes if isinstance(each, str)] for who, hashes in found.items()}
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return {}

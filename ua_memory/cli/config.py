@@ -98,7 +98,7 @@ def config_set(
 
     It is written to the bank's ua-memory.toml, and committed; comments and all else stay.
     """
-    from ua_memory import config, configfile
+    from ua_memory import config, configfile, regular
     from ua_memory.cli.format import Screen, commit, emit, note, outcome
 
     call = context.call_of(ctx)
@@ -107,7 +107,7 @@ def config_set(
     result: Result | None = None
     if user:
         file = _user_file(call)
-        before = file.read_bytes() if file.exists() else b""
+        before = regular.read(file) if file.exists() else b""
         config.save(file, configfile.put(before, str(file), key, typed))
     else:
         file, result = _set_in_bank(call, key, typed)
