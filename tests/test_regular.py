@@ -133,7 +133,8 @@ def test_a_pipe_in_the_bank_stops_nobody(shell: Shell, path: str) -> None:
 
 def test_settings_that_are_a_pipe_are_told(shell: Shell) -> None:
     pipe(shell.cwd / "ua-memory.toml")
-    done = shell("status", "--bank", str(shell.cwd))
+    assert "not a regular file" in shell.ok("status", "--bank", str(shell.cwd)).out
+    done = shell("search", "kiln", "--bank", str(shell.cwd))
     assert done.code > 1 and "not a regular file" in done.err
 
 
