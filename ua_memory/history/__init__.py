@@ -13,6 +13,7 @@ from ua_memory.history.revisions import (
     blob_id,
     parse_trailers,
 )
+from ua_memory.history.switching import Moment, Others
 from ua_memory.history.trail import History
 
 __all__ = [
@@ -22,6 +23,8 @@ __all__ = [
     "BlameLine",
     "Commit",
     "History",
+    "Moment",
+    "Others",
     "Revision",
     "additions",
     "blob_id",

@@ -19,6 +19,7 @@ from pathlib import Path
 
 from ua_memory.errors import GitFailed, NotFound
 from ua_memory.history import revisions as notation
+from ua_memory.history import switching
 from ua_memory.history.authors import Authors
 from ua_memory.history.locks import SECONDS, filesystem_now
 from ua_memory.history.process import NO_FSYNC, PLAIN_PACK
@@ -185,15 +186,27 @@ class History(Remotes):
 
     # -- writing -----------------------------------------------------------------------------------
 
-    def commit(self, commits: Sequence[Commit]) -> list[str]:
-        """Write commits on top of the branch, durably (`core.fsync=all`); their ids.
+    def standing(self, branch: str) -> str:
+        """The name under which a branch is reached: `HEAD` where that names it, or it is gone."""
+        here = not self.own or not branch or branch == switching.branch(self)
+        return "HEAD" if here or self.tip(branch) is None else branch
+
+    def tip(self, rev: str) -> str | None:
+        """The newest revision of what `standing` tells."""
+        if rev == "HEAD":
+            return self.head()
+        words = ("rev-parse", "--verify", "--quiet", f"{rev}^{{commit}}")
+        return self.run(*words, ok=(0, 1, 128)).decode().strip() or None
+
+    def commit(self, commits: Sequence[Commit], rev: str = "HEAD") -> list[str]:
+        """Write commits on top of the branch, or of another one, durably (`core.fsync=all`); their ids.
 
         GitFailed also where the branch moved meanwhile: nothing is committed then.
         """
         self._clear_locks()
-        if joined := self.joined(commits):
+        if rev == "HEAD" and (joined := self.joined(commits)):
             return joined
-        stream = notation.fast_import(self.ref(), commits, self.head())
+        stream = notation.fast_import(self.ref() if rev == "HEAD" else rev, commits, self.tip(rev))
         try:
             env = PLAIN_PACK if sum(len(c.files) for c in commits) <= FEW else {}
             out = self.run("fast-import", "--quiet", "--done", "--date-format=raw", stdin=stream, env=env)
@@ -201,6 +214,8 @@ class History(Remotes):
             for report in self.git_dir.glob("fast_import_crash_*"):
                 report.unlink(missing_ok=True)
             raise
+        if rev != "HEAD":  # the index is another branch's
+            return out.decode().split()
         final = {path: data for c in commits for path, data in c.files.items()}
         self._follow({path: None if data is None else blob_id(data) for path, data in final.items()})
         return out.decode().split()
