@@ -126,3 +126,90 @@ def test_an_old_buffer_in_which_a_line_was_reworded_is_one_still(store: Store) -
     store.adopt()
     assert sorted(on_disk(store)) == ["by hand, reworded", "first"], "dropped again: it is meant"
     whole(store)
+
+
+class Another(Editor):
+    """A second editor of the same file: it does not know of the first."""
+
+    def save(self, kind: str = "- ") -> None:
+        self.lines.append(f"his own {len(self.lines)}")
+        self.buffer += f"{kind}{self.lines[-1]}\n"
+        write(self.store, DAY, self.buffer)
+
+
+WITHIN: dict[str, tuple[Mapping[Moment, str], Mapping[Moment, str]]] = {
+    "one before ours and one on top": ({("before", 0): "save"}, {("after", 0): "on_top"}),
+    "both before ours": ({("before", 0): "save"}, {("after", 0): "save"}),
+    "one before ours and two on top": (
+        {("before", 0): "save"},
+        {("after", 0): "on_top", ("after", 1): "save"},
+    ),
+    "the second from before the first": (
+        {("before", 0): "save", ("after", 1): "save"},
+        {("after", 0): "save", ("before", 1): "read"},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", WITHIN)
+def test_two_editors_save_within_one_write(store: Store, name: str) -> None:
+    insert(store, "first")
+    one, two = Editor(store), Another(store)
+    one.read()
+    two.read()
+    script: dict[Moment, Callable[[], None]] = {}
+    for editor, moments in zip((one, two), WITHIN[name], strict=True):
+        script |= {moment: getattr(editor, does) for moment, does in moments.items()}
+    amid(script, lambda: insert(store, "second"))
+    one.lines += two.lines
+    all_once(store, one, "first", "second")
+
+
+def test_a_line_that_a_write_has_read_stays_though_another_editor_saves_within_it(store: Store) -> None:
+    """It was in no commit yet; the other editor had read the file before."""
+    insert(store, "first")
+    one, two = Editor(store), Another(store)
+    two.read()
+    one.on_top()
+    amid({("before", 0): two.save}, lambda: insert(store, "second"))
+    one.lines += two.lines
+    all_once(store, one, "first", "second")
+
+
+def test_an_old_buffer_that_comes_within_a_write(store: Store) -> None:
+    insert(store, "first")
+    one, two = Editor(store), Another(store)
+    two.read()
+    one.on_top()
+    insert(store, "second")
+    one.on_top()
+    amid({("before", 0): two.save, ("after", 0): one.on_top}, lambda: insert(store, "third"))
+    one.lines += two.lines
+    all_once(store, one, "first", "second", "third")
+
+
+def test_saves_while_an_old_buffer_is_put_right(store: Store) -> None:
+    """What is put back is the last that such a revision writes, and no other comes after it."""
+    insert(store, "first")
+    one, two = Editor(store), Another(store)
+    one.read()
+    two.on_top()
+    insert(store, "second")
+    one.save()
+    amid({("before", 0): one.save, ("after", 0): two.on_top, ("after", 1): one.save}, store.adopt)
+    one.lines += two.lines
+    all_once(store, one, "first", "second")
+
+
+def test_what_was_read_between_two_saves_that_one_write_takes_in(store: Store) -> None:
+    """No commit has what the second editor read: the first saved again before we looked."""
+    insert(store, "first")
+    one, two = Editor(store), Another(store)
+    one.read()
+    insert(store, "second")
+    one.save()
+    two.read()
+    one.save()
+    amid({("before", 0): two.save}, lambda: insert(store, "third"))
+    one.lines += two.lines
+    all_once(store, one, "first", "second", "third")

@@ -6,10 +6,12 @@ from pathlib import Path
 
 import pytest
 from killing import whole
-from truth import DAY, first_author, in_trail, insert, make, on_disk, write
+from truth import DAY, first_author, in_trail, insert, make, name_person, on_disk, write
 
-from ua_memory import core
+from ua_memory import core, tombstones, undo
+from ua_memory.memory import Memory
 from ua_memory.store import Store
+from ua_memory.tombstones import Burial
 
 
 @pytest.fixture
@@ -238,3 +240,161 @@ def test_a_save_in_the_moment_of_writing_is_judged_like_any_other(
     assert first_author(store, "third") == "ua-memory"
     assert first_author(store, "by hand") == "Ann"
     whole(store)
+
+
+# -- whoever wrote since ---------------------------------------------------------------------------------
+
+
+def authors(store: Store, path: str = DAY) -> dict[str, str]:
+    """{fact: whose the line is}"""
+    lines = store.history.blame(path, store.read(path))
+    return {line.text[2:].partition(" ^")[0]: line.author for line in lines if line.text.startswith("- ")}
+
+
+def between(store: Store) -> str:
+    """A buffer, and a person's line between two facts that came after it."""
+    insert(store, "base")
+    old = buffer(store)
+    insert(store, "The invoice address is Elm Street 5")
+    write(store, DAY, buffer(store) + "- P: mine\n")
+    insert(store, "Y")
+    return old
+
+
+@pytest.mark.parametrize("more", ["", "- mine\n"], ids=["unchanged", "with a line"])
+def test_a_persons_line_between_facts_hides_no_old_buffer(store: Store, more: str) -> None:
+    old = between(store)
+    write(store, DAY, old + more)
+    (note,) = store.adopt().notes
+    every = ["base", "The invoice address is Elm Street 5", "P: mine", "Y", *(["mine"] if more else [])]
+    assert sorted(on_disk(store)) == sorted(in_trail(store)) == sorted(every)
+    assert "2 facts and 1 line of yours put back" in note
+    assert all(f"“{text}”" in note for text in every[1:4]) and "base" not in note
+    assert authors(store) == {text: "Ann" if "mine" in text else "ua-memory" for text in every}
+    whole(store)
+    write(store, DAY, old + more)
+    assert store.adopt().notes == ()
+    assert on_disk(store) == ["base", *(["mine"] if more else [])], "dropped again: it is meant"
+    whole(store)
+
+
+def test_what_an_old_buffers_owner_took_away_stays_gone(store: Store) -> None:
+    for n in range(6):
+        insert(store, f"old {n}")
+    old = buffer(store)
+    for n in range(2):
+        write(store, DAY, buffer(store) + f"- by hand {n}\n")
+        insert(store, f"new {n}")
+    kept = [line for line in old.splitlines(keepends=True) if "old 2" not in line and "old 4" not in line]
+    write(store, DAY, "".join(kept) + "- mine\n")
+    store.adopt()
+    expected = ["old 0", "old 1", "old 3", "old 5", "new 0", "new 1", "by hand 0", "by hand 1", "mine"]
+    assert sorted(on_disk(store)) == sorted(expected)
+    whole(store)
+
+
+def test_what_came_after_a_persons_own_lines_alone_is_theirs_to_take_away(store: Store) -> None:
+    """Deleting facts of the day is no old buffer, where the line that was written after them is there."""
+    for text in ("a", "b", "c"):
+        insert(store, text)
+    write(store, DAY, buffer(store) + "- by hand\n")
+    insert(store, "d")
+    write(
+        store,
+        DAY,
+        "".join(row for row in buffer(store).splitlines(keepends=True) if row[:4] not in ("- b ", "- c ")),
+    )
+    assert store.adopt().notes == ()
+    assert on_disk(store) == ["a", "by hand", "d"]
+
+
+def test_an_editor_that_never_reads_again_drops_nothing_for_good(store: Store) -> None:
+    """Each save goes on from the one before, and what was put back came alone: it has not been seen."""
+    old = between(store)
+    for n in range(4):
+        old += f"- mine {n}\n"
+        write(store, DAY, old)
+        assert "put back" in store.adopt().notes[0]
+    expected = [
+        "base",
+        "The invoice address is Elm Street 5",
+        "P: mine",
+        "Y",
+        *(f"mine {n}" for n in range(4)),
+    ]
+    assert sorted(on_disk(store)) == sorted(expected)
+    whole(store)
+
+
+def test_two_editors_that_never_read_again(store: Store) -> None:
+    insert(store, "first")
+    one = two = buffer(store)
+    for n in range(4):
+        one += f"- hers {n}\n"
+        write(store, DAY, one)
+        insert(store, f"fact {n}")
+        two += f"- his {n}\n"
+        write(store, DAY, two)
+        insert(store, f"fact {n} again")
+    kinds = ("fact {}", "fact {} again", "hers {}", "his {}")
+    expected = ["first", *(kind.format(n) for kind in kinds for n in range(4))]
+    assert sorted(on_disk(store)) == sorted(in_trail(store)) == sorted(expected)
+    assert {author for text, author in authors(store).items() if text[:3] in ("her", "his")} == {"Ann"}
+    whole(store)
+
+
+def test_what_was_undone_does_not_come_back_with_an_old_buffer(store: Store) -> None:
+    insert(store, "first")
+    insert(store, "wrong")
+    old = buffer(store)
+    undo.undo(store, door="test")
+    insert(store, "right")
+    write(store, DAY, old + "- mine\n")
+    store.adopt()
+    assert sorted(on_disk(store)) == ["first", "mine", "right"]
+    whole(store)
+
+
+def forget(store: Store, block: str, text: str) -> None:
+    with store.revision("forget", door="test") as draft:
+        lines = [row for row in draft.read(DAY).splitlines(keepends=True) if f"^{block}".encode() not in row]
+        draft.write(DAY, b"".join(lines), restored=True)
+        tombstones.bury(store, draft, [Burial(block, text)], "2026-11-21")
+
+
+@pytest.mark.parametrize("reworded", [False, True])
+def test_what_was_forgotten_comes_back_with_no_buffer(store: Store, reworded: bool) -> None:
+    insert(store, "first")
+    gone = insert(store, "to be forgotten")
+    old = buffer(store).replace("to be", "to have been" if reworded else "to be")
+    forget(store, str(gone.id), gone.text)
+    head = store.history.head()
+    for n in range(3):
+        old += f"- mine {n}\n"
+        write(store, DAY, old)
+        (note,) = [note for note in store.adopt().notes if "forgotten" in note]
+        assert f"^{gone.id}" in note
+    write(store, DAY, old)
+    insert(store, "second")
+    assert (
+        sorted(on_disk(store)) == sorted(in_trail(store)) == ["first", "mine 0", "mine 1", "mine 2", "second"]
+    )
+    since = store.history.run("log", "-p", "--format=", f"{head}..HEAD").decode()
+    assert f"+- {gone.text}" not in since and "forgotten" not in since, "nor into the trail once more"
+    write(store, DAY, buffer(store) + f"- {gone.text} ^{gone.id}\n")
+    store.adopt()
+    assert gone.text not in on_disk(store)
+    whole(store)
+
+
+def test_what_an_old_buffer_lacks_is_found_at_once(tmp_path: Path) -> None:
+    """However young the save is (I52)."""
+    name_person()
+    there = make(tmp_path / "b")
+    with Memory.open(there.bank.root, now=there.now, door="test") as memory:
+        old = between(memory.store)
+        write(memory.store, DAY, old + "- mine\n")
+        assert memory.search("invoice address").hits[0].item.text == "The invoice address is Elm Street 5"
+        write(memory.store, DAY, buffer(memory.store) + "- young\n")
+        memory.search("young")
+        assert "young" not in in_trail(memory.store), "an ordinary edit waits until it is left alone"

@@ -217,6 +217,7 @@ class Memory(Surveys, Paged, Adopts, Believing, Naming, Recalls, Reflections, Wa
         """Bring the index up to date with the files until `stop`; the report says what changed."""
         seen = self.store.survey()
         adopted = self.store.adopt(quiet=self.config.quiet_seconds, seen=seen)
+        seen = self.store.survey() if adopted.notes else seen  # something was put back
         done = self.index.refresh(vectors, progress, seen, stop)
         return replace(done, notes=(*adopted.notes, *done.notes))
 

@@ -24,12 +24,15 @@ two. All of them made the record of one write, which an editor kept meeting, gro
 
 @dataclass(frozen=True, slots=True)
 class Ground:
-    """Where revisions land. `judge(path, bytes, trail)` tells what a person's save is."""
+    """Where revisions land. `judge(path, bytes, trail, amid)` tells what a person's save is that came when
+    these contents had stood in the file."""
 
     root: Path
     pending: Path
-    judge: Callable[[str, bytes | None, bytes | None], Touched]
+    judge: Callable[[str, bytes | None, bytes | None, Sequence[bytes]], Touched]
     person: flight.Person
+    stirred: Callable[[InFlight], bool] = lambda _: False
+    """Whether a git may have moved files since the revision began: what comes out then may be its doing."""
 
 
 def merged(record: InFlight, number: int, came: bytes, ground: Ground) -> InFlight:
@@ -37,45 +40,61 @@ def merged(record: InFlight, number: int, came: bytes, ground: Ground) -> InFlig
     change = record.changes[number]
     if not record.commits or _on_top(record, change, came):
         # Made from what we had put in place: an edit that came after ours, and is committed after it.
-        newer = merge(_read_before(change, came), change.wanted or b"", came).data
+        newer = merge(_read_before(record, change, came), change.wanted or b"", came).data
         if record.commits and not (_lacking(change.wanted, newer) and _held(change, newer, ground)):
             record = _with_after(record, change, newer, ground)
         record = _showing(record, change, came)
         return record.with_change(number, change.next(came, newer))
-    touched = ground.judge(change.path, came, change.trail)
+    own = record.commits[-1]
+    earlier = record.commits[:-1]
+    before = [change.trail, *(c.files[change.path] for c in earlier if change.path in c.files)]
+    if change.start == change.aim and change.path in own.files:
+        before.append(
+            own.files[change.path]
+        )  # the last one is a person's, too, or puts back what they dropped
+    # Another editor may have read the file before a save that we have taken in already.
+    touched = ground.judge(change.path, came, before[-1], _stood(change, before))
     wanted: bytes | None = merge(change.start or b"", change.aim or b"", touched.start or b"").data
     if change.aim is None and not (wanted or b"").strip():
         wanted = None
-    own = record.commits[-1]
-    earlier = record.commits[:-1]
     earlier = earlier[: len(earlier) - _superseded(earlier, change.path, came)]
-    before = [c.files[change.path] for c in earlier if change.path in c.files]
     theirs = []
     if not touched.held:
-        trail = {change.path: before[-1] if before else change.trail}
-        theirs.append(flight.edit_commit({change.path: came}, trail, own.when, _person(record, ground)))
+        edited = [change.trail, *(c.files[change.path] for c in earlier if change.path in c.files)]
+        trail = {change.path: edited[-1]}
+        theirs.append(
+            flight.edit_commit({change.path: touched.saved}, trail, own.when, _person(record, ground))
+        )
     if touched.put_back:
-        theirs.append(flight.put_back_commit([touched], own.when))
+        theirs += flight.put_back_commits([touched], own.when, lambda: _person(record, ground))
     record = replace(record, commits=(*earlier, *theirs, own))
     record = record.with_file(change.path, flight.for_trail(wanted, touched))
     return _showing(record, change, came).with_change(number, change.next(came, wanted))
 
 
+def given_back(record: InFlight, number: int, came: bytes | None) -> InFlight:
+    """The record once what came out is to stand in the file again: git may have put it there, on its way to
+    another branch. Whoever did, nothing is lost: the trail has ours, and the next look at the file tells."""
+    return record.with_change(number, record.changes[number].next(came, came))
+
+
 def _held(change: FileChange, newer: bytes, ground: Ground) -> bool:
-    return ground.judge(change.path, newer, change.wanted).held
+    return ground.judge(change.path, newer, change.wanted, ()).held
 
 
-def _read_before(change: FileChange, came: bytes) -> bytes:
-    """What a save was made from: of the person's last save and of what took its place, that which lacks
-    what the save lacks."""
-    last = change.taken[-1] if change.taken else None
-    lacks = _lacking(change.wanted, came)
+def _stood(change: FileChange, before: Sequence[bytes | None]) -> list[bytes]:
+    """What stood in the file since the write began, the newest first. The saves that are `taken` care of may
+    be told from their commits alone."""
+    every = (*reversed(change.taken), change.placed, change.start, *reversed(before))
+    return [*dict.fromkeys(data for data in every if data)]
 
-    def strange(read: bytes) -> int:
-        one = _lacking(change.wanted, read)
-        return ((one - lacks) + (lacks - one)).total()
 
-    return min((data for data in (last, change.placed) if data is not None), key=strange, default=b"")
+def _read_before(record: InFlight, change: FileChange, came: bytes) -> bytes:
+    """What a save was made from: of what stood in the file, that which it is most like."""
+    theirs = [c.files[change.path] for c in (*record.commits[:-1], *record.after) if change.path in c.files]
+    stood = _stood(change, [change.trail, *theirs])
+    stood += [saves.so_far(change.trail or b"", data, came) for data in stood]
+    return min(stood, key=lambda data: saves.unlike(data, came), default=b"")
 
 
 def _lacking(data: bytes | None, other: bytes) -> Counter[bytes]:
@@ -92,7 +111,7 @@ def _on_top(record: InFlight, change: FileChange, came: bytes) -> bool:
         added = saves.keys(change.aim, change.path).keys() - saves.keys(change.start, change.path).keys()
     if added:
         return not added.isdisjoint(saves.keys(came, change.path))
-    return change.turn > 0 and _read_before(change, came) != change.taken[-1]
+    return change.turn > 0 and _read_before(record, change, came) == change.placed
 
 
 def _with_after(record: InFlight, change: FileChange, data: bytes, ground: Ground) -> InFlight:

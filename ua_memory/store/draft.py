@@ -15,6 +15,7 @@ from ua_memory import markdown, redaction
 from ua_memory.errors import Malformed
 from ua_memory.history import Revision
 from ua_memory.records import Fact, Passage, Record
+from ua_memory.store.saves import Line
 from ua_memory.store.threeway import changes
 
 
@@ -31,12 +32,25 @@ class Touched:
     trail: bytes | None
     start: bytes | None
     held: bool = False
-    dropped: tuple[str, ...] = ()
+    back: tuple[Line, ...] = ()
+    theirs: bytes | None = None
+    """Where something was put back: the save with the person's own lines among it."""
+    left: tuple[str, ...] = ()
+    """The ids of what was forgotten that a save has again: it is left out of the file, and of the trail."""
+    hand: bytes | None = None
+    """The save without it."""
+    branch: str = ""
+    """Another branch, of which the file is at the moment: nobody has edited it; it starts from the trail."""
 
     @property
     def put_back(self) -> bool:
-        """Whether an old buffer lacked something that is put back: `dropped` names the facts among it."""
-        return self.start != self.disk
+        """Whether an old buffer lacked something that is put back: `back` tells what."""
+        return self.start != self.saved
+
+    @property
+    def saved(self) -> bytes | None:
+        """What the trail gets of the person's save."""
+        return self.trail if self.branch else self.hand if self.left else self.disk
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,12 +12,15 @@ from ua_memory.paths import SETTINGS
 from ua_memory.store import saves
 from ua_memory.store.draft import Draft, Touched
 from ua_memory.store.pending import InFlight
+from ua_memory.store.saves import Line
 from ua_memory.store.threeway import merge
 from ua_memory.wording import counted
 
 NAMED = 50
 """A trailer names so many facts; beyond that it gives their number."""
 MAX_REQUEST = 200
+SHOWN = 80
+"""Characters that a note quotes of a line."""
 
 Person = Callable[[], tuple[str, str]]
 """Asks git who the person is: a process, so only where a commit of theirs is made."""
@@ -49,13 +52,13 @@ def trailers(commit: Commit) -> Mapping[str, tuple[str, ...]]:
 def commits(draft: Draft, when: datetime, request: str, person: Person) -> list[Commit]:
     """The commits a draft comes to: the person's edits, what stale buffers had dropped, then our own."""
     made = []
-    by_hand = [t for t in draft.touched.values() if t.disk != t.trail and not t.held]
+    by_hand = [t for t in draft.touched.values() if t.saved != t.trail and not t.held]
     if by_hand:
-        disk, trail = {t.path: t.disk for t in by_hand}, {t.path: t.trail for t in by_hand}
+        disk, trail = {t.path: t.saved for t in by_hand}, {t.path: t.trail for t in by_hand}
         made.append(edit_commit(disk, trail, when, person()))
     put_back = [t for t in draft.touched.values() if t.put_back]
     if put_back:
-        made.append(put_back_commit(put_back, when))
+        made += put_back_commits(put_back, when, person)
     ours = draft.changed()
     if ours or draft.even_if_empty:
         named = {"Memory-Op": [draft.op], "Door": [draft.door], **draft.trailers, "Facts": brief(draft.facts)}
@@ -82,35 +85,62 @@ def edit_commit(
     new: list[str] = []
     for path, data in disk.items():
         if naming and path != SETTINGS:
-            before = saves.keys(trail[path], path)
-            fresh = {key: record for key, record in saves.keys(data, path).items() if key not in before}
-            new += saves.names(fresh, path)
+            new += saves.fresh(trail[path], data, path)
     what = next(iter(disk)) if len(disk) == 1 else counted(len(disk), "file")
     said = {"Memory-Op": [saves.EDIT], "Door": ["editor"], "Facts": brief(new)}
     return Commit(author, when, message(f"edit: {what}", "", said), disk)
 
 
-def put_back_commit(touched: Sequence[Touched], when: datetime) -> Commit:
-    """Our own commit that undoes what a person's stale buffer had dropped; it names every fact, since
-    `saves.stale` looks there for what was put back once already."""
-    named = [name for t in touched for name in t.dropped]
-    said = {"Memory-Op": [saves.MERGED], "Door": ["store"], "Facts": named}
-    subject = f"merge: put back {_what(named)} a stale buffer had dropped"
-    return Commit(MACHINE, when, message(subject, "", said), {t.path: t.start for t in touched})
+def put_back_commits(touched: Sequence[Touched], when: datetime, person: Person) -> list[Commit]:
+    """What undoes that a stale buffer had dropped lines: the person's in a commit of theirs, so that they
+    stay theirs, and then ours. It names every fact."""
+    made = []
+    for theirs, author in ((True, person), (False, lambda: MACHINE)):
+        stages = {t.path: (t.saved, t.theirs) if theirs else (t.theirs, t.start) for t in touched}
+        files = {path: after for path, (before, after) in stages.items() if before != after}
+        if files:
+            new = [saves.fresh(before, after, path) for path, (before, after) in stages.items()]
+            named = [name for names in new for name in names]
+            said = {"Memory-Op": [saves.MERGED], "Door": ["store"], "Facts": named}
+            what = counted(len(named), "line" if theirs else "fact") if named else "lines"
+            text = message(f"merge: put back {what} a stale buffer had dropped", "", said)
+            made.append(Commit(author(), when, text, files))
+    return made
 
 
 def put_back_notes(draft: Draft) -> list[str]:
     """What to tell of stale buffers: a merge that nobody hears of looks like a line that will not go away."""
-    return [
-        f"{t.path}: {_what(t.dropped)} put back that an old editor buffer had dropped;"
-        " drop them again if that was meant"
-        for t in draft.touched.values()
-        if t.put_back
-    ]
+    notes = [_put_back_note(t) for t in draft.touched.values() if t.put_back]
+    for t in draft.touched.values():
+        if t.branch:
+            name = t.branch.removeprefix("refs/heads/").removeprefix("refs/remotes/")
+            notes.append(f"{t.path} was as on the branch {name}; it is as on this one again")
+        if t.left:
+            named = ", ".join(f"^{block}" for block in t.left)
+            notes.append(f"{t.path} was saved with what was forgotten, which is left out: {named}")
+    return notes
 
 
-def _what(named: Sequence[str]) -> str:
-    return counted(len(named), "fact") if named else "lines"
+def _put_back_note(t: Touched) -> str:
+    facts = [line for line in t.back if not line.theirs and line.name]
+    lines = [line for line in t.back if not line.theirs and not line.name]
+    yours = [line for line in t.back if line.theirs]
+    number = [counted(len(facts), "fact")] if facts else []
+    number += [counted(len(lines), "line")] if lines else []
+    number += [f"{counted(len(yours), 'line')} of yours"] if yours else []
+    what = ", ".join(number[:-1]) + " and " * (len(number) > 1) + number[-1] if number else "nothing"
+    named = [_quoted(line) for line in t.back[:NAMED]]
+    named += [f"and {len(t.back) - NAMED} more"] if len(t.back) > NAMED else []
+    return (
+        f"{t.path} was saved from an old copy; {what} put back{': ' * bool(named)}{', '.join(named)};"
+        " delete again what should not be there"
+    )
+
+
+def _quoted(line: Line) -> str:
+    words = " ".join(line.text.split())
+    words = words if len(words) <= SHOWN else words[: SHOWN - 1] + "…"
+    return f"{line.name} “{words}”" if line.name else f"“{words}”"
 
 
 def brief(names: Sequence[str]) -> list[str]:
@@ -132,9 +162,10 @@ def is_own(commit: Commit, record: InFlight) -> bool:
 
 def stands(record: InFlight, history: History) -> bool:
     """Whether the record's own commit is in the trail already."""
+    rev = history.standing(record.branch)
     if (joins := record.commits[-1].joins) and history.head() and history.holds(joins):
         return True
-    newest = history.log(grep=[f"Request: {record.request}"])
+    newest = history.log(grep=[f"Request: {record.request}"], rev=rev)
     return any(r.trailer("Request") == record.request for r in newest)
 
 
@@ -150,7 +181,8 @@ def rebased(record: InFlight, history: History) -> list[Commit]:
     with the person's name where git knew none when the record was written."""
     wanted = (*record.commits, *record.after)
     paths = sorted({path for commit in wanted for path in commit.files})
-    there = history.blobs(paths) if history.exists and paths else {}
+    rev = history.standing(record.branch)
+    there = history.blobs(paths, rev) if history.exists and paths else {}
     known = {c.path: c.trail for c in record.changes}
     tip = {path: _content(there.get(path), known.get(path), history) for path in paths}
     base = {path: known.get(path, tip[path]) for path in paths}

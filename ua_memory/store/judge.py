@@ -6,17 +6,17 @@ import contextlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from ua_memory.config import Config
-from ua_memory.errors import GitFailed, Usage
-from ua_memory.history import History, blob_id
-from ua_memory.paths import SETTINGS, Bank, confined
+from ua_memory.errors import GitFailed, UaMemoryError, Usage
+from ua_memory.history import History, Moment, Others, blob_id, switching
+from ua_memory.paths import LOGS, SETTINGS, Bank, confined
 from ua_memory.store import saves
 from ua_memory.store.draft import Touched
 from ua_memory.store.reading import read
 from ua_memory.store.saves import Edit
 from ua_memory.store.survey import Survey
-from ua_memory.store.threeway import merge
 from ua_memory.store.verdict import contents
 
+FORGOTTEN = f"{LOGS}/forgotten.md"
 ALONE = 8
 """Files that git is asked for one by one: a process each, and each of 4 ms."""
 
@@ -32,6 +32,8 @@ class Judge:
         self._names: dict[str, str] | None = None
         self._guessed: set[str] = set()
         self._read: dict[str, bytes] = {}
+        self._others = Others(history, "")
+        self._stale: dict[str, tuple[str | None, bytes | None, bool]] = {}
 
     def touch(
         self, path: str, owed: Mapping[str, bytes | None], *, adopting: bool = False, accept: bool = False
@@ -50,11 +52,46 @@ class Judge:
             disk = read(file, expected=True)
         if trail == disk:
             return Touched(path, disk, trail, disk)
+        if path not in owed and not accept and (branch := self._elsewhere(path, disk, trail)):
+            return Touched(path, disk, trail, trail, branch=branch)
         if path == SETTINGS:
             return Touched(
                 path, disk, trail, disk, held=disk is None and not accept and path in self._survey().held
             )
         return self._judge(Edit(path, trail, disk), accept=accept)
+
+    def begin(self) -> Moment:
+        """Where the repository stands as a revision begins."""
+        now = switching.moment(self._history)
+        self._others = Others(self._history, now.branch)
+        return now
+
+    def _elsewhere(self, path: str, disk: bytes | None, trail: bytes | None) -> str:
+        """The branch that a differing file is of, byte by byte: git put it there, and not an editor."""
+        with contextlib.suppress(GitFailed):
+            blob = None if disk is None else blob_id(disk)
+            return self._others.has(path, blob, new=trail is None)
+        return ""
+
+    def is_elsewhere(self, path: str) -> bool:
+        """Whether a file is as on another branch."""
+        self.begin()
+        with contextlib.suppress(UaMemoryError):
+            return bool(self.touch(path, {}, adopting=True).branch)
+        return False
+
+    def is_stale(self, path: str) -> bool:
+        """Whether a file is an old buffer as it lies there; asked again and again while an edit is young."""
+        try:
+            disk = read(confined(self._root, path))
+        except UaMemoryError:  # who is to commit it will be told
+            return False
+        head, known = self._history.head(), self._stale.get(path)
+        if known is None or known[:2] != (head, disk):
+            self.begin()
+            found = path != SETTINGS and self.touch(path, {}, adopting=True).put_back
+            known = self._stale[path] = head, disk, found
+        return known[2]
 
     def expect(self, paths: Sequence[str]) -> None:
         """Read at once what the trail has of files that are to be touched, where they are many."""
@@ -93,23 +130,42 @@ class Judge:
             self._names = self._history.blobs(rev=head or "HEAD")
         return self._names.get(path)
 
-    def save(self, path: str, came: bytes | None, trail: bytes | None) -> Touched:
-        """What a save is that came while the file was being replaced: to be seen by itself."""
-        return self._judge(Edit(path, trail, came), alone=True)
+    def save(self, path: str, came: bytes | None, trail: bytes | None, amid: Sequence[bytes] = ()) -> Touched:
+        """What a save is that came while the file was being replaced, and these stood in it: to be seen by
+        itself."""
+        return self._judge(Edit(path, trail, came), alone=True, amid=amid)
 
-    def _judge(self, edit: Edit, *, accept: bool = False, alone: bool = False) -> Touched:
+    def _judge(
+        self, edit: Edit, *, accept: bool = False, alone: bool = False, amid: Sequence[bytes] = ()
+    ) -> Touched:
         path, trail, disk = edit.path, edit.trail, edit.disk
         if path == SETTINGS:
             return Touched(path, disk, trail, disk)
-        old = None
+        old, start, left = None, disk, frozenset[str]()
         with contextlib.suppress(GitFailed):
             # Who accepts what is gone has seen it: then it is no old buffer.
-            old = None if accept else saves.stale(edit, self._past(path))
-        if old and disk is not None and trail is not None:
-            merged = merge(old.base, trail, disk).data
-            return Touched(path, disk, trail, merged, dropped=old.dropped)
+            old = None if accept else saves.stale(edit, self._past(path), amid)
+            start = old.merged if old else disk
+            left = self._forgotten(edit) if disk else left
+        if old or left:
+            hand = saves.without(disk or b"", path, left)
+            theirs = saves.without((old.theirs if old else disk) or b"", path, left)
+            start = saves.without(start or b"", path, left)
+            back = tuple(line for line in old.back if line.name[1:] not in left) if old else ()
+            return Touched(path, disk, trail, start, False, back, theirs, tuple(sorted(left)), hand)
         held = bool(saves.held({path: edit}, self._few)) if alone else self._is_held(edit)
         return Touched(path, disk, trail, disk, held=held and not accept)
+
+    def _forgotten(self, edit: Edit) -> frozenset[str]:
+        """The ids that a save has again though they were forgotten. What bears one was ours; a person who
+        wants it back undoes the forgetting, or says it in words of their own."""
+        again = saves.keys(edit.disk, edit.path).keys() - saves.keys(edit.trail, edit.path).keys()
+        ids = {name for kind, name in again if kind == "id"}
+        if not ids or edit.path == FORGOTTEN:
+            return frozenset()
+        texts = (self._history.read("HEAD", FORGOTTEN), read(self._root / FORGOTTEN))
+        stones = {name for data in texts for kind, name in saves.keys(data, FORGOTTEN) if kind == "Tombstone"}
+        return frozenset(ids & stones)
 
     def _past(self, path: str) -> saves.Past:
         past, head = self._known.get(path), self._history.head()

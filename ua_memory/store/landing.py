@@ -8,12 +8,13 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import re
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 from ua_memory.errors import Busy, CannotWrite
 from ua_memory.store import pending, swap
-from ua_memory.store.caught import Ground, merged, named
+from ua_memory.store.caught import Ground, given_back, merged, named
 from ua_memory.store.pending import FileChange, InFlight
 from ua_memory.store.reading import abandoned, read
 from ua_memory.store.threeway import merge
@@ -71,6 +72,20 @@ def resume(record: InFlight, ground: Ground) -> InFlight:
     return record
 
 
+def let_be(record: InFlight, ground: Ground, there: Callable[[str], bytes | None]) -> InFlight:
+    """The same where git has switched branches since: the files are another branch's, and stay so. A person's
+    save that came out goes into the commits; `there` tells what git itself has put in place."""
+    for number, change in enumerate(record.changes):
+        out = _out(change, record.key, ground)
+        came = read(out) if out.exists() and not swap.same_file(out, ground.root / change.path) else None
+        known = (change.start, change.aim, change.trail, change.placed, change.wanted, there(change.path))
+        if came and came not in known:
+            record = merged(record, number, came, ground)
+        change = record.changes[number]
+        record = record.with_change(number, replace(change, placed=change.wanted))
+    return record
+
+
 def _look(record: InFlight, number: int, ground: Ground) -> InFlight:
     """Look at what came out, and merge a person's save until none comes any more (step W6)."""
     for turn in range(ROUNDS):
@@ -79,11 +94,15 @@ def _look(record: InFlight, number: int, ground: Ground) -> InFlight:
         came = swap.came_out(file, out)
         # A file that was gone for a moment: an editor that renames the old one away, or a deletion within
         # these milliseconds, which its owner will have to repeat.
-        if came is None or came in (change.placed, change.wanted):
+        by_git = came not in (change.placed, change.wanted) and ground.stirred(record)
+        if not by_git and (came is None or came in (change.placed, change.wanted)):
             if turn > DURABLE_ROUNDS:
                 swap.settle(file.parent)
             return named(record, number)
-        record = merged(record, number, came, ground)
+        if came is None or by_git:
+            record = given_back(record, number, came)
+        else:
+            record = merged(record, number, came, ground)
         # Who saves faster than a disk can sync would keep us here; a kill finds the record in any case.
         pending.save(ground.pending, record, durably=turn < DURABLE_ROUNDS)
         record = _forget_taken(record, number, out, ground)

@@ -68,6 +68,8 @@ class InFlight:
     written: bool = False
     after: tuple[Commit, ...] = ()
     """What a person saved on top of ours while it was being written."""
+    branch: str = ""
+    """The branch that it was made for, in a bank of its own: HEAD may name another one by now."""
 
     def with_change(self, number: int, change: FileChange) -> InFlight:
         """The same revision with one of its changes replaced."""
@@ -190,6 +192,7 @@ def _packed(record: InFlight) -> bytes:
         "key": record.key,
         "request": record.request,
         "written": record.written,
+        "branch": record.branch,
         "changes": [
             [c.path, [number(t) for t in c.taken], *(number(getattr(c, side)) for side in SIDES)]
             for c in record.changes
@@ -218,6 +221,7 @@ def _from_json(raw: Mapping[str, Any]) -> InFlight:
         ),
         commits=tuple(_commit(row, text) for row in raw["commits"]),
         after=tuple(_commit(row, text) for row in raw["after"]),
+        branch=raw.get("branch", ""),  # earlier versions wrote none
     )
 
 

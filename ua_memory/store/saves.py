@@ -1,19 +1,23 @@
 """Judging a person's edit: an ordinary one, a stale editor buffer, or a disappearance that needs a yes.
 
-Three rules of `docs/invariants.md`. A save that lacks all that was written after some revision R, and little
-else, is an editor's buffer from before R: it is merged against R. More than a few facts gone at once are held
-until their owner confirms. Everything else is theirs and stands.
+Three rules of `docs/invariants.md`. A save that is more like what the file was at some earlier moment than
+like what it is now was made from that, and is merged with what was written since, whoever wrote it
+(docs/decisions/0017). More than a few facts gone at once are held until their owner confirms. Everything
+else is theirs and stands.
 """
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from functools import lru_cache
+from typing import NamedTuple
 
 from ua_memory import markdown
-from ua_memory.history import History, Revision
+from ua_memory.history import MACHINE, History, Revision
 from ua_memory.records import (
     CoreBlock,
     Entity,
@@ -25,23 +29,27 @@ from ua_memory.records import (
     Record,
     Tombstone,
 )
+from ua_memory.store.threeway import merge
 
 EDIT = "edit"
 """The `Memory-Op` of a person's own change."""
 RESTORED = "restore"
 """The `Memory-Op` of a person's wish to have back what had disappeared."""
-BY_PERSON = (EDIT, RESTORED)
 MERGED = "merge"
 """The `Memory-Op` of a revision that put facts back which a stale buffer had dropped."""
-LOOK_BACK = 200
+LOOK_BACK = 1000
 """So many revisions of one file are looked at for the one an editor's buffer is from."""
 AT_ONCE = 20
+MOST_PAIRS = 10_000
+"""So many pairs of a line that went and one that came are looked at for a rewording."""
 CACHED = 1 << 20
 """Bytes of a content whose records are remembered."""
 SHOWN = "Shown"
 """The trailer that names a content by its blob id: it stood in the file for a moment and was in no commit."""
 
 Key = tuple[str, str]
+_ID = re.compile(rb"(?P<text>.*?)(?:\s+\^(?P<id>[A-Za-z0-9-]+))?\s*")
+_ENDS = b".,;:!?"
 NAMELESS = "text"
 """The kind of key of a record that is known by its words alone: reworded, it is another one."""
 
@@ -56,13 +64,23 @@ class Edit:
 
 
 @dataclass(frozen=True, slots=True)
-class Stale:
-    """A save from a buffer that was read at `since`; `dropped` are the names of the facts it lacks: none
-    where it lacks only lines of prose."""
+class Line:
+    """A line that was put back, or a record: what it says, its `^id` if it has one, and whether it is the
+    person's own."""
 
-    since: Revision
-    base: bytes
-    dropped: tuple[str, ...]
+    text: str
+    name: str
+    theirs: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Stale:
+    """A save that was made from an older content: what comes of it and of what was written since, `merged`.
+    `theirs` is the save with only the person's own lines put back."""
+
+    merged: bytes
+    theirs: bytes
+    back: tuple[Line, ...]
 
 
 def keys(data: bytes | None, path: str) -> dict[Key, Record]:
@@ -102,6 +120,12 @@ def names(found: Mapping[Key, Record], path: str) -> tuple[str, ...]:
     return tuple(f"^{name}" if kind == "id" else f"{path}#{name.replace(' ', '-')}" for kind, name in found)
 
 
+def fresh(before: bytes | None, after: bytes | None, path: str) -> tuple[str, ...]:
+    """The names of the records that one content has and the one before it had not."""
+    known = keys(before, path)
+    return names({key: record for key, record in keys(after, path).items() if key not in known}, path)
+
+
 def vanished(edits: Mapping[str, Edit]) -> dict[str, int]:
     """{path: records gone for good} over all edits together: what was moved or reworded is not gone."""
     before = {path: keys(edit.trail, path) for path, edit in edits.items()}
@@ -136,6 +160,20 @@ def held(edits: Mapping[str, Edit], few: int) -> set[str]:
     return {path for path, count in gone.items() if count or edits[path].disk is None}
 
 
+AMID = -1
+"""The number of what stood in the file during a write that is no revision yet."""
+
+
+class Buffer(NamedTuple):
+    """A content that somebody may have read: of the revision with this number, the newest 0, or `shown` for a
+    moment in the midst of it; or that and a `part` of what the person wrote next."""
+
+    number: int
+    data: bytes
+    shown: bool
+    part: bool = False
+
+
 @dataclass(slots=True)
 class Past:
     """The newest revisions of one file and what they left in it, read once, for one head of the trail."""
@@ -144,82 +182,219 @@ class Past:
     history: History
     head: str | None
     revisions: list[Revision] | None = None
-    contents: dict[int, list[tuple[Revision, bytes, bool]]] = field(default_factory=dict)
+    contents: dict[int, list[Buffer]] = field(default_factory=dict)
 
     def newest(self) -> list[Revision]:
         if self.revisions is None:
             self.revisions = self.history.log([self.path], limit=LOOK_BACK)
         return self.revisions
 
-    def buffers(self) -> Iterator[tuple[Revision, bytes, bool]]:
-        """What an editor may have read, newest first: what a revision left, or (True) showed for a moment.
-        It ends at a person's own edit: what they wrote since, they took away."""
+    def buffers(self) -> Iterator[Buffer]:
+        """What an editor may have read, newest first, back to what the person asked to have restored."""
         for start in range(0, len(self.newest()), AT_ONCE):
             if start not in self.contents:
-                self.contents[start] = self._read(self.newest()[start : start + AT_ONCE])
-            last = None
-            for revision, data, shown in self.contents[start]:
-                if last is not None and last is not revision and last.trailer("Memory-Op") in BY_PERSON:
-                    return
-                last = revision
-                yield revision, data, shown
-            if last is not None and last.trailer("Memory-Op") in BY_PERSON:
+                self.contents[start] = self._read(start)
+            yield from self.contents[start]
+            if any(_op(r) == RESTORED for r in self.newest()[start : start + AT_ONCE]):
                 return
 
-    def _read(self, some: Sequence[Revision]) -> list[tuple[Revision, bytes, bool]]:
-        named = ((r, ((r.id, self.path), *((s, "") for s in r.trailers.get(SHOWN, ())))) for r in some)
-        rows = [(r, name) for r, names_ in named for name in names_]
+    def left(self, number: int) -> bytes:
+        """What a revision left in the file; nothing where that is too long ago."""
+        return next((b.data for b in self.buffers() if b.number == number and not b.shown), b"")
+
+    def _read(self, start: int) -> list[Buffer]:
+        some = self.newest()[start : start + AT_ONCE]
+        restored = next((n for n, r in enumerate(some, 1) if _op(r) == RESTORED), len(some))
+        rows = [
+            (start + n, name)
+            for n, r in enumerate(some[:restored])
+            for name in ((r.id, self.path), *((s, "") for s in r.trailers.get(SHOWN, ())))
+        ]
         found = self.history.read_all([name for _, name in rows])
-        there = ((r, data, not path) for (r, (_, path)), data in zip(rows, found, strict=True))
+        there = (Buffer(n, data or b"", not path) for (n, (_, path)), data in zip(rows, found, strict=True))
         # A content that was shown may be collected as garbage in time; a file that was not there was empty.
-        return [(r, data or b"", shown) for r, data, shown in there if data is not None or not shown]
+        return [b for b in there if b.data or not b.shown]
 
 
-def stale(edit: Edit, past: Past) -> Stale | None:
-    """The revision whose buffer was saved, if the edit lacks what machines wrote after it, for the first
-    time; or what stood in the file for a moment, before a save of the person's own was merged in."""
+def stale(edit: Edit, past: Past, amid: Sequence[bytes] = ()) -> Stale | None:
+    """What is to come of a save that was made from an older content of the file, and lacks what was written
+    since for the first time; None for a person's own change of what is there.
+
+    Of all contents the file had, a save was made from the one it is most like. What only its owner wrote
+    since, they took away again; unless that older content stood for a moment in the midst of a write of ours,
+    as those `amid` did, or something of ours is gone with it.
+    """
     if edit.trail is None or edit.disk is None:
         return None
     then, now = keys(edit.trail, edit.path), keys(edit.disk, edit.path)
-    dropped = set(then) - set(now)
-    dropped -= _reworded({key: then[key] for key in dropped}, now, past)
-    if not dropped:
-        return _read_by(edit, then, dropped, past) if _lines(edit.trail, edit.disk) else None
-    newest = past.newest()
-    called = {names({key: record}, edit.path)[0]: key for key, record in then.items()}
-    lacking = {name for name, key in called.items() if key in dropped}
-    # Put back once already, and dropped again by somebody who has seen that: it is meant.
-    dropped -= {called[name] for name in _put_back_and_seen(newest, lacking, set(called) - lacking)}
-    if not dropped:
+    dropped = then.keys() - now.keys()
+    again = any(kind not in (NAMELESS, "block") for kind, _ in now.keys() - then.keys())
+    if not again and not _lines(edit.trail, edit.disk):
         return None
-    return _read_by(edit, then, dropped, past)
+    if not amid and not any(_is_ours(r) or SHOWN in r.trailers for r in past.newest()):
+        return None
+    dropped -= _reworded({key: then[key] for key in dropped}, now, past)
+    base = _made_from(edit, then, dropped, past, amid)
+    if base and not base.shown and (known := _seen_since(edit, base, past)) is not None:
+        base = _made_from(edit, then, dropped, past, amid, until=known)
+    return _with_what_came(edit, base, past) if base else None
 
 
-def _read_by(edit: Edit, then: Mapping[Key, Record], dropped: set[Key], past: Past) -> Stale | None:
-    """What was read by who dropped these: of the contents that lack them, the one most like the save.
+def _made_from(
+    edit: Edit, then: Mapping[Key, Record], dropped: AbstractSet[Key], past: Past, amid: Sequence[bytes],
+    until: int | None = None,
+) -> Buffer | None:  # fmt: skip
+    """The content that a save is most like, the newest of several; None where that is the present one. It is
+    none that lacks what the save has of what came since."""
+    best, least = None, unlike(edit.trail or b"", edit.disk or b"")
+    for buffer in _read_by(edit, past, amid):
+        if until is not None and buffer.number > until:
+            break
+        ours = not buffer.shown and not buffer.part and _is_ours(past.newest()[buffer.number])
+        cost = unlike(buffer.data, edit.disk or b"")
+        if buffer.shown and buffer.number != AMID and not _lines(buffer.data, edit.disk):
+            cost = 0  # who has all that stood there for a moment, and nothing that came since, read just that
+        if cost < least or ours:
+            fits = then.keys() - keys(buffer.data, edit.path).keys() <= dropped
+            if fits and cost < least and _took_little(edit, buffer.data):
+                best, least = buffer, cost
+            if ours and not fits:
+                break
+        if not least:
+            break
+    return best
 
-    One that lacks just these comes first; else one that lacks some, where the rest is little that the save
-    itself took away or reworded. Where no record was dropped, only what was shown for a moment counts, if
-    it lacks the very lines: any other line that is gone was taken away.
+
+def _read_by(edit: Edit, past: Past, amid: Sequence[bytes]) -> Iterator[Buffer]:
+    """What somebody may have read, newest first. Of what a person wrote, all that a save lacks may have come
+    after it was read: what stood there before a commit of theirs is in no other."""
+    yield from (Buffer(AMID, data, True) for data in amid)
+    if amid:
+        committed = past.left(0)
+        for data in (edit.trail or b"", *amid):
+            yield Buffer(AMID, so_far(committed, data, edit.disk), True)
+    last: Buffer | None = None
+    for buffer in past.buffers():
+        if last and not buffer.shown and _op(past.newest()[last.number]) == EDIT:
+            yield Buffer(buffer.number, so_far(buffer.data, last.data, edit.disk), False, True)
+        yield buffer
+        last = last if buffer.shown else buffer
+    if last and _op(past.newest()[last.number]) == EDIT:  # the person's file from the beginning
+        yield Buffer(last.number + 1, so_far(b"", last.data, edit.disk), False, True)
+
+
+def so_far(before: bytes, after: bytes, save: bytes | None) -> bytes:
+    """A content as it may have been before all of it was written: without the new lines that a save lacks."""
+    return _without(after, _lines(after, before) - Counter((save or b"").splitlines()))
+
+
+def _seen_since(edit: Edit, base: Buffer, past: Past) -> int | None:
+    """The newest revision since `base` that put back what the save lacks, and that its maker has seen; None
+    where there is none.
+
+    What is put back comes into the file in one step with what its revision adds. A save that lacks that, too,
+    was read before: it is the old buffer still, and no answer. Where it came alone, a save without a new word
+    is the answer to it.
     """
     lost = _lines(edit.trail, edit.disk)
-    found: list[tuple[tuple[bool, int], Stale]] = []
-    for revision, base, shown in past.buffers():
-        had = keys(base, edit.path)
-        missing = {key: record for key, record in then.items() if key not in had}
-        lacks = _lines(edit.trail, base)
-        strange = ((lost - lacks) + (lacks - lost)).total()
-        if missing.keys() == dropped:
-            fits = bool(dropped) or (shown and not strange)
-        else:
-            fits = missing.keys() < dropped and strange < lost.total() and _took_little(edit, base)
-        if fits and (missing or shown):
-            found.append(
-                ((len(missing) != len(dropped), strange), Stale(revision, base, names(missing, edit.path)))
-            )
-        if not shown and not missing.keys() <= dropped:
+    fresh = _lines(edit.disk, base.data) - _lines(edit.disk, edit.trail, same=True)
+    newest, along = past.newest(), frozenset[Key]()
+    for number in range(base.number):
+        revision = newest[number]
+        if _op(revision) != MERGED:
+            there = keys(past.left(number + 1), edit.path)
+            along = frozenset(keys(past.left(number), edit.path).keys() - there.keys())
+            continue
+        if revision.trailer("Request"):  # a put-back with a request of its own was all of its revision
+            along = frozenset()
+        now, before = past.left(number), past.left(number + 1)
+        answered = _lines(now, before) & lost or _lines(before, now) & _lines(edit.disk, edit.trail)
+        if answered and not fresh and not along & keys(edit.trail, edit.path).keys():
+            return number
+    return None
+
+
+def _with_what_came(edit: Edit, base: Buffer, past: Past) -> Stale | None:
+    trail, disk = edit.trail or b"", edit.disk or b""
+    merged = merge(base.data, trail, disk).data
+    back, gone = _lines(merged, disk), _lines(disk, merged)
+    own, taken = Counter[bytes](), Counter[bytes]()
+    for number in range(base.number + 1 if base.shown else base.number):
+        if not _is_ours(past.newest()[number]):
+            now, before = past.left(number), past.left(number + 1)
+            own |= _lines(now, before)
+            taken |= _lines(before, now)
+    if base.number == AMID:  # what the trail has not yet is the person's, and waits for its commit with ours
+        own |= _lines(trail, past.left(0))
+    if not (back or gone) or not (base.shown or back - own or gone - taken):
+        return None
+    own |= _written_by_hand(back - own, past)
+    was = keys(disk, edit.path)
+    named = {key: record for key, record in keys(merged, edit.path).items() if key not in was}
+    lines = tuple(_told(merged, named, back, own, edit.path))
+    theirs = _without(merged, back - own) if back & own else disk
+    return Stale(merged, theirs, lines)
+
+
+def _written_by_hand(lines: Counter[bytes], past: Past) -> Counter[bytes]:
+    """Those of the lines that came last with a commit of the person's, of the newest there are."""
+    left, found = Counter(lines), Counter[bytes]()
+    for number, revision in enumerate(past.newest()[:AT_ONCE]):
+        if not left:
             break
-    return min(found, key=lambda one: one[0])[1] if found else None
+        came = left & _lines(past.left(number), past.left(number + 1))
+        found += Counter() if _is_ours(revision) else came
+        left -= came
+    return found
+
+
+def _told(
+    merged: bytes, records: Mapping[Key, Record], back: Counter[bytes], own: Counter[bytes], path: str
+) -> Iterator[Line]:
+    """Each record that was put back, and each line that is part of none."""
+    rows, within = merged.splitlines(), set[int]()
+    left, mine = Counter(back), Counter(own)
+    for key, record in records.items():
+        span = range(record.place.line - 1, record.place.end)
+        within.update(span)
+        theirs = bool(span) and mine[rows[span[0]]] > 0
+        said = str(getattr(record, "text", "")) or rows[span[0]].decode("utf-8", "replace").strip()
+        yield Line(said, names({key: record}, path)[0] if key[0] == "id" else "", theirs)
+        left.subtract(rows[n] for n in span)
+    for n, row in enumerate(rows):
+        if n not in within and left[row] > 0 and not row.startswith(b"#"):
+            left[row] -= 1
+            yield Line(row.decode("utf-8", "replace").strip(), "", mine[row] > 0)
+
+
+def _without(data: bytes, lines: Counter[bytes]) -> bytes:
+    """A content without the last of these lines each."""
+    left, kept = Counter(lines), list[bytes]()
+    for row in reversed(data.splitlines(keepends=True)):
+        bare = row.rstrip(b"\r\n")
+        if left[bare] > 0:
+            left[bare] -= 1
+        else:
+            kept.append(row)
+    return b"".join(reversed(kept))
+
+
+def without(data: bytes, path: str, ids: Collection[str]) -> bytes:
+    """A content without the statements that have one of these ids."""
+    found = [r for r in keys(data, path).values() if getattr(r, "id", None) in ids]
+    for record in sorted(found, key=lambda r: r.place.line, reverse=True):
+        data = markdown.replace_lines(data, record.place, ())
+    return data
+
+
+def _op(revision: Revision) -> str:
+    return revision.trailer("Memory-Op")
+
+
+def _is_ours(revision: Revision) -> bool:
+    """Whether a revision brought what was acknowledged, and not a person's own lines. One that git alone made
+    may have joined two branches."""
+    return _op(revision) != EDIT and (_op(revision) != MERGED or revision.author == MACHINE[0])
 
 
 def _took_little(edit: Edit, base: bytes) -> bool:
@@ -228,10 +403,45 @@ def _took_little(edit: Edit, base: bytes) -> bool:
     return 2 * gone <= len(keys(base, edit.path))
 
 
-def _lines(data: bytes | None, other: bytes | None) -> Counter[bytes]:
-    """The lines of one that the other lacks, blank ones aside."""
-    gone = Counter((data or b"").splitlines()) - Counter((other or b"").splitlines())
-    return Counter({line: n for line, n in gone.items() if line.strip()})
+def unlike(base: bytes, save: bytes) -> int:
+    """How much a person would have done to make the one of the other: a line that was written or taken away
+    counts four times as much as one that was reworded."""
+    gone, new = _lines(base, save), _lines(save, base)
+    return 4 * (gone + new).total() - 7 * _rewordings(gone, new)
+
+
+def _rewordings(gone: Counter[bytes], new: Counter[bytes]) -> int:
+    if not gone or not new or len(gone) * len(new) > MOST_PAIRS:
+        return 0
+    left, found = [*new.elements()], 0
+    for old in gone.elements():
+        other = next((line for line in left if _is_reworded(old, line)), None)
+        if other is not None:
+            left.remove(other)
+            found += 1
+    return found
+
+
+def _is_reworded(old: bytes, new: bytes) -> bool:
+    """Whether a line goes on as the other begins. Two that differ by a number may be two entries: which of
+    two authors wrote what, nobody can tell, and a line that stands there twice is the lesser evil."""
+    one, other = (_ID.fullmatch(line.strip().lstrip(b"-*+ ")) for line in (old, new))
+    if one is None or other is None:
+        return False
+    if one["id"] != other["id"]:
+        return not other["id"] and one["text"] == other["text"]
+    a, b = one["text"].split(), other["text"].split()
+    same = next((n for n, (x, y) in enumerate(zip(a, b, strict=False)) if x.strip(_ENDS) != y.strip(_ENDS)),
+                min(len(a), len(b)))  # fmt: skip
+    numbers = [any(48 <= c < 58 for c in words[same]) if same < len(words) else False for words in (a, b)]
+    return bool(one["id"]) or (2 * same > len(a) and not all(numbers))
+
+
+def _lines(data: bytes | None, other: bytes | None, *, same: bool = False) -> Counter[bytes]:
+    """The lines of one that the other lacks, blank ones aside; or those that both have."""
+    one, two = Counter((data or b"").splitlines()), Counter((other or b"").splitlines())
+    found = one & two if same else one - two
+    return Counter({line: n for line, n in found.items() if line.strip()})
 
 
 def _reworded(lacking: Mapping[Key, Record], now: Mapping[Key, Record], past: Past) -> set[Key]:
@@ -241,7 +451,7 @@ def _reworded(lacking: Mapping[Key, Record], now: Mapping[Key, Record], past: Pa
     found: set[Key] = set()
     for key, block in lacking.items():
         if isinstance(block, CoreBlock) and block.name in theirs:
-            records = (r for _, data, _ in past.buffers() for r in keys(data, past.path).values())
+            records = (r for b in past.buffers() for r in keys(b.data, past.path).values())
             values = {r.value for r in records if isinstance(r, CoreBlock) and r.name == block.name}
             value = theirs[block.name]
             if _likeness(value, block.value) > max(
@@ -255,22 +465,3 @@ def _likeness(one: str, other: str) -> float:
     """The share of words, 0 to 1, that two texts have in common."""
     a, b = Counter(one.split()), Counter(other.split())
     return 2 * (a & b).total() / ((a + b).total() or 1)
-
-
-def _put_back_and_seen(newest: Sequence[Revision], lacking: set[str], having: set[str]) -> set[str]:
-    """Those of the names a save lacks that were put back in a revision which the save has seen.
-
-    What is put back comes into the file in one step with what its revision adds. A save that lacks that
-    too was read before: it is the old buffer still, and no answer.
-    """
-    seen: set[str] = set()
-    for number, revision in enumerate(newest):
-        named = set(revision.trailers.get("Facts", ()))
-        if revision.trailer("Memory-Op") != MERGED or not named & lacking:
-            continue
-        # A put-back with a request of its own was all of its revision.
-        along = newest[number - 1] if number and not revision.trailer("Request") else None
-        added = set(along.trailers.get("Facts", ())) - named if along else set()
-        if not added & lacking or added & having:
-            seen |= named
-    return seen & lacking

@@ -17,14 +17,14 @@ from datetime import datetime
 
 from ua_memory import redaction
 from ua_memory.config import Config
-from ua_memory.errors import CannotWrite, GitFailed, NotFound
-from ua_memory.history import MACHINE, History, Revision
+from ua_memory.errors import Busy, CannotWrite, GitFailed, NotFound
+from ua_memory.history import MACHINE, History, Moment, Revision, switching
 from ua_memory.paths import BESIDE, Bank, confined
 from ua_memory.store import flight, pending
 from ua_memory.store.caught import Ground
 from ua_memory.store.draft import Draft, Result
 from ua_memory.store.judge import Judge
-from ua_memory.store.landing import clear, land, resume
+from ua_memory.store.landing import clear, land, let_be, resume
 from ua_memory.store.lock import locked
 from ua_memory.store.pending import FileChange, InFlight
 from ua_memory.store.proof import FileStat
@@ -37,6 +37,10 @@ from ua_memory.wording import counted
 
 TIDY_EVERY = 16
 """After about so many revisions it is asked whether the trail wants packing."""
+GIT_SECONDS = 10
+"""So long a git that is writing files is waited for."""
+HEAD_TRIES = 10
+"""So often it is looked whether HEAD moves, once a git has written its files and the index."""
 TRIES = 3
 """So often a commit is made anew because somebody else committed at the same moment."""
 GLANCE_SECONDS = 0.2
@@ -50,7 +54,8 @@ class Store:
         self.bank, self.config, self.now = bank, config, now
         self.history = History(bank.git_dir, bank.root, own=bank.own)
         self._judge = Judge(bank, config, self.history, self.survey)
-        self._ground = Ground(bank.root, bank.pending, self._judge.save, self.history.person)
+        self._ground = Ground(bank.root, bank.pending, self._judge.save, self.history.person, self._stirred)
+        self._began: tuple[Moment, str | None] = Moment(), None
         self._glance: tuple[float, Survey] | None = None
         self._stuck: GitFailed | None = None
         """Why what is owed could not be committed, when that was last tried."""
@@ -102,8 +107,12 @@ class Store:
         request = flight.request_id(self._clean(request)) if request is not None else None
         session = self._clean(session) if session else None
         with self.locked():
+            if not self._begin():
+                mend = "try again when it is done"
+                raise Busy("git is changing the files", where=str(self.history.git_dir), mend=mend)
             found = self.history.put_back()
             owed = self._finish_pending()
+            self._began = self._judge.begin(), self.history.head()
             draft = Draft(
                 op, door, lambda path: self._judge.touch(path, owed), self.config.redact, self.typed
             )
@@ -123,18 +132,22 @@ class Store:
     ) -> Result:  # fmt: skip
         """Commit hand edits as the person's: of some paths or all, left alone for `quiet` seconds.
 
-        `accept` lets a held disappearance stand. A stale buffer is committed and then merged. `seen` is a
-        look that was just taken.
+        `accept` lets a held disappearance stand. A stale buffer is committed and then merged, also a young
+        one: what it lacks would not be found. `seen` is a look that was just taken.
         """
         seen = seen or self.survey()
         chosen = set(seen.changed) if paths is None else set(paths) & set(seen.changed)
-        chosen -= set() if accept else set(seen.held)
+        chosen -= {path for path in seen.held if not accept and not self._judge.is_elsewhere(path)}
         horizon = time.time_ns() - int(quiet * 1e9)
-        chosen -= {path for path in chosen if seen.changed_at(path) > horizon} if quiet else set()
+        young = {path for path in chosen if seen.changed_at(path) > horizon} if quiet else set()
+        chosen -= {path for path in young if not self._judge.is_stale(path)}
         if not chosen and pending.at_rest(self.bank.pending):
             return Result(self.history.head())
         with self.locked():
+            if not self._begin():  # what git is writing is nobody's edit
+                return Result(self.history.head())
             owed = self._finish_pending()
+            self._began = self._judge.begin(), self.history.head()
             draft = Draft(
                 "adopt",
                 "editor",
@@ -209,6 +222,49 @@ class Store:
         found = self.answered(request)
         return (found.id or None) if found else None
 
+    # -- git at work on the same files ---------------------------------------------------------------
+
+    def _begin(self) -> bool:
+        """Wait until no git writes files of the bank; whether it is so."""
+        return switching.settled(self.history, min(GIT_SECONDS, self.config.lock_seconds))
+
+    def _stirred(self, record: InFlight) -> bool:
+        """Whether a git may have moved files since a revision began."""
+        if not self.bank.own:
+            return False
+        now = switching.moment(self.history)
+        return switching.is_locked(self.history) or now != replace(self._began[0], branch=record.branch)
+
+    def _awaited(self, record: InFlight) -> None:
+        """Wait for a git that came in between, until HEAD names the branch that it goes to."""
+        self._begin()
+        for _ in range(HEAD_TRIES):
+            if switching.branch(self.history) != record.branch:
+                return
+            time.sleep(switching.PAUSE)
+
+    def _follow_git(self, record: InFlight, *, stirred: bool = False) -> None:
+        """Give way to a git that has switched branches meanwhile: what we wrote is on the branch it was meant
+        for, and no file of another has it. On that branch the file has it, though git may have put back what
+        was there before."""
+        if not record.branch or not self.bank.own:
+            return
+        if switching.is_locked(self.history):
+            self._begin()
+        with contextlib.suppress(GitFailed, CannotWrite, Busy):
+            away = self.history.standing(record.branch) != "HEAD"
+            changes = []
+            for change in record.changes if away or stirred else ():
+                there = self.history.read("HEAD", change.path)
+                now = read(self.bank.root / change.path)
+                if now == (change.wanted if away else change.trail) != there:
+                    changes.append(FileChange(change.path, now, there, there, now, there))
+            if changes:
+                key = pending.new_key(self.bank.pending, secrets.token_hex(4))
+                back = InFlight(key, key, tuple(changes), (), branch=switching.branch(self.history))
+                pending.save(self.bank.pending, back)
+                self._settle(land(back, self._ground))
+
     # -- how a revision goes on its way ----------------------------------------------------------------
 
     def _publish(self, draft: Draft, request: str | None) -> Result:
@@ -217,19 +273,29 @@ class Store:
             return Result(draft.answered.id or None, draft.answered.paths, tuple(notes), redacted)
         key = pending.new_key(self.bank.pending, secrets.token_hex(4))
         commits = flight.commits(draft, self.now(), request or key, self.history.person)
-        if not commits:
-            return Result(self.history.head(), notes=tuple(notes), redacted=redacted)
         changes = []
         for path, t in draft.touched.items():
             aim = draft.files.get(path, t.start)
             if aim != t.disk or t.disk != t.trail:
                 changes.append(FileChange(path, t.start, aim, t.trail, t.disk, aim))
-        record = InFlight(key, request or key, tuple(changes), tuple(commits))
+        if not commits and all(c.wanted == c.placed for c in changes):
+            return Result(self.history.head(), notes=tuple(notes), redacted=redacted)
+        began, head = self._began
+        if switching.branch(self.history) != began.branch and self.bank.own:
+            raise Busy("git has switched branches", where=str(self.history.git_dir), mend="try again")
+        record = InFlight(key, request or key, tuple(changes), tuple(commits), branch=began.branch)
         pending.save(self.bank.pending, record)
         landed = land(record, self._ground)
+        if stirred := self._stirred(landed):
+            self._awaited(landed)
         both = [c.path for c, was in zip(landed.changes, record.changes, strict=True) if c.turn > was.turn]
         notes += [f"{path} was saved meanwhile; both changes are in it" for path in both]
-        done, trouble = self._commit(landed, again=self._judge.guessed(draft.touched))
+        moved = (
+            self._judge.guessed(draft.touched)
+            or self.history.tip(self.history.standing(began.branch)) != head
+        )
+        done, trouble = self._commit(landed, again=moved)
+        self._follow_git(landed, stirred=stirred)
         if trouble:
             notes.append(
                 f"written, but not committed yet: {trouble.what} ({trouble.mend or 'ua-memory doctor'})"
@@ -239,16 +305,20 @@ class Store:
     def _commit(self, record: InFlight, *, again: bool = False) -> tuple[str | None, GitFailed | None]:
         """Make a record's commits (W7) and drop it (W8); or, where git refuses, keep it and say why."""
         trouble: GitFailed | None = None
+        if not record.commits:  # the files alone were to be changed
+            self._settle(record)
+            return self.history.head(), None
         for attempt in range(TRIES):
-            parent = self.history.head() if self.history.exists else None
+            rev = self.history.standing(record.branch) if self.history.exists else "HEAD"
+            parent = self.history.tip(rev) if self.history.exists else None
             try:
                 self.history.create()
                 commits = flight.due(record, self.history, moved=again or attempt > 0)
                 own = next(n for n, c in enumerate(commits) if flight.is_own(c, record))
-                done = self.history.commit(commits)[own]
+                done = self.history.commit(commits, rev)[own]
             except GitFailed as error:
                 trouble = error
-                if not self.history.exists or self.history.head() == parent:
+                if not self.history.exists or self.history.tip(rev) == parent:
                     break
                 continue
             self._settle(record)
@@ -272,8 +342,10 @@ class Store:
                 stands = bool(record.commits) and not stuck and flight.stands(record, self.history)
             except GitFailed:
                 stands = False
+            away = self.history.exists and self.history.standing(record.branch) != "HEAD"
             if not record.written and not stands:
-                record = resume(record, self._ground)
+                there = lambda path: self.history.read("HEAD", path)  # noqa: E731
+                record = let_be(record, self._ground, there) if away else resume(record, self._ground)
             if stands or not record.commits:
                 with contextlib.suppress(GitFailed):  # it may have died before it came to the index
                     self.history.mend_index([path for commit in record.commits for path in commit.files])
@@ -283,6 +355,7 @@ class Store:
             else:
                 self._stuck = self._commit(record, again=True)[1]
                 stuck = self._stuck is not None  # the rest stays owed, in order
+            self._follow_git(record)
         return pending.owed(pending.found(self.bank.pending)) if stuck else {}
 
     def _settle(self, record: InFlight) -> None:
