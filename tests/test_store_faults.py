@@ -12,6 +12,7 @@ import pytest
 from killing import MACHINE, PERSON, STEPS, counted, whole
 from truth import DAY, finish, first_author, insert, make, on_disk, open_again, python, write
 
+from ua_memory import regular
 from ua_memory.config import Config
 from ua_memory.errors import Busy, CannotWrite, GitFailed, UaMemoryError
 from ua_memory.history.process import Process
@@ -123,14 +124,14 @@ def test_a_file_that_cannot_be_read_says_so_and_hides_no_other(
     store.adopt()
     write(store, "memory/bad.md", "- two\n")
     write(store, "memory/good.md", "- three\n")
-    real = Path.open
+    real = regular.opener
 
-    def refusing(self: Path, *args: Any, **named: Any) -> Any:
-        if self.name == "bad.md":
+    def refusing(name: str, flags: int) -> int:
+        if Path(name).name == "bad.md":
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
-        return real(self, *args, **named)
+        return real(name, flags)
 
-    monkeypatch.setattr(Path, "open", refusing)
+    monkeypatch.setattr(regular, "opener", refusing)
     with pytest.raises(CannotWrite, match="cannot be read"):
         store.read("memory/bad.md")
     store.adopt()
