@@ -69,6 +69,58 @@ def everywhere_but_git(bank: Bank) -> bytes:
     )
 
 
+# -- what is meant by words ---------------------------------------------------------------------------------
+
+
+def meant(bank: Bank, query: str, **more: object) -> set[str]:
+    done = forget(bank, query=query, dry_run=True, **more)
+    assert not {p.place for p in done.plan.gone} & {p.place for p in done.near}
+    return {piece.text for piece in done.plan.gone}
+
+
+def test_a_query_means_what_contains_its_words_and_nothing_that_is_only_near(there: Bank) -> None:
+    Memory.init(there.root, now=there.clock)
+    for text in ("Bob is allergic to walnuts.", "Bob likes hazelnuts.", "Pecans are on sale.", "Nuts: none."):
+        there.insert(text)
+    done = forget(there, query="Walnut", dry_run=True)
+    assert [piece.text for piece in done.plan.gone] == ["Bob is allergic to walnuts."]
+    assert {piece.text for piece in done.near} > {"Bob likes hazelnuts."}
+    forget(there, query="walnuts", take=True)
+    assert "walnuts" not in there.text() and "Pecans" in there.text() and "hazelnuts" in there.text()
+    with pytest.raises(NotFound, match="nothing contains all"):
+        forget(there, query="project aurora")
+
+
+@pytest.mark.parametrize(
+    ("query", "text"),
+    [
+        ("the CAFÉ codes", "The code of the café is 4711."),
+        ('"door code"', "The door code is 12."),
+        ("src/foo.py", "The bug is in `src/foo.py`, line 3."),
+        ("过敏", "鲍勃对核桃过敏。"),
+        ("naïve Müller's", "Muller said: naive."),
+        ("infra", "Where it runs. #infra"),
+    ],
+)
+def test_words_are_compared_as_search_compares_them(there: Bank, query: str, text: str) -> None:
+    there.write(
+        f"# 2026-11-21\n\n- {text}\n- The code is at the door of foo, in src: py.\n- 敏过\n- Infrared.\n"
+    )
+    assert meant(there, query) == {text.removesuffix(" #infra")}
+
+
+def test_all_that_contains_the_words_is_meant_however_much_a_search_shows(there: Bank) -> None:
+    there.write("# 2026-11-21\n\n" + "".join(f"- Walnuts, note {n}.\n" for n in range(30)))
+    assert len(meant(there, "walnuts")) == 30
+    assert len(meant(there, "walnuts", limit=4)) == 4
+
+
+def test_of_prose_only_the_items_and_paragraphs_with_the_words_are_meant(there: Bank) -> None:
+    there.write("# Notes\n\n## Walnuts\n\nOf walnuts.\n\nOf pears.\n\n## Other\n\n- Pears.\n", "MEMORY.md")
+    there.write("# 2026-11-21\n\n## Walnuts\n\n- Said below it.\n")
+    assert meant(there, "walnuts") == {"Of walnuts."}
+
+
 # -- what goes ---------------------------------------------------------------------------------------------
 
 

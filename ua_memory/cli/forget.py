@@ -26,10 +26,10 @@ def forget(
     ] = None,
     query: Annotated[
         str,
-        typer.Option("--query", metavar="QUERY", help="What a search for this finds.", show_default=False),
+        typer.Option("--query", metavar="QUERY", help="What has all of these words.", show_default=False),
     ] = "",
     limit: Annotated[
-        int | None, typer.Option(metavar="N", min=1, help="At most so many of what the query finds.")
+        int | None, typer.Option(metavar="N", min=1, help="At most so many of these, the best.")
     ] = None,
     session: Annotated[
         str,

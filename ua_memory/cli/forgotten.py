@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from ua_memory.cli.call import Call
     from ua_memory.memory import Forgotten, Memory, Piece
 
-SIGNS = {"gone": ("-", "removed"), "revised": ("~", "warn"), "left": ("?", "bad")}
+SIGNS = {"gone": ("-", "removed"), "revised": ("~", "warn"), "left": ("?", "bad"), "near": (" ", "faint")}
 
 
 def quoting(found: Forgotten) -> list[Piece]:
@@ -36,6 +36,9 @@ def preview(call: Call, memory: Memory, found: Forgotten) -> None:
     if plan.left:
         screen.line(("Yours, and stays as it is:", "strong"))
         _pieces(screen, memory, plan.left, "left")
+    if found.near:
+        screen.line(("Near, and stays (forget ^ID takes one):", "strong"))
+        _pieces(screen, memory, found.near, "near")
     for one in found.waiting:
         turns = count(len(one.turns), "turn")
         screen.line(f"What waits of this session goes, too: {turns} ({one.key})")
@@ -143,6 +146,7 @@ def shape(memory: Memory, found: Forgotten, *, words: bool) -> dict[str, Any]:
         "gone": pieces(plan.gone),
         "revised": pieces(plan.revised),
         "left": pieces(plan.left),
+        **({"near": pieces(found.near)} if words and found.near else {}),
         "waiting": [{"key": one.key, "turns": len(one.turns)} for one in found.waiting],
         "touched": list(found.touched),
         **done,

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import cast
 
 from ua_memory import excerpts, markdown, statements, tombstones
 from ua_memory.errors import NotFound, Usage
-from ua_memory.forgetting.plan import Target
+from ua_memory.forgetting.plan import NEAR, Piece, Target, What
 from ua_memory.forgetting.waiting import is_session
+from ua_memory.index import matching
+from ua_memory.index.items import Item
+from ua_memory.index.terms import Query
 from ua_memory.lineage.sentences import plain
 from ua_memory.markdown.blocks import Shape, scan
 from ua_memory.records import Entity, Fact, Place
@@ -40,13 +44,33 @@ def target(store: Store, given: str) -> list[Target]:
     return list(_lines(path, store.truth(path), span))
 
 
+def containing(texts: Mapping[str, bytes], items: Iterable[Item], query: Query) -> list[Target]:
+    """The statements, and the paragraphs and items of prose, in these items that contain all words of a
+    query by themselves: what stands beside them in a passage, and under their heading, is not meant."""
+    found: list[Target] = []
+    for item in items:
+        if item.path in texts:
+            found += _lines(item.path, texts[item.path], f"{item.line}-{item.end}", prose_only=True)
+    found = list({each.place: each for each in found}.values())
+    lines = {path: markdown.parse(texts[path], path).lines for path in {each.place.path for each in found}}
+    said = ["\n".join(lines[at.path][at.line - 1 : at.end]) for at in (each.place for each in found)]
+    return [each for each, is_meant in zip(found, matching.containing(query, said), strict=True) if is_meant]
+
+
+def piece(item: Item) -> Piece:
+    """Something that a search found, as a plan shows it."""
+    what = cast(What, item.record if item.record in ("fact", "observation", "opinion") else "text")
+    return Piece(what, item.place, item.text, NEAR, item.id, item.origin == "person")
+
+
 def of(record: Statement) -> Target:
     """A record as a target."""
     return Target(record.place, record.text, record)
 
 
-def _lines(path: str, data: bytes, span: str) -> Iterator[Target]:
-    """The records that stand on these lines, and the blocks of prose."""
+def _lines(path: str, data: bytes, span: str, *, prose_only: bool = False) -> Iterator[Target]:
+    """The records that stand on these lines, and the blocks; of what is no record with `prose_only`
+    paragraphs and items alone."""
     document = markdown.parse(data, path)
     first, last = excerpts.line_span(span, len(document.lines))
     taken: set[int] = set()
@@ -56,7 +80,8 @@ def _lines(path: str, data: bytes, span: str) -> Iterator[Target]:
             yield of(record)
     for block in scan(document.lines, document.front_end):
         rows = [n for n in range(max(first, block.start + 1), min(last, block.end) + 1) if n not in taken]
-        if rows and block.shape is not Shape.RULE:
+        unsaid = (Shape.RULE, Shape.HEADING, Shape.COMMENT) if prose_only else (Shape.RULE,)
+        if rows and block.shape not in unsaid:
             # A person who names one line of a paragraph means that line; of an item, all of it.
             place = Place(path, rows[0], rows[-1])
             if block.shape is Shape.ITEM:

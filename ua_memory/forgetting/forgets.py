@@ -33,10 +33,10 @@ class Forgets(Modelled):
     ) -> Forgotten:  # fmt: skip
         """Remove statements, and what was derived only from them, from files, index, caches and what waits.
 
-        `targets` are `^id`, `PATH:LINE` or `PATH:FROM-TO`; `query` means what a search finds, at most
-        `limit`; `session` what was said in it, `entity` what is known of somebody. A person's own lines that
-        quote it go only with `take`. `dry_run` changes nothing. NotFound where nothing is meant; Held,
-        ChangedOnDisk, Busy.
+        `targets` are `^id`, `PATH:LINE` or `PATH:FROM-TO`; `query` means what contains all of its words, at
+        most `limit`; `session` what was said in it, `entity` what is known of somebody. A person's own lines
+        that quote it go only with `take`. `dry_run` changes nothing. NotFound where nothing is meant; Held,
+        ChangedOnDisk, Busy, TooLarge.
         """
         from ua_memory.forgetting.forgetting import Forgetting
 

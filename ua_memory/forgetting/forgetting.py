@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 from ua_memory import statements, tombstones
-from ua_memory.errors import Held, NotFound, Usage
+from ua_memory.errors import Held, NotFound, TooLarge, Usage
 from ua_memory.forgetting import choosing, waiting
 from ua_memory.forgetting.changing import Changing
 from ua_memory.forgetting.clearing import Clearing
@@ -17,6 +17,7 @@ from ua_memory.forgetting.plan import Piece, Plan, Target
 from ua_memory.forgetting.searching import Searched
 from ua_memory.forgetting.waiting import Cleared
 from ua_memory.forgetting.words import Needle, needles, unsaid
+from ua_memory.index.terms import every_word
 from ua_memory.store import Result, Store
 
 if TYPE_CHECKING:
@@ -25,6 +26,9 @@ if TYPE_CHECKING:
     from ua_memory.retain.queue import Waiting
 
 __all__ = ["Forgetting", "Forgotten", "Piece"]
+
+MOST = 1000
+"""Statements that one query may mean."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +45,8 @@ class Forgotten:
     proof: Searched = field(default_factory=Searched)
     sought: tuple[Needle, ...] = ()
     """The texts, for a purge that follows."""
+    near: tuple[Piece, ...] = ()
+    """What a search for the same words finds besides, which stays."""
 
 
 class Bank(Protocol):
@@ -70,7 +76,7 @@ class Forgetting(Clearing):
         """See `Forgets.forget`."""
         with self.alone():
             self.end_begun()
-            chosen, session = self._chosen(targets, query, session, entity, limit)
+            chosen, session, near = self._chosen(targets, query, session, entity, limit)
             waits = [one for _, one in waiting.of_session(self.store, session)] if session else []
             if not chosen and not waits:
                 where = query or session or entity
@@ -78,7 +84,7 @@ class Forgetting(Clearing):
             plan = self._plan(chosen, take)
             sought = self._sought(plan)
             touched = tuple(waiting.waits(self.store, sought))
-            found = Forgotten(plan, tuple(waits), touched, sought=sought)
+            found = Forgotten(plan, tuple(waits), touched, sought=sought, near=near)
             if dry_run:
                 return found
             begun = self.begin((one.id for one in plan.burials), plan.ids, sought, session)
@@ -90,8 +96,8 @@ class Forgetting(Clearing):
 
     def _chosen(
         self, targets: Sequence[str], query: str, session: str, entity: str, limit: int | None
-    ) -> tuple[list[Target], str]:
-        """What is meant, and the session as it is called."""
+    ) -> tuple[list[Target], str, tuple[Piece, ...]]:
+        """What is meant, the session as it is called, and what is near a query and not meant."""
         ways = sum(map(bool, (targets, query.strip(), session, entity)))
         if ways != 1:
             raise Usage(
@@ -99,13 +105,11 @@ class Forgetting(Clearing):
                 mend="ua-memory forget ^id, or --query, --session or --entity",
             )
         found: list[Target] = []
+        near: tuple[Piece, ...] = ()
         if targets:
             found = [each for given in targets for each in choosing.target(self.store, given)]
         elif query:
-            hits = self.memory.search(query, limit=limit).hits
-            for item in (hit.item for hit in hits):
-                where = f"^{item.id}" if item.id else f"{item.path}:{item.line}-{item.end}"
-                found += choosing.target(self.store, where)
+            found, near = self._with_words(query, limit)
         elif session:
             said = choosing.sessions(self._texts())
             session = choosing.session(session, said, waiting.sessions(self.store))
@@ -116,7 +120,29 @@ class Forgetting(Clearing):
             names = (portrait.known.name, *portrait.known.aliases)
             known = {f"^{item.id}" if item.id else item.text for item in portrait.items}
             found = choosing.entity(self._texts(), names, known)
-        return list({each.place: each for each in found}.values()), session
+        return list({each.place: each for each in found}.values()), session, near
+
+    def _with_words(self, query: str, limit: int | None) -> tuple[list[Target], tuple[Piece, ...]]:
+        """What contains all words of a query, at most `limit`, the best first; and what else a search for it
+        finds. NotFound where nothing contains them, TooLarge where more than `MOST` do."""
+        index, words = self.memory.index, every_word(query)
+        index.refresh(vectors=False)  # all files, however long it takes: what is not read is not found
+        hits = self.memory.search(query).hits
+        keys = [hit.key for hit in index.words.search(words, MOST + 1)] if words.phrases else []
+        if len(keys) > MOST:
+            raise TooLarge(f"more than {MOST} statements contain this", where=query, mend="add a word")
+        found = choosing.containing(self._texts(), index.words.get(keys), words) if keys else []
+        if not found:
+            raise NotFound(
+                "nothing contains all of these words", where=query,
+                mend="ua-memory search finds what is like it, and ua-memory forget ^ID takes one",
+            )  # fmt: skip
+        taken = {(t.place.path, row) for t in found for row in range(t.place.line, t.place.end + 1)}
+        near = (
+            item for item in (hit.item for hit in hits)
+            if taken.isdisjoint((item.path, row) for row in range(item.line, item.end + 1))
+        )  # fmt: skip
+        return found[:limit], tuple(map(choosing.piece, near))
 
     def _texts(self) -> dict[str, bytes]:
         return dict(statements.texts(self.store))

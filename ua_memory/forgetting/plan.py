@@ -19,6 +19,7 @@ NAMES = "says what only that said"
 SAME = "says the same"
 CITES = "cites it"
 QUOTES = "quotes it"
+NEAR = "is near, and lacks a word"
 
 
 @dataclass(frozen=True, slots=True)

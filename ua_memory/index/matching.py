@@ -11,10 +11,12 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 
 from ua_memory.index.filters import Filters
-from ua_memory.index.terms import Query
+from ua_memory.index.tables import TOKENIZER
+from ua_memory.index.terms import Query, clean, indexed
 from ua_memory.index.vocabulary import Vocabulary
 
 CONTEXT_WEIGHT = 0.4
@@ -42,6 +44,17 @@ def expression(query: Query) -> str:
     every = _any([*_quoted(query.terms, query), *phrases])
     required = " AND ".join(phrases)
     return f"({required}) AND ({every})" if required and every else required or every
+
+
+def containing(query: Query, texts: Sequence[str]) -> list[bool]:
+    """Whether each text answers a query by its own words, as the word index reads both."""
+    with closing(sqlite3.connect(":memory:")) as db:
+        db.execute(f'CREATE VIRTUAL TABLE words USING fts5 (text, tokenize = "{TOKENIZER}")')
+        rows = enumerate(indexed(clean(text)) for text in texts)
+        db.executemany("INSERT INTO words (rowid, text) VALUES (?, ?)", rows)
+        found = db.execute("SELECT rowid FROM words WHERE words MATCH ?", (expression(query),))
+        there = {number for (number,) in found}
+    return [number in there for number in range(len(texts))]
 
 
 def best(

@@ -160,6 +160,17 @@ def indexed(text: str) -> str:
     return " ".join([*words(text), *wholes(text)])
 
 
+def every_word(query: str) -> Query:
+    """A query that only what contains all of its words answers, in any order: the parts of an identifier, a
+    run without spaces and what is quoted each in theirs. Small words count where there are no others."""
+    query = clean(query)
+    quoted = ["".join(groups) for groups in _QUOTED.findall(query)]
+    parts = [*quoted, *_CLITIC.sub(" ", _QUOTED.sub(" ", query)).split()]
+    phrases = list(dict.fromkeys(phrase for phrase in (tuple(words(part)) for part in parts) if phrase))
+    telling = [phrase for phrase in phrases if not STOP.issuperset(phrase)] or phrases
+    return Query((), tuple(telling))
+
+
 def read_query(query: str) -> Query:
     """Cut a query up. Never raises; an empty result means there is nothing to look for by words."""
     query = clean(query)
