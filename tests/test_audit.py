@@ -180,11 +180,11 @@ def test_targets_that_are_none(there: Bank, target: str, error: type[Exception])
 
 
 def test_targets() -> None:
-    assert excerpts.split_target("memory/a.md:3-4") == ("memory/a.md", "3-4")
-    assert excerpts.split_target("memory/a.md") == ("memory/a.md", "")
-    assert excerpts.split_target("memory/at 12:30.md") == ("memory/at 12:30.md", "")
-    assert excerpts.split_target("memory/at 12:30.md:2") == ("memory/at 12:30.md", "2")
-    assert excerpts.split_target("MEMORY.md:1") == ("MEMORY.md", "1")
+    assert excerpts.read("memory/a.md:3-4") == excerpts.Named("memory/a.md", "3-4")
+    assert excerpts.read("memory/a.md") == excerpts.Named("memory/a.md")
+    assert excerpts.read("memory/at 12:30.md") == excerpts.Named("memory/at 12:30.md")
+    assert excerpts.read("memory/at 12:30.md:2") == excerpts.Named("memory/at 12:30.md", "2")
+    assert excerpts.read("MEMORY.md:1") == excerpts.Named("MEMORY.md", "1")
     assert excerpts.line_span("3", 3) == (3, 3)
     assert excerpts.line_span("2-99", 3) == (2, 3)
 

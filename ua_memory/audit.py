@@ -8,12 +8,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from hashlib import sha256
 
-from ua_memory import markdown, proofs, redaction, statements, tombstones
+from ua_memory import excerpts, markdown, proofs, redaction, statements, tombstones
 from ua_memory.errors import GitFailed, NotFound, Usage
-from ua_memory.excerpts import line_span, split_target
 from ua_memory.history import BlameLine, Revision, additions, missing
 from ua_memory.paths import CORE_NAMES, LOGS, SETTINGS, is_truth
-from ua_memory.records import Place, Problem, Tombstone
+from ua_memory.records import Place, Problem, Tombstone, is_generated
 from ua_memory.statements import Statement
 from ua_memory.store import Store
 from ua_memory.store.reading import MAX_FILE, UNSEARCHED, searched
@@ -23,23 +22,44 @@ from ua_memory.store.sight import sayable
 def log(
     store: Store, *, about: str | None = None, op: str | None = None, limit: int | None = 20
 ) -> list[Revision]:
-    """Revisions, newest first: all, those of a file, or those that wrote, named or changed a fact (`^id`).
+    """Revisions, newest first: all, those of a file, or those that wrote, named or changed a fact.
 
     NotFound where nothing is known of the file or fact, Usage for a path outside the bank.
     """
     grep = [f"Memory-Op: {op}"] if op else []
     if not about:
         return [r for r in store.history.log(grep=grep, limit=None if op else limit) if _is(r, op)][:limit]
-    if about.startswith("^"):
-        return [r for r in _about_fact(store, about) if _is(r, op)][:limit]
-    if not is_truth(about):
+    return [r for r in _about(store, about) if _is(r, op)][:limit]
+
+
+def _about(store: Store, about: str) -> list[Revision]:
+    named = excerpts.read(about)
+    try:
+        found = excerpts.find(store, about)
+    except NotFound:
+        if not named.id:
+            raise
+        found = excerpts.Found("", id=named.id)  # it is gone, and the trail knows it still
+    if block := found.id or _only_id(store, found):
+        return _about_fact(store, block, found)
+    if not is_truth(found.path):
         raise Usage(
             "not a file of the bank", where=about[:200], mend="use MEMORY.md or a .md file under memory/"
         )
-    found = store.history.log([about])
-    if not found and about not in store.survey().changed:
-        raise NotFound("no revision has this file", where=about, mend="ua-memory status")
-    return [r for r in found if _is(r, op)][:limit]
+    done = store.history.log([found.path])
+    if not done and found.path not in store.survey().changed:
+        raise NotFound("no revision has this file", where=found.path, mend="ua-memory status")
+    return done
+
+
+def _only_id(store: Store, named: excerpts.Found) -> str | None:
+    """The id of the statement whose lines these are, as a search cites it."""
+    if not named.span:
+        return None
+    document = markdown.parse(store.truth(named.path), named.path)
+    first, last = excerpts.line_span(named.span, len(document.lines))
+    there = (r for r in document.records if isinstance(r, Statement) and r.place.line == first)
+    return next((r.id for r in there if r.id and last <= r.place.end), None)
 
 
 MANY = 50
@@ -77,21 +97,21 @@ def _is(revision: Revision, op: str | None) -> bool:
     return op is None or revision.trailer("Memory-Op") == op
 
 
-def _about_fact(store: Store, block: str) -> list[Revision]:
-    """By its trailers, by the lines its id ever stood on, and by who wrote its lines as they are now."""
-    found = {r.id: r for r in store.history.log(grep=[f"Facts: {block}"]) if block in r.trailers["Facts"]}
-    paths = {path for r in found.values() for path in r.paths}
+def _about_fact(store: Store, block: str, named: excerpts.Found) -> list[Revision]:
+    """By its trailers, by the lines its id ever stood on, and by who wrote its lines as they are now: of an
+    id that a person typed, in its file alone."""
+    name, within = f"^{block}", [] if is_generated(block) or not named.path else [named.path]
+    done = [] if within else store.history.log(grep=[f"Facts: {name}"])
+    found = {r.id: r for r in done if name in r.trailers["Facts"]}
+    paths = {path for r in found.values() for path in r.paths} | {*within}
     ids = set(found)
-    if re.fullmatch(r"\^[A-Za-z0-9-]+", block) and store.history.head():
-        out = store.history.run(
-            "log", "--format=%H", "--no-textconv", "-G", f"\\^{block[1:]}([^A-Za-z0-9-]|$)"
-        )
-        ids |= set(out.decode().split())
-    try:
-        ids |= {line.revision for line in blame(store, block)}
-    except NotFound:
-        if not ids:
-            raise
+    if re.fullmatch(r"[A-Za-z0-9-]+", block) and store.history.head():
+        asked = ("--no-textconv", "-G", f"\\^{block}([^A-Za-z0-9-]|$)", "--", *within)
+        ids |= set(store.history.run("log", "--format=%H", *asked).decode().split())
+    if named.path:
+        ids |= {line.revision for line in _blamed(store, named)}
+    elif not ids:
+        raise NotFound("nothing has this id", where=name, mend="ua-memory search")
     for sha in ids - found.keys():
         if sha.strip("0"):
             paths |= set(store.history.show(sha).paths)
@@ -103,7 +123,7 @@ def diff(store: Store, revision: str | None = None) -> str:
     if revision is None:
         changed = sorted(store.survey().changed)
         return store.history.diff(store.history.head(), None, changed) if changed else ""
-    sha = store.history.resolve(revision)
+    sha = store.history.resolve(excerpts.bare(revision))
     return store.history.diff(parent(store, sha), sha)
 
 
@@ -116,14 +136,15 @@ def parent(store: Store, sha: str) -> str | None:
 
 
 def blame(store: Store, target: str) -> list[BlameLine]:
-    """Who wrote each line of `PATH`, `PATH:LINE`, `PATH:FROM-TO` or the fact `^id`, uncommitted ones too."""
-    if target.startswith("^"):
-        place = statements.find(store, target).place
-        return store.history.blame(place.path, store.truth(place.path), lines=(place.line, place.end))
-    path, span = split_target(target)
-    data = store.truth(path)
+    """Who wrote each line of what is named (`excerpts`), uncommitted ones too."""
+    return _blamed(store, excerpts.find(store, target))
+
+
+def _blamed(store: Store, named: excerpts.Found) -> list[BlameLine]:
+    data = store.truth(named.path)
     last = data.count(b"\n") + (not data.endswith(b"\n"))
-    return store.history.blame(path, data, lines=line_span(span, last) if span else None)
+    lines = excerpts.line_span(named.span, last) if named.span else None
+    return store.history.blame(named.path, data, lines=lines)
 
 
 def verify(store: Store) -> list[Problem]:
@@ -143,7 +164,8 @@ def file_problems(store: Store, held: proofs.Held | None = None) -> Iterator[Pro
     held = held or proofs.Held()
     seen: dict[str, tuple[str, Place]] = {}
     living: dict[str, Place] = {}
-    buried: set[str] = set()
+    typed: list[Statement] = []
+    buried: dict[str, Tombstone] = {}
     read: set[str] = set()
     for path, data in statements.texts(store):
         read.add(path)
@@ -152,17 +174,23 @@ def file_problems(store: Store, held: proofs.Held | None = None) -> Iterator[Pro
         document = markdown.parse(data, path)
         yield from document.problems
         held.read(document)
-        buried |= {t.id for t in document.of(Tombstone)}
+        buried |= {stone.id: stone for stone in document.of(Tombstone)}
         for record in document.records:
             if not isinstance(record, Statement) or not record.id:
+                continue
+            if not is_generated(record.id):
+                typed.append(record)  # which may stand in every file
                 continue
             text, place = seen.setdefault(record.id, (record.text, record.place))
             living.setdefault(record.id, record.place)
             if text != record.text and place.path != path:  # within one file the parser says so
                 what = f"^{record.id} is also {place.path}:{place.line}, with another text"
                 yield Problem(path, record.place.line, what)
-    for block in sorted(buried & living.keys()):
+    for block in sorted(buried.keys() & living.keys()):
         yield Problem(living[block].path, living[block].line, f"^{block} was forgotten and is here again")
+    stones = tombstones.Tombstones(buried, store.config.redact)
+    for record in filter(stones.buried, typed if buried else ()):
+        yield Problem(record.place.path, record.place.line, f"^{record.id} was forgotten and is here again")
     yield from held.problems(store)
     for file in store.survey().files:
         if file.path.endswith(".md") and file.path not in read:

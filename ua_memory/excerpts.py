@@ -1,15 +1,54 @@
-"""Lines of a file as somebody names them: `PATH`, `PATH:12`, `PATH:12-20`."""
+"""What somebody names: an id, a file, lines of it. Read from every form in which a command prints one."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from urllib.parse import unquote
 
-from ua_memory import markdown
+from ua_memory import markdown, statements
 from ua_memory.errors import NotFound, Usage
+from ua_memory.markdown import FileKind
+from ua_memory.markdown.blocks import scan
 from ua_memory.markdown.lines import readable
 from ua_memory.paths import is_truth
+from ua_memory.records import MentalModel, Page, Place, SourceDocument, is_generated
+from ua_memory.statements import Statement
+from ua_memory.store import Store
 from ua_memory.wording import counted
+
+Known = Callable[[str], Sequence[str] | None]
+"""The files in which an id stands, as an index knows them; None where it knows of none."""
+
+_LINES = r"[0-9]{1,9}(?:-[0-9]{1,9})?"
+_ID = r"[A-Za-z0-9-]+"
+_AT = rf"(?:#L[0-9]+(?:-L?[0-9]+)?|:{_LINES})?"
+_READ = (
+    re.compile(rf"(?P<file>\S.*?){_AT}\s+\^(?P<id>{_ID})"),  # memory/x.md#L3 ^id, as recall cites
+    re.compile(rf"\^(?P<id>{_ID})\s+(?P<file>\S.*?){_AT}"),  # ^id  memory/x.md:3, as lists have it
+    re.compile(r"\^(?P<id>.*)"),
+    re.compile(rf"(?P<file>.+)#\^(?P<id>{_ID})"),
+    re.compile(r"(?P<file>.+)#L(?P<span>[0-9]{1,9})(?:-L?(?P<to>[0-9]{1,9}))?"),
+    re.compile(r"(?P<file>[^#]+)#(?P<texthash>[0-9a-f]{8,64})(?:,[0-9a-f]{8,64})*"),
+    re.compile(rf"(?P<file>.+?\.md):(?P<span>{_LINES}):.*"),  # memory/x.md:3: what is wrong
+    re.compile(rf"(?P<file>[^#:]+):(?P<span>{_LINES})"),
+)
+_LINK = re.compile(r"!?\[\[(?P<file>[^\[\]#|^\n]*)(?:#\^(?P<id>[A-Za-z0-9-]+))?(?:[#|][^\[\]\n]*)?\]\]")
+_MARKDOWN_LINK = re.compile(r"!?\[[^\]\n]*\]\(([^()\n]+)\)")
+_SIDE = re.compile(r"\A[ab]/")
+"""How a diff names the two sides of a file."""
+_QUOTES = " \t\r\n\"'`“”‘’«»„<>{}"
+_STOPS = ".,:;!?…"
+_PLACES = (
+    "{}", "{}.md", "memory/{}", "memory/{}.md", "memory/pages/{}.md", "memory/observations/{}.md",
+    "memory/models/{}.md", "memory/documents/{}.md",
+)  # fmt: skip
+"""Where a file is looked for that is named without its folder."""
+_HEADED = (FileKind.PAGE, FileKind.MODEL, FileKind.DOCUMENT)
+_LISTED = 12
+"""Candidates that an error lists."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,20 +63,32 @@ class Excerpt:
     id: str | None = None
 
 
-def cut(data: bytes, path: str, span: tuple[int, int] | str, block: str | None = None) -> Excerpt:
+@dataclass(frozen=True, slots=True)
+class Named:
+    """What the words of a call say: a file, by its path or what a link calls it, and lines of it (`12-20`),
+    a block id, or the hash of a line's text."""
+
+    file: str = ""
+    span: str = ""
+    id: str | None = None
+    texthash: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What is meant: a path, the lines of it ('' for all), the statement that has the id or hash."""
+
+    path: str
+    span: str = ""
+    record: Statement | None = None
+    id: str | None = None
+
+
+def cut(data: bytes, path: str, span: str, block: str | None = None) -> Excerpt:
     """The lines of a file that a span means, all of them for ''. NotFound, Usage."""
     lines = markdown.parse(data, path).lines
-    if isinstance(span, str):
-        span = line_span(span, len(lines)) if span else (1, len(lines))
-    text = readable("\n".join(lines[span[0] - 1 : span[1]]))
-    return Excerpt(path, span[0], span[1], len(lines), text, block)
-
-
-def split_target(target: str) -> tuple[str, str]:
-    """`PATH:12-20` as path and span; the span is empty for a path alone, which may have a colon in it."""
-    path, colon, span = target.rpartition(":")
-    named = is_truth(path) or (path.startswith("/") and re.fullmatch("[0-9-]+", span))
-    return (path, span) if colon and named and not is_truth(target) else (target, "")
+    first, last = line_span(span, len(lines)) if span else (1, len(lines))
+    return Excerpt(path, first, last, len(lines), readable("\n".join(lines[first - 1 : last])), block)
 
 
 def line_span(span: str, last: int) -> tuple[int, int]:
@@ -48,3 +99,157 @@ def line_span(span: str, last: int) -> tuple[int, int]:
     if int(match[1]) > last:
         raise NotFound(f"the file has {counted(last, 'line')}", where=span)
     return int(match[1]), min(int(match[2] or match[1]), last)
+
+
+# -- by its form alone -------------------------------------------------------------------------------------
+
+
+def read(given: str) -> Named:
+    """What the words of a call name, in any form that a command prints, and with the signs around it that
+    stood around it there. A path may have a colon in it."""
+    if is_truth(given):
+        return Named(given)
+    text = bare(given)
+    for form in () if is_truth(text) else _READ:
+        if match := form.fullmatch(text):
+            found = match.groupdict()
+            if to := found.pop("to", None):
+                found["span"] += f"-{to}"
+            return Named(**found)
+    return Named(*_split(text))
+
+
+def bare(given: str) -> str:
+    """A target without the quotation marks, brackets and stops around it."""
+    text = given.strip(_QUOTES).rstrip(_STOPS + _QUOTES)
+    if text.startswith("("):
+        text = (text[1:].rpartition(")")[0] or text[1:]).strip(_QUOTES)
+    if link := _LINK.match(text):
+        return f"{link['file']}#^{link['id']}".removeprefix("#") if link["id"] else link["file"]
+    if link := _MARKDOWN_LINK.fullmatch(text):
+        return link[1]
+    if text.startswith("["):
+        text = text[1:].rpartition("]")[0] or text[1:]
+    text = text.strip(_QUOTES).rstrip(_STOPS + _QUOTES)
+    return text[:-1] if text.endswith((")", "]")) and not {"(", "["} & set(text) else text
+
+
+def _split(target: str) -> tuple[str, str]:
+    path, colon, span = target.rpartition(":")
+    named = is_truth(path) or (path.startswith("/") and re.fullmatch("[0-9-]+", span))
+    return (path, span) if colon and named and not is_truth(target) else (target, "")
+
+
+# -- in a bank ---------------------------------------------------------------------------------------------
+
+
+def find(store: Store, given: str, known: Known | None = None) -> Found:
+    """What the words of a call mean. NotFound; Usage where several things are called so, with the names that
+    tell them apart."""
+    named = read(given)
+    if named.id is not None:
+        return _identified(store, named.file, named.id, known)
+    path = _file(store, named.file)
+    if named.texthash:
+        return _hashed(store, path or named.file, named.texthash)
+    if path is None and not named.span and re.fullmatch(_ID, named.file):
+        try:
+            return _identified(store, "", named.file, known)
+        except NotFound as error:
+            _refuse_revision(store, named.file, error)
+    return Found(path or named.file, named.span)
+
+
+def _identified(store: Store, file: str, block: str, known: Known | None) -> Found:
+    ours = is_generated(block)
+    path = _file(store, file) if file else None
+    hints = [path] if path else (known(block) if known and ours else None) or None
+    found = list(statements.having(store, block, hints))
+    if not found and hints and ours:  # the file in a link is a hint, and an index may be old
+        found = list(statements.having(store, block))
+    where = f"{file}#^{block}" if file else f"^{block}"
+    if not found and block and (place := _block(store, block, hints)):
+        return Found(place.path, f"{place.line}-{place.end}", id=block)
+    if not found or (file and not path and not ours):
+        raise NotFound("nothing has this id", where=where, mend="ua-memory search")
+    first = found[0]
+    files = {each.place.path for each in found}
+    if len({each.text for each in found}) > 1 or (len(files) > 1 and not ours):
+        names = [f"{at.path}#^{block}" if len(files) == len(found) else f"{at.path}:{at.line}"
+                 for at in (each.place for each in found)]  # fmt: skip
+        what = f"{len(found)} statements have this id"
+        raise Usage(what, where=where, mend=f"name one: {_listed(names)}")
+    return Found(first.place.path, f"{first.place.line}-{first.place.end}", first, first.id)
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = f", and {len(names) - _LISTED} more" if len(names) > _LISTED else ""
+    return ", ".join(names[:_LISTED]) + more
+
+
+def _block(store: Store, block: str, paths: Sequence[str] | None) -> Place | None:
+    """The paragraph, no statement, that an id stands behind: Obsidian links to such."""
+    mark = re.compile(rf"(?:^|\s)\^{re.escape(block)}[ \t\r]*$", re.MULTILINE)
+    for path, data in statements.texts(store) if paths is None else statements.some(store, paths):
+        if f"^{block}".encode() not in data or markdown.kind_of(path) is FileKind.TOMBSTONES:
+            continue
+        document = markdown.parse(data, path)
+        for part in scan(document.lines, document.front_end):
+            if mark.search("\n".join(document.lines[part.start : part.end])):
+                return Place(path, part.start + 1, part.end)
+    return None
+
+
+def _hashed(store: Store, path: str, texthash: str) -> Found:
+    """The line that a trailer calls by its file and the hash of its text."""
+    for record in markdown.parse(store.truth(path), path).records:
+        if isinstance(record, Statement) and markdown.texthash(record.text).startswith(texthash[:16]):
+            return Found(path, f"{record.place.line}-{record.place.end}", record, record.id)
+    raise NotFound("no line has this text any more", where=f"{path}#{texthash}", mend=f"ua-memory log {path}")
+
+
+def _file(store: Store, name: str) -> str | None:
+    """The file that is called so: by its path, without `memory/`, `.md` or the folder of its kind, as a link
+    in a vault around the bank has it, or by the id in its front matter; None for none. Usage for several."""
+    name = name.removeprefix(f"{store.bank.root}/").removeprefix("./")
+    if is_truth(name):
+        return name
+    if not name or not all(part and part[0] != "." for part in name.split("/")):
+        return None
+    there = [file.path for file in store.files() if file.path.endswith(".md")]
+    for each in dict.fromkeys((name, unquote(name), _SIDE.sub("", name))):
+        for form in _PLACES:
+            if (path := form.format(each)) in there:
+                return path
+    found = [path for path in there if _is_called(path, name.removesuffix(".md"))]
+    found = found or [path for path in there if _is_headed(store, path, name)]
+    if len(found) > 1:
+        raise Usage(f"{len(found)} files are called so", where=name, mend=f"name one: {_listed(found)}")
+    return found[0] if found else None
+
+
+def _is_called(path: str, name: str) -> bool:
+    """Whether a link's name of a file, with as many of its folders as it likes, can mean this one."""
+    bare = path.removesuffix(".md")
+    return bare.endswith(f"/{name}") or name.endswith(f"/{bare}")
+
+
+def _is_headed(store: Store, path: str, name: str) -> bool:
+    """Whether it is the page, mental model or document whose front matter has this id."""
+    if markdown.kind_of(path) not in _HEADED:
+        return False
+    with suppress(NotFound):
+        for each in markdown.parse(store.truth(path), path).records:
+            if isinstance(each, SourceDocument | Page | MentalModel):
+                return name == (each.document_id if isinstance(each, SourceDocument) else each.id)
+    return False
+
+
+def _refuse_revision(store: Store, name: str, error: NotFound) -> None:
+    """What is nothing else may be a revision, which other commands take."""
+    if re.fullmatch("[0-9a-f]{7,40}", name):
+        with suppress(NotFound):
+            store.history.resolve(name)
+            raise Usage("this is a revision", where=name, mend=f"ua-memory diff {name}") from error
+    if is_generated(name):
+        raise error

@@ -181,25 +181,25 @@ class Memory(Surveys, Paged, Adopts, Believing, Naming, Recalls, Reflections, Wa
         return facts.insert(self.store, fact, said, door=self.door, request=request, equal=self._equal)
 
     def get(self, target: str) -> Excerpt:
-        """Read `^id`, `PATH`, `PATH:LINE` or `PATH:FROM-TO`. NotFound, Usage."""
-        if target.startswith("^"):
-            found = self.fact(target)
-            return self._excerpt(found.place.path, (found.place.line, found.place.end), found.id)
-        return self._excerpt(*excerpts.split_target(target))
+        """Read what is named in any form that a command prints: `^id`, `PATH:LINE`, `PATH#L3-L5`,
+        `[[…#^id]]`. NotFound, Usage."""
+        found = excerpts.find(self.store, target, self._files_of)
+        path = found.path
+        data = self.index.files.truth(path) if path.startswith("/") else self.store.truth(path)
+        return excerpts.cut(data, path, found.span, found.id)
 
     def fact(self, block: str) -> Statement:
         """What has a block id, by the index if it knows the file, else by looking through all files."""
-        from ua_memory.index import condition
-
-        item = None if condition.absent(self.store) else self.index.words.by_id(block.removeprefix("^"))
         try:
-            return statements.find(self.store, block, [item.path] if item else None)
+            return statements.find(self.store, block, self._files_of(block.removeprefix("^")))
         except NotFound:
             return statements.find(self.store, block)
 
-    def _excerpt(self, path: str, span: tuple[int, int] | str, block: str | None = None) -> Excerpt:
-        data = self.index.files.truth(path) if path.startswith("/") else self.store.truth(path)
-        return excerpts.cut(data, path, span, block)
+    def _files_of(self, block: str) -> list[str] | None:
+        """The files in which an id stands, as the index knows them; None where it does not."""
+        from ua_memory.index import condition
+
+        return None if condition.absent(self.store) else self.index.words.files_of(block) or None
 
     def _known(self) -> facts.Equal:
         self.index.refresh(vectors=False)

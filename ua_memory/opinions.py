@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-from ua_memory import markdown, statements
+from ua_memory import excerpts, markdown, statements
 from ua_memory.errors import Malformed, NotFound, Usage
 from ua_memory.grounding import locate
 from ua_memory.grounding.terms import terms
@@ -53,7 +53,8 @@ def listed(store: Store, *, retired: bool = False) -> list[Opinion]:
 
 def named(store: Store, block: str) -> Opinion:
     """The opinion with an id, also a dropped one. NotFound."""
-    wanted = block.removeprefix("^")
+    named = excerpts.read(block)
+    wanted = named.id or named.file
     for one in listed(store, retired=True):
         if one.id == wanted:
             return one
@@ -164,7 +165,7 @@ def _because(draft: Draft, grounds: Sequence[Ground], there: Sequence[Proof] = (
     are there, or in the place of one whose words are gone."""
     if not grounds:
         raise Usage("an opinion needs what it rests on", mend="name facts")
-    found = {proof.id: proof for proof in there}
+    found = {proof.ref: proof for proof in there}
     for given, words in grounds:
         if isinstance(given, Fact) and given.untrusted and not draft.by_person:
             raise Usage(_HEARSAY, where=given.place.citation, mend=_CITE)
@@ -177,10 +178,10 @@ def _because(draft: Draft, grounds: Sequence[Ground], there: Sequence[Proof] = (
             raise Usage(
                 "these words are not in it", where=record.place.citation, mend=f"ua-memory get ^{record.id}"
             )
-        old = found.get(record.id)
+        old = found.get(str(record.ref))
         if old is None or (old.quote and locate(old.quote, said) is None):
             file = record.place.path.rpartition("/")[2].removesuffix(".md")
-            found[record.id] = Proof(file, record.id, quote)
+            found[str(record.ref)] = Proof(file, record.id, quote)
     return tuple(found.values())
 
 
@@ -222,7 +223,9 @@ def drop_by_hand(
 
 
 def _ground(store: Store, block: str, by_person: bool) -> Ground:
-    found = statements.find(store, block)
+    found = excerpts.find(store, block).record
+    if found is None:
+        raise NotFound("no statement is named so", where=block, mend="name facts: --because ^id")
     if isinstance(found, Opinion):
         raise Usage("an opinion cannot rest on an opinion", where=f"^{found.id}")
     if not by_person and statements.hearsay(found, partial(statements.find, store)):

@@ -15,7 +15,7 @@ from ua_memory import markdown, observations, statements
 from ua_memory.grounding import locate
 from ua_memory.markdown import Document, FileKind
 from ua_memory.markdown.blocks import Shape, scan
-from ua_memory.records import Fact, Observation, Place, Problem, Proof, Tombstone
+from ua_memory.records import Fact, Observation, Place, Problem, Proof, Tombstone, ref_of
 from ua_memory.statements import Statement
 from ua_memory.store import Store
 
@@ -79,17 +79,16 @@ def uncited(document: Document) -> Iterator[tuple[int, int]]:
 def fault(
     proof: Proof, said: Mapping[str, Sequence[str]], buried: Mapping[str, str]
 ) -> tuple[Cause, str] | None:
-    """Why a proof does not hold, None if it does. `said` has the texts of what is there by id, `buried` the
-    days of what was forgotten."""
-    if proof.id not in said:
-        if proof.id in buried:
-            return (
-                "forgotten",
-                f"^{proof.id} was forgotten{f' on {buried[proof.id]}' if buried[proof.id] else ''}",
-            )
-        return "nowhere", f"^{proof.id} is nowhere in the bank"
-    if proof.quote and locate(proof.quote, said[proof.id]) is None:
-        return "quote", f'^{proof.id} does not say "{_short(proof.quote)}"'
+    """Why a proof does not hold, None if it does. `said` has the texts of what is there by `ref`, `buried`
+    the days of what was forgotten."""
+    ref, name = proof.ref, f"^{proof.id}"
+    texts = said.get(ref, said.get(proof.id))
+    if texts is None:
+        if ref in buried:
+            return "forgotten", f"{name} was forgotten{f' on {buried[ref]}' if buried[ref] else ''}"
+        return "nowhere", f"{name} is nowhere in the bank"
+    if proof.quote and locate(proof.quote, texts) is None:
+        return "quote", f'{name} does not say "{_short(proof.quote)}"'
     return None
 
 
@@ -107,6 +106,7 @@ class Held:
     bare: list[Break] = field(default_factory=list)
     loose: dict[str, list[tuple[int, int]]] = field(default_factory=dict)
     """Per page, the paragraphs that cite nothing."""
+    _files: dict[str, set[str]] = field(default_factory=dict)
 
     def read(self, document: Document) -> None:
         """Take in one file."""
@@ -116,7 +116,7 @@ class Held:
                 self.buried[record.id] = record.on
             elif isinstance(record, Statement):
                 if record.id:
-                    self.said.setdefault(record.id, sources(record))
+                    self._say(record)
                 if unproved(record):
                     what = (
                         "an observation without a proof"
@@ -132,15 +132,29 @@ class Held:
             if found := list(uncited(document)):
                 self.loose[path] = found
 
+    def _say(self, record: Statement) -> None:
+        """What a statement says, by its `ref`; by an id that a person typed, too, where it stands alone: the
+        file in a link is a hint then."""
+        block, ref = str(record.id), str(record.ref)
+        self.said[ref] = (*self.said.get(ref, ()), *sources(record))
+        files = self._files.setdefault(block, set())
+        files.add(record.place.path)
+        if len(files) == 1:
+            self.said[block] = self.said[ref]
+        elif block != ref:
+            self.said.pop(block, None)
+
     def breaks(self, store: Store) -> list[Break]:
         """The links that do not hold, in the order they were read."""
+        missing = (
+            {p.ref for _, _, p in self.cited if p.id not in self.said} - self.said.keys() - {*self.buried}
+        )
+        elsewhere = _blocks(store, missing) if missing else set()
         found = [*self.bare]
         for path, line, proof in self.cited:
-            why = fault(proof, self.said, self.buried)
+            why = None if proof.ref in elsewhere else fault(proof, self.said, self.buried)
             found += [Break(path, line, *why)] if why else []
-        missing = {proof.id for _, _, proof in self.cited} - self.said.keys() - self.buried.keys()
-        elsewhere = _blocks(store, missing) if missing else set()
-        return [one for one in found if one.cause != "nowhere" or one.message[1:].split()[0] not in elsewhere]
+        return found
 
     def problems(self, store: Store) -> Iterator[Problem]:
         """The same as problems."""
@@ -153,7 +167,7 @@ def _blocks(store: Store, ids: set[str]) -> set[str]:
     pattern = re.compile(rb"(?:^|\s)\^([A-Za-z0-9-]+)[ \t\r]*$", re.MULTILINE)
     for path, data in statements.texts(store):
         if b"^" in data and markdown.kind_of(path) is not FileKind.TOMBSTONES:
-            found |= ids & {match.decode() for match in pattern.findall(data)}
+            found |= ids & {ref_of(path, match.decode()) for match in pattern.findall(data)}
     return found
 
 

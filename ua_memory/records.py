@@ -7,7 +7,9 @@ is how editors, `git blame` and citations count.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
+from hashlib import blake2b
 from typing import Literal
 
 from ua_memory import trust
@@ -17,6 +19,44 @@ Origin = Literal["person", "agent", "tool", "web", "import", "compaction"]
 
 KINDS: tuple[Kind, ...] = ("world", "experience", "preference", "observation", "opinion", "pattern", "risk")
 ORIGINS: tuple[Origin, ...] = ("person", "agent", "tool", "web", "import", "compaction")
+
+
+_GENERATED = re.compile("[a-z0-9]{10}")
+_OF_A_FILE = re.compile("(.+)-[0-9a-f]{10}")
+
+
+def is_generated(block: str) -> bool:
+    """Whether a block id is of our kind, given once in a bank. Any other was typed by a person, as Obsidian
+    lets them: `^budget` may stand in every file."""
+    return _GENERATED.fullmatch(block) is not None
+
+
+def ref_of(file: str, block: str) -> str:
+    """What an id is known by in the whole bank: itself, if it is of our kind; one that was typed with a hash
+    of its file's bare name, `budget-1f2e3d4c5b`. `file` is a path, or what a link calls it."""
+    if is_generated(block):
+        return block
+    stem = file.rpartition("/")[2].removesuffix(".md")
+    return f"{block}-{blake2b(f'{stem}#^{block}'.encode('utf-8', 'replace'), digest_size=5).hexdigest()}"
+
+
+def written_id(ref: str) -> str:
+    """The id as it stands in its file, of what `ref_of` makes of it."""
+    match = None if is_generated(ref) else _OF_A_FILE.fullmatch(ref)
+    return match[1] if match else ref
+
+
+class _Identified:
+    """What has a block id in a file."""
+
+    __slots__ = ()
+    id: str | None
+    place: Place
+
+    @property
+    def ref(self) -> str | None:
+        """What its id is known by; see `ref_of`."""
+        return ref_of(self.place.path, self.id) if self.id else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +116,7 @@ class Quote:
 
 
 @dataclass(frozen=True, slots=True)
-class Fact:
+class Fact(_Identified):
     """One remembered statement. `text` is exact, newlines included; `id` has no caret.
 
     `when` is an ISO day or time, None meaning the log's day. `tags` are those that stand behind the
@@ -132,6 +172,11 @@ class Proof:
     id: str
     quote: str = ""
 
+    @property
+    def ref(self) -> str:
+        """What the id of the fact is known by; see `ref_of`."""
+        return ref_of(self.file, self.id)
+
 
 @dataclass(frozen=True, slots=True)
 class Was:
@@ -142,7 +187,7 @@ class Was:
 
 
 @dataclass(frozen=True, slots=True)
-class Observation:
+class Observation(_Identified):
     """A consolidated belief with its proofs (`memory/observations/*.md`)."""
 
     text: str
@@ -163,7 +208,7 @@ class Observation:
 
 
 @dataclass(frozen=True, slots=True)
-class Opinion:
+class Opinion(_Identified):
     """What the agent itself came to think (`memory/opinions.md`); kind is opinion, pattern or risk."""
 
     text: str

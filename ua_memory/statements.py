@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import re
 import secrets
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from typing import TypeVar
 
 from ua_memory import markdown
 from ua_memory.errors import Malformed, NotFound, TooLarge, Usage
-from ua_memory.records import Fact, Observation, Opinion
+from ua_memory.records import Fact, Observation, Opinion, Proof, written_id
 from ua_memory.store import Draft, Store
 
 ALPHABET = "abcdefghijklmnopqrstuvwxyz234567"
 
 Statement = Fact | Observation | Opinion
 """What has a block id."""
+S = TypeVar("S", Fact, Observation, Opinion, Statement)
 
 
 def new_id() -> str:
@@ -26,7 +28,7 @@ def new_id() -> str:
 
 def name_of(fact: Fact) -> str:
     """What a trailer calls a fact: `^id`, or `path#texthash` while it has no id (a person's line)."""
-    return f"^{fact.id}" if fact.id else f"{fact.place.path}#{markdown.texthash(fact.text)}"
+    return f"^{fact.ref}" if fact.ref else f"{fact.place.path}#{markdown.texthash(fact.text)}"
 
 
 def cited(draft: Draft, fact: Fact) -> Fact:
@@ -71,15 +73,40 @@ def texts(store: Store) -> Iterator[tuple[str, bytes]]:
             continue
 
 
-def find(store: Store, block: str, paths: Sequence[str] | None = None) -> Statement:
-    """What has a block id (`^id` or `id`), looked for in the given files, else in all. NotFound."""
-    wanted = block.removeprefix("^")
-    for path, data in texts(store) if paths is None else _some(store, paths):
-        if wanted and wanted.encode("utf-8", "replace") in data:
+def having(store: Store, block: str, paths: Sequence[str] | None = None) -> Iterator[Statement]:
+    """All that has a block id, as it stands in a file or by its `ref`, in the given files, else in all."""
+    written = written_id(block)
+    for path, data in texts(store) if paths is None else some(store, paths):
+        if written and written.encode("utf-8", "replace") in data:
             for record in markdown.parse(data, path).records:
-                if isinstance(record, Statement) and record.id == wanted:
-                    return record
+                if isinstance(record, Statement) and record.id and block in (record.ref, record.id):
+                    yield record
+
+
+def find(store: Store, block: str, paths: Sequence[str] | None = None) -> Statement:
+    """What has a block id (`^id`, `id` or a `ref`), looked for in the given files, else in all: the first.
+    NotFound. What a person means by an id, `excerpts.find` tells."""
+    wanted = block.removeprefix("^")
+    for record in having(store, wanted, paths):
+        return record
     raise NotFound("nothing has this id", where=f"^{wanted}", mend="ua-memory search")
+
+
+def by_ref(records: Iterable[S]) -> dict[str, S]:
+    """{ref: the statement} of those that have an id. An id that a person typed is there by itself, too, where
+    it stands in one file alone: the file in a link to it is a hint then."""
+    found: dict[str, S] = {}
+    files: dict[str, set[str]] = {}
+    for one in records:
+        if one.id and one.ref:
+            found[one.ref] = one
+            files.setdefault(one.id, set()).add(one.place.path)
+    return found | {str(one.id): one for one in list(found.values()) if len(files[str(one.id)]) == 1}
+
+
+def linked(link: Proof | markdown.Citation, found: Mapping[str, S]) -> S | None:
+    """What a link means, of `by_ref`."""
+    return found.get(link.ref) or found.get(link.id)
 
 
 def hearsay(record: object, find: Callable[[str], Statement]) -> bool:
@@ -92,11 +119,12 @@ def hearsay(record: object, find: Callable[[str], Statement]) -> bool:
     there = []
     for proof in record.proofs:
         with suppress(NotFound):
-            there.append(find(f"^{proof.id}"))
+            there.append(find(f"^{proof.ref}"))
     return bool(there) and all(isinstance(fact, Fact) and fact.untrusted for fact in there)
 
 
-def _some(store: Store, paths: Sequence[str]) -> Iterator[tuple[str, bytes]]:
+def some(store: Store, paths: Sequence[str]) -> Iterator[tuple[str, bytes]]:
+    """Path and bytes of these files, as far as they are there."""
     for path in paths:
         try:
             yield path, store.truth(path)

@@ -17,7 +17,7 @@ from functools import cached_property
 
 from ua_memory import markdown, redaction
 from ua_memory.errors import NotFound
-from ua_memory.records import Fact, Observation, Opinion, Place, Tombstone
+from ua_memory.records import Fact, Observation, Opinion, Place, Tombstone, is_generated
 from ua_memory.store import Draft, Store
 
 PATH = "memory/forgotten.md"
@@ -70,12 +70,18 @@ class Tombstones:
         """Whether what was forgotten rested on one of these quotations, or was worded so."""
         return self.has(*filter(_speaks, quotes))
 
+    def buried(self, said: Fact | Observation | Opinion) -> bool:
+        """Whether this very statement was forgotten, by its id; by one that a person typed, and may give to
+        something else, only with what it said."""
+        if not said.id or is_generated(said.id):
+            return bool(said.id) and str(said.id) in self
+        return not self.stones.keys().isdisjoint((said.ref, said.id)) and self.has(said.text)
+
     def forbid(self, said: Fact | Observation | Opinion) -> bool:
-        """Whether a statement that came in from outside is one that was forgotten: has its id, says it, or
-        rests on the words it rested on."""
+        """Whether a statement that came in from outside is one that was forgotten: has its id, if that is of
+        our kind, says it, or rests on the words it rested on."""
         quotes = said.quotes if isinstance(said, Fact) else ()
-        known = bool(said.id) and str(said.id) in self
-        return known or self.has(said.text) or self.quoted(*(quote.text for quote in quotes))
+        return self.buried(said) or self.has(said.text) or self.quoted(*(quote.text for quote in quotes))
 
     def without(self, data: bytes, path: str) -> tuple[bytes, int]:
         """A file from outside without the statements and lines that were forgotten, and their number."""

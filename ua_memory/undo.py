@@ -8,7 +8,7 @@ from difflib import SequenceMatcher
 from io import BytesIO
 from itertools import pairwise
 
-from ua_memory import markdown, tombstones
+from ua_memory import excerpts, markdown, tombstones
 from ua_memory.audit import parent
 from ua_memory.entities import ENTITIES, give_back_all
 from ua_memory.errors import Conflict, NotFound, Usage
@@ -41,7 +41,7 @@ def undo(store: Store, revision: str | None = None, *, door: str) -> Undone:
     """
     store.require_settled()
     if revision is not None:
-        return _take_back(store, store.history.show(revision), "undo", door)
+        return _take_back(store, store.history.show(excerpts.bare(revision)), "undo", door)
     if store.survey().held:
         return _restore_held(store, door)
     settled = store.history.taken_back()
@@ -100,8 +100,8 @@ def _lost(draft: Draft) -> dict[str, Statement]:
     stay: set[str | None] = set()
     for path, data in draft.changed().items():
         records = markdown.parse(draft.touched[path].start or b"", path).records
-        was |= {r.id: r for r in records if isinstance(r, Statement) and r.id}
-        stay |= {r.id for r in markdown.parse(data or b"", path).records if isinstance(r, Statement)}
+        was |= {r.ref: r for r in records if isinstance(r, Statement) and r.ref}
+        stay |= {r.ref for r in markdown.parse(data or b"", path).records if isinstance(r, Statement)}
     return {block: record for block, record in was.items() if block not in stay}
 
 

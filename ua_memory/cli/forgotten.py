@@ -10,6 +10,7 @@ from ua_memory import redaction
 from ua_memory.cli import shapes
 from ua_memory.cli.format import Piece as Words
 from ua_memory.cli.format import Screen, commit, count, emit, note, outcome
+from ua_memory.records import is_generated
 
 if TYPE_CHECKING:
     from ua_memory.cli.call import Call
@@ -57,6 +58,13 @@ def _pieces(screen: Screen, memory: Memory, pieces: Sequence[Piece], kind: str) 
         screen.item("      ", (f"{place}  {_named(piece)}", "faint"))
 
 
+def _name(piece: Piece) -> str:
+    """What it is called, so that `why` and `forget --purge` know it again."""
+    if piece.id and is_generated(piece.id):
+        return f"^{piece.id}"
+    return f"{piece.place.path}#^{piece.id}" if piece.id else f"{piece.place.path}:{piece.place.line}"
+
+
 def _masked(memory: Memory, piece: Piece) -> str:
     return redaction.redact(piece.text, memory.config.redact).text
 
@@ -90,7 +98,7 @@ def _told(call: Call, done: Forgotten, purging: bool) -> None:
     for kind, pieces in (("gone", plan.gone), ("revised", plan.revised), ("left", plan.left)):
         sign, style = SIGNS[kind]
         for piece in pieces:
-            name = f"^{piece.id}" if piece.id else f"{piece.place.path}:{piece.place.line}"
+            name = _name(piece)
             screen.item([(f"  {sign} ", style)], (name, "id" if piece.id else "path"), f"  {_named(piece)}")
     cleared = done.cleared
     if cleared.pending or done.waiting:

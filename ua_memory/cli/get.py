@@ -18,7 +18,8 @@ def get(
         str,
         typer.Argument(
             metavar="PATH[:FROM-TO] | ^ID",
-            help="A file such as memory/2026-11-21.md, with lines if not all of it, or a fact's id.",
+            help="A file such as memory/2026-11-21.md, with lines if not all of it, or a fact's id; "
+            "any form in which a command prints them.",
             show_default=False,
         ),
     ],

@@ -98,13 +98,13 @@ class Changing:
         """A belief without the proofs that go, and without what they brought along."""
         deriving = self.deriving
         rests = proofs.proofs_of(record)
-        kept = tuple(self._unquoted(proof) for proof in rests if proof.id not in deriving.ids)
-        lost = [proof.id for proof in rests if proof.id in deriving.ids]
+        kept = tuple(self._unquoted(proof) for proof in rests if not deriving.lost(proof))
+        lost = [proof.ref for proof in rests if deriving.lost(proof)]
         names = self._brought(record.entities, "entities", lost, kept, record.text)
         tags = self._brought(record.tags, "tags", lost, kept, record.text)
         if isinstance(record, Opinion):
             return replace(record, because=kept, entities=names, tags=tags)
-        stay = [proof.id for proof in kept]
+        stay = [proof.ref for proof in kept]
         was = tuple(
             each
             for each in record.was
@@ -113,7 +113,7 @@ class Changing:
         new = replace(record, proofs=kept, was=was, entities=names, tags=tags)
         if not lost:
             return new
-        facts = {p.id: fact for p in kept if isinstance(fact := deriving.statement(p.id), Fact)}
+        facts = {p.ref: fact for p in kept if isinstance(fact := deriving.statement(p.ref), Fact)}
         days = observations.days_of(new, facts)
         trend = observations.trend(days, deriving.today) if days and deriving.strict else record.trend
         first, last = (days[0], days[-1]) if days else (None, None)
@@ -131,7 +131,7 @@ class Changing:
             found = filter(None, map(self.deriving.statement, ids))
             return {each.casefold() for record in found for each in getattr(record, key)}
 
-        gone = of(lost) - of(proof.id for proof in kept)
+        gone = of(lost) - of(proof.ref for proof in kept)
         return tuple(one for one in there if one.casefold() not in gone or one.casefold() in text.casefold())
 
     # -- prose -------------------------------------------------------------------------------------------

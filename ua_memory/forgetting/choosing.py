@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import cast
 
-from ua_memory import excerpts, markdown, statements, tombstones
+from ua_memory import excerpts, markdown, tombstones
 from ua_memory.errors import NotFound, Usage
 from ua_memory.forgetting.plan import NEAR, Piece, Target, What
 from ua_memory.forgetting.waiting import is_session
@@ -14,7 +14,7 @@ from ua_memory.index.items import Item
 from ua_memory.index.terms import Query
 from ua_memory.lineage.sentences import plain
 from ua_memory.markdown.blocks import Shape, scan
-from ua_memory.records import Entity, Fact, Place
+from ua_memory.records import Entity, Fact, Place, is_generated, ref_of
 from ua_memory.retain.through import short
 from ua_memory.statements import Statement
 from ua_memory.store import Store
@@ -26,22 +26,28 @@ _LISTED = 8
 
 
 def target(store: Store, given: str) -> list[Target]:
-    """What `^id`, `PATH:LINE` or `PATH:FROM-TO` means. NotFound, Usage."""
-    if given.startswith("^"):
-        try:
-            return [of(statements.find(store, given))]
-        except NotFound:
-            stones = tombstones.read(store).stones
-            if stone := stones.get(given[1:]):
-                raise NotFound(
-                    f"it was forgotten on {stone.on}", where=given, mend="ua-memory forget --purge takes it "
-                    "out of the history, too",
-                ) from None  # fmt: skip
-            raise
-    path, span = excerpts.split_target(given)
-    if not span:
+    """What is named by an id or by lines (`excerpts`). NotFound, Usage."""
+    try:
+        named = excerpts.find(store, given)
+    except NotFound:
+        if stone := tombstones.read(store).stones.get(stone_of(given)):
+            raise NotFound(
+                f"it was forgotten on {stone.on}", where=given, mend="ua-memory forget --purge takes it "
+                "out of the history, too",
+            ) from None  # fmt: skip
+        raise
+    if named.record:
+        return [of(named.record)]
+    if not named.span:
         raise Usage(f"{given[:80]!r} is no id and no line", mend="name ^id, PATH:LINE or PATH:FROM-TO")
-    return list(_lines(path, store.truth(path), span))
+    return list(_lines(named.path, store.truth(named.path), named.span))
+
+
+def stone_of(given: str) -> str:
+    """The id that the tombstone of what is named so has; '' for what names no id."""
+    named = excerpts.read(given)
+    block = named.id or (named.file if is_generated(named.file) else "")
+    return ref_of(named.file, block) if block and (named.file or is_generated(block)) else block
 
 
 def containing(texts: Mapping[str, bytes], items: Iterable[Item], query: Query) -> list[Target]:
@@ -141,6 +147,6 @@ def entity(texts: Mapping[str, bytes], names: Collection[str], known: Collection
         for record in markdown.parse(data, path).records:
             if isinstance(record, Entity) and wanted & {n.casefold() for n in (record.name, *record.aliases)}:
                 found.append(Target(record.place, record.name, what="entity"))
-            elif isinstance(record, Statement) and (f"^{record.id}" if record.id else record.text) in known:
+            elif isinstance(record, Statement) and (f"^{record.ref}" if record.id else record.text) in known:
                 found.append(of(record))
     return found

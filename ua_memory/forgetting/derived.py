@@ -10,7 +10,7 @@ from ua_memory import markdown, observations, proofs
 from ua_memory.forgetting.plan import ALONE, ASKED, NAMES, SAME, Piece, Target, What
 from ua_memory.forgetting.words import needles
 from ua_memory.grounding import ungrounded
-from ua_memory.records import Fact, Observation, Place
+from ua_memory.records import Fact, Observation, Place, Proof, is_generated, written_id
 from ua_memory.statements import Statement, new_id
 from ua_memory.tombstones import PATH, Burial
 
@@ -65,22 +65,37 @@ class Deriving:
     def _lose(self, record: Statement, why: str) -> None:
         self.gone[record.place] = self.piece(record, why)
         self.records[record.place] = record
-        if record.id:
-            self.ids.add(record.id)
+        if record.id and record.ref:
+            others = self._namesakes(record)
+            self.ids |= {record.id} if not others else set()
+            self.ids |= {record.ref} if record.ref not in {each.ref for each in others} else set()
         if isinstance(record, Fact):
             self.also += [quote.text for quote in record.quotes]
         if why != ASKED or not isinstance(record, Fact):
             self.also += proofs.sources(record)
+
+    def _namesakes(self, record: Statement) -> list[Statement]:
+        """What has its id, which a person typed, in other files: a link may mean that."""
+        if is_generated(str(record.id)):
+            return []
+        mark, own = f"^{record.id}".encode(), record.place.path
+        there = (path for path, data in self.texts.items() if path != own and mark in data)
+        others = (each for path in there for each in self.document(path).records)
+        return [each for each in others if isinstance(each, Statement) and each.id == record.id]
+
+    def lost(self, link: Proof | markdown.Citation) -> bool:
+        """Whether what a link means goes."""
+        return link.ref in self.ids or link.id in self.ids
 
     def _reason(self, record: Statement) -> str:
         """Why a record goes with what goes already, '' where it stays."""
         if self.says(record.text) and (self.take or self.machine(record.place)):
             return SAME
         rests = proofs.proofs_of(record)
-        lost = [proof.id for proof in rests if proof.id in self.ids]
+        lost = [proof.ref for proof in rests if self.lost(proof)]
         if not lost or (isinstance(record, Observation) and observations.by_person(record)):
             return ""
-        kept = [proof.id for proof in rests if proof.id not in self.ids]
+        kept = [proof.ref for proof in rests if not self.lost(proof)]
         if not kept:
             return ALONE
         return NAMES if self.names(record.text, kept, lost) else ""
@@ -92,14 +107,14 @@ class Deriving:
             record = self.records.get(place)
             if record is not None or (piece.what == "text" and (piece.why == ASKED or piece.by_person)):
                 quotes = tuple(quote.text for quote in record.quotes) if isinstance(record, Fact) else ()
-                yield Burial(piece.id or new_id(), piece.text, quotes)
+                yield Burial((record and record.ref) or new_id(), piece.text, quotes)
 
     # -- looking -----------------------------------------------------------------------------------------
 
     def concerned(self) -> list[str]:
         """The files that have what goes, cite it or say it."""
         own = {place.path for place in self.gone}
-        marks = [f"^{block}".encode() for block in self.ids]
+        marks = [f"^{written_id(block)}".encode() for block in self.ids]
 
         def is_concerned(path: str, data: bytes) -> bool:
             if path == PATH:
@@ -121,7 +136,8 @@ class Deriving:
 
     def cites(self, text: str) -> bool:
         """Whether a text names an id that goes."""
-        return any(block in self.ids for block in _BLOCK.findall(text))
+        named = (*_BLOCK.findall(text), *(each.ref for each in markdown.citations(text)))
+        return any(block in self.ids for block in named)
 
     def says(self, text: str) -> bool:
         """Whether one of the texts stands in a text."""
@@ -143,11 +159,11 @@ class Deriving:
     def statement(self, block: str) -> Statement | None:
         """What has an id, None where nothing has."""
         if block not in self._said:
-            mark = f"^{block}".encode()
+            mark = f"^{written_id(block)}".encode()
             there = (path for path, data in self.texts.items() if mark in data)
             records = (record for path in there for record in self.document(path).records)
             self._said[block] = next(
-                (each for each in records if isinstance(each, Statement) and each.id == block), None
+                (each for each in records if isinstance(each, Statement) and each.ref == block), None
             )
         return self._said[block]
 

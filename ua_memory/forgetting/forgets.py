@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ua_memory.modelled import Modelled
+from ua_memory.records import is_generated
 
 if TYPE_CHECKING:
     from ua_memory.forgetting.forgetting import Forgotten
@@ -54,10 +55,18 @@ class Forgets(Modelled):
         return Forgetting(self).finish()
 
     def is_forgotten(self, block: str) -> bool:
-        """Whether an id (`^id`) has a tombstone."""
-        from ua_memory import tombstones
+        """Whether an id (`^id`, `PATH#^id`) has a tombstone; one that a person typed may stand there anew."""
+        from ua_memory import excerpts, tombstones
+        from ua_memory.errors import NotFound
+        from ua_memory.forgetting.choosing import stone_of
 
-        return block.startswith("^") and block in tombstones.read(self.store)
+        stone = stone_of(block)
+        if stone not in tombstones.read(self.store):
+            return False
+        try:
+            return is_generated(stone) or excerpts.find(self.store, block).record is None
+        except NotFound:
+            return True
 
     # -- the history -------------------------------------------------------------------------------------
 
@@ -65,10 +74,11 @@ class Forgets(Modelled):
         """What it takes to get forgotten ids out of the history, too: those of `after`, those named, or all.
         Changes nothing. Usage, NotFound, Conflict, StillThere."""
         from ua_memory.forgetting import purging
+        from ua_memory.forgetting.choosing import stone_of
 
         if after is not None:
-            ids = tuple(one.id for one in after.plan.burials)
-        return purging.plan(self.store, ids, after.sought if after else ())
+            return purging.plan(self.store, [one.id for one in after.plan.burials], after.sought)
+        return purging.plan(self.store, [stone_of(block) or block for block in ids])
 
     def purge(self, planned: Purging, backup: Path) -> Purged:
         """Rewrite the trail's history. All that it was goes into the bundle `backup`, outside of the bank;

@@ -118,7 +118,7 @@ class Forgetting(Clearing):
         else:
             portrait = self.memory.entity(entity)
             names = (portrait.known.name, *portrait.known.aliases)
-            known = {f"^{item.id}" if item.id else item.text for item in portrait.items}
+            known = {f"^{item.ref}" if item.id else item.text for item in portrait.items}
             found = choosing.entity(self._texts(), names, known)
         return list({each.place: each for each in found}.values()), session, near
 

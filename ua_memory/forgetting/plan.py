@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from ua_memory.errors import ChangedOnDisk
-from ua_memory.records import Fact, Observation, Opinion, Place
+from ua_memory.records import Fact, Observation, Opinion, Place, ref_of
 from ua_memory.store import Draft
 from ua_memory.tombstones import Burial
 
@@ -87,5 +87,5 @@ class Plan:
 
     @property
     def ids(self) -> frozenset[str]:
-        """The ids that go."""
-        return frozenset(piece.id for piece in self.gone if piece.id)
+        """The ids that go, as they are known in the whole bank."""
+        return frozenset(ref_of(piece.place.path, piece.id) for piece in self.gone if piece.id)

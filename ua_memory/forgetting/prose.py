@@ -42,8 +42,8 @@ def without(text: str, ids: Collection[str], needles: Sequence[Needle], names: N
     end, opens = 0, False
     for start, stop, cited in _parts(text):
         lead, sentence, end = text[end:start], text[start:stop], stop
-        lost = [each for each in cited if each.id in ids]
-        rest = [each.id for each in cited if each.id not in ids]
+        lost = [each for each in cited if each.ref in ids or each.id in ids]
+        rest = [each.ref for each in cited if each not in lost]
         said = any(first < stop and start < last for first, last in hits)
         if said or (lost and (not rest or names(plain(sentence), rest))):
             gone.append(_said(sentence))

@@ -21,7 +21,7 @@ from ua_memory.forgetting.words import MARK, Needle, needles
 from ua_memory.history import History, rewriting
 from ua_memory.history.kept import unmarked
 from ua_memory.paths import CORE_NAMES, LOGS, git_around, is_truth
-from ua_memory.records import Fact, Tombstone
+from ua_memory.records import Fact, Tombstone, written_id
 from ua_memory.statements import Statement
 from ua_memory.store import Store, aside, swap
 from ua_memory.wording import counted
@@ -149,7 +149,7 @@ def _texts(
 
     A line that had no id when it was forgotten is known by its hash.
     """
-    marks = [f"^{block}".encode() for block in stones]
+    marks = [f"^{written_id(block)}".encode() for block in stones]
     facts: dict[str, None] = {}
     derived: dict[str, None] = {}
     met: set[str] = set()
@@ -160,10 +160,10 @@ def _texts(
             lines.update(data.split(b"\n"))
             if any(mark in data for mark in marks):
                 for record in markdown.parse(data, path or "memory/unknown.md").records:
-                    if isinstance(record, Statement) and record.id in stones:
+                    if isinstance(record, Statement) and _names(record) & stones.keys():
                         # What nothing leads to any more has no path: it counts as derived.
                         (facts if path and isinstance(record, Fact) else derived)[record.text] = None
-                        met.add(str(record.id))
+                        met |= _names(record) & stones.keys()
     lost = {block: stone for block, stone in stones.items() if block not in met}
     facts |= dict.fromkeys(said(lines, tombstones.Tombstones(lost, store.config.redact))) if lost else {}
     if lost and facts:
@@ -174,6 +174,11 @@ def _texts(
         return [needle for needle in needles(texts, store.config.redact) if not needle.short]
 
     return sought(facts), sought(text for text in derived if text not in facts), set(stones) - met
+
+
+def _names(record: Statement) -> set[str]:
+    """What the tombstone of a statement may be called."""
+    return {name for name in (record.ref, record.id) if name}
 
 
 def said(lines: Iterable[bytes], stones: tombstones.Tombstones) -> Iterator[str]:
@@ -191,10 +196,10 @@ def without(
     data: bytes, path: str, ids: Collection[str], sought: Sequence[Needle], patterns: Mapping[str, str]
 ) -> bytes:
     """A file of the past as if some ids had never been: their lines, what cited only them, and the texts."""
-    marks = [f"^{block}".encode() for block in ids]
+    marks = [f"^{written_id(block)}".encode() for block in ids]
     if path != tombstones.PATH and is_truth(path) and any(mark in data for mark in marks):
         records = (r for r in markdown.parse(data, path).records if isinstance(r, Statement))
-        targets = [Target(record.place, record.text, record) for record in records if record.id in ids]
+        targets = [Target(r.place, r.text, r) for r in records if not _names(r).isdisjoint(ids)]
         past = Deriving(
             {path: data},
             targets,

@@ -83,7 +83,7 @@ class Records:
                 if path == tombstones.PATH:
                     continue
                 for record in markdown.parse(data, path).records:
-                    if not isinstance(record, Statement) or record.id not in self.ids:
+                    if not isinstance(record, Statement) or record.ref not in self.ids:
                         continue
                     if isinstance(record, Fact) or own or self.knows(record.text):
                         found[record.text] = None

@@ -28,6 +28,7 @@ from ua_memory.records import (
     Passage,
     Place,
     Proof,
+    ref_of,
 )
 
 Masked = Callable[[str], str]
@@ -41,7 +42,7 @@ class Item:
     kind, else the record's name. `texthash` is of the exact text, `linehash` of the file's lines from
     `line` to `end`, `vhash` of the text that is embedded. `seq` counts the items of a file. `speaker` is who
     says it, where the file is a talk, and `run` the name of the turns it is embedded with; see `talk`.
-    `proofs` are the ids of the facts that an observation or an opinion rests on, each once.
+    `proofs` are the facts that an observation or an opinion rests on, by their `ref`, each once.
     """
 
     key: str
@@ -70,6 +71,11 @@ class Item:
     run: str = ""
     proofs: tuple[str, ...] = ()
     importance: int | None = None
+
+    @property
+    def ref(self) -> str | None:
+        """What its id is known by in the whole bank; see `ref_of`."""
+        return ref_of(self.path, self.id) if self.id else None
 
     @property
     def search_text(self) -> str:
@@ -226,7 +232,7 @@ def _values(
 
 def _proofs(record: Fact | Observation | Opinion) -> tuple[str, ...]:
     named: Sequence[Proof] = getattr(record, "proofs", ()) or getattr(record, "because", ())
-    return tuple(dict.fromkeys(proof.id for proof in named if proof.id))
+    return tuple(dict.fromkeys(proof.ref for proof in named if proof.id))
 
 
 def _prose(record: Passage, name: str) -> dict[str, Any]:

@@ -245,9 +245,10 @@ class Words(Meta):
             found.update((item.key, item) for item in self._items(condition, values))
         return [item for key, item in found.items() if key not in have]
 
-    def by_id(self, block_id: str) -> Item | None:
-        """The item with a block id, the first by path and line where there are several."""
-        return next(iter(self._items("id = ? ORDER BY path, line LIMIT 1", [block_id])), None)
+    def files_of(self, block_id: str) -> list[str]:
+        """The bank's own files in which a block id stands."""
+        sql = "SELECT DISTINCT path FROM items WHERE id = ? AND path NOT LIKE '/%' ORDER BY path"
+        return [path for (path,) in self.db.execute(sql, (block_id,))]
 
     def by_texthash(self, texthash: str) -> list[Item]:
         """The bank's own items with exactly this text; other folders' files have absolute paths."""

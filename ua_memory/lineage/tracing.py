@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from ua_memory import markdown, proofs, statements
+from ua_memory import excerpts, markdown, proofs, statements
 from ua_memory.errors import NotFound
-from ua_memory.excerpts import line_span
 from ua_memory.history import BlameLine, Revision
 from ua_memory.lineage.sentences import cut, plain
 from ua_memory.lineage.steps import (
@@ -23,14 +21,11 @@ from ua_memory.lineage.steps import (
 )
 from ua_memory.markdown import Document
 from ua_memory.markdown.blocks import Shape, scan
-from ua_memory.paths import LOGS, is_truth
+from ua_memory.paths import is_truth
 from ua_memory.proofs import Break
-from ua_memory.records import Fact, Opinion, Place, Proof, Tombstone
+from ua_memory.records import Fact, Opinion, Place, Proof, Tombstone, ref_of
 from ua_memory.statements import Statement
 from ua_memory.store import Store
-
-PLACES = (f"{LOGS}/{{}}", f"{LOGS}/{{}}.md", f"{LOGS}/pages/{{}}.md", f"{LOGS}/observations/{{}}.md")
-"""Where a file is looked for that is named without its folder."""
 
 
 def why(store: Store, target: str) -> Chain:
@@ -39,25 +34,21 @@ def why(store: Store, target: str) -> Chain:
     NotFound for an id that is nowhere (a forgotten one is named as such), a file, a line without text.
     """
     tracer = _Tracer(store)
-    if target.startswith("^"):
-        steps: Sequence[Step] = [tracer.wanted(target[1:])]
+    named = excerpts.read(target)
+    try:
+        found = excerpts.find(store, target)
+    except NotFound:
+        if named.id and (on := tracer.buried(ref_of(named.file, named.id))) is not None:
+            what = f"it was forgotten{f' on {on}' if on else ''}"
+            raise NotFound(what, where=f"^{named.id}", mend="ua-memory search") from None
+        raise
+    if found.record:
+        steps: Sequence[Step] = [tracer.step(found.record)]
+    elif is_truth(found.path):
+        steps = tracer.lines(found.path, found.span)
     else:
-        steps = tracer.lines(*_placed(store, target))
+        raise NotFound("no such file in the bank", where=found.path, mend="ua-memory status")
     return Chain(target, tuple(steps), tuple(_breaks(steps)))
-
-
-def _placed(store: Store, target: str) -> tuple[str, str]:
-    """Path and span of a target."""
-    match = re.fullmatch(r"(.+?):([0-9-]+)", target)
-    name, span = (match[1], match[2]) if match and not is_truth(target) else (target, "")
-    there = [path for path in (name, *(each.format(name) for each in PLACES)) if is_truth(path)]
-    for path in there:
-        try:
-            store.truth(path)
-        except NotFound:
-            continue
-        return path, span
-    raise NotFound("no such file in the bank", where=name, mend="ua-memory status")
 
 
 def _breaks(steps: Sequence[Step]) -> Iterator[Break]:
@@ -89,44 +80,39 @@ class _Tracer:
             self.documents[path] = markdown.parse(self.store.truth(path), path)
         return self.documents[path]
 
-    def find(self, block: str, hint: str) -> Statement | None:
-        """What has an id, looked for first where the link says."""
-        if block not in self.found:
+    def find(self, proof: Proof) -> Statement | None:
+        """What a link means, looked for first where it says."""
+        ref = proof.ref
+        if ref not in self.found:
             if not self.paths:
                 self.paths = [file.path for file in self.store.files()]
+            hint = proof.file.rpartition("/")[2]
             named = [path for path in self.paths if hint and path.endswith(f"/{hint}.md")]
-            self.found[block] = None
+            self.found[ref] = None
             for paths in (named, None):
-                try:
-                    self.found[block] = statements.find(self.store, block, paths)
+                if there := list(statements.having(self.store, ref, paths)):
+                    self.found[ref] = there[0]
                     break
-                except NotFound:
-                    continue
-        return self.found[block]
+            else:  # what a person typed elsewhere alone
+                every = statements.by_ref(statements.having(self.store, proof.id))
+                self.found[ref] = statements.linked(proof, every)
+        return self.found[ref]
 
-    def buried(self, block: str) -> dict[str, str]:
+    def buried(self, ref: str) -> str | None:
+        """The day on which something was forgotten, None where it was not."""
         for path, data in statements.texts(self.store):
-            if block.encode() in data:
-                stones = markdown.parse(data, path).of(Tombstone)
-                if found := {stone.id: stone.on for stone in stones if stone.id == block}:
-                    return found
-        return {}
+            if ref.encode() in data:
+                for stone in markdown.parse(data, path).of(Tombstone):
+                    if stone.id == ref:
+                        return stone.on
+        return None
 
     # -- steps -----------------------------------------------------------------------------------------------
-
-    def wanted(self, block: str) -> Step:
-        """The step of an id that was asked for. NotFound."""
-        said = self.find(block, "")
-        if said is None:
-            on = self.buried(block).get(block)
-            what = f"it was forgotten{f' on {on}' if on else ''}" if on is not None else "nothing has this id"
-            raise NotFound(what, where=f"^{block}", mend="ua-memory search")
-        return self.step(said)
 
     def step(self, said: Statement) -> FactStep | BeliefStep:
         if isinstance(said, Fact):
             return self._fact(said)
-        self.stack.append(said.id or "")
+        self.stack.append(said.ref or "")
         links = tuple(self._link(proof, said.place) for proof in proofs.proofs_of(said))
         self.stack.pop()
         record = "opinion" if isinstance(said, Opinion) else "observation"
@@ -147,10 +133,11 @@ class _Tracer:
         return FactStep(fact.text, fact.id, fact.place, fact.quotes, session, written, fact.retired)
 
     def _link(self, proof: Proof, place: Place) -> Link:
-        said = None if proof.id in self.stack else self.find(proof.id, proof.file)
-        texts = {proof.id: proofs.sources(said)} if said else {}
-        why = proofs.fault(proof, texts, {} if said else self.buried(proof.id))
-        if proof.id in self.stack:
+        said = None if proof.ref in self.stack else self.find(proof)
+        texts = {proof.ref: proofs.sources(said)} if said else {}
+        on = None if said else self.buried(proof.ref)
+        why = proofs.fault(proof, texts, {} if on is None else {proof.ref: on})
+        if proof.ref in self.stack:
             why = ("unproved", f"^{proof.id} rests on itself")
         at = proofs.line_of(self.document(place.path).lines, place, proof.id)
         fault = Break(place.path, at, *why) if why else None
@@ -159,7 +146,7 @@ class _Tracer:
     def lines(self, path: str, span: str) -> list[Step]:
         """The steps of what stands on these lines. NotFound where nothing is said there."""
         document = self.document(path)
-        first, last = line_span(span, len(document.lines)) if span else (1, len(document.lines))
+        first, last = excerpts.line_span(span, len(document.lines)) if span else (1, len(document.lines))
 
         def here(place: Place) -> bool:
             return place.line <= last and place.end >= first

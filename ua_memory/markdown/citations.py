@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
+from ua_memory.records import ref_of
+
 _LINK = re.compile(r"\[\[(?P<file>[^\[\]#|^\n]*)#\^(?P<id>[A-Za-z0-9-]+)(?:\|[^\[\]\n]*)?\]\]")
 
 
@@ -18,6 +20,11 @@ class Citation:
     id: str
     start: int
     end: int
+
+    @property
+    def ref(self) -> str:
+        """What the id is known by; see `ref_of`."""
+        return ref_of(self.file, self.id)
 
 
 def link(path: str, block: str) -> str:

@@ -67,9 +67,9 @@ def _row(hit: Hit) -> dict[str, Any]:
 def _get(memory: Memory, given: Mapping[str, Any], _: Caller) -> str:
     path, most = given["path"], given.get("lines", LINES)
     try:
-        if not path.endswith(".md") and not path.startswith("^"):
-            raise Usage("not a file of memory", where=path[:200], mend="use MEMORY.md or memory/….md")
         found = memory.get(path)
+        if not found.path.endswith(".md"):
+            raise Usage("not a file of memory", where=path[:200], mend="use MEMORY.md or memory/….md")
         start = max(given.get("from", 1), found.line)
         if start > max(found.end, 1):
             raise NotFound(f"it ends with line {found.end}", where=path)

@@ -20,7 +20,7 @@ from ua_memory.forgetting.plan import ASKED, Plan
 from ua_memory.history import blob_id
 from ua_memory.merge.burying import Dropped
 from ua_memory.paths import is_truth
-from ua_memory.records import Tombstone
+from ua_memory.records import Tombstone, written_id
 from ua_memory.statements import Statement
 from ua_memory.store import Draft, Store
 from ua_memory.tombstones import PATH, Tombstones, bury, stones
@@ -49,9 +49,9 @@ class Along:
         """The ids that go along with it, but for those that stand in the merged files all the same."""
         gone = {*self.here.ids, *self.there.ids}
         for path, data in files.items():
-            if path != PATH and data and any(f"^{block}".encode() in data for block in gone):
+            if path != PATH and data and any(f"^{written_id(block)}".encode() in data for block in gone):
                 records = markdown.parse(data, path).records
-                gone -= {str(each.id) for each in records if isinstance(each, Statement)}
+                gone -= {str(each.ref) for each in records if isinstance(each, Statement)}
         return gone
 
     def dropped(self, known: Collection[Dropped]) -> list[Dropped]:
@@ -119,13 +119,13 @@ def forgetting(
 ) -> Plan:
     """A forgetting of what has these tombstones, by its id; in files that are `fresh` since both met also
     by what it says: of the others, who forgot it has seen and left what stands there."""
-    marks, targets = [f"^{block}".encode() for block in forgotten.stones], []
+    marks, targets = [f"^{written_id(block)}".encode() for block in forgotten.stones], []
     for path, data in texts.items():
         if path == PATH or not (path in fresh or any(mark in data for mark in marks)):
             continue
         for record in markdown.parse(data, path).records:
             if isinstance(record, Statement) and (
-                (record.id or "") in forgotten or (path in fresh and forgotten.forbid(record))
+                forgotten.buried(record) or (path in fresh and forgotten.forbid(record))
             ):
                 targets.append(choosing.of(record))
     deriving = Deriving(

@@ -105,6 +105,7 @@ class _Merging:
             if done.why:
                 said = [_text(side) for side in (o, t)]
                 what = NAMED.get(key[0], "{}'s " + key[0]).format(key[1])
+                what = what.removeprefix("^") if "#^" in what else what
                 self.told.append(Told(what, (done.unit or o or t).path, done.why, *said))  # type: ignore[union-attr]
 
     def _bury(self) -> list[str]:

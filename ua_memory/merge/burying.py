@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from ua_memory import markdown
-from ua_memory.records import Tombstone
+from ua_memory.records import Tombstone, written_id
 from ua_memory.statements import Statement
 from ua_memory.tombstones import PATH, Tombstones, stones
 
@@ -68,7 +68,8 @@ def _lost(
     gone = list(stones.found(data, path)) if stones.stones else []
     found = {numbers[0] for _, numbers in gone}
     yield from gone
-    if any(f"^{block}".encode() in data for block in all_stones):
+    both = Tombstones(all_stones, stones.redact)
+    if any(f"^{written_id(block)}".encode() in data for block in all_stones):
         for record in markdown.parse(data, path).records:
-            if isinstance(record, Statement) and record.id in all_stones and record.place.line not in found:
+            if isinstance(record, Statement) and both.buried(record) and record.place.line not in found:
                 yield str(record.id), [*range(record.place.line, record.place.end + 1)]

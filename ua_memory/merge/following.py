@@ -29,6 +29,7 @@ from ua_memory.history.replaying import Quarantine, hand_over, nodes, trees
 from ua_memory.merge.burying import Dropped
 from ua_memory.merge.joining import Cleaned, Joined, join
 from ua_memory.merge.rewritten import MEND, Pairing, needles, onward, pair
+from ua_memory.records import written_id
 from ua_memory.statements import Statement
 from ua_memory.store import Store, swap
 from ua_memory.tombstones import PURGED
@@ -111,9 +112,9 @@ class Following:
         targets = [
             choosing.of(record)
             for path, data in texts.items()
-            if any(f"^{block}".encode() in data for block in records.ids)
+            if any(f"^{written_id(block)}".encode() in data for block in records.ids)
             for record in markdown.parse(data, path).records
-            if isinstance(record, Statement) and record.id in records.ids
+            if isinstance(record, Statement) and record.ref in records.ids
         ]
         deriving = Deriving(
             texts, targets, Owners(store, texts).ours, store.now().date(), take=False,

@@ -16,7 +16,7 @@ from ua_memory.forgetting.words import Needle, needles, unsaid
 from ua_memory.history import History
 from ua_memory.merge.banks import Merge
 from ua_memory.merge.joining import Joined, join
-from ua_memory.records import Tombstone
+from ua_memory.records import Tombstone, written_id
 from ua_memory.statements import Statement
 from ua_memory.store import Store
 from ua_memory.tombstones import PATH, Tombstones, stones
@@ -78,7 +78,7 @@ def _sought(store: Store, fork: str | None, new: dict[str, Tombstone]) -> tuple[
     """What was said here under these ids, now and when both last met, and what says the same."""
     history, forgotten = store.history, Tombstones(new, store.config.redact)
     here = list(statements.texts(store))
-    before = [path for path, data in here if any(f"^{block}".encode() in data for block in new)]
+    before = [path for path, data in here if any(f"^{written_id(block)}".encode() in data for block in new)]
     old = zip(before, history.read_all([(fork, path) for path in before]), strict=True) if fork else ()
     said = [
         record.text

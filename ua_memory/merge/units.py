@@ -15,7 +15,7 @@ from io import BytesIO
 from ua_memory import markdown
 from ua_memory.markdown.blocks import Shape, scan
 from ua_memory.paths import CORE_NAMES
-from ua_memory.records import CoreBlock, Entity, Fact, Observation, Opinion, Record, Tombstone
+from ua_memory.records import CoreBlock, Entity, Fact, Observation, Opinion, Record, Tombstone, is_generated
 
 Key = tuple[str, str]
 FRONT = "front matter"
@@ -51,7 +51,9 @@ def key_of(record: Record) -> Key | None:
     """What a record is known by on every machine, if by anything."""
     match record:
         case Fact() | Observation() | Opinion():
-            return ("id", record.id) if record.id else None
+            if not record.id or is_generated(record.id):
+                return ("id", record.id) if record.id else None
+            return ("id", f"{record.place.path}#^{record.id}")  # a person's own is of its file
         case CoreBlock() | Entity():
             return (type(record).__name__, record.name)
         case Tombstone():

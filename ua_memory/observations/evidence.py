@@ -10,6 +10,7 @@ from ua_memory import markdown
 from ua_memory.grounding import locate
 from ua_memory.places import OF_ONE_SESSION
 from ua_memory.records import Fact, Observation, Proof
+from ua_memory.statements import linked
 
 TRENDS = ("new", "strengthening", "steady", "weakening", "stale")
 RECENT, OLD = timedelta(days=30), timedelta(days=90)
@@ -38,7 +39,7 @@ def holds(quote: str, fact: Fact) -> bool:
 
 def stands(proof: Proof, facts: Mapping[str, Fact]) -> bool:
     """Whether a proof's fact is there, is not retired, and has the words."""
-    fact = facts.get(proof.id)
+    fact = linked(proof, facts)
     return fact is not None and not fact.retired and (not proof.quote or holds(proof.quote, fact))
 
 
@@ -67,7 +68,7 @@ def days_of(observation: Observation, facts: Mapping[str, Fact]) -> list[str]:
     fact is gone has the day of the log that it names."""
     found: list[str] = []
     for proof in observation.proofs:
-        fact = facts.get(proof.id)
+        fact = linked(proof, facts)
         found.append(day_of(fact) if fact else markdown.day_of(f"{proof.file}.md") or "")
         found.extend(stamp[:10] for stamp in (fact.seen if fact else ()))
     return sorted(filter(None, found))

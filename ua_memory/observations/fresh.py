@@ -9,6 +9,7 @@ from ua_memory.grounding.terms import terms
 from ua_memory.observations.evidence import holds, scope_of
 from ua_memory.observations.writing import by_person
 from ua_memory.records import Fact, Observation
+from ua_memory.statements import linked
 from ua_memory.wording import counted
 
 _SHARED = 0.5
@@ -62,7 +63,7 @@ def _lost(observation: Observation, facts: Mapping[str, Fact]) -> Iterable[str]:
     if not (observation.proofs or observation.retired or by_person(observation)):
         yield "its proofs were taken out of the file"
     for proof in observation.proofs:
-        fact = facts.get(proof.id)
+        fact = linked(proof, facts)
         cited = f"[[{proof.file}#^{proof.id}]]"
         if fact is None:
             yield f"{cited} is gone"

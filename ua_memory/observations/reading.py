@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
-from ua_memory import markdown, statements
+from ua_memory import excerpts, markdown, statements
 from ua_memory.errors import NotFound
 from ua_memory.markdown import Document
 from ua_memory.records import Fact, Observation
@@ -22,7 +22,7 @@ class Beliefs:
     observations: tuple[Observation, ...] = ()
     facts: tuple[Fact, ...] = ()
     by_id: Mapping[str, Fact] = field(default_factory=dict)
-    """Those facts that have an id."""
+    """Those facts that have an id; see `statements.by_ref`."""
     miscounted: frozenset[str] = frozenset()
     """The ids of the observations whose `proofs:` is another number than they have: a person took some."""
 
@@ -42,7 +42,7 @@ def everyone(store: Store) -> Beliefs:
         observations += document.of(Observation)
         facts += document.of(Fact)
         miscounted += _miscounted(document) if document.problems else ()
-    by_id = {fact.id: fact for fact in facts if fact.id}
+    by_id = statements.by_ref(facts)
     return Beliefs(tuple(observations), tuple(facts), by_id, frozenset(miscounted))
 
 
@@ -50,12 +50,12 @@ def _miscounted(document: Document) -> Iterator[str]:
     for each in document.of(Observation):
         counts = map(_COUNT.fullmatch, document.lines[each.place.line - 1 : each.place.end])
         if each.id and any(count and int(count[1]) != len(each.proofs) for count in counts):
-            yield each.id
+            yield str(each.ref)
 
 
 def find(store: Store, block: str) -> Observation:
-    """The observation with this id (`^id` or `id`). NotFound."""
-    found = statements.find(store, block)
+    """The observation that is named (`excerpts`). NotFound."""
+    found = excerpts.find(store, block).record
     if not isinstance(found, Observation):
         raise NotFound("no observation has this id", where=block, mend="ua-memory observations list")
     return found

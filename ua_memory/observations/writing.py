@@ -84,10 +84,10 @@ def revise(
     if changed and not grounds:
         raise Malformed("another wording needs a proof", where=old.place.citation)
     cited_by, spoken = _proofs(draft, grounds)
-    known = {proof.id for proof in old.proofs if stands(proof, {**facts, **spoken})}
-    fresh = [proof for proof in cited_by if proof.id not in known]
+    known = {proof.ref for proof in old.proofs if stands(proof, {**facts, **spoken})}
+    fresh = [proof for proof in cited_by if proof.ref not in known]
     # Where a fact was edited so that its old words are gone, the new ones take their place.
-    kept = [proof for proof in old.proofs if proof.id not in {each.id for each in fresh}]
+    kept = [proof for proof in old.proofs if proof.ref not in {each.ref for each in fresh}]
     if not fresh and not changed:
         return old
     until = max(filter(None, (day_of(ground.fact) for ground in grounds)), default=today.isoformat())
@@ -120,7 +120,7 @@ def merge(
     old = _there(draft, into)
     if any((each.scope or "") != (old.scope or "") for each in others):
         raise Malformed("an observation cannot mix scopes", where=old.place.citation)
-    joined = {proof.id: proof for each in (old, *others) for proof in each.proofs}
+    joined = {proof.ref: proof for each in (old, *others) for proof in each.proofs}
     more = tuple(dict.fromkeys(name for each in (old, *others) for name in each.entities))
     tags = tuple(dict.fromkeys(tag for each in (old, *others) for tag in each.tags))
     block = old.id or new_id()
@@ -164,8 +164,8 @@ def _stated(text: str) -> str:
 
 
 def _proofs(draft: Draft, grounds: Sequence[Ground]) -> tuple[list[Proof], dict[str, Fact]]:
-    """The grounds as proofs, each fact once, and the facts by the ids they have now. Malformed for words that
-    are not in their fact."""
+    """The grounds as proofs, each fact once, and the facts by the `ref` they have now. Malformed for words
+    that are not in their fact."""
     found: dict[str, Proof] = {}
     facts: dict[str, Fact] = {}
     for ground in grounds:
@@ -173,9 +173,9 @@ def _proofs(draft: Draft, grounds: Sequence[Ground]) -> tuple[list[Proof], dict[
         if not quote or not holds(quote, ground.fact):
             raise Malformed("these words are not in the fact", where=f"{quote[:80]!r}")
         fact = cited(draft, ground.fact)
-        block, stem = str(fact.id), fact.place.path.rpartition("/")[2].removesuffix(".md")
-        found.setdefault(block, Proof(stem, block, quote))
-        facts[block] = fact
+        stem = fact.place.path.rpartition("/")[2].removesuffix(".md")
+        found.setdefault(str(fact.ref), Proof(stem, str(fact.id), quote))
+        facts[str(fact.ref)] = fact
     return list(found.values()), facts
 
 

@@ -99,7 +99,7 @@ def _over(found: Sequence[Ranked]) -> Mapping[str, Ranked]:
 
 def _belief(one: Ranked, over: Mapping[str, Ranked], kept: Mapping[str, Kept], full: bool) -> Ranked | None:
     """The observation that stands for a fact, if there is one and it may."""
-    found = over.get(one.item.id or "") if one.item.record == "fact" and not one.item.retired else None
+    found = over.get(one.item.ref or "") if one.item.record == "fact" and not one.item.retired else None
     if found is None or found.item.key in kept:
         return found
     return None if full or found.score < NEARLY * one.score else found

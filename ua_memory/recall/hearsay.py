@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from ua_memory import trust
 from ua_memory.index.tables import chunks, marks
 from ua_memory.recall.arms import Ranked
+from ua_memory.records import ref_of, written_id
 
 if TYPE_CHECKING:
     from ua_memory.index.items import Item
@@ -40,9 +41,12 @@ Whose = tuple[str, str | None]
 def _whose(words: Words, ids: Iterable[str]) -> dict[str, Whose | None]:
     """{id: whose an untrusted fact is, None where the house has said it} of those that there are."""
     found: dict[str, Whose | None] = {}
-    for part in chunks(sorted(ids)):
+    refs = frozenset(ids)
+    for part in chunks(sorted({written_id(ref) for ref in refs})):
         query = f"SELECT id, origin, client, path FROM items WHERE id IN ({marks(part)})"
-        for block, origin, client, path in words.db.execute(query, part):
+        for written, origin, client, path in words.db.execute(query, part):
+            if (block := ref_of(path, written)) not in refs:
+                continue
             if not trust.untrusted(origin, client or None, path):
                 found[block] = None
             else:

@@ -19,7 +19,7 @@ from ua_memory.store import Draft
 def name_of(observation: Observation) -> str:
     """What an observation is called for as long as it is not reworded: `^id`; a typed one by its place."""
     hashed = markdown.texthash(observation.text)
-    return f"^{observation.id}" if observation.id else f"{observation.place.path}#{hashed}"
+    return f"^{observation.ref}" if observation.ref else f"{observation.place.path}#{hashed}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,10 +63,10 @@ class Applying:
         words are not in it. Where a person took proofs out of the file, count and days follow. Who has none
         left is retired, or held as it is; who never had any is a person's, and stays. Last of all, since what
         a fact says now may be a proof again."""
-        counted = {change.after.id for change in self.changes}
+        counted = {change.after.ref for change in self.changes}
         for each in {name_of(one): one for one in self.now.values()}.values():
             fresh = observations.freshness(each, self.by_id, ())
-            fewer = each.id in self.beliefs.miscounted and each.id not in counted
+            fewer = each.ref in self.beliefs.miscounted and each.ref not in counted
             if not (fresh.lost or fewer) or (name_of(each) in self.theirs and not each.proofs):
                 continue
             if any(observations.stands(proof, self.by_id) for proof in each.proofs):
@@ -121,14 +121,14 @@ class Applying:
         fact = cited(self.draft, known)
         if not known.id:
             self._given[mark] = known
-        self.facts[mark] = self.by_id[str(fact.id)] = fact
+        self.facts[mark] = self.by_id[str(fact.ref)] = fact
         return fact
 
     def _take_back(self, files: dict[str, bytes | None]) -> None:
         """Leave the files as they were before an operation, and the facts without the ids it gave them."""
         self.draft.files = files
         for mark, known in self._given.items():
-            self.by_id.pop(str(self.facts[mark].id), None)
+            self.by_id.pop(str(self.facts[mark].ref), None)
             self.facts[mark] = known
 
     def _end(self, operation: Operation) -> None:

@@ -70,7 +70,7 @@ def estimate(
 
 def opened(sheet: Sheet, question: str, evidence: Sequence[Evidence], clean: Clean) -> str:
     """The question, the page and the evidence as the model reads them."""
-    numbers = {each.record.id or "": each.number for each in evidence}
+    numbers = {each.record.ref or "": each.number for each in evidence}
     rows = []
     for heading, under in sheet.sections():
         rows.append(f"{heading.ref} {heading.text.strip()}" if heading else "S0 (before the first heading)")

@@ -56,7 +56,7 @@ def marks(fact: Fact) -> tuple[str, ...]:
     """The names a fact may have been called by: one that has an id may have been a line without one."""
     hashed = markdown.texthash(fact.text)[:_DIGITS]
     by_place = f"{quote(fact.place.path, safe='/@+=~')}#{hashed}"
-    return (f"^{fact.id}:{hashed}", by_place) if fact.id else (by_place,)
+    return (f"^{fact.ref}:{hashed}", by_place) if fact.ref else (by_place,)
 
 
 def lines(names: Iterable[str]) -> list[str]:

@@ -126,7 +126,7 @@ class Found:
         neighbours of a fact, the whole of a mental model."""
         piece = self.pieces[number]
         if isinstance(piece.record, Observation):
-            proofs = [self._cited(proof.id) for proof in piece.record.proofs]
+            proofs = [self._cited(proof.ref) for proof in piece.record.proofs]
             since = [self._made(fact, "facts") for fact in self._since(piece.record)[:SINCE]]
             return [*map(self._numbered, filter(None, proofs)), *map(self._numbered, since)]
         there = self._records(piece.place.path)
@@ -190,21 +190,21 @@ class Found:
         trend = known.trend if known else record.trend
         why += ["nothing new for long"] if trend == "stale" else []
         dates = " to ".join(dict.fromkeys(filter(None, (record.since, record.last))))
-        count = len({proof.id for proof in record.proofs})
+        count = len({proof.ref for proof in record.proofs})
         said = [f"stale: {', '.join(why)}" if why else "fresh", trend, counted(count, "proof"), dates]
         quotes = [proof.quote for proof in record.proofs if proof.quote]
         return Piece(
             0, "observations", self._clean(record.text), record.place, record.id, record.last or "",
             record.last or "", record.origin or "agent", bool(why),
             ", ".join(["observation", *dict.fromkeys(filter(None, said))]),
-            tuple(dict.fromkeys(proof.id for proof in record.proofs)), record.flag or "",
+            tuple(dict.fromkeys(proof.ref for proof in record.proofs)), record.flag or "",
             tuple(map(self._clean, (*quotes, record.since or "", *record.entities, *_trail(record)))), record,
         )  # fmt: skip
 
     def _since(self, record: Observation) -> list[Fact]:
         """Facts on a belief that no run has considered, and that are none of its proofs; the newest first."""
-        known, behind = self._believed(record), {proof.id for proof in record.proofs}
-        found = [fact for fact in known.freshness.newer if fact.id not in behind] if known else []
+        known, behind = self._believed(record), {proof.ref for proof in record.proofs}
+        found = [fact for fact in known.freshness.newer if fact.ref not in behind] if known else []
         return sorted(found, key=lambda fact: markdown.day_of(fact.place.path) or "", reverse=True)
 
     def _believed(self, record: Observation) -> Believed | None:
@@ -277,7 +277,7 @@ def listing(pieces: Sequence[Piece], shown: set[int]) -> Iterator[str]:
 
 
 def _name(fact: Fact) -> str:
-    return fact.id or fact.place.citation
+    return fact.ref or fact.place.citation
 
 
 def _trail(record: Record) -> tuple[str, ...]:

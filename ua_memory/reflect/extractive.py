@@ -37,10 +37,10 @@ def fill(sheet: Sheet, evidence: Sequence[Evidence], question: str, anew: bool) 
     """
     _correct(sheet, evidence)
     there = {block for unit in sheet.units for sentence in unit.sentences for block in sentence.ids}
-    there |= {each.record.id or "" for each in evidence if each.number in sheet.marks()}
-    listed = [each for each in evidence if each.record.id and each.record.id in there]
+    there |= {each.record.ref or "" for each in evidence if each.number in sheet.marks()}
+    listed = [each for each in evidence if each.record.ref and each.record.ref in there]
     near = _near([each for each in evidence if each.recalled], question)
-    wanted = [each for each in near if each.record.id not in there]
+    wanted = [each for each in near if each.record.ref not in there]
     if not anew:
         wanted = [each for each in wanted if each.news in ("new", "edited")]
     wanted = _once(wanted, listed)
@@ -83,7 +83,7 @@ def _near(evidence: Sequence[Evidence], question: str) -> list[Evidence]:
 def _once(wanted: Sequence[Evidence], listed: Sequence[Evidence]) -> list[Evidence]:
     """Of what says the same the newest, and nothing that an observation on the page says, or rests on."""
     beliefs = [e.record for e in (*wanted, *listed) if isinstance(e.record, Observation)]
-    proved = {proof.id for belief in beliefs for proof in belief.proofs}
+    proved = {proof.ref for belief in beliefs for proof in belief.proofs}
     told = [Said(e.text, "") for e in listed]
     told += [Said(e.text, "") for e in wanted if isinstance(e.record, Observation)]
     chosen: list[Evidence] = []
@@ -92,7 +92,7 @@ def _once(wanted: Sequence[Evidence], listed: Sequence[Evidence]) -> list[Eviden
             chosen.append(each)
             continue
         own = Said(each.text, "")
-        if each.record.id in proved or any(alike(own, one) for one in told):
+        if each.record.ref in proved or any(alike(own, one) for one in told):
             continue
         twin = next((n for n, one in enumerate(chosen) if alike(own, Said(one.text, ""))), None)
         if twin is None:
@@ -105,8 +105,8 @@ def _once(wanted: Sequence[Evidence], listed: Sequence[Evidence]) -> list[Eviden
 def _correct(sheet: Sheet, evidence: Sequence[Evidence]) -> None:
     """Let items of ours that are one fact each say what it says now. A sentence that a model wrote, of what
     was edited since, goes: nobody here can tell whether it still holds, and the fact's own words come."""
-    living = {each.record.id or "": each for each in evidence}
-    edited = {each.record.id or "" for each in evidence if each.news == "edited"}
+    living = {each.record.ref or "": each for each in evidence}
+    edited = {each.record.ref or "" for each in evidence if each.news == "edited"}
     for unit in [unit for unit in sheet.units if unit.owner == "ours" and not unit.heading]:
         said = unit.sentences
         if unit.shape is Shape.ITEM and len(said) == 1:
@@ -156,7 +156,7 @@ def _sentence(each: Evidence) -> str:
 def settle(sheet: Sheet, evidence: Sequence[Evidence]) -> list[str]:
     """Take out what is no longer so: links to what is gone, sentences without support, paragraphs without
     sentences. Returns the sentences that went, and why."""
-    living = {each.record.id or "": each for each in evidence}
+    living = {each.record.ref or "": each for each in evidence}
     dropped: list[str] = []
     for unit in [unit for unit in sheet.units if unit.owner == "ours" and not unit.heading]:
         if any(ord(char) in (0xE000, 0xE001) for char in unit.text):
@@ -182,7 +182,7 @@ def _kept(sentence: Sentence, living: Mapping[str, Evidence], dropped: list[str]
         return ""
     source = sentence.source
     for link in reversed(list(markdown.citations(source))):
-        if link.id not in living:
+        if link.ref not in living:
             source = source[: link.start].rstrip() + source[link.end :]
     return source
 

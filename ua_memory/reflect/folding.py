@@ -15,7 +15,7 @@ from ua_memory.records import Fact, Observation
 from ua_memory.reflect.considered import mark
 from ua_memory.reflect.grouping import ALIKE, Said, alike, at_odds, near, said, same
 from ua_memory.reflect.proposals import Operation
-from ua_memory.statements import new_id
+from ua_memory.statements import by_ref, linked, new_id
 
 _CHECKBOX = re.compile(r"\A\s*\[[ xX]\]\s+")
 _EMPHASIS = re.compile(r"(\*\*|__)(?=\S)(.+?)(?<=\S)\1")
@@ -48,8 +48,8 @@ def fold(
     own = [Said(each.text, each.scope or "", each.last or "") for each in beliefs.live]
     operations, proved = _strengthened(beliefs.live, own, everything, fresh, name, clean)
     # What a person retired is not made anew of the same facts.
-    ended = {proof.id for each in beliefs.observations if each.retired for proof in each.proofs}
-    rest = [one for one in everything if one.fact and one.mark not in proved and one.fact.id not in ended]
+    ended = {proof.ref for each in beliefs.observations if each.retired for proof in each.proofs}
+    rest = [one for one in everything if one.fact and one.mark not in proved and one.fact.ref not in ended]
     operations += _created(rest, beliefs, fresh, clean)
     return Folded(tuple(operations), tuple(_at_odds(everything, fresh)))
 
@@ -59,10 +59,11 @@ def _strengthened(
     name: Callable[[Observation], str], clean: Callable[[str], str],
 ) -> tuple[list[Operation], set[str]]:  # fmt: skip
     """New proofs for what is believed already, and the marks of all facts that are some belief's proof."""
-    by_id = {one.fact.id: one.fact for one in facts if one.fact and one.fact.id}
+    by_id = by_ref(one.fact for one in facts if one.fact)
     # A fact that was edited since proves nothing until it is found alike again.
-    proofs = {p.id: number for number, each in enumerate(live) for p in each.proofs if stands(p, by_id)}
-    of_fact = {id(one): proofs.get(one.fact.id or "") for one in facts if one.fact}
+    every = ((number, p) for number, each in enumerate(live) for p in each.proofs if stands(p, by_id))
+    proofs = {fact.ref: number for number, p in every if (fact := linked(p, by_id))}
+    of_fact = {id(one): proofs.get(one.fact.ref or "") for one in facts if one.fact}
     found: dict[int, list[Fact]] = {}
     each = [*own, *facts]
     for one, other in near(each, ALIKE, fresh):

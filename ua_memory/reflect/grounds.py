@@ -92,7 +92,7 @@ def _details(record: Fact | Observation) -> list[tuple[str, str]]:
 
 def name_of(record: Fact | Observation) -> str:
     """`^id`, or `path#texthash` of a line without an id."""
-    return f"^{record.id}" if record.id else f"{record.place.path}#{markdown.texthash(record.text)}"
+    return f"^{record.ref}" if record.ref else f"{record.place.path}#{markdown.texthash(record.text)}"
 
 
 def digest(record: Statement) -> str:

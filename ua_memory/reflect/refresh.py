@@ -169,7 +169,7 @@ class Refresher:
         self, page: Page, hits: Sequence[Any], cited: Sequence[str]
     ) -> tuple[list[Evidence], proofs.Records]:
         records, passed = proofs.recalled(self.store, hits, f"[[{pages.stem(page)}]]")
-        known = {record.id for record, _ in records}
+        known = {record.ref for record, _ in records}
         more = [proofs.living(self.view.find, one) for one in dict.fromkeys(cited) if one not in known]
         whole = [(record, True, score) for record, score in records]
         whole += [(record, False, 0.0) for record in more if record]
@@ -221,10 +221,10 @@ class Refresher:
         self, draft: Draft, state: State, anew: bool, links: Mapping[int, str], learnt: Sequence[Fact]
     ) -> None:
         """What the commit says: whose page, from which recipe, by whom, and what was seen."""
-        named = {number: next(markdown.citations(link)).id for number, link in links.items()}
+        named = {number: next(markdown.citations(link)).ref for number, link in links.items()}
         seen = {}
         for each in state.evidence:
-            block = named.get(each.number) or each.record.id
+            block = named.get(each.number) or each.record.ref
             seen[f"^{block}" if block else each.name] = each.digest
         seen |= {f"^{fact.id}": proofs.digest(fact) for fact in learnt}
         if state.last and not anew:  # what an earlier one saw and recall does not find now is no news later
@@ -253,7 +253,7 @@ def _with(done: Refreshed, full: bool, refused: tuple[str, ...], left_out: int, 
 def _against(written: Written, links: Mapping[int, str]) -> list[tuple[Any, str]]:
     """(a person's paragraph, the id of what contradicts it), of what is said on the page."""
     said = ((unit, links.get(numbers[0])) for unit, numbers in written.contradicted)
-    return [(unit, next(markdown.citations(link)).id) for unit, link in said if link]
+    return [(unit, next(markdown.citations(link)).ref) for unit, link in said if link]
 
 
 def _rehearsed(done: Refreshed, state: State, links: Mapping[int, str]) -> Refreshed:

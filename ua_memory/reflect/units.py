@@ -74,7 +74,7 @@ class Unit:
         return [
             Sentence(
                 match["text"].strip(),
-                tuple(each.id for each in markdown.citations(match["links"])),
+                tuple(each.ref for each in markdown.citations(match["links"])),
                 match[0].strip(),
             )
             for match in _CITED.finditer(self.words)
