@@ -101,7 +101,9 @@ UNITS: dict[str, Unit] = {
     "reflect": unit(7, f"llm modelled grounding directives markdown recall store history {_KNOWLEDGE}"),
     "proofs": unit(5, "grounding store markdown statements observations"),
     "lineage": unit(7, "excerpts proofs store history markdown statements"),
-    "audit": unit(7, f"excerpts proofs store history markdown index recall retain tombstones {_KNOWLEDGE}"),
+    "audit": unit(
+        7, f"damage excerpts proofs store history markdown index recall retain tombstones {_KNOWLEDGE}"
+    ),
     "glance": unit(7, "index recall"),
     "damage": unit(7, "store history retain"),
     "health": unit(7, "damage store history index"),

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from hashlib import sha256
+from pathlib import Path
 
-from ua_memory import excerpts, markdown, proofs, redaction, statements, tombstones
+from ua_memory import damage, excerpts, markdown, proofs, redaction, statements, tombstones
 from ua_memory.errors import GitFailed, NotFound, Usage
 from ua_memory.history import BlameLine, Revision, additions, missing
 from ua_memory.paths import CORE_NAMES, LOGS, SETTINGS, is_truth
@@ -192,8 +194,11 @@ def file_problems(store: Store, held: proofs.Held | None = None) -> Iterator[Pro
     for record in filter(stones.buried, typed if buried else ()):
         yield Problem(record.place.path, record.place.line, f"^{record.id} was forgotten and is here again")
     yield from held.problems(store)
+    refused = {path: why for path, why, _ in damage.unreadable(store)}
+    for path, why in refused.items():
+        yield Problem(path, 1, f"cannot be read: {why} (ua-memory doctor)")
     for file in store.survey().files:
-        if file.path.endswith(".md") and file.path not in read:
+        if file.path.endswith(".md") and file.path not in read and file.path not in refused:
             yield Problem(file.path, 1, _unread(file.size))
     links, unsayable = _passed_over(store)
     for path in links:
@@ -217,15 +222,21 @@ def _passed_over(store: Store) -> tuple[list[str], list[str]]:
     such)."""
     root = store.bank.root
     links, odd = [name for name in (*CORE_NAMES, SETTINGS, LOGS) if (root / name).is_symlink()], list[str]()
-    for path in () if LOGS in links else (root / LOGS).rglob("*"):
+    for path in () if LOGS in links else _entries(root / LOGS):
         name = path.relative_to(root).as_posix()
-        if re.search(r"(^|/)\.", name):
-            continue
         if path.is_symlink():
-            links += [name] if path.is_dir() or path.suffix == ".md" else []
+            links += [name] if path.suffix == ".md" or path.is_dir() else []
         elif path.suffix == ".md" and not sayable(name) and path.is_file():
             odd.append(repr(name)[1:-1])
     return sorted(links), sorted(odd)
+
+
+def _entries(top: Path) -> Iterator[Path]:
+    """All that lies below a folder, hidden things and what may not be looked into aside."""
+    for here, folders, files in os.walk(top):
+        folders[:] = [name for name in folders if not name.startswith(".")]
+        if os.access(here, os.X_OK, effective_ids=os.access in os.supports_effective_ids):
+            yield from (Path(here, name) for name in (*folders, *files) if not name.startswith("."))
 
 
 def _trail_problems(store: Store) -> Iterator[Problem]:

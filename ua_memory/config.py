@@ -348,7 +348,9 @@ def _read(file: Path) -> dict[str, Any]:
         return {}
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, OSError, RecursionError) as error:
         where = SETTINGS if file.name == SETTINGS else str(file)
-        raise Malformed(f"cannot be read: {error}", where=where, mend=f"correct {file}") from error
+        shut = isinstance(error, PermissionError)
+        said, mend = ("Permission denied", f"chmod u+rw {file}") if shut else (error, f"correct {file}")
+        raise Malformed(f"cannot be read: {said}", where=where, mend=mend) from error
 
 
 def _salvaged(file: Path) -> dict[str, Any]:

@@ -7,14 +7,17 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 from collections.abc import Iterator
 from pathlib import Path
+from shlex import quote
 
 from ua_memory.errors import GitFailed
 from ua_memory.history import blob_id, missing
-from ua_memory.paths import is_truth
+from ua_memory.paths import CORE_NAMES, LOGS, SETTINGS, is_truth
 from ua_memory.records import Problem
 from ua_memory.store import Store, pending
+from ua_memory.store.proof import closed
 
 BROKEN = ".broken"
 """Behind the name of a git index that git could not read: it is kept, for who had staged something."""
@@ -32,6 +35,28 @@ def problems(store: Store) -> Iterator[Problem]:
     lock = store.bank.state / "lock"
     if lock.exists() and not lock.is_file():
         yield Problem(str(lock), 1, "no file can be locked here: take it away")
+
+
+def unreadable(store: Store) -> Iterator[tuple[str, str, str]]:
+    """(path, why, the command that mends it) of each file and folder of the truth that cannot be read."""
+    root = store.bank.root
+    folders, files = {LOGS}, [root / name for name in (*CORE_NAMES, SETTINGS)]
+    for here, inner, names in os.walk(root / LOGS):
+        inner[:] = sorted(name for name in inner if not name.startswith("."))
+        folders |= {Path(here, name).relative_to(root).as_posix() for name in inner}
+        files += [Path(here, name) for name in sorted(names) if name.endswith(".md") and name[0] != "."]
+    shut = closed(root, map(os.fsencode, folders))
+    for folder in sorted(shut):
+        yield folder, "Permission denied", f"chmod u+rwx {quote(str(root / folder))}"
+    for file in files:
+        path = file.relative_to(root).as_posix()
+        if path.rpartition("/")[0] in shut or not os.path.isfile(file) or os.path.islink(file):  # noqa: PTH113,PTH114
+            continue
+        try:
+            with file.open("rb") as opened:
+                opened.read(1)
+        except OSError as error:
+            yield path, error.strerror or str(error), f"chmod u+rw {quote(str(file))}"
 
 
 def unreadable_turns(store: Store) -> list[tuple[Path, str]]:

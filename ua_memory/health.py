@@ -24,6 +24,8 @@ OLDEST_GIT = (2, 36)
 
 OURS = "ua-memory doctor"
 _BAD_LINE = re.compile(r"bad config line (\d+) in file (\S+)")
+SHOWN = 3
+"""Files that a check names; `verify` names all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +56,7 @@ def checkup(store: Store, *, mend: bool = False) -> list[Check]:
         if mend and result.mend.startswith(OURS):  # this is what was just done
             result = replace(result, mend="ua-memory git fsck --full says more")
         found.append(result)
-    return found
+    return found if (files := _readable(store)).ok else [*found, files]
 
 
 def pending_revisions(store: Store) -> Iterator[str]:
@@ -153,6 +155,14 @@ def _open(store: Store) -> list[Path]:
 def _close_state(store: Store) -> None:
     for path in _open(store):
         path.chmod(0o700 if path.is_dir() else 0o600)
+
+
+def _readable(store: Store) -> Check:
+    lost = list(damage.unreadable(store))
+    seen = "; ".join(f"{path}: {why}" for path, why, _ in lost[:SHOWN])
+    more = f"; and {len(lost) - SHOWN} more" if len(lost) > SHOWN else ""
+    mend = " && ".join(mend for _, _, mend in lost[:SHOWN])
+    return Check("files", not lost, f"cannot be read: {seen}{more}", mend)
 
 
 def _settings(store: Store) -> Check:

@@ -18,7 +18,7 @@ from ua_memory.bank import Founded
 from ua_memory.config import Config
 from ua_memory.core import Budget, Replaced
 from ua_memory.entities import Decision, Suggestion
-from ua_memory.errors import NoBank, NotFound
+from ua_memory.errors import CannotWrite, NoBank, NotFound
 from ua_memory.excerpts import Excerpt
 from ua_memory.facts import Inserted, Said
 from ua_memory.health import Check
@@ -291,6 +291,13 @@ class Memory(Surveys, Paged, Adopts, Believing, Naming, Recalls, Reflections, Wa
         """Tokens against budgets: MEMORY.md first, then its blocks."""
         return core.budgets(self.store)
 
+    def _budgets(self) -> tuple[Budget, ...]:
+        """The same, where MEMORY.md can be read."""
+        try:
+            return tuple(self.core_budgets())
+        except CannotWrite:  # it is one of the problems
+            return (Budget("", 0, self.config.core_tokens),)
+
     def status(self) -> Status:
         """How the bank stands. Reads only."""
         from ua_memory import audit
@@ -302,7 +309,7 @@ class Memory(Surveys, Paged, Adopts, Believing, Naming, Recalls, Reflections, Wa
             files=len(seen.files), head=head,
             waiting=(*self.waiting(), *self.waiting_texts()),
             edited=tuple(sorted(set(seen.changed) - set(seen.held))), held=tuple(sorted(seen.held)),
-            pending=tuple(health.pending_revisions(store)), budgets=tuple(self.core_budgets()),
+            pending=tuple(health.pending_revisions(store)), budgets=self._budgets(),
             problems=bool(damage) + sum(1 for _ in audit.file_problems(store)), damage=damage,
             index=health.index_state(store), settings=self.config.problems,
         )  # fmt: skip

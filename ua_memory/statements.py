@@ -9,7 +9,7 @@ from contextlib import suppress
 from typing import TypeVar
 
 from ua_memory import markdown
-from ua_memory.errors import Malformed, NotFound, TooLarge, Usage
+from ua_memory.errors import CannotWrite, Malformed, NotFound, TooLarge, Usage
 from ua_memory.records import Fact, Observation, Opinion, Proof, written_id
 from ua_memory.store import Draft, Store
 
@@ -69,7 +69,7 @@ def texts(store: Store) -> Iterator[tuple[str, bytes]]:
     for path in (file.path for file in seen.files if file.path.endswith(".md")):
         try:
             yield path, store.history.blob(seen.held[path]) if path in seen.held else store.read(path)
-        except (NotFound, TooLarge, Usage, OSError):  # gone since, a name that is none of ours, no permission
+        except (CannotWrite, NotFound, TooLarge, Usage, OSError):  # no permission, gone, no name of ours
             continue
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -41,7 +42,7 @@ def status(
         watch = _watch(call, memory)
         here = memory.store.bank
         signs = (here.root / "memory/observations", here.pending / "consolidation-batch.json")
-        beliefs = memory.standing() if any(sign.exists() for sign in signs) else None
+        beliefs = memory.standing() if any(map(os.path.exists, signs)) else None
         if call.as_json:
             more: dict[str, Any] = {"watch": watch} if watch else {}
             more |= {"accepted": list(held)} if accept else {}

@@ -96,12 +96,15 @@ def everything(store: Store) -> Iterator[tuple[str, Path]]:
 
 def _files(folder: Path, but: Iterable[Path] = ()) -> Iterator[Path]:
     skipped = {str(each) for each in but}
-    for here, folders, names in os.walk(folder):
+    shut: list[OSError] = []
+    for here, folders, names in os.walk(folder, onerror=shut.append):
         folders[:] = sorted(name for name in folders if str(Path(here, name)) not in skipped)
         for name in sorted(names):
             file = Path(here, name)
             if not file.is_symlink() and file.is_file():
                 yield file
+    # Not to be opened either, so that nobody takes it for searched.
+    yield from (Path(error.filename) for error in shut if isinstance(error, PermissionError))
 
 
 def in_file(store: Store, file: Path, needles: Sequence[Needle]) -> Iterator[str]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -48,8 +48,24 @@ def listing(root: Path) -> list[bytes]:
     top = root / LOGS
     names.append(os.fsencode(LOGS))
     if top.is_dir() and not top.is_symlink():
-        names += _below(os.fsencode(top), os.fsencode(LOGS))
+        with contextlib.suppress(PermissionError):
+            names += _below(os.fsencode(top), os.fsencode(LOGS))
     return names
+
+
+def closed(root: Path, folders: Iterable[bytes]) -> set[str]:
+    """Those of a bank's folders that may not be looked into: what lies there is not gone."""
+    found = set()
+    for name in folders:
+        folder = os.fsencode(root) + b"/" + name
+        try:
+            os.scandir(folder).close()
+            os.lstat(folder + b"/.")  # to list names is not enough
+        except PermissionError:
+            found.add(os.fsdecode(name))
+        except OSError:  # gone since
+            continue
+    return found
 
 
 def settled(rows: Sequence[Row], began_ns: int) -> bool:
@@ -67,7 +83,8 @@ def _below(folder: bytes, prefix: bytes) -> list[bytes]:
                 continue
             if entry.is_dir(follow_symlinks=False):
                 found.append(prefix + b"/" + entry.name)
-                with contextlib.suppress(FileNotFoundError, NotADirectoryError):  # removed since
+                # Removed since, or not ours to look into: `closed` tells.
+                with contextlib.suppress(FileNotFoundError, NotADirectoryError, PermissionError):
                     found += _below(entry.path, prefix + b"/" + entry.name)
             elif entry.name.endswith(b".md"):
                 found.append(prefix + b"/" + entry.name)

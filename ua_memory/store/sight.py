@@ -12,7 +12,7 @@ import os
 import re
 import secrets
 import stat
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -87,7 +87,8 @@ def sayable(path: str) -> bool:
 
 
 def names(root: Path) -> list[bytes]:
-    """The names of all files and folders. CannotWrite if a folder is unreadable."""
+    """The names of all files and folders, but for what lies in `proof.closed` ones. CannotWrite where the
+    file system fails."""
     try:
         return proof.listing(root)
     except OSError as error:
@@ -119,6 +120,7 @@ def whole(
         commit = head.partition(" ")[0]
         trail = history.blobs(rev=commit if _COMMIT.fullmatch(commit) else "HEAD") if history.exists else {}
         trail |= {path: blob_id(data) for path, data in owed.items() if data is not None}
+        unread |= _within(proof.closed(bank.root, _folders(listed, rows)), trail)
         out = {path for path, data in owed.items() if data is None} | unread
         mine = {path: name for path, name in trail.items() if path not in out}
         changed = verdict.differing(bank.root, blobs.keys() | mine.keys(), blobs, mine)
@@ -130,8 +132,18 @@ def whole(
     if waiting or unread or held or _linked(rows):
         return Sight(bank.root, seen, rows, unsure)
     places = {name: number for number, name in enumerate(listed)}
-    folders = frozenset(n for n, row in zip(listed, rows, strict=True) if row and stat.S_ISDIR(row[0]))
-    return Sight(bank.root, seen, rows, unsure, blobs, trail, places, folders)
+    return Sight(bank.root, seen, rows, unsure, blobs, trail, places, _folders(listed, rows))
+
+
+def _folders(names: Iterable[bytes], rows: Iterable[Row]) -> frozenset[bytes]:
+    return frozenset(name for name, row in zip(names, rows, strict=True) if row and stat.S_ISDIR(row[0]))
+
+
+def _within(closed: Collection[str], trail: Iterable[str]) -> set[str]:
+    """What the trail has in folders that may not be looked into."""
+    return (
+        {path for path in trail if any(path.startswith(f"{each}/") for each in closed)} if closed else set()
+    )
 
 
 def _linked(rows: Iterable[Row]) -> bool:
