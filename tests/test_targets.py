@@ -16,6 +16,7 @@ from ua_memory.excerpts import Named
 from ua_memory.mcp_server import Caller, call
 from ua_memory.memory import Memory
 from ua_memory.observations import Ground
+from ua_memory.paths import LinkNames
 from ua_memory.records import Fact
 
 K = "k7m2q9x4tb"
@@ -228,3 +229,45 @@ def test_a_typed_id_is_purged_with_what_it_said_alone(there: Bank) -> None:
         [(one.id, "memory/trip.md") for one in there.store.history.log()]))  # fmt: skip
     assert b"200" not in every
     assert memory.get("plan#^budget").text == f"- {NOTES['plan']} ^budget"
+
+
+# -- links in a vault --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("bank", "note", "marker", "named"),
+    [
+        ("bank", "Daily/2026-11-21.md", "", "memory/2026-11-21"),
+        ("vault/mind", "vault/Daily/2026-11-21.md", "vault/.obsidian", "mind/memory/2026-11-21"),
+        ("vault/mind", "vault/Daily/2026-11-22.md", "vault/.obsidian", "2026-11-21"),
+        ("vault/mind", "vault/Daily/2026-11-21.md", "", "2026-11-21"),
+        ("bank", ".trash/2026-11-21.md", "", "2026-11-21"),
+    ],
+)
+def test_a_link_names_the_path_where_another_note_of_the_vault_has_the_name(
+    tmp_path: Path, bank: str, note: str, marker: str, named: str
+) -> None:
+    there = new_bank(tmp_path / bank)
+    top = tmp_path / bank if bank == "bank" else tmp_path
+    (top / note).parent.mkdir(parents=True, exist_ok=True)
+    (top / note).write_text("# another\n")
+    if marker:
+        (tmp_path / marker).mkdir()
+    said = there.insert(SAID).fact
+    with there.store.revision("consolidate", door="test") as draft:
+        made = observations.add(draft, "On price.", [Ground(said, SAID)], today=NOON.date())
+    assert made.proofs[0].file == named
+    memory = Memory(there.store)
+    assert memory.verify() == [] and memory.why(f"^{made.id}").breaks == ()
+    assert memory.get(f"[[{named}#^{said.id}]]").text == memory.get(f"^{said.id}").text
+    memory.forget(f"[[{named}#^{said.id}]]")
+    assert memory.observations() == [] and memory.verify() == []
+
+
+def test_a_huge_vault_is_not_walked_to_its_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(LinkNames, "MOST", 3)
+    for number in range(9):
+        (tmp_path / f"note{number}.md").write_text("x")
+    assert LinkNames(tmp_path)("memory/a.md") == "a"
+    (tmp_path / ".obsidian").mkdir()
+    assert LinkNames(tmp_path)("memory/a.md") == "memory/a"

@@ -180,8 +180,7 @@ def _because(draft: Draft, grounds: Sequence[Ground], there: Sequence[Proof] = (
             )
         old = found.get(str(record.ref))
         if old is None or (old.quote and locate(old.quote, said) is None):
-            file = record.place.path.rpartition("/")[2].removesuffix(".md")
-            found[str(record.ref)] = Proof(file, record.id, quote)
+            found[str(record.ref)] = Proof(draft.link_name(record.place.path), record.id, quote)
     return tuple(found.values())
 
 

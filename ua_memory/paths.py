@@ -10,6 +10,7 @@ import hashlib
 import os
 import re
 import unicodedata
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -150,6 +151,45 @@ def _worktree_of(config: Path) -> str:
         return ""
     named = (row.partition("=")[2].strip() for row in rows if row.strip().startswith("worktree"))
     return next(named, "").strip('"')
+
+
+class LinkNames:
+    """What the files of a bank are called in links: by their bare names as Obsidian does, `2026-11-21`, and
+    by the path in the vault, `memory/2026-11-21`, where another note of it has that name.
+
+    The vault is the nearest folder with `.obsidian` at or above the bank, else the bank. It is walked once;
+    where it holds more than can be walked, a vault's notes are called by their paths.
+    """
+
+    MOST = 50_000
+    """Entries that are looked at."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self._vault: Path | None = None
+        self._names: Counter[str] | None = None
+
+    def __call__(self, path: str) -> str:
+        bare = path.rpartition("/")[2].removesuffix(".md")
+        if self._vault is None:
+            above = (folder for folder in (self.root, *self.root.parents) if (folder / ".obsidian").is_dir())
+            self._vault = next(above, self.root)
+            self._names = self._counted(self._vault)
+        if self._names is not None and self._names[bare.casefold()] < 2:
+            return bare
+        if self._names is None and not (self._vault / ".obsidian").is_dir():
+            return bare
+        return (self.root / path).relative_to(self._vault).as_posix().removesuffix(".md")
+
+    def _counted(self, vault: Path) -> Counter[str] | None:
+        names, left = Counter[str](), self.MOST
+        for _, folders, files in os.walk(vault):
+            folders[:] = [name for name in folders if name[0] != "." and name != "node_modules"]
+            left -= len(folders) + len(files)
+            if left < 0:
+                return None
+            names.update(name[:-3].casefold() for name in files if name.endswith(".md"))
+        return names
 
 
 def is_truth(path: str) -> bool:

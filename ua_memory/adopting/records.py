@@ -151,7 +151,7 @@ class Records:
 
     def _belief(self, item: Item) -> Observation | Opinion:
         record = item.record
-        stems = {id: path.rpartition("/")[2].removesuffix(".md") for id, path in self.files.items()}
+        stems = {id: self.draft.link_name(path) for id, path in self.files.items()}
         if isinstance(record, Observation):
             return replace(record, proofs=_placed(record.proofs, stems))
         assert isinstance(record, Opinion)

@@ -13,7 +13,7 @@ from functools import lru_cache
 from typing import Any, TypeVar
 
 from ua_memory.markdown.again import Again
-from ua_memory.markdown.citations import Citation, citations, link
+from ua_memory.markdown.citations import Citation, citations, link, link_to
 from ua_memory.markdown.edits import append, set_front, with_id
 from ua_memory.markdown.escapes import hashtags
 from ua_memory.markdown.fields import is_time
@@ -39,6 +39,7 @@ __all__ = [
     "is_time",
     "kind_of",
     "link",
+    "link_to",
     "parse",
     "readable",
     "replace_lines",

@@ -29,7 +29,12 @@ class Citation:
 
 def link(path: str, block: str) -> str:
     """The link to a block of the file at `path`: Obsidian's, which knows files by their bare names."""
-    return f"[[{PurePosixPath(path).stem}#^{block}]]"
+    return link_to(PurePosixPath(path).stem, block)
+
+
+def link_to(name: str, block: str) -> str:
+    """The link to a block of a file that is called so (`Draft.link_name`)."""
+    return f"[[{name}#^{block}]]"
 
 
 def citations(text: str) -> Iterator[Citation]:

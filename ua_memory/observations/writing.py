@@ -128,7 +128,7 @@ def merge(
     wanted = replace(old, id=block, origin=origin, entities=more, tags=tags)
     made = _swap(draft, old, _resting(wanted, tuple(joined.values()), facts, today))
     for each in others:
-        retire(draft, each, f"merged into {markdown.link(made.place.path, block)}")
+        retire(draft, each, f"merged into {markdown.link_to(draft.link_name(made.place.path), block)}")
     return _there(draft, made)
 
 
@@ -173,8 +173,7 @@ def _proofs(draft: Draft, grounds: Sequence[Ground]) -> tuple[list[Proof], dict[
         if not quote or not holds(quote, ground.fact):
             raise Malformed("these words are not in the fact", where=f"{quote[:80]!r}")
         fact = cited(draft, ground.fact)
-        stem = fact.place.path.rpartition("/")[2].removesuffix(".md")
-        found.setdefault(str(fact.ref), Proof(stem, str(fact.id), quote))
+        found.setdefault(str(fact.ref), Proof(draft.link_name(fact.place.path), str(fact.id), quote))
         facts[str(fact.ref)] = fact
     return list(found.values()), facts
 

@@ -139,7 +139,9 @@ class Applying:
             return
         if operation.do == "retire":
             fact, quote = self._cited(operation.proofs[0][0]), operation.proofs[0][1]
-            self._retire(old, f'"{quote}" {markdown.link(fact.place.path, str(fact.id))}')
+            self._retire(
+                old, f'"{quote}" {markdown.link_to(self.draft.link_name(fact.place.path), str(fact.id))}'
+            )
             return
         after = observations.merge(self.draft, old, others, self.by_id, today=self.today)
         self.spare -= len(others)

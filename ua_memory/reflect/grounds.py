@@ -163,5 +163,5 @@ def linked(draft: Draft, one: Evidence) -> str:
     """The link to a piece of evidence, which is given an id if it has none. Malformed if it has changed."""
     if isinstance(one.record, Fact):
         fact = statements.cited(draft, one.record)
-        return markdown.link(fact.place.path, str(fact.id))
-    return markdown.link(one.record.place.path, str(one.record.id))
+        return markdown.link_to(draft.link_name(fact.place.path), str(fact.id))
+    return markdown.link_to(draft.link_name(one.record.place.path), str(one.record.id))

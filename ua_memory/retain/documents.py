@@ -262,7 +262,7 @@ def _printed(
         if before is not None and before.id not in used:
             fact = replace(fact, id=before.id)
         try:
-            fact, own = facts.shown(draft, with_cause(fact, placed.get(drawn.causes.get(n, -1)), path))
+            fact, own = facts.shown(draft, with_cause(draft, fact, placed.get(drawn.causes.get(n, -1)), path))
         except (Usage, TooLarge, Malformed) as error:
             done.notes.append(f"left out, since it cannot be written: {fact.text[:80]} ({error.what})")
             continue
@@ -273,13 +273,13 @@ def _printed(
     return lines
 
 
-def with_cause(fact: Fact, cause: Fact | None, path: str) -> Fact:
+def with_cause(draft: Draft, fact: Fact, cause: Fact | None, path: str) -> Fact:
     """The fact with a `cause:` that cites another one and has its words."""
     if cause is None or not cause.id:
         return fact
     words = " ".join(re.sub(r"[\[\]]", " ", cause.text).split())
     short = words if len(words) <= 100 else f"{words[:99].rsplit(' ', 1)[0]}…"
-    return replace(fact, cause=f"{short} {markdown.link(path, cause.id)}")
+    return replace(fact, cause=f"{short} {markdown.link_to(draft.link_name(path), cause.id)}")
 
 
 def _plain_heading(text: str) -> str:

@@ -224,7 +224,7 @@ class Retainer:
             for n, fact in enumerate(one.facts):
                 cause = placed.get(one.causes.get(n, -1))
                 fact = with_cause(
-                    _of(fact, item.origin, said.origin), cause, cause.place.path if cause else ""
+                    draft, _of(fact, item.origin, said.origin), cause, cause.place.path if cause else ""
                 )
                 try:
                     placed[n], seen = facts.add(draft, fact, said, equal)

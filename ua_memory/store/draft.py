@@ -73,6 +73,8 @@ class Draft:
     patterns: Mapping[str, str]
     typed: Callable[[str, bytes, int], bool] = lambda path, data, line: False
     """Whether a person typed this line of a file as the trail has it, whatever it was given since."""
+    link_name: Callable[[str], str] = lambda path: path.rpartition("/")[2].removesuffix(".md")
+    """What a file is called in a link; see `paths.LinkNames`."""
     subject: str = ""
     body: str = ""
     facts: list[str] = field(default_factory=list)

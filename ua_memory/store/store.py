@@ -19,7 +19,7 @@ from ua_memory import redaction
 from ua_memory.config import Config
 from ua_memory.errors import Busy, CannotWrite, GitFailed, NotFound
 from ua_memory.history import MACHINE, History, Moment, Revision, switching
-from ua_memory.paths import BESIDE, Bank, confined
+from ua_memory.paths import BESIDE, Bank, LinkNames, confined
 from ua_memory.store import flight, pending
 from ua_memory.store.caught import Ground
 from ua_memory.store.draft import Draft, Result
@@ -114,8 +114,9 @@ class Store:
             owed = self._finish_pending()
             self._began = self._judge.begin(), self.history.head()
             draft = Draft(
-                op, door, lambda path: self._judge.touch(path, owed), self.config.redact, self.typed
-            )
+                op, door, lambda path: self._judge.touch(path, owed), self.config.redact, self.typed,
+                LinkNames(self.bank.root),
+            )  # fmt: skip
             draft.notes += found
             draft.answered = self.answered(request) if request else None
             if session:
