@@ -105,7 +105,7 @@ def test_what_lies_open_in_the_state_is_closed(there: Bank) -> None:
 def owe(there: Bank, monkeypatch: pytest.MonkeyPatch) -> None:
     """Insert a fact while git refuses to commit."""
 
-    def refuse(_: object) -> list[str]:
+    def refuse(*_: object) -> list[str]:
         raise GitFailed("git has a bad day")
 
     with monkeypatch.context() as patch:
@@ -129,7 +129,7 @@ def test_what_is_owed_is_committed(there: Bank, monkeypatch: pytest.MonkeyPatch)
 def test_what_cannot_be_mended_yet_is_said(there: Bank, monkeypatch: pytest.MonkeyPatch) -> None:
     owe(there, monkeypatch)
 
-    def refuse(_: object) -> list[str]:
+    def refuse(*_: object) -> list[str]:
         raise GitFailed("git has a bad day")
 
     monkeypatch.setattr(there.store.history, "commit", refuse)

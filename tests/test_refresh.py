@@ -405,7 +405,8 @@ def test_an_undo_gives_a_paragraph_back_to_whom_it_belongs(written: Shell) -> No
     edit(written, "The API left Heroku for Fly.io.", "I moved the API myself.")
     refresh(written)
     before = text(written)
-    written.write(PAGE, before.partition("---\n\n")[0] + "---\n")
+    written.write(PAGE, re.sub("(?m)^I moved the API myself.*\n\n", "", before))
+    assert text(written) != before
     written.ok("undo", written.ok("diff", "--json") and _adopted(written))
     assert text(written) == before
     wanted = {"calls": [append("S0", ("The API moved.", [1, 2, 3]))]}

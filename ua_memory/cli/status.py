@@ -154,7 +154,7 @@ def _last(found: Status, memory: Memory, *, relative: bool) -> str:
     """The newest revision: how long ago for a person, the time for a script."""
     from ua_memory.cli.log import entries
     from ua_memory.cli.times import ago
-    from ua_memory.errors import GitFailed
+    from ua_memory.errors import UaMemoryError
 
     if found.head is None:
         return ""
@@ -162,7 +162,7 @@ def _last(found: Status, memory: Memory, *, relative: bool) -> str:
     then = found.head.when.astimezone(now.tzinfo)
     moment = ago(then, now) if relative else f"{then:%Y-%m-%d %H:%M}"
     says = found.head.subject
-    with contextlib.suppress(GitFailed):  # a damaged history still has its newest revision's name
+    with contextlib.suppress(UaMemoryError):  # a damaged history still has its newest revision's name
         says = entries(memory, [found.head], None, set())[0].says
     return f"{moment}, {found.head.id[:7]} {says}"
 
