@@ -6,6 +6,7 @@ import ctypes
 import functools
 import gc
 import re
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -19,6 +20,8 @@ MADV_PAGEOUT = 21
 ZEROES = 0xFF
 """The byte that freed memory is filled with; what is handed out gets its complement."""
 
+_ALONE = threading.Lock()
+
 
 @contextmanager
 def wiped() -> Iterator[None]:
@@ -26,13 +29,15 @@ def wiped() -> Iterator[None]:
 
     hnswlib, which is in Chroma, writes its tables to disk with the room that nothing was put into yet: 170 kB
     of whatever stood in that memory before, such as a text of which redaction took a key. Not for the life of
-    the process: all that the model asks for would be filled as well, a fortieth of a search.
+    the process: all that the model asks for would be filled as well, a fortieth of a search. One thread at
+    a time: the setting is the process's, and who leaves would end it for who is still at work.
     """
-    _ask("mallopt", M_PERTURB, ZEROES)
-    try:
-        yield
-    finally:
-        _ask("mallopt", M_PERTURB, 0)
+    with _ALONE:
+        _ask("mallopt", M_PERTURB, ZEROES)
+        try:
+            yield
+        finally:
+            _ask("mallopt", M_PERTURB, 0)
 
 
 def shared() -> None:

@@ -118,6 +118,7 @@ class Memory(Surveys, Paged, Adopts, Believing, Naming, Recalls, Reflections, Wa
     """One bank. `door` names where the calls come from and stands in every commit they make.
 
     Methods raise the errors of `ua_memory.errors`; nothing reads the environment. Times are the bank's.
+    Threads may share it.
     """
 
     def __init__(self, store: Store, *, door: str = "python") -> None:
@@ -150,7 +151,9 @@ class Memory(Surveys, Paged, Adopts, Believing, Naming, Recalls, Reflections, Wa
     def index(self) -> Index:
         from ua_memory.index.sync import Index
 
-        return Index(self.store, embedding=self.config.embedding)
+        # Of threads that come at once all get the first one's: making one opens nothing.
+        index: Index = self.__dict__.setdefault("index", Index(self.store, embedding=self.config.embedding))
+        return index
 
     def __enter__(self) -> Memory:
         return self
@@ -159,10 +162,10 @@ class Memory(Surveys, Paged, Adopts, Believing, Naming, Recalls, Reflections, Wa
         self.close()
 
     def close(self) -> None:
-        """Let go of the index, so that another process may own it. What is used after it opens again."""
-        if "index" in self.__dict__:
-            self.index.close()
-            del self.__dict__["index"]
+        """Let go of the index, so that another process may own it. What is used after it opens again. A
+        search of another thread is waited for."""
+        if index := self.__dict__.get("index"):
+            index.end()
 
     # -- archival memory -------------------------------------------------------------------------------
 
@@ -206,7 +209,8 @@ class Memory(Surveys, Paged, Adopts, Believing, Naming, Recalls, Reflections, Wa
         return self._with_text
 
     def _with_text(self, text: str) -> Sequence[Fact]:
-        items = self.index.words.by_texthash(markdown.texthash(text))
+        with self.index.turn:
+            items = self.index.words.by_texthash(markdown.texthash(text))
         return [Fact(text, place=i.place) for i in items if i.kind != "passage"]
 
     # -- search ----------------------------------------------------------------------------------------
@@ -215,10 +219,11 @@ class Memory(Surveys, Paged, Adopts, Believing, Naming, Recalls, Reflections, Wa
         self, progress: Progress | None = None, *, vectors: bool = True, stop: Stop | None = None
     ) -> Refresh:
         """Bring the index up to date with the files until `stop`; the report says what changed."""
-        seen = self.store.survey()
-        adopted = self.store.adopt(quiet=self.config.quiet_seconds, seen=seen)
-        seen = self.store.survey() if adopted.notes else seen  # something was put back
-        done = self.index.refresh(vectors, progress, seen, stop)
+        with self.index.turn:  # what is seen is to be what is read: another thread may write meanwhile
+            seen = self.store.survey()
+            adopted = self.store.adopt(quiet=self.config.quiet_seconds, seen=seen, wait=False)
+            seen = self.store.survey() if adopted.notes else seen  # something was put back
+            done = self.index.refresh(vectors, progress, seen, stop)
         return replace(done, notes=(*adopted.notes, *done.notes))
 
     def rebuild(self, progress: Progress | None = None) -> Refresh:
@@ -253,8 +258,9 @@ class Memory(Surveys, Paged, Adopts, Believing, Naming, Recalls, Reflections, Wa
         from ua_memory.index import condition
         from ua_memory.recall.asking import explained
 
-        words = None if condition.absent(self.store) else self.index.words
-        return explained(query, self.config, now or self.store.now(), words)
+        with self.index.turn:
+            words = None if condition.absent(self.store) else self.index.words
+            return explained(query, self.config, now or self.store.now(), words)
 
     @staticmethod
     def filters(

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 from typing import TYPE_CHECKING
@@ -67,15 +68,18 @@ class Naming(Modelled):
     def entities(self, limit: int | None = None, *, every: bool = False) -> list[Known]:
         """The names of the bank, the most frequent first; with `every` also paths, handles and identifiers,
         and words that are mostly no names."""
-        words, known = self._named()
-        return _listed(words, known, limit, every)
+        with self._named() as (words, known):
+            return _listed(words, known, limit, every)
 
     def entity(self, name: str) -> Portrait:
         """Everything about whoever is called so. NotFound, which names who is called nearly so."""
+        with self._named() as (words, known):
+            return self._portrait(words, known, name)
+
+    def _portrait(self, words: Words, known: Settled, name: str) -> Portrait:
         from ua_memory.index import census
         from ua_memory.index.links import folded
 
-        words, known = self._named()
         called = known.called(name)
         record = called[0] if len(called) == 1 else None
         names = [record.name, *record.aliases] if record else [name]
@@ -95,16 +99,16 @@ class Naming(Modelled):
 
     def suggested(self, limit: int = 20) -> list[Suggestion]:
         """Names that may be one, with the reason, for a person to decide. Nothing is merged."""
-        words, known = self._named()
-        found = _listed(words, known, COMPARED)
-        return entities.suggestions(
-            {one.name: one.count for one in found}, known, self._company(words), limit
-        )
+        with self._named() as (words, known):
+            found = _listed(words, known, COMPARED)
+            return entities.suggestions(
+                {one.name: one.count for one in found}, known, self._company(words), limit
+            )
 
     def resolve_name(self, name: str, context: Iterable[str] = ()) -> Resolved:
         """Whom a name in a text stands for, by what is settled and by the other names of the text."""
-        words, known = self._named()
-        return known.resolve(name, context, self._company(words))
+        with self._named() as (words, known):
+            return known.resolve(name, context, self._company(words))
 
     # -- decisions ---------------------------------------------------------------------------------------
 
@@ -132,17 +136,19 @@ class Naming(Modelled):
         from ua_memory.index import census
         from ua_memory.index.links import folded
 
-        words, known = self._named()
-        for name in names:
-            if not known.called(name) and not census.items(words, [folded(name)]):
-                near = _near(name, _listed(words, known, COMPARED))
-                raise NotFound("nobody is called so", where=name, mend=near)
+        with self._named() as (words, known):
+            for name in names:
+                if not known.called(name) and not census.items(words, [folded(name)]):
+                    near = _near(name, _listed(words, known, COMPARED))
+                    raise NotFound("nobody is called so", where=name, mend=near)
 
     # -- what the index knows ------------------------------------------------------------------------------
 
-    def _named(self) -> tuple[Words, Settled]:
-        self.index.refresh(vectors=False)
-        return self.index.words, entities.settled(self.store)
+    @contextmanager
+    def _named(self) -> Iterator[tuple[Words, Settled]]:
+        with self.index.turn:
+            self.index.refresh(vectors=False)
+            yield self.index.words, entities.settled(self.store)
 
     def _company(self, words: Words) -> Beside:
         from ua_memory.index import census

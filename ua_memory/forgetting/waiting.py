@@ -152,15 +152,19 @@ def reindex(store: Store, index: Index, seconds: float, cleared: Cleared) -> Non
     from ua_memory.index.reading import within
 
     if index.shelf.folder.exists():
-        index.close()
-        fresh = Current(index.shelf)  # of a row that is only deleted, free pages and the log keep the text
-        fresh.anew("something was forgotten")
-        fresh.close()
-        done = index.refresh(vectors=False)
-        if (store.bank.cache.is_dir() and not done.left_files) and any(store.bank.cache.glob("embeddings*")):
-            cleared.embeddings = index.cache.keep_only(index.words.text_ids())
-        if store.config.chroma_url:  # rows on a server go with the next look at it, which is now
-            done = index.refresh(stop=within(seconds))
+        with index.turn:
+            index.close()
+            fresh = Current(
+                index.shelf
+            )  # of a row that is only deleted, free pages and the log keep the text
+            fresh.anew("something was forgotten")
+            fresh.close()
+            done = index.refresh(vectors=False)
+            kept = any(store.bank.cache.glob("embeddings*")) if store.bank.cache.is_dir() else False
+            if kept and not done.left_files:
+                cleared.embeddings = index.cache.keep_only(index.words.text_ids())
+            if store.config.chroma_url:  # rows on a server go with the next look at it, which is now
+                done = index.refresh(stop=within(seconds))
         cleared.left = done.left_files + done.left_texts
     elif store.bank.cache.is_dir():
         for file in store.bank.cache.glob("embeddings*"):

@@ -82,8 +82,9 @@ class Process:
             except ImportError as error:  # GitPython refuses to be imported where there is no git
                 mend = "install git; what was being written waits in pending/, the next command commits it"
                 raise GitFailed(NOT_THERE, mend=mend) from error
-            self._git = Git(str(self.root))
-            self._git.update_environment(**self.environment())
+            git = Git(str(self.root))
+            git.update_environment(**self.environment())
+            self._git = git  # only now: another thread would run it on whatever the shell names
         return self._git
 
     def environment(self) -> dict[str, str]:

@@ -56,8 +56,9 @@ class History(Remotes):
         head = self.head() if rev == "HEAD" else rev
         if head is None:
             return {}
-        if self.known and self.known[0] == head:
-            every = self.known[1]
+        known = self.known  # another thread may look meanwhile
+        if known and known[0] == head:
+            every = known[1]
             return {path: every[path] for path in paths or every if path in every}
         return notation.plain_files(self.run("ls-tree", "-r", "-z", rev, "--", *paths))
 

@@ -7,11 +7,13 @@ where not, the report says why, and answers come from words.
 from __future__ import annotations
 
 import sqlite3
+import threading
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
 
 from ua_memory.errors import Busy
 from ua_memory.index.current import Current, broken
@@ -32,13 +34,32 @@ if TYPE_CHECKING:
     from ua_memory.index.vectors import Owner, Rows
     from ua_memory.store import Store, Survey
 
+P = ParamSpec("P")
+R = TypeVar("R")
 Progress = Callable[[int, int], None]
 NO_TIME = "there was no time left for the vectors"
 
 
+def in_turn(work: Callable[Concatenate[Index, P], R]) -> Callable[Concatenate[Index, P], R]:
+    """The same method of an index, for one thread at a time."""
+
+    @wraps(work)
+    def done(index: Index, /, *args: P.args, **named: P.kwargs) -> R:
+        with index.turn:
+            return work(index, *args, **named)
+
+    return done
+
+
 class Index:
-    """Words and vectors of a bank. One instance for one thread at a time; `close` when done. `embeds` is
-    used instead of the embedder that `embedding` names."""
+    """Words and vectors of a bank; `close` when done. `embeds` is used instead of the embedder that
+    `embedding` names.
+
+    Threads may share one. Its connections and Chroma serve one thread at a time, and a refresh puts other
+    files in their place: who reads `words`, `vectors` or `cache`, or wants to find what it has just brought
+    up to date, holds `turn` for as long as that takes. Within it nobody waits for the bank's lock, since who
+    has that lock may be waiting for the turn.
+    """
 
     def __init__(self, store: Store, *, embedding: str = "minilm-int8", embeds: Embeds | None = None) -> None:
         self.store, self.embedding, self.files = store, embedding, Files(store)
@@ -50,6 +71,8 @@ class Index:
         self._owner: Owner | None = None
         self._cache: Cache | None = None
         self._cross: CrossEncoder | None = None
+        self._given = embeds
+        self.turn = threading.RLock()
         self.behind = False
         """Whether the last refresh was stopped before its end."""
 
@@ -129,6 +152,13 @@ class Index:
         self._cache = self._cache or Cache(self.store.bank.cache)
         return self._cache
 
+    @in_turn
+    def end(self) -> None:
+        """Close, and let go of the models too."""
+        self.close()
+        self._embeds, self._cross = self._given, None
+
+    @in_turn
     def close(self) -> None:
         """Let go of all files and of the lock. What is used after it opens again."""
         self._close_vectors()
@@ -146,6 +176,7 @@ class Index:
 
     # -- bringing up to date -------------------------------------------------------------------------------
 
+    @in_turn
     def refresh(
         self, vectors: bool = True, progress: Progress | None = None, seen: Survey | None = None,
         stop: Stop | None = None,
@@ -159,6 +190,7 @@ class Index:
         reading = self._refresh_words(seen or self.store.survey(), stop)
         return self._report(began, reading, vectors, progress, stop)
 
+    @in_turn
     def embed_first(self, names: list[str], progress: Progress | None = None) -> None:
         """Embed these texts before a refresh without the time for all; it tells why, where that fails."""
         from ua_memory.index.embed import EmbeddingUnavailable
@@ -183,6 +215,7 @@ class Index:
             time.perf_counter() - began, semantic, caught.embedded, notes, reading.left, caught.left,
         )  # fmt: skip
 
+    @in_turn
     def unchanged(self, seen: Survey | None = None) -> bool:
         """Whether the words are those of the files as they are, by one stat of each."""
         there, manifest = (
@@ -192,6 +225,7 @@ class Index:
         return manifest.stands_for(there.proof) and manifest.masks() == self.files.masks
 
     @told
+    @in_turn
     def rebuild(self, vectors: bool = True, progress: Progress | None = None) -> Refresh:
         """Make the whole index again beside the old one, from files and cache, then put it in its place. Busy
         while another process has the vectors open."""
@@ -293,6 +327,7 @@ class Index:
             self._vectors = None
             drop(self._current.folder / "chroma")  # the lock is still ours
 
+    @in_turn
     def nearest(self, vectors: Sequence[NDArray[np.float32]], limit: int) -> list[list[tuple[str, float]]]:
         """For each vector the nearest texts as (name, cosine). VectorsUnavailable says why not."""
         from ua_memory.index import kept

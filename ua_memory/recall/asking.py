@@ -53,9 +53,10 @@ def answered(
 
 def _anew(index: Index, why: str) -> Refresh:
     """Words made anew from the files: they are damaged in a place that the refresh had no reason to read."""
-    index.close()
-    index.shelf.discard()
-    done = index.refresh(vectors=False)
+    with index.turn:
+        index.close()
+        index.shelf.discard()
+        done = index.refresh(vectors=False)
     return replace(done, notes=(*done.notes, f"the word index was damaged ({why}); rebuilt"))
 
 

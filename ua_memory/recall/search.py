@@ -93,13 +93,14 @@ def search_many(
     parts = [queries[start : start + TOGETHER] for start in range(0, len(queries), TOGETHER)]
     # A model that is loaded reads the first queries while files are looked at.
     begun = [] if by_words or not parts or not index.ready else _said(index, parts[0])[0]
-    report, depth = (refresh or index.refresh)(), depth or max(DEPTH, limit)
-    wanted = _Wanted(index, report, limit, min_score, filters or Filters(), depth)
-    answers: list[Answer] = []
-    for part in parts:
-        answers += wanted.answers(part, begun)
-        begun = []
-    return answers
+    with index.turn:
+        report, depth = (refresh or index.refresh)(), depth or max(DEPTH, limit)
+        wanted = _Wanted(index, report, limit, min_score, filters or Filters(), depth)
+        answers: list[Answer] = []
+        for part in parts:
+            answers += wanted.answers(part, begun)
+            begun = []
+        return answers
 
 
 def _said(index: Index, queries: Sequence[str]) -> tuple[list[Said], list[str]]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import marshal
 import os
+import threading
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -81,7 +82,7 @@ def _recalled(file: Path) -> Any:
 def _keep(cache: Path, name: str, what: Any) -> None:
     with contextlib.suppress(OSError):
         _make(cache)
-        fresh = cache / f"{name}.{os.getpid()}.fresh"
+        fresh = cache / f"{name}.{os.getpid()}-{threading.get_ident()}.fresh"
         fresh.touch(mode=0o600)
         fresh.write_bytes(sealed(marshal.dumps(what)))
         fresh.replace(cache / name)

@@ -129,12 +129,13 @@ class Store:
 
     def adopt(
         self, paths: Iterable[str] | None = None, *, quiet: float = 0, accept: bool = False,
-        seen: Survey | None = None,
+        seen: Survey | None = None, wait: bool = True,
     ) -> Result:  # fmt: skip
         """Commit hand edits as the person's: of some paths or all, left alone for `quiet` seconds.
 
         `accept` lets a held disappearance stand. A stale buffer is committed and then merged, also a young
-        one: what it lacks would not be found. `seen` is a look that was just taken.
+        one: what it lacks would not be found. `seen` is a look that was just taken. Without `wait` it is left
+        to the next time while somebody writes.
         """
         seen = seen or self.survey()
         chosen = set(seen.changed) if paths is None else set(paths) & set(seen.changed)
@@ -144,7 +145,13 @@ class Store:
         chosen -= {path for path in young if not self._judge.is_stale(path)}
         if not chosen and pending.at_rest(self.bank.pending):
             return Result(self.history.head())
-        with self.locked():
+        with contextlib.ExitStack() as stack:
+            try:
+                stack.enter_context(self.locked(None if wait else 0))
+            except Busy:
+                if wait:
+                    raise
+                return Result(self.history.head())
             if not self._begin():  # what git is writing is nobody's edit
                 return Result(self.history.head())
             owed = self._finish_pending()
@@ -161,10 +168,11 @@ class Store:
             return self._publish(draft, None)
 
     @contextlib.contextmanager
-    def locked(self) -> Iterator[None]:
+    def locked(self, seconds: float | None = None) -> Iterator[None]:
         """The bank's one writer lock, waited for up to `lock_seconds`. Busy names who holds it."""
         self.make_state()
-        with locked(self.bank.state / "lock", self.config.lock_seconds):
+        wait = self.config.lock_seconds if seconds is None else seconds
+        with locked(self.bank.state / "lock", wait):
             yield
 
     def make_state(self) -> None:
