@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import shutil
 import signal
+import socket
 import stat
 import subprocess
 import sys
@@ -21,8 +24,9 @@ from banks import new_bank
 from daemons import Lasting, Place, answer, until
 from test_cli_json import EXAMPLES, agrees
 
+from ua_memory.cli import asking
 from ua_memory.cli import daemon as stopping
-from ua_memory.daemon import address, messages, peer
+from ua_memory.daemon import address, client, messages, peer, service
 from ua_memory.daemon.log import LARGEST, Log
 from ua_memory.daemon.messages import BUSY, ELSEWHERE, INPUT, OTHER_CODE, Refused
 from ua_memory.daemon.service import runs
@@ -96,8 +100,114 @@ def test_one_that_is_frozen_can_be_stopped(served: Place) -> None:
     argv, env = [sys.executable, "-P", "-c", code, "daemon"], served.environment("auto")
     told = subprocess.run([*argv, "status"], cwd=served.root, env=env, capture_output=True, text=True)
     assert told.returncode == 5 and "does not answer" in told.stderr and "daemon restart" in told.stderr
-    subprocess.run([*argv, "stop"], cwd=served.root, env=env, check=True)
+    pid = int((served.local / "daemon.lock").read_text())
+    checked = served.run("doctor").out
+    assert f"process {pid} runs, but does not answer" in checked and "daemon restart" in checked
+    done = served.run("daemon", "stop")
+    assert done.code == 0 and done.out == f"Stopped: process {pid}, which did not answer\n"
     assert not runs(served.local) and "No daemon" in served.run("daemon", "status").out
+    assert not [*served.socket().parent.glob(f"{served.socket().name}*")]
+
+
+@pytest.fixture
+def deaf(place: Place) -> Iterator[Place]:
+    """Somebody listens, lets callers in and says nothing."""
+    address.made(os.environ)
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener:
+        listener.bind(str(place.socket()))
+        listener.listen(8)
+        yield place
+
+
+def test_one_that_does_not_answer_is_waited_for_once(deaf: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(asking, "FIRST", 0.05)
+    monkeypatch.setattr(address, "PROBE", 0.01)
+    words, path, home = ["--bank", str(deaf.root), "search", "x"], str(deaf.socket()), os.environ["HOME"]
+
+    def asked(hurry: float = 0) -> float:
+        """For how long it is waited."""
+        with contextlib.closing(asking.connected(words, "/", home, hurry)) as daemon:
+            waits: float = daemon.gettimeout()
+            with pytest.raises(asking.NoAnswer, match="does not answer"):
+                asking.answer(daemon, hurry)
+        return waits
+
+    assert [asked(), asked(), asked()] == [0.05, 0.01, 0.01] and address.silent(path)
+    with pytest.raises(asking.NoAnswer, match="does not answer"):
+        asking.connected(words, "/", home, 1)  # who is in a hurry does not wait at all
+    os.utime(path + address.SILENT, (time.time() - 3 * asking.AGAIN,) * 2)
+    os.utime(path, (1, 1))
+    assert asked(1) == 0.01  # but now and then
+    assert client.status(deaf.root, os.environ) is None and client.silent(deaf.root, os.environ)
+
+
+def test_what_was_noted_of_one_that_did_not_answer_is_over_when_it_does(served: Place) -> None:
+    path = str(served.socket())
+    address.note_answer(path, False)
+    assert address.silent(path)
+    assert served.run("get", "MEMORY.md").err == "" and not address.silent(path)
+    address.note_answer(path, False)
+    assert client.status(served.root, os.environ) and not address.silent(path)
+    address.note_answer(path, False)
+    assert served.run("daemon", "restart").code == 0 and not address.silent(path)
+
+
+def test_commands_go_on_without_one_that_is_frozen(served: Place) -> None:
+    assert served.run("search", "heroku").code == 0
+    os.kill(served.up()["pid"], signal.SIGSTOP)
+    address.note_answer(str(served.socket()), False)
+    found = served.run("search", "heroku")
+    assert found.code == 0 and "Alice" in found.out
+    assert "the daemon does not answer; this command runs without it (mend: ua-memory daemon re" in found.err
+    assert served.run("insert", "Bob likes figs").code == 0
+    assert json.loads(served.run("search", "figs", "--json").out)["results"]
+    for argv in (("search", "figs"), ("insert", "Bob likes plums")):
+        refused = served.run(*argv, daemon="require")
+        assert refused.code == 5 and "the daemon does not answer" in refused.err
+        assert "mend: ua-memory daemon restart" in refused.err
+    assert served.run("daemon", "start").code == 5
+    assert served.run("daemon", "restart").code == 0
+    assert served.run("search", "figs", daemon="require").err == ""
+
+
+def test_the_daemons_of_all_banks_are_listed_and_stopped(served: Place, tmp_path: Path) -> None:
+    """Also those that are frozen, and those whose bank was removed."""
+    frozen, gone = made(tmp_path / "frozen"), made(tmp_path / "gone")
+    killed = made(tmp_path / "killed")
+    for each in (frozen, gone, killed):
+        assert each.run("daemon", "start").code == 0
+    killed.kill()
+    pids = {each.root: each.up()["pid"] for each in (served, frozen, gone)}
+    os.kill(pids[frozen.root], signal.SIGSTOP)
+    shutil.rmtree(gone.root)
+    listed = served.run("daemon", "list", "--json", cwd=tmp_path).json
+    agrees("daemon list", listed)
+    assert {(one["bank"], one["pid"], one["answers"]) for one in listed["daemons"]} == {
+        (str(root), pid, root != frozen.root) for root, pid in pids.items()
+    }
+    shown = served.run("daemon", "list", cwd=tmp_path).out
+    assert f"process {pids[frozen.root]}, {frozen.root}, does not answer\n" in shown
+    done = served.run("daemon", "stop", "--all", cwd=tmp_path)
+    assert done.code == 0 and done.out.count("Stopped: process") == 3
+    assert served.run("daemon", "list", cwd=tmp_path).out == "No daemon runs.\n"
+    assert served.run("daemon", "stop", "--all", "--json", cwd=tmp_path).json == {"daemons": []}
+    assert not runs(served.local) and not runs(frozen.local)
+
+
+@pytest.mark.parametrize("what", ["bank", "settings", "state"])
+def test_it_leaves_when_its_bank_is_gone(what: str, place: Place) -> None:
+    code = f"import {service.__name__} as s; s.TICK = 0.1\nfrom ua_memory.__main__ import main; main()"
+    argv = [sys.executable, "-P", "-c", code, "daemon", "run"]
+    with subprocess.Popen(argv, cwd=place.root, env=place.environment("off")) as daemon:
+        place.up()
+        if what == "settings":  # the folder stays, which is a bank no more
+            for path in (place.root / "MEMORY.md", place.root / "ua-memory.toml"):
+                path.unlink()
+            shutil.rmtree(place.root / "memory")
+        else:
+            shutil.rmtree(place.local if what == "state" else place.root)
+        assert daemon.wait(30) == 0
+    assert not place.socket().exists()
 
 
 DEAF = """
@@ -146,8 +256,6 @@ def test_it_leaves_when_it_has_nothing_to_do_or_no_bank(place: Place) -> None:
     settings.write_text(
         settings.read_text() + "\n[daemon]\nidle_minutes = 0\n[hand_edits]\nquiet_seconds = 0\n"
     )
-    import ua_memory.daemon.service as service
-
     code = f"import {service.__name__} as s; s.TICK = 0.2\nfrom ua_memory.__main__ import main; main()"
     argv = [sys.executable, "-P", "-c", code, "daemon", "run"]
     done = subprocess.run(argv, cwd=place.root, env=place.environment("off"), timeout=60, check=False)

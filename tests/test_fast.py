@@ -226,7 +226,7 @@ def test_a_daemon_that_hangs_does_nothing_twice(place: Place) -> None:
     assert place.run("daemon", "start").code == 0
     pid = place.up()["pid"]
     os.kill(pid, signal.SIGSTOP)
-    code = "from ua_memory.cli import asking, fast; asking.WITHIN = 0.5; fast.main()"
+    code = "from ua_memory.cli import asking, fast; asking.FIRST = 0.5; fast.main()"
     argv, env = [sys.executable, "-P", "-c", code], place.environment("auto")
     try:
         read = subprocess.run([*argv, "log"], cwd=place.root, env=env, capture_output=True, check=False)

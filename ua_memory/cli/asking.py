@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 
 TYPE_CHECKING = False  # typing's own constant would cost the import of typing
 if TYPE_CHECKING:
@@ -21,8 +22,12 @@ PASSED = (
     *("CLAUDE_CONFIG_DIR", "CLAWDBOT_"),
 )
 """How the variables begin that go along: settings, git's, the clock's, the terminal's, those of agents."""
+FIRST = 5.0
+"""Seconds in which a daemon must say that it has taken a command. It does so at once, whatever it is at."""
 WITHIN = 15.0
 """Seconds of silence after which a daemon counts as stuck: it says each second that it is at work."""
+AGAIN = 30.0
+"""Seconds in which who is in a hurry does not ask a daemon that did not answer."""
 ELSEWHERE, OTHER_CODE, BUSY, INPUT = -32001, -32002, -32003, -32004
 
 
@@ -34,8 +39,14 @@ class NoAnswer(Exception):
         super().__init__(why)
 
 
-def connected(words: list[str], cwd: str, home: str) -> Any:
-    """A connection to the daemon that the command may be for, or None. The daemon knows whether it is."""
+SILENT, ENDED = "the daemon does not answer", "the daemon ended"
+
+
+def connected(words: list[str], cwd: str, home: str, hurry: float = 0) -> Any:
+    """A connection to the daemon that the command may be for, or None. The daemon knows whether it is.
+
+    One that did not answer the last time has a moment; who is in a hurry does not ask it. NoAnswer.
+    """
     from _socket import AF_UNIX, SOCK_STREAM, socket
 
     from ua_memory.daemon import address
@@ -49,16 +60,32 @@ def connected(words: list[str], cwd: str, home: str) -> Any:
             continue
         for root in banks(words, cwd, home):
             name = address.name(root)
-            if name in there:
-                daemon = socket(AF_UNIX, SOCK_STREAM)
-                daemon.settimeout(WITHIN)
-                try:
-                    daemon.connect(f"{folder}/{name}")
-                except OSError:  # of one that was killed
-                    daemon.close()
-                else:
-                    return daemon
+            if name not in there:
+                continue
+            path = f"{folder}/{name}"
+            known = name + address.SILENT in there and address.silent(path)
+            if known and hurry and _lately(path + address.SILENT):
+                raise NoAnswer(SILENT, False)
+            daemon = socket(AF_UNIX, SOCK_STREAM)
+            daemon.settimeout(address.PROBE if known else hurry or FIRST)
+            try:
+                daemon.connect(path)
+            except TimeoutError:
+                daemon.close()
+                address.note_answer(path, False)
+                raise NoAnswer(SILENT, False) from None
+            except OSError:  # of one that was killed, or that so many wait for that no more are let in
+                daemon.close()
+            else:
+                return daemon
     return None
+
+
+def _lately(mark: str) -> bool:
+    try:
+        return abs(time.time() - os.stat(mark).st_mtime) < AGAIN  # noqa: PTH116
+    except OSError:
+        return False
 
 
 def banks(words: list[str], cwd: str, home: str) -> Iterator[str]:
@@ -121,15 +148,17 @@ def _width() -> int:
 def answer(daemon: Any, hurry: float = 0) -> tuple[int | None, int, str]:
     """(exit code or None, the code of a refusal, its words). Prints what comes.
 
-    NoAnswer after WITHIN seconds of silence; for one in a hurry after so many, and as soon as it takes long.
+    NoAnswer where it does not begin to answer within the connection's time, and after WITHIN seconds of
+    silence; for one in a hurry after so many, and as soon as it takes long.
     """
-    daemon.settimeout(hurry or WITHIN)
-    rest, taken = b"", False
+    rest, taken, long = b"", False, hurry or WITHIN
     while True:
         while b"\n" not in rest:
-            got = _received(daemon)
+            got = _received(daemon, taken and bool(hurry))
             if not got:
-                raise NoAnswer("it does not answer", taken)
+                raise NoAnswer(ENDED if got is not None else SILENT, taken)
+            if not taken:
+                _answers(daemon, long)
             rest, taken = rest + got, True
         line, _, rest = rest.partition(b"\n")
         message = parsed(line.decode())
@@ -148,17 +177,33 @@ def answer(daemon: Any, hurry: float = 0) -> tuple[int | None, int, str]:
             return None, refused["code"], refused["message"]
 
 
-def _received(daemon: Any) -> Any:
-    """What the daemon sends next; empty where it has ended or is stuck."""
+def _answers(daemon: Any, long: float) -> None:
+    """From its first words on a daemon may be silent for so long; what was noted of it before is over."""
+    from ua_memory.daemon import address
+
+    if daemon.gettimeout() == address.PROBE:
+        address.note_answer(daemon.getpeername(), True)
+    daemon.settimeout(long)
+
+
+def _received(daemon: Any, busy: bool) -> Any:
+    """What the daemon sends next; empty where it has ended. None where it is stuck, which is noted unless it
+    may only be busy."""
+    stuck = False
     try:
         return daemon.recv(1 << 18)
-    except OSError:
+    except OSError as error:
+        stuck = isinstance(error, TimeoutError)
+        if stuck and not busy:
+            from ua_memory.daemon import address
+
+            address.note_answer(daemon.getpeername(), False)
         # From here on it cannot take the command any more: it says so first, and that would fail.
         try:
             daemon.shutdown(2)
-            return daemon.recv(1 << 18)
+            return daemon.recv(1 << 18) or (None if stuck else b"")
         except OSError:
-            return b""
+            return None if stuck else b""
 
 
 def parsed(line: str) -> Any:

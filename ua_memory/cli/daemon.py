@@ -11,7 +11,10 @@ import typer
 from ua_memory.cli import context, verbs
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from ua_memory.cli.call import Call
+    from ua_memory.daemon.client import Daemon
     from ua_memory.paths import Bank
 
 daemon_app = verbs.new(
@@ -19,8 +22,8 @@ daemon_app = verbs.new(
     help="The process that keeps the bank's index and model warm. Commands start it by themselves.",
 )
 
-STOPS, ENDS = 30.0, 5.0
-"""Seconds in which it must have left; and, killed after that, have ended."""
+STOPS = 30.0
+"""Seconds in which it must have left."""
 
 
 @daemon_app.command(cls=verbs.Verb)
@@ -33,8 +36,16 @@ def start(ctx: typer.Context, as_json: verbs.Json = False, bank: verbs.Bank = No
 
 
 @daemon_app.command(cls=verbs.Verb)
-def stop(ctx: typer.Context, as_json: verbs.Json = False, bank: verbs.Bank = None) -> None:
+def stop(
+    ctx: typer.Context,
+    every: Annotated[bool, typer.Option("--all", help="The daemons of all banks.")] = False,
+    as_json: verbs.Json = False,
+    bank: verbs.Bank = None,
+) -> None:
     """Stop it; a command under way is finished first."""
+    if every:
+        _stop_all(context.call_of(ctx))
+        return
     with context.opened(ctx, lenient=True) as (call, memory):
         _tell(call, _stopped(memory.store.bank, call), "Stopped")
 
@@ -62,6 +73,15 @@ def status(ctx: typer.Context, as_json: verbs.Json = False, bank: verbs.Bank = N
             what = "a daemon is there, and does not answer"
             raise Busy(what, where=str(local / "daemon.lock"), mend="ua-memory daemon restart")
         _tell(call, found, "Runs")
+
+
+@daemon_app.command("list", cls=verbs.Verb)
+def list_(ctx: typer.Context, as_json: verbs.Json = False) -> None:
+    """List the daemons of all banks."""
+    from ua_memory.daemon import client
+
+    call = context.call_of(ctx)
+    _listed(call, client.every(call.env), "No daemon runs.")
 
 
 @daemon_app.command(cls=verbs.Verb)
@@ -103,35 +123,52 @@ def logs(
 
 
 def _stopped(bank: Bank, call: Call) -> dict[str, Any] | None:
-    """What it said of itself before it left; None if there was none. Busy if it does not leave."""
+    """What it said of itself before it left, or only its process id if it did not answer; None if there was
+    none. Busy if it does not leave."""
     from ua_memory.daemon import client
-    from ua_memory.daemon.service import runs
+    from ua_memory.daemon.service import holder, runs
     from ua_memory.errors import Busy
 
-    found = client.status(bank.root, call.env)
-    for how, seconds in ((signal.SIGTERM, STOPS), (signal.SIGKILL, ENDS)):
+    found, pid = client.status(bank.root, call.env), holder(bank.local)
+    for how, seconds in ((signal.SIGTERM, STOPS), (signal.SIGKILL, client.ENDS)):
         deadline = time.monotonic() + seconds
         while runs(bank.local) and time.monotonic() < deadline:
-            if how == signal.SIGKILL or client.stop(bank.root, call.env) is None:
-                _signalled(bank, how)
+            # It may listen where another XDG_RUNTIME_DIR says, have no socket any more, or be frozen.
+            if how == signal.SIGKILL or found is None or client.stop(bank.root, call.env) is None:
+                client.wake(holder(bank.local), how)
             time.sleep(0.05)
     if runs(bank.local):
         raise Busy("the daemon does not leave", where=str(bank.root), mend="ua-memory daemon logs")
-    return found
+    return found or ({"pid": pid} if pid else None)
 
 
-def _signalled(bank: Bank, how: signal.Signals) -> None:
-    """Tell one that does not answer here: another XDG_RUNTIME_DIR, no socket any more, or frozen."""
-    import contextlib
-    import os
+def _stop_all(call: Call) -> None:
+    """Stop the daemons of all banks. Busy names those that do not leave."""
+    from ua_memory.daemon import client
+    from ua_memory.errors import Busy
 
-    from ua_memory.daemon.service import runs
+    found = client.every(call.env)
+    stay = [one for one in found if not client.end(one, STOPS)]
+    _listed(call, [one for one in found if one not in stay], "No daemon runs.", "Stopped: ")
+    if stay:
+        raise Busy("does not leave", where=", ".join(f"process {one.pid}" for one in stay), mend="kill it")
 
-    with contextlib.suppress(OSError, ValueError):
-        number = int((bank.local / "daemon.lock").read_text())
-        if runs(bank.local):  # whoever holds the lock has written it
-            os.kill(number, how)
-            os.kill(number, signal.SIGCONT)  # one that is frozen hears of nothing else
+
+def _listed(call: Call, found: Sequence[Daemon], none: str, did: str = "") -> None:
+    from ua_memory.cli.format import Screen, emit
+
+    if call.as_json:
+        rows = [
+            {"pid": one.pid, "bank": one.bank, "socket": one.socket, "answers": one.said is not None}
+            for one in found
+        ]
+        emit(call, {"daemons": rows})
+        return
+    for one in found:
+        said = f"since {one.said['since']}" if one.said else "does not answer"
+        Screen(call).line(f"{did}process {one.pid}, {one.bank or one.socket}, {said}")
+    if not found:
+        Screen(call).line(none)
 
 
 def _tell(call: Call, found: dict[str, Any] | None, did: str) -> None:
@@ -141,6 +178,8 @@ def _tell(call: Call, found: dict[str, Any] | None, did: str) -> None:
         emit(call, {"running": found is not None and did == "Runs", **(found or {})})
     elif found is None:
         Screen(call).line("No daemon runs for this bank.")
+    elif "since" not in found:
+        Screen(call).line(f"{did}: process {found['pid']}, which did not answer")
     else:
         holds = "index and model warm" if found["warm"] else "nothing warm"
         served = count(found["commands"], "command")

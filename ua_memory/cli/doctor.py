@@ -71,7 +71,7 @@ def _daemon(call: Call, memory: Memory) -> Iterator[Check]:
     """Whether the bank's daemon answers, if it has one, and whether its watch is alive; without one every
     command does its own work."""
     from ua_memory.daemon import client
-    from ua_memory.daemon.service import runs
+    from ua_memory.daemon.service import holder, runs
     from ua_memory.memory import Check
 
     bank = memory.store.bank
@@ -80,7 +80,8 @@ def _daemon(call: Call, memory: Memory) -> Iterator[Check]:
         return
     found = client.status(bank.root, call.env)
     if found is None:
-        yield Check("daemon", False, "it runs, but does not answer here", "ua-memory daemon restart")
+        seen = f"process {holder(bank.local)} runs, but does not answer"
+        yield Check("daemon", False, seen, "ua-memory daemon restart")
         return
     yield Check("daemon", True, f"process {found['pid']} answers")
     yield _watch(found["watch"])

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import sys
 
-from ua_memory.cli.asking import INPUT, NoAnswer, answer, connected, request
+from ua_memory.cli.asking import INPUT, SILENT, NoAnswer, answer, connected, request
 
 TYPE_CHECKING = False  # typing's own constant would cost the import of typing
 if TYPE_CHECKING:
@@ -28,6 +28,7 @@ MOST_INPUT = 2 << 20
 """Bytes of standard input that are sent along: as JSON each may take six, and a message holds 16 MB."""
 HOOK_WITHIN = 1.0
 """Seconds that a client's hook waits for a daemon that is busy or loads its model; then words must do."""
+RESTART = "ua-memory daemon restart"
 LEAVING = (b'"SessionEnd"', b'"PreCompact"')
 """Events at which a client does not wait: no daemon is asked, which may be busy."""
 HAND_OVER = 100
@@ -72,7 +73,7 @@ def main(argv: list[str] | None = None) -> NoReturn:
 def _asked(words: list[str], verb: str, mode: str) -> bytes | None:
     """Leave by the daemon's answer; else return what was read of standard input."""
     data: bytes | None = None
-    why = "it does not answer"
+    why = ""
     for again in (False, True):
         try:
             code, data, why = forwarded(words, verb, data)
@@ -80,13 +81,17 @@ def _asked(words: list[str], verb: str, mode: str) -> bytes | None:
             _leave(130)
         if code is not None:
             _leave(code)
-        if mode != "require" or again:
+        if mode != "require" or again or why == SILENT:
             break
         from ua_memory.cli.app import bring_up
 
         bring_up(words, data)
+    if mode == "require" and why == SILENT:
+        _failed(words, why, RESTART)
     if mode == "require":
         _failed(words, f"the daemon does not take the command: {why}", "ua-memory daemon logs")
+    if why == SILENT and verb != "mcp" and "--json" not in words and sys.stderr is not None:
+        sys.stderr.write(f"ua-memory: {why}; this command runs without it (mend: {RESTART})\n")
     return data
 
 
@@ -155,9 +160,12 @@ def forwarded(
     except OSError:
         return None, data, "the current folder is gone"
     home = os.path.realpath(os.path.expanduser("~"))  # noqa: PTH111
-    daemon = connected(words, cwd, home)
+    try:
+        daemon = connected(words, cwd, home, hurry)
+    except NoAnswer as error:
+        return None, data, str(error)
     if daemon is None:
-        return None, data, "it does not answer"
+        return None, data, "none runs"
     try:
         while True:
             daemon.sendall(request(words, cwd, home, data))
@@ -171,8 +179,13 @@ def forwarded(
         if error.taken and verb in WRITES:
             _failed(words, "the daemon ended without an answer; the command may be done", "ua-memory log")
         return None, data, str(error)
-    except OSError as error:  # it left before it had the whole line
-        return None, data, str(error)
+    except OSError as error:  # it left, or froze, before it had the whole line
+        if not isinstance(error, TimeoutError):
+            return None, data, str(error)
+        from ua_memory.daemon import address
+
+        address.note_answer(daemon.getpeername(), False)
+        return None, data, SILENT
     finally:
         daemon.close()
 

@@ -73,7 +73,7 @@ def _environment(env: Mapping[str, str]) -> dict[str, str]:
 
 def ensure(bank: Bank, env: Mapping[str, str]) -> dict[str, Any]:
     """Have a daemon that answers, and return its status. Busy if none comes up."""
-    from ua_memory.daemon.client import status
+    from ua_memory.daemon.client import silent, status
     from ua_memory.daemon.service import runs
 
     process: subprocess.Popen[bytes] | None = None
@@ -84,6 +84,9 @@ def ensure(bank: Bank, env: Mapping[str, str]) -> dict[str, Any]:
             return found
         if process is None and not runs(bank.local):
             process = start(bank, env)
+        elif process is None and silent(bank.root, env):
+            mend = "ua-memory daemon restart"
+            raise Busy("the daemon does not answer", where=str(bank.root), mend=mend)
         elif process is not None and process.poll():
             break
         time.sleep(0.05)

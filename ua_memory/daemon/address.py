@@ -19,6 +19,10 @@ LONGEST = 100
 """Bytes of a socket's path."""
 LARGEST = 16 << 20
 """Bytes of one message."""
+PROBE = 0.5
+"""Seconds that a daemon is waited for which did not answer the last time."""
+SILENT, BANK = ".silent", ".bank"
+"""Beside a socket: a mark that its daemon does not answer; its daemon's process id and its bank's folder."""
 PACKAGE = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))  # noqa: PTH120 (pathlib takes 4 ms)
 """The folder of the code that runs here, which both sides must share."""
 
@@ -50,6 +54,45 @@ def private(folder: str) -> bool:
     except OSError:
         return False
     return found.st_mode & 0o170077 == 0o040000 and found.st_uid == os.getuid()
+
+
+def silent(socket: str) -> bool:
+    """Whether the daemon that listens at a socket did not answer whoever asked it last."""
+    try:
+        return os.stat(socket + SILENT).st_mtime_ns >= os.lstat(socket).st_mtime_ns  # noqa: PTH116
+    except OSError:
+        return False
+
+
+def note_answer(socket: str, answered: bool) -> None:
+    """Note whether the daemon that listens at a socket has answered. Where that cannot be noted, the next
+    who asks finds it out."""
+    try:
+        if answered:
+            os.unlink(socket + SILENT)  # noqa: PTH108
+        else:
+            os.close(os.open(socket + SILENT, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
+            os.utime(socket + SILENT)
+    except OSError:
+        pass
+
+
+def introduce(socket: str, pid: int, bank: str) -> None:
+    """Say who listens at a socket, before anybody is let in."""
+    note_answer(socket, True)
+    with open(f"{socket}{BANK}.new", "w", encoding="utf-8", errors="surrogateescape") as file:  # noqa: PTH123
+        file.write(f"{pid}\n{bank}")
+    os.replace(f"{socket}{BANK}.new", socket + BANK)  # noqa: PTH105
+
+
+def about(socket: str) -> tuple[int, str]:
+    """The process id and the bank's folder of the daemon that listens at a socket; (0, "") where unknown."""
+    try:
+        with open(socket + BANK, encoding="utf-8", errors="surrogateescape") as file:  # noqa: PTH123
+            pid, _, bank = file.read().partition("\n")
+            return int(pid), bank
+    except (OSError, ValueError):
+        return 0, ""
 
 
 def made(env: Mapping[str, str]) -> str:

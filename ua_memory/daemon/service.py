@@ -29,6 +29,7 @@ from ua_memory.daemon.warm import Warm
 from ua_memory.daemon.watch import Watch
 from ua_memory.daemon.worker import Job, Worker
 from ua_memory.memory import Witness
+from ua_memory.paths import is_bank
 
 Perform = Callable[[Request, Output, Warm], int]
 """Runs a command on a caller's behalf and returns its exit code: the command line hands this in."""
@@ -78,6 +79,14 @@ def runs(local: Path) -> bool:
     return False
 
 
+def holder(local: Path) -> int:
+    """The process id of the bank's daemon; 0 if it has none."""
+    with contextlib.suppress(OSError, ValueError):
+        pid = int((local / "daemon.lock").read_text())
+        return pid if runs(local) else 0  # whoever holds the lock has written it
+    return 0
+
+
 class Service:
     """A daemon while it runs. `run` returns when it has left, and why."""
 
@@ -95,7 +104,8 @@ class Service:
         self.worker = Worker(self._rest, TICK, self.log.say)
         self._callers, self._why = threading.Semaphore(CALLERS), ""
         self._awake, self._wake = socket.socketpair()
-        self._inode = 0
+        self._inode, self._lock = 0, _inode(local / "daemon.lock")
+        self._local, self._looked = local, time.monotonic()
 
     # -- its life ----------------------------------------------------------------------------------
 
@@ -114,8 +124,9 @@ class Service:
                 ready, _, _ = select.select([listener, self._awake], [], [], TICK)
                 if listener in ready:
                     self._accept(listener)
-                elif not ready:
-                    self._why = self._reason()
+                if time.monotonic() - self._looked >= TICK:
+                    self._looked = time.monotonic()
+                    self._why = self._why or self._reason()
         finally:
             self._stop(listener)
         return self._why
@@ -135,13 +146,15 @@ class Service:
             listener.bind(self.path)
         finally:
             os.umask(before)
-        self._inode = os.lstat(self.path).st_ino
+        self._inode = _inode(self.path)
+        address.introduce(self.path, os.getpid(), str(self.warm.root))
         listener.listen(CALLERS)
         return listener
 
     def _stop(self, listener: socket.socket) -> None:
         if self._in_place():
-            Path(self.path).unlink(missing_ok=True)
+            for part in ("", address.BANK, address.SILENT):
+                Path(self.path + part).unlink(missing_ok=True)
         listener.close()
         if self.worker.stop(LEAVING):
             self.warm.cool()
@@ -154,19 +167,16 @@ class Service:
         self.log.say(f"left: {self._why or 'failed'}")
 
     def _in_place(self) -> bool:
-        try:
-            return os.lstat(self.path).st_ino == self._inode
-        except OSError:
-            return False
+        return _inode(self.path) == self._inode
 
     def _reason(self) -> str:
         """Why to leave now, '' to stay."""
-        if self.worker.resting > self.warm.config.daemon_idle_minutes * 60 and not self.upkeep.waits:
-            return "idle"
+        if not is_bank(self.warm.root) or _inode(self._local / "daemon.lock") != self._lock:
+            return "its bank is gone"
         if not self._in_place():
             return "its socket was taken away"
-        if not self.warm.root.is_dir():
-            return "its bank is gone"
+        if self.worker.resting > self.warm.config.daemon_idle_minutes * 60 and not self.upkeep.waits:
+            return "idle"
         return "its code was replaced" if self._code.changed() else ""
 
     def _rest(self, seconds: float) -> float:
@@ -251,13 +261,22 @@ class Service:
     def status(self) -> dict[str, Any]:
         """How it stands, as `daemon status --json` has it."""
         return {
-            "pid": os.getpid(), "socket": self.path, "protocol": address.PROTOCOL, "code": address.PACKAGE,
+            "pid": os.getpid(), "bank": str(self.warm.root), "socket": self.path,
+            "protocol": address.PROTOCOL, "code": address.PACKAGE,
             "since": time.strftime("%Y-%m-%dT%H:%M:%S%z", time.localtime(self.began)),
             "commands": self.worker.done, "busy": self.worker.busy, "warm": self.warm.warm,
             "idle_seconds": round(self.worker.resting, 1), "caught_up": self.upkeep.caught_up,
             "watch": self.watch.state(),
             **({"flushing": self.flushing.key} if self.flushing.key else {}),
         }  # fmt: skip
+
+
+def _inode(path: Path | str) -> int:
+    """By which a file is told from another of its name; 0 where there is none."""
+    try:
+        return os.lstat(path).st_ino
+    except OSError:
+        return 0
 
 
 def _lines(caller: socket.socket) -> Iterator[bytes]:
