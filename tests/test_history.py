@@ -6,14 +6,17 @@ import contextlib
 import os
 import pwd
 import subprocess
-from datetime import datetime, timedelta, timezone
+import sys
+from datetime import UTC, datetime, timedelta, timezone
 from itertools import count
 from pathlib import Path
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import pytest
 from truth import DAY, NOW, git, in_trail, insert, make, open_again, write
 
+from ua_memory import Memory
 from ua_memory.errors import GitFailed, NotFound, Usage
 from ua_memory.history import MACHINE, SOMEBODY, Commit, History, blob_id
 from ua_memory.history.process import Process
@@ -159,6 +162,63 @@ def test_whose_name_hand_edits_have(
     assert trail.person() == wanted
 
 
+def written_at(trail: History, seconds: str) -> str:
+    """A commit with a time that git itself would not write, as older programs have left some."""
+    who = f"{MACHINE[0]} <{MACHINE[1]}> {seconds}"
+    head, message = trail.head(), "insert: 1 fact\n\nMemory-Op: insert\n"
+    tree = trail.run("rev-parse", "HEAD^{tree}").decode().strip()
+    raw = f"tree {tree}\nparent {head}\nauthor {who}\ncommitter {who}\n\n{message}".encode()
+    made = (
+        trail.run("hash-object", "-t", "commit", "-w", "--literally", "--stdin", stdin=raw).decode().strip()
+    )
+    trail.run("update-ref", trail.ref(), made)
+    return made
+
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("clock", "kept"),
+    [
+        (datetime(1969, 12, 31, 23, tzinfo=UTC), EPOCH),
+        (datetime(1901, 1, 1, tzinfo=UTC), EPOCH),
+        (datetime(1, 1, 1, tzinfo=timezone(timedelta(hours=14))), EPOCH),
+        (datetime(1969, 12, 31, 23, tzinfo=timezone(timedelta(hours=-8))), EPOCH.replace(hour=7)),
+        (datetime(1890, 1, 1, tzinfo=ZoneInfo("Africa/Monrovia")), EPOCH),  # 44 minutes behind, and 30 s
+        (datetime(2150, 5, 5, tzinfo=UTC), datetime(2150, 5, 5, tzinfo=UTC)),
+        (datetime(9999, 12, 31, 23, 59, tzinfo=UTC), datetime(9999, 12, 30, tzinfo=UTC)),
+        (NOW.replace(tzinfo=timezone(timedelta(hours=-23, minutes=-59))), None),
+    ],
+)
+def test_no_clock_makes_a_commit_that_git_cannot_read(
+    trail: History, clock: datetime, kept: datetime | None
+) -> None:
+    trail.commit([Commit(MACHINE, clock, "say\n\nMemory-Op: test\n", {"memory/a.md": b"a\n"})])
+    assert [each.when for each in trail.log()] == [kept or clock]
+    assert trail.blame("memory/a.md", b"a\n")[0].when == (kept or clock)
+    for zone in (timezone(timedelta(hours=14)), timezone(timedelta(hours=-12))):
+        assert trail.log()[0].when.astimezone(zone)  # a time that is shown stays within the calendar
+    trail.run("log", "--format=%cI")
+    trail.run("fsck", "--strict")
+
+
+@pytest.mark.parametrize(
+    "seconds", ["-3600 +0000", "18446744073709548016 +0000", "0 -0800", "99999999999999 +0000", "soon +0000"]
+)
+def test_a_commit_whose_time_git_cannot_read_stops_nothing(tmp_path: Path, seconds: str) -> None:
+    store = make(tmp_path / "bank")
+    insert(store, "one")
+    odd = written_at(store.history, seconds)
+    insert(store, "two")
+    revisions = store.history.log()
+    assert [each.id for each in revisions][1] == odd and revisions[1].subject == "insert: 1 fact"
+    assert revisions[1].when >= EPOCH
+    assert store.history.show(odd).trailer("Memory-Op") == "insert"
+    with Memory.open(tmp_path / "bank") as memory:
+        assert memory.status().head and memory.undo().revision.id == revisions[0].id
+
+
 def test_several_commits_at_once_follow_each_other(trail: History) -> None:
     ids = trail.commit([Commit(MACHINE, NOW, f"{n}\n", {"a.md": str(n).encode()}) for n in range(3)])
     assert [r.id for r in trail.log()] == ids[::-1]
@@ -236,6 +296,51 @@ def test_settings_and_hooks_of_the_person_change_nothing(trail: History, tmp_pat
     assert "a/a.md" in trail.diff(None, made) or "b/a.md" in trail.diff(None, made)
     assert "\x1b" not in trail.diff(None, made)
     assert trail.person() == SOMEBODY
+
+
+@pytest.mark.parametrize("broken", ["[user\nname = x\n", "[core]\n\tcompression = 77\n", "\0"])
+def test_settings_of_the_person_that_git_cannot_read_end_nothing(
+    tmp_path: Path, broken: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = make(tmp_path / "bank")
+    insert(store, "before")
+    (tmp_path / "broken").write_text(broken)
+    code = (
+        "import sys\nfrom ua_memory import Memory\nm = Memory.open(sys.argv[1])\n"
+        "print(m.insert('while they are broken').result.revision, m.log()[0].id, m.undo().revision.id)\n"
+        "print([c.seen for c in m.doctor() if c.name == 'git'], len(m.verify()))"
+    )
+    env = {**os.environ, "GIT_CONFIG_GLOBAL": str(tmp_path / "broken")}
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", code, tmp_path / "bank"],
+        env=env,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    ids, checked = done.stdout.splitlines()
+    assert len(set(ids.split())) == 1 and checked.endswith(" 0")
+    if "core" not in broken:
+        assert "cannot read your settings" in checked and str(tmp_path / "broken") in checked
+    assert "not installed" not in done.stdout
+
+
+def test_a_git_that_does_not_run_says_why(tmp_path: Path) -> None:
+    tool = tmp_path / "bin" / "git"
+    tool.parent.mkdir()
+    tool.write_text("#!/bin/sh\necho 'fatal: libfancy.so is missing' >&2\nexit 127\n")
+    tool.chmod(0o755)
+    code = (
+        "import sys\nfrom pathlib import Path\nfrom ua_memory.history.process import Process\n"
+        "from ua_memory.errors import GitFailed\n"
+        "try: Process(Path(sys.argv[1]), Path(sys.argv[1]), own=True).run('version')\n"
+        "except GitFailed as error: print(error)"
+    )
+    env = {**os.environ, "PATH": str(tool.parent)}
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", code, tmp_path], env=env, capture_output=True, text=True, check=True
+    )
+    assert "libfancy.so is missing" in done.stdout and "not installed" not in done.stdout
 
 
 def test_variables_that_a_hook_leaves_change_nothing(

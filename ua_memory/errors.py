@@ -131,4 +131,10 @@ class StillThere(UaMemoryError):
     exit_code = 20
 
 
+class OutOfMemory(UaMemoryError):
+    """The system gives no more memory, or a limit (`ulimit -v`, a container's) allows no more."""
+
+    exit_code = 21
+
+
 EXIT_CODES: dict[int, type[UaMemoryError]] = {cls.exit_code: cls for cls in UaMemoryError.__subclasses__()}

@@ -96,11 +96,15 @@ def state_problems(store: Store) -> list[Problem]:
 
 def _git(store: Store) -> Check:
     try:
-        words = store.history.git().execute(["git", "--version"]).split()
+        words = store.history.run("--version").decode().split()
         version = tuple(int(n) for n in words[2].split(".")[:2])
     except (GitFailed, ValueError, IndexError) as error:
         return Check("git", False, str(error), "install git 2.36 or later")
     name = ".".join(map(str, version))
+    try:
+        store.history.run("var", "-l")
+    except GitFailed as error:
+        return Check("git", False, f"git {name} cannot read your settings: {error.what}", "correct that file")
     return Check(
         "git",
         version >= OLDEST_GIT,

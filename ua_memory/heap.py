@@ -5,7 +5,9 @@ from __future__ import annotations
 import ctypes
 import functools
 import gc
+import math
 import re
+import resource
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -38,6 +40,16 @@ def wiped() -> Iterator[None]:
             yield
         finally:
             _ask("mallopt", M_PERTURB, 0)
+
+
+def room() -> float:
+    """Bytes of address space that this process may still take (`ulimit -v`); infinite without a limit."""
+    limit = resource.getrlimit(resource.RLIMIT_AS)[0]
+    if limit == resource.RLIM_INFINITY:
+        return math.inf
+    with suppress(OSError, ValueError):
+        return limit - int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+    return math.inf  # no Linux: what is too much is told when it is asked for
 
 
 def shared() -> None:

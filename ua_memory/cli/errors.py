@@ -7,7 +7,7 @@ import traceback
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from ua_memory.errors import UaMemoryError
+from ua_memory.errors import OutOfMemory, UaMemoryError
 
 if TYPE_CHECKING:
     from ua_memory.cli.call import Call
@@ -28,6 +28,9 @@ def guarded(call: Call, work: Callable[[], int]) -> int:
         return INTERRUPTED
     except UaMemoryError as error:
         return _tell(call, type(error).__name__, error.what, error.exit_code, error.where, error.mend)
+    except MemoryError:
+        mend = "raise the limit (ulimit -v), or end other programs"
+        return _tell(call, "OutOfMemory", "there is too little memory", OutOfMemory.exit_code, None, mend)
     except OSError as error:
         return _system(call, error)
     except Exception as error:

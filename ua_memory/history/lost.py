@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ua_memory.history.revisions import blob_id, plain_files
+from ua_memory.history.revisions import blob_id, moment, plain_files
 from ua_memory.paths import CORE_NAMES, LOGS, SETTINGS, is_truth
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ def find(trail: Process, branch: str) -> Lost | None:
     within = set(trail.run("rev-list", "--branches").decode().split())
     known = followed | within
     ends = [row for row in rows if row[3].strip() and row[0] not in known]
-    ends.sort(key=lambda row: int(row[1]), reverse=True)
+    ends.sort(key=lambda row: moment(row[1]), reverse=True)
     subjects = {row[0]: row[4] for row in rows}
     here = _on_disk(trail.root)
     for end in ends[:ENDS] if here else ():

@@ -31,6 +31,9 @@ CONFIG = {
     "core.fsmonitor": "false",
     "core.logAllRefUpdates": "false",  # in ten years a reflog outgrows the text
     "core.quotePath": "false",
+    "fsck.badDateOverflow": "warn",  # a clock that stood before 1970 is no damage
+    "fetch.fsck.badDateOverflow": "warn",
+    "receive.fsck.badDateOverflow": "warn",
     "fetch.fsckObjects": "true",  # what another machine sends may be broken, or made to break out
     "http.lowSpeedLimit": "1",  # bytes a second; less for a minute is no connection any more
     "http.lowSpeedTime": "60",
@@ -50,6 +53,10 @@ _LOCKED = re.compile(r"Unable to create '[^'\n]*\.lock': File exists")
 NO_REMOTE = {"GIT_ALLOW_PROTOCOL": "none", "GIT_NO_LAZY_FETCH": "1"}
 """For every process that has no business with a remote: a partial clone asks its own for a missing object,
 by an address and a program out of its settings."""
+ALONE = {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1"}
+"""So that git reads none of the user's own settings: a mistake in them ends every command."""
+THEIRS = ("var", "fetch", "push", "ls-remote")
+"""What needs them all the same: who the person is, and how another machine is reached."""
 NO_FSYNC = {"GIT_CONFIG_VALUE_0": "none"}
 """For what can be made again, as an index."""
 PLAIN_PACK = {
@@ -77,12 +84,7 @@ class Process:
     def git(self) -> Git:
         """GitPython's command object, bound to this trail whatever the caller's shell has set."""
         if self._git is None:
-            try:
-                from git import Git
-            except ImportError as error:  # GitPython refuses to be imported where there is no git
-                mend = "install git; what was being written waits in pending/, the next command commits it"
-                raise GitFailed(NOT_THERE, mend=mend) from error
-            git = Git(str(self.root))
+            git = _imported()(str(self.root))
             git.update_environment(**self.environment())
             self._git = git  # only now: another thread would run it on whatever the shell names
         return self._git
@@ -122,6 +124,9 @@ class Process:
         git = self.git()
         from git.exc import GitError
 
+        if words[0] not in THEIRS:
+            extra["env"] = {**ALONE, **extra.get("env", {})}
+
         with contextlib.ExitStack() as stack:
             try:
                 if stdin is not None:
@@ -150,6 +155,29 @@ class Process:
                 mend="ua-memory doctor --mend" if _LOCKED.search(told) else "ua-memory doctor",
             )  # fmt: skip
         return bytes(out) if isinstance(out, bytes) else str(out).encode(), told
+
+
+def _imported() -> type[Git]:
+    """GitPython's class. It runs `git version` when it is imported, and refuses to be where that fails."""
+    with contextlib.suppress(ImportError):
+        from git import Git
+
+        return Git
+    before = {name: os.environ.get(name) for name in ALONE}
+    os.environ.update(ALONE)  # for that first run alone: the user's settings may have ended it
+    try:
+        from git import Git
+
+        return Git
+    except ImportError as error:
+        said = getattr(error.__cause__, "stderr", "") or ""
+        what = f"git does not run: {_reason(said)}" if said else NOT_THERE
+        mend = "install git; what was being written waits in pending/, the next command commits it"
+        raise GitFailed(what, mend=mend) from error
+    finally:
+        for name, value in before.items():
+            os.environ.pop(name)
+            os.environ.update({name: value} if value is not None else {})
 
 
 def _reason(said: str | bytes) -> str:

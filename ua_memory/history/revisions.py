@@ -5,13 +5,34 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 MACHINE = ("ua-memory", "ua-memory@localhost")
 SOMEBODY = ("person", "person@localhost")
 """The author of hand edits where git knows no name for the person."""
 NOBODY = "0" * 40
 """The revision of a line that none has yet."""
+EPOCH, LATEST = datetime(1970, 1, 1, tzinfo=UTC), datetime(9999, 12, 30, tzinfo=UTC)
+"""Between these a commit's time is. git knows none before 1970 (it calls one an overflow, and says nothing of
+when it was); and a time that is shown in a zone of its own must not leave the calendar."""
+WIDEST = 1400
+"""git's widest offset of a zone, as the number that it writes."""
+
+
+def moment(seconds: str) -> datetime:
+    """A commit's time as git says it; the first there can be where it says none."""
+    try:
+        return min(max(datetime.fromtimestamp(int(seconds), UTC), EPOCH), LATEST)
+    except (ValueError, OverflowError, OSError):
+        return LATEST if seconds.isdigit() and len(seconds) < 16 else EPOCH
+
+
+def _stamp(when: datetime) -> str:
+    """A time as git takes it."""
+    offset = when.strftime("%z")[:5] or "+0000"
+    if abs(int(offset)) > WIDEST or when < EPOCH + timedelta(days=1):  # nor is it to be before 1970 there
+        offset = "+0000"
+    return f"{int(min(max(when, EPOCH), LATEST).timestamp())} {offset}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +106,7 @@ def fast_import(ref: str, commits: Sequence[Commit], parent: str | None) -> byte
 
 
 def _commit(ref: str, mark: int, commit: Commit, parent: str | None) -> bytes:
-    stamp = f"{int(commit.when.timestamp())} {commit.when.strftime('%z')[:5] or '+0000'}"
+    stamp = _stamp(commit.when)
     name, address = (plain(part) for part in commit.author)
     head = [f"commit {ref}", f"mark :{mark}", f"author {name} <{address}> {stamp}"]
     head += [f"committer {MACHINE[0]} <{MACHINE[1]}> {stamp}"]
@@ -120,8 +141,9 @@ def revisions(out: bytes, mark: str) -> Iterator[Revision]:
             w.decode("utf-8", "replace") for w in words[start + 1 : start + 6]
         )
         paths = (w.decode("utf-8", "surrogateescape").strip("\n") for w in words[start + 6 : end])
-        moment = datetime.fromtimestamp(int(when), UTC)
-        yield Revision(sha, moment, author, subject, parse_trailers(trailers), tuple(p for p in paths if p))
+        yield Revision(
+            sha, moment(when), author, subject, parse_trailers(trailers), tuple(p for p in paths if p)
+        )
 
 
 def parse_trailers(text: str) -> dict[str, tuple[str, ...]]:
@@ -141,7 +163,7 @@ def blame_lines(out: str) -> Iterator[BlameLine]:
     for row in out.split("\n"):
         if row.startswith("\t"):
             facts = known[sha]
-            when = datetime.fromtimestamp(int(facts.get("author-time", "0")), UTC)
+            when = moment(facts.get("author-time", ""))
             who, path = facts.get("author", ""), facts.get("filename", "")
             yield BlameLine(number, sha, who, when, facts.get("summary", ""), row[1:], path, was)
             continue

@@ -16,6 +16,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
+from ua_memory import heap
 from ua_memory.index.late import pack
 from ua_memory.index.said import Said, beside
 from ua_memory.index.terms import clean
@@ -34,6 +35,8 @@ DIMENSIONS = 384
 MOST_TOKENS = 256
 LONGEST = 64 * 1024  # characters of a text for the tokenizer, which takes a gigabyte for ten million
 
+TO_LOAD = 640 << 20
+"""Bytes of address space without which the model is not loaded: it takes 440 MB, with what a search needs."""
 KNOWN_SHARE = 0.25
 """Of a text's words so many must be in the model's vocabulary. One that is all [UNK] has a vector like that
 of every other such text, whatever they say: a cat in Chinese would find any emoji, with a cosine of 1."""
@@ -143,12 +146,16 @@ class Embedder:
         from ua_memory.index.runtime import batches, cores
 
         every = list(batches([len(encoding.ids) for encoding in encoded]))
-        if len(every) < 2:
-            return self._run(encoded, every[0]) if every else {}
-        found: dict[int, Vectors32] = {}
-        with ThreadPoolExecutor(cores()) as pool:
-            for part in pool.map(lambda batch: self._run(encoded, batch), every):
-                found |= part
+        self._load()
+        try:
+            if len(every) < 2:
+                return self._run(encoded, every[0]) if every else {}
+            found: dict[int, Vectors32] = {}
+            with ThreadPoolExecutor(cores()) as pool:
+                for part in pool.map(lambda batch: self._run(encoded, batch), every):
+                    found |= part
+        except Exception as error:  # no memory or no thread; onnxruntime's own kinds share no base
+            raise EmbeddingUnavailable(f"the model does not run: {str(error) or 'no memory'}") from error
         return found
 
     def _run(self, encoded: Sequence[Any], batch: Sequence[int]) -> dict[int, Vectors32]:
@@ -166,6 +173,8 @@ class Embedder:
 
     def _load(self) -> Loaded:
         if self._loaded is None:
+            if heap.room() < TO_LOAD:
+                raise EmbeddingUnavailable("the limit of memory (ulimit -v) leaves too little for the model")
             model, tokenizer = self.model_path(), self.tokenizer_path()
             try:
                 from ua_memory.index.runtime import shared

@@ -59,5 +59,8 @@ def beside(work: Callable[[], T]) -> Future[T]:
         except BaseException as error:  # it is raised where the result is asked for
             done.set_exception(error)
 
-    Thread(target=run, daemon=True).start()
+    try:
+        Thread(target=run, daemon=True).start()
+    except RuntimeError:  # no more threads to be had
+        run()
     return done

@@ -100,6 +100,8 @@ class Index:
 
         if self._current.folder is None:
             raise VectorsUnavailable("the index folder cannot be written")
+        if self.store.now().year < 1970:
+            raise VectorsUnavailable("the clock stands before 1970, which ends Chroma")
         if self._vectors is None:
             shared = self.store.config.chroma_url
             self._vectors = self._shared() if shared else self._own(self._current.folder)

@@ -39,6 +39,11 @@ Chroma's defaults (100, 16, 100) lose 11 % and 3 %. The search's width decides, 
 
 BATCH = 2000
 LOCK_SECONDS = 0.3
+TO_OPEN, TO_WORK = 1 << 30, 128 << 20
+"""Bytes of address space that Chroma wants: 800 MB for itself, most of it for its threads, and some for a
+call. It is not asked with less: its Rust core ends the process where it gets none."""
+STARVED = ("out of memory", "allocate memory", "bad_alloc", "temporarily unavailable", "too many open files")
+"""What is said where the system gives no memory, thread or file: that is no damage."""
 
 
 class Owner:
@@ -154,6 +159,7 @@ class Vectors(Rows):
         self._open()
 
     def _open(self) -> None:
+        _require(TO_OPEN)
         try:
             chromadb, silent = imported()
         except ImportError as error:
@@ -173,7 +179,7 @@ class Vectors(Rows):
             self._let_go()
             if isinstance(error, KeyboardInterrupt | SystemExit):
                 raise
-            raise VectorsBroken(f"Chroma cannot open its files: {error}") from error
+            raise _told(f"Chroma cannot open its files: {error}", error) from error
 
     def mirror(self, read: Callable[[], Mapping[str, Row]]) -> None:
         """Keep a copy in memory from the second query on, if there are few enough. `read` gives all vectors,
@@ -232,13 +238,25 @@ class Vectors(Rows):
         write_mark(self._mark_file, asdict(mark))
 
     def _call(self, name: str, **values: Any) -> Any:
+        _require(TO_WORK)
         try:
             with heap.wiped():
                 return getattr(self._collection, name)(**values)
         except BaseException as error:  # see _open
-            if isinstance(error, KeyboardInterrupt | SystemExit | MemoryError):
+            if isinstance(error, KeyboardInterrupt | SystemExit):
                 raise
-            raise VectorsBroken(f"Chroma: {name} failed: {error}") from error
+            raise _told(f"Chroma: {name} failed: {error}", error) from error
+
+
+def _require(room: int) -> None:
+    if heap.room() < room:
+        raise VectorsUnavailable("the limit of memory (ulimit -v) leaves too little for Chroma")
+
+
+def _told(what: str, error: BaseException) -> VectorsUnavailable:
+    """What has failed: as damage, unless it was the system that gave nothing."""
+    starved = isinstance(error, MemoryError) or any(sign in str(error).lower() for sign in STARVED)
+    return VectorsUnavailable(what) if starved else VectorsBroken(what)
 
 
 def owned(folder: Path, owner: Owner, notes: list[str]) -> Vectors:

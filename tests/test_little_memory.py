@@ -1,0 +1,126 @@
+"""Where the system gives no more memory: an answer by words that says so, or one clear error."""
+
+from __future__ import annotations
+
+import io
+import resource
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from ua_memory import Memory, heap
+from ua_memory.cli.errors import guarded
+from ua_memory.errors import OutOfMemory
+from ua_memory.index import embed, said, vectors
+from ua_memory.index.chroma import VectorsBroken, VectorsUnavailable
+from ua_memory.index.vectors import Vectors
+
+TEXT = "The walnut trees were planted in 1911."
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    with Memory.init(tmp_path / "bank") as memory:
+        memory.insert(TEXT)
+    return tmp_path / "bank"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems do not keep to RLIMIT_AS")
+@pytest.mark.parametrize("megabytes", [300, 500, 1100])
+@pytest.mark.parametrize("indexed", [False, True])
+def test_a_limit_of_memory_leaves_words(megabytes: int, indexed: bool, root: Path) -> None:
+    if indexed:
+        with Memory.open(root) as memory:
+            assert memory.search("walnut").mode == "hybrid"
+
+    def limited(*argv: str) -> str:
+        done = subprocess.run(
+            [sys.executable, "-P", "-m", "ua_memory", "--bank", root, *argv],
+            preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (megabytes << 20,) * 2),
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        assert "panicked" not in done.stderr and "allocation" not in done.stderr
+        return done.stdout + done.stderr
+
+    assert (
+        TEXT in (found := limited("search", "walnut trees")) and "by words alone: the limit of mem" in found
+    )
+    assert TEXT in limited("recall", "walnut trees")
+    limited("insert", "Told with little memory.")
+    limited("index", "rebuild")
+    with Memory.open(root) as memory:  # and nothing of it stays
+        assert memory.search("told with little memory").mode == "hybrid"
+
+
+def test_a_limit_is_told_before_chroma_or_the_model_meet_it(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened = Vectors(tmp_path / "chroma")
+    monkeypatch.setattr(heap, "room", lambda: vectors.TO_WORK - 1)
+    with pytest.raises(VectorsUnavailable, match="limit of memory"):
+        opened.count()
+    with pytest.raises(VectorsUnavailable, match="limit of memory"):
+        Vectors(tmp_path / "other")
+    with pytest.raises(embed.EmbeddingUnavailable, match="limit of memory"):
+        embed.Embedder().texts(["a"])
+
+
+@pytest.mark.parametrize("error", [MemoryError(), RuntimeError("(code: 7) out of memory")])
+def test_what_fails_for_want_of_memory_is_no_damage(
+    error: Exception, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Memory.open(root) as memory:
+        assert memory.search("walnut").mode == "hybrid"
+        kept = cast("Vectors", memory.index.vectors)
+
+        def fails(**_: object) -> None:
+            raise error
+
+        with monkeypatch.context() as patch:
+            patch.setattr(
+                kept, "_collection", SimpleNamespace(query=fails, count=fails, upsert=fails, get=fails)
+            )
+            with pytest.raises(VectorsUnavailable) as told:
+                kept.count()
+            assert not isinstance(told.value, VectorsBroken)
+            memory.insert("Another one.")
+            answer = memory.search("walnut trees")
+            assert answer.mode == "words" and answer.hits[0].item.text == TEXT
+            assert not [note for note in answer.notes if "rebuilt" in note]
+        assert memory.search("walnut").mode == "hybrid"
+
+
+def test_a_model_that_does_not_run_leaves_words(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(*_: object) -> None:
+        raise MemoryError
+
+    with Memory.open(root) as memory:
+        assert memory.search("walnut").mode == "hybrid"
+        monkeypatch.setattr(embed.Embedder, "_run", fails)
+        answer = memory.search("walnut trees planted")
+    assert answer.mode == "words" and answer.hits[0].item.text == TEXT
+    assert "searched by words alone: the model does not run: no memory" in answer.notes
+
+
+def test_work_beside_is_done_here_where_no_thread_is_to_be_had(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(_: object) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr("threading.Thread.start", fails)
+    assert said.beside(lambda: 7).result() == 7
+
+
+def test_a_command_that_has_no_memory_says_so() -> None:
+    call = SimpleNamespace(stdout=io.StringIO(), stderr=io.StringIO(), as_json=False, debug=False)
+
+    def work() -> int:
+        raise MemoryError
+
+    assert guarded(cast("Any", call), work) == OutOfMemory.exit_code == 21
+    assert "too little memory" in call.stderr.getvalue() and "bug" not in call.stderr.getvalue()
