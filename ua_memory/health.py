@@ -96,21 +96,18 @@ def state_problems(store: Store) -> list[Problem]:
 
 def _git(store: Store) -> Check:
     try:
-        words = store.history.run("--version").decode().split()
+        words = store.history.version().split()
         version = tuple(int(n) for n in words[2].split(".")[:2])
     except (GitFailed, ValueError, IndexError) as error:
         return Check("git", False, str(error), "install git 2.36 or later")
     name = ".".join(map(str, version))
+    if version < OLDEST_GIT:
+        return Check("git", False, f"git {name}", "install git 2.36 or later: this one does not fsync")
     try:
         store.history.run("var", "-l")
     except GitFailed as error:
         return Check("git", False, f"git {name} cannot read your settings: {error.what}", "correct that file")
-    return Check(
-        "git",
-        version >= OLDEST_GIT,
-        f"git {name}",
-        "" if version >= OLDEST_GIT else "install git 2.36 or later: this one does not fsync",
-    )
+    return Check("git", True, f"git {name}")
 
 
 def _writable(store: Store) -> Check:

@@ -113,6 +113,16 @@ class Process:
             **pairs,
         }
 
+    def version(self) -> str:
+        """What git says of itself. GitFailed."""
+        git = self.git()
+        from git.exc import GitError
+
+        try:
+            return str(git.execute(["git", "--version"]))
+        except GitError:  # for that it reads the user's settings, too
+            return self.run("--version").decode()
+
     def run(self, *words: str, stdin: bytes | None = None, ok: Sequence[int] = (0,), **extra: Any) -> bytes:
         """Standard output of one git command. GitFailed carries what git said."""
         return self.ask(*words, stdin=stdin, ok=ok, **extra)[0]

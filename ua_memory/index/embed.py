@@ -154,6 +154,8 @@ class Embedder:
             with ThreadPoolExecutor(cores()) as pool:
                 for part in pool.map(lambda batch: self._run(encoded, batch), every):
                     found |= part
+        except EmbeddingUnavailable:
+            raise
         except Exception as error:  # no memory or no thread; onnxruntime's own kinds share no base
             raise EmbeddingUnavailable(f"the model does not run: {str(error) or 'no memory'}") from error
         return found
