@@ -20,7 +20,7 @@ PACKAGE = ROOT / "ua_memory"
 
 # -- the table -----------------------------------------------------------------------------------------
 
-EVERYONE = {"errors", "fence", "records", "regular", "trust", "wording"}
+EVERYONE = {"errors", "fence", "records", "regular", "trust", "turns", "wording"}
 COMMON = set(
     "config dates finding heap money names paths places queries redaction spoken stamps tokens".split()  # noqa: SIM905
 )
@@ -63,6 +63,7 @@ UNITS: dict[str, Unit] = {
     "stamps": unit(1),
     "fence": unit(1),
     "trust": unit(1),
+    "turns": unit(1),
     "wording": unit(1),
     "spoken": unit(1),
     "prompts": unit(1, "spoken"),

@@ -11,9 +11,8 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
+from typing import TYPE_CHECKING
 
 from ua_memory.errors import Busy
 from ua_memory.index.current import Current, broken
@@ -22,6 +21,7 @@ from ua_memory.index.outside import Files
 from ua_memory.index.reading import READY, Caught, Reading, Refresh, Stop, read_changes
 from ua_memory.index.shelf import Shelf, told
 from ua_memory.index.words import Words
+from ua_memory.turns import in_turn
 
 if TYPE_CHECKING:
     import numpy as np
@@ -34,21 +34,8 @@ if TYPE_CHECKING:
     from ua_memory.index.vectors import Owner, Rows
     from ua_memory.store import Store, Survey
 
-P = ParamSpec("P")
-R = TypeVar("R")
 Progress = Callable[[int, int], None]
 NO_TIME = "there was no time left for the vectors"
-
-
-def in_turn(work: Callable[Concatenate[Index, P], R]) -> Callable[Concatenate[Index, P], R]:
-    """The same method of an index, for one thread at a time."""
-
-    @wraps(work)
-    def done(index: Index, /, *args: P.args, **named: P.kwargs) -> R:
-        with index.turn:
-            return work(index, *args, **named)
-
-    return done
 
 
 class Index:

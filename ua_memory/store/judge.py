@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from ua_memory.config import Config
@@ -15,6 +16,7 @@ from ua_memory.store.reading import read
 from ua_memory.store.saves import Edit
 from ua_memory.store.survey import Survey
 from ua_memory.store.verdict import contents
+from ua_memory.turns import in_turn
 
 FORGOTTEN = f"{LOGS}/forgotten.md"
 ALONE = 8
@@ -22,10 +24,14 @@ ALONE = 8
 
 
 class Judge:
-    """Compares disk and trail of one bank, file by file; `survey` is asked where all files matter."""
+    """Compares disk and trail of one bank, file by file; `survey` is asked where all files matter.
+
+    Threads may share it: while one writes, another may look for old buffers.
+    """
 
     def __init__(self, bank: Bank, config: Config, history: History, survey: Callable[[], Survey]) -> None:
         self._root, self._few, self._history, self._survey = bank.root, config.few, history, survey
+        self.turn = threading.RLock()
         self._known: dict[str, saves.Past] = {}
         self._at: str | None = None
         self._alone = 0
@@ -35,6 +41,7 @@ class Judge:
         self._others = Others(history, "")
         self._stale: dict[str, tuple[str | None, bytes | None, bool]] = {}
 
+    @in_turn
     def touch(
         self, path: str, owed: Mapping[str, bytes | None], *, adopting: bool = False, accept: bool = False
     ) -> Touched:
@@ -60,6 +67,7 @@ class Judge:
             )
         return self._judge(Edit(path, trail, disk), accept=accept)
 
+    @in_turn
     def begin(self) -> Moment:
         """Where the repository stands as a revision begins."""
         now = switching.moment(self._history)
@@ -73,6 +81,7 @@ class Judge:
             return self._others.has(path, blob, new=trail is None)
         return ""
 
+    @in_turn
     def is_elsewhere(self, path: str) -> bool:
         """Whether a file is as on another branch."""
         self.begin()
@@ -80,6 +89,7 @@ class Judge:
             return bool(self.touch(path, {}, adopting=True).branch)
         return False
 
+    @in_turn
     def is_stale(self, path: str) -> bool:
         """Whether a file is an old buffer as it lies there; asked again and again while an edit is young."""
         try:
@@ -93,6 +103,7 @@ class Judge:
             known = self._stale[path] = head, disk, found
         return known[2]
 
+    @in_turn
     def expect(self, paths: Sequence[str]) -> None:
         """Read at once what the trail has of files that are to be touched, where they are many."""
         if len(paths) > ALONE and self._history.exists:
@@ -114,6 +125,7 @@ class Judge:
             self._guessed.add(path)
             return disk
 
+    @in_turn
     def guessed(self, paths: Iterable[str]) -> bool:
         """Whether git could not say what it has of one of them: it may have other bytes than were taken."""
         return not self._guessed.isdisjoint(paths)
@@ -130,6 +142,7 @@ class Judge:
             self._names = self._history.blobs(rev=head or "HEAD")
         return self._names.get(path)
 
+    @in_turn
     def save(self, path: str, came: bytes | None, trail: bytes | None, amid: Sequence[bytes] = ()) -> Touched:
         """What a save is that came while the file was being replaced, and these stood in it: to be seen by
         itself."""
