@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import sys
@@ -211,6 +212,13 @@ def test_few_ordinary_lines_wake_detect_secrets() -> None:
             "mysql -",
         ),
         *("\"'", "a:b1!cdef@", "login a / "),
+        *(
+            "hunter2 is my password ",
+            "| password |\n|--|\n| x |\n",
+            "4111 1111 ",
+            "password:\n\n\n- ",
+            "key\n",
+        ),
     ],
 )
 def test_time_grows_with_length_alone(piece: str) -> None:
@@ -254,3 +262,116 @@ def test_a_secret_that_was_once_missed_is_taken(text: str, secret: str) -> None:
 )  # fmt: skip
 def test_what_was_added_for_them_takes_nothing_else(text: str) -> None:
     assert redact(text).text == text
+
+
+# fmt: off
+# Digits of published test cards, each with all but its first group in `|`.
+CARDS = (
+    ('my card is 4111 1111 1111 1111, exp 12/27', '1111 1111 1111'),
+    ('card 4111-1111-1111-1111', '1111-1111'),
+    ('4242424242424242', '4242424242424242'),
+    ('Visa: 4012888888881881 12/27 123', '4012888888881881'),
+    ('amex 3782 822463 10005', '822463'),
+    ('378282246310005', '378282246310005'),
+    ('mastercard 5555 5555 5555 4444 09/28 111', '5555 4444'),
+    ('2223003122003222', '2223003122003222'),
+    ('6011 1111 1111 1117', '1111 1117'),
+    ('3056 930902 5904', '930902'),
+    ('JCB 3530 1113 3330 0000', '1113 3330'),
+    ('{"cardNumber":"4111111111111111"}', '4111111111111111'),
+    ('カード番号は4111111111111111です', '4111111111111111'),
+    ('Karte 4111\xa01111\xa01111\xa01111', '1111\xa01111'),
+    ('4111111111111111|12|2027|123', '4111111111111111'),
+    ('Pay with 4111.1111.1111.1111 please', '1111.1111'),
+    ('12/27 4111 1111 1111 1111', '1111 1111'),
+    ('- card:\n  4111 1111 1111 1111', '1111 1111'),
+    ('４１１１ １１１１ １１１１ １１１１', '１１１１ １１１１'),
+    ('the maestro card is 6759649826438453', '6759649826438453'),
+)
+# `<pw>` and `<key>` stand for a password and a key.
+NAMED_BEHIND = (
+    '<pw> (that is the password)',
+    '<pw> is my password',
+    "<pw> (that's the wifi password)",
+    '`<pw>` is the password for staging',
+    'use <pw> as the password',
+    "<pw>, that's my new password.",
+    '<pw> — the wifi password.',
+    '<pw> is the admin password and bob knows it',
+    'the wifi is acme-guest, <pw> is its password',
+    '<pw> ist mein Passwort',
+    '<pw> (das ist das Passwort)',
+    '<pw> ist das WLAN-Passwort',
+    '<pw> est mon mot de passe',
+    "<pw> (c'est le mot de passe)",
+    '<pw> es mi contraseña',
+    '<pw> es la clave del wifi',
+    '<pw>がパスワードです',
+    '<pw>（パスワード）',
+    '<pw> 是密码',
+    '<pw> is the passphrase',
+    '<pw> was the old password',
+    '<pw>\n(that is the password)',
+    '<key> is my API key',
+    '<key> (that is the token)',
+    '<pw>. That is the password.',
+    '<pw> <- password',
+)
+ON_THE_NEXT_LINE = (
+    'API_KEY:\n  <key>',
+    'password =\n"<pw>"',
+    'password:\n  <pw>\nnext: 1',
+    'password: |-\n  <pw>\n',
+    'password: >+\n    <pw>\n',
+    'password: |2-\n    <pw>\n',
+    '- password:\n  - <pw>',
+    'Password:\n\n```\n<pw>\n```\n',
+    'Password:\n```text\n<pw>\n```',
+    '> password:\n> <pw>',
+    'The password is:\n<pw>',
+    'the new password is\n<pw>',
+    'The API key is:\n\n    <key>\n\nok',
+    '**Password:**\n<pw>',
+    '### Wifi password\n\n<pw>\n',
+    'export DB_PASSWORD=\\\n<pw>\n',
+    '"password":\n    "<pw>",',
+    '<password>\n  <pw>\n</password>',
+    '| API key |\n|---|\n| <key> |',
+    'Name | Password\n--- | ---\nbob | `<pw>`',
+    'Passwort:\n<pw>',
+    'Mot de passe :\n<pw>',
+    'contraseña:\n  <pw>',
+    'パスワード：\n<pw>',
+    'client_secret:\r\n  <key>\r\n',
+    'OPENAI_API_KEY=\n"<key>"',
+    'password:\n  value: <pw>',
+    "| Name | Password |\n|------|----------|\n| bob | tiger99moon |\n| al | <pw> |",
+    "The passwords are:\n- tiger99moon\n- <pw>\n",
+)
+# fmt: on
+
+
+def _forms(text: str) -> tuple[str, ...]:
+    """A text by itself, as a client's JSON has it, and as the child of an item."""
+    return (
+        text,
+        json.dumps({"note": text}, ensure_ascii=False),
+        "- 14:32\n  - " + text.replace("\n", "\n    "),
+    )
+
+
+@pytest.mark.parametrize(("text", "digits"), CARDS)
+def test_a_card_number_is_taken(text: str, digits: str) -> None:
+    for form in _forms(text):
+        found = redact(form)
+        assert digits not in found.text and found.taken == {"card-number": 1}
+
+
+@pytest.mark.parametrize("text", [*NAMED_BEHIND, *ON_THE_NEXT_LINE])
+def test_a_value_is_taken_wherever_its_name_stands(text: str) -> None:
+    for secret in (
+        ("hunter" + "2hunter", "Blau7" + "!Wal22x") if "<pw>" in text else ("Xk9Lm2Pq8R" + "t5VwZ1aBcD",)
+    ):
+        whole = text.replace("<pw>", secret).replace("<key>", secret)
+        for form in _forms(whole):
+            assert secret not in redact(form).text

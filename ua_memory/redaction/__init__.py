@@ -1,8 +1,9 @@
 """Takes secrets out of text before it is written, indexed or sent.
 
-`find` tells where they stand, `redact` puts `[redacted: kind]` there. Four sources: shapes that
-speak for themselves (`kinds`), values given to secret-sounding names (`assigned`), detect-secrets'
-plugins (`detectors`), and what a run of base64 hides; own patterns come from the bank's settings.
+`find` tells where they stand, `redact` puts `[redacted: kind]` there. Five sources: shapes that
+speak for themselves (`kinds`), card numbers (`cards`), values given to secret-sounding names (`assigned`),
+detect-secrets' plugins (`detectors`), and what a run of base64 hides; own patterns come from the bank's
+settings.
 Nothing here logs, stores or raises with the text of a secret.
 """
 
@@ -19,7 +20,8 @@ from itertools import islice
 from types import MappingProxyType
 
 from ..errors import Malformed
-from .assigned import Span, assignments
+from .assigned import Span, assignments, columns, named_behind
+from .cards import cards
 from .detectors import plugin_finds
 from .kinds import CHECKED, compiled, rows
 from .values import FUNCTION_WORD, is_hex, placeholder, random_looking, strong_password, very_random
@@ -131,7 +133,8 @@ def _own(kind: str, regex: str) -> re.Pattern[str]:
 def _standing(text: str) -> list[Span]:
     """What can be read without decoding."""
     low = text.lower() if text.isascii() else text.translate(_ASCII_LOWER)
-    return [*_shapes(text), *assignments(text, low), *_bare_runs(text), *plugin_finds(text, low)]
+    by_name = [*assignments(text, low), *named_behind(text, low), *columns(text)]
+    return [*_shapes(text), *by_name, *cards(text), *_bare_runs(text), *plugin_finds(text, low)]
 
 
 def _shapes(text: str) -> Iterator[Span]:

@@ -7,8 +7,8 @@ from functools import cache
 from re import Match, Pattern
 
 # Some part of every name, to be looked for before any pattern is tried.
-STEMS = ("pass", "pwd", "pw", "contrase", "key", "token", "jwt", "otp", "pat", "secret", "credential", "auth",
-         "string", "csrf")  # fmt: skip
+STEMS = ("pass", "pwd", "pw", "contrase", "kennwort", "mot de passe", "senha", "key", "token", "jwt", "otp",
+         "pat", "secret", "credential", "auth", "string", "csrf")  # fmt: skip
 
 
 def _any(words: str) -> str:
@@ -17,19 +17,30 @@ def _any(words: str) -> str:
 
 _NAME = (
     r"(?i:(?P<password>pass(?:[ -]?(?:word|phrase)|wd|wort|code)s?|(?<![a-z0-9])pwd|(?-i:(?<=[a-z])Pwd)"
-    r"|contrase(?:ñ|n)a|(?<![a-z0-9])(?:pass|pw)(?![a-z]))|(?P<key>keys?)"
+    r"|contrase(?:ñ|n)as?|kennwort|mots? de passe|(?<![a-z])senhas?(?![a-z])"
+    r"|(?<![a-z0-9])(?:pass|pw)(?![a-z]))|(?P<key>keys?)"
     r"|(?P<token>tokens?|(?<![a-z])(?:jwt|csrf)(?![a-z])|(?-i:(?<![A-Za-z])(?:PAT|OTP)(?![A-Za-z])))"
     r"|(?P<secret>secrets?|credentials?|auth(?:orization)?(?![a-z])|string))"
 )
 _GAP = r"(?P<suffix>[\w-]{0,32})(?: #?\d{1,2}(?=:))?(?:\[\d{0,5}\])?(?:\\{0,3}[\"'`*)\]]){0,4}"
-# What joins them: `=`, `:`, a table's `|`, `"value":` of a list, `("` of a call, `is`, `was set to`, a blank.
+# The value stands on the next line: indented, quoted, in a code fence, as an item, as its `value:`.
+LINE = r"(?:\r?\n|(?:\\r)?\\n)"
+_BREAK = (
+    rf"[ \t*]{{0,8}}+(?:\\{{1,2}}(?={LINE}))?{LINE}(?:[ \t>]{{0,40}}+{LINE}){{0,2}}[ \t>]{{0,40}}+"
+    rf"(?:[`~]{{3}}[\w-]{{0,20}}{LINE}[ \t>]{{0,40}}+)?(?:[-*+] )?(?:\\?[\"']?value\\?[\"']?\s?[:=]\s?)?"
+)
+# What joins them: `=`, `:`, a table's `|`, `"value":` of a list, `("` of a call, `is`, `was set to`, a blank,
+# the end of a heading.
 _SIGN = (
     r"(?P<sign>(?:,|\\n|\s){1,20}\\?[\"']?value\\?[\"']?\s?[:=]\s?"
-    r"|[ \t]{0,8}(?:=>|:=|={1,3}|!=|::?|->|→|\|)[ \t]{0,8}(?:[|>]-?\s{0,20})?"
-    r"|[ \t]{0,4},[ \t]{0,4}(?=\\{0,3}[\"'`])|>"
+    rf"|[ \t]{{0,8}}(?:=>|:=|={{1,3}}|!=|::?|->|→|\|)[ \t]{{0,8}}"
+    rf"(?:(?P<block>[|>][-+\d]{{0,2}})[ \t]{{0,20}})?(?:{_BREAK})?"
+    rf"|[ \t]{{0,4}},[ \t]{{0,4}}(?=\\{{0,3}}[\"'`])|>(?:{_BREAK})?"
     r"|(?: (?:for|of|on|in|to) [\w./@ -]{1,40}?)? (?:is|was|are|to|has been|will be)"
-    r"(?: (?:now|still|again|just|changed|set|reset|rotated|updated|switched)){0,3}(?: to| as)?:? "
-    r"| ?(?:for|of|on) [\w./@ -]{1,40}? ?[:=] {0,4}|\([ \t]?(?=\\{0,3}[\"'`])|[ \t]{1,4})"
+    r"(?: (?:now|still|again|just|changed|set|reset|rotated|updated|switched)){0,3}(?: to| as)?:?"
+    rf"(?: (?![ \t\n])|{_BREAK})"
+    rf"| ?(?:for|of|on) [\w./@ -]{{1,40}}? ?[:=] {{0,4}}(?:{_BREAK})?|\([ \t]?(?=\\{{0,3}}[\"'`])"
+    rf"|[ \t]{{1,4}}|{_BREAK})"
 )
 _SCHEME = r"(?i:(?:bearer|basic|token|apikey|digest|bot|ssws) {1,4})?"
 _VALUE = (
@@ -48,7 +59,7 @@ PROVIDERS = re.compile(
     """)
 )  # fmt: skip
 # `key` alone opens nothing: these words before it do.
-_KEY_BEFORE = re.compile(
+KEY_BEFORE = re.compile(
     "(?i)(?:" + _any("""
         api access secret auth priv(?:ate)? sign(?:ing|ature) encrypt(?:ion)? master account
         storage service client licen[cs]e deploy webhook admin app(?:lication)? subscription
@@ -94,7 +105,7 @@ def sort_of(text: str, match: Match[str]) -> str | None:
     before = text[max(0, match.start() - 16) : match.start()]
     if _ABOUT.fullmatch(match["suffix"]) or (_BEFORE_PASS if sort == "password" else _BEFORE).search(before):
         return None
-    if sort == "key" and not (_KEY_BEFORE.search(before) or _ENV_KEY.search(before)):
+    if sort == "key" and not (KEY_BEFORE.search(before) or _ENV_KEY.search(before)):
         return None
     if match["secret"] == "string" and not _STRING_BEFORE.search(before):
         return None
