@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
+import shlex
 import shutil
 import stat
 import subprocess
@@ -13,11 +15,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from banks import Bank
+from fake_model import FakeModel
 from guards import REACHED
 from terminal import MORNING, Shell, new_shell
 
 from ua_memory import mcp_server
 from ua_memory.cli import detached, starting
+from ua_memory.cli.app import VERBS
 from ua_memory.cli.mcp import _caller
 from ua_memory.errors import UaMemoryError
 from ua_memory.index import chroma
@@ -157,21 +162,100 @@ def test_an_agent_may_ingest_from_its_own_folder_alone(tmp_path: Path, given: st
         permitted(given, (project,))
 
 
-def test_all_that_is_kept_beside_the_bank_is_its_owners(tmp_path: Path) -> None:
-    """I67"""
-    before = os.umask(0)
+USED = """
+insert Alice moved the API to Fly.io because the price doubled.
+insert Bob drinks tea.
+insert Alice lives in Porto.
+search tea
+recall why Fly
+explain who
+core replace User Noor, a nurse
+get MEMORY.md
+ingest ../notes/one.md
+retain ../notes/one.md
+flush ../talk.jsonl --force
+consolidate
+observations list
+opinions list
+pages create tea --query 'who drinks tea'
+pages refresh tea
+reflect who drinks tea
+models list
+entities alias Alice Ali
+directives create 'Be brief'
+log
+diff
+why memory/2026-11-21.md:5
+blame MEMORY.md
+undo
+redo
+forget --query porto --yes
+forget --query tea --yes --purge --backup ../purged.bundle
+git gc --quiet
+status
+stats
+queue list
+watch list
+verify
+scan --history
+config
+index rebuild
+daemon status
+import markdown ../notes
+sync --remote ../remote.git
+export ../bank.tar
+doctor
+init
+search price
+hook --help
+install --help
+uninstall --help
+prune-recall-messages --help
+completion bash
+mcp --help
+bench --help
+"""
+"""Every verb. Those that write into a client's files, or stay, show their help."""
+
+
+def _every_verb_used(root: Path) -> Path:
+    """The state folder of a bank in which every verb was used, with a model and without."""
+    talk = {"type": "user", "uuid": "u1", "sessionId": "s1", "timestamp": "2026-11-21T08:00:00Z"}
+    said = {"role": "user", "content": "I am allergic to peanuts, please remember that for every order."}
+    (root.parent / "talk.jsonl").write_text(json.dumps({**talk, "message": said}) + "\n")
+    (root.parent / "notes").mkdir()
+    (root.parent / "notes/one.md").write_text("# One\n\n- We moved to Fly because the price doubled.\n")
+    subprocess.run(["git", "init", "-q", "--bare", str(root.parent / "remote.git")], check=True)
+    shell = Shell(root.parent.resolve(), root.resolve(), {"PATH": os.environ["PATH"]})
+    shell.ok("init", str(root))
+    with FakeModel({"text": "nothing"}) as fake:
+        key = {"ANTHROPIC_API_KEY": "sk-test", "ANTHROPIC_BASE_URL": fake.url}
+        shell("retain", "--wait", "-", stdin="Carol moved to Berlin.", **key)
+    used = [tuple(shlex.split(line)) for line in USED.strip().split("\n")]
+    assert {name for group in VERBS.values() for name in group} == {argv[0] for argv in used}
+    failed = {argv: done for argv in used if (done := shell(*argv)).code}
+    assert not failed
+    return Bank(root).store.bank.state
+
+
+@pytest.mark.parametrize("mask", [0, 0o022])
+@pytest.mark.parametrize("place", ["own", "beside"])
+def test_all_that_is_kept_beside_the_bank_is_its_owners(tmp_path: Path, mask: int, place: str) -> None:
+    """I67. Whichever verb writes it; and git, where the trail lies there."""
+    root = tmp_path / "project/bank"
+    root.mkdir(parents=True)
+    if place == "beside":
+        subprocess.run(["git", "init", "-q", str(root.parent)], check=True)
+    before = os.umask(mask)
     try:
-        shell = new_shell(tmp_path)
-        shell.ok("insert", "Tea is green.")
-        shell.ok("search", "tea")
-        shell.ok("retain", "-", stdin="We moved to Fly because the price doubled.")
+        state = _every_verb_used(root)
+        made = [state, *state.parent.rglob("*")] if place == "beside" else [state, *state.rglob("*")]
+        modes = {str(path): stat.S_IMODE(path.lstat().st_mode) for path in made}
+        doctor = Shell(root.parent.resolve(), root.resolve())("doctor").out
     finally:
         os.umask(before)
-    state = shell.cwd / ".git/ua-memory"
-    modes = {path: stat.S_IMODE(path.stat().st_mode) for path in (state, *state.rglob("*"))}
-    assert len(modes) > 8 and not {path for path, mode in modes.items() if mode & 0o077}
-    privacy = next(row for row in shell("doctor").out.splitlines() if " privacy " in row)
-    assert privacy.startswith("ok")
+    assert len(modes) > 20 and not {path: oct(mode) for path, mode in modes.items() if mode & 0o077}
+    assert next(row for row in doctor.splitlines() if " privacy " in row).startswith("ok")
 
 
 def test_no_key_stands_in_a_process_list(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:

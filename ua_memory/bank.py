@@ -15,7 +15,7 @@ from ua_memory import config as settings
 from ua_memory.config import Config
 from ua_memory.errors import CannotWrite, GitFailed, Usage
 from ua_memory.history import History
-from ua_memory.paths import CORE_NAMES, LOGS, SETTINGS, Bank, git_around, locate, without_git
+from ua_memory.paths import CORE_NAMES, LOGS, SETTINGS, Bank, git_around, locate, make_private, without_git
 from ua_memory.statements import new_id
 from ua_memory.store import Store
 from ua_memory.store.draft import Result
@@ -151,7 +151,7 @@ def _move_state(before: Bank, after: Bank, config: Config, now: Callable[[], dat
     if before.state == after.state or not before.state.exists():
         return []
     with Store(before, config, now).locked():
-        after.state.parent.mkdir(parents=True, exist_ok=True)
+        make_private(after.state.parent)
         if not after.state.exists():
             before.state.rename(after.state)
             (after.state / ".gitignore").unlink(missing_ok=True)

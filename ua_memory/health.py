@@ -140,12 +140,12 @@ def _private(store: Store) -> Check:
 
 
 def _open(store: Store) -> list[Path]:
-    """What of the state others than its owner may use. The objects of a trail in it, and what Chroma writes,
-    are marked as readable by all; they lie behind the mode of the folder they are in."""
-    found, state, trail = [], store.bank.state, store.bank.git_dir
+    """What of the state others than its owner may use. What Chroma writes while it is open has the mode of
+    the umask, and lies behind that of the folder it is in."""
+    found, state = [], store.bank.state
     for folder, folders, files in os.walk(state):
         here = Path(folder)
-        folders[:] = [name for name in folders if here / name != trail and name != "chroma"]
+        folders[:] = [name for name in folders if name != "chroma"]
         with contextlib.suppress(FileNotFoundError):  # a daemon may be at work there
             for path in (here, *(here / name for name in files)):
                 if path.lstat().st_mode & 0o077 and not path.is_symlink():
@@ -155,7 +155,9 @@ def _open(store: Store) -> list[Path]:
 
 def _close_state(store: Store) -> None:
     for path in _open(store):
-        path.chmod(0o700 if path.is_dir() else 0o600)
+        path.chmod(0o700 if path.is_dir() else stat.S_IMODE(path.stat().st_mode) & 0o700)
+    if not store.bank.own and store.history.exists:
+        store.history.run("config", "core.sharedRepository", "0600")  # a trail made before this was asked for
 
 
 def _readable(store: Store) -> Check:

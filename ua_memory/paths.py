@@ -1,6 +1,7 @@
 """Where things lie: the bank above a folder, and the state folder that belongs to a bank.
 
-Pure path logic. Environment and home are passed in; git is recognised by its files, never run.
+Path logic; all that is made here is a private folder. Environment and home are passed in; git is recognised
+by its files, never run.
 """
 
 from __future__ import annotations
@@ -190,6 +191,15 @@ class LinkNames:
                 return None
             names.update(name[:-3].casefold() for name in files if name.endswith(".md"))
         return names
+
+
+def make_private(folder: Path) -> None:
+    """Make a folder of the state, and those above it that are missing, for their owner alone: what `mkdir`
+    makes above a folder has the mode that the umask leaves."""
+    if not folder.is_dir():
+        if not folder.parent.is_dir():
+            make_private(folder.parent)
+        folder.mkdir(mode=0o700, exist_ok=True)
 
 
 def is_truth(path: str) -> bool:

@@ -9,6 +9,8 @@ import subprocess
 import sys
 from typing import TYPE_CHECKING
 
+from ua_memory.paths import make_private
+
 if TYPE_CHECKING:
     from ua_memory.cli.call import Call
     from ua_memory.memory import Memory
@@ -31,7 +33,7 @@ def start(call: Call, memory: Memory, *words: str) -> str:
     """Start a process of its own session that runs a command, else flushes what waits, and return its log's
     path."""
     folder = memory.store.bank.local
-    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    make_private(folder)
     log = folder / LOG
     with contextlib.suppress(FileNotFoundError):
         if log.stat().st_size > LARGEST:

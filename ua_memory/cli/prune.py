@@ -11,6 +11,7 @@ import typer
 
 from ua_memory import regular
 from ua_memory.cli import context, homes, verbs
+from ua_memory.paths import make_private
 
 if TYPE_CHECKING:
     from ua_memory.cli.call import Call
@@ -118,7 +119,7 @@ def _backup(call: Call, path: Path) -> Path:
 
     data = context.absolute(call, call.env.get("XDG_DATA_HOME") or "~/.local/share")
     folder = data / "ua-memory" / "pruned"
-    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    make_private(folder)
     number, copy = 1, folder / path.name
     while True:
         try:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from ua_memory.cli.call import in_process
 from ua_memory.errors import Busy
+from ua_memory.paths import make_private
 
 if TYPE_CHECKING:
     from ua_memory.cli.call import Clock
@@ -32,7 +33,7 @@ def in_background(bank: Bank, env: Mapping[str, str]) -> bool:
 
     mark = bank.local / "daemon.started"
     try:
-        bank.local.mkdir(parents=True, exist_ok=True, mode=0o700)
+        make_private(bank.local)
         with contextlib.suppress(FileNotFoundError):
             if time.time() - mark.stat().st_mtime < AGAIN:
                 return False
@@ -49,7 +50,7 @@ def start(bank: Bank, env: Mapping[str, str]) -> subprocess.Popen[bytes]:
     """Start the process, of its own session and with nothing of the caller's open."""
     from ua_memory.daemon.log import NAME
 
-    bank.local.mkdir(parents=True, exist_ok=True, mode=0o700)
+    make_private(bank.local)
     log = os.open(bank.local / NAME, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
     try:
         return subprocess.Popen(

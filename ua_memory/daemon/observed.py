@@ -54,7 +54,7 @@ class Observed(FileSystemEventHandler):
             self._count += 1
             name = f"{os.getpid()}.{self._count}"
             path = self._probes / name
-            path.touch()
+            path.touch(mode=0o600)
             try:
                 return self._back.wait_for(lambda: name in self._came, BACK)
             finally:

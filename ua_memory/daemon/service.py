@@ -29,7 +29,7 @@ from ua_memory.daemon.warm import Warm
 from ua_memory.daemon.watch import Watch
 from ua_memory.daemon.worker import Job, Worker
 from ua_memory.memory import Witness
-from ua_memory.paths import is_bank
+from ua_memory.paths import is_bank, make_private
 
 Perform = Callable[[Request, Output, Warm], int]
 """Runs a command on a caller's behalf and returns its exit code: the command line hands this in."""
@@ -50,7 +50,7 @@ class AlreadyRuns(Exception):
 @contextlib.contextmanager
 def only_one(local: Path) -> Iterator[None]:
     """Be the bank's one daemon, as long as the block lasts. AlreadyRuns; freed by the system at a kill."""
-    local.mkdir(parents=True, exist_ok=True, mode=0o700)
+    make_private(local)
     fd = os.open(local / "daemon.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         try:

@@ -13,6 +13,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Protocol
 
+from ua_memory.paths import make_private
+
 BEAT = 60.0
 """Seconds between two heartbeats: a probe is written, and its event must come."""
 LOOKS = 2.0
@@ -75,7 +77,7 @@ class Watch:
         self.stop()
         self._next_beat = time.monotonic() + BEAT
         try:
-            self._probes.mkdir(parents=True, exist_ok=True, mode=0o700)
+            make_private(self._probes)
             for left in self._probes.iterdir():
                 left.unlink()
             self._native = self._opens(self._root, self._probes, self._heard)

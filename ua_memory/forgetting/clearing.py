@@ -16,6 +16,7 @@ from ua_memory.forgetting import searching, waiting
 from ua_memory.forgetting.searching import Searched
 from ua_memory.forgetting.waiting import Cleared
 from ua_memory.forgetting.words import Needle
+from ua_memory.paths import make_private
 from ua_memory.store import Store, swap
 from ua_memory.store.lock import locked
 
@@ -71,7 +72,7 @@ class Clearing:
         """Say in `pending/` what is to be gone: who is killed in the midst of it has it finished."""
         self.store.make_state()
         folder = self.store.bank.pending
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        make_private(folder)
         row = {
             "buried": [*buried], "ids": sorted(ids),
             "session": session, "texts": [[needle.text, needle.secret] for needle in sought],

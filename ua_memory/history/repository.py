@@ -13,6 +13,7 @@ from ua_memory.errors import CannotWrite, GitFailed
 from ua_memory.history.missing import ASIDE
 from ua_memory.history.process import Process
 from ua_memory.history.revisions import NOBODY, SOMEBODY, plain
+from ua_memory.paths import make_private
 
 if TYPE_CHECKING:
     from ua_memory.history.lost import Lost
@@ -34,11 +35,16 @@ class Repository(Process):
         if self.exists:
             return
         try:
-            self.git_dir.mkdir(parents=True, exist_ok=True)
+            if self.own:
+                self.git_dir.mkdir(parents=True, exist_ok=True)
+            else:
+                make_private(self.git_dir)
         except OSError as error:
             raise CannotWrite(error.strerror or str(error), where=str(self.git_dir)) from error
         where = {"GIT_OBJECT_DIRECTORY": str(self.git_dir / "objects")}
-        self.run("init", "--quiet", "--initial-branch=main", "--object-format=sha1", "--template=", env=where)
+        how = ["--initial-branch=main", "--object-format=sha1", "--template="]
+        # A trail in the state folder is as private as all there; git gives each of its files that mode.
+        self.run("init", "--quiet", *how, *([] if self.own else ["--shared=0600"]), env=where)
         if not self.own:
             # The work tree belongs to somebody else: plain `git` there must not find a second repository.
             self.run("config", "core.worktree", str(self.root))

@@ -19,6 +19,7 @@ from ua_memory.errors import CannotWrite, Conflict, GitFailed
 from ua_memory.history.missing import ASIDE
 from ua_memory.history.remotes import LOCAL
 from ua_memory.history.trail import History
+from ua_memory.paths import make_private
 
 REWRITTEN = ("refs/heads/*", "refs/tags/*", "refs/notes/*")
 """The refs that are rewritten. Those of remotes are only remembered, and a fetch brings them again."""
@@ -104,7 +105,7 @@ def all_objects(history: History) -> Iterator[tuple[str, bytes, bytes]]:
 def back_up(history: History, file: Path) -> None:
     """All refs and what they lead to as one bundle, for its owner alone. CannotWrite where there is one."""
     try:
-        file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        make_private(file.parent)
         os.close(os.open(file, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
     except OSError as error:
         raise CannotWrite(error.strerror or str(error), where=str(file)) from error

@@ -16,6 +16,7 @@ from zlib import crc32
 
 from ua_memory.index.shelf import private
 from ua_memory.index.tables import chunks, marks, read_only
+from ua_memory.paths import make_private
 
 if TYPE_CHECKING:
     import numpy as np
@@ -63,7 +64,7 @@ class Cache:
     """`cache/embeddings-1.db`. A damaged file is dropped and begun anew."""
 
     def __init__(self, folder: Path) -> None:
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        make_private(folder)
         for file in folder.glob("embeddings-1.db*"):
             file.unlink(missing_ok=True)
         self.file = folder / FILE

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import ParamSpec, TypeVar
 
 from ua_memory.errors import CannotWrite
+from ua_memory.paths import make_private
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -54,7 +55,7 @@ class Shelf:
         self.folder = folder
 
     def make(self) -> None:
-        self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        make_private(self.folder)
         private(self.folder / "clock")
 
     def current(self) -> Path | None:

@@ -24,6 +24,7 @@ from ua_memory.index import sums
 from ua_memory.index.chroma import VectorsBroken, VectorsElsewhere, VectorsUnavailable, imported
 from ua_memory.index.mark import Mark, write_mark
 from ua_memory.index.mirror import MOST, Mirror
+from ua_memory.paths import make_private
 
 if TYPE_CHECKING:
     import numpy as np
@@ -166,7 +167,7 @@ class Vectors(Rows):
             raise VectorsUnavailable(f"{error.name or error} cannot be imported") from error
         for name in ("chromadb", "chromadb.telemetry.product.posthog"):
             logging.getLogger(name).setLevel(logging.CRITICAL)
-        self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        make_private(self.folder)
         self._before = sums.take(self.folder)
         try:
             with heap.wiped():

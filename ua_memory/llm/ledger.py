@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from ua_memory.errors import CannotWrite, Malformed
+from ua_memory.paths import make_private
 
 from .model import Usage
 
@@ -117,7 +118,7 @@ class Ledger:
     def locked(self) -> Iterator[None]:
         """Holds other processes off between reading and appending."""
         try:
-            self.file.parent.mkdir(parents=True, exist_ok=True)
+            make_private(self.file.parent)
             lock = os.open(self.file.with_suffix(".lock"), os.O_CREAT | os.O_RDWR, 0o600)
         except OSError as error:
             raise self._cannot_write(error) from error
@@ -131,7 +132,8 @@ class Ledger:
         """Write one line, durably. Call it inside `locked`. Raises CannotWrite."""
         try:
             self._rotate(entry.at.year)
-            with self.file.open("a+b") as file:
+            fd = os.open(self.file, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+            with os.fdopen(fd, "a+b") as file:
                 size = file.seek(0, os.SEEK_END)
                 file.seek(max(size - 1, 0))
                 torn = size > 0 and file.read(1) != b"\n"

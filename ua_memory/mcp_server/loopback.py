@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ua_memory.errors import Busy, CannotWrite, Malformed
+from ua_memory.paths import make_private
 
 if TYPE_CHECKING:
     from mcp.server.lowlevel import Server
@@ -30,7 +31,7 @@ def token(folder: Path) -> tuple[str, bool]:
     file = folder / NAME
     mend = f"rm {file}, and give clients the new one"
     try:
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        make_private(folder)
         fd = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     except FileExistsError:
         if file.stat().st_mode & 0o077:

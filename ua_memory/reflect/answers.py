@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from ua_memory.errors import CannotWrite
+from ua_memory.paths import make_private
 from ua_memory.reflect.proposals import Operation
 from ua_memory.store import swap
 
@@ -55,7 +56,7 @@ class Answers:
     def add(self, answer: Answer) -> None:
         """Keep an answer; it is on the disk when this returns. CannotWrite."""
         try:
-            self.file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            make_private(self.file.parent)
             new = not self.file.exists()
             fd = os.open(self.file, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
             try:

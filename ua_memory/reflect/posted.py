@@ -17,6 +17,7 @@ from typing import Any
 from ua_memory.errors import RequestRejected, Usage
 from ua_memory.llm import Claude, Model, Post, Question, Reply
 from ua_memory.llm import Usage as Tokens
+from ua_memory.paths import make_private
 from ua_memory.records import Fact
 from ua_memory.reflect.considered import mark
 from ua_memory.reflect.deciding import LONGEST_ANSWER, OFFERED, Deciding
@@ -84,7 +85,7 @@ class Box:
             for s in posted.shown
         ]
         row = {"post": posted.post.plain(), "at": posted.at.isoformat(), "shown": rows}
-        self.file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        make_private(self.file.parent)
         fresh = self.file.with_suffix(".new")
         fresh.unlink(missing_ok=True)
         swap.write(fresh, json.dumps(row).encode("utf-8", "replace"), mode=0o600)

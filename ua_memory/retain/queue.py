@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import IO
 
 from ua_memory.errors import Busy, CannotWrite, NotFound
+from ua_memory.paths import make_private
 from ua_memory.retain import tries
 from ua_memory.retain.rows import Row, made, plain, time_of
 from ua_memory.retain.rows import append as _append
@@ -249,7 +250,7 @@ class Queue:
     def _locked(self, path: Path, *, waits: Callable[[], bool] | None, key: str) -> Iterator[IO[bytes]]:
         """The file, made if need be, under its lock; `waits` tells how long to try, None for ever."""
         try:
-            self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            make_private(self.folder)
             while True:
                 fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
                 with os.fdopen(fd, "r+b") as file:

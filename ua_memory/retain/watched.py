@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from ua_memory.errors import CannotWrite, Malformed, TooLarge, Usage
-from ua_memory.paths import is_bank
+from ua_memory.paths import is_bank, make_private
 from ua_memory.retain.converting import MOST_BYTES, is_read
 from ua_memory.store import Store
 
@@ -76,7 +76,7 @@ def save(store: Store, watched: list[Watched]) -> None:
     file = store.bank.local / NAME
     beside = file.with_suffix(".new")
     try:
-        file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        make_private(file.parent)
         if not watched:
             file.unlink(missing_ok=True)
             return

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from ua_memory.paths import make_private
 from ua_memory.stamps import sealed, unsealed
 from ua_memory.store import proof
 
@@ -90,5 +91,5 @@ def _keep(cache: Path, name: str, what: Any) -> None:
 
 def _make(cache: Path) -> None:
     # `parents` would make the state folder with the mode of any other.
-    cache.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    make_private(cache.parent)
     cache.mkdir(exist_ok=True, mode=0o700)

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from ua_memory.history import Commit
+from ua_memory.paths import make_private
 from ua_memory.store import swap
 
 FIRST_LINE = b"ua-memory revision 1 sha256 "
@@ -95,7 +96,7 @@ def save(folder: Path, record: InFlight, *, durably: bool = True) -> None:
     """
     fresh, file = folder / f"{record.key}{FRESH}", folder / f"revision-{record.key}.json"
     try:
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        make_private(folder)
         there = file.exists()
         try:
             fresh.unlink(missing_ok=True)

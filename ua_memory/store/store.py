@@ -19,8 +19,8 @@ from ua_memory import redaction
 from ua_memory.config import Config
 from ua_memory.errors import Busy, CannotWrite, GitFailed, NotFound
 from ua_memory.history import MACHINE, History, Moment, Revision, switching
-from ua_memory.paths import BESIDE, Bank, LinkNames, confined
-from ua_memory.store import flight, pending
+from ua_memory.paths import BESIDE, Bank, LinkNames, confined, make_private
+from ua_memory.store import flight, pending, swap
 from ua_memory.store.caught import Ground
 from ua_memory.store.draft import Draft, Result
 from ua_memory.store.judge import Judge
@@ -178,9 +178,10 @@ class Store:
     def make_state(self) -> None:
         """The state folder, private to its owner; beside no git it hides itself from one that may come."""
         try:
-            self.bank.state.mkdir(parents=True, exist_ok=True, mode=0o700)
+            make_private(self.bank.state)
             if self.bank.state.name == BESIDE and not (self.bank.state / ".gitignore").exists():
-                (self.bank.state / ".gitignore").write_text("*\n")
+                with contextlib.suppress(FileExistsError):
+                    swap.write(self.bank.state / ".gitignore", b"*\n", mode=0o600)
         except OSError as error:
             refused(error, self.bank.state)
 
