@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 from banks import Bank, new_bank
 
-from ua_memory import core
+from ua_memory import core, markdown
 from ua_memory.core import Replaced
 from ua_memory.errors import ChangedOnDisk, Malformed, NotFound, TooLarge, Usage
+from ua_memory.records import Passage
 from ua_memory.undo import undo
 
 CORE = "MEMORY.md"
@@ -63,6 +64,7 @@ def values(bank: Bank) -> dict[str, str]:
 
 def test_list_and_get(there: Bank) -> None:
     assert [(b.name, b.labelled) for b in core.blocks(there.store)] == [
+        ("Me", False),
         ("User", False),
         ("PERSONA", True),
         ("Work", False),
@@ -72,7 +74,7 @@ def test_list_and_get(there: Bank) -> None:
         assert core.block(there.store, name).name == "User"
     for name in ("PERSONA", "persona", "[PERSONA]", "## [Persona]"):
         assert core.block(there.store, name).value == "Curt."
-    with pytest.raises(NotFound, match="there are: User, PERSONA, Work"):
+    with pytest.raises(NotFound, match="there are: Me, User, PERSONA, Work"):
         core.block(there.store, "Mood")
 
 
@@ -213,7 +215,81 @@ def test_any_file_takes_a_block(there: Bank, data: bytes) -> None:
     replaced(there, "New", "x")
     assert there.bytes(CORE).startswith(data)
     replaced(there, "New", "y")
-    assert values(there) == {"New": "y"}
+    above = {"Memory": "prose"} if data == b"prose" else {}
+    assert values(there) == {**above, "New": "y"}
+
+
+UNSECTIONED = [
+    (b"# About me\n\nI prefer tea.\n\n- Alice\n", {"About me": "I prefer tea.\n\n- Alice"}),
+    (b"I prefer tea.\n- so does Bob", {"Memory": "I prefer tea.\n- so does Bob"}),
+    (b"\xef\xbb\xbf# Me\r\n\r\nTea.\r\n\r\n### Deep\r\n\r\n* Bob\r\n", {"Me": "Tea.\n\n### Deep\n\n* Bob"}),
+    (b"---\ntitle: x\n---\nTea.\n", {"Memory": "Tea."}),
+    (b"---\ntitle: x\n---\n", {}),
+    (b"# Me\n<!-- nothing said yet -->\n", {}),
+    (b"", {}),
+    (b"# Me\nTea.\n# Work\nA nurse.\n", {"Me": "Tea.", "Work": "A nurse."}),
+    (b"Top.\n# Me\nTea.\n## U\nAnn\n# Z\nEnd.\n", {"Memory": "Top.", "Me": "Tea.", "U": "Ann", "Z": "End."}),
+    (b"# User\n\nTea.\n\n## User\n\nAnn\n", {"User (introduction)": "Tea.", "User": "Ann"}),
+    (b"# A\nx\n# A\ny\n## a\nz\n", {"A (introduction)": "x", "A (introduction 2)": "y", "a": "z"}),
+    (b"# Me\n\n```md\n## no section\n```\n", {"Me": "```md\n## no section\n```"}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("data", "held"), UNSECTIONED, ids=range(len(UNSECTIONED)))
+def test_what_stands_in_no_section_is_a_block(there: Bank, data: bytes, held: dict[str, str]) -> None:
+    there.write(data, CORE)
+    assert values(there) == held
+    assert {b.name for b in core.budgets(there.store)} == {"", *held}
+    for name in held:
+        assert core.block(there.store, name.upper()).value == held[name]
+    replaced(there, "New", "x")
+    assert values(there) == {**held, "New": "x"} and there.bytes(CORE).startswith(data)
+
+
+@pytest.mark.parametrize(("data", "held"), UNSECTIONED, ids=range(len(UNSECTIONED)))
+def test_such_a_block_is_replaced_and_nothing_else(there: Bank, data: bytes, held: dict[str, str]) -> None:
+    there.write(data, CORE)
+    there.store.adopt()
+    newline = b"\r\n" if b"\r\n" in data else b"\n"
+    for name in (block.name for block in core.blocks(there.store) if block.top):
+        done = replaced(there, name, "One line.\nAnother.", expect=held[name])
+        there_now = held[name].encode().replace(b"\n", newline)
+        assert there.bytes(CORE) == data.replace(there_now, newline.join([b"One line.", b"Another."]), 1)
+        assert values(there) == {**held, name: "One line.\nAnother."} and done.after.top
+        undo(there.store, str(done.result.revision), door="test")
+        assert there.bytes(CORE) == data
+
+
+def test_such_a_block_may_be_emptied(there: Bank) -> None:
+    there.write("# Me\n\nTea.\n\n## User\n\nAnn\n", CORE)
+    assert replaced(there, "Me", "").after.value == ""
+    assert values(there) == {"User": "Ann"}
+
+
+INTRO = "What every session begins with: one `## Section` a block, kept short."
+
+
+@pytest.mark.parametrize(
+    "text", [f"# Memory\n\n{INTRO}\n", f"# Memory\n\n{INTRO}\n\n## User\n\n## Agent\n", INTRO]
+)
+def test_what_init_wrote_is_no_memory(there: Bank, text: str) -> None:
+    there.write(text, CORE)
+    assert not any(values(there).values()) and not markdown.parse(text.encode(), CORE).of(Passage)
+    there.write(text.replace(INTRO, ""), CORE)
+    bare = core.budgets(there.store)[0].used
+    there.write(text, CORE)
+    assert core.budgets(there.store)[0].used == bare
+    there.write(text.replace(INTRO, f"{INTRO}\n\nTea."), CORE)
+    assert values(there)["Memory"] == "Tea."
+    assert [p.text for p in markdown.parse(there.bytes(CORE), CORE).of(Passage)] == ["Tea."]
+    replaced(there, "Memory", "Coffee.")
+    assert there.text(CORE) == text.replace(INTRO, f"{INTRO}\n\nCoffee.")
+
+
+def test_who_edits_it_makes_it_theirs(there: Bank) -> None:
+    theirs = INTRO.replace("short", "brief")
+    there.write(f"# Memory\n\n{theirs}\n", CORE)
+    assert values(there) == {"Memory": theirs}
 
 
 def test_crlf(there: Bank) -> None:

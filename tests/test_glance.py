@@ -14,6 +14,7 @@ from ua_memory.fence import MOST, RECALL_CLOSE
 from ua_memory.glance import Glance, core_block, look
 from ua_memory.index.tables import SCHEMA_VERSION
 from ua_memory.memory import Memory
+from ua_memory.wording import CORE_INTRO
 
 CORE = (
     "# Memory\n\nWhat it is.\n\n## Me\n\nShort answers.\n\n- a list\n### deeper\nmore\n\n\n## Todo\nnothing\n"
@@ -79,6 +80,36 @@ def test_core_memory_is_as_the_parser_reads_it(bank: Bank) -> None:
         indexed(bank)
         found = seen(bank)
         assert found and found.core() is None, odd
+        found.close()
+    shapes = (
+        "# Me\n\nTea.\n",
+        f"# Memory\n\n{CORE_INTRO}\n\n## Me\nx\n",
+        f"# Memory\n\n{CORE_INTRO}\n\nTea.\n## Me\nx\n",
+        f"# Memory\n\n{CORE_INTRO} Mine.\n",
+        f"# Memory\n{CORE_INTRO}",
+        "\n# Me\n- Tea\n\n\n## You\nx\n",
+        "# \n\n## Me\nx\n",
+    )
+    for shape in shapes:
+        bank.write(shape, "MEMORY.md")
+        indexed(bank)
+        found = seen(bank)
+        with Memory(bank.store) as memory:
+            assert found and found.core() == core_block([(b.name, b.value) for b in memory.core_blocks()]), (
+                shape
+            )
+        found.close()
+    for other in (
+        "Tea.\n",
+        "Tea.\n# Me\nx\n",
+        "# Me\nx\n# You\ny\n",
+        "# Me\nx\n## me\ny\n",
+        "## Me\nx\n# You\ny\n",
+    ):
+        bank.write(other, "MEMORY.md")
+        indexed(bank)
+        found = seen(bank)
+        assert found and found.core() is None, other
         found.close()
     bank.write("## Me\npassword = hunter2-Xq9!vv-0w\n", "MEMORY.md")
     indexed(bank)

@@ -61,16 +61,18 @@ def test_curated_memory_comes_first_then_the_newest_days_then_the_rest(shell: Sh
     source = workspace(tmp_path)
     first = shell.ok("import", "openclaw", source, "--json").json
     assert states(first) == [
+        ("## Long-term", "new"),
         ("## Who I serve", "new"),
         ("## Long", "left"),
         ("MEMORY.md", "new"),
         ("memory/2026-02-20-brief.md", "new"),
     ]
-    assert "budget" in first["taken"][1]["why"] or "room" in first["taken"][1]["why"]
+    assert "budget" in first["taken"][2]["why"] or "room" in first["taken"][2]["why"]
     assert first["later"] == 2 and first["redacted"] == {"github-token": 1}
     assert shell.ok("core", "get", "Who I serve").out.strip() == "- Alice"
     curated = (shell.cwd / COPIES / "MEMORY.md").read_text()
-    assert "First words." in curated and LONG.strip() in curated and "Alice" not in curated
+    assert shell.ok("core", "get", "long-term").out.strip() == "First words."
+    assert "First words." not in curated and LONG.strip() in curated and "Alice" not in curated
     rest = shell.ok("import", "openclaw", source, "--all", "--json").json
     assert [name for name, state in states(rest) if state == "new"] == [
         "memory/2026-02-03.md",

@@ -14,6 +14,7 @@ from ua_memory.markdown.printer import strip_blank
 from ua_memory.paths import CORE_NAMES
 from ua_memory.records import CoreBlock
 from ua_memory.store import Draft, Result, Store
+from ua_memory.wording import CORE_INTRO
 
 TITLE = b"# Memory\n"
 LONGEST_NAME = 200
@@ -222,7 +223,13 @@ def _with_value(data: bytes, path: str, before: CoreBlock | None, block: CoreBlo
     """The file's bytes with the block's value; Malformed if they would then parse as anything else."""
     there = [(b.name, b.value) for b in _blocks(data, path)]
     body = markdown.show(block).split("\n")[1:]
-    if before is None:
+    if before is not None and before.top:
+        at = [b.place for b in _blocks(data, path)].index(before.place)
+        says = any(map(str.isalnum, block.value))  # else it is no block any more
+        wanted = [*there[:at], *([(before.name, block.value)] if says else []), *there[at + 1 :]]
+        inner = markdown.encode_core(block.value)
+        new = markdown.replace_lines(data, before.place, inner.split("\n") if inner else [])
+    elif before is None:
         wanted = [*there, (block.name, block.value)]
         new = markdown.append(data or TITLE, markdown.show(block).split("\n"))
     else:
@@ -258,4 +265,6 @@ def _within_budget(
 
 
 def _size(data: bytes) -> int:
-    return tokens.count(data.decode("utf-8", "replace"))
+    """Tokens of the file, less the sentence that a new one begins with."""
+    lines = data.decode("utf-8", "replace").split("\n")
+    return tokens.count("\n".join(line for line in lines if line.strip() != CORE_INTRO))

@@ -18,6 +18,7 @@ from ua_memory import fence, regular, stamps, trust
 from ua_memory.finding import CORE_NAMES
 from ua_memory.index import spelling
 from ua_memory.index.terms import Query, read_query
+from ua_memory.wording import CORE_INTRO
 
 TYPE_CHECKING = False  # typing's own constant would cost the import of typing
 if TYPE_CHECKING:
@@ -93,9 +94,8 @@ class Glance:
             masked = "SELECT 1 FROM items WHERE path = ? AND instr(text || heading || context, '[redacted: ')"
             if _ODD.search(text) or self._db.execute(f"{masked} LIMIT 1", (name,)).fetchone():
                 return None
-            found = [(part.partition("\n")[0], part.partition("\n")[2]) for part in _SECTION.split(text)[1:]]
-            values = [(title.strip(), _HIGHER.split(value)[0]) for title, value in found]
-            return core_block([(title, _BLANK_ENDS.sub("", value)) for title, value in values], most)
+            blocks = _blocks(text)
+            return None if blocks is None else core_block(blocks, most)
         return ""
 
     def close(self) -> None:
@@ -208,6 +208,28 @@ def _stands_for(hit: Hit) -> str:
     told = (f": {', '.join(days[-DAYS:])}" + (" …" if len(days) > DAYS else "")) if days else ""
     facts = "found too" if hit.item.record == "observation" else "alike"
     return f"; {len(hit.folded)} {facts}{told}"
+
+
+def _blocks(text: str) -> list[tuple[str, str]] | None:
+    """The blocks of a MEMORY.md in which nothing is odd; None where one's name takes a parser to tell."""
+    top, *parts = _SECTION.split(text)
+    above, *titled = _HIGHER.split(top)
+    if above.strip() or len(titled) > 1 or any(map(_HIGHER.search, parts)):
+        return None
+    found = [part.partition("\n")[::2] for part in (*titled, *parts)]
+    blocks = [(title.strip(), _BLANK_ENDS.sub("", value)) for title, value in found]
+    if titled:
+        title, value = blocks[0]
+        intro, _, more = value.partition("\n")
+        if intro == CORE_INTRO and more[:1].strip():
+            return None  # whether the sentence goes on
+        value = _BLANK_ENDS.sub("", f"\n{more}") if intro == CORE_INTRO else value
+        if not any(map(str.isalnum, value)):
+            return blocks[1:]
+        if not title or title.casefold() in (name.casefold() for name, _ in blocks[1:]):
+            return None
+        blocks[0] = (title, value)
+    return blocks
 
 
 def core_block(blocks: Sequence[tuple[str, str]], most: int = fence.MOST) -> str:

@@ -281,12 +281,14 @@ class SourceDocument:
 @dataclass(frozen=True, slots=True)
 class CoreBlock:
     """One `## Section` of MEMORY.md. `name` has no brackets; `value` is the body between the headings,
-    without the blank lines around it. `labelled` tells `## [LABEL]` from `## Section`."""
+    without the blank lines around it. `labelled` tells `## [LABEL]` from `## Section`. What stands in no
+    section is a block, too, `top`: named after the title above it, and its place is its value's alone."""
 
     name: str
     value: str
     labelled: bool = False
     place: Place = field(default=NOWHERE, compare=False)
+    top: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ from ua_memory.markdown.filekinds import FileKind, day_of, kind_of
 from ua_memory.markdown.header import read_header
 from ua_memory.markdown.headings import heading_line, tags_line
 from ua_memory.markdown.lines import readable
-from ua_memory.markdown.printer import show, through_line
+from ua_memory.markdown.printer import encode_core, show, through_line
 from ua_memory.markdown.reader import Reader
 from ua_memory.markdown.source import insert_after, replace_lines, split
 from ua_memory.records import Problem, Record
@@ -33,6 +33,7 @@ __all__ = [
     "append",
     "citations",
     "day_of",
+    "encode_core",
     "hashtags",
     "heading_line",
     "insert_after",

@@ -33,6 +33,8 @@ from ua_memory.records import (
     Tombstone,
 )
 
+CORE_NAME = "Memory"
+"""What a block of core memory is called that stands under no title."""
 _CORE_SYNTAX = re.compile(r"[ \t]*(\\*)(?:#{1,2}(?=[ \t]|$)|```|~~~|<!--)")
 _CORE_UNSAFE = re.compile("\r|&(?=#(?:13|38);)")
 
@@ -118,7 +120,7 @@ def _document(record: SourceDocument) -> str:
 
 
 def _core(record: CoreBlock) -> str:
-    line = f"## [{record.name}]" if record.labelled else f"## {record.name}"
+    line = f"## [{record.name}]" if record.labelled else f"{'#' if record.top else '##'} {record.name}"
     if core_name(heading_text(line)) != (record.name, record.labelled) or not record.name.isprintable():
         raise Malformed(f"{record.name!r} cannot be the name of a core block")
     value = encode_core(record.value)

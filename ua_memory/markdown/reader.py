@@ -14,7 +14,7 @@ from ua_memory.markdown.headings import heading_of, heading_tags, older, stamp_d
 from ua_memory.markdown.items import Item
 from ua_memory.markdown.lines import BLANK, heading_level, heading_text
 from ua_memory.markdown.passages import ITEM_LIMIT, LIMIT, Span, cut
-from ua_memory.markdown.printer import core_name, decode_core, strip_blank
+from ua_memory.markdown.printer import CORE_NAME, core_name, decode_core, strip_blank
 from ua_memory.markdown.statements import read_record
 from ua_memory.records import (
     CoreBlock,
@@ -30,6 +30,7 @@ from ua_memory.records import (
     Record,
     SourceDocument,
 )
+from ua_memory.wording import CORE_INTRO
 
 IMPORTED = "imported_from"
 """The key of a front matter that says where a file was copied from: all in it has the origin `import`."""
@@ -57,6 +58,9 @@ class Reader:
         self._items_in_prose = False
         self._core: int | None = None
         self._core_names: set[str] = set()
+        self._top: tuple[int, str] | None = (self.start, "") if self.kind is FileKind.CORE else None
+        self._tops: list[CoreBlock] = []
+        self._intros: set[int] = set()
         self._older: dict[str, Block] | None = None
         self._older_level = 0
 
@@ -83,6 +87,8 @@ class Reader:
         self._end_older()
         self._end_prose()
         self._end_core(len(self.lines))
+        self._end_top(len(self.lines))
+        self._name_tops()
         self.records.sort(key=lambda record: record.place.line)
         self._same_ids()
         self.problems.sort(key=lambda problem: problem.line)
@@ -117,7 +123,10 @@ class Reader:
             self._comment(block)
         elif block.item is None or not self._item(block.item):
             self._items_in_prose |= block.item is not None
-            self._prose.append((block.start, block.end))
+            if self.kind is FileKind.CORE and self._is_intro(block):
+                self._intros.add(block.start)
+            else:
+                self._prose.append((block.start, block.end))
 
     def _heading(self, at: int) -> None:
         words = self.lines[at].strip(BLANK)
@@ -132,7 +141,9 @@ class Reader:
             self._older, self._older_level = {}, level
         if self.kind is FileKind.CORE and level <= 2:
             self._end_core(at)
+            self._end_top(at)
             self._core = at if level == 2 else None
+            self._top = (at + 1, text) if level == 1 else None
 
     def _comment(self, block: Block) -> None:
         words = "\n".join(self.lines[block.start : block.end]).strip(BLANK).removeprefix("<!--").strip()
@@ -253,6 +264,34 @@ class Reader:
             self.problem(start, f"a second core block named {name}")
         self._core_names.add(name)
         self.records.append(CoreBlock(name, value, labelled, self.place(start, end)))
+
+    def _is_intro(self, block: Block) -> bool:
+        """Whether that is the sentence a new file begins with, as we wrote it."""
+        return block.end == block.start + 1 and self.lines[block.start].strip(BLANK) == CORE_INTRO
+
+    def _end_top(self, end: int) -> None:
+        """What stands under a title, or under none, is a block if there are words in it."""
+        top, self._top = self._top, None
+        if top is None or not any(isinstance(r, Passage) and r.place.line > top[0] for r in self.records):
+            return
+        start, name = top
+        while not self.lines[start].strip(BLANK) or start in self._intros:
+            start += 1
+        while not self.lines[end - 1].strip(BLANK):
+            end -= 1
+        value = decode_core(self.lines[start:end])
+        self._tops.append(CoreBlock(name or CORE_NAME, value, top=True, place=self.place(start, end)))
+
+    def _name_tops(self) -> None:
+        """A section keeps its name: what stands under a title of the same name is its introduction."""
+        used = {name.casefold() for name in self._core_names}
+        for block in self._tops:
+            name, number = block.name, 1
+            while name.casefold() in used:
+                number += 1
+                name = f"{block.name} (introduction{'' if number == 2 else f' {number - 1}'})"
+            used.add(name.casefold())
+            self.records.append(replace(block, name=name))
 
     def _same_ids(self) -> None:
         first: dict[str, Any] = {}

@@ -54,6 +54,8 @@ def key_of(record: Record) -> Key | None:
             if not record.id or is_generated(record.id):
                 return ("id", record.id) if record.id else None
             return ("id", f"{record.place.path}#^{record.id}")  # a person's own is of its file
+        case CoreBlock(top=True):
+            return None  # its title is no part of it: it is merged line by line
         case CoreBlock() | Entity():
             return (type(record).__name__, record.name)
         case Tombstone():
