@@ -51,6 +51,54 @@ def test_init_without_a_path_makes_the_default_bank(tmp_path: Path) -> None:
     assert (tmp_path / "ua-memory" / "MEMORY.md").exists()
 
 
+def test_init_says_that_it_makes_the_default_bank_and_how_to_get_another(tmp_path: Path) -> None:
+    project = tmp_path / "project"
+    project.mkdir()
+    subprocess.run(["git", "init", "-q", str(project)], check=True)
+    shell = Shell(tmp_path, project)
+    for _ in range(2):
+        done = shell.ok("init")
+        assert "default bank" in done.err and "ua-memory init ." in done.err
+    assert "default bank" in shell.ok("init", "--json").json["notes"][0]
+    assert "default" not in shell.ok("init", ".").err + shell.ok("init").err
+    assert "default" not in Shell(tmp_path, tmp_path / "ua-memory").ok("init").err
+
+
+def test_init_tells_what_it_does_not_read_and_the_command_that_includes_it(tmp_path: Path) -> None:
+    vault = tmp_path / "my notes"
+    shell = Shell(tmp_path, vault)
+    files = "one.md Daily/2026-11-21.md memory/2026-11-20.md MEMORY.md node_modules/b.md .obsidian/x.md a.txt"
+    for path in files.split():
+        shell.write(path, "- the invoice goes to Elm Street\n")
+    done = shell.ok("init", ".")
+    assert "2 markdown files lie outside of memory/" in done.err
+    assert done.err.endswith("ua-memory config set extraPaths '[\".\"]'\n")
+    elsewhere = Shell(tmp_path, tmp_path).ok("init", "my notes").err
+    assert f"ua-memory --bank '{vault}' config set extraPaths" in elsewhere
+    shell.write("ua-memory.toml", f'extraPaths = ["."]\n{(vault / "ua-memory.toml").read_text()}')
+    assert "outside" not in shell.ok("init", ".").err
+    found = [hit["path"] for hit in shell.ok("search", "invoice Elm Street", "--json").json["results"]]
+    assert len(found) == len(set(found))
+    assert {name.removeprefix(f"{vault}/") for name in found} <= {
+        "one.md", "Daily/2026-11-21.md", "memory/2026-11-20.md", "MEMORY.md"
+    }  # fmt: skip
+    shell.write("more/three.md", "- more\n")
+    shell.write("ua-memory.toml", (vault / "ua-memory.toml").read_text().replace('["."]', '["Daily"]'))
+    assert "2 markdown files" in shell.ok("init", ".").err
+    assert "outside" not in Shell(tmp_path, tmp_path).ok("init", "empty").err
+
+
+def test_empty_settings_are_filled_by_init_and_named_until_then(tmp_path: Path) -> None:
+    shell = Shell(tmp_path, tmp_path / "work")
+    shell.write("ua-memory.toml", "")
+    refused = shell("insert", "tea")
+    assert refused.code == 3 and "ua-memory.toml here is empty" in refused.err
+    assert "ua-memory.toml here is empty" in shell("status", "--bank", ".").err
+    made = shell.ok("init", ".")
+    assert "ua-memory.toml" in made.out and "id = " in (shell.cwd / "ua-memory.toml").read_text()
+    shell.ok("insert", "tea")
+
+
 def test_init_takes_the_callers_time_zone(tmp_path: Path) -> None:
     Shell(tmp_path, tmp_path).ok("init", "a", TZ=":Europe/Kyiv")
     assert 'timezone = "Europe/Kyiv"' in (tmp_path / "a" / "ua-memory.toml").read_text()

@@ -30,8 +30,20 @@ from ua_memory.paths import (
 def test_a_marked_folder_is_a_bank(tmp_path: Path, name: str) -> None:
     assert not is_bank(tmp_path)
     (tmp_path / name).parent.mkdir(exist_ok=True)
-    (tmp_path / name).touch()
+    (tmp_path / name).write_text("id = 'k7m2q9x4tb'\n" if name.endswith(".toml") else "")
     assert is_bank(tmp_path)
+
+
+@pytest.mark.parametrize("data", [b"", b"\n \t\r\n", b"\xef\xbb\xbf\n"])
+def test_empty_settings_make_no_bank(tmp_path: Path, data: bytes) -> None:
+    home, inner = tmp_path / "home", tmp_path / "home/project"
+    (inner / "memory").mkdir(parents=True)
+    (inner / "ua-memory.toml").write_bytes(data)
+    assert not is_bank(inner) and discover(inner, home) is None
+    (home / "ua-memory.toml").write_text("# settings of ours\n")
+    assert discover(inner, home) == home
+    (inner / "memory/2026-11-21.md").touch()
+    assert discover(inner, home) == inner, "a bank whose settings somebody has emptied stays one"
 
 
 @pytest.mark.parametrize(
@@ -67,7 +79,7 @@ def test_the_nearest_bank_above_is_found(tmp_path: Path) -> None:
     assert discover(inner, home) is None, "the search ends at home"
     (home / "MEMORY.md").touch()
     assert discover(inner, home) == home
-    (home / "bank" / "ua-memory.toml").touch()
+    (home / "bank" / "ua-memory.toml").write_text("id = 'k7m2q9x4tb'\n")
     assert discover(inner, home) == home / "bank"
     assert discover(home / "bank", home) == home / "bank"
 

@@ -14,13 +14,15 @@ from typing import Any
 from ua_memory import config as settings
 from ua_memory.config import Config
 from ua_memory.errors import CannotWrite, GitFailed, Usage
+from ua_memory.finding import is_blank
 from ua_memory.history import History
 from ua_memory.paths import CORE_NAMES, LOGS, SETTINGS, Bank, git_around, locate, make_private, without_git
 from ua_memory.statements import new_id
 from ua_memory.store import Store
 from ua_memory.store.draft import Result
+from ua_memory.wording import CORE_INTRO
 
-CORE = b"# Memory\n\nWhat every session begins with: one `## Section` a block, kept short.\n"
+CORE = f"# Memory\n\n{CORE_INTRO}\n".encode()
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +108,7 @@ def _write(store: Store, missing: Mapping[str, Any], door: str) -> tuple[tuple[s
     with store.revision("init", door=door) as draft:
         if not any(draft.exists(name) for name in CORE_NAMES):
             draft.write(CORE_NAMES[0], CORE, restored=True)
-        if not draft.exists(SETTINGS):
+        if is_blank(str(store.bank.root / SETTINGS)):
             draft.write(SETTINGS, _toml(store.config), restored=True)
         elif missing:
             # A table's keys run to the end of the file, so what belongs to none goes to its start.

@@ -9,6 +9,8 @@ from __future__ import annotations
 import os
 import re
 
+from ua_memory import regular
+
 TYPE_CHECKING = False  # typing's own constant would cost the import of typing
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -39,12 +41,13 @@ exists, join, parent = os.path.isfile, os.path.join, os.path.dirname
 
 
 def is_bank(folder: str) -> bool:
-    """Whether a folder is marked as a bank: settings, core memory, or a dated log under `memory/`.
+    """Whether a folder is marked as a bank: settings that say something, core memory, or a dated log under
+    `memory/`.
 
     A folder that may not be looked into is none.
     """
     # A case-folding file system answers yes to both names of core memory; either is a bank.
-    if any(exists(join(folder, name)) for name in (SETTINGS, *CORE_NAMES)):
+    if any(exists(join(folder, name)) for name in CORE_NAMES) or not is_blank(join(folder, SETTINGS)):
         return True
     try:
         # A code package called `memory` has no dated markdown in it.
@@ -60,6 +63,17 @@ def user_folder(env: Mapping[str, str]) -> str:
     if not base.startswith("/"):
         base = f"{env['HOME']}/.config" if env.get("HOME", "").startswith("/") else ""
     return f"{base}/ua-memory" if base else ""
+
+
+def is_blank(file: str) -> bool:
+    """Whether a file says nothing, or is not there: empty settings mark no folder as a bank."""
+    if not exists(file):
+        return True
+    try:
+        with regular.opened(file) as opened:
+            return not opened.read(4096).removeprefix(b"\xef\xbb\xbf").strip()
+    except OSError:  # it is there; what is wrong with it is said where it is read
+        return False
 
 
 def discover(start: str, home: str) -> str | None:
@@ -116,7 +130,7 @@ def worktree(git_dir: str, common: str) -> str:
 def _led_to(file: str, key: str = "") -> str | None:
     """The folder that a file of git's names, relative to its own folder."""
     try:
-        with open(file, "rb") as opened:  # noqa: PTH123
+        with regular.opened(file) as opened:
             line = os.fsdecode(opened.read()).strip()
     except OSError:
         return None

@@ -147,6 +147,12 @@ class Memory(Surveys, Paged, Adopts, Believing, Naming, Recalls, Reflections, Wa
         memory.founded = founded
         return memory
 
+    def unread(self) -> int:
+        """How many markdown files in the bank's folder no search reads: not its own, not in `extraPaths`."""
+        from ua_memory.index.outside import Files
+
+        return Files(self.store).unread()
+
     @cached_property
     def index(self) -> Index:
         from ua_memory.index.sync import Index

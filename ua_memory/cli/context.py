@@ -117,7 +117,9 @@ def bank_root(call: Call) -> Path:
         if not chosen.is_dir() or not paths.is_bank(chosen):
             by = "--bank" if call.bank else "UA_MEMORY_BANK"
             raise NoBank(
-                f"{by} names no memory bank", where=str(chosen), mend=f"ua-memory init {_quoted(chosen)}"
+                f"{by} names no memory bank{_empty(chosen)}",
+                where=str(chosen),
+                mend=f"ua-memory init {_quoted(chosen)}",
             )
         return chosen
     nearest = found(call)
@@ -126,11 +128,17 @@ def bank_root(call: Call) -> Path:
     default = paths.default_bank(call.home)
     if not default.is_dir() or not paths.is_bank(default):
         raise NoBank(
-            f"no memory bank here or above, and none at {default}",
+            f"no memory bank here or above{_empty(call.cwd)}, and none at {default}",
             where=str(call.cwd),
             mend=f"ua-memory init (makes {default}), or ua-memory init . (makes one here)",
         )
     return default
+
+
+def _empty(folder: Path) -> str:
+    from ua_memory import paths
+
+    return f" ({paths.SETTINGS} here is empty)" if (folder / paths.SETTINGS).is_file() else ""
 
 
 def _quoted(path: Path) -> str:

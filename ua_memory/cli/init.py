@@ -51,7 +51,7 @@ def init(
     from ua_memory.memory import Memory
 
     call = context.call_of(ctx)
-    root = _root(call, path, new=source is not None)
+    root, default = _root(call, path, new=source is not None)
     if source is not None and (call.cwd / source).exists():  # a folder, from where the caller stands
         source = str((call.cwd / source).resolve())
     cloned = Memory.clone(root, source) if source is not None else None
@@ -59,11 +59,11 @@ def init(
     memory = Memory.init(root, now=call.now, timezone="" if source else system_timezone(call), door="cli")
     made = [*(memory.founded.made if memory.founded else ()), *(() if folder else ("memory/",))]
     if call.as_json:
-        emit(call, _shape(memory, made) | (_cloned(cloned) if cloned else {}))
+        emit(call, _shape(memory, made, _notes(call, memory, default)) | (_cloned(cloned) if cloned else {}))
     elif cloned:
-        _tell_cloned(call, memory, cloned)
+        _tell_cloned(call, memory, cloned, _notes(call, memory, default))
     else:
-        _tell(call, memory, made)
+        _tell(call, memory, made, _notes(call, memory, default))
     memory.close()
 
 
@@ -71,7 +71,7 @@ def _cloned(done: Cloned) -> dict[str, object]:
     return {"from": done.address, "branch": done.branch, "revisions": done.revisions, "files": done.files}
 
 
-def _tell_cloned(call: Call, memory: Memory, done: Cloned) -> None:
+def _tell_cloned(call: Call, memory: Memory, done: Cloned, notes: list[str]) -> None:
     from ua_memory.cli.format import Screen, count, note
 
     screen = Screen(call)
@@ -80,19 +80,21 @@ def _tell_cloned(call: Call, memory: Memory, done: Cloned) -> None:
     )
     what = f"{count(done.files, 'file')}, {count(done.revisions, 'revision')}, branch {done.branch}"
     screen.line(f"  {what}; the next search builds the index")
-    for text in (*done.notes, *_notes(memory)):
+    for text in (*done.notes, *notes):
         note(call, text)
     screen.line()
     screen.line("Next:")
     screen.line("  ua-memory sync   whenever you like")
 
 
-def _root(call: Call, path: str | None, *, new: bool) -> Path:
+def _root(call: Call, path: str | None, *, new: bool) -> tuple[Path, bool]:
+    """The folder, and whether it is the default one, which nobody has named."""
     from ua_memory import paths
 
     if path is not None:
-        return context.absolute(call, path)
-    return context.named(call) or (None if new else context.found(call)) or paths.default_bank(call.home)
+        return context.absolute(call, path), False
+    meant = context.named(call) or (None if new else context.found(call))
+    return (meant, False) if meant else (paths.default_bank(call.home), True)
 
 
 def system_timezone(call: Call) -> str:
@@ -109,7 +111,7 @@ def system_timezone(call: Call) -> str:
     return name if name not in ("", "localtime", "Factory") and config.is_zone(name) else ""
 
 
-def _shape(memory: Memory, made: list[str]) -> dict[str, object]:
+def _shape(memory: Memory, made: list[str], notes: list[str]) -> dict[str, object]:
     status = memory.status()
     return {
         "bank": status.root,
@@ -118,15 +120,31 @@ def _shape(memory: Memory, made: list[str]) -> dict[str, object]:
         "trail": status.trail,
         "timezone": memory.config.timezone,
         "made": made,
-        "notes": list(_notes(memory)),
+        "notes": notes,
     }
 
 
-def _notes(memory: Memory) -> tuple[str, ...]:
-    return memory.founded.result.notes if memory.founded else ()
+def _notes(call: Call, memory: Memory, default: bool) -> list[str]:
+    """What init says beside its result: which bank that is if nobody named one, and what it does not read."""
+    import shlex
+
+    root, notes = memory.store.bank.root, list(memory.founded.result.notes if memory.founded else ())
+    if default and call.cwd.resolve() != root:
+        notes.append(
+            f"{root} is the default bank, used wherever there is no other; for one in this folder: "
+            "ua-memory init ."
+        )
+    if count := memory.unread():
+        files = "1 markdown file lies" if count == 1 else f"{count:,} markdown files lie"
+        bank = "" if context.found(call) == root else f" --bank {shlex.quote(str(root))}"
+        notes.append(
+            f"{files} outside of memory/ and will not be searched; to include what is in this folder: "
+            f"ua-memory{bank} config set extraPaths '[\".\"]'"
+        )
+    return notes
 
 
-def _tell(call: Call, memory: Memory, made: list[str]) -> None:
+def _tell(call: Call, memory: Memory, made: list[str], notes: list[str]) -> None:
     from ua_memory.cli.format import Piece, Screen, note
 
     screen, status = Screen(call), memory.status()
@@ -137,7 +155,7 @@ def _tell(call: Call, memory: Memory, made: list[str]) -> None:
         table: list[list[Piece]] = [[(f"  {name}", "path"), SAYS.get(name, "")] for name in made]
         where = "a git repository of its own" if status.own else f"kept apart, in {status.trail}"
         screen.rows([*table, ["  history", where]])
-    for text in _notes(memory):
+    for text in notes:
         note(call, text)
     if made:
         screen.line()

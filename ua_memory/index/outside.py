@@ -13,6 +13,7 @@ import stat
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
@@ -27,6 +28,10 @@ if TYPE_CHECKING:
 
 MOST = 20_000
 """Files and folders that are read of all extra paths together: somebody's whole disk is a mistake."""
+
+
+SKIPPED = frozenset((b"node_modules", b"__pycache__", b"venv"))
+"""Folders of other people's files, which no one means who names the folder around them."""
 
 
 class Looked(Protocol):
@@ -172,10 +177,21 @@ class Files:
             if entry.name.startswith(b".") or not os.fsdecode(entry.name).isprintable():
                 continue
             if entry.is_dir(follow_symlinks=False):
-                yield entry.path
-                yield from self._below(entry.path)
+                if entry.name not in SKIPPED:
+                    yield entry.path
+                    yield from self._below(entry.path)
             elif entry.name.endswith(b".md") and not self._ours(os.fsdecode(entry.path)):
                 yield entry.path
+
+    def unread(self) -> int:
+        """How many markdown files lie in the bank's folder that are neither its own nor in an extra path: at
+        most `MOST`."""
+        root = os.path.realpath(self._store.bank.root)
+        tops = {os.path.realpath(self._store.bank.root / entry) for entry in self._store.config.extra_paths}
+        if any(f"{root}/".startswith(f"{top.rstrip('/')}/") for top in tops):
+            return 0
+        found = (os.fsdecode(name) for name in self._below(os.fsencode(root)) if name.endswith(b".md"))
+        return sum(1 for name in islice(found, MOST) if not any(f"{name}/".startswith(f"{t}/") for t in tops))
 
     def _ours(self, path: str) -> bool:
         """Whether a file is the bank's own, which is read as such."""
