@@ -258,6 +258,24 @@ def test_all_that_is_kept_beside_the_bank_is_its_owners(tmp_path: Path, mask: in
     assert next(row for row in doctor.splitlines() if " privacy " in row).startswith("ok")
 
 
+def test_an_older_trail_that_lies_open_is_closed_and_stays_so(tmp_path: Path) -> None:
+    """I67"""
+    root = tmp_path / "project/bank"
+    root.mkdir(parents=True)
+    subprocess.run(["git", "init", "-q", str(root.parent)], check=True)
+    shell = Shell(root.parent.resolve(), root.resolve(), {"PATH": os.environ["PATH"]})
+    shell.ok("init", str(root))
+    there = Bank(root).store
+    there.history.run("config", "--unset", "core.sharedRepository")
+    for path in there.bank.git_dir.rglob("*"):
+        path.chmod(0o755 if path.is_dir() else 0o644)
+    assert "others may use trail.git" in shell("doctor").out
+    assert "privacy" in shell("doctor", "--mend").out
+    shell.ok("insert", "Tea is green.")
+    open_ones = [str(p) for p in there.bank.state.rglob("*") if stat.S_IMODE(p.lstat().st_mode) & 0o077]
+    assert not open_ones
+
+
 def test_no_key_stands_in_a_process_list(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     """Arguments can be read by every user of the machine; keys travel in the environment or on a socket, and
     a daemon keeps none at all."""
