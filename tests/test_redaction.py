@@ -244,6 +244,12 @@ def test_time_grows_with_length_alone(piece: str) -> None:
         ("数据库密码是 Zx9!kQw27p", "Zx9!kQw27p"),
         ("本番のパスワードは「Zx9!kQw27p」です", "Zx9!kQw27p"),
         ("Пароль от базы: Zx9!kQw27p", "Zx9!kQw27p"),
+        ('"swordfish" is the password', "swordfish"),
+        ("correct-horse-battery-staple is my password", "battery"),
+        ("The passphrase:\n> correct horse battery staple", "battery"),
+        ('password =\n"swordfish"', "swordfish"),
+        ("4821 is the PIN for the door", "4821"),
+        ("k9!xQ4mZ2w (password)", "k9!xQ4mZ2w"),
     ],
 )  # fmt: skip
 def test_a_secret_that_was_once_missed_is_taken(text: str, secret: str) -> None:
@@ -290,6 +296,8 @@ CARDS = (
 )
 # `<pw>` and `<key>` stand for a password and a key.
 NAMED_BEHIND = (
+    "<pw> — that's the password",
+    "my password's <pw>",
     '<pw> (that is the password)',
     '<pw> is my password',
     "<pw> (that's the wifi password)",

@@ -70,7 +70,9 @@ def _stands_below(text: str, match: Match[str], value: str, sort: str, alone: bo
         return False
     if _NOTHING.match(match["sign"]) and not _HEADING.fullmatch(before):
         return False
-    return strong_password(value) if sort == "password" else random_looking(value, 12)
+    if sort == "password":
+        return strong_password(value) or (match["quoted"] is not None and "=" in match["sign"])
+    return random_looking(value, 12)
 
 
 def _is_password(text: str, match: Match[str], value: str, alone: bool) -> bool:
@@ -205,8 +207,8 @@ _WHOSE = (
 _BEFORE_NAME = (
     r"(?i)(?<![\w/.@:=-])(?:(?P<quote>[\"'`“„«])(?P<quoted>[^\n\"'`“”„«»]{4,120})\\?[\"'`”“»]"
     r"|(?P<bare>[^\s\"'`“”„«»()<>]{4,120}+))[*)]{0,3}"
-    rf"(?P<link>,?(?:\s|\\n){{1,6}}{_VERB}|[,;:]?(?:\s|\\n){{0,6}}[(\[]?(?:{_THAT}(?:\s{_VERB}|['’]s)"
-    r"|c['’](?:est|était))|\s{1,6}(?:as|als|comme|como)|\s{0,6}(?P<loose>[(\[]|<-|←|—|–))"
+    rf"(?P<link>,?(?:\s|\\n){{1,6}}{_VERB}|[,;:]?(?:\s|\\n){{0,6}}(?:[—–-] )?[(\[]?"
+    rf"(?:{_THAT}(?:\s{_VERB}|['’]s)|c['’](?:est|était))|\s{{1,6}}(?:as|als|comme|como)|\s{{0,6}}(?P<loose>[(\[]|<-|←|—|–))"
     rf"(?:\s{{0,6}}(?P<whose>{_WHOSE})(?=\s))?\s{{0,6}}(?P<words>(?:[\w.'/-]{{1,24}}\s){{0,3}}[\w-]{{0,24}})\Z"
 )
 _NAME = (
@@ -260,5 +262,6 @@ def _called(text: str, name: Match[str], ends: Match[str], match: Match[str]) ->
     elif match["loose"] in ("(", "[", "—", "–") and (ends["on"] or not match["whose"]):
         good = ends["on"] is None and len(value) >= 8 and strong_password(value) and mixed(value) >= 0.4
     else:
-        good = strong_password(value) or (which == "quoted" and len(value) >= 6)
+        words_of_it = match["whose"] and re.fullmatch(r"[A-Za-z]{3,}(?:-[A-Za-z]{3,}){3,}", value)
+        good = strong_password(value) or bool(words_of_it) or (which == "quoted" and len(value) >= 6)
     return (start, start + len(value)) if good else None

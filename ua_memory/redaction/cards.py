@@ -19,7 +19,7 @@ _NUMBER = (
     r"(?:(?<![A-Za-z0-9_/#+-])(?<!\d\.)|(?<=\\[nrt])|(?<=%20))"
     rf"(?:(?<!\d{{4}}{_GAP})(?<![A-Z]{{2}}\d{{2}}{_GAP})\d{{4}}(?P<four>{_GAP})\d{{4}}(?P=four)\d{{4}}(?P=four)\d{{4}}"
     rf"(?P<rest>(?P=four)\d{{3}}(?!\d))?(?!{_GAP}(?!20\d\d|0[1-9]\d\d|1[0-2]\d\d)\d{{4}}(?!\d))"
-    rf"|\d{{4}}(?P<six>{_GAP})\d{{6}}(?P=six)\d{{4,5}}|\d{{12,19}})(?![A-Za-z0-9_]|[.-]\d)"
+    rf"|\d{{4}}(?P<six>{_GAP})\d{{6}}(?P=six)\d{{4,5}}|\d{{12,19}})(?![A-Za-z0-9_]|\.\w|-\d)"
 )
 # First digits and lengths in use: Visa, Mastercard, American Express, Discover, JCB, UnionPay, Diners.
 _COMMON = (
@@ -33,14 +33,14 @@ _CARD = (
     r"|kart[ae]|carte|tarjeta|cart[ãa]o|карт|カード|卡|카드"
 )
 _ID = (
-    r"(?i)(?:(?P<thing>order|invoice|ticket|tracking|parcel|booking|reference|ref|serial|imei|iccid|isbn|ean|gtin|upc|sku"
-    r"|timestamp|nonce|seed|snowflake|message|msg|chat|user|thread|channel|job|build|run|trace|span|request"
-    r"|session|transaction|commit|bestellung|rechnung|commande|facture|pedido|注文|订单)|_?id|\bno|nr|№|#)s?"
-    r"[\"'`*]{0,2}[ _-]?(?:no|nr|num|numbers?|nummer|id|ids|key)?[.:#=\"'`*]{0,4}(?: (?:is|was|ist|est|es))?"
-    r"[ \"'`#:=]{0,3}$"
+    r"(?i)(?:(?P<thing>order|invoice|ticket|tracking|parcel|booking|reference|ref|serial|imei|iccid|isbn|ean|gtin"
+    r"|upc|sku|timestamp|\bts|nonce|seed|snowflake|message|msg|chat|user|thread|channel|job|build|run|trace|span"
+    r"|request|session|transaction|commit|tweet|post|status|video|meeting|zoom|item|product|customer|member"
+    r"|bestell\w*|rechnung\w*|kunden\w*|artikel\w*|commande|facture|pedido|cliente|注文|订单)"
+    r"|_?id|№|#|(?P<number>\bno|nr|num|number|nummer|número|numéro|番号|号码))s?"
+    r"[\"'`*]{0,2}[ _-]?(?:no|nr|num|numbers?|nummer|番号|号|id|ids|key)?[.:#=\"'`*]{0,4}"
+    r"(?: (?:is|was|ist|est|es))?[ \"'`#:=：]{0,3}$"
 )
-
-
 _SOME = re.compile(rf"\d{{4}}{_GAP}?\d{{4}}")
 
 
@@ -59,10 +59,11 @@ def cards(text: str) -> Iterator[tuple[str, int, int]]:
         start = match.start()
         before = text[max(text.rfind("\n", 0, start) + 1, start - 60) : start]
         named, other = card.search(before), thing.search(before)
-        if other and (other["thing"] or not named):
+        grouped = match["four"] or match["six"]
+        if other and (other["thing"] or not (named or (grouped and other["number"]))):
             continue
         named = named or card.search(text[match.end() : match.end() + 30].split("\n", 1)[0])
-        rare = named or match["four"] or match["six"]
+        rare = named or grouped
         for end in (match.end(), match.start("rest")) if match["rest"] else (match.end(),):
             digits = "".join(str(int(digit)) for digit in text[start:end] if digit.isdecimal())
             if (common.fullmatch(digits) or (rare and rarer.fullmatch(digits))) and luhn(digits):

@@ -228,7 +228,8 @@ ROWS: tuple[Row, ...] = (
     ("otp-secret", "otp Otp OTP 2fa 2FA mfa MFA", 0,
      r"(?i:otp|[2m]fa)[_ ]?(?:seed|secret|key|code)[ :=]{1,4}[\"'`]?([A-Z2-7]{16,64}|[a-z2-7]{32})\b"),
     ("passphrase", "passphrase Passphrase PASSPHRASE", 0,
-     r"(?i:passphrase)[\w ]{0,30}?\s?[:=]\s?[\"'`]?((?:[A-Za-z0-9]{3,12}[ -]){2,11}[A-Za-z0-9]{3,12})\b"),
+     r"(?i:passphrase)[\w ]{0,30}?\s?[:=][\s>]{0,6}[\"'`]?"
+     r"((?:[A-Za-z0-9]{3,12}[ -]){2,11}[A-Za-z0-9]{3,12})\b"),
     ("seed-phrase", "mnemonic Mnemonic MNEMONIC seed Seed SEED recovery Recovery", 0,
      r"(?i:mnemonic|seed|recovery)[^\n]{0,40}?[\s\"'`:=]((?:[a-z]{3,8},?\s){11,23}[a-z]{3,8})\b"),
 )

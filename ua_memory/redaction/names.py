@@ -36,7 +36,7 @@ _SIGN = (
     rf"|[ \t]{{0,8}}(?:=>|:=|={{1,3}}|!=|::?|->|→|\|)[ \t]{{0,8}}"
     rf"(?:(?P<block>[|>][-+\d]{{0,2}})[ \t]{{0,20}})?(?:{_BREAK})?"
     rf"|[ \t]{{0,4}},[ \t]{{0,4}}(?=\\{{0,3}}[\"'`])|>(?:{_BREAK})?"
-    r"|(?: (?:for|of|on|in|to) [\w./@ -]{1,40}?)? (?:is|was|are|to|has been|will be)"
+    r"|(?:(?: (?:for|of|on|in|to) [\w./@ -]{1,40}?)? (?:is|was|are|to|has been|will be)|['’]s)"
     r"(?: (?:now|still|again|just|changed|set|reset|rotated|updated|switched)){0,3}(?: to| as)?:?"
     rf"(?: (?![ \t\n])|{_BREAK})"
     rf"| ?(?:for|of|on) [\w./@ -]{{1,40}}? ?[:=] {{0,4}}(?:{_BREAK})?|\([ \t]?(?=\\{{0,3}}[\"'`])"
