@@ -83,8 +83,11 @@ def test_init_tells_what_it_does_not_read_and_the_command_that_includes_it(tmp_p
         "one.md", "Daily/2026-11-21.md", "memory/2026-11-20.md", "MEMORY.md"
     }  # fmt: skip
     shell.write("more/three.md", "- more\n")
-    shell.write("ua-memory.toml", (vault / "ua-memory.toml").read_text().replace('["."]', '["Daily"]'))
-    assert "2 markdown files" in shell.ok("init", ".").err
+    shell.write(
+        "ua-memory.toml", (vault / "ua-memory.toml").read_text().replace('["."]', '["Daily", "/srv/wiki"]')
+    )
+    told = shell.ok("init", ".").err
+    assert "2 markdown files" in told and told.endswith('config set extraPaths \'[".", "/srv/wiki"]\'\n')
     assert "outside" not in Shell(tmp_path, tmp_path).ok("init", "empty").err
 
 

@@ -126,6 +126,7 @@ def _shape(memory: Memory, made: list[str], notes: list[str]) -> dict[str, objec
 
 def _notes(call: Call, memory: Memory, default: bool) -> list[str]:
     """What init says beside its result: which bank that is if nobody named one, and what it does not read."""
+    import json
     import shlex
 
     root, notes = memory.store.bank.root, list(memory.founded.result.notes if memory.founded else ())
@@ -137,9 +138,13 @@ def _notes(call: Call, memory: Memory, default: bool) -> list[str]:
     if count := memory.unread():
         files = "1 markdown file lies" if count == 1 else f"{count:,} markdown files lie"
         bank = "" if context.found(call) == root else f" --bank {shlex.quote(str(root))}"
+        others = [
+            path for path in memory.config.extra_paths if not (root / path).resolve().is_relative_to(root)
+        ]
+        value = shlex.quote(json.dumps([".", *others], ensure_ascii=False))
         notes.append(
             f"{files} outside of memory/ and will not be searched; to include what is in this folder: "
-            f"ua-memory{bank} config set extraPaths '[\".\"]'"
+            f"ua-memory{bank} config set extraPaths {value}"
         )
     return notes
 
