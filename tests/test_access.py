@@ -199,8 +199,11 @@ watch list
 verify
 scan --history
 config
+config set search.limit 7
+trust --yes
 index rebuild
 daemon status
+daemon list
 import markdown ../notes
 sync --remote ../remote.git
 export ../bank.tar

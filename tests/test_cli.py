@@ -75,7 +75,7 @@ def test_init_tells_what_it_does_not_read_and_the_command_that_includes_it(tmp_p
     assert done.err.endswith("ua-memory config set extraPaths '[\".\"]'\n")
     elsewhere = Shell(tmp_path, tmp_path).ok("init", "my notes").err
     assert f"ua-memory --bank '{vault}' config set extraPaths" in elsewhere
-    shell.write("ua-memory.toml", f'extraPaths = ["."]\n{(vault / "ua-memory.toml").read_text()}')
+    shell.ok("config", "set", "extraPaths", '["."]')
     assert "outside" not in shell.ok("init", ".").err
     found = [hit["path"] for hit in shell.ok("search", "invoice Elm Street", "--json").json["results"]]
     assert len(found) == len(set(found))
@@ -83,9 +83,7 @@ def test_init_tells_what_it_does_not_read_and_the_command_that_includes_it(tmp_p
         "one.md", "Daily/2026-11-21.md", "memory/2026-11-20.md", "MEMORY.md"
     }  # fmt: skip
     shell.write("more/three.md", "- more\n")
-    shell.write(
-        "ua-memory.toml", (vault / "ua-memory.toml").read_text().replace('["."]', '["Daily", "/srv/wiki"]')
-    )
+    shell.ok("config", "set", "extraPaths", '["Daily", "/srv/wiki"]')
     told = shell.ok("init", ".").err
     assert "2 markdown files" in told and told.endswith('config set extraPaths \'[".", "/srv/wiki"]\'\n')
     assert "outside" not in Shell(tmp_path, tmp_path).ok("init", "empty").err

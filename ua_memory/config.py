@@ -26,7 +26,7 @@ from ua_memory import finding, regular
 from ua_memory.allowed import BUDGETS, MATCHES, RULES, is_zone
 from ua_memory.errors import CannotWrite, Malformed, NotFound, Usage
 from ua_memory.finding import TRUSTED
-from ua_memory.paths import SETTINGS, USER, git_around, lies
+from ua_memory.paths import SETTINGS, USER, git_around, lies, make_private
 
 __all__ = [
     "BUDGETS", "MATCHES", "MOST_TRUSTED", "Config", "as_typed", "distrust", "is_zone", "load", "save",
@@ -406,7 +406,7 @@ def distrust(root: Path, env: Mapping[str, str], config: Config) -> None:
 def save(file: Path, data: bytes) -> None:
     """Put a file of the user's in place, whole and for nobody else to read. OSError."""
     file = Path(os.path.realpath(file))  # a link into somebody's dotfiles stays one
-    file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    make_private(file.parent)
     beside = file.with_name(f".{file.name}.{os.getpid()}")
     fd = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
     try:

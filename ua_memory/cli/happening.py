@@ -95,9 +95,10 @@ def _tell_settings(memory: Memory, event: Event) -> None:
 def _log(local: Path, text: str) -> None:
     """Say something in a bank's log, which nobody may have begun yet."""
     from ua_memory.daemon.log import Log
+    from ua_memory.paths import make_private
 
     with contextlib.suppress(OSError):
-        local.mkdir(parents=True, exist_ok=True, mode=0o700)
+        make_private(local)
     Log(local, LOG).say(text)
 
 

@@ -56,7 +56,11 @@ def init(
         source = str((call.cwd / source).resolve())
     cloned = Memory.clone(root, source) if source is not None else None
     folder = (root / "memory").is_dir()
-    memory = Memory.init(root, now=call.now, timezone="" if source else system_timezone(call), door="cli")
+    first = Memory.init(root, now=call.now, timezone="" if source else system_timezone(call), door="cli")
+    config = context.settings_of(call, first.store.bank.root)  # of which only now is known whose they are
+    memory = Memory.open(first.store.bank.root, config=config, now=call.now, door="cli")
+    memory.founded = first.founded
+    context.tell_untrusted(call, config)
     made = [*(memory.founded.made if memory.founded else ()), *(() if folder else ("memory/",))]
     if call.as_json:
         emit(call, _shape(memory, made, _notes(call, memory, default)) | (_cloned(cloned) if cloned else {}))
