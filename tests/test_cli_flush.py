@@ -48,7 +48,7 @@ def test_below_the_threshold_it_says_the_numbers(shell: Shell) -> None:
 
 
 def test_an_interruption_says_what_waits(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupted(self: object, turns: object) -> None:
+    def interrupted(self: object, turns: object, **more: object) -> None:
         raise KeyboardInterrupt
 
     monkeypatch.setattr("ua_memory.retain.flush.Flusher._harvest", interrupted)

@@ -13,7 +13,7 @@ import pytest
 from banks import DAY, NOON, Bank, new_bank
 
 from ua_memory import markdown, observations, opinions, statements
-from ua_memory.errors import Busy, ChangedOnDisk, Held, NotFound, Usage
+from ua_memory.errors import Busy, ChangedOnDisk, Held, NotFound, TooLarge, Usage
 from ua_memory.forgetting import searching
 from ua_memory.forgetting.forgetting import Forgetting
 from ua_memory.forgetting.words import MARK, Needle, needles
@@ -113,6 +113,14 @@ def test_all_that_contains_the_words_is_meant_however_much_a_search_shows(there:
     there.write("# 2026-11-21\n\n" + "".join(f"- Walnuts, note {n}.\n" for n in range(30)))
     assert len(meant(there, "walnuts")) == 30
     assert len(meant(there, "walnuts", limit=4)) == 4
+
+
+def test_more_than_can_be_looked_through_is_refused(there: Bank, monkeypatch: pytest.MonkeyPatch) -> None:
+    """I70"""
+    monkeypatch.setattr("ua_memory.forgetting.forgetting.MOST", 4)
+    there.write("# 2026-11-21\n\n" + "".join(f"- Walnuts, note {n}.\n" for n in range(5)))
+    with pytest.raises(TooLarge, match="more than 4 statements contain this"):
+        meant(there, "walnuts")
 
 
 def test_of_prose_only_the_items_and_paragraphs_with_the_words_are_meant(there: Bank) -> None:

@@ -409,7 +409,7 @@ def test_an_undo_gives_a_paragraph_back_to_whom_it_belongs(written: Shell) -> No
     assert text(written) != before
     written.ok("undo", written.ok("diff", "--json") and _adopted(written))
     assert text(written) == before
-    wanted = {"calls": [append("S0", ("The API moved.", [1, 2, 3]))]}
+    wanted = {"calls": [append("S0", ("The website is on GitHub Pages.", [evidence(written)("GitHub")]))]}
     _, fake = refresh(written, wanted, argv=("infra", "--full"))
     assert "I moved the API myself." in text(written) and "Hetzner" not in text(written)
     assert "(a person's): I moved" in asked(fake)
@@ -461,7 +461,7 @@ def test_without_a_model_a_page_leaves_out_what_says_nothing_of_it(shell: Shell)
     same = ["The website has a banner that says hello.", "A banner that says hello has the website, still."]
     rows = [*lines, "[ ] Move the database and the **website** once more", "Run, in week 9, and rest", *same]
     shell.write("memory/2026-11-20.md", "".join(f"- {row}\n" for row in rows))
-    shell.ok("pages", "update", "infra", "--query", "which API, database and website are on the backbone")
+    shell.ok("pages", "update", "infra", "--query", "which API moved, database and website on the backbone")
     shell.ok("pages", "refresh", "infra")
     page = text(shell)
     assert "- The API moved a on the backbone in week 0 [[2026-11-20#^" in page

@@ -184,6 +184,7 @@ def test_a_file_s_tags_are_those_of_all_that_stands_in_it(tmp_path: Path, writte
     shell.write("memory/cold.md", "- The kiln is cold at night #people/friends\n")
     with (shell.cwd / "ua-memory.toml").open("a") as file:
         file.write('extraPaths = ["../notes"]\n')
+    shell.ok("trust", "--yes")
     shell.ok("import", "markdown", str(shell.cwd.parent / "old"))
 
     def found(*words: str) -> set[str]:

@@ -197,12 +197,12 @@ def test_what_a_search_had_no_time_for_is_done_after_it(bank: Bank, monkeypatch:
     found, _, _ = upkeep(bank)
     with found._warm.opened(bank.root, bank.store.config, None, env={}) as memory:
         memory.index._embeds = Counting()
-        assert memory.refresh(stop=lambda: True).left_texts == 5
+        assert memory.refresh(stop=lambda: True).left_texts == 4
     assert found._warm.behind and found.next() == 0.0
     found.do()
     assert not found._warm.behind and found.waits, "the edit has not rested yet"
     with found._warm.opened(bank.root, bank.store.config, None, env={}) as memory:
-        assert memory.index.vectors.count() == 6
+        assert memory.index.vectors.count() == 5
     found._warm.cool()
 
 

@@ -121,7 +121,11 @@ def _held(store: Store) -> tuple[dict[str, bytes], Iterator[missing.Listing]]:
             if change.trail is not None:
                 disk[change.path] = ("100644", blob_id(change.trail))
     earlier = _listed(store, "ls-tree", "-r", "-z", "HEAD~1")
-    return contents, missing.guesses(index, disk, earlier, seen.changed)
+    doubted = list(seen.changed)
+    if not doubted and not earlier:  # git cannot say what it has: whatever was written last may be new
+        newest = sorted(seen.files, key=lambda file: file.changed_ns, reverse=True)
+        doubted = [file.path for file in newest[: missing.DOUBTS]]
+    return contents, missing.guesses(index, disk, earlier, doubted)
 
 
 def _listed(store: Store, *words: str) -> dict[str, tuple[str, str]]:
