@@ -404,7 +404,7 @@ def test_undo_redo_status_and_log_have_one_wording(shell: Shell) -> None:
 def test_a_forgetting_by_words_shows_apart_what_is_only_near(shell: Shell) -> None:
     shell.ok("insert", "Bob is allergic to walnuts")
     shell.ok("insert", "Bob likes hazelnuts")
-    gone, near = shell.ok("forget", "--query", "walnut", "--dry-run").out.split("Near, and stays")
+    gone, near = shell.ok("forget", "--query", "walnuts", "--dry-run").out.split("Near, and stays")
     assert "walnuts" in gone and "hazelnuts" not in gone and "hazelnuts" in near
     assert shell("forget", "--query", "project aurora", "--yes").code == 4
     shell.ok("forget", "--query", "walnuts", "--yes")

@@ -15,7 +15,7 @@ from contextlib import closing
 from dataclasses import dataclass
 
 from ua_memory.index.filters import Filters
-from ua_memory.index.tables import TOKENIZER
+from ua_memory.index.tables import EXACT
 from ua_memory.index.terms import Query, clean, indexed
 from ua_memory.index.vocabulary import Vocabulary
 
@@ -47,9 +47,10 @@ def expression(query: Query) -> str:
 
 
 def containing(query: Query, texts: Sequence[str]) -> list[bool]:
-    """Whether each text answers a query by its own words, as the word index reads both."""
+    """Whether each text answers a query by its own words, as they stand there: of one stem for the word index
+    are "news" and "new", too."""
     with closing(sqlite3.connect(":memory:")) as db:
-        db.execute(f'CREATE VIRTUAL TABLE words USING fts5 (text, tokenize = "{TOKENIZER}")')
+        db.execute(f'CREATE VIRTUAL TABLE words USING fts5 (text, tokenize = "{EXACT}")')
         rows = enumerate(indexed(clean(text)) for text in texts)
         db.executemany("INSERT INTO words (rowid, text) VALUES (?, ?)", rows)
         found = db.execute("SELECT rowid FROM words WHERE words MATCH ?", (expression(query),))

@@ -15,7 +15,10 @@ T = TypeVar("T")
 SCHEMA_VERSION = "5"
 """Raise it with any change here or in how items and terms are made: another version is dropped."""
 
-TOKENIZER = "porter unicode61 remove_diacritics 2 tokenchars '_'"
+EXACT = "unicode61 remove_diacritics 2 tokenchars '_'"
+"""Reads a word as it stands there, but for case and accents."""
+
+TOKENIZER = f"porter {EXACT}"
 
 COLUMNS = (
     'rowid, key, digest, path, line, "end", seq, record, kind, id, date, origin, client, session, retired,'
