@@ -67,6 +67,24 @@ def test_many_at_once_are_held_and_searched_from_the_trail(how: str, store: Stor
     assert in_trail(store) == [f"fact {n}" for n in range(10)]
 
 
+def test_an_id_that_notes_share_is_gone_in_each_of_them(store: Store) -> None:
+    """I35"""
+    for n in range(10):
+        write(store, f"memory/trip {n}.md", f"- trip {n} costs {n}000 ^budget\n")
+    store.adopt()
+    for n in range(1, 10):
+        write(store, f"memory/trip {n}.md", "- nothing\n")
+    assert set(store.survey().held) == {f"memory/trip {n}.md" for n in range(1, 10)}
+
+
+def test_a_note_with_ids_that_notes_share_may_be_renamed(store: Store) -> None:
+    rows = [f"- item {n} costs {n}000 ^item-{n}\n" for n in range(10)]
+    write(store, "memory/trip.md", "".join(rows))
+    store.adopt()
+    (store.bank.root / "memory/trip.md").rename(store.bank.root / "memory/journey.md")
+    assert not store.survey().held
+
+
 def _id(store: Store) -> str:
     from ua_memory import markdown
     from ua_memory.records import Fact

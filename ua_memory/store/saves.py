@@ -28,6 +28,7 @@ from ua_memory.records import (
     Page,
     Record,
     Tombstone,
+    is_generated,
 )
 from ua_memory.store.threeway import merge
 
@@ -128,8 +129,8 @@ def fresh(before: bytes | None, after: bytes | None, path: str) -> tuple[str, ..
 
 def vanished(edits: Mapping[str, Edit]) -> dict[str, int]:
     """{path: records gone for good} over all edits together: what was moved or reworded is not gone."""
-    before = {path: keys(edit.trail, path) for path, edit in edits.items()}
-    after = {path: keys(edit.disk, path) for path, edit in edits.items()}
+    before = {path: _among_files(keys(edit.trail, path), path) for path, edit in edits.items()}
+    after = {path: _among_files(keys(edit.disk, path), path) for path, edit in edits.items()}
     there = {key for found in after.values() for key in found}
     words = {_words(record) for found in after.values() for record in found.values()}
     known = {key for found in before.values() for key in found}
@@ -142,6 +143,14 @@ def vanished(edits: Mapping[str, Edit]) -> dict[str, int]:
             max(0, n - (fresh[kind] if kind in (NAMELESS, "block") else 0)) for kind, n in lost.items()
         )
     return gone
+
+
+def _among_files(found: Mapping[Key, Record], path: str) -> dict[Key, Record]:
+    """The same by what tells them from other files' records: an id that was typed is its file's alone."""
+    return {
+        (kind, name if kind != "id" or is_generated(name) else f"{path}#^{name}"): record
+        for (kind, name), record in found.items()
+    }
 
 
 def _words(record: Record) -> str:
