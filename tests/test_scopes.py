@@ -172,7 +172,7 @@ def test_a_hook_keeps_to_its_scope(shell: Shell, settings: str, expected: set[st
     [
         "tags: [Infra/DB, people]", "tags:\n  - infra/db\n  - people", "tags: infra/db, people",
         "tags: infra/db people", 'tags: "#infra/db, #people"', 'tags: ["#infra/db", "#people"]',
-        "tag: infra/db\ntags: people",
+        "tag: infra/db\ntags: people", "Tags: [infra/db]\nTAG: people",
     ],
 )  # fmt: skip
 def test_a_file_s_tags_are_those_of_all_that_stands_in_it(tmp_path: Path, written: str) -> None:

@@ -72,6 +72,7 @@ def test_an_id_that_notes_share_is_gone_in_each_of_them(store: Store) -> None:
     for n in range(10):
         write(store, f"memory/trip {n}.md", f"- trip {n} costs {n}000 ^budget\n")
     store.adopt()
+    write(store, "memory/trip 0.md", "- trip 0 costs 0000 ^budget\n- and a little more\n")
     for n in range(1, 10):
         write(store, f"memory/trip {n}.md", "- nothing\n")
     assert set(store.survey().held) == {f"memory/trip {n}.md" for n in range(1, 10)}

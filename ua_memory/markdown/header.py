@@ -46,10 +46,10 @@ class Header:
         return tuple(part.strip() for part in words) if isinstance(value, str) else tuple(words)
 
     def tags(self) -> tuple[str, ...]:
-        """What `tags` or `tag` names, as Obsidian reads it: a list, or text with commas or blanks between,
-        each with or without `#`."""
+        """What `tags` or `tag`, in upper or lower case, names, as Obsidian reads it: a list, or text with
+        commas or blanks between, each with or without `#`."""
         found: list[Any] = []
-        for value in (self.raw.get("tags"), self.raw.get("tag")):
+        for value in (value for key, value in self.raw.items() if key.lower() in ("tags", "tag")):
             found += re.split(r"[,\s]+", value) if isinstance(value, str) else ()
             found += value if isinstance(value, list) else ()
         words = (part.strip().lstrip("#") for part in found if isinstance(part, str))
