@@ -45,6 +45,8 @@ ROWS: list[Row] = [
     ("ua-memory", "entities", "entities: merge Al into Alice", {"Door": ("cli",)}, ()),
     ("Ann", "", "tidy up by hand", {}, ()),
     ("ua-memory", "insert", "insert: 1 fact", {"Door": ("cli",)}, (Fact("Finn runs.", heading=SHELL),)),
+    ("Ann", "models", "mental model: create infra", {"Door": ("cli",)}, ()),
+    ("ua-memory", "config", "config: set search.limit", {"Door": ("cli",)}, ()),
 ]  # fmt: skip
 
 

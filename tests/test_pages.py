@@ -37,7 +37,7 @@ def test_a_page_is_declared_in_one_commit_and_its_body_is_empty(shell: Shell) ->
     )
     text = (shell.cwd / "memory/pages/infra.md").read_text()
     assert text == '---\nid: infra\nname: "Infra: ours"\nsource_query: where does it run\ntags: [x]\n---\n'
-    assert shell.ok("log").out.count("Page: create infra") == 1
+    assert shell.ok("log").out.count("Created the page infra") == 1
     assert "pages refresh infra" in shell.ok("pages", "get", "infra").out
     listed = "infra  Infra: ours  where does it run  stale: never refreshed\n"
     assert shell.ok("pages", "list").out == listed

@@ -29,6 +29,12 @@ VERBS = {
     "consolidate": "Consolidated", "import": "Imported", "mend": "Mended", "purge": "Purged",
     "reflect": "Reflected", "refresh": "Refreshed", "restore": "Restored", "retain": "Retained",
 }  # fmt: skip
+DONE = {
+    "add": "Added", "change": "Changed", "create": "Created", "delete": "Deleted", "remove": "Removed",
+    "set": "Set",
+}  # fmt: skip
+"""What a subject such as `page: create infra` says was done."""
+THINGS = {"config": "setting", "directives": "directive"}
 
 
 @dataclass(frozen=True)
@@ -119,6 +125,9 @@ def _sentence(run: Sequence[_Told], known: Mapping[str, _Told]) -> str:
     rest = told.one.subject.partition(": ")[2] or told.one.subject
     if told.op in VERBS:
         return _by(told, f"{VERBS[told.op]} {rest}", told.texts)
+    thing, (verb, _, name) = told.one.subject.partition(": ")[0], rest.partition(" ")
+    if verb in DONE and thing != told.one.subject:
+        return _by(told, f"{DONE[verb]} the {THINGS.get(thing, thing)} {name}", told.texts)
     subject = rest if told.op == "merge" else told.one.subject
     return _by(told, subject[:1].upper() + subject[1:], told.texts)
 
