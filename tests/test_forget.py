@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from banks import DAY, NOON, Bank, new_bank
+from terminal import EVERY, Shell, new_shell
 
 from ua_memory import markdown, observations, opinions, statements
 from ua_memory.errors import Busy, ChangedOnDisk, Held, NotFound, TooLarge, Usage
@@ -258,6 +259,45 @@ def test_and_goes_if_they_say_so(there: Bank) -> None:
     done = forget(there, f"^{fact.id}", take=True)
     assert there.text("memory/mine.md") == "Sigh.\n\nThe rest.\n"
     assert done.proof.holds
+
+
+def quoted(tmp_path: Path) -> tuple[Shell, str]:
+    """A bank with a fact, and the same words in a person's own line; what names the fact."""
+    shell = new_shell(tmp_path)
+    shell.write("memory/mine.md", f"- {SAID}\n")
+    shell.ok("status")
+    return shell, f"^{shell.ok('insert', SAID, '--json').json['id']}"
+
+
+@pytest.mark.parametrize("more", [[], ["--json"], ["--purge"]])
+def test_who_cannot_be_asked_takes_no_line_of_a_persons_that_is_not_named(
+    tmp_path: Path, more: list[str]
+) -> None:
+    shell, name = quoted(tmp_path)
+    done = shell("forget", name, "--yes", *more)
+    assert done.code == 20 and "memory/mine.md:1" in done.out + done.err
+    assert (shell.cwd / "memory/mine.md").read_text() == f"- {SAID}\n"
+    assert shell("get", name).code == 4
+    shell.ok("forget", "memory/mine.md:1", "--yes")
+    assert not (shell.cwd / "memory/mine.md").exists()
+
+
+@pytest.mark.parametrize("terminal", [True, False])
+def test_own_lines_go_with_what_they_quote_if_that_is_asked_for(tmp_path: Path, terminal: bool) -> None:
+    shell, name = quoted(tmp_path)
+    shell.terminals = EVERY if terminal else frozenset()
+    shown = shell.ok("forget", name, "--own-lines", "--dry-run").out
+    assert "memory/mine.md:1" in shown and "stays as it is" not in shown
+    assert "Nothing of it is left" in shell.ok("forget", name, "--own-lines").out
+    assert not (shell.cwd / "memory/mine.md").exists()
+
+
+def test_a_person_at_a_terminal_is_asked_about_own_lines(tmp_path: Path) -> None:
+    shell, name = quoted(tmp_path)
+    shell.terminals = EVERY
+    asked = shell("forget", name, stdin="n\n")
+    assert asked.code == 20 and "Also take out the line of yours that quotes it?" in asked.out + asked.err
+    assert (shell.cwd / "memory/mine.md").exists()
 
 
 def test_a_persons_belief_keeps_its_words_and_loses_the_proof(there: Bank) -> None:

@@ -42,7 +42,10 @@ def forget(
         bool, typer.Option("--dry-run", help="Show exactly what would go and be revised; change nothing.")
     ] = False,
     yes: Annotated[
-        bool, typer.Option("--yes", help="Ask nothing, and take your own lines that quote it, too.")
+        bool, typer.Option("--yes", help="Ask nothing. Your own lines that quote it stay.")
+    ] = False,
+    own_lines: Annotated[
+        bool, typer.Option("--own-lines", help="Take your own lines that quote it, too.")
     ] = False,
     purge: Annotated[
         bool, typer.Option("--purge", help="Out of the history, too: alone, all that was forgotten.")
@@ -69,14 +72,13 @@ def forget(
         if purge and (target or not (query or session or entity)) and purged.only(memory, target or ()):
             return purged.out(purged.run(call, memory, target or (), None, backup, dry_run=dry_run, yes=yes))
         named = {"query": query, "session": session, "entity": entity, "limit": limit}
-        found = memory.forget(*(target or ()), **named, dry_run=True)  # type: ignore[arg-type]
+        found = memory.forget(*(target or ()), **named, dry_run=True, take=own_lines)  # type: ignore[arg-type]
         if dry_run:
             return forgotten.preview(call, memory, found)
-        take = yes
-        if not yes:
-            go, take = _agreed(call, memory, found)
-            if not go:
-                return
+        go, more = (True, False) if yes else _agreed(call, memory, found)
+        if not go:
+            return
+        take = own_lines or more
         done = memory.forget(*(target or ()), **named, take=take)  # type: ignore[arg-type]
         if purge:
             return purged.out(purged.run(call, memory, (), done, backup, dry_run=False, yes=yes))
