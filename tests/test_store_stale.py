@@ -261,6 +261,21 @@ def between(store: Store) -> str:
     return old
 
 
+def test_every_line_of_a_block_that_was_put_back_is_named(store: Store) -> None:
+    core.replace(store, "Me", "tea", door="test")
+    old = buffer(store, "MEMORY.md")
+    core.replace(store, "Work", "Fly\nby train", door="test")
+    write(store, "MEMORY.md", buffer(store, "MEMORY.md") + "a sentence of mine\n")
+    core.replace(store, "Place", "Graz", door="test")
+    write(store, "MEMORY.md", old + "on the old one\n")
+    (note,) = store.adopt().notes
+    assert "5 lines and 1 line of yours put back" in note
+    every = ("## Work", "Fly", "by train", "a sentence of mine", "## Place", "Graz")
+    assert all(f"“{line}”" in note for line in every)
+    assert "fact" not in store.history.log(limit=1)[0].subject
+    whole(store)
+
+
 @pytest.mark.parametrize("more", ["", "- mine\n"], ids=["unchanged", "with a line"])
 def test_a_persons_line_between_facts_hides_no_old_buffer(store: Store, more: str) -> None:
     old = between(store)

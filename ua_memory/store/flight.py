@@ -102,7 +102,9 @@ def put_back_commits(touched: Sequence[Touched], when: datetime, person: Person)
             new = [saves.fresh(before, after, path) for path, (before, after) in stages.items()]
             named = [name for names in new for name in names]
             said = {"Memory-Op": [saves.MERGED], "Door": ["store"], "Facts": named}
-            what = counted(len(named), "line" if theirs else "fact") if named else "lines"
+            facts = sum(name.startswith("^") for name in named)  # the others are blocks, and lines without an id
+            number = len(named) if theirs else facts
+            what = counted(number, "line" if theirs else "fact") if number else "lines"
             text = message(f"merge: put back {what} a stale buffer had dropped", "", said)
             made.append(Commit(author(), when, text, files))
     return made

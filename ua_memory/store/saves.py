@@ -360,10 +360,13 @@ def _written_by_hand(lines: Counter[bytes], past: Past) -> Counter[bytes]:
 def _told(
     merged: bytes, records: Mapping[Key, Record], back: Counter[bytes], own: Counter[bytes], path: str
 ) -> Iterator[Line]:
-    """Each record that was put back, and each line that is part of none."""
+    """Each statement that was put back, and each line that is part of none: a block's, its heading's, too."""
     rows, within = merged.splitlines(), set[int]()
+    named = any(isinstance(record, CoreBlock) for record in records.values())
     left, mine = Counter(back), Counter(own)
     for key, record in records.items():
+        if isinstance(record, CoreBlock):  # many lines, and each may be another's
+            continue
         span = range(record.place.line - 1, record.place.end)
         within.update(span)
         theirs = bool(span) and mine[rows[span[0]]] > 0
@@ -371,7 +374,7 @@ def _told(
         yield Line(said, names({key: record}, path)[0] if key[0] == "id" else "", theirs)
         left.subtract(rows[n] for n in span)
     for n, row in enumerate(rows):
-        if n not in within and left[row] > 0 and not row.startswith(b"#"):
+        if n not in within and left[row] > 0 and (named or not row.startswith(b"#")):
             left[row] -= 1
             yield Line(row.decode("utf-8", "replace").strip(), "", mine[row] > 0)
 
