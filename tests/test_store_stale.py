@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from killing import whole
-from truth import DAY, first_author, in_trail, insert, make, name_person, on_disk, write
+from truth import DAY, first_author, in_trail, insert, make, name_person, on_disk, open_again, write
 
 from ua_memory import core, tombstones, undo
 from ua_memory.memory import Memory
@@ -259,6 +259,56 @@ def between(store: Store) -> str:
     write(store, DAY, buffer(store) + "- P: mine\n")
     insert(store, "Y")
     return old
+
+
+@pytest.mark.parametrize("again", [False, True], ids=["one process", "another process"])
+def test_a_persons_line_that_was_never_committed_and_that_a_search_has_seen(
+    store: Store, again: bool
+) -> None:
+    insert(store, "base")
+    old = buffer(store)
+    insert(store, "said by a machine")
+    write(store, DAY, buffer(store) + "- P: never committed\n")
+    store.adopt(quiet=3600)
+    assert "P: never committed" not in in_trail(store)
+    store = open_again(store.bank.root) if again else store
+    write(store, DAY, old + "- mine\n")
+    (note,) = store.adopt(quiet=3600).notes
+    assert "1 fact and 1 line of yours put back" in note and "“P: never committed”" in note
+    assert sorted(on_disk(store)) == sorted(in_trail(store))
+    assert authors(store) == {
+        "base": "ua-memory", "said by a machine": "ua-memory", "mine": "Ann", "P: never committed": "Ann",
+    }  # fmt: skip
+    whole(store)
+    write(store, DAY, old + "- mine\n")
+    assert store.adopt().notes == ()
+    assert sorted(on_disk(store)) == ["base", "mine"]
+
+
+def test_what_a_person_wrote_and_took_away_before_it_was_committed_stays_away(store: Store) -> None:
+    insert(store, "base")
+    insert(store, "said by a machine")
+    then = buffer(store)
+    write(store, DAY, then + "- not after all\n")
+    store.adopt(quiet=3600)
+    write(store, DAY, then + "- this instead\n")
+    assert store.adopt(quiet=3600).notes == ()
+    insert(store, "more")
+    assert sorted(on_disk(store)) == ["base", "more", "said by a machine", "this instead"]
+
+
+def test_an_edit_that_was_taken_back_is_none_that_was_never_committed(store: Store) -> None:
+    insert(store, "base")
+    old = buffer(store)
+    insert(store, "said by a machine")
+    write(store, DAY, buffer(store) + "- a mistake\n")
+    store.adopt(quiet=3600)
+    store.adopt()
+    undo.undo(store, store.history.log(limit=1)[0].id, door="test")
+    assert sorted(on_disk(store)) == ["base", "said by a machine"]
+    write(store, DAY, old + "- mine\n")
+    store.adopt()
+    assert sorted(on_disk(store)) == ["base", "mine", "said by a machine"]
 
 
 def test_every_line_of_a_block_that_was_put_back_is_named(store: Store) -> None:

@@ -102,7 +102,7 @@ def put_back_commits(touched: Sequence[Touched], when: datetime, person: Person)
             new = [saves.fresh(before, after, path) for path, (before, after) in stages.items()]
             named = [name for names in new for name in names]
             said = {"Memory-Op": [saves.MERGED], "Door": ["store"], "Facts": named}
-            facts = sum(name.startswith("^") for name in named)  # the others are blocks, and lines without an id
+            facts = sum(name.startswith("^") for name in named)  # the others are blocks, or have no id
             number = len(named) if theirs else facts
             what = counted(number, "line" if theirs else "fact") if number else "lines"
             text = message(f"merge: put back {what} a stale buffer had dropped", "", said)

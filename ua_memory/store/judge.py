@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
@@ -10,7 +11,7 @@ from ua_memory.config import Config
 from ua_memory.errors import GitFailed, UaMemoryError, Usage
 from ua_memory.history import History, Moment, Others, blob_id, switching
 from ua_memory.paths import LOGS, SETTINGS, Bank, confined
-from ua_memory.store import saves
+from ua_memory.store import saves, swap
 from ua_memory.store.draft import Touched
 from ua_memory.store.reading import read
 from ua_memory.store.saves import Edit
@@ -19,6 +20,10 @@ from ua_memory.store.verdict import contents
 from ua_memory.turns import in_turn
 
 FORGOTTEN = f"{LOGS}/forgotten.md"
+YOUNG = "young.json"
+"""In the state folder: {path: [its newest revision, its blob there, the blob that stood there]} of edits that
+are too young to be committed. An old buffer saved over one takes with it what nothing else knows."""
+YOUNG_MOST = 20
 ALONE = 8
 """Files that git is asked for one by one: a process each, and each of 4 ms."""
 
@@ -40,6 +45,7 @@ class Judge:
         self._read: dict[str, bytes] = {}
         self._others = Others(history, "")
         self._stale: dict[str, tuple[str | None, bytes | None, bool]] = {}
+        self._young = bank.state / YOUNG
 
     @in_turn
     def touch(
@@ -101,7 +107,47 @@ class Judge:
             self.begin()
             found = path != SETTINGS and self.touch(path, {}, adopting=True).put_back
             known = self._stale[path] = head, disk, found
+            if disk is not None and not found:
+                self._remember(path, disk)
         return known[2]
+
+    def _remember(self, path: str, disk: bytes) -> None:
+        """Keep what a young edit left: somebody has seen it, and an old buffer may be saved over it."""
+        with contextlib.suppress(UaMemoryError, OSError):
+            trail = self._name(path) if self._history.exists else None
+            known, name = self._remembered(), blob_id(disk)
+            if not trail or trail == name or known.get(path, [])[1:] == [trail, name]:
+                return
+            revision = self._newest(path)
+            self._history.run("hash-object", "-w", "--stdin", stdin=disk)
+            rows = {**{p: row for p, row in known.items() if p != path}, path: [revision, trail, name]}
+            fresh = self._young.with_suffix(".fresh")
+            fresh.unlink(missing_ok=True)
+            swap.write(fresh, json.dumps(dict([*rows.items()][-YOUNG_MOST:])).encode(), mode=0o600)
+            fresh.replace(self._young)
+
+    def _remembered(self) -> dict[str, list[str]]:
+        with contextlib.suppress(OSError, ValueError, TypeError, AttributeError):
+            found = json.loads(self._young.read_bytes())
+            return {path: row for path, row in found.items() if len(row) == 3}
+        return {}
+
+    def _newest(self, path: str) -> str:
+        return next((revision.id for revision in self._past(path).newest()), "")
+
+    def _from_young(self, edit: Edit) -> saves.Stale | None:
+        """What is to come of a save over a young edit of the person's, which the trail has not yet."""
+        known = self._remembered().get(edit.path)
+        if not known or edit.trail is None or edit.disk is None:
+            return None
+        revision, trail, name = known
+        if trail != blob_id(edit.trail) or name == blob_id(edit.disk):
+            return None
+        if revision != self._newest(edit.path):
+            return None
+        past = saves.Past(edit.path, self._history, self._history.head(), name)
+        young = self._history.read_all([(name, "")])[0]
+        return saves.stale(Edit(edit.path, young, edit.disk), past) if young else None
 
     @in_turn
     def expect(self, paths: Sequence[str]) -> None:
@@ -157,7 +203,9 @@ class Judge:
         old, start, left = None, disk, frozenset[str]()
         with contextlib.suppress(GitFailed):
             # Who accepts what is gone has seen it: then it is no old buffer.
-            old = None if accept else saves.stale(edit, self._past(path), amid)
+            if not accept:
+                young = None if alone else self._from_young(edit)
+                old = young or saves.stale(edit, self._past(path), amid)
             start = old.merged if old else disk
             left = self._forgotten(edit) if disk else left
         if old or left:

@@ -12,7 +12,7 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -185,17 +185,22 @@ class Buffer(NamedTuple):
 
 @dataclass(slots=True)
 class Past:
-    """The newest revisions of one file and what they left in it, read once, for one head of the trail."""
+    """The newest revisions of one file and what they left in it, read once, for one head of the trail; before
+    them the person's edit that left `young`, a blob that was seen and is in no commit."""
 
     path: str
     history: History
     head: str | None
+    young: str = ""
     revisions: list[Revision] | None = None
     contents: dict[int, list[Buffer]] = field(default_factory=dict)
 
     def newest(self) -> list[Revision]:
         if self.revisions is None:
             self.revisions = self.history.log([self.path], limit=LOOK_BACK)
+            if self.young and self.revisions:
+                edit = replace(self.revisions[0], id=self.young, author="", trailers={"Memory-Op": (EDIT,)})
+                self.revisions.insert(0, edit)
         return self.revisions
 
     def buffers(self) -> Iterator[Buffer]:
@@ -219,7 +224,9 @@ class Past:
             for n, r in enumerate(some[:restored])
             for name in ((r.id, self.path), *((s, "") for s in r.trailers.get(SHOWN, ())))
         ]
-        found = self.history.read_all([name for _, name in rows])
+        found = self.history.read_all(
+            [(name, "" if name == self.young else path) for _, (name, path) in rows]
+        )
         there = (Buffer(n, data or b"", not path) for (n, (_, path)), data in zip(rows, found, strict=True))
         # A content that was shown may be collected as garbage in time; a file that was not there was empty.
         return [b for b in there if b.data or not b.shown]
