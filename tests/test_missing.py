@@ -68,6 +68,18 @@ def test_what_could_not_be_committed_meanwhile_is_committed(shell: Shell, what: 
     assert not found["pending"] and found["head"]["op"] == "insert" and found["problems"] == 0
 
 
+def test_what_is_written_next_writes_again_what_the_file_held(shell: Shell) -> None:
+    lose(shell, f"HEAD:{DAY}")
+    shell.ok("insert", "Carol keeps bees")
+    assert shell.ok("verify") and "Carol keeps bees" in shell.ok("log").out
+    shell.ok("undo")
+
+
+def test_a_state_before_the_newest_that_lacks_an_object_is_told_by_status(shell: Shell) -> None:
+    name = lose(shell, f"HEAD~1:{DAY}")
+    assert name[:10] in shell.ok("status").out and shell.ok("status", "--json").json["problems"] == 1
+
+
 def test_several_at_once(shell: Shell) -> None:
     for what in (f"HEAD:{DAY}", "HEAD:memory", "HEAD^{tree}"):
         lose(shell, what)

@@ -24,6 +24,8 @@ _NAMED = re.compile(
 )
 ASIDE = "ua-memory-broken"
 """A folder in the git directory for files of git's that are noise."""
+RECENT = 1000
+"""Of so many of the newest revisions a quick look tells whether each object is there."""
 DOUBTS = 6
 """Files of which it is not known how a revision had them, whose ways together are tried out."""
 KINDS = {"invalid": "commit"}
@@ -46,17 +48,16 @@ def find(trail: Process) -> dict[str, str]:
 
 
 def of_head(trail: Process) -> str:
-    """What is missing of the newest revision, or of the line of revisions to it, in words; empty if nothing
-    is. Fast: older files are not looked at."""
+    """What is missing of the newest revisions, or of the line of revisions to them, in words; empty if
+    nothing is. Fast: whether an object is what it should be is not looked at, nor are older files."""
     try:
         trail.run("rev-list", "--count", "HEAD")
-        out = trail.run("rev-list", "--objects", "--no-walk", "--missing=print", "HEAD").decode(
-            "utf-8", "replace"
-        )
+        words = ("rev-list", "--objects", f"--max-count={RECENT}", "--missing=print", "HEAD")
+        out = trail.run(*words).decode("utf-8", "replace")
     except GitFailed as error:
         return error.what
     gone = [row[1:] for row in out.splitlines() if row.startswith("?")]
-    return f"{told(dict.fromkeys(gone, 'object'))} of the newest revision" if gone else ""
+    return told(dict.fromkeys(gone, "object")) if gone else ""
 
 
 def told(gone: Mapping[str, str]) -> str:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import contextlib
 import os
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from difflib import SequenceMatcher, unified_diff
@@ -220,6 +220,13 @@ class History(Remotes):
         final = {path: data for c in commits for path, data in c.files.items()}
         self._follow({path: None if data is None else blob_id(data) for path, data in final.items()})
         return out.decode().split()
+
+    def not_loose(self, contents: Iterable[bytes | None]) -> tuple[bytes, ...]:
+        """Those that are no loose object. In a commit's stream they come to nothing where a pack has them;
+        where none has, the trail lacks them, and the files hold them for the last time."""
+        objects = self.shared / "objects"
+        named = {blob_id(data): data for data in contents if data is not None}
+        return tuple(data for name, data in named.items() if not (objects / name[:2] / name[2:]).exists())
 
     def _clear_locks(self) -> None:
         """Remove ref locks that a killed git left: nothing but us writes a trail kept beside, and in a bank

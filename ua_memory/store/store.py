@@ -324,6 +324,8 @@ class Store:
             try:
                 self.history.create()
                 commits = flight.due(record, self.history, moved=again or attempt > 0)
+                kept = self.history.not_loose(change.trail for change in record.changes)
+                commits[0] = replace(commits[0], blobs=(*commits[0].blobs, *kept))
                 own = next(n for n, c in enumerate(commits) if flight.is_own(c, record))
                 done = self.history.commit(commits, rev)[own]
             except GitFailed as error:
