@@ -63,6 +63,13 @@ def test_what_cannot_be_read_is_not_taken_for_deleted(shell: Shell, path: str) -
         assert "walnuts" in git(shell.cwd, "show", f"HEAD:{note}")
 
 
+def test_who_needs_what_cannot_be_read_is_told_the_command_that_opens_it(shell: Shell) -> None:
+    today = shell.ok("search", "Alice", "--json").json["results"][0]["path"]
+    with unreadable(shell.cwd / today):
+        done = shell("insert", "Something else.")
+    assert done.code == 10 and f"mend: chmod u+rw {shell.cwd / today}" in done.err
+
+
 def test_a_bank_whose_memory_is_shut_says_so(shell: Shell) -> None:
     with unreadable(shell.cwd / "memory"):
         assert "Problems  1" in shell.ok("status").out

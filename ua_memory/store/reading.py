@@ -12,6 +12,7 @@ import os
 import signal
 import time
 from pathlib import Path
+from shlex import quote
 from typing import BinaryIO
 
 from ua_memory import regular
@@ -48,7 +49,9 @@ def read(file: Path, *, expected: bool = False) -> bytes | None:
             if not expected or turn >= _BETWEEN_NAMES:
                 return None
         except OSError as error:
-            raise CannotWrite(f"cannot be read: {error.strerror or error}", where=str(file)) from error
+            mend = f"chmod u+rw {quote(str(file))}" if error.errno == errno.EACCES else None
+            said = f"cannot be read: {error.strerror or error}"
+            raise CannotWrite(said, where=str(file), mend=mend) from error
         # An editor that truncates and writes leaves an empty file for a moment: that is no deletion.
         time.sleep(wait)
     else:
