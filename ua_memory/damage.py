@@ -22,6 +22,9 @@ from ua_memory.store.proof import closed
 BROKEN = ".broken"
 """Behind the name of a git index that git could not read: it is kept, for who had staged something."""
 
+APPENDED = 1000
+"""So many lines that were put at a file's end since are left out to find what a revision had of it."""
+
 
 def problems(store: Store) -> Iterator[Problem]:
     """What is wrong in the state folder; nothing is changed."""
@@ -120,12 +123,24 @@ def _held(store: Store) -> tuple[dict[str, bytes], Iterator[missing.Listing]]:
             disk.pop(change.path, None)
             if change.trail is not None:
                 disk[change.path] = ("100644", blob_id(change.trail))
+    for path, (_, name) in _listed(store, "ls-tree", "-r", "-z", "HEAD").items():
+        if name not in contents and path in disk and (now := contents.get(disk[path][1])):
+            contents |= {blob_id(was): was for was in _beginnings(now) if blob_id(was) == name}
     earlier = _listed(store, "ls-tree", "-r", "-z", "HEAD~1")
     doubted = list(seen.changed)
     if not doubted and not earlier:  # git cannot say what it has: whatever was written last may be new
         newest = sorted(seen.files, key=lambda file: file.changed_ns, reverse=True)
         doubted = [file.path for file in newest[: missing.DOUBTS]]
     return contents, missing.guesses(index, disk, earlier, doubted)
+
+
+def _beginnings(data: bytes) -> Iterator[bytes]:
+    """What a file was before lines were put at its end, as a person and an insert do."""
+    end = len(data)
+    for _ in range(APPENDED):
+        if (end := data.rfind(b"\n", 0, max(end - 1, 0)) + 1) == 0:
+            return
+        yield data[:end]
 
 
 def _listed(store: Store, *words: str) -> dict[str, tuple[str, str]]:
