@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 LENT = ("HOME", "TZ", "LANG", "LC_", "GIT_", "EMAIL", "XDG_CONFIG_HOME")
 """How a variable begins that processes we start, or the clock, take from the environment of this process."""
 
+ANSWERS_AGENTS = frozenset({"hook", "mcp"})
+"""Verbs whose answer no person reads."""
 FLAGS = ("--json", "--explain")
 """What may stand before the words of a query and says nothing of them."""
 
@@ -51,7 +53,14 @@ def perform(request: Request, output: Output, warm: Warm) -> int:
         opener=partial(warm.opened, env=request.env),
     )
     with _lent(request.env):
-        return run(call)
+        code = run(call)
+        if warm.untold and not ANSWERS_AGENTS & set(request.argv[:3]):
+            from ua_memory.cli.format import note
+
+            for text in dict.fromkeys(warm.untold):
+                note(call, text)
+            warm.untold.clear()
+        return code
 
 
 def likely(argv: Sequence[str]) -> str:

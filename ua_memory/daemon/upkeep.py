@@ -141,6 +141,8 @@ class Upkeep:
     def _catch_up(self, whole: bool) -> None:
         began, warm, much = time.monotonic(), self._warm.warm, self._behind or self._warm.behind
         with self._warm.own() as memory:
+            # A person who saved an old copy is told by their next command what was put back.
+            self._warm.untold += memory.store.adopt(quiet=memory.config.quiet_seconds, wait=False).notes
             # Cold, words will do: nobody waits, and the model would take 200 MB for nothing.
             done = memory.refresh(vectors=warm, stop=self._hurried)
             seen, quiet = memory.store.survey(), memory.config.quiet_seconds

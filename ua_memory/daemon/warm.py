@@ -43,6 +43,8 @@ class Warm:
         self.witness: Witness[Sight] = Witness(lambda: None)
         self._index: Any = None
         self._settled, self._used = False, False
+        self.untold: list[str] = []
+        """What became of a person's saves while nobody waited for an answer."""
         self.unpacked = 0
         """So many times a command has put off packing the trail."""
 

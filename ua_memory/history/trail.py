@@ -282,6 +282,7 @@ class History(Remotes):
         note = self.git_dir / BEHIND
         with contextlib.suppress(OSError):  # only about how `git status` looks
             if paths:
+                note.touch(mode=0o600)
                 note.write_bytes("\0".join(paths).encode("utf-8", "surrogateescape"))
             else:
                 note.unlink(missing_ok=True)
