@@ -50,6 +50,14 @@ def test_a_group_begins_with_nothing_of_the_owner_s(shell: Shell) -> None:
         assert hook(shell, "SessionStart", "g", GROUP, source=source).out == ""
 
 
+@pytest.mark.parametrize("named", [-1001, 7.5, True, [GROUP], {"id": 7}, " "])
+def test_a_group_that_is_named_by_no_text_is_a_group(shell: Shell, named: object) -> None:
+    told = {"hook_event_name": "SessionStart", "session_id": "g", "cwd": str(shell.cwd), "source": "startup"}
+    for group, owner in ((named, False), (False, True), (None, True)):
+        out = shell("hook", "--client", "openclaw", stdin=json.dumps({**told, "group": group})).out
+        assert ("walnuts" in out) == owner
+
+
 def test_a_group_is_told_only_what_was_said_in_it(shell: Shell) -> None:
     assert "sell the kiln" in hook(shell, "UserPromptSubmit", "d", prompt=KILN).out
     assert hook(shell, "UserPromptSubmit", "g", GROUP, prompt=KILN).out == ""

@@ -31,9 +31,16 @@ class Event:
         self.said = self.why = self.group = ""
 
 
+def _group(named: object) -> str:
+    """A group chat's name. Chats have numbers for ids, too: what is no text must not pass for the owner alone."""
+    if named is None or named is False or named == "":
+        return ""
+    return " ".join(str(named).split()) or "unknown"
+
+
 def plain(found: dict[str, Any], kinds: dict[str, Kind], client: str) -> Event | None:
     """The event of a payload that has Claude Code's keys, as Codex's and Gemini's have; None for one that
-    memory has nothing to do with. Keys that are no text count as not said."""
+    memory has nothing to do with. Keys that are no text count as not said, but for the group."""
 
     def told(*keys: str) -> str:
         return next((value for key in keys if isinstance(value := found.get(key), str) and value), "")
@@ -46,6 +53,6 @@ def plain(found: dict[str, Any], kinds: dict[str, Kind], client: str) -> Event |
     event.session, event.parent = told("session_id"), told("parent_session_id")
     event.cwd, event.agent = told("cwd"), told("agent_id")
     event.transcript = told("transcript_path")
-    event.said, event.group = told("last_assistant_message"), " ".join(told("group").split())
+    event.said, event.group = told("last_assistant_message"), _group(found.get("group"))
     event.why = told({"start": "source", "compact": "trigger", "end": "reason"}.get(kind, ""))
     return event
