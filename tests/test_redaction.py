@@ -93,6 +93,9 @@ def test_real_notes_yield_only_what_is_secret() -> None:
         ("the password is ", "Winter" + "2026!x", ", tell Bob"),
         ("a: 1\npassword: ", "plainword", "\nb: 2"),
         ("see\n", pem(Random(1)), "\nend"),
+        ("the password is ", "Tr0ub4dor" + "&3", ", tell Bob"),
+        ("?password=", "Tr0ub4dor" + "x3", "&user=bob"),
+        ("cd x && PASSWORD=", "Tr0ub4dor" + "x3", "&& make"),
         ("Ünïcödé 漢字 🎉 token=", "x9Kd02LmQ7" + "pRt5VwZ1aB", "&y=1"),
     ],
 )
@@ -292,6 +295,8 @@ CARDS = (
     ('12/27 4111 1111 1111 1111', '1111 1111'),
     ('- card:\n  4111 1111 1111 1111', '1111 1111'),
     ('４１１１ １１１１ １１１１ １１１１', '１１１１ １１１１'),
+    ('my card number for the order is 4111 1111 1111 1111', '1111 1111'),
+    ('booking 4111-1111-1111-1111, exp 12/29, cvv 123', '1111-1111'),
     ('the maestro card is 6759649826438453', '6759649826438453'),
 )
 # `<pw>` and `<key>` stand for a password and a key.

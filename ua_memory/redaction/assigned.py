@@ -25,6 +25,7 @@ _MORE = re.compile(
 _STEM = re.compile("|".join(STEMS), re.IGNORECASE)
 _RULE = re.compile(rf"{LINE}(?=[^\n]{{0,400}}--)[ \t>|:-]{{3,400}}+(?={LINE})")
 _LINE_END = re.compile(LINE)
+_NO_VALUE = re.compile(r"[,;|\\]|&(?=&|[\w.%[\]-]*=|#?\w+;|$)")  # `&` only where a query or a shell goes on
 _NOTHING = re.compile(rf"[ \t*]*(?:\\{{1,2}}(?={LINE}))?{LINE}")
 _COMMAND = re.compile(r"(?:.*[\s\"'`])?(?:(?:ENV|ARG|setenv|export|set(?: -\w+)?) \w*|--[\w-]*|login .*)")
 
@@ -38,7 +39,7 @@ def _bare(text: str, match: Match[str]) -> tuple[str, bool]:
     value, sign = match["bare"], match["sign"]
     shell = sign.strip() == "=" and _SHELL.fullmatch(_line_before(text, match)) is not None
     if not shell or value.endswith((",", ")")):
-        value = re.split(r"[,;&|\\]", value, maxsplit=1)[0].rstrip(".:)]}*\\?")
+        value = _NO_VALUE.split(value, maxsplit=1)[0].rstrip(".:)]}*\\?")
     end = match.start("bare") + len(value)
     rest = text[end : end + 4].lstrip(" ,.;*|)]}\\?")
     joined = sign == "=" or text[end : end + 1] in {"&", ";", '"', "'", "`", "<", ","}

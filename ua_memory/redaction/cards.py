@@ -58,11 +58,12 @@ def cards(text: str) -> Iterator[tuple[str, int, int]]:
     for match in compiled(_NUMBER).finditer(text):
         start = match.start()
         before = text[max(text.rfind("\n", 0, start) + 1, start - 60) : start]
-        named, other = card.search(before), thing.search(before)
-        grouped = match["four"] or match["six"]
-        if other and (other["thing"] or not (named or (grouped and other["number"]))):
+        behind = text[match.end() : match.end() + 30].split("\n", 1)[0]
+        told, other = card.search(before), thing.search(before)
+        grouped, named = match["four"] or match["six"], told or card.search(behind)
+        sure = grouped and named  # `my card for the order is 4111 1111 …`
+        if other and not sure and (other["thing"] or not (told or (grouped and other["number"]))):
             continue
-        named = named or card.search(text[match.end() : match.end() + 30].split("\n", 1)[0])
         rare = named or grouped
         for end in (match.end(), match.start("rest")) if match["rest"] else (match.end(),):
             digits = "".join(str(int(digit)) for digit in text[start:end] if digit.isdecimal())
