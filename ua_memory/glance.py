@@ -232,16 +232,31 @@ def _blocks(text: str) -> list[tuple[str, str]] | None:
     return blocks
 
 
+_REST = "… This is its beginning; all of it: `ua-memory core get NAME`."
+
+
 def core_block(blocks: Sequence[tuple[str, str]], most: int = fence.MOST) -> str:
     """Core memory as a block of so many characters, (name, value) each, '' if there is none; what finds no
-    room is counted."""
+    room is counted, and begun where it is all there is."""
     parts = [f"## {name}\n{value}" for name, value in blocks if value]
     text, left = fence.block("core", CORE, parts, gap="\n\n", most=most - 100)
     if left:
-        parts = [part for part in parts if fence.harmless(part) not in left]
+        kept = [part for part in parts if fence.harmless(part) not in left]
+        if not kept and (begun := _begun(parts[0], most - 100)):
+            return fence.block("core", CORE, [begun, _REST], gap="\n\n")[0]
+        parts = kept
         parts.append(f"{len(left)} more found no room here: `ua-memory core get NAME`.")
         text = fence.block("core", CORE, parts, gap="\n\n")[0]
     return text
+
+
+def _begun(part: str, most: int) -> str:
+    """As much of a block as finds room, to the end of a word; '' where that is no more than its name."""
+    while part and fence.block("core", CORE, [part], gap="\n\n", most=most)[1]:
+        part = part[: len(part) * 9 // 10]
+        end = max(part.rfind(" "), part.rfind("\n"))
+        part = part[:end] if end > len(part) - 100 else part  # not every language has blanks
+    return part if "\n" in part.strip() else ""
 
 
 def _weight(total: int, many: int) -> float:
