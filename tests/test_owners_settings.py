@@ -114,6 +114,7 @@ def test_set_keeps_comments_commits_and_trusts(shell: Shell) -> None:
     before = file.read_text()
     done = shell.ok("config", "set", "extraPaths", "~/private", "../api docs")
     assert "(commit " in done.out and done.err == ""
+    assert done.out.startswith('Set extraPaths to ["~/private", "../api docs"] in ')  # as it may be typed
     assert set(before.splitlines()) <= set(file.read_text().splitlines())
     assert hits(shell) == [str(shell.home / "private" / "diary.md")]
     assert shell.ok("config", "set", "search.limit", "4", "--json").json["value"] == 4
@@ -157,6 +158,8 @@ def test_set_refuses_what_cannot_be(shell: Shell, words: list[str], code: int) -
     before = (shell.cwd / "ua-memory.toml").read_bytes()
     done = shell("config", "set", *words)
     assert done.code == code, done.err
+    if words[0] in ("search.limit", "strip", "redaction.patterns"):
+        assert f"mend: ua-memory config set {words[0]} VALUE (" in done.err
     assert (shell.cwd / "ua-memory.toml").read_bytes() == before
     assert not (shell.home / ".config" / "ua-memory" / "config.toml").exists()
 

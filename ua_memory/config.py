@@ -233,7 +233,7 @@ def as_typed(key: str, words: Sequence[str], *, user: bool = False) -> tuple[str
         value = _checked(spec, raw, USER if user else SETTINGS)
     except (Malformed, ValueError) as error:
         what = error.what if isinstance(error, Malformed) else f"{text!r} is not JSON"
-        raise Usage(what, where=key, mend=spec.metadata["says"]) from error
+        raise Usage(what, where=key, mend=_to_set(spec, USER if user else SETTINGS)) from error
     return spec.name, list(value) if isinstance(value, tuple) else value
 
 
@@ -496,12 +496,16 @@ def _checked(spec: Field[Any], raw: Any, source: str) -> Any:
         if spec.name in RULES:
             RULES[spec.name](value, source)
     except (TypeError, ValueError, OverflowError) as error:
-        mend = (
-            f"ua-memory config set {meta['toml']} VALUE{' --user' if source == USER else ''} ({meta['says']})"
-        )
-        mend = mend if source in (SETTINGS, USER) else meta["says"]
-        raise Malformed(str(error), where=where, mend=mend) from error
+        raise Malformed(str(error), where=where, mend=_to_set(spec, source)) from error
     return value
+
+
+def _to_set(spec: Field[Any], source: str) -> str:
+    """How a value that can not be is corrected where it stands."""
+    key, says = spec.metadata["toml"], spec.metadata["says"]
+    if source not in (SETTINGS, USER):
+        return f"correct {source}, or unset it ({says})"
+    return f"ua-memory config set {key} VALUE{' --user' if source == USER else ''} ({says})"
 
 
 def _converted(raw: Any, default: Any, from_env: bool) -> Any:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-OFF = "Memory is off: its user has switched it off (UA_MEMORY_ENABLED=0). Nothing was read or written."
+OFF = (
+    "Memory is off: its user has switched it off (UA_MEMORY_ENABLED, or `enabled` in the settings)."
+    " Nothing was read or written."
+)
 """What every tool of an agent answers then."""
 
 

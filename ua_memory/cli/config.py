@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from collections.abc import Mapping
@@ -117,7 +118,7 @@ def config_set(
         more = {"revision": result.revision, "notes": list(result.notes)} if result else {}
         return emit(call, {**_rows(loaded, key)[0], "file": str(file), **more})
     done = (" (", commit(result.revision), ")") if result else ()
-    Screen(call).line("Set ", (key, "strong"), f" to {_said(_plain(typed))} in ", (str(file), "path"), *done)
+    Screen(call).line("Set ", (key, "strong"), f" to {_typed(typed)} in ", (str(file), "path"), *done)
     if result:
         outcome(call, result)
     if loaded.sources[name] != file.name:
@@ -269,6 +270,11 @@ def _hidden(name: str, value: Any) -> Any:
 
 def _plain(value: Any) -> Any:
     return list(value) if isinstance(value, tuple) else dict(value) if isinstance(value, Mapping) else value
+
+
+def _typed(value: Any) -> str:
+    """A value in one line, as `config set` takes it."""
+    return json.dumps(value, ensure_ascii=False) if isinstance(value, list | dict) else _said(value)
 
 
 def _said(value: Any) -> str:

@@ -32,7 +32,7 @@ class Event:
 
 
 def _group(named: object) -> str:
-    """A group chat's name. Chats have numbers for ids, too: what is no text must not pass for the owner alone."""
+    """A group chat's name. It may be a number: what is no text must not pass for the owner alone."""
     if named is None or named is False or named == "":
         return ""
     return " ".join(str(named).split()) or "unknown"
