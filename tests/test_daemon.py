@@ -232,6 +232,21 @@ def test_one_that_does_not_leave_is_killed(place: Place, monkeypatch: pytest.Mon
         assert deaf.wait(5) == -signal.SIGKILL and not runs(place.local)
 
 
+def test_a_person_is_told_by_their_next_command_what_was_put_back_meanwhile(served: Place) -> None:
+    """I8"""
+    assert served.run("insert", "base").code == 0
+    day = max((served.root / "memory").glob("2*.md"))  # of today
+    old = day.read_bytes()
+    assert served.run("insert", "The invoice address is Elm Street 5").code == 0
+    assert served.run("search", "invoice").code == 0  # it is warm, and hears of saves
+    day.write_bytes(old + b"- mine\n")
+    until(lambda: b"Elm Street" in day.read_bytes(), 20)
+    hook = '{"hook_event_name": "UserPromptSubmit", "session_id": "s", "prompt": "what is the base of all?"}'
+    assert "put back" not in served.run("hook", stdin=hook).err, "an agent is no person"
+    assert "“The invoice address is Elm Street 5”" in served.run("status").err
+    assert "put back" not in served.run("status").err
+
+
 def test_two_that_start_at_once_become_one(place: Place) -> None:
     argv = [sys.executable, "-P", "-m", "ua_memory", "--bank", str(place.root), "daemon", "run"]
     both = [subprocess.Popen(argv, env=place.environment("off")) for _ in range(3)]
