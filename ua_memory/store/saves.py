@@ -237,8 +237,9 @@ def stale(edit: Edit, past: Past, amid: Sequence[bytes] = ()) -> Stale | None:
     since for the first time; None for a person's own change of what is there.
 
     Of all contents the file had, a save was made from the one it is most like. What only its owner wrote
-    since, they took away again; unless that older content stood for a moment in the midst of a write of ours,
-    as those `amid` did, or something of ours is gone with it.
+    since, a save without a new word takes away again, and any save what was not committed yet; unless that
+    older content stood for a moment in the midst of a write of ours, as those `amid` did, or something of
+    ours is gone with it. With a new word it may be of another editor, which never read what is gone.
     """
     if edit.trail is None or edit.disk is None:
         return None
@@ -313,7 +314,7 @@ def _seen_since(edit: Edit, base: Buffer, past: Past) -> int | None:
     is the answer to it.
     """
     lost = _lines(edit.trail, edit.disk)
-    fresh = _lines(edit.disk, base.data) - _lines(edit.disk, edit.trail, same=True)
+    fresh = _fresh(edit, base)
     newest, along = past.newest(), frozenset[Key]()
     for number in range(base.number):
         revision = newest[number]
@@ -330,6 +331,11 @@ def _seen_since(edit: Edit, base: Buffer, past: Past) -> int | None:
     return None
 
 
+def _fresh(edit: Edit, base: Buffer) -> Counter[bytes]:
+    """The new words of a save: lines that neither its base nor the present content has."""
+    return _lines(edit.disk, base.data) - _lines(edit.disk, edit.trail, same=True)
+
+
 def _with_what_came(edit: Edit, base: Buffer, past: Past) -> Stale | None:
     trail, disk = edit.trail or b"", edit.disk or b""
     merged = merge(base.data, trail, disk).data
@@ -342,7 +348,9 @@ def _with_what_came(edit: Edit, base: Buffer, past: Past) -> Stale | None:
             taken |= _lines(before, now)
     if base.number == AMID:  # what the trail has not yet is the person's, and waits for its commit with ours
         own |= _lines(trail, past.left(0))
-    if not (back or gone) or not (base.shown or back - own or gone - taken):
+    theirs_alone = not (base.shown or back - own or gone - taken)
+    uncommitted = bool(past.young) and base.number <= 1
+    if not (back or gone) or (theirs_alone and (uncommitted or not _fresh(edit, base))):
         return None
     own |= _written_by_hand(back - own, past)
     was = keys(disk, edit.path)
