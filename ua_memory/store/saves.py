@@ -283,8 +283,8 @@ def _made_from(
 
 
 def _read_by(edit: Edit, past: Past, amid: Sequence[bytes]) -> Iterator[Buffer]:
-    """What somebody may have read, newest first. Of what a person wrote, all that a save lacks may have come
-    after it was read: what stood there before a commit of theirs is in no other."""
+    """What somebody may have read, newest first. Of what a person wrote, and of what stood for a moment,
+    all that a save lacks may have come after it was read: what stood there before is in no commit."""
     yield from (Buffer(AMID, data, True) for data in amid)
     if amid:
         committed = past.left(0)
@@ -295,6 +295,9 @@ def _read_by(edit: Edit, past: Past, amid: Sequence[bytes]) -> Iterator[Buffer]:
         if last and not buffer.shown and _op(past.newest()[last.number]) == EDIT:
             yield Buffer(buffer.number, so_far(buffer.data, last.data, edit.disk), False, True)
         yield buffer
+        if buffer.shown:
+            before = past.left(buffer.number + 1)
+            yield Buffer(buffer.number + 1, so_far(before, buffer.data, edit.disk), False, True)
         last = last if buffer.shown else buffer
     if last and _op(past.newest()[last.number]) == EDIT:  # the person's file from the beginning
         yield Buffer(last.number + 1, so_far(b"", last.data, edit.disk), False, True)
