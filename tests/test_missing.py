@@ -96,7 +96,7 @@ def test_several_at_once(shell: Shell) -> None:
     assert shell.ok("verify")
 
 
-@pytest.mark.parametrize("what", ["HEAD", "HEAD~1", "HEAD~1:memory", f"HEAD~2:{DAY}"])
+@pytest.mark.parametrize("what", ["HEAD", "HEAD~1", "HEAD~2:memory", f"HEAD~2:{DAY}"])
 def test_what_no_file_holds_comes_back_from_another_copy(shell: Shell, tmp_path: Path, what: str) -> None:
     git(tmp_path, "init", "--quiet", "--bare", "--initial-branch=main", "remote.git")
     shell.ok("sync", "--remote", str(tmp_path / "remote.git"))
