@@ -341,6 +341,8 @@ def _fresh(edit: Edit, base: Buffer) -> Counter[bytes]:
 
 def _with_what_came(edit: Edit, base: Buffer, past: Past) -> Stale | None:
     trail, disk = edit.trail or b"", edit.disk or b""
+    if not _lines(base.data, b"") & _lines(disk, b""):
+        return None  # nothing of it is left: the file was written anew
     merged = merge(base.data, trail, disk).data
     back, gone = _lines(merged, disk), _lines(disk, merged)
     own, taken = Counter[bytes](), Counter[bytes]()
