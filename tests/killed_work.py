@@ -6,10 +6,12 @@ person does it, the work is there once, whole, and a machine's.
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 from collections import Counter
 from collections.abc import Callable
 from datetime import timedelta
+from itertools import pairwise
 from pathlib import Path
 
 from believing import create
@@ -29,6 +31,7 @@ from ua_memory.records import Fact
 from ua_memory.reflect import consolidate as _consolidate
 from ua_memory.retain import extract as _extract
 from ua_memory.retain import flush as _flush
+from ua_memory.retain.queue import key_of
 from ua_memory.store import Store, aside
 from ua_memory.transcripts.turns import Session
 
@@ -41,6 +44,8 @@ TALK = (
     "p: I want the invoices kept for ten years from now on, Alice insists on it.",
 )
 NAMES = ("one", "two")
+HEARD = tuple((name, said) for said in pairwise((0, 2, len(TALK))) for name in NAMES)
+"""Which turns of which session (from, to) come when: after an answer, and when there is no more."""
 KEPT = "The API runs on Fly.io."
 FACTS = ("Alice moved the API to Fly.io because the price doubled.", "Alice drinks green tea.")
 
@@ -93,12 +98,20 @@ def flushed(model: Callable[[], Scripted | None]) -> Callable[[Store, bool], Non
 # -- the queue -----------------------------------------------------------------------------------------
 
 
-def wait(store: Store, *names: str) -> None:
+def _cloned(store: Store) -> None:
+    """A clone has no state folder: its first turns make it."""
+    shutil.rmtree(store.bank.state)
+
+
+def wait(store: Store) -> None:
+    """As a client's hooks do it: sessions go on side by side, bit by bit, and end."""
     flusher = memory(store)._flusher(None, None)
-    for name in names:
-        flusher.put(
-            Session("test", name), turns(*(line.replace("Fly.io", name) for line in TALK), start=SAID), None
-        )
+    sessions = {name: Session("test", name) for name in NAMES}
+    for name, (since, until) in HEARD:
+        said = turns(*(line.replace("Fly.io", name) for line in TALK), start=SAID)
+        flusher.put(sessions[name], said[since:until], None, more=True)
+    for each in sessions.values():
+        flusher.queue.close(key_of(each), clock())
 
 
 def drain(store: Store, model: Scripted | None = None, later: int = 0) -> None:
@@ -107,12 +120,18 @@ def drain(store: Store, model: Scripted | None = None, later: int = 0) -> None:
 
 
 def _waiting(store: Store, acknowledged: bool) -> None:
-    if acknowledged:
-        assert len(memory(store).waiting()) == 2
-    wait(store, *NAMES)
     waiting = memory(store).waiting()
-    assert [len(each.turns) for each in waiting] == [len(TALK)] * 2, waiting
-    assert not any(each.broken for each in waiting)
+    if acknowledged:
+        assert len(waiting) == 2
+        assert not any(each.open for each in waiting)
+    found = {(each.session.session, turn.id) for each in waiting for turn in each.turns}
+    order = [(name, f"e{n + 1}") for name, (since, until) in HEARD for n in range(since, until)]
+    assert found == set(order[: len(found)]), "what was put before what waits waits, too"
+    assert len(found) == len(order) or not acknowledged
+    wait(store)
+    waiting = memory(store).waiting()
+    assert [[turn.id for turn in each.turns] for each in waiting] == [["e1", "e2", "e3"]] * 2, waiting
+    assert not any(each.broken or each.open for each in waiting)
     _drained(store, False)
 
 
@@ -383,8 +402,8 @@ def _restored(store: Store, acknowledged: bool) -> None:
 WORK = {
     "flush": Scenario(lambda s: None, lambda s: flush(s, None), flushed(lambda: None)),
     "flush by a model": Scenario(lambda s: None, lambda s: flush(s, reader()), flushed(reader)),
-    "turns put to wait": Scenario(lambda s: None, lambda s: wait(s, *NAMES), _waiting),
-    "queue drain": Scenario(lambda s: wait(s, *NAMES), drain, _drained),
+    "turns put to wait": Scenario(_cloned, wait, _waiting),
+    "queue drain": Scenario(wait, drain, _drained),
     "consolidate": Scenario(_two_facts, consolidate, _consolidated),
     "redo": Scenario(_undone, lambda s: undo.redo(s, door="test"), _redone),
     "index swap": Scenario(_indexed, rebuild, _answers),
