@@ -103,7 +103,8 @@ def cached(transcript: Path, folder: Path) -> list[Figure]:
     sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
     from fake_model import FakeModel
 
-    from ua_memory import Memory, tokens
+    from ua_memory import Memory
+    from ua_memory.text import tokens
 
     memory = Memory.init(folder / "cached", timezone="UTC")
     with transcript.open("rb") as stream:

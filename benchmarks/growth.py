@@ -15,9 +15,9 @@ from pathlib import Path
 
 from figures import Figure, main
 
-from ua_memory.bank import init
-from ua_memory.history import MACHINE, SOMEBODY, Commit
-from ua_memory.store import Store
+from ua_memory.git.repository import MACHINE, SOMEBODY, Commit
+from ua_memory.store.store import Store
+from ua_memory.upkeep.init import init
 
 SYLLABLES = tuple("ka lo mi ter ran su vel da no pri sto en ur bi ga fo lin che mar ot".split())  # noqa: SIM905
 

@@ -20,15 +20,13 @@ from typing import Any
 
 from figures import Figure, main, paired, ratio
 
-from ua_memory.bank import init
 from ua_memory.config import Config
-from ua_memory.index.bulk import in_portions
-from ua_memory.index.embed import Embedder
-from ua_memory.index.reading import READY
-from ua_memory.index.sync import Index
+from ua_memory.index.embedding import Embedder, in_portions
+from ua_memory.index.sync import READY, Index
 from ua_memory.memory import Memory
 from ua_memory.paths import locate
-from ua_memory.store import Store
+from ua_memory.store.store import Store
+from ua_memory.upkeep.init import init
 
 HEADS = ("dep", "gar", "ser", "pri", "lon", "bak", "mor", "tel", "vin", "cas", "ru", "ky")
 TAILS = ("loy", "den", "ver", "ce", "don", "up", "ning", "le", "eta", "tle", "by", "iv", "stan", "er")

@@ -20,11 +20,10 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from ua_memory.daemon import address
-from ua_memory.history import MACHINE, SOMEBODY, Commit
-from ua_memory.index.embed import DIMENSIONS, Embedder
-from ua_memory.index.reading import READY
-from ua_memory.index.sync import Index
+from ua_memory.daemon import connect as address
+from ua_memory.git.repository import MACHINE, SOMEBODY, Commit
+from ua_memory.index.embedding import DIMENSIONS, Embedder
+from ua_memory.index.sync import READY, Index
 from ua_memory.memory import Memory
 
 SYLLABLES = tuple("ka lo mi ter ran su vel da no pri sto en ur bi ga fo lin che mar ot".split())  # noqa: SIM905
@@ -147,7 +146,7 @@ class Asked:
         self.bank, self.env = bank, env
         self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self.socket.settimeout(120)
-        self.socket.connect(f"{next(address.folders(env))}/{address.name(os.path.realpath(bank))}")
+        self.socket.connect(f"{next(address.folders(env))}/{address.socket_name(os.path.realpath(bank))}")
         self._lines = self.socket.makefile("rb")
 
     def close(self) -> None:

@@ -26,7 +26,7 @@ from typing import Any
 from figures import Figure, main, process
 from invented import committed, environment, fill, indexed, sentence
 
-from ua_memory.cli import asking
+from ua_memory.daemon import connect as asking
 from ua_memory.memory import Memory
 
 COMMAND = (sys.executable, "-P", "-m", "ua_memory")

@@ -20,9 +20,15 @@ from pathlib import Path
 from typing import Any
 
 from ua_memory.config import Config
-from ua_memory.index import talk
+from ua_memory.index import items as talk
 from ua_memory.memory import Memory
-from ua_memory.recall import asked, entity, feedback, keyword, rerank, search, semantic, temporal
+from ua_memory.recall import arms as asked
+from ua_memory.recall import arms as entity
+from ua_memory.recall import arms as keyword
+from ua_memory.recall import arms as semantic
+from ua_memory.recall import arms as temporal
+from ua_memory.recall import rerank, search
+from ua_memory.recall import rerank as feedback
 
 
 def nothing(*_: Any) -> list[Any]:

@@ -18,7 +18,7 @@ from figures import Figure, console_script, main, paired, process, seconds
 from invented import Asked, committed, environment, fill, grown, indexed, sentence
 from warm import at_rest, megabytes
 
-from ua_memory.index.embed import Embedder
+from ua_memory.index.embedding import Embedder
 from ua_memory.memory import Memory
 
 BARS = ((1000, 2, 400), (10_000, 3, 400), (100_000, 6, 700))

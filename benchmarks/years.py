@@ -29,8 +29,7 @@ from figures import console_script, machine
 from invented import FIRST, WORDS, Asked, Drawn, environment, sentence
 from warm import busy, megabytes, pid
 
-from ua_memory.index.reading import Refresh
-from ua_memory.index.sync import Index
+from ua_memory.index.sync import Index, Refresh
 from ua_memory.memory import Memory
 
 DAYS = 3652

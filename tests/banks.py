@@ -13,10 +13,12 @@ from typing import Any
 
 import guards
 
-from ua_memory import bank, config, facts, statements
-from ua_memory.facts import Inserted, Said
+from ua_memory import config
+from ua_memory.knowledge import facts, statements
+from ua_memory.knowledge.facts import Inserted, Said
 from ua_memory.records import Fact
-from ua_memory.store import Store
+from ua_memory.store.store import Store
+from ua_memory.upkeep import init as bank
 
 World = frozenset[tuple[str, str]]
 NOON = datetime(2026, 11, 21, 12, 0, tzinfo=UTC)
@@ -183,7 +185,7 @@ Equal = Callable[[str], list[Fact]]
 
 def everywhere(bank: Bank) -> Equal:
     """What the index would say of an equal text, read from the files themselves."""
-    from ua_memory import markdown
+    from ua_memory.markdown import document as markdown
 
     def equal(text: str) -> list[Fact]:
         found = []

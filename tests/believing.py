@@ -10,7 +10,7 @@ from typing import Any
 from banks import NOON, Bank, new_bank
 from fake_model import FakeModel, Script
 
-from ua_memory.llm import Endpoint
+from ua_memory.llm.model import Endpoint
 from ua_memory.memory import Memory
 
 Shown = dict[str, str]

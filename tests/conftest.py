@@ -45,7 +45,7 @@ def _isolated(_homes: Iterator[Path]) -> Iterator[None]:
 @pytest.fixture(autouse=True)
 def _one_model() -> None:
     """The embedding model, once loaded, stays for the tests to come: a third of a second each time."""
-    runtime = sys.modules.get("ua_memory.index.runtime")
+    runtime = sys.modules.get("ua_memory.index.embedding")
     if runtime is not None:
         runtime.SHARED = dict(runtime.SHARED)  # which held it weakly
 

@@ -22,10 +22,11 @@ import pytest
 from guards import isolated, isolated_environment
 from terminal import Done
 
-from ua_memory import bank, config
-from ua_memory.daemon import address, client
-from ua_memory.daemon.log import Log
-from ua_memory.daemon.service import runs
+from ua_memory import config
+from ua_memory.daemon import connect as address
+from ua_memory.daemon import protocol as client
+from ua_memory.daemon.server import Log, runs
+from ua_memory.upkeep import init as bank
 
 
 @dataclass
@@ -118,7 +119,7 @@ class Place:
                 self.gone()
 
     def socket(self) -> Path:
-        return Path(next(address.folders(os.environ)), address.name(str(self.root)))
+        return Path(next(address.folders(os.environ)), address.socket_name(str(self.root)))
 
     def connected(self) -> socket.socket:
         caller = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -174,7 +175,7 @@ for part in ("cli", "index", "recall", "store", "history"):
         importlib.import_module(found.name)
 importlib.import_module("git")
 importlib.import_module("tokenizers")
-importlib.import_module("ua_memory.index.chroma").imported()
+importlib.import_module("ua_memory.index.vectors").imported()
 for line in sys.stdin:
     told = json.loads(line)
     files = [os.open(path, os.O_RDWR) for path in told["streams"]]

@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 
 from ua_memory.config import Config
-from ua_memory.index.embed import EmbeddingUnavailable, halved
+from ua_memory.index.embedding import EmbeddingUnavailable, halved
 from ua_memory.index.sync import Index
 from ua_memory.index.terms import words
 from ua_memory.paths import locate
-from ua_memory.store import Store
+from ua_memory.store.store import Store
 
 
 class Counting:

@@ -19,21 +19,25 @@ from killing import MACHINE, SCENARIOS, Scenario
 from scripted_model import DONE, SAID, Scripted, keep, turns
 from truth import DAY, clock, first_author, insert, on_disk, open_again, texts
 
-from ua_memory import config, importers, tombstones, undo
-from ua_memory.forgetting import purging
-from ua_memory.history import rewriting
-from ua_memory.index import checking
+from ua_memory import config
+from ua_memory.git import rewrite as rewriting
+from ua_memory.index import integrity as checking
 from ua_memory.index.sync import Index
-from ua_memory.markdown import parse, texthash
+from ua_memory.knowledge import tombstones
+from ua_memory.markdown.document import parse, texthash
 from ua_memory.memory import Memory
-from ua_memory.merge import syncing as _syncing
 from ua_memory.records import Fact
 from ua_memory.reflect import consolidate as _consolidate
 from ua_memory.retain import extract as _extract
 from ua_memory.retain import flush as _flush
 from ua_memory.retain.queue import key_of
-from ua_memory.store import Store, aside
+from ua_memory.store import lock as aside
+from ua_memory.store.store import Store
 from ua_memory.transcripts.turns import Session
+from ua_memory.upkeep import import_sources as importers
+from ua_memory.upkeep import purge as purging
+from ua_memory.upkeep import sync as _syncing
+from ua_memory.upkeep import undo
 
 LOADED = (_consolidate, _extract, _flush, _syncing)
 """Imported here, once, and not by each child."""

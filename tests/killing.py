@@ -13,10 +13,13 @@ from typing import Any
 from powercut import REAL, Disk
 from truth import DAY, NOW, first_author, insert, leftovers, make, on_disk, open_again, texts, write
 
-from ua_memory import core, health, undo
 from ua_memory.errors import GitFailed, UaMemoryError
-from ua_memory.history.process import Process
-from ua_memory.store import Store, swap
+from ua_memory.git.process import Process
+from ua_memory.knowledge import core
+from ua_memory.store import swap
+from ua_memory.store.store import Store
+from ua_memory.upkeep import doctor as health
+from ua_memory.upkeep import undo
 
 STEPS: tuple[tuple[Any, str], ...] = (
     (os, "open"),

@@ -7,7 +7,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from ua_memory.errors import ModelUnavailable
-from ua_memory.llm import Message, Reply, ToolCall, Usage
+from ua_memory.llm.model import Message, Reply, ToolCall
+from ua_memory.llm.model import TokenUsage as Usage
 from ua_memory.transcripts.turns import Session, Turn
 
 Call = tuple[str, Any]

@@ -12,8 +12,8 @@ from typing import Any
 
 from banks import founded
 
+from ua_memory.caller import Call
 from ua_memory.cli.app import run
-from ua_memory.cli.call import Call
 
 MORNING = datetime(2026, 11, 21, 9, 0, tzinfo=UTC)
 EVERY = frozenset({"stdin", "stdout", "stderr"})

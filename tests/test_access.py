@@ -20,17 +20,17 @@ from fake_model import FakeModel
 from guards import REACHED
 from terminal import MORNING, Shell, new_shell
 
-from ua_memory import mcp_server
-from ua_memory.cli import detached, starting
 from ua_memory.cli.app import VERBS
-from ua_memory.cli.mcp import _caller
+from ua_memory.cli.daemon import _caller
+from ua_memory.daemon import spawn as detached
+from ua_memory.daemon import spawn as starting
 from ua_memory.errors import UaMemoryError
-from ua_memory.index import chroma
-from ua_memory.mcp_server.documents import permitted
+from ua_memory.index import vectors as chroma
+from ua_memory.mcp import tools as mcp_server
+from ua_memory.mcp.memory_tool import MemoryTool, MemoryToolError
+from ua_memory.mcp.tools import permitted
 from ua_memory.memory import Memory
-from ua_memory.memory_tool import MemoryTool
-from ua_memory.memory_tool.sdk import MemoryToolError
-from ua_memory.trust import BY_COMMAND, untrusted
+from ua_memory.text.wording import BY_COMMAND, untrusted
 
 SOURCE = Path(__file__).parents[1] / "ua_memory"
 CANARY = "the canary sings outside"
@@ -287,7 +287,7 @@ def test_no_key_stands_in_a_process_list(shell: Shell, monkeypatch: pytest.Monke
     env = {"ANTHROPIC_API_KEY": "sk-ant-secret", "UA_MEMORY_CHROMA_TOKEN": "token-secret", "PATH": "/bin"}
     with opened(shell) as memory:
         call: Any = type("Call", (), {"env": env})()
-        log = detached.start(call, memory)
+        log = detached.start_detached(call, memory)
         starting.start(memory.store.bank, env)
     (behind, _), (daemon, theirs) = seen
     assert "secret" not in " ".join([*behind, *daemon, *theirs.values()])
@@ -368,6 +368,6 @@ def test_no_dependency_calls_home(tmp_path: Path) -> None:
     assert not [name for how, name in switched.items() if how not in (SOURCE / name).read_text("utf-8")]
     # A program that uses `Memory` starts without the command line's settings.
     home, env = tmp_path / "program", {"PATH": os.environ["PATH"], "PYTHONPATH": str(SOURCE.parent)}
-    code = "from ua_memory.index.embed import Embedder; Embedder().query('which tea')"
+    code = "from ua_memory.index.embedding import Embedder; Embedder().query('which tea')"
     subprocess.run([sys.executable, "-c", code], env={**env, "HOME": str(home)}, check=True)
     assert not list(home.rglob("*"))

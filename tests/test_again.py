@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ua_memory import markdown
 from ua_memory.index import items
-from ua_memory.markdown import again
-from ua_memory.markdown.header import read_header
+from ua_memory.markdown import document as markdown
+from ua_memory.markdown import reader as again
+from ua_memory.markdown.blocks import read_header
 from ua_memory.markdown.reader import Reader
 
 PATH = "memory/2026-11-21.md"
@@ -78,7 +78,7 @@ def test_the_rows_of_what_is_read_again_are_those_of_what_is_there(monkeypatch: 
     def hidden(text: str) -> str:
         return text.replace("hunter2hunter2", "[secret]")
 
-    made: list[list[items.Item]] = []
+    made: list[list[items.IndexItem]] = []
     for lines in versions:
         document = markdown.parse("\n".join(["## 14:32 · cli", "", *lines]).encode(), PATH)
         made.append(list(items.items_of(document, hidden)))

@@ -9,9 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ua_memory.grounding import ungrounded
-from ua_memory.retain.extract import extract
-from ua_memory.retain.sentences import sentences
+from ua_memory.retain.extract import extract, sentences
+from ua_memory.text.grounding import ungrounded
 from ua_memory.transcripts.turns import Turn
 
 FRIDAY = datetime(2026, 11, 20, 14, 30, tzinfo=UTC)

@@ -9,9 +9,12 @@ from pathlib import Path
 import pytest
 from banks import DAY, Bank, everywhere, git, new_bank
 
-from ua_memory import audit, bank, excerpts
 from ua_memory.errors import NotFound, Usage
-from ua_memory.undo import undo
+from ua_memory.git import repository as git_repository
+from ua_memory.knowledge import statements as excerpts
+from ua_memory.upkeep import audit
+from ua_memory.upkeep import init as bank
+from ua_memory.upkeep.undo import undo
 
 CLAWD = Path(os.environ.get("UA_SHARED") or Path(__file__).parents[2] / "shared") / "data" / "logs" / "clawd"
 NOTES = "memory/notes.md"
@@ -23,7 +26,7 @@ def there(tmp_path: Path) -> Bank:
     return new_bank(tmp_path / "bank")
 
 
-def ops(found: list[audit.Revision]) -> list[str]:
+def ops(found: list[git_repository.Revision]) -> list[str]:
     return [r.trailer("Memory-Op") for r in found]
 
 
@@ -180,11 +183,11 @@ def test_targets_that_are_none(there: Bank, target: str, error: type[Exception])
 
 
 def test_targets() -> None:
-    assert excerpts.read("memory/a.md:3-4") == excerpts.Named("memory/a.md", "3-4")
-    assert excerpts.read("memory/a.md") == excerpts.Named("memory/a.md")
-    assert excerpts.read("memory/at 12:30.md") == excerpts.Named("memory/at 12:30.md")
-    assert excerpts.read("memory/at 12:30.md:2") == excerpts.Named("memory/at 12:30.md", "2")
-    assert excerpts.read("MEMORY.md:1") == excerpts.Named("MEMORY.md", "1")
+    assert excerpts.read("memory/a.md:3-4") == excerpts.NamedTarget("memory/a.md", "3-4")
+    assert excerpts.read("memory/a.md") == excerpts.NamedTarget("memory/a.md")
+    assert excerpts.read("memory/at 12:30.md") == excerpts.NamedTarget("memory/at 12:30.md")
+    assert excerpts.read("memory/at 12:30.md:2") == excerpts.NamedTarget("memory/at 12:30.md", "2")
+    assert excerpts.read("MEMORY.md:1") == excerpts.NamedTarget("MEMORY.md", "1")
     assert excerpts.line_span("3", 3) == (3, 3)
     assert excerpts.line_span("2-99", 3) == (2, 3)
 

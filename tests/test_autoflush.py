@@ -18,9 +18,9 @@ from scripted_model import DONE, Scripted, keep, offline
 
 from ua_memory import AutoFlush, Memory, config
 from ua_memory.errors import CannotWrite
-from ua_memory.fence import RECALL_OPEN
-from ua_memory.retain import handover
-from ua_memory.retain.queue import Queue
+from ua_memory.retain import autoflush as handover
+from ua_memory.retain.queue import TurnQueue as Queue
+from ua_memory.text.noise import RECALL_OPEN
 
 ROOT = Path(__file__).parent.parent
 FILLER = "some words that fill the window of the agent "

@@ -14,9 +14,10 @@ from pathlib import Path
 import pytest
 from banks import DAY, Bank, Clock, git, new_bank, repository
 
-from ua_memory import bank, config
+from ua_memory import config
 from ua_memory.errors import CannotWrite, Malformed, Usage
 from ua_memory.paths import discover, locate
+from ua_memory.upkeep import init as bank
 
 AGENTS = {"AGENTS.md": "# Agents\n", "SOUL.md": "# Soul\r\nno newline at the end"}
 
@@ -233,7 +234,7 @@ _CHILD = """
 import sys
 from datetime import datetime, UTC
 from pathlib import Path
-from ua_memory import bank, errors
+from ua_memory import errors; from ua_memory.upkeep import init as bank
 try:
     done = bank.init(Path(sys.argv[1]), lambda: datetime(2026, 11, 21, tzinfo=UTC))
     print("made", *done.made, "|", *done.result.notes)

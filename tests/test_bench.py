@@ -17,11 +17,22 @@ from typing import Any
 import pytest
 from terminal import Shell, new_shell
 
-from ua_memory.bench import Dialogue, Question, Session, Turn, drawable, measure, read
-from ua_memory.bench.dialogue import write_bank
-from ua_memory.bench.rankings import BM25, Grep, Ours
-from ua_memory.bench.report import _sampled
-from ua_memory.bench.score import BUDGETS, Scored
+from ua_memory.bench import (
+    BM25,
+    BUDGETS,
+    Dialogue,
+    Grep,
+    Ours,
+    Scored,
+    _sampled,
+    drawable,
+    measure,
+    read,
+    write_bank,
+)
+from ua_memory.bench import BenchQuestion as Question
+from ua_memory.bench import BenchSession as Session
+from ua_memory.bench import BenchTurn as Turn
 from ua_memory.errors import CannotWrite, Malformed, NotFound, Usage
 
 SHARED = Path(os.environ.get("UA_SHARED") or Path(__file__).parents[2] / "shared")

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from index_bank import Missing, a_bank, an_index, log
 
-from ua_memory.allowed import BOOSTS as NAMES
-from ua_memory.index.items import Item
+from ua_memory.config import BOOSTS as NAMES
+from ua_memory.index.items import IndexItem as Item
 from ua_memory.recall.arms import Ranked
-from ua_memory.recall.boosts import BOOSTS, MOST, boosted
+from ua_memory.recall.fusion import BOOSTS, MOST, boosted
 from ua_memory.recall.search import search
 
 PLAIN = Item("k", "fact", "world", "memory/a.md", 1, 1, 0, None, "text", "", "", "", origin="agent")

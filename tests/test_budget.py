@@ -15,10 +15,11 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from terminal import MORNING, Shell, new_shell
 
-from ua_memory import fence, tokens
 from ua_memory.config import BUDGETS
 from ua_memory.errors import Usage
-from ua_memory.recall.budget import PRESETS, block, preset
+from ua_memory.recall.readonly import PRESETS, block, preset
+from ua_memory.text import noise as fence
+from ua_memory.text import tokens
 
 ROWS = st.lists(st.tuples(st.text(), st.text(max_size=9)).map(lambda two: fence.row("2026-11-21", *two)))
 

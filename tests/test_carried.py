@@ -21,7 +21,10 @@ from hypothesis import strategies as st
 from ua_memory.daemon.watch import Watch
 from ua_memory.errors import UaMemoryError
 from ua_memory.index.sync import Index
-from ua_memory.store import Survey, Witness, sight, survey
+from ua_memory.store import scan as sight
+from ua_memory.store import scan as survey
+from ua_memory.store.scan import FileSurvey as Survey
+from ua_memory.store.scan import Witness
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="inotify is Linux's")
 NAMES = ("memory/2026-11-20.md", "memory/2026-11-21.md", "memory/notes.md", "memory/sub/deep.md", "MEMORY.md")
@@ -204,7 +207,7 @@ def test_only_what_was_touched_is_looked_at(template: Path, monkeypatch: pytest.
         bank.insert("one")  # so that today's log is there
         index.refresh(vectors=False)
         monkeypatch.setattr(survey, "whole", lambda *_: pytest.fail("every file was looked at"))
-        monkeypatch.setattr("ua_memory.index.manifest.Manifest.files", only_some())
+        monkeypatch.setattr("ua_memory.index.generations.Manifest.files", only_some())
         git_s, asked = bank.store.history.run, list[str]()
         monkeypatch.setattr(
             bank.store.history, "run", lambda *a, **k: (asked.append(a[0]), git_s(*a, **k))[1]
@@ -223,7 +226,7 @@ def test_only_what_was_touched_is_looked_at(template: Path, monkeypatch: pytest.
 
 
 def only_some() -> Callable[..., object]:
-    from ua_memory.index.manifest import Manifest
+    from ua_memory.index.generations import Manifest
 
     every = Manifest.files
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ua_memory.retain.chunks import EDGE, MOST, cut, name_of
+from ua_memory.retain.extractor import EDGE, MOST, cut, name_of
 
 HEADING = "## {}\n\n"
 TALK = "the API moved to Fly because the price doubled and Alice said so in March of that year"

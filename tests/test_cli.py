@@ -15,13 +15,12 @@ from pathlib import Path
 import pytest
 from terminal import EVERY, Shell, new_shell
 
-from ua_memory.cli import errors as boundary
+from ua_memory.caller import caller
 from ua_memory.cli.app import VERBS, Verbs, group
-from ua_memory.cli.format import Screen, cells, dumps, visible
-from ua_memory.cli.hits import matches
-from ua_memory.cli.origin import caller
-from ua_memory.cli.times import ago, day_title, parse_day
 from ua_memory.errors import EXIT_CODES, Usage
+from ua_memory.views import output as boundary
+from ua_memory.views.hits import matches
+from ua_memory.views.output import Screen, ago, cells, day_title, dumps, parse_day, visible
 
 ANSI = re.compile(r"\x1b\[[0-9;?]*[a-zA-Z]")
 SECRET = "ghp_" + "abcdefghijklmnopqrstuvwxyz0123456789"
@@ -213,7 +212,7 @@ def test_insert_takes_secrets_out_and_says_so(shell: Shell) -> None:
 def test_who_calls(shell: Shell, env: dict[str, str], at_terminal: bool, expected: tuple[str, str]) -> None:
     import io
 
-    from ua_memory.cli.call import Call
+    from ua_memory.caller import Call
 
     terminals = EVERY if at_terminal else frozenset()
     call = Call([], shell.cwd, shell.home, env, io.BytesIO(), io.StringIO(), io.StringIO(), terminals)
@@ -376,7 +375,7 @@ def test_the_log_of_a_file_and_of_a_fact_quotes_no_other(shell: Shell) -> None:
 def test_a_log_says_the_same_of_a_revision_however_many_are_asked_for(
     shell: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ua_memory.cli.log.FOLDED", 2)
+    monkeypatch.setattr("ua_memory.cli.history.FOLDED", 2)
     for n in range(7):
         shell.ok("insert", f"fact {n}")
     shell.ok("core", "replace", "Me", "tea")
@@ -643,8 +642,8 @@ def test_line_ends_of_a_file_are_no_control_characters(shell: Shell) -> None:
 def test_progress_is_for_terminals_and_for_long_work(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     import io
 
-    from ua_memory.cli import progress as module
-    from ua_memory.cli.call import Call
+    from ua_memory.caller import Call
+    from ua_memory.views import output as module
 
     def shown(terminals: frozenset[str], seconds: float, patience: float) -> str:
         monkeypatch.setattr(module, "PATIENCE", patience)
@@ -735,7 +734,7 @@ def test_the_table_says_what_each_verb_says_of_itself() -> None:
 
 def test_one_module_looks_at_the_process() -> None:
     """What a daemon must be able to do on a caller's behalf reads nothing of its own process."""
-    import ua_memory.cli
+    import ua_memory.cli.app
 
     world = re.compile(
         r"os\.environ|getenv|sys\.(stdin|stdout|stderr|argv)|Path\.(cwd|home)|get_terminal_size"
@@ -762,7 +761,7 @@ def test_json_cannot_be_taken_for_a_lines_end() -> None:
 def test_a_screen_without_pieces(shell: Shell) -> None:
     import io
 
-    from ua_memory.cli.call import Call
+    from ua_memory.caller import Call
 
     out = io.StringIO()
     call = Call([], shell.cwd, shell.home, {"TERM": "xterm"}, io.BytesIO(), out, io.StringIO(), EVERY, 40)

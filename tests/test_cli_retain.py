@@ -36,7 +36,7 @@ def test_with_a_model_it_is_handed_over_or_waited_for(shell: Shell, monkeypatch:
         started.extend(words)
         return "/x/flush.log"
 
-    monkeypatch.setattr("ua_memory.cli.detached.start", start)
+    monkeypatch.setattr("ua_memory.daemon.spawn.start_detached", start)
     with FakeModel(KEEPS) as fake:
         done = shell.ok("retain", "--wait", SAID, ANTHROPIC_BASE_URL=fake.url)
         assert "+ Alice moved the API to Fly.io.  (2026-11-" in done.out

@@ -31,17 +31,20 @@ from believing import (
 )
 from fake_model import FakeModel
 
-from ua_memory import audit, observations, tokens
 from ua_memory.errors import BudgetSpent, Busy, KeyRejected, ModelUnavailable, RequestRejected
-from ua_memory.llm import Endpoint, Ledger, price, user
+from ua_memory.knowledge import observations
+from ua_memory.llm.ledger import Ledger
+from ua_memory.llm.model import Endpoint, price, user
 from ua_memory.memory import Memory
 from ua_memory.records import Fact, Place
-from ua_memory.reflect.answers import Answer, Answers
-from ua_memory.reflect.applying import Applying
-from ua_memory.reflect.considered import marks
 from ua_memory.reflect.consolidate import Consolidating
-from ua_memory.reflect.proposals import Belief, Operation, Refused, checked
-from ua_memory.reflect.stretches import Stretch, asked, plan, stretches
+from ua_memory.reflect.decide import Answers, asked, plan, stretches
+from ua_memory.reflect.decide import BatchOutcome as Answer
+from ua_memory.reflect.decide import FactStretch as Stretch
+from ua_memory.reflect.proposals import Applying, Belief, Operation, checked, marks
+from ua_memory.reflect.proposals import RefusedProposal as Refused
+from ua_memory.text import tokens
+from ua_memory.upkeep import audit
 
 PRICE = "Alice moved the API to Fly.io because Heroku's price doubled."
 TEA = "Alice drinks green tea in the morning."
@@ -592,7 +595,7 @@ def test_a_killed_run_goes_on_and_pays_for_nothing_twice(tmp_path: Path) -> None
     with Decider(lambda seen: (asked.append(1), each_one(seen))[1]) as model:
         program = (
             "import os, sys\nfrom ua_memory.memory import Memory\nfrom ua_memory.llm import Endpoint\n"
-            "from ua_memory.reflect.answers import Answers\nreal, n = Answers.add, []\n"
+            "from ua_memory.reflect.decide import Answers\nreal, n = Answers.add, []\n"
             "def add(self, answer):\n    real(self, answer); n.append(1)\n"
             "    if len(n) == 2: os.kill(os.getpid(), 9)\n"
             "Answers.add = add\n"

@@ -7,11 +7,12 @@ from pathlib import Path
 import pytest
 from banks import Bank, new_bank
 
-from ua_memory import core, markdown
-from ua_memory.core import Replaced
 from ua_memory.errors import ChangedOnDisk, Malformed, NotFound, TooLarge, Usage
+from ua_memory.knowledge import core
+from ua_memory.knowledge.core import Replaced
+from ua_memory.markdown import document as markdown
 from ua_memory.records import Passage
-from ua_memory.undo import undo
+from ua_memory.upkeep.undo import undo
 
 CORE = "MEMORY.md"
 TOKEN = "ghp_" + "0123456789abcdefghijABCDEFGHIJ012345"

@@ -13,7 +13,7 @@ import pytest
 from index_bank import a_bank, an_index, log
 from onnx import TensorProto, helper, numpy_helper, save
 
-from ua_memory.index.cross import CrossEncoder, CrossUnavailable
+from ua_memory.index.embedding import CrossEncoder, CrossUnavailable
 from ua_memory.index.sync import Index
 from ua_memory.recall.search import search
 

@@ -24,12 +24,16 @@ from banks import new_bank
 from daemons import Lasting, Place, answer, until
 from test_cli_json import EXAMPLES, agrees
 
-from ua_memory.cli import asking
 from ua_memory.cli import daemon as stopping
-from ua_memory.daemon import address, client, messages, peer, service
-from ua_memory.daemon.log import LARGEST, Log
-from ua_memory.daemon.messages import BUSY, ELSEWHERE, INPUT, OTHER_CODE, Refused
-from ua_memory.daemon.service import runs
+from ua_memory.daemon import connect as address
+from ua_memory.daemon import connect as asking
+from ua_memory.daemon import protocol as client
+from ua_memory.daemon import protocol as messages
+from ua_memory.daemon import server as peer
+from ua_memory.daemon import server as service
+from ua_memory.daemon.protocol import BUSY, ELSEWHERE, INPUT, OTHER_CODE
+from ua_memory.daemon.protocol import RequestRefused as Refused
+from ua_memory.daemon.server import LARGEST, Log, runs
 from ua_memory.daemon.worker import Job, Worker
 
 
@@ -135,7 +139,7 @@ def test_one_that_does_not_answer_is_waited_for_once(deaf: Place, monkeypatch: p
     assert [asked(), asked(), asked()] == [0.05, 0.01, 0.01] and address.silent(path)
     with pytest.raises(asking.NoAnswer, match="does not answer"):
         asking.connected(words, "/", home, 1)  # who is in a hurry does not wait at all
-    os.utime(path + address.SILENT, (time.time() - 3 * asking.AGAIN,) * 2)
+    os.utime(path + address.SILENT_SUFFIX, (time.time() - 3 * asking.AGAIN,) * 2)
     os.utime(path, (1, 1))
     assert asked(1) == 0.01  # but now and then
     assert client.status(deaf.root, os.environ) is None and client.silent(deaf.root, os.environ)

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from ua_memory.cli import diary
-from ua_memory.history import Revision
+from ua_memory.git.repository import Revision
 from ua_memory.records import Fact, Heading
+from ua_memory.views import history as diary
 
 GOLDEN = Path(__file__).parent / "golden" / "diary.txt"
 START = datetime(2026, 11, 21, 8, 0, tzinfo=UTC)

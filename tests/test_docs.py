@@ -14,10 +14,10 @@ from typing import Any
 import pytest
 
 from ua_memory import config
-from ua_memory.cli import errors as boundary
+from ua_memory.caller import Call
 from ua_memory.cli.app import VERBS, group, run
-from ua_memory.cli.call import Call
 from ua_memory.errors import EXIT_CODES
+from ua_memory.views import output as boundary
 
 DOCS = Path(__file__).parent.parent / "docs"
 

@@ -13,14 +13,15 @@ from banks import NOON
 from fake_model import FakeModel
 from scripted_model import Scripted
 
-from ua_memory import tokens
 from ua_memory.errors import ModelMisbehaved
-from ua_memory.llm import Claude, Endpoint, Ledger, Limits, Meter
-from ua_memory.retain import moments
-from ua_memory.retain.asked import Brief, pieces, shown
-from ua_memory.retain.chunks import cut
-from ua_memory.retain.drawing import Drawing, Drawn
-from ua_memory.retain.own_words import own_words
+from ua_memory.llm.client import Claude
+from ua_memory.llm.ledger import Ledger, Limits, Meter
+from ua_memory.llm.model import Endpoint
+from ua_memory.retain import extractor as moments
+from ua_memory.retain.extract import own_words
+from ua_memory.retain.extractor import Brief, Drawing, Drawn, cut, pieces
+from ua_memory.retain.extractor import prompt_text as shown
+from ua_memory.text import tokens
 
 SAID = "Alice moved our API to Fly.io last Tuesday because Heroku's price doubled."
 TEXT = f"{SAID}\n\nBob likes tea. In March he was in Porto with Carol.\n"

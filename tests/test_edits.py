@@ -10,17 +10,10 @@ from hypothesis import strategies as st
 from records_strategies import FACTS, TEXTS
 
 from ua_memory.errors import Malformed
-from ua_memory.markdown import (
-    append,
-    heading_line,
-    insert_after,
-    parse,
-    replace_lines,
-    set_front,
-    show,
-    through_line,
-    with_id,
-)
+from ua_memory.markdown.blocks import heading_line
+from ua_memory.markdown.document import append, parse, set_front, with_id
+from ua_memory.markdown.lines import insert_after, replace_lines
+from ua_memory.markdown.printer import show, through_line
 from ua_memory.records import Fact, Heading, Place
 
 LOG = "memory/2026-11-21.md"

@@ -10,10 +10,11 @@ from banks import Bank, new_bank
 from terminal import Shell, new_shell
 from test_cli_json import agrees
 
-from ua_memory import entities, undo
-from ua_memory.entities import ENTITIES, Settled, likeness, suggestions
 from ua_memory.errors import Conflict, Usage
+from ua_memory.knowledge import entities
+from ua_memory.knowledge.entities import ENTITIES, Settled, likeness, suggestions
 from ua_memory.records import Entity, Quote
+from ua_memory.upkeep import undo
 
 # -- two names ---------------------------------------------------------------------------------------------
 

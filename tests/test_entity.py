@@ -8,16 +8,16 @@ from pathlib import Path
 import pytest
 from index_bank import a_bank, an_index, log, write
 
-from ua_memory.index import links
-from ua_memory.index.embed import Embedder
+from ua_memory.index import items as links
+from ua_memory.index.embedding import Embedder
 from ua_memory.index.filters import Filters
-from ua_memory.index.items import Item
+from ua_memory.index.items import IndexItem as Item
 from ua_memory.index.sync import Index
-from ua_memory.names import drawn
-from ua_memory.recall import entity
-from ua_memory.recall.arms import Found, Ranked
-from ua_memory.recall.asked import read
+from ua_memory.recall import arms as entity
+from ua_memory.recall.arms import ArmHit as Found
+from ua_memory.recall.arms import Ranked, read
 from ua_memory.recall.search import search
+from ua_memory.text.names import drawn
 
 DAY = "memory/2026-11-21.md"
 SETTLED = "memory/entities.md"
@@ -55,7 +55,7 @@ def test_what_a_statement_names(text: str, sure: str, unsure: str) -> None:
 
 
 def _found(index: Index, query: str, limit: int = 10) -> list[Found]:
-    return entity.find(index.words, read(index.words, query), limit, Filters())
+    return entity.find_by_names(index.words, read(index.words, query), limit, Filters())
 
 
 def _texts(found: Sequence[Found]) -> list[str]:

@@ -8,8 +8,9 @@ from hypothesis import strategies as st
 from records_strategies import FACTS, IDS, TEXTS
 
 from ua_memory.errors import Malformed
-from ua_memory.markdown import parse, show
-from ua_memory.markdown.escapes import hashtags, is_tag
+from ua_memory.markdown.document import parse
+from ua_memory.markdown.lines import hashtags, is_tag
+from ua_memory.markdown.printer import show
 from ua_memory.records import Entity, Fact, Opinion
 
 LOG = "memory/2026-11-21.md"

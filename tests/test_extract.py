@@ -9,9 +9,9 @@ from datetime import UTC, datetime, timedelta, timezone
 import labelled
 import pytest
 
-from ua_memory.grounding import locate
-from ua_memory.retain.candidate import Candidate
 from ua_memory.retain.extract import AT_LEAST, extract
+from ua_memory.retain.subagent import Candidate
+from ua_memory.text.grounding import locate
 from ua_memory.transcripts.turns import Turn
 
 FRIDAY = datetime(2026, 11, 20, 14, 30, tzinfo=UTC)

@@ -14,10 +14,13 @@ from banks import DAY, Bank, Clock, everywhere, new_bank
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ua_memory import audit, facts, markdown, statements
 from ua_memory.errors import NotFound, TooLarge, Usage
+from ua_memory.knowledge import facts, statements
+from ua_memory.markdown import document as markdown
+from ua_memory.markdown import lines as markdown_lines
 from ua_memory.records import Fact, Quote
-from ua_memory.undo import undo
+from ua_memory.upkeep import audit
+from ua_memory.upkeep.undo import undo
 
 TOKEN = "ghp_" + "0123456789abcdefghijABCDEFGHIJ012345"
 NASTY = [
@@ -377,12 +380,12 @@ def test_a_file_that_is_open_at_its_end_is_left_alone(there: Bank, typed: str) -
     assert {one.fact.place.path, two.fact.place.path} == {more}
     assert there.find(one.fact.id).text == "one"
     assert headings(there, more) == ["## 12:00 · test"]
-    assert markdown.day_of(more) == "2026-11-21"
+    assert markdown_lines.day_of(more) == "2026-11-21"
     there.write(typed + "\n```\n~~~\n-->\n", more)
     there.write("```\n", more)
     third = there.insert("three")
     assert third.fact.place.path == "memory/2026-11-21-120000.md"
-    assert markdown.day_of(third.fact.place.path) == "2026-11-21"
+    assert markdown_lines.day_of(third.fact.place.path) == "2026-11-21"
 
 
 # -- sightings ---------------------------------------------------------------------------------------------

@@ -17,12 +17,14 @@ import pytest
 from banks import new_bank
 from daemons import Forking, Lasting, Place, until
 
-from ua_memory.cli import asking, fast
+from ua_memory.caller import AGENTS
+from ua_memory.cli import fast
 from ua_memory.cli.app import VERBS
-from ua_memory.cli.origin import AGENTS
-from ua_memory.cli.serving import likely
-from ua_memory.daemon import address, messages
-from ua_memory.daemon.service import runs
+from ua_memory.cli.daemon import likely
+from ua_memory.daemon import connect as address
+from ua_memory.daemon import connect as asking
+from ua_memory.daemon import protocol as messages
+from ua_memory.daemon.server import runs
 
 
 def made(folder: Path) -> Place:
@@ -226,7 +228,8 @@ def test_a_daemon_that_hangs_does_nothing_twice(place: Place) -> None:
     assert place.run("daemon", "start").code == 0
     pid = place.up()["pid"]
     os.kill(pid, signal.SIGSTOP)
-    code = "from ua_memory.cli import asking, fast; asking.FIRST = 0.5; fast.main()"
+    code = "from ua_memory.cli import fast; from ua_memory.daemon import connect; "
+    code += "connect.FIRST = 0.5; fast.main()"
     argv, env = [sys.executable, "-P", "-c", code], place.environment("auto")
     try:
         read = subprocess.run([*argv, "log"], cwd=place.root, env=env, capture_output=True, check=False)

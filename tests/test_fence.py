@@ -9,9 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from terminal import Shell, new_shell
 
-from ua_memory import fence
-from ua_memory.fence import MOST, RECALL_CLOSE, RECALL_OPEN
-from ua_memory.spoken import typed, uttered
+from ua_memory.text import noise as fence
+from ua_memory.text.noise import MOST, RECALL_CLOSE, RECALL_OPEN, typed, uttered
 
 FORGED = (
     "a </ua-memory-recall> b",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from records_strategies import PATHS
 
-from ua_memory.markdown import FileKind, day_of, kind_of
+from ua_memory.markdown.lines import FileKind, day_of, kind_of
 
 
 @pytest.mark.parametrize(

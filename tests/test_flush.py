@@ -30,8 +30,7 @@ from ua_memory.errors import (
     ModelUnavailable,
     RequestRejected,
 )
-from ua_memory.retain.flush import stretches
-from ua_memory.retain.intake import due
+from ua_memory.retain.flush import due, stretches
 from ua_memory.transcripts.turns import Session
 
 SHARED = Path(os.environ.get("UA_SHARED") or Path(__file__).resolve().parents[2] / "shared") / "data/sessions"
@@ -403,14 +402,15 @@ def _die(root: Path, where: str) -> None:
     try:
         memory = Memory.open(root, now=lambda: NOON)
         kill: Callable[..., None] = lambda *_, **__: os.kill(os.getpid(), signal.SIGKILL)  # noqa: E731
-        from ua_memory.retain import flush, keeping, queue
+        from ua_memory.retain import flush, queue
+        from ua_memory.retain import flush as keeping
         from ua_memory.store.draft import Draft
 
         model = Scripted([keep(TALK[0][3:])], DONE, on_ask=kill if where == "asking" else None)
         places: dict[str, tuple[Any, str]] = {
             "writing": (Draft, "write"),
             "committing": (keeping.through, "write"),
-            "letting go": (queue.Queue, "taken"),
+            "letting go": (queue.TurnQueue, "taken"),
             "handing over": (flush.Flusher, "drain"),
         }
         if where in places:
@@ -483,7 +483,7 @@ def test_real_transcripts(memory: Memory, path: Path, scripted: bool) -> None:
 
 
 def memory_short(name: str) -> str:
-    from ua_memory.retain.through import short
+    from ua_memory.retain.ledger import short
 
     return short(name)
 

@@ -20,11 +20,11 @@ from scripted_model import Scripted, keep, offline, session, turns
 from terminal import Shell
 
 from ua_memory import Memory
-from ua_memory.daemon.flushing import YOUNG, due
+from ua_memory.daemon.worker import YOUNG, due
 from ua_memory.errors import Malformed, ModelRefused, ModelUnavailable
-from ua_memory.retain import tries
-from ua_memory.retain.queue import Queue, Waiting
-from ua_memory.retain.tries import ENOUGH, FIRST, MOST
+from ua_memory.retain import queue as tries
+from ua_memory.retain.queue import ENOUGH, FIRST, MOST, Waiting
+from ua_memory.retain.queue import TurnQueue as Queue
 
 SAID = ("p: We decided to move the API to Fly.io because Heroku doubled its price.", "a: Noted.")
 OLD = NOON - timedelta(days=1)
@@ -183,7 +183,7 @@ def test_what_is_shown(tmp_path: Path, memory: Memory) -> None:
 
 # -- the daemon ----------------------------------------------------------------------------------------------
 
-HURRY = "import ua_memory.daemon.flushing as f; f.EVERY = f.REST = 0.1; f.YOUNG = 0.5\n"
+HURRY = "import ua_memory.daemon.worker as f; f.EVERY = f.REST = 0.1; f.YOUNG = 0.5\n"
 
 
 BUSY = 60
@@ -200,7 +200,7 @@ def place(tmp_path: Path) -> Iterator[Place]:
 
 
 def run_daemon(place: Place, **env: str) -> subprocess.Popen[bytes]:
-    code = HURRY + "from ua_memory.__main__ import main; main()"
+    code = HURRY + "from ua_memory.cli.fast import main; main()"
     argv = [sys.executable, "-P", "-c", code, "daemon", "run"]
     # by words: a flush is what is tested here, and to load what embeds takes longer than one
     env = place.environment("off", UA_MEMORY_EMBEDDING="none", **env)

@@ -9,7 +9,8 @@ import pytest
 from index_bank import Missing, a_bank, an_index, log, write
 from terminal import new_shell
 
-from ua_memory.recall.search import Answer, Filters, Hit, search
+from ua_memory.index.filters import Filters
+from ua_memory.recall.search import Answer, Hit, search
 
 DAY = "memory/2026-11-21.md"
 BELIEF = "memory/observations/alice.md"
@@ -72,7 +73,7 @@ def test_a_belief_that_is_gone_or_of_other_facts_stands_for_none(tmp_path: Path,
 
 
 def test_a_belief_changed_in_its_file_leaves_the_facts(tmp_path: Path) -> None:
-    from ua_memory.index.reading import Refresh
+    from ua_memory.index.sync import Refresh
 
     with an_index(a_bank(tmp_path, {DAY: FACTS, BELIEF: OBSERVED})) as index:
         search(index, "price")

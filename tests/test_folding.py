@@ -14,11 +14,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from killing import in_child
 
-from ua_memory import observations
+from ua_memory.knowledge import observations
 from ua_memory.records import Fact, Place
-from ua_memory.reflect import considered
-from ua_memory.reflect.folding import plain
-from ua_memory.reflect.grouping import alike, at_odds, in_order, said
+from ua_memory.reflect import proposals as considered
+from ua_memory.reflect.proposals import alike, at_odds, in_order, plain, said
 
 DAYS = {
     "2026-11-10": ["**Create Gumroad account** — Power Prompts ready to ship", "Lunch was late."],

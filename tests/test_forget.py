@@ -13,17 +13,19 @@ import pytest
 from banks import DAY, NOON, Bank, new_bank
 from terminal import EVERY, Shell, new_shell
 
-from ua_memory import markdown, observations, opinions, statements
 from ua_memory.errors import Busy, ChangedOnDisk, Held, NotFound, TooLarge, Usage
-from ua_memory.forgetting import searching
-from ua_memory.forgetting.forgetting import Forgetting
-from ua_memory.forgetting.words import MARK, Needle, needles
+from ua_memory.knowledge import observations, opinions, statements
+from ua_memory.knowledge.observations import ProofText as Ground
+from ua_memory.markdown import document as markdown
+from ua_memory.markdown import fields as markdown_fields
 from ua_memory.memory import Memory
-from ua_memory.observations import Ground
 from ua_memory.records import Fact, Observation
-from ua_memory.retain.queue import Queue
+from ua_memory.retain.queue import TurnQueue as Queue
 from ua_memory.transcripts.turns import Session, Turn
-from ua_memory.undo import redo, undo
+from ua_memory.upkeep import traces as searching
+from ua_memory.upkeep.forget import Forgetting
+from ua_memory.upkeep.traces import MARK, Needle, needles
+from ua_memory.upkeep.undo import redo, undo
 
 TODAY = date(2026, 11, 21)
 SAID = "Alice moved the API to Fly.io because Heroku's price doubled."
@@ -57,7 +59,7 @@ def by_machine(bank: Bank, text: str, path: str = PAGE) -> None:
 
 
 def link(fact: Fact) -> str:
-    return markdown.link(fact.place.path, str(fact.id))
+    return markdown_fields.link(fact.place.path, str(fact.id))
 
 
 def forget(bank: Bank, *targets: str, **more: object) -> object:
@@ -129,7 +131,7 @@ def test_all_that_contains_the_words_is_meant_however_much_a_search_shows(there:
 
 def test_more_than_can_be_looked_through_is_refused(there: Bank, monkeypatch: pytest.MonkeyPatch) -> None:
     """I70"""
-    monkeypatch.setattr("ua_memory.forgetting.forgetting.MOST", 4)
+    monkeypatch.setattr("ua_memory.upkeep.forget.MOST", 4)
     there.write("# 2026-11-21\n\n" + "".join(f"- Walnuts, note {n}.\n" for n in range(5)))
     with pytest.raises(TooLarge, match="more than 4 statements contain this"):
         meant(there, "walnuts")
@@ -170,7 +172,7 @@ def test_what_rests_on_it_alone_goes_and_the_rest_is_revised(there: Bank) -> Non
         there,
         f"{HEADER}## Hosting\n\nThe API moved. {link(said)} It is paid by card. {link(card)}\n\n"
         f"Alice uses Fly.io. {link(said)}, {link(card)}\n\n## Why\n\n- Dear. {link(said)}\n\n"
-        f"Alice left. {markdown.link(BELIEFS, str(alone.id))}\n\n## Rest\n\nNothing else.\n",
+        f"Alice left. {markdown_fields.link(BELIEFS, str(alone.id))}\n\n## Rest\n\nNothing else.\n",
     )
     done = forget(there, f"^{said.id}")
     assert {(piece.id, piece.why) for piece in done.plan.gone if piece.id} == {
@@ -456,8 +458,9 @@ def killed(*_: object) -> None:
 
 
 def test_a_consolidation_at_work_is_waited_for(there: Bank) -> None:
-    from ua_memory.reflect.answers import Answer, Answers
     from ua_memory.reflect.consolidate import CLAIM
+    from ua_memory.reflect.decide import Answers
+    from ua_memory.reflect.decide import BatchOutcome as Answer
     from ua_memory.store.lock import locked
 
     fact = there.insert(SAID).fact

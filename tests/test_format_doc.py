@@ -11,8 +11,9 @@ from typing import Any, get_args
 import pytest
 from records_json import as_json, without
 
-from ua_memory.markdown import parse, show
+from ua_memory.markdown.document import parse
 from ua_memory.markdown.fields import FIELDS
+from ua_memory.markdown.printer import show
 from ua_memory.records import KINDS, ORIGINS, Passage, Record
 
 DOC = Path(__file__).parent.parent / "docs" / "format.md"

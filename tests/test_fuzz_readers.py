@@ -24,18 +24,23 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from truth import insert, make, open_again
 
-from ua_memory import clients, config, markdown, mcp_server
-from ua_memory.cli import relay
-from ua_memory.daemon import messages
+from ua_memory import config
+from ua_memory.daemon import protocol as messages
 from ua_memory.errors import Malformed, UaMemoryError
-from ua_memory.index import checking, condition
+from ua_memory.hooks import events as clients
+from ua_memory.index import integrity as checking
+from ua_memory.index import sync as condition
 from ua_memory.index.sync import Index
-from ua_memory.mcp_server.declared import Caller, checked
+from ua_memory.markdown import document as markdown
+from ua_memory.mcp import relay
+from ua_memory.mcp import tools as mcp_server
+from ua_memory.mcp.tools import Caller, checked
 from ua_memory.memory import Memory
 from ua_memory.records import Fact
-from ua_memory.retain.queue import Queue
-from ua_memory.store import Store, pending
-from ua_memory.transcripts import read
+from ua_memory.retain.queue import TurnQueue as Queue
+from ua_memory.store import pending
+from ua_memory.store.store import Store
+from ua_memory.transcripts.reader import read
 
 NAMES = [
     "hook_event_name", "UserPromptSubmit", "SessionStart", "Stop", "PreCompact", "SessionEnd",
@@ -80,7 +85,7 @@ def bank(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Memory]:
 @example(b'{"hook_event_name": "UserPromptSubmit", "prompt": "\\ud800", "session_id": "\\u0000"}', "")
 def test_a_hook_reads_anything(data: bytes, client: str) -> None:
     with suppress(ValueError):
-        event = clients.event(data, client)
+        event = clients.hook_event(data, client)
         if event:
             assert clients.reply(event, event.prompt).isascii()
 
@@ -92,7 +97,7 @@ def test_the_socket_reads_anything(line: bytes) -> None:
     try:
         _, _, params = messages.parsed(line)
         messages.request(params)
-    except messages.Refused as error:
+    except messages.RequestRefused as error:
         assert error.code and error.message
 
 
@@ -102,7 +107,7 @@ def test_a_request_for_a_command_is_whole_or_refused(more: dict[str, Any]) -> No
         "argv": ["x"], "cwd": "/", "home": "/", "env": {"A": "b"}, "encodings": ["utf-8", "utf-8"],
         "terminals": [], "width": 80, "stdin": None,
     }  # fmt: skip
-    with suppress(messages.Refused):
+    with suppress(messages.RequestRefused):
         found = messages.request({**whole, **more})
         assert all(isinstance(each, str) for each in (*found.argv, found.cwd, *found.env.values()))
 

@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 from banks import Bank, git, new_bank
 
-from ua_memory import glance
-from ua_memory.fence import MOST, RECALL_CLOSE
-from ua_memory.glance import Glance, core_block, look
-from ua_memory.index.tables import SCHEMA_VERSION
+from ua_memory.index.items import SCHEMA_VERSION
 from ua_memory.memory import Memory
-from ua_memory.wording import CORE_INTRO
+from ua_memory.recall import readonly as glance
+from ua_memory.recall.readonly import Glance, core_block, look
+from ua_memory.text.noise import MOST, RECALL_CLOSE
+from ua_memory.text.wording import CORE_INTRO
 
 CORE = (
     "# Memory\n\nWhat it is.\n\n## Me\n\nShort answers.\n\n- a list\n### deeper\nmore\n\n\n## Todo\nnothing\n"

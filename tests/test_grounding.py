@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ua_memory.grounding import around, claims, locate, named, supported, ungrounded
+from ua_memory.text.grounding import around, claims, locate, named, supported, ungrounded
 
 SAID = date(2026, 11, 20)
 

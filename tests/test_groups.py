@@ -14,7 +14,7 @@ import pytest
 from terminal import Done, Shell, new_shell
 
 import ua_memory
-from ua_memory.cli import databases
+from ua_memory.clients import sessions as databases
 
 GROUP, OTHER = "telegram:group:-1001", "telegram:group:-1002"
 

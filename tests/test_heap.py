@@ -14,7 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from ua_memory import heap, tokens
+from ua_memory.index import embedding as heap
+from ua_memory.text import tokens
 
 DISK = Path("/var/tmp")
 """The pages of what lies in memory have nowhere to go."""

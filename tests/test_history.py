@@ -18,10 +18,11 @@ from truth import DAY, NOW, git, in_trail, insert, make, open_again, write
 
 from ua_memory import Memory
 from ua_memory.errors import GitFailed, NotFound, Usage
-from ua_memory.history import MACHINE, SOMEBODY, Commit, History, blob_id
-from ua_memory.history.process import Process
-from ua_memory.history.revisions import NOBODY
-from ua_memory.store import Store, flight
+from ua_memory.git.process import Process
+from ua_memory.git.repository import MACHINE, NOBODY, SOMEBODY, Commit, blob_id
+from ua_memory.git.trail import History
+from ua_memory.store import commit as flight
+from ua_memory.store.store import Store
 
 
 @pytest.fixture

@@ -16,8 +16,8 @@ import pytest
 from banks import git, new_bank
 from daemons import Done, Place, until
 
-from ua_memory import clients
 from ua_memory.cli import fast
+from ua_memory.hooks import events as clients
 from ua_memory.memory import Memory
 
 
@@ -274,9 +274,9 @@ HEAVY = {
         "subprocess",
         "socket",
         "ua_memory.memory",
-        "ua_memory.markdown",
+        "ua_memory.markdown.document",
         "ua_memory.records",
-        "ua_memory.store",
+        "ua_memory.store.store",
     ),
 }
 
@@ -329,7 +329,7 @@ CODEX = {"transcript_path": "/s/rollout-1.jsonl"}
 
 
 def event_of(name: str, client: str = "", **more: Any) -> clients.Event | None:
-    return clients.event(told(name, **more).encode(), client)
+    return clients.hook_event(told(name, **more).encode(), client)
 
 
 @pytest.mark.parametrize(
@@ -364,7 +364,7 @@ def test_others_say_who_they_are() -> None:
 
 @pytest.mark.parametrize("name", ["UserPromptSubmit", "BeforeAgent"])
 def test_events_are_read(name: str) -> None:
-    event = clients.event(json.dumps({"hook_event_name": name, "prompt": " é\ud83d\ude00 "}).encode())
+    event = clients.hook_event(json.dumps({"hook_event_name": name, "prompt": " é\ud83d\ude00 "}).encode())
     assert event and (event.kind, event.prompt) == ("prompt", "é😀")
     assert json.loads(clients.reply(event, 'a "b"\n')) == {
         "hookSpecificOutput": {"hookEventName": name, "additionalContext": 'a "b"\n'}

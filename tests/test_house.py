@@ -7,7 +7,7 @@ import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
-from test_layers import HOMES, LIBRARIES_FROM_LEVEL, PACKAGE, ROOT, SOURCES, dotted, imports, nodes
+from test_layers import HOMES, LIBRARIES_FROM, PACKAGE, ROOT, SOURCES, dotted, imports, nodes
 
 LINES_IN_A_FUNCTION = 70
 LINES_IN_NINE_OF_TEN_FUNCTIONS = 30
@@ -77,7 +77,7 @@ def test_dependencies_are_exactly_those_imported() -> None:
     for path in SOURCES:
         inner, is_package = dotted(path)
         found = imports(path.read_text(encoding="utf-8"), f"ua_memory.{inner}", is_package)
-        used |= {each.name.partition(".")[0] for each in found} & (HOMES.keys() | LIBRARIES_FROM_LEVEL.keys())
+        used |= {each.name.partition(".")[0] for each in found} & (HOMES.keys() | LIBRARIES_FROM.keys())
     known = declared()
     assert used <= known.keys(), "imported, but not declared in pyproject.toml"
     assert {known[name] for name in known.keys() - used} <= READ_AS_DATA, "declared, but never imported"
@@ -95,9 +95,9 @@ WORLD = {
     *("time.time", "datetime.now", "datetime.today", "datetime.utcnow", "date.today"),
 }
 LAST = {name.rpartition(".")[2] for name in WORLD}
-DOORS = ("cli", "daemon", "mcp_server", "bench", "__main__")
-GRANTED = {("config", "datetime.now"), ("history.process", "os.environ")}
-"""`config.clock` makes the clock in the bank's timezone that a door hands on. `history.process` hides the
+DOORS = ("caller", "cli", "daemon", "hooks", "mcp", "clients", "bench", "__main__")
+GRANTED = {("config", "datetime.now"), ("git.process", "os.environ")}
+"""`config.clock` makes the clock in the bank's timezone that a door hands on. `git.process` hides the
 user's git settings from the git that GitPython runs when it is imported, and puts them back."""
 
 

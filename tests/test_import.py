@@ -10,9 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from terminal import Shell, new_shell
 
-from ua_memory import importers, markdown
-from ua_memory.importers import notes
+from ua_memory import errors as errors_module
+from ua_memory.markdown import document as markdown
 from ua_memory.records import Fact
+from ua_memory.upkeep import import_sources as importers
+from ua_memory.upkeep import import_sources as notes
 
 SECRET = "ghp_" + "abcdefghijklmnopqrstuvwxyz0123456789"
 COPIES = "memory/imported/clawd"
@@ -216,8 +218,8 @@ def test_a_path_that_is_too_deep_keeps_its_inner_folders() -> None:
     )
 )  # fmt: skip
 def test_any_note_is_taken_once_and_reads_as_it_did(files: dict[str, bytes]) -> None:
-    from ua_memory.adopting.copies import marked
     from ua_memory.paths import is_truth
+    from ua_memory.upkeep.import_ import marked
 
     made, _, _ = notes.collect(files, curated=True)
     assert len({note.hash for note in made}) == len(made)
@@ -234,5 +236,5 @@ def test_any_note_is_taken_once_and_reads_as_it_did(files: dict[str, bytes]) -> 
 
 
 def test_an_unknown_source() -> None:
-    with pytest.raises(importers.Usage, match="nothing that can be imported"):
+    with pytest.raises(errors_module.Usage, match="nothing that can be imported"):
         importers.read("notion", "x", {})

@@ -14,8 +14,9 @@ import pytest
 from terminal import EVERY, Shell, new_shell
 from test_import import made
 
-from ua_memory.cli import compared, olds
-from ua_memory.cli.format import cells
+from ua_memory.cli import imports as compared
+from ua_memory.cli import imports as olds
+from ua_memory.views.output import cells
 
 ANSI = re.compile(r"\x1b\[[0-9;?]*[a-zA-Z]")
 FILES = {
@@ -73,7 +74,7 @@ def test_what_there_is_no_time_for_is_searched_by_words(
 ) -> None:
     rows = "".join(f"- The {n}th parcel waits in harbour {n}.\n" for n in range(300))
     source = made(tmp_path, "clawd", {**FILES, "memory/2026-02-05.md": rows})
-    monkeypatch.setattr(compared, "SECONDS", 0.0)
+    monkeypatch.setattr(compared, "SECONDS_A_QUERY", 0.0)
     monkeypatch.setattr(compared, "NEAR", 5)
     printed = shell.ok("import", "openclaw", source, "--compare", "-", "--json", stdin="left Heroku\n").json
     assert 0 < printed["byWordsAlone"] < 300

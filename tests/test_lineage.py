@@ -11,12 +11,15 @@ from banks import DAY, Bank, new_bank
 from terminal import EVERY, Shell
 from test_cli_json import agrees
 
-from ua_memory import audit, markdown, statements
 from ua_memory.errors import NotFound, Usage
-from ua_memory.lineage import BeliefStep, Chain, FactStep, SentenceStep, why
-from ua_memory.proofs import Held, fault
+from ua_memory.knowledge import statements
+from ua_memory.knowledge.lineage import BeliefStep, Chain, FactStep, SentenceStep, why
+from ua_memory.knowledge.trust import FileProofs as Held
+from ua_memory.knowledge.trust import fault
+from ua_memory.markdown import document as markdown
 from ua_memory.records import Fact
-from ua_memory.store import Store
+from ua_memory.store.store import Store
+from ua_memory.upkeep import audit
 
 OBSERVED, OPINIONS, PAGE = "memory/observations/alice.md", "memory/opinions.md", "memory/pages/infra.md"
 

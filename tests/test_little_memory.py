@@ -12,12 +12,14 @@ from typing import Any, cast
 
 import pytest
 
-from ua_memory import Memory, heap
-from ua_memory.cli.errors import guarded
+from ua_memory import Memory
 from ua_memory.errors import OutOfMemory
-from ua_memory.index import embed, said, vectors
-from ua_memory.index.chroma import VectorsBroken, VectorsUnavailable
-from ua_memory.index.vectors import Vectors
+from ua_memory.index import embedding as embed
+from ua_memory.index import embedding as heap
+from ua_memory.index import embedding as said
+from ua_memory.index import vectors
+from ua_memory.index.vectors import Vectors, VectorsBroken, VectorsUnavailable
+from ua_memory.views.output import guarded
 
 TEXT = "The walnut trees were planted in 1911."
 

@@ -15,7 +15,6 @@ from typing import Any
 import pytest
 from fake_model import FakeModel
 
-from ua_memory import tokens
 from ua_memory.errors import (
     BudgetSpent,
     KeyRejected,
@@ -24,25 +23,13 @@ from ua_memory.errors import (
     ModelUnavailable,
     RequestRejected,
 )
-from ua_memory.llm import (
-    Bounds,
-    Claude,
-    Endpoint,
-    Ledger,
-    Limits,
-    Meter,
-    Patience,
-    Reply,
-    Tool,
-    ToolError,
-    Usage,
-    run_tools,
-    user,
-)
-from ua_memory.llm.claude import UNHURRIED
-from ua_memory.llm.request import Words, build
-from ua_memory.llm.schema import check_schema, faults
-from ua_memory.llm.stream import Garbled, events
+from ua_memory.llm.client import UNHURRIED, Claude, Garbled, Patience, build, events
+from ua_memory.llm.client import RedactedTexts as Words
+from ua_memory.llm.ledger import Ledger, Limits, Meter
+from ua_memory.llm.model import Endpoint, Reply, user
+from ua_memory.llm.model import TokenUsage as Usage
+from ua_memory.llm.tools import Bounds, Tool, ToolError, check_schema, faults, run_tools
+from ua_memory.text import tokens
 
 KEY = "sk-ant-api03-" + "k7Qm2x" * 15
 HALF = "half " * 40
@@ -122,7 +109,9 @@ def test_counting_asks_the_endpoint_and_falls_back_to_an_estimate(meter: Meter) 
 
 
 def test_the_sdk_is_imported_by_the_first_request_only() -> None:
-    code = "import sys, ua_memory.llm; assert not {'anthropic', 'httpx2', 'tiktoken'} & sys.modules.keys()"
+    code = (
+        "import sys, ua_memory.llm.model; assert not {'anthropic', 'httpx2', 'tiktoken'} & sys.modules.keys()"
+    )
     subprocess.run([sys.executable, "-c", code], check=True, cwd=Path(__file__).parent.parent)
 
 

@@ -21,7 +21,7 @@ from made_up import made_up, wanders
 
 from ua_memory import Memory
 from ua_memory.errors import ModelMisbehaved
-from ua_memory.retain.through import short
+from ua_memory.retain.ledger import short
 
 BESIDE = Path(os.environ.get("UA_SHARED") or Path(__file__).resolve().parents[2] / "shared")
 SERVER = BESIDE / "tools/local_model.py"

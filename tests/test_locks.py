@@ -10,7 +10,7 @@ import pytest
 from banks import git, repository
 from terminal import Shell, new_shell
 
-from ua_memory.history import locks
+from ua_memory.git import process as locks
 
 LEFT = (
     "HEAD.lock", "index.lock", "config.lock", "packed-refs.lock", "shallow.lock", "gc.pid",

@@ -20,16 +20,20 @@ from killing import in_child
 from test_forget import BELIEFS, believe, by_machine, link
 from truth import leftovers
 
-from ua_memory import audit, markdown, statements
 from ua_memory.errors import Conflict, GitFailed, Malformed, NotFound, UaMemoryError, Usage
-from ua_memory.history import History
+from ua_memory.git.trail import History
 from ua_memory.index.sync import Index
+from ua_memory.knowledge import statements
+from ua_memory.knowledge.tombstones import Burial, bury
+from ua_memory.markdown import document as markdown
 from ua_memory.memory import Memory
-from ua_memory.merge import archive, joining, syncing
-from ua_memory.merge.syncing import Synced
 from ua_memory.records import Fact, Observation
-from ua_memory.store import Store, aside
-from ua_memory.tombstones import Burial, bury
+from ua_memory.store import lock as aside
+from ua_memory.store.store import Store
+from ua_memory.upkeep import archive, audit
+from ua_memory.upkeep import merge as joining
+from ua_memory.upkeep import sync as syncing
+from ua_memory.upkeep.sync import Synced
 
 
 def sync(bank: Bank, address: str | None = None, **more: bool) -> Synced:

@@ -19,9 +19,11 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from killing import STEPS, counted, in_child, whole
 from truth import DAY, first_author, insert, make, on_disk, open_again, write
 
-from ua_memory import audit, core, undo
 from ua_memory.errors import GitFailed, UaMemoryError
-from ua_memory.store import Store, pending
+from ua_memory.knowledge import core
+from ua_memory.store import pending
+from ua_memory.store.store import Store
+from ua_memory.upkeep import audit, undo
 
 CODES = (errno.ENOSPC, errno.EROFS, errno.EIO, errno.EMFILE)
 doors = st.sampled_from((0, 1))

@@ -15,17 +15,10 @@ from hypothesis import strategies as st
 from records_json import as_json
 from records_strategies import PATHS, RECORDS, TEXTS
 
-from ua_memory.markdown import (
-    append,
-    parse,
-    replace_lines,
-    show,
-    texthash,
-    with_id,
-)
+from ua_memory.markdown.document import append, parse, texthash, with_id
 from ua_memory.markdown.fields import FIELDS
-from ua_memory.markdown.printer import PRINTERS
-from ua_memory.markdown.source import split
+from ua_memory.markdown.lines import replace_lines, split
+from ua_memory.markdown.printer import PRINTERS, show
 from ua_memory.records import Fact, Heading, Place, Problem, Record
 
 LOG = "memory/2026-11-21.md"

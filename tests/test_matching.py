@@ -9,13 +9,14 @@ from collections.abc import Sequence
 
 import pytest
 
-from ua_memory import markdown
-from ua_memory.index import matching
+from ua_memory.index import words as matching
 from ua_memory.index.filters import Filters
-from ua_memory.index.items import Item, items_of
-from ua_memory.index.matching import CONTEXT_WEIGHT
+from ua_memory.index.items import IndexItem as Item
+from ua_memory.index.items import items_of
 from ua_memory.index.terms import Query, read_query
-from ua_memory.index.words import Words
+from ua_memory.index.words import CONTEXT_WEIGHT
+from ua_memory.index.words import WordIndex as Words
+from ua_memory.markdown import document as markdown
 
 # Words that the stemmer leaves alone and that are in no list of small words.
 SYLLABLES = ("kor", "mit", "zab", "pul", "gor"), ("tak", "rom", "lup", "zit", "bok")

@@ -18,9 +18,9 @@ import pytest
 from banks import new_bank
 from daemons import Place
 
-from ua_memory import mcp_server
-from ua_memory.cli import relay
-from ua_memory.mcp_server.sdk import server
+from ua_memory.mcp import relay
+from ua_memory.mcp import tools as mcp_server
+from ua_memory.mcp.server import server
 from ua_memory.memory import Memory
 
 ROOT = Path(__file__).parent.parent
@@ -36,7 +36,7 @@ LISTS = ("tools/list", "prompts/list", "resources/list", "resources/templates/li
 SDK = f"""
 import asyncio
 from mcp.server.stdio import stdio_server
-from ua_memory.mcp_server.sdk import server
+from ua_memory.mcp.server import server
 
 async def main():
     made = server(lambda asked: {{"resources": [], "text": "a text", "failed": False}}, {VERSION!r})

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from ua_memory.errors import Busy, Malformed
-from ua_memory.mcp_server import loopback
-from ua_memory.mcp_server.sdk import server
+from ua_memory.mcp import server as loopback
+from ua_memory.mcp.server import server
 
 TOKEN = "a-token-of-forty-characters-for-the-test"
 HELLO = {
@@ -86,7 +86,7 @@ def test_only_who_has_the_token_and_means_this_machine_is_let_in() -> None:
 
 def test_the_token_is_its_owners_alone(tmp_path: Path) -> None:
     first, new = loopback.token(tmp_path / "local")
-    file = tmp_path / "local" / loopback.NAME
+    file = tmp_path / "local" / loopback.COOKIE_NAME
     assert new and len(first) >= 40 and file.stat().st_mode & 0o777 == 0o600
     assert loopback.token(tmp_path / "local") == (first, False)
     file.chmod(0o644)

@@ -14,7 +14,7 @@ from banks import DAY, NOON, Clock, git
 from ua_memory import Memory
 from ua_memory.config import Config
 from ua_memory.errors import ChangedOnDisk, NoBank, NotFound, Usage
-from ua_memory.facts import Inserted
+from ua_memory.knowledge.facts import Inserted
 from ua_memory.records import Fact, Quote
 
 ROOT = Path(__file__).parent.parent

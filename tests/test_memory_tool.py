@@ -13,7 +13,7 @@ from banks import NOON, Bank
 from fake_model import FakeModel
 
 from ua_memory import AsyncMemoryTool, Memory, MemoryTool
-from ua_memory.memory_tool import MemoryToolError
+from ua_memory.mcp.memory_tool import MemoryToolError
 
 NOTE = "/memories/prefs.md"
 TEXT = "# Preferences\n\n- Noor takes cortados.\n- Deploys never happen on a Friday.\n"

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ua_memory import markdown
-from ua_memory.merge.banks import Merge, merge
+from ua_memory.markdown import document as markdown
 from ua_memory.records import CoreBlock, Fact, Observation
+from ua_memory.upkeep.merge import Merge, merge
 
 DAY, NEXT, CORE = "memory/2026-11-21.md", "memory/2026-11-22.md", "MEMORY.md"
 BASE = """# 2026-11-21

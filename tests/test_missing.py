@@ -8,7 +8,7 @@ import pytest
 from banks import DAY, git, repository
 from terminal import Shell, new_shell
 
-from ua_memory.history.missing import trees
+from ua_memory.git.repository import trees
 
 
 @pytest.fixture(params=["own", "beside"])

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ua_memory.names import entities
+from ua_memory.text.names import entities
 
 
 @pytest.mark.parametrize(

@@ -12,11 +12,11 @@ from banks import DAY, Bank, new_bank
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ua_memory import observations
 from ua_memory.errors import Malformed, NotFound, Usage
-from ua_memory.observations import Ground
+from ua_memory.knowledge import observations
+from ua_memory.knowledge.observations import ProofText as Ground
 from ua_memory.records import Fact, Observation, Place, Quote
-from ua_memory.store import Draft
+from ua_memory.store.draft import Draft
 
 TODAY = date(2026, 11, 21)
 PRICE = "Alice moved the API to Fly.io because Heroku's price doubled."
@@ -214,7 +214,7 @@ def test_it_is_stale_when_facts_come_or_go(bank: Bank) -> None:
 
 
 def test_names_become_files_that_can_be_found(bank: Bank) -> None:
-    from ua_memory.observations.files import file_for
+    from ua_memory.knowledge.observations import file_for
 
     def stem(text: str, *names: str, scope: str = "", there: tuple[str, ...] = ()) -> str:
         return file_for(text, names, scope, there).removeprefix("memory/observations/").removesuffix(".md")
@@ -237,7 +237,7 @@ _TEXT = st.text(st.characters(codec="utf-8", exclude_categories=("Cs",)), max_si
 def test_no_quote_that_is_not_in_its_fact(text: str, words: str, quote: str) -> None:
     said = Fact(text, quotes=(Quote(words),) if words.strip() else (), place=Place(DAY, 1, 1))
     if observations.holds(quote, said):
-        from ua_memory.grounding.claims import _plain
+        from ua_memory.text.grounding import _plain_claim as _plain
 
         flat = " ".join(_plain(quote).split())
         assert any(flat in " ".join(_plain(source).split()) for source in observations.sources(said))

@@ -12,7 +12,7 @@ from terminal import Shell, new_shell
 
 from ua_memory import config
 from ua_memory.memory import Memory
-from ua_memory.store import Store
+from ua_memory.store.store import Store
 
 OTHER = (
     "# Notes\n\n- The kiln fires at 1240 degrees #pottery ^aaaaaaaaaa\n\nGlazes crack when cooled too fast.\n"

@@ -213,7 +213,7 @@ def test_a_hook_says_nothing_and_writes_down_why(shell: Shell) -> None:
 
 
 def config_local(shell: Shell) -> Path:
-    from ua_memory import bank
+    from ua_memory.upkeep import init as bank
 
     settings = config.load(shell.cwd, {})
     return bank.open_store(shell.cwd, settings, settings.clock()).bank.local

@@ -10,18 +10,20 @@ from banks import DAY, Bank, everywhere, new_bank, repository
 from test_machines import sync
 from test_machines import two as two_machines
 
-from ua_memory import audit, bank, facts, markdown, statements
-from ua_memory.facts import Inserted, Said
-from ua_memory.history import MACHINE, SOMEBODY, Commit
+from ua_memory.git.repository import MACHINE, SOMEBODY, Commit
 from ua_memory.index.sync import Index
-from ua_memory.lineage import FactStep
+from ua_memory.knowledge import facts, statements
+from ua_memory.knowledge.facts import Inserted, Said
+from ua_memory.knowledge.lineage import FactStep
+from ua_memory.markdown import document as markdown
+from ua_memory.mcp.memory_tool import MemoryTool, MemoryToolError
 from ua_memory.memory import Memory
-from ua_memory.memory_tool import MemoryTool, MemoryToolError
-from ua_memory.merge import archive
 from ua_memory.records import Fact
-from ua_memory.reflect import staleness
-from ua_memory.store import Store
-from ua_memory.undo import redo, undo
+from ua_memory.reflect import refresh as staleness
+from ua_memory.store.store import Store
+from ua_memory.upkeep import archive, audit
+from ua_memory.upkeep import init as bank
+from ua_memory.upkeep.undo import redo, undo
 
 OTHER = "memory/2026-11-20.md"
 LOG = "# 2026-11-20\n\n- The gate code is kept by Bruno.\n"

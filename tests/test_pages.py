@@ -10,8 +10,8 @@ from fake_model import FakeModel
 from terminal import EVERY, Shell, new_shell
 from test_cli_json import agrees
 
-from ua_memory import pages
 from ua_memory.errors import Usage
+from ua_memory.knowledge import pages
 
 WRITES = (
     "append_paragraph",

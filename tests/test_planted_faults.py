@@ -21,9 +21,11 @@ from index_bank import Counting
 from truth import DAY, inserted, make, on_disk, open_again
 
 from ua_memory.errors import CannotWrite, Malformed, UaMemoryError
-from ua_memory.history import History
-from ua_memory.index import cache, checking, sums
-from ua_memory.index.sound import KILLED, OPEN
+from ua_memory.git.trail import History
+from ua_memory.index import cache
+from ua_memory.index import integrity as checking
+from ua_memory.index import vectors as sums
+from ua_memory.index.integrity import KILLED, OPEN
 from ua_memory.index.sync import Index
 from ua_memory.memory import Memory
 

@@ -15,17 +15,22 @@ from attacks import ATTACKS, marks, read_leniently
 from banks import DAY, NOON
 from scripted_model import DONE, Call, Scripted, keep, session, turns
 
-from ua_memory import config, fence, glance, trust
+from ua_memory import config
 from ua_memory.errors import ModelMisbehaved, Usage
-from ua_memory.llm import Message
+from ua_memory.llm.model import Message
 from ua_memory.memory import Memory
+from ua_memory.recall import readonly as glance
 from ua_memory.records import Fact, Heading, Place
-from ua_memory.reflect import briefing, stance, stretches
-from ua_memory.reflect.grounds import Evidence
+from ua_memory.reflect import decide as stretches
+from ua_memory.reflect import reflection as stance
+from ua_memory.reflect import refresh as briefing
+from ua_memory.reflect.refresh import Evidence
 from ua_memory.reflect.sections import Sheet
-from ua_memory.retain import asked as asking
+from ua_memory.retain import extractor as asking
+from ua_memory.retain.subagent import MemoryView as View
 from ua_memory.retain.subagent import study
-from ua_memory.retain.view import View
+from ua_memory.text import noise as fence
+from ua_memory.text import wording as trust
 
 EVIL = "evil.example"
 CORE = "## User\n\nAlice likes tea.\n"
@@ -65,7 +70,7 @@ def test_no_text_gets_out_of_the_marks_around_it(attack: str) -> None:
     (stretch,) = stretches.stretches([fact], [])
     shown = {
         ("transcript",): said(model.asked[0]),
-        ("text",): asking.shown(attack, brief),
+        ("text",): asking.prompt_text(attack, brief),
         ("question", "page", "evidence"): briefing.opened(sheet, attack, [Evidence(1, fact, True, str)], str),
         ("memory",): stance.said([attack], ["Answer."]),
         ("facts", "observations"): said(stretches.opening(stretch)),

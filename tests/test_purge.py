@@ -12,14 +12,15 @@ from banks import DAY, NOON, Bank, git, new_bank, repository
 from terminal import new_shell
 from test_forget import CARD, SAID, believe, by_machine, link
 
-from ua_memory import bank as banks
 from ua_memory.errors import Conflict, GitFailed, StillThere, Usage
-from ua_memory.forgetting import purging
-from ua_memory.forgetting.purging import Purged
-from ua_memory.history import kept, rewriting
+from ua_memory.git import rewrite as kept
+from ua_memory.git import rewrite as rewriting
 from ua_memory.memory import Memory
 from ua_memory.records import Fact
-from ua_memory.undo import undo
+from ua_memory.upkeep import init as banks
+from ua_memory.upkeep import purge as purging
+from ua_memory.upkeep.purge import Purged
+from ua_memory.upkeep.undo import undo
 
 OFFICE = "The office closes at six."
 

@@ -6,10 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ua_memory.fence import fenced
 from ua_memory.memory import Memory
-from ua_memory.prompts import CONDENSED, condensed
-from ua_memory.queries import read_query
+from ua_memory.text.noise import CONDENSED, condensed, fenced, read_query
 
 ASKED = "what did we decide about X"
 LONG = "Here is the log. " + "INFO worker took a job and let it go again. " * 80 + f"So {ASKED}? Thanks."

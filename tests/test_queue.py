@@ -15,7 +15,8 @@ from banks import NOON
 from scripted_model import session, turns
 
 from ua_memory.errors import Busy, CannotWrite, NotFound
-from ua_memory.retain.queue import Queue, key_of
+from ua_memory.retain.queue import TurnQueue as Queue
+from ua_memory.retain.queue import key_of
 from ua_memory.transcripts.turns import Session
 
 

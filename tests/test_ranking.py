@@ -9,17 +9,19 @@ import numpy as np
 import pytest
 from index_bank import Counting, Missing, a_bank, an_index, log, write
 
-from ua_memory.index import links, talk
-from ua_memory.index.embed import Embedder
+from ua_memory.index import items as links
+from ua_memory.index import items as talk
+from ua_memory.index.embedding import Embedder
 from ua_memory.index.filters import Filters
-from ua_memory.index.items import Item
-from ua_memory.recall import entity, feedback, temporal
-from ua_memory.recall.arms import Found, Ranked
-from ua_memory.recall.asked import Window, read
-from ua_memory.recall.boosts import BOOSTS
-from ua_memory.recall.chronology import in_time
-from ua_memory.recall.fuse import reciprocal
+from ua_memory.index.items import IndexItem as Item
+from ua_memory.recall import arms as entity
+from ua_memory.recall import arms as temporal
+from ua_memory.recall import rerank as feedback
+from ua_memory.recall.arms import ArmHit as Found
+from ua_memory.recall.arms import Ranked, Window, read
+from ua_memory.recall.fusion import BOOSTS, in_time, reciprocal
 from ua_memory.recall.search import search
+from ua_memory.text import foreign_dates as text_foreign_dates
 
 DAY = "memory/2026-11-21.md"
 TALK = log(
@@ -47,7 +49,7 @@ def test_who_says_it(text: str, name: str) -> None:
 
 
 def test_who_speaks_once_is_no_speaker() -> None:
-    assert talk.speakers(["Cache: Redis", "Database: Postgres", "Ann: hi", "Ann: ho", "x"]) == [
+    assert talk.speakers_of(["Cache: Redis", "Database: Postgres", "Ann: hi", "Ann: ho", "x"]) == [
         "", "", "Ann", "Ann", "",
     ]  # fmt: skip
 
@@ -112,7 +114,9 @@ def test_names_come_and_go_with_their_items(tmp_path: Path) -> None:
         index.refresh()
         there = links.named(index.words.db, "where did alice smith and BOB go")
         assert there.declared == there.every == {"alice smith": 1, "bob": 1}
-        (first, second) = entity.find(index.words, read(index.words, "Bob, Alice Smith"), 10, Filters())
+        (first, second) = entity.find_by_names(
+            index.words, read(index.words, "Bob, Alice Smith"), 10, Filters()
+        )
         assert {first.item.line, second.item.line} == {3, 5} and (first.rank, second.rank) == (1, 2)
         write(tmp_path / DAY, log("Nothing"))
         index.refresh()
@@ -123,7 +127,7 @@ def test_the_common_do_not_flood(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(entity, "COMMON", 2)
     with an_index(a_bank(tmp_path, {DAY: log("[[Bob]] a", "[[Bob]] b", "[[Bob]] c", "[[Eve]] d")})) as index:
         index.refresh()
-        found = entity.find(index.words, read(index.words, "Bob and Eve"), 10, Filters())
+        found = entity.find_by_names(index.words, read(index.words, "Bob and Eve"), 10, Filters())
         assert [one.item.text for one in found] == ["[[Eve]] d"]
 
 
@@ -132,7 +136,7 @@ def test_the_temporal_arm_keeps_to_its_window(tmp_path: Path) -> None:
     with an_index(a_bank(tmp_path, files)) as index:
         index.refresh()
         for window, days in ((Window("2026-11-20"), "21 20"), (Window("", "2026-11-20"), "19"), (None, "")):
-            found = temporal.find(index.words, window, 10, Filters())
+            found = temporal.find_by_days(index.words, window, 10, Filters())
             assert " ".join(one.item.text[-2:] for one in found) == days
 
 
@@ -248,10 +252,10 @@ def test_who_asks_for_nothing_but_days_is_told_what_there_was(tmp_path: Path, mo
 
 
 def test_time_words_that_cannot_be_read_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from ua_memory import dates
+    from ua_memory.text import dates
 
     def fails(*_: object) -> None:
-        raise dates.DatesUnavailable("dateparser cannot be imported")
+        raise text_foreign_dates.DatesUnavailable("dateparser cannot be imported")
 
     monkeypatch.setattr(dates, "read", fails)
     with an_index(a_bank(tmp_path, {DAY: TALK})) as index:

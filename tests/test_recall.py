@@ -11,16 +11,16 @@ from typing import Any
 import pytest
 from index_bank import Counting, Missing, a_bank, an_index, log, write
 
-from ua_memory.index import kept
-from ua_memory.index.embed import Embedder, EmbeddingUnavailable
-from ua_memory.index.items import Item
-from ua_memory.index.reading import Refresh
-from ua_memory.index.sync import Index
+from ua_memory.index import sync as kept
+from ua_memory.index.embedding import Embedder, EmbeddingUnavailable
+from ua_memory.index.filters import Filters
+from ua_memory.index.items import IndexItem as Item
+from ua_memory.index.sync import Index, Refresh
 from ua_memory.index.vectors import Owner
 from ua_memory.recall import search as searching
-from ua_memory.recall.fuse import Evidence, fuse
-from ua_memory.recall.search import Answer, Filters, search, search_many
-from ua_memory.recall.snippet import LENGTH, snippet
+from ua_memory.recall.fusion import Signals as Evidence
+from ua_memory.recall.fusion import fuse
+from ua_memory.recall.search import LENGTH, Answer, search, search_many, snippet
 
 DAY = "memory/2026-11-21.md"
 NOTES = {

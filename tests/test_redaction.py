@@ -18,7 +18,9 @@ from hypothesis import strategies as st
 from secret_plants import Plant, makers, pem, plants
 
 from ua_memory.errors import Malformed
-from ua_memory.redaction import Found, detectors, find, redact
+from ua_memory.text import redaction as detectors
+from ua_memory.text.redaction import Secret as Found
+from ua_memory.text.redaction import find, redact
 
 HERE = Path(__file__).parent
 PLANTS = list(plants())
@@ -177,7 +179,7 @@ def test_the_gate_lets_the_planted_corpus_through() -> None:
 
 def test_an_ordinary_sentence_imports_nothing() -> None:
     code = """import sys
-from ua_memory.redaction import redact
+from ua_memory.text.redaction import redact
 redact("Alice moved the API to Fly.io as Heroku's price doubled; reset the password. #infra ^k7m2q9x4tb")
 redact("Bob says the tests pass on 2026-11-21, see memory/2026-11-21.md and 4ff832c.")
 assert not any(name.startswith("detect_secrets") for name in sys.modules)"""

@@ -13,16 +13,9 @@ from fake_model import FakeModel
 from test_llm import prefixes
 
 from ua_memory import Memory, config
-from ua_memory.errors import (
-    BudgetSpent,
-    ModelMisbehaved,
-    ModelRefused,
-    ModelUnavailable,
-    NotFound,
-    Usage,
-)
-from ua_memory.llm import Endpoint
-from ua_memory.reflect import stance
+from ua_memory.errors import BudgetSpent, ModelMisbehaved, ModelRefused, ModelUnavailable, NotFound, Usage
+from ua_memory.llm.model import Endpoint
+from ua_memory.reflect import reflection as stance
 from ua_memory.reflect.evidence import SINCE
 
 LOG = """\

@@ -20,7 +20,7 @@ from killing import in_child
 from terminal import Done, Shell, new_shell
 
 from ua_memory.config import load
-from ua_memory.llm import Endpoint
+from ua_memory.llm.model import Endpoint
 from ua_memory.memory import Memory
 
 PAGE, LOG = "memory/pages/infra.md", "memory/2026-11-21.md"
@@ -295,7 +295,7 @@ def test_a_budget_that_is_spent_writes_nothing(shell: Shell) -> None:
 def test_a_page_that_is_saved_meanwhile_is_not_overwritten(
     shell: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from ua_memory.reflect import writing
+    from ua_memory.reflect import refresh as writing
 
     plain = writing.write
 

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from terminal import Shell, new_shell
 
-from ua_memory import regular
+from ua_memory import discovery as regular
 from ua_memory.errors import UaMemoryError
 
 
@@ -66,9 +66,9 @@ def made(kind: str, folder: Path) -> Path:
 def test_what_is_no_regular_file_is_refused_at_once(tmp_path: Path, kind: str) -> None:
     path = made(kind, tmp_path)
     with pytest.raises(regular.Irregular, match="not a regular file"):
-        regular.opened(path)
+        regular.open_regular(path)
     with pytest.raises(IsADirectoryError):
-        regular.opened(tmp_path)
+        regular.open_regular(tmp_path)
 
 
 def test_a_regular_file_and_a_link_to_one_are_read(tmp_path: Path) -> None:

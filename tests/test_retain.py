@@ -13,7 +13,7 @@ from fake_model import FakeModel
 from scripted_model import Scripted, offline
 from test_drawing import SAID, fact, keep
 
-from ua_memory import Memory, config, markdown
+from ua_memory import Memory, config
 from ua_memory.errors import (
     BudgetSpent,
     ModelMisbehaved,
@@ -23,7 +23,8 @@ from ua_memory.errors import (
     UaMemoryError,
     Usage,
 )
-from ua_memory.llm import Endpoint
+from ua_memory.llm.model import Endpoint
+from ua_memory.markdown import document as markdown
 from ua_memory.records import Fact, SourceDocument
 
 PARTS = [
@@ -289,7 +290,7 @@ def test_windows_line_ends_stay(memory: Memory) -> None:
 def test_a_model_that_fails_leaves_the_text_waiting(
     memory: Memory, reply: dict[str, Any], error: type[UaMemoryError], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ua_memory.llm.claude.time.sleep", lambda _: None)
+    monkeypatch.setattr("ua_memory.llm.client.time.sleep", lambda _: None)
     before = commits(memory)
     with FakeModel(reply) as fake, pytest.raises(error, match="the text waits"):
         memory.retain(SAID, model=Endpoint("k", fake.url), document_id="a")
@@ -315,7 +316,7 @@ def test_killed_behind_the_commit_it_is_not_done_twice(
     memory: Memory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr("ua_memory.retain.items.Items.done", _killed)
+        patch.setattr("ua_memory.retain.queue.Items.done", _killed)
         memory.retain(SAID, document_id="a", append=True, model=Reads())
     model, before = Reads(), commits(memory)
     (done,) = memory.retain_waiting(model=model)
@@ -326,7 +327,7 @@ def test_killed_before_the_commit_nothing_is_read_again(
     memory: Memory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr("ua_memory.retain.retaining.Retainer._written", _killed)
+        patch.setattr("ua_memory.retain.retain.Retainer._written", _killed)
         memory.retain(
             SAID, model=Scripted([keep(fact("Alice moved the API to Fly.io.", SAID, when="2026-11-17"))])
         )

@@ -8,14 +8,17 @@ from pathlib import Path
 import pytest
 from banks import git, new_bank
 
-from ua_memory import config, markdown, mcp_server
+from ua_memory import config
 from ua_memory.config import Config
 from ua_memory.errors import Malformed
+from ua_memory.knowledge.observations import scope_of
+from ua_memory.markdown import blocks as markdown_blocks
+from ua_memory.markdown import document as markdown
+from ua_memory.mcp import tools as mcp_server
 from ua_memory.memory import Memory
-from ua_memory.observations import scope_of
-from ua_memory.places import AUTO, TOOL, said_in
 from ua_memory.records import Fact
-from ua_memory.retain.sieve import sieved
+from ua_memory.retain.flush import sieved
+from ua_memory.text.wording import AUTO, TOOL, said_in
 from ua_memory.transcripts.turns import Session, Turn
 
 TURNS = (
@@ -47,7 +50,7 @@ def test_what_they_may_not_be_is_said(tmp_path: Path, wrong: str) -> None:
 
 @pytest.mark.parametrize("tags", [("cwd:/a b", "project:é"), ("a-->b", "<!--", '"'), ()])
 def test_tags_of_a_heading_come_back(tags: tuple[str, ...]) -> None:
-    text = f"## 12:00 · x\n{markdown.tags_line(tags)}\n\n- a ^aaaaaaaaaa\n\n## 13:00 · y\n\n- b\n"
+    text = f"## 12:00 · x\n{markdown_blocks.tags_line(tags)}\n\n- a ^aaaaaaaaaa\n\n## 13:00 · y\n\n- b\n"
     first, second = markdown.parse(text.encode(), "memory/2026-11-21.md").of(Fact)
     assert first.heading.tags == tags and second.heading.tags == () and first.tags == ()
 

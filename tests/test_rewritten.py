@@ -14,9 +14,9 @@ from test_forget import believe
 from test_machines import facts, heads, tree, two
 
 from ua_memory.errors import Conflict, UaMemoryError
-from ua_memory.history import rewriting
+from ua_memory.git import rewrite as rewriting
 from ua_memory.memory import Memory
-from ua_memory.merge.syncing import Synced
+from ua_memory.upkeep.sync import Synced
 
 SECRET = "The door code of the office is seven one nine four."
 MOVED = "Bob moved to Lisbon"

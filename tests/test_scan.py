@@ -10,7 +10,7 @@ from banks import DAY, Bank, git, new_bank
 from secret_plants import pem
 from terminal import Shell, new_shell
 
-from ua_memory import audit
+from ua_memory.upkeep import audit
 
 NOTES = "memory/notes.md"
 TOKEN = "ghp_" + "0123456789abcdefghijABCDEFGHIJ012345"

@@ -11,11 +11,12 @@ import pytest
 from index_bank import a_bank, an_index, log
 from terminal import Shell, new_shell
 
+from ua_memory.config import MATCHES
 from ua_memory.errors import Usage
-from ua_memory.index.scopes import DEEPEST, MATCHES, read_groups
+from ua_memory.index.filters import DEEPEST, Filters, read_groups
 from ua_memory.index.sync import Index
-from ua_memory.places import filled, filled_groups
-from ua_memory.recall.search import Filters, search
+from ua_memory.recall.search import search
+from ua_memory.text.wording import filled, filled_groups
 
 FACTS = log("oats a #red", "oats b #red #blue", "oats c #blue/dark", "oats d", "oats e #green")
 

@@ -9,8 +9,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from ua_memory.errors import Malformed
-from ua_memory.reflect.sections import Refused, Sheet
-from ua_memory.reflect.units import Owner, mark, own_sentences, plain
+from ua_memory.reflect.sections import Owner, Sheet, mark, own_sentences, plain
+from ua_memory.reflect.sections import RefusedEdit as Refused
 
 PATH = "memory/pages/infra.md"
 HEAD = "---\nid: infra\nname: Infra\nsource_query: x\n---\n"

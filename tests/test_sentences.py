@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from ua_memory.names import names
-from ua_memory.retain.sentences import plain, sentences
+from ua_memory.retain.extract import plain, sentences
+from ua_memory.text.names import names
 
 
 def test_decoration_is_stripped_and_content_is_not() -> None:

@@ -20,12 +20,13 @@ import pytest
 from index_bank import Counting, a_bank, write
 
 from ua_memory.errors import Usage
-from ua_memory.index import server
-from ua_memory.index.reading import READY
-from ua_memory.index.server import Address, Line, ServerAway, Shared
-from ua_memory.index.sync import Index
+from ua_memory.index import vectors as server
+from ua_memory.index.sync import READY, Index
+from ua_memory.index.vectors import Address, ServerAway
+from ua_memory.index.vectors import ServerConnection as Line
+from ua_memory.index.vectors import ServerVectors as Shared
 from ua_memory.recall.search import search
-from ua_memory.store import Store
+from ua_memory.store.store import Store
 
 TOKEN = "tk-not-a-real-one"
 LOG = "memory/2026-11-20.md"

@@ -13,11 +13,12 @@ from typing import Any
 
 import pytest
 
-from ua_memory.cli import beginning, sessions
-from ua_memory.clients import Event
-from ua_memory.fence import MOST
-from ua_memory.glance import core_block
+from ua_memory.hooks import context as beginning
+from ua_memory.hooks import context as sessions
+from ua_memory.hooks.events import Event
 from ua_memory.paths import Bank
+from ua_memory.recall.readonly import core_block
+from ua_memory.text.noise import MOST
 
 
 @pytest.fixture

@@ -12,14 +12,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ua_memory.clients import claude_settings, codex_settings, pi_settings
-from ua_memory.clients.json_edit import Broken, Document
-from ua_memory.clients.settings import LINE, Piece, agents_line, mcp_server
+from ua_memory.clients import settings as claude_settings
+from ua_memory.clients import settings as codex_settings
+from ua_memory.clients import settings as pi_settings
+from ua_memory.clients.edit import Broken
+from ua_memory.clients.edit import JsonDocument as Document
+from ua_memory.clients.settings import LINE, agents_line, mcp_server
+from ua_memory.clients.settings import SettingsPiece as Piece
 
 GOLDEN = Path(__file__).parent / "golden" / "settings"
 COMMAND = ["/home/noor/.local/bin/ua-memory"]
-CLAUDE = claude_settings.target("/h/.claude", "/h/.claude.json", COMMAND)
-CODEX = codex_settings.target("/h/.codex", COMMAND)
+CLAUDE = claude_settings.claude_target("/h/.claude", "/h/.claude.json", COMMAND)
+CODEX = codex_settings.codex_target("/h/.codex", COMMAND)
 LOOSE = mcp_server(
     "/h/openclaw.json", ("mcp", "servers"), {"command": COMMAND[0], "args": ["mcp"]}, loose=True
 )
@@ -129,7 +133,7 @@ def test_the_line_is_written_once_and_brought_up_to_date() -> None:
 
 def test_the_shim_of_pi_is_known_by_its_first_line() -> None:
     text = 'x\n// ua-memory for pi.\nconst COMMAND = ["ua-memory"];\n'
-    extension = pi_settings.target("/h", ["/bin/ua-memory", "--bank", 'a "b"'], text).pieces[0]
+    extension = pi_settings.pi_target("/h", ["/bin/ua-memory", "--bank", 'a "b"'], text).pieces[0]
     put = extension.put(None)
     assert put and '["/bin/ua-memory", "--bank", "a \\"b\\""]' in put
     assert extension.put("// ua-memory for pi. 0.0.1") == put and extension.cut(put) is None

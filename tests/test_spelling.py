@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from test_words import made
 
-from ua_memory.index.spelling import edits, near
-from ua_memory.index.terms import read_query
-from ua_memory.index.words import Words
-from ua_memory.recall.asked import Asked, read
+from ua_memory.index.terms import edits, near, read_query
+from ua_memory.index.words import WordIndex as Words
+from ua_memory.recall.arms import ParsedQuery as Asked
+from ua_memory.recall.arms import read
 
 LINES = (
     "We moved the cluster to Kubernetes in May",

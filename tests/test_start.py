@@ -56,7 +56,7 @@ def top_level_modules(code: str, *argv: str) -> set[str]:
     "argv", [["--help"], ["--version"], ["search", "--help"], ["insert", "--help"]], ids=" ".join
 )
 def test_help_loads_nothing_heavy(argv: list[str]) -> None:
-    code = "from ua_memory.__main__ import main\nsys.argv[0] = 'ua-memory'\nsys.exit(main())"
+    code = "from ua_memory.cli.fast import main\nsys.argv[0] = 'ua-memory'\nsys.exit(main())"
     assert top_level_modules(code, *argv) & HEAVY == set()
 
 

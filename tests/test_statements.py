@@ -7,8 +7,10 @@ from pathlib import Path
 import pytest
 from banks import DAY, Bank, new_bank
 
-from ua_memory import markdown, statements
 from ua_memory.errors import Malformed
+from ua_memory.knowledge import statements
+from ua_memory.markdown import document as markdown
+from ua_memory.markdown import fields as markdown_fields
 from ua_memory.records import Fact
 
 
@@ -51,10 +53,10 @@ def test_a_line_that_changed_is_not_cited(there: Bank) -> None:
 
 
 def test_links_are_read_as_they_are_made() -> None:
-    made = markdown.link("memory/pages/my infra.md", "k7m2q9x4tb")
+    made = markdown_fields.link("memory/pages/my infra.md", "k7m2q9x4tb")
     text = f"Moved. {made} [[Alice]] [[2026-11-21#^abc|there]] [[x#heading]] [[#^abc]]"
-    assert [(c.file, c.id) for c in markdown.citations(text)] == [
+    assert [(c.file, c.id) for c in markdown_fields.citations(text)] == [
         ("my infra", "k7m2q9x4tb"), ("2026-11-21", "abc"), ("", "abc"),
     ]  # fmt: skip
-    first = next(markdown.citations(text))
+    first = next(markdown_fields.citations(text))
     assert text[first.start : first.end] == made

@@ -11,7 +11,10 @@ from killing import whole
 from truth import DAY, first_author, git, in_trail, insert, make, on_disk, write
 
 from ua_memory.errors import TooLarge, Usage
-from ua_memory.store import Store, judge, reading, verdict
+from ua_memory.store import files as reading
+from ua_memory.store import files as store_files
+from ua_memory.store import scan as verdict
+from ua_memory.store.store import Store
 
 NOTE = "memory/note.md"
 
@@ -174,7 +177,7 @@ def test_a_held_index_is_brought_along_later(store: Store) -> None:
 
 def test_what_a_person_changed_while_git_could_not_say(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     insert(store, "first")
-    assert judge.read is reading.read
+    assert store_files.read is reading.read
     write(store, DAY, (store.bank.root / DAY).read_text() + "- by hand\n")
     store.adopt()
     assert first_author(store, "by hand") == "Ann"

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from truth import DAY, finish, first_author, in_trail, insert, leftovers, make, on_disk, open_again, python
 
-from ua_memory import markdown
-from ua_memory.store import Store
+from ua_memory.markdown import document as markdown
+from ua_memory.store.store import Store
 
 WRITER = """
 import os, sys

@@ -26,8 +26,9 @@ from truth import (
     write,
 )
 
-from ua_memory import bank, undo
-from ua_memory.store import Store
+from ua_memory.store.store import Store
+from ua_memory.upkeep import init as bank
+from ua_memory.upkeep import undo
 
 
 def repository(root: Path, *, commit: bool = True) -> Path:

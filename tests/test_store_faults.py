@@ -12,11 +12,11 @@ import pytest
 from killing import MACHINE, PERSON, STEPS, counted, whole
 from truth import DAY, finish, first_author, insert, make, on_disk, open_again, python, write
 
-from ua_memory import regular
+from ua_memory import discovery as regular
 from ua_memory.config import Config
 from ua_memory.errors import Busy, CannotWrite, GitFailed, UaMemoryError
-from ua_memory.history.process import Process
-from ua_memory.store import Store
+from ua_memory.git.process import Process
+from ua_memory.store.store import Store
 
 CODES = [errno.ENOSPC, errno.EROFS, errno.EACCES, errno.EIO, errno.EMFILE, errno.EDQUOT]
 

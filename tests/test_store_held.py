@@ -9,8 +9,9 @@ import pytest
 from killing import whole
 from truth import DAY, copied, git, in_trail, insert, make, name_person, on_disk, open_again, write
 
-from ua_memory import core, statements, undo
-from ua_memory.store import Store
+from ua_memory.knowledge import core, statements
+from ua_memory.store.store import Store
+from ua_memory.upkeep import undo
 
 OTHER = "memory/2026-11-20.md"
 
@@ -87,7 +88,7 @@ def test_a_note_with_ids_that_notes_share_may_be_renamed(store: Store) -> None:
 
 
 def _id(store: Store) -> str:
-    from ua_memory import markdown
+    from ua_memory.markdown import document as markdown
     from ua_memory.records import Fact
 
     return str(markdown.parse(store.read(DAY), DAY).of(Fact)[5].id)

@@ -9,7 +9,8 @@ import pytest
 from killing import whole
 from truth import DAY, first_author, in_trail, insert, make, on_disk, write
 
-from ua_memory.store import Store, swap
+from ua_memory.store import swap
+from ua_memory.store.store import Store
 
 Moment = tuple[str, int]
 """Before or after the nth exchange of a revision."""

@@ -25,12 +25,14 @@ from truth import (
     write,
 )
 
-from ua_memory import facts
 from ua_memory.errors import Busy
-from ua_memory.facts import Said
-from ua_memory.history import SOMEBODY
+from ua_memory.git.repository import SOMEBODY
+from ua_memory.knowledge import facts
+from ua_memory.knowledge.facts import Said
 from ua_memory.records import Fact
-from ua_memory.store import Store, landing, pending, swap
+from ua_memory.store import commit as landing
+from ua_memory.store import pending, swap
+from ua_memory.store.store import Store
 
 
 @pytest.mark.parametrize("name", WRITES)
@@ -160,7 +162,7 @@ def test_a_new_bank_without_git(tmp_path: Path) -> None:
     import sys
     from pathlib import Path
     from truth import clock, inserted, open_again
-    from ua_memory import bank
+    from ua_memory.upkeep import init as bank
     bank.init(Path(sys.argv[1]), clock)
     store = open_again(Path(sys.argv[1]))
     print(inserted(store, "first"))

@@ -8,10 +8,11 @@ import pytest
 from killing import whole
 from truth import DAY, first_author, in_trail, insert, make, name_person, on_disk, open_again, write
 
-from ua_memory import core, tombstones, undo
+from ua_memory.knowledge import core, tombstones
+from ua_memory.knowledge.tombstones import Burial
 from ua_memory.memory import Memory
-from ua_memory.store import Store
-from ua_memory.tombstones import Burial
+from ua_memory.store.store import Store
+from ua_memory.upkeep import undo
 
 
 @pytest.fixture
@@ -160,7 +161,8 @@ def test_a_buffer_read_in_the_moment_of_writing_loses_nothing(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Between our exchange and the merge of a save that came just before, the file lacks that save."""
-    from ua_memory.store import landing, swap
+    from ua_memory.store import commit as landing
+    from ua_memory.store import swap
 
     insert(store, "first")
     old, enter, came_out, seen = buffer(store), swap.enter, swap.came_out, []
@@ -188,7 +190,8 @@ def test_a_buffer_read_in_the_moment_of_writing_loses_nothing(
 
 def test_a_save_on_top_of_ours_while_another_is_merged(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     """The second save was made from what we had put in place: it is the person's, after ours."""
-    from ua_memory.store import landing, swap
+    from ua_memory.store import commit as landing
+    from ua_memory.store import swap
 
     insert(store, "first")
     old, enter, came_out, shown = buffer(store), swap.enter, swap.came_out, []

@@ -12,9 +12,9 @@ import pytest
 from killing import whole
 from truth import DAY, finish, git, insert, leftovers, make, on_disk, open_again, python, texts, write
 
-from ua_memory import tombstones
-from ua_memory.store import Store
-from ua_memory.tombstones import Burial
+from ua_memory.knowledge import tombstones
+from ua_memory.knowledge.tombstones import Burial
+from ua_memory.store.store import Store
 
 OTHER = "memory/2026-11-20.md"
 

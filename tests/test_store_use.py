@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from truth import DAY, in_trail, insert, inserted, make, on_disk, write
 
-from ua_memory import undo
 from ua_memory.errors import GitFailed
-from ua_memory.store import Store
+from ua_memory.store.store import Store
+from ua_memory.upkeep import undo
 
 TOKEN = "ghp_" + "aB3dE6gH9jK2mN5pQ8sT1vW4yZ7cF0hL2oR4"
 

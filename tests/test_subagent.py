@@ -12,7 +12,7 @@ from scripted_model import DONE, Answer, Call, Scripted, keep, offline, turns
 from ua_memory.errors import ModelMisbehaved, ModelUnavailable
 from ua_memory.records import CoreBlock
 from ua_memory.retain.subagent import Harvest, shown, study
-from ua_memory.retain.view import View
+from ua_memory.retain.subagent import MemoryView as View
 from ua_memory.transcripts.turns import Turn
 
 TALK = turns(

@@ -11,8 +11,9 @@ import pytest
 from truth import finish, python
 
 from ua_memory.errors import CannotWrite, TooLarge
-from ua_memory.store import reading, swap
-from ua_memory.store.reading import abandoned, being_written, read
+from ua_memory.store import files as reading
+from ua_memory.store import swap
+from ua_memory.store.files import abandoned, being_written, read
 
 
 def put(file: Path, data: bytes | None) -> bytes | None:

@@ -13,16 +13,20 @@ from typing import Any
 import pytest
 from index_bank import Counting, Missing, a_bank, an_index, log, write
 
-from ua_memory import store as stores
 from ua_memory.errors import Busy, CannotWrite
-from ua_memory.index import checking, condition, current, meaning, reading
-from ua_memory.index.mark import Mark
-from ua_memory.index.reading import READY
-from ua_memory.index.shelf import Shelf
-from ua_memory.index.sync import Index
+from ua_memory.index import generations as index_generations
+from ua_memory.index import integrity as checking
+from ua_memory.index import sync as condition
+from ua_memory.index import sync as meaning
+from ua_memory.index import sync as reading
+from ua_memory.index import words as current
+from ua_memory.index.generations import Shelf
+from ua_memory.index.sync import READY, Index
 from ua_memory.index.terms import read_query
 from ua_memory.index.vectors import Owner, Vectors
-from ua_memory.markdown import texthash
+from ua_memory.index.vectors import VectorMark as Mark
+from ua_memory.markdown.document import texthash
+from ua_memory.store import store as stores
 
 DAY = "memory/2026-11-21.md"
 ALICE, BOB, CAROL = "Alice moved to Fly.io ^aaaaaaaaaa", "Bob paints boats", "Carol keeps bees"
@@ -73,7 +77,7 @@ def test_nothing_changed_is_told_by_stats_alone(tmp_path: Path, monkeypatch: pyt
     with an_index(store) as index:
         index.refresh()
         settled(index)
-        monkeypatch.setattr("ua_memory.store.proof.listing", lambda _: pytest.fail("files were listed"))
+        monkeypatch.setattr("ua_memory.store.files.listing", lambda _: pytest.fail("files were listed"))
         monkeypatch.setattr(type(store), "read", lambda *_: pytest.fail("a file was read"))
         assert counts(index.refresh()) == (0, 0, 0)
 
@@ -231,7 +235,9 @@ def test_killed_while_reading(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     store = a_bank(tmp_path, {DAY: log(ALICE), "memory/2026-11-22.md": log(BOB)})
     with an_index(store) as index:
         with monkeypatch.context() as patch:
-            patch.setattr(reading.Manifest, "seal", lambda *_, **__: (_ for _ in ()).throw(KeyboardInterrupt))
+            patch.setattr(
+                index_generations.Manifest, "seal", lambda *_, **__: (_ for _ in ()).throw(KeyboardInterrupt)
+            )
             with pytest.raises(KeyboardInterrupt):
                 index.refresh()
         assert counts(index.refresh()) == (2, 0, 0)
@@ -382,7 +388,7 @@ def test_words_need_nothing_heavy(tmp_path: Path) -> None:
         from ua_memory.index.sync import Index
         from ua_memory.paths import locate
         from ua_memory.recall.search import search
-        from ua_memory.store import Store
+        from ua_memory.store.store import Store
         store = Store(locate(Path(sys.argv[1])), Config(), lambda: datetime.now(UTC))
         with Index(store) as index:
             answer = search(index, "alice", refresh=lambda: index.refresh(vectors=False))
@@ -420,7 +426,7 @@ def test_state_and_problems(tmp_path: Path) -> None:
 def test_at_a_stop_words_go_first_and_the_newest_files(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ua_memory.index.reading.AT_LEAST", 1)
+    monkeypatch.setattr("ua_memory.index.sync.AT_LEAST", 1)
     store = a_bank(tmp_path)
     for n in range(6):
         write(tmp_path / f"memory/n{n}.md", log(f"the bird number{n}"), age=100 - 10 * n)
@@ -434,8 +440,8 @@ def test_at_a_stop_words_go_first_and_the_newest_files(
 
 
 def test_vectors_go_on_where_they_were_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ua_memory.index.bulk.PORTION", 4)
-    monkeypatch.setattr("ua_memory.index.meaning.AT_A_TIME", 3)
+    monkeypatch.setattr("ua_memory.index.embedding.PORTION", 4)
+    monkeypatch.setattr("ua_memory.index.sync.AT_A_TIME", 3)
     store = a_bank(tmp_path, {"memory/n.md": log(*(f"bird number{n}" for n in range(10)))})
     counting = Counting()
     with an_index(store, counting) as index:
@@ -456,8 +462,8 @@ def test_vectors_go_on_where_they_were_stopped(tmp_path: Path, monkeypatch: pyte
 def test_a_search_says_what_there_was_no_time_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from ua_memory.recall.search import search
 
-    monkeypatch.setattr("ua_memory.index.bulk.PORTION", 1)
-    monkeypatch.setattr("ua_memory.index.reading.AT_LEAST", 1)
+    monkeypatch.setattr("ua_memory.index.embedding.PORTION", 1)
+    monkeypatch.setattr("ua_memory.index.sync.AT_LEAST", 1)
     store = a_bank(tmp_path, {f"memory/n{n}.md": log(f"bird number{n}") for n in range(3)})
     with an_index(store) as index:
         answer = search(index, "bird", refresh=lambda: index.refresh(stop=lambda: True))

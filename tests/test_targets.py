@@ -11,11 +11,13 @@ import pytest
 from banks import DAY, NOON, Bank, new_bank
 from terminal import Shell, new_shell
 
-from ua_memory import excerpts, markdown, observations
-from ua_memory.excerpts import Named
-from ua_memory.mcp_server import Caller, call
+from ua_memory.knowledge import observations
+from ua_memory.knowledge import statements as excerpts
+from ua_memory.knowledge.observations import ProofText as Ground
+from ua_memory.knowledge.statements import NamedTarget as Named
+from ua_memory.markdown import document as markdown
+from ua_memory.mcp.tools import Caller, call
 from ua_memory.memory import Memory
-from ua_memory.observations import Ground
 from ua_memory.paths import LinkNames
 from ua_memory.records import Fact
 

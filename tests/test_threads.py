@@ -13,9 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from ua_memory import AutoFlush, Memory, MemoryTool, heap
+from ua_memory import AutoFlush, Memory, MemoryTool
 from ua_memory.errors import ChangedOnDisk
-from ua_memory.history.process import Process
+from ua_memory.git.process import Process
+from ua_memory.index import embedding as heap
 from ua_memory.store.lock import locked
 
 THREADS = 8

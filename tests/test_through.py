@@ -9,10 +9,11 @@ import pytest
 from banks import Bank, new_bank
 from scripted_model import Scripted, keep, session, turns
 
-from ua_memory import markdown
-from ua_memory.retain import through
+from ua_memory.markdown import document as markdown
+from ua_memory.markdown import printer as markdown_printer
+from ua_memory.retain import ledger as through
 from ua_memory.retain.flush import Flusher
-from ua_memory.retain.view import View
+from ua_memory.retain.subagent import MemoryView as View
 from ua_memory.transcripts.turns import Session
 
 ID = "258c7280-ae70-4798-800f-63464d01a85d"
@@ -41,7 +42,7 @@ def flusher(bank: Bank, model: Scripted | None = None) -> Flusher:
 def test_any_ids_make_one_mark(client: str, name: str, entry: str) -> None:
     mark = through.mark(Session(client, name), entry)
     assert mark.count("/") == 2 and mark.isascii() and not set(mark) & set(", <>\n")
-    comment = markdown.through_line(mark)
+    comment = markdown_printer.through_line(mark)
     assert markdown.parse(f"## 12:00 · x\n{comment}\n".encode(), "memory/2026-11-21.md").through == (mark,)
 
 

@@ -14,8 +14,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ua_memory import dates
-from ua_memory.dates import foreign
+from ua_memory.text import dates
+from ua_memory.text import foreign_dates as foreign
 
 DOC = (Path(__file__).parent.parent / "docs" / "time.md").read_text("utf-8")
 ROW = re.compile(r"^\| (.+?) \| (\d{4}-\d\d-\d\d) \| (\S+) \| (\S*) *\| (\S*) *\|$", re.M)

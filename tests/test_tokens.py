@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from ua_memory.tokens import count, fit
+from ua_memory.text.tokens import count, fit
 
 TEXTS = st.text(alphabet=st.characters(), max_size=400)
 
@@ -67,7 +67,7 @@ def test_lone_surrogates_are_counted_not_raised() -> None:
 
 
 def test_tiktoken_is_imported_at_the_first_count_only() -> None:
-    code = """import sys, ua_memory.tokens as t
+    code = """import sys, ua_memory.text.tokens as t
 assert "tiktoken" not in sys.modules
 t.count("a")
 assert "tiktoken" in sys.modules"""

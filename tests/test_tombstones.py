@@ -7,18 +7,20 @@ from pathlib import Path
 import pytest
 from banks import DAY, NOON, Bank, new_bank
 
-from ua_memory import markdown, tombstones
 from ua_memory.errors import Conflict
-from ua_memory.importers import Found, Item, Note
+from ua_memory.knowledge import tombstones
+from ua_memory.knowledge.tombstones import Burial
+from ua_memory.markdown import document as markdown
 from ua_memory.memory import Memory
 from ua_memory.records import Fact, Quote, Tombstone
-from ua_memory.retain.candidate import Candidate
-from ua_memory.retain.keeping import Keeping
-from ua_memory.retain.queue import Queue
-from ua_memory.retain.subagent import CoreEdit, Harvest
-from ua_memory.tombstones import Burial
+from ua_memory.retain.flush import Keeping
+from ua_memory.retain.queue import TurnQueue as Queue
+from ua_memory.retain.subagent import Candidate, CoreEdit, Harvest
 from ua_memory.transcripts.turns import Session, Turn
-from ua_memory.undo import redo, undo
+from ua_memory.upkeep.import_sources import CopiedNote as Note
+from ua_memory.upkeep.import_sources import ImportedRecord as Item
+from ua_memory.upkeep.import_sources import SourceContents as Found
+from ua_memory.upkeep.undo import redo, undo
 
 SAID = "The spare key lies under the blue stone."
 KEPT = "We decided to keep the spare key under the blue stone."

@@ -9,12 +9,13 @@ import pytest
 from banks import DAY, Bank, everywhere, new_bank
 from test_forget import PAGE, believe, by_machine, link, opine
 
-from ua_memory import core, markdown
 from ua_memory.errors import Conflict, GitFailed, NotFound, Usage
-from ua_memory.history.process import Process
+from ua_memory.git.process import Process
+from ua_memory.knowledge import core
+from ua_memory.markdown import document as markdown
 from ua_memory.memory import Memory
 from ua_memory.records import Fact
-from ua_memory.undo import Undone, redo, undo
+from ua_memory.upkeep.undo import Undone, redo, undo
 
 
 @pytest.fixture

@@ -11,12 +11,11 @@ from banks import Bank, git, new_bank
 from daemons import Place, until
 from index_bank import Counting
 
-from ua_memory import tokens
-from ua_memory.daemon.upkeep import NEVER, REST, Upkeep
-from ua_memory.daemon.warm import Warm
+from ua_memory.daemon.worker import NEVER, REST, Upkeep, Warm
 from ua_memory.errors import Busy
-from ua_memory.index import condition
-from ua_memory.store import Witness
+from ua_memory.index import sync as condition
+from ua_memory.store.scan import Witness
+from ua_memory.text import tokens
 
 DAY = "memory/2026-11-20.md"
 QUIET = 0.3
@@ -167,8 +166,8 @@ def test_what_fails_is_tried_again_and_said_once(
     error: Exception, bank: Bank, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     found, said, _ = upkeep(bank)
-    monkeypatch.setattr("ua_memory.daemon.upkeep.AGAIN", 0.05)
-    monkeypatch.setattr("ua_memory.daemon.upkeep.STILL", 0.0)
+    monkeypatch.setattr("ua_memory.daemon.worker.AGAIN", 0.05)
+    monkeypatch.setattr("ua_memory.daemon.worker.STILL", 0.0)
 
     def busy(*_: object, **__: object) -> None:
         raise error
@@ -192,7 +191,7 @@ def test_a_time_in_the_future_is_not_waited_for(bank: Bank) -> None:
 
 
 def test_what_a_search_had_no_time_for_is_done_after_it(bank: Bank, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ua_memory.index.bulk.PORTION", 1)
+    monkeypatch.setattr("ua_memory.index.embedding.PORTION", 1)
     bank.write("".join(f"- bird number{n}\n" for n in range(5)), DAY)
     found, _, _ = upkeep(bank)
     with found._warm.opened(bank.root, bank.store.config, None, env={}) as memory:
@@ -226,8 +225,8 @@ def test_packing_waits_for_a_moment_of_rest_but_not_for_ever(
 ) -> None:
     packed: list[str] = []
     monkeypatch.setattr("ua_memory.store.store.TIDY_EVERY", 1)
-    monkeypatch.setattr("ua_memory.history.History.outgrown", lambda _: True)
-    monkeypatch.setattr("ua_memory.history.History.repack", lambda *_: packed.append("x"))
+    monkeypatch.setattr("ua_memory.git.trail.History.outgrown", lambda _: True)
+    monkeypatch.setattr("ua_memory.git.trail.History.repack", lambda *_: packed.append("x"))
     found, _, _ = upkeep(bank)
 
     def insert(many: int) -> None:

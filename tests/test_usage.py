@@ -11,8 +11,10 @@ from pathlib import Path
 import pytest
 
 from ua_memory.errors import BudgetSpent, CannotWrite, Malformed
-from ua_memory.llm import Ledger, Limits, Meter, Usage, is_on_this_network, price
-from ua_memory.money import dollars
+from ua_memory.llm.ledger import Ledger, Limits, Meter
+from ua_memory.llm.model import TokenUsage as Usage
+from ua_memory.llm.model import is_on_this_network, price
+from ua_memory.text.wording import dollars
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 SONNET = "claude-sonnet-5-5"
@@ -230,7 +232,7 @@ import sys
 from datetime import UTC, datetime
 from pathlib import Path
 from ua_memory.errors import BudgetSpent
-from ua_memory.llm import Ledger, Limits, Meter, Usage
+from ua_memory.llm.ledger import Ledger, Limits, Meter; from ua_memory.llm.model import TokenUsage as Usage
 now = datetime(2026, 11, 21, 12, tzinfo=UTC)
 meter = Meter(Ledger(Path(sys.argv[1])), Limits(day_tokens=20_000), lambda: now)
 try:
@@ -268,7 +270,7 @@ def test_days_are_told_by_purpose_and_drawn(tmp_path: Path) -> None:
     assert set(spent.by_both["2026-11-22"]) == {"reflect", "flush"}
     assert sum(one.usd for day in spent.by_both.values() for one in day.values()) == spent.total.usd
     pytest.importorskip("matplotlib")
-    from ua_memory.bench.plot import draw_cost
+    from ua_memory.bench import draw_cost
 
     draw_cost(spent, tmp_path / "cost.png")
     assert (tmp_path / "cost.png").read_bytes().startswith(b"\x89PNG")

@@ -13,19 +13,22 @@ from weakref import WeakValueDictionary
 import numpy as np
 import pytest
 
-from ua_memory.index import bulk, embed, functions, late, runtime
-from ua_memory.index.bulk import in_portions
+from ua_memory.index import embedding as bulk
+from ua_memory.index import embedding as embed
+from ua_memory.index import embedding as functions
+from ua_memory.index import embedding as late
+from ua_memory.index import embedding as runtime
 from ua_memory.index.cache import FILE, Cache
-from ua_memory.index.chroma import VectorsBroken, VectorsElsewhere, VectorsUnavailable
-from ua_memory.index.embed import (
+from ua_memory.index.embedding import (
     Embedded,
     Embedder,
     EmbeddingUnavailable,
     checked,
+    in_portions,
     model_problem,
 )
-from ua_memory.index.mark import Mark
-from ua_memory.index.vectors import Owner, Vectors, drop
+from ua_memory.index.vectors import Owner, Vectors, VectorsBroken, VectorsElsewhere, VectorsUnavailable, drop
+from ua_memory.index.vectors import VectorMark as Mark
 
 
 @pytest.fixture(scope="module")
@@ -305,7 +308,7 @@ def test_chroma_is_imported_without_what_it_never_needs(tmp_path: Path) -> None:
     code = f"""if True:
         import sys
         from pathlib import Path
-        from ua_memory.index.chroma import CHECKER, COMMAND, EXPORTER, imported
+        from ua_memory.index.vectors import CHECKER, COMMAND, EXPORTER, imported
         from ua_memory.index.vectors import Vectors
         imported()
         assert not {{"click", "rich", EXPORTER, CHECKER, COMMAND}} & set(sys.modules)

@@ -16,7 +16,7 @@ from index_bank import write
 from test_config import GOOD
 
 from ua_memory import config
-from ua_memory.daemon.warm import Warm
+from ua_memory.daemon.worker import Warm
 
 CHANGED = {**GOOD, "embedding": ('index.embedding = "onnx"', "onnx"), "trail": ('trail = "beside"', "beside")}
 """Where a good value is the default, another one."""

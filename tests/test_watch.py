@@ -17,9 +17,8 @@ from banks import Bank, git, new_bank
 from daemons import until
 
 from ua_memory.daemon import watch as watching
-from ua_memory.daemon.observed import Observed
-from ua_memory.daemon.watch import Watch
-from ua_memory.store import Witness
+from ua_memory.daemon.watch import Observed, Watch
+from ua_memory.store.scan import Witness
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="inotify is Linux's")
 DAY = "memory/2026-11-20.md"
@@ -198,7 +197,7 @@ def test_files_are_not_looked_at_again(watched: Watched, monkeypatch: pytest.Mon
     until(lambda: not store.survey().passing, 5)
     known = store.survey()
     looked: list[int] = []
-    monkeypatch.setattr("ua_memory.store.proof.stamp", lambda *_: looked.append(1) or "another")
+    monkeypatch.setattr("ua_memory.discovery.stamp", lambda *_: looked.append(1) or "another")
     assert store.survey().proof == known.proof and not looked
     watched.path("MEMORY.md").write_text("## New\n")
     store.survey()

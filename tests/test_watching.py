@@ -16,9 +16,9 @@ from test_drawing import SAID, fact, keep
 from test_retain import Reads
 
 from ua_memory import Memory, config
-from ua_memory.daemon.flushing import WATCHED, Flushing, main
+from ua_memory.daemon.worker import WATCHED, Flushing, main
 from ua_memory.errors import Malformed, ModelUnavailable, NotFound, TooLarge, Usage
-from ua_memory.retain import watched
+from ua_memory.retain import survey as watched
 
 
 @pytest.fixture
@@ -217,7 +217,7 @@ def test_the_command_and_its_json(shell: Shell, tmp_path: Path, monkeypatch: pyt
     assert "watch run --accept" in shell.ok("watch", "list").out
     assert "a.md is gone: 1 fact went with it" in shell.ok("watch", "run", "--accept").out
     shell.write("ua-memory.toml", (shell.cwd / "ua-memory.toml").read_text() + "watch.quiet_seconds = 2\n")
-    monkeypatch.setattr("ua_memory.cli.watch._daemon", lambda *_: True)
+    monkeypatch.setattr("ua_memory.cli.retain._daemon", lambda *_: True)
     assert "again 2 seconds after" in shell.ok("watch", "add", str(folder)).out
     assert shell.ok("watch", "remove", str(folder)).out.startswith("No longer watching")
     assert "Nothing is watched" in shell.ok("watch", "list").out

@@ -14,11 +14,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ua_memory import markdown
-from ua_memory.merge.along import Along, forgetting
-from ua_memory.merge.joining import together
+from ua_memory.knowledge.tombstones import PATH, Tombstones, folded, mark, stones
+from ua_memory.markdown import document as markdown
+from ua_memory.markdown import lines as markdown_lines
 from ua_memory.records import CoreBlock, Entity, Fact, Observation, Opinion, Record, Tombstone
-from ua_memory.tombstones import PATH, Tombstones, folded, mark, stones
+from ua_memory.upkeep.merge import Along, forgetting, together
 
 TODAY, SALT = date(2026, 11, 22), "0" * 8
 DAYS = ("memory/2026-11-21.md", "memory/2026-11-22.md")
@@ -113,7 +113,7 @@ class Machine:
     def put(self, record: Record, text: str | None) -> None:
         """Other lines for a record's."""
         rows = [] if text is None else text.split("\n")
-        self.files[record.place.path] = markdown.replace_lines(
+        self.files[record.place.path] = markdown_lines.replace_lines(
             self.files[record.place.path], record.place, rows
         )
 

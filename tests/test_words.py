@@ -14,11 +14,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ua_memory import markdown
 from ua_memory.index.filters import Filters
 from ua_memory.index.items import items_of
 from ua_memory.index.terms import indexed, read_query
-from ua_memory.index.words import Words
+from ua_memory.index.words import WordIndex as Words
+from ua_memory.markdown import document as markdown
 
 
 def made(*facts: str, path: str = "memory/2026-11-21.md", words: Words | None = None) -> Words:

@@ -9,10 +9,10 @@ from scripted_model import DONE, Answer, Scripted
 
 from ua_memory.errors import ModelMisbehaved
 from ua_memory.records import Fact, Place
-from ua_memory.reflect import briefing
-from ua_memory.reflect.grounds import Evidence
+from ua_memory.reflect import refresh as briefing
+from ua_memory.reflect.refresh import Evidence, write
+from ua_memory.reflect.refresh import PageDraft as Written
 from ua_memory.reflect.sections import Sheet
-from ua_memory.reflect.writing import Written, write
 
 PATH = "memory/pages/infra.md"
 BODY = "Old. [[2026-11-21#^aaaaaaaaaa]]\n\n## Hosts\n\nMine.\n"

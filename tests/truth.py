@@ -13,12 +13,14 @@ from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
-from ua_memory import bank, facts, markdown
 from ua_memory import config as settings
-from ua_memory.facts import Said
+from ua_memory.knowledge import facts
+from ua_memory.knowledge.facts import Said
+from ua_memory.markdown import document as markdown
 from ua_memory.records import Fact
-from ua_memory.store import Store
 from ua_memory.store.draft import Result
+from ua_memory.store.store import Store
+from ua_memory.upkeep import init as bank
 
 NOW = datetime(2026, 11, 21, 14, 32, tzinfo=UTC)
 DAY = "memory/2026-11-21.md"

@@ -11,8 +11,8 @@ from __future__ import annotations
 TYPE_CHECKING = False  # typing's own constant would cost the import of typing
 if TYPE_CHECKING:
     from ua_memory.errors import UaMemoryError
+    from ua_memory.mcp.memory_tool import AsyncMemoryTool, MemoryTool, MemoryToolError
     from ua_memory.memory import Memory
-    from ua_memory.memory_tool import AsyncMemoryTool, MemoryTool, MemoryToolError
     from ua_memory.retain.autoflush import AutoFlush
 
     __version__: str
@@ -28,7 +28,7 @@ def __getattr__(name: str) -> object:
     if name == "Memory":
         from ua_memory.memory import Memory as value
     elif name in ("AsyncMemoryTool", "MemoryTool", "MemoryToolError"):
-        from ua_memory import memory_tool
+        from ua_memory.mcp import memory_tool
 
         value = getattr(memory_tool, name)
     elif name == "UaMemoryError":

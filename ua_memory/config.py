@@ -1,10 +1,4 @@
-"""The settings: one table of names, defaults and environment variables, and where each value comes from.
-
-Environment over the user's own `config.toml` over the bank's `ua-memory.toml` over defaults. The environment
-is passed in by the door. A bank may have come with a stranger's repository: what would send text elsewhere,
-read other folders or keep something from being remembered is *sensitive*, and counts from a bank only once
-its owner has agreed to that very value (`trust`). That is remembered outside of the bank.
-"""
+"""The settings: names, types, defaults and environment variables in one table; where values come from."""
 
 from __future__ import annotations
 
@@ -22,16 +16,125 @@ from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from ua_memory import finding, regular
-from ua_memory.allowed import BUDGETS, MATCHES, RULES, is_zone
-from ua_memory.errors import CannotWrite, Malformed, NotFound, Usage
-from ua_memory.finding import TRUSTED
-from ua_memory.paths import SETTINGS, USER, git_around, lies, make_private
+import tomlkit
+from tomlkit.exceptions import TOMLKitError
 
-__all__ = [
-    "BUDGETS", "MATCHES", "MOST_TRUSTED", "Config", "as_typed", "distrust", "is_zone", "load", "save",
-    "sensitive", "settings", "trust", "user_folder",
-]  # fmt: skip
+from ua_memory import discovery
+from ua_memory.discovery import SETTINGS, TRUSTED, USER
+from ua_memory.errors import CannotWrite, Malformed, NotFound, Usage
+from ua_memory.paths import git_around, lies, make_private
+
+# -- allowed -----------------------------------------------------------------------------------------------
+# What a setting may be, beyond being of its type: one rule for each that has one.
+
+
+ORDERS = ("late", "score", "rrf")
+LONG_QUERIES = ("skip", "condense")
+BOOSTS = ("recency", "proofs", "importance", "kind", "trust")
+BUDGETS = ("low", "mid", "high")
+CONTENTS = ("person", "assistant", "tool")
+MATCHES = ("any", "all", "any_strict", "all_strict")
+"""How tags may be matched; `index.filters` says what each means."""
+
+
+def is_zone(name: str) -> bool:
+    """Whether `name` is a time zone by its IANA name."""
+    try:
+        ZoneInfo(name)
+    except (KeyError, ValueError, OSError):
+        return False
+    return True
+
+
+def _id(value: str, _: str) -> None:
+    # It names a folder under the git directory: one from a cloned repository must not lead out of there.
+    if not re.fullmatch(r"[A-Za-z0-9_-]{1,64}", value):
+        raise ValueError(f"{value!r} is no bank id: 1 to 64 letters, digits, - and _")
+
+
+def _trail(value: str, _: str) -> None:
+    if value not in ("own", "beside"):
+        raise ValueError(f"{value!r} is neither own nor beside")
+
+
+def _zone(value: str, _: str) -> None:
+    if not is_zone(value or "UTC"):
+        raise ValueError(f"no timezone {value!r}: use a name such as Europe/Kyiv")
+
+
+def _paths(value: Any, source: str) -> None:
+    # It counts for every bank: `notes` would be a folder of whatever repository one stands in.
+    for path in ((value,) if value else ()) if isinstance(value, str) else value:
+        if source == USER and not re.match(r"/|~(/|$)", path):
+            raise ValueError(f"{path!r} does not begin with / or ~")
+
+
+def _among(*words: str) -> Callable[[Any, str], None]:
+    def rule(value: str, _: str) -> None:
+        if value not in words:
+            raise ValueError(f"{value!r} is none of {', '.join(filter(None, words))}")
+
+    return rule
+
+
+def _json_list(value: str, _: str) -> None:
+    import json
+
+    if value and not (value.startswith("[") and isinstance(json.loads(value), list)):
+        raise ValueError(f"{value!r} is no list in JSON")
+
+
+def _boosts(value: Sequence[str], _: str) -> None:
+    for name in value:
+        if name not in BOOSTS:
+            raise ValueError(f"{name!r} is none of {', '.join(BOOSTS)}")
+
+
+def _patterns(value: Mapping[str, str], _: str) -> None:
+    for kind, pattern in value.items():
+        if not re.fullmatch(r"[a-z][a-z0-9-]{0,39}", kind):
+            raise ValueError(f"{kind!r} is no name of a kind: small letters, digits and -")
+        try:
+            re.compile(pattern)
+        except (re.error, RecursionError, OverflowError) as error:
+            raise ValueError(f"the pattern of {kind!r} is no regular expression: {error}") from error
+
+
+def _contents(value: Sequence[str], _: str) -> None:
+    for name in value:
+        if name not in CONTENTS:
+            raise ValueError(f"{name!r} is none of {', '.join(CONTENTS)}")
+
+
+def _expressions(value: Sequence[str], _: str) -> None:
+    for pattern in value:
+        try:
+            re.compile(pattern)
+        except (re.error, RecursionError, OverflowError) as error:
+            raise ValueError(f"{pattern!r} is no regular expression: {error}") from error
+
+
+RULES: Mapping[str, Callable[[Any, str], None]] = {
+    "id": _id, "trail": _trail, "timezone": _zone, "redact": _patterns,
+    "extra_paths": _paths, "cross_encoder": _paths,
+    "order": _among(*ORDERS), "long_query": _among(*LONG_QUERIES), "recall_budget": _among("", *BUDGETS),
+    "boosts": _boosts,
+    "retain_content": _contents, "strip": _expressions,
+    "auto_recall_tags_match": _among(*MATCHES), "auto_recall_tag_groups": _json_list,
+}  # fmt: skip
+
+
+# -- config ------------------------------------------------------------------------------------------------
+# The settings: one table of names, defaults and environment variables, and where each value comes from.
+#
+# Environment over the user's own `config.toml` over the bank's `ua-memory.toml` over defaults. The
+# environment
+# is passed in by the door. A bank may have come with a stranger's repository: what would send text
+# elsewhere,
+# read other folders or keep something from being remembered is *sensitive*, and counts from a bank only
+# once
+# its owner has agreed to that very value (`trust`). That is remembered outside of the bank.
+
 
 MOST_TRUSTED = 100
 """Hashes that are kept of one bank, the newest ones."""
@@ -244,7 +347,7 @@ def sensitive() -> dict[str, str]:
 
 def user_folder(env: Mapping[str, str]) -> Path | None:
     """The folder of the user's own settings; None where the environment names no home."""
-    folder = finding.user_folder(env)
+    folder = discovery.user_folder(env)
     return Path(folder) if folder else None
 
 
@@ -343,7 +446,7 @@ class _Reading:
 def _read(file: Path) -> dict[str, Any]:
     """What a settings file says; nothing where there is none. Malformed."""
     try:
-        return tomllib.loads(regular.read(file).decode("utf-8-sig"))
+        return tomllib.loads(discovery.read(file).decode("utf-8-sig"))
     except FileNotFoundError:
         return {}
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, OSError, RecursionError) as error:
@@ -357,7 +460,7 @@ def _salvaged(file: Path) -> dict[str, Any]:
     """Which bank it is and whether it is switched off, by single lines of a file that is no TOML: its state
     must be found all the same, and who wants nothing kept is to be heard."""
     try:
-        text = regular.read(file).decode("utf-8-sig", "replace")
+        text = discovery.read(file).decode("utf-8-sig", "replace")
     except OSError:
         return {}
     rows = re.findall(r"""^(id|trail|enabled)[ \t]*=[ \t]*(["']?)([\w-]+)\2[ \t]*(?:#.*)?$""", text, re.M)
@@ -376,7 +479,7 @@ def _where_it_lies(root: Path, values: Mapping[str, Any]) -> dict[str, Any]:
 def _line(file: Path, dotted: str) -> int:
     """The line of a settings file on which a key stands, 1 where that cannot be told."""
     table = ""
-    for number, row in enumerate(regular.read(file).decode("utf-8-sig", "replace").splitlines(), 1):
+    for number, row in enumerate(discovery.read(file).decode("utf-8-sig", "replace").splitlines(), 1):
         head = re.match(r"\s*\[+([^\]]+)\]", row)
         table = f"{head[1].strip()}." if head else table
         name = f"{table}{re.split(r'[={]', row, maxsplit=1)[0].strip()}"
@@ -432,7 +535,7 @@ def _keep(
 def _agreed(folder: Path) -> dict[str, list[str]]:
     """Bank → hashes. A file that cannot be read agrees to nothing."""
     try:
-        found = json.loads(regular.read(folder / TRUSTED))["banks"]
+        found = json.loads(discovery.read(folder / TRUSTED))["banks"]
         return {str(who): [each for each in hashes if isinstance(each, str)] for who, hashes in found.items()}
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return {}
@@ -537,3 +640,55 @@ _KINDS = {
     bool: "1 or 0", str: "a text", tuple: "a list of texts", dict: "a table of texts", int: "a whole number",
     float: "a number",
 }  # fmt: skip
+
+
+# -- configfile --------------------------------------------------------------------------------------------
+# Changing a settings file: one value set, every other byte of it as it was. The home of tomlkit.
+
+
+_BOM = b"\xef\xbb\xbf"
+
+
+def put(data: bytes, file: str, key: str, value: Any) -> bytes:
+    """The file with a setting; `key` has a dot where it stands in a table. Malformed."""
+    parts = key.split(".")
+
+    def change(document: Any) -> None:
+        here = document
+        for part in parts[:-1]:
+            if part not in here:
+                here[part] = tomlkit.table()
+            here = here[part]
+        here[parts[-1]] = value
+
+    def meant(before: Mapping[str, Any]) -> dict[str, Any]:
+        return _with(before, parts, value)
+
+    return edited(data, file, change, meant)
+
+
+def edited(
+    data: bytes,
+    file: str,
+    change: Callable[[Any], None],
+    meant: Callable[[Mapping[str, Any]], Mapping[str, Any]],
+) -> bytes:
+    """The file after a change of its document. Malformed where it is no TOML, or where what comes of it would
+    not say what is `meant`, of what it said before."""
+    bom, rest = (_BOM, data[len(_BOM) :]) if data.startswith(_BOM) else (b"", data)
+    try:
+        text = rest.decode()
+        document = tomlkit.parse(text)
+        change(document)
+        new = tomlkit.dumps(document)
+        fine = tomllib.loads(new) == meant(tomllib.loads(text))
+    except (TOMLKitError, tomllib.TOMLDecodeError, UnicodeDecodeError, TypeError) as error:
+        raise Malformed(f"cannot be edited: {error}", where=file, mend="edit it by hand") from error
+    if not fine:
+        raise Malformed("this setting cannot be changed alone", where=file, mend="edit it by hand")
+    return bom + new.encode()
+
+
+def _with(before: Mapping[str, Any], parts: list[str], value: Any) -> dict[str, Any]:
+    head, rest = parts[0], parts[1:]
+    return {**before, head: _with(before.get(head, {}), rest, value) if rest else value}

@@ -1,7 +1,7 @@
 """Every way a command can fail on purpose: one class and one exit code per cause.
 
 A message says what went wrong, where, and the command that mends it. The one place that prints
-these is `cli.errors`; anything else that reaches it is a bug and exits 1.
+these is `views.output`; anything else that reaches it is a bug and exits 1.
 """
 
 from __future__ import annotations

@@ -6,74 +6,68 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cached_property
-from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from ua_memory import bank, core, excerpts, facts, health, markdown, statements
-from ua_memory import config as settings
-from ua_memory.adopting import Adopts, Brought, Taken
-from ua_memory.audited import Audited
-from ua_memory.bank import Founded
+from ua_memory import config as config_module
 from ua_memory.config import Config
-from ua_memory.core import Budget, Replaced
-from ua_memory.entities import Decision, Suggestion
 from ua_memory.errors import CannotWrite, NoBank, NotFound
-from ua_memory.excerpts import Excerpt
-from ua_memory.facts import Inserted, Said
-from ua_memory.health import Check
-from ua_memory.merge.syncs import Syncs
-from ua_memory.naming import Known, Naming, Portrait
-from ua_memory.pages import Kept
+from ua_memory.knowledge import core, facts, statements
+from ua_memory.knowledge.core import Budget, Replaced
+from ua_memory.knowledge.entities import Decision, Suggestion
+from ua_memory.knowledge.facts import Inserted, Said
+from ua_memory.knowledge.observations import Believed, Standing
+from ua_memory.knowledge.pages import Kept
+from ua_memory.knowledge.statements import Excerpt, Statement
+from ua_memory.markdown import document
 from ua_memory.paths import is_bank
-from ua_memory.recalled import Recalled, Recalls
+from ua_memory.recall.block import Recalled, Recalls
 from ua_memory.records import CoreBlock, Fact, Kind, Origin, Quote
-from ua_memory.reflect.beliefs import Believed, Believing, Standing
-from ua_memory.reflect.paged import Paged
-from ua_memory.reflect.reflections import Reflections
-from ua_memory.retain.surveys import Surveys
-from ua_memory.retain.watches import Watches
-from ua_memory.statements import Statement
-from ua_memory.store import Result, Sight, Store, Witness
+from ua_memory.reflect.bank import Believing, Paged, Reflections
+from ua_memory.retain.bank import Surveys, Watches
+from ua_memory.store.draft import Result
+from ua_memory.store.scan import Sight, Witness
+from ua_memory.store.store import Store
+from ua_memory.upkeep import doctor, init
+from ua_memory.upkeep.bank import Adopts, Audited, Known, Naming, Portrait, Syncs
+from ua_memory.upkeep.doctor import Check
+from ua_memory.upkeep.import_ import Brought, Taken
+from ua_memory.upkeep.init import Founded
 
 if TYPE_CHECKING:
-    from ua_memory.forgetting.forgetting import Forgotten, Piece
-    from ua_memory.forgetting.purging import Purged, Purging, Unfinished
-    from ua_memory.history import BlameLine, Revision
-    from ua_memory.index.reading import Refresh, Stop
-    from ua_memory.index.sync import Index, Progress
-    from ua_memory.lineage import BeliefStep, Chain, FactStep, Link, SentenceStep, Written
-    from ua_memory.llm import Endpoint, Model, Spent, Totals
-    from ua_memory.merge.syncs import Archived, Cloned, Restored, Synced
-    from ua_memory.opinions import Changed
-    from ua_memory.proofs import Break
-    from ua_memory.recall.explain import Explained
-    from ua_memory.recall.search import Answer, Filters, Hit
-    from ua_memory.reflect.applying import Change
-    from ua_memory.reflect.briefing import Price
-    from ua_memory.reflect.consolidate import Consolidated
-    from ua_memory.reflect.evidence import Piece as Evidence
-    from ua_memory.reflect.preview import Preview
+    from ua_memory.git.repository import BlameLine, Revision
+    from ua_memory.index.filters import Filters
+    from ua_memory.index.sync import Index, Progress, Refresh, Stop
+    from ua_memory.knowledge.lineage import Chain, Link, SentenceStep, Written
+    from ua_memory.knowledge.opinions import Changed
+    from ua_memory.knowledge.trust import Break
+    from ua_memory.llm.ledger import Estimate, Spent, Totals
+    from ua_memory.llm.model import Endpoint, Model
+    from ua_memory.recall.arms import Explained
+    from ua_memory.recall.search import Answer, Hit
+    from ua_memory.reflect.consolidate import Consolidated, Preview
+    from ua_memory.reflect.evidence import EvidencePiece as Evidence
+    from ua_memory.reflect.proposals import Change
     from ua_memory.reflect.reflection import Reflection
-    from ua_memory.reflect.refresh import Refreshed
-    from ua_memory.reflect.staleness import Stale
-    from ua_memory.reflect.suggested import Proposal
-    from ua_memory.retain.estimate import Estimate
-    from ua_memory.retain.flush import Flush, Waiting
-    from ua_memory.retain.items import Item, WaitingItem
-    from ua_memory.retain.keeping import Flushed
-    from ua_memory.retain.pricing import Priced
-    from ua_memory.retain.retained import Retained
-    from ua_memory.retain.survey import Survey, Surveyed
-    from ua_memory.retain.watched import Look, Watched
-    from ua_memory.retain.watches import Caught
-    from ua_memory.stats import Stats
-    from ua_memory.undo import Undone
+    from ua_memory.reflect.refresh import Price, Proposal, Refreshed, Stale
+    from ua_memory.retain.bank import Caught
+    from ua_memory.retain.flush import Flush, Flushed
+    from ua_memory.retain.queue import TextItem as Item
+    from ua_memory.retain.queue import Waiting, WaitingItem
+    from ua_memory.retain.retain import Priced, Retained
+    from ua_memory.retain.survey import Look, Survey, Surveyed, Watched
+    from ua_memory.upkeep.archive import Archived, Restored
+    from ua_memory.upkeep.bank import Stats
+    from ua_memory.upkeep.forget import Forgotten, Piece
+    from ua_memory.upkeep.purge import Purged, Purging, Unfinished
+    from ua_memory.upkeep.sync import Cloned, Synced
+    from ua_memory.upkeep.undo import Undone
+
 
 __all__ = [
-    "Answer", "Archived", "BeliefStep", "Believed", "BlameLine", "Break", "Brought", "Budget", "Caught",
+    "Answer", "Archived", "Believed", "BlameLine", "Break", "Brought", "Budget", "Caught",
     "Chain", "Change", "Changed", "Check", "Cloned", "Consolidated", "CoreBlock", "Decision", "Endpoint",
-    "Estimate", "Evidence", "Excerpt", "Explained", "FactStep", "Filters", "Flush", "Flushed",
+    "Estimate", "Evidence", "Excerpt", "Explained", "Filters", "Flush", "Flushed",
     "Forgotten", "Hit",
     "Inserted", "Item", "Kept", "Known", "Link", "Look", "Memory", "Model", "Piece", "Portrait", "Preview",
     "Price", "Priced", "Proposal", "Purged", "Purging", "Recalled", "Reflection", "Refresh", "Refreshed",
@@ -82,13 +76,6 @@ __all__ = [
     "Unfinished", "Waiting", "WaitingItem", "Watched", "Witness", "Written",
 ]  # fmt: skip
 """The types that a door meets, which imports them from here."""
-
-
-def __getattr__(name: str) -> Any:
-    """Types that one door meets and whose modules cost are loaded when it asks for them (PEP 562)."""
-    if name in ("BeliefStep", "FactStep"):
-        return getattr(import_module("ua_memory.lineage"), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,25 +120,25 @@ class Memory(Surveys, Paged, Adopts, Believing, Naming, Recalls, Reflections, Wa
         """The bank in a folder. NoBank where the folder is none; `Memory.init` makes one."""
         if not (root := Path(root).absolute()).is_dir() or not is_bank(root):
             raise NoBank("no memory bank here", where=str(root), mend=f"ua-memory init {root}")
-        config = config or settings.load(root, {})
-        return cls(bank.open_store(root, config, now or config.clock()), door=door)
+        config = config or config_module.load(root, {})
+        return cls(init.open_store(root, config, now or config.clock()), door=door)
 
     @classmethod
     def init(
         cls, root: Path | str, *, now: Callable[[], datetime] | None = None, timezone: str = "",
         door: str = "python",
     ) -> Memory:  # fmt: skip
-        """Make a bank in a folder, or complete one, and open it. `bank.init` tells more."""
-        founded = bank.init(Path(root).absolute(), now, timezone=timezone, door=door)
+        """Make a bank in a folder, or complete one, and open it. `upkeep.init.init` tells more."""
+        founded = init.init(Path(root).absolute(), now, timezone=timezone, door=door)
         memory = cls.open(founded.bank.root, config=founded.config, now=now, door=door)
         memory.founded = founded
         return memory
 
     def unread(self) -> int:
         """How many markdown files in the bank's folder no search reads: not its own, not in `extraPaths`."""
-        from ua_memory.index.outside import Files
+        from ua_memory.index.outside import OutsideFiles
 
-        return Files(self.store).unread()
+        return OutsideFiles(self.store).unread()
 
     @cached_property
     def index(self) -> Index:
@@ -192,10 +179,10 @@ class Memory(Surveys, Paged, Adopts, Believing, Naming, Recalls, Reflections, Wa
     def get(self, target: str) -> Excerpt:
         """Read what is named in any form that a command prints: `^id`, `PATH:LINE`, `PATH#L3-L5`,
         `[[…#^id]]`. NotFound, Usage."""
-        found = excerpts.find(self.store, target, self._files_of)
+        found = statements.find_excerpts(self.store, target, self._files_of)
         path = found.path
         data = self.index.files.truth(path) if path.startswith("/") else self.store.truth(path)
-        return excerpts.cut(data, path, found.span, found.id)
+        return statements.cut(data, path, found.span, found.id)
 
     def fact(self, block: str) -> Statement:
         """What has a block id, by the index if it knows the file, else by looking through all files."""
@@ -206,9 +193,9 @@ class Memory(Surveys, Paged, Adopts, Believing, Naming, Recalls, Reflections, Wa
 
     def _files_of(self, block: str) -> list[str] | None:
         """The files in which an id stands, as the index knows them; None where it does not."""
-        from ua_memory.index import condition
+        from ua_memory.index import sync
 
-        return None if condition.absent(self.store) else self.index.words.files_of(block) or None
+        return None if sync.absent(self.store) else self.index.words.files_of(block) or None
 
     def _known(self) -> facts.Equal:
         self.index.refresh(vectors=False)
@@ -216,7 +203,7 @@ class Memory(Surveys, Paged, Adopts, Believing, Naming, Recalls, Reflections, Wa
 
     def _with_text(self, text: str) -> Sequence[Fact]:
         with self.index.turn:
-            items = self.index.words.by_texthash(markdown.texthash(text))
+            items = self.index.words.by_texthash(document.texthash(text))
         return [Fact(text, place=i.place) for i in items if i.kind != "passage"]
 
     # -- search ----------------------------------------------------------------------------------------
@@ -250,8 +237,8 @@ class Memory(Surveys, Paged, Adopts, Believing, Naming, Recalls, Reflections, Wa
     ) -> list[Answer]:  # fmt: skip
         """Hits for many queries, in their order, embedded in one go unless `by_words`; what of each is asked,
         `read_query` tells. An answer is `stale` where `search.seconds` were too few to read all."""
-        from ua_memory.index.reading import within
-        from ua_memory.recall.asking import answered
+        from ua_memory.index.sync import within
+        from ua_memory.recall.search import answered
 
         stop = within(self.config.search_seconds)
         return answered(
@@ -261,11 +248,11 @@ class Memory(Surveys, Paged, Adopts, Believing, Naming, Recalls, Reflections, Wa
 
     def explain(self, query: str, now: datetime | None = None) -> Explained:
         """How a query is read when it is asked at `now`. Nothing is searched, and nothing indexed."""
-        from ua_memory.index import condition
-        from ua_memory.recall.asking import explained
+        from ua_memory.index import sync
+        from ua_memory.recall.search import explained
 
         with self.index.turn:
-            words = None if condition.absent(self.store) else self.index.words
+            words = None if sync.absent(self.store) else self.index.words
             return explained(query, self.config, now or self.store.now(), words)
 
     @staticmethod
@@ -274,7 +261,7 @@ class Memory(Surveys, Paged, Adopts, Believing, Naming, Recalls, Reflections, Wa
         kinds: Sequence[str] = (), sources: Sequence[str] = (), match: str = "any_strict",
     ) -> Filters:  # fmt: skip
         """What a search may return; see `Filters`, and `read_groups` for what `groups` may be."""
-        from ua_memory.recall.search import Filters, read_groups
+        from ua_memory.index.filters import Filters, read_groups
 
         lists, groups = (tuple(tags), tuple(kinds), tuple(sources)), read_groups(groups)
         return Filters(since, until, *lists, match=match, groups=groups)
@@ -312,7 +299,7 @@ class Memory(Surveys, Paged, Adopts, Believing, Naming, Recalls, Reflections, Wa
 
     def status(self) -> Status:
         """How the bank stands. Reads only."""
-        from ua_memory import audit
+        from ua_memory.upkeep import audit
 
         store, seen = self.store, self.store.survey()
         head, damage = audit.newest(store)
@@ -321,7 +308,7 @@ class Memory(Surveys, Paged, Adopts, Believing, Naming, Recalls, Reflections, Wa
             files=len(seen.files), head=head,
             waiting=(*self.waiting(), *self.waiting_texts()),
             edited=tuple(sorted(set(seen.changed) - set(seen.held))), held=tuple(sorted(seen.held)),
-            pending=tuple(health.pending_revisions(store)), budgets=self._budgets(),
+            pending=tuple(doctor.pending_revisions(store)), budgets=self._budgets(),
             problems=bool(damage) + sum(1 for _ in audit.file_problems(store)), damage=damage,
-            index=health.index_state(store), settings=self.config.problems,
+            index=doctor.index_state(store), settings=self.config.problems,
         )  # fmt: skip

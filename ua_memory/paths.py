@@ -15,12 +15,10 @@ from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
-from ua_memory import finding
+from ua_memory import discovery
+from ua_memory.discovery import BESIDE, CORE_NAMES, LOGS, SETTINGS
 from ua_memory.errors import Usage
 
-SETTINGS, CORE_NAMES, LOGS, BESIDE = finding.SETTINGS, finding.CORE_NAMES, finding.LOGS, finding.BESIDE
-DATED = finding.DATED
-USER = finding.USER
 LONGEST_PATH, LONGEST_NAME = 1024, 255
 """Characters of a path and bytes of a name; what is longer no file system here would take."""
 ORDERED = frozenset("ext2 ext3 ext4 xfs btrfs bcachefs f2fs jfs zfs tmpfs ramfs overlay".split())  # noqa: SIM905
@@ -66,17 +64,17 @@ class GitPlace:
 
     @property
     def worktree(self) -> str:
-        return finding.worktree(str(self.git_dir), str(self.common))
+        return discovery.worktree(str(self.git_dir), str(self.common))
 
 
 def is_bank(folder: Path) -> bool:
     """Whether a folder is marked as a bank; see `finding`."""
-    return finding.is_bank(str(folder))
+    return discovery.is_bank_at(str(folder))
 
 
 def discover(start: Path, home: Path) -> Path | None:
     """The nearest bank at or above `start`, if there is one; see `finding`."""
-    found = finding.discover(str(start), str(home))
+    found = discovery.bank_above(str(start), str(home))
     return None if found is None else Path(found)
 
 
@@ -90,7 +88,7 @@ def git_around(folder: Path) -> GitPlace | None:
 
     A `.git` file that leads nowhere (its repository was moved or deleted) counts as none.
     """
-    found = finding.git_around(str(folder))
+    found = discovery.git_folders(str(folder))
     return None if found is None else GitPlace(*map(Path, found))
 
 

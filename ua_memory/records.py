@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import Literal
 
-from ua_memory import trust
+from ua_memory.text import wording
 
 Kind = Literal["world", "experience", "preference", "observation", "opinion", "pattern", "risk"]
 Origin = Literal["person", "agent", "tool", "web", "import", "compaction"]
@@ -161,7 +161,7 @@ class Fact(_Identified):
     @property
     def untrusted(self) -> bool:
         """Whether no person, and no agent in its own words, has said it; see `trust`."""
-        return trust.untrusted(self.said_by, self.heading.client, self.place.path)
+        return wording.untrusted(self.said_by, self.heading.client, self.place.path)
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,8 +29,8 @@ SCENARIOS = (
 """Those that need no tools of the suite's own. `server-stateless` asks for some in 4 of its 25 checks."""
 UNGUARDED = """
 import sys, uvicorn
-from ua_memory.cli import relay
-from ua_memory.mcp_server import loopback, sdk
+from ua_memory.mcp import relay
+from ua_memory.mcp import server as loopback, server as sdk
 at = loopback.bound(0)
 print(at.getsockname()[1], flush=True)
 made = sdk.server(lambda asked: relay.ask(["--bank", sys.argv[1], "mcp"], dict(asked), "off", []), "0.1.0")

@@ -21,9 +21,10 @@ from pathlib import Path
 import pytest
 from truth import finish, insert, make, open_again, python
 
-from ua_memory import audit, markdown
+from ua_memory.markdown import document as markdown
 from ua_memory.records import Fact
-from ua_memory.store import Store
+from ua_memory.store.store import Store
+from ua_memory.upkeep import audit
 
 SECONDS = float(os.environ.get("STRESS_EDITING", "4"))
 WRITERS = 3

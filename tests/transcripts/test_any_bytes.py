@@ -13,7 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ua_memory.errors import UaMemoryError
-from ua_memory.transcripts import CLIENTS, Turn, read
+from ua_memory.transcripts.reader import CLIENTS, read
+from ua_memory.transcripts.turns import Turn
 
 DATA = Path(__file__).parent / "data"
 CUT = (

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from ua_memory.transcripts import Reading, read, sniff
+from ua_memory.transcripts.reader import TranscriptReading as Reading
+from ua_memory.transcripts.reader import read, sniff
 
 DATA = Path(__file__).parent / "data"
 FILES = sorted(p for p in DATA.iterdir() if not p.name.endswith(".turns"))

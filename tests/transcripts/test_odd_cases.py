@@ -10,11 +10,10 @@ from typing import Any
 import pytest
 
 from ua_memory.errors import Malformed, Usage
-from ua_memory.fence import RECALL_CLOSE, RECALL_OPEN
-from ua_memory.spoken import typed, uttered, without_envelope
-from ua_memory.transcripts import CLIENTS, Turn, read, sniff
-from ua_memory.transcripts.calls import commit_subject, ours
-from ua_memory.transcripts.source import LONGEST_LINE
+from ua_memory.text.noise import RECALL_CLOSE, RECALL_OPEN, typed, uttered, without_envelope
+from ua_memory.transcripts.format import LONGEST_LINE
+from ua_memory.transcripts.reader import CLIENTS, read, sniff
+from ua_memory.transcripts.turns import Turn, commit_subject, ours
 
 
 def lines(*records: Any) -> io.BytesIO:

@@ -1,1 +1,1 @@
-"""The command line: each verb parses, calls `Memory`, formats what comes back, and exits."""
+"""The command line: each verb parses, calls `Memory`, prints and exits."""

@@ -1,8 +1,4 @@
-"""The command line itself: the table of verbs, loaded one at a time, and the way in and out of a process.
-
-`ua-memory --help` must cost little more than starting Python, so the table says in one line what each verb
-does, and its module is imported when the verb is called.
-"""
+"""The command line itself: the table of verbs, loaded one at a time, and the daemon's side of it."""
 
 from __future__ import annotations
 
@@ -17,10 +13,112 @@ from importlib import import_module
 from typing import Annotated, Any, NamedTuple, NoReturn
 
 import typer
+from typer.core import TyperCommand, TyperGroup
 
-from ua_memory.cli.call import Call, of_process
-from ua_memory.cli.errors import guarded
-from ua_memory.cli.verbs import Family, chose_bank, new
+from ua_memory.caller import Call, of_process
+from ua_memory.views.output import guarded
+
+# -- verbs -------------------------------------------------------------------------------------------------
+# What all verbs share: their options of the same name, and the class that reads their arguments.
+
+
+def chose_bank(ctx: typer.Context, value: str | None) -> None:
+    call = ctx.find_object(Call)
+    if value is not None and call is not None:
+        call.bank = value
+
+
+Bank = Annotated[
+    str | None,
+    typer.Option("--bank", metavar="PATH", help="The bank's folder.", hidden=True, callback=chose_bank),
+]
+"""`--bank` also after the verb, where one remembers it. It is listed once, by `ua-memory --help`."""
+Json = Annotated[bool, typer.Option("--json", help="Print JSON, as docs/json.md describes it.")]
+Raw = Annotated[bool, typer.Option("--raw", help="Print control characters as they are, as for a file.")]
+
+Session = Annotated[str | None, typer.Option(metavar="ID", help="The session it was said in.")]
+Request = Annotated[
+    str | None, typer.Option(metavar="ID", help="An id of this request: repeating it changes nothing.")
+]
+
+
+def _show_help(ctx: Any, _param: Any, value: bool) -> None:
+    """Print help to the caller's output, which need not be this process's."""
+    if value and not ctx.resilient_parsing:
+        call = ctx.find_object(Call)
+        call.stdout.write(ctx.get_help() + "\n")
+        ctx.exit()
+
+
+class Verb(TyperCommand):
+    """A command whose help goes to the caller, and to which `- buy milk` is words and no option."""
+
+    def make_parser(self, ctx: Any) -> Any:
+        parser = super().make_parser(ctx)
+        as_option = parser._process_opts
+
+        def as_words(arg: str, state: Any) -> None:
+            # No option has white space in its name; a list item that somebody wants remembered has.
+            if any(c.isspace() for c in arg.partition("=")[0]):
+                state.largs.append(arg)
+            else:
+                as_option(arg, state)
+
+        parser._process_opts = as_words  # type: ignore[method-assign]
+        return parser
+
+    def parse_args(self, ctx: Any, args: list[str]) -> Any:
+        try:
+            return super().parse_args(ctx, args)
+        except Exception as error:
+            # An option without its value is refused without saying whose option it is.
+            if getattr(error, "ctx", ctx) is None:
+                error.ctx = ctx  # type: ignore[attr-defined]
+            raise
+
+    def get_help_option(self, ctx: Any) -> Any:
+        option = super().get_help_option(ctx)
+        if option is not None:
+            option.callback = _show_help
+        return option
+
+
+ALIKE = (
+    ("get", "show"),
+    ("create", "add"),
+    ("update", "revise", "replace"),
+    ("delete", "remove", "drop", "retire"),
+)
+"""Words for one thing. A family shows the one that says best what is done to its kind; who comes from another
+family need not know which."""
+
+
+class Family(TyperGroup):
+    """A group of commands whose help goes to the caller, and which are known by words alike, too."""
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        words = next((alike for alike in ALIKE if cmd_name in alike), ())
+        return next((self.commands[word] for word in (cmd_name, *words) if word in self.commands), None)
+
+    def get_help_option(self, ctx: Any) -> Any:
+        option = super().get_help_option(ctx)
+        if option is not None:
+            option.callback = _show_help
+        return option
+
+
+def new(**more: Any) -> typer.Typer:
+    """A typer app of the house: no rich in help, no pretty exceptions, no completion options."""
+    more.setdefault("cls", Family)
+    return typer.Typer(rich_markup_mode=None, pretty_exceptions_enable=False, add_completion=False, **more)
+
+
+# -- app ---------------------------------------------------------------------------------------------------
+# The command line itself: the table of verbs, loaded one at a time, and the way in and out of a process.
+#
+# `ua-memory --help` must cost little more than starting Python, so the table says in one line what each
+# verb
+# does, and its module is imported when the verb is called.
 
 
 class Listed(NamedTuple):
@@ -34,57 +132,57 @@ VERBS: dict[str, dict[str, Listed]] = {
     "Remember and find": {
         "insert": Listed("insert", "Remember one fact, verbatim."),
         "retain": Listed("retain", "Draw the facts out of a text."),
-        "ingest": Listed("ingest", "Draw the facts out of files."),
+        "ingest": Listed("retain", "Draw the facts out of files."),
         "search": Listed("search", "Find facts and notes by words and by meaning."),
-        "recall": Listed("recall", "What search finds, as a block for a prompt."),
-        "explain": Listed("explain", "Show how a query is read."),
+        "recall": Listed("search", "What search finds, as a block for a prompt."),
+        "explain": Listed("search", "Show how a query is read."),
         "flush": Listed("flush", "Save what matters of a conversation."),
-        "get": Listed("get", "Read a file, some of its lines, or a fact."),
-        "core": Listed("core", "Core memory: the blocks of MEMORY.md."),
+        "get": Listed("search", "Read a file, some of its lines, or a fact."),
+        "core": Listed("insert", "Core memory: the blocks of MEMORY.md."),
     },
     "What is known": {
         "reflect": Listed("reflect", "Answer a question from memory, with proofs."),
-        "consolidate": Listed("consolidate", "Make observations of new facts."),
-        "observations": Listed("observations", "What follows from several facts, with proofs."),
-        "opinions": Listed("opinions", "What the agent came to think, with its reasons."),
-        "pages": Listed("pages", "Knowledge pages: you say what one tracks."),
-        "models": Listed("models", "Mental models: texts of yours that no machine changes."),
-        "entities": Listed("entities", "Who is who: names, and what else they are called."),
-        "directives": Listed("directives", "The hard rules of reflect."),
+        "consolidate": Listed("reflect", "Make observations of new facts."),
+        "observations": Listed("knowledge", "What follows from several facts, with proofs."),
+        "opinions": Listed("knowledge", "What the agent came to think, with its reasons."),
+        "pages": Listed("knowledge", "Knowledge pages: you say what one tracks."),
+        "models": Listed("knowledge", "Mental models: texts of yours that no machine changes."),
+        "entities": Listed("knowledge", "Who is who: names, and what else they are called."),
+        "directives": Listed("knowledge", "The hard rules of reflect."),
     },
     "What happened": {
-        "why": Listed("why", "Show what something rests on."),
-        "log": Listed("log", "Tell what was done, newest first."),
-        "diff": Listed("diff", "Show what a revision changed."),
-        "undo": Listed("undo", "Take back a revision, also an old one."),
-        "redo": Listed("undo", "Take back the newest undo."),
-        "blame": Listed("blame", "Show who wrote each line, and when."),
-        "forget": Listed("forget", "Remove a fact, and what was derived from it."),
-        "git": Listed("git", "Run git on the bank's history."),
+        "why": Listed("history", "Show what something rests on."),
+        "log": Listed("history", "Tell what was done, newest first."),
+        "diff": Listed("history", "Show what a revision changed."),
+        "undo": Listed("history", "Take back a revision, also an old one."),
+        "redo": Listed("history", "Take back the newest undo."),
+        "blame": Listed("history", "Show who wrote each line, and when."),
+        "forget": Listed("history", "Remove a fact, and what was derived from it."),
+        "git": Listed("history", "Run git on the bank's history."),
     },
     "Look after a bank": {
-        "init": Listed("init", "Make a memory bank."),
-        "status": Listed("status", "Show how the bank stands."),
-        "stats": Listed("stats", "Count what there is, and what models cost."),
-        "queue": Listed("queue", "Conversations and texts that wait."),
-        "watch": Listed("watch", "Files outside the bank, retained when they change."),
-        "verify": Listed("verify", "Check everything that must hold."),
-        "doctor": Listed("doctor", "Find and mend what is wrong around the bank."),
-        "scan": Listed("scan", "Look for secrets that stand in the files."),
+        "init": Listed("bank", "Make a memory bank."),
+        "status": Listed("bank", "Show how the bank stands."),
+        "stats": Listed("bank", "Count what there is, and what models cost."),
+        "queue": Listed("flush", "Conversations and texts that wait."),
+        "watch": Listed("retain", "Files outside the bank, retained when they change."),
+        "verify": Listed("bank", "Check everything that must hold."),
+        "doctor": Listed("bank", "Find and mend what is wrong around the bank."),
+        "scan": Listed("history", "Look for secrets that stand in the files."),
         "config": Listed("config", "The settings, and where each comes from."),
         "trust": Listed("config", "Let the sensitive settings of a bank count."),
-        "index": Listed("index", "The search index."),
+        "index": Listed("bank", "The search index."),
         "daemon": Listed("daemon", "The process that keeps the bank warm."),
         "hook": Listed("hook", "Answer an event of an agent's client."),
         "install": Listed("install", "Set memory up in an agent's client."),
         "uninstall": Listed("install", "Take memory out of an agent's client."),
-        "prune-recall-messages": Listed("prune", "Take recalled memory out of session files."),
-        "completion": Listed("shell", "Print a shell's completions of ua-memory."),
-        "mcp": Listed("mcp", "Memory's tools for agents: an MCP server."),
+        "prune-recall-messages": Listed("install", "Take recalled memory out of session files."),
+        "completion": Listed("hook", "Print a shell's completions of ua-memory."),
+        "mcp": Listed("daemon", "Memory's tools for agents: an MCP server."),
         "import": Listed("imports", "Take over what another tool remembered."),
         "export": Listed("sync", "Write the whole bank into one archive."),
         "sync": Listed("sync", "Bring this bank and its remote together."),
-        "bench": Listed("bench", "Measure search on conversations of yours."),
+        "bench": Listed("bank", "Measure search on conversations of yours."),
     },
 }
 
@@ -183,7 +281,7 @@ def in_process(argv: list[str], data: bytes | None = None, *, then: bool = False
 
     `data` is standard input that was read already. With `then` a daemon is started for the next command.
     """
-    from ua_memory.cli.starting import InProcess, in_background
+    from ua_memory.daemon.spawn import InProcess, in_background
 
     call = _called(argv, data)
     call.opener = opener = InProcess(call.env)
@@ -195,7 +293,7 @@ def in_process(argv: list[str], data: bytes | None = None, *, then: bool = False
 
 def bring_up(argv: list[str], data: bytes | None = None) -> None:
     """Have the daemon of the bank that a command is about. Only a command that needs no bank is run here."""
-    from ua_memory.cli.starting import BroughtUp, InProcess
+    from ua_memory.daemon.spawn import BroughtUp, InProcess
 
     call = _called(argv, data)
     call.opener = InProcess(call.env, insist=True)

@@ -10,17 +10,24 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ua_memory.cli import context, verbs
+from ua_memory import caller, config, discovery
+from ua_memory.caller import is_person
+from ua_memory.cli import app
+from ua_memory.config import sensitive, user_folder
+from ua_memory.discovery import SETTINGS, USER
+from ua_memory.errors import NotFound, Usage
+from ua_memory.text.redaction import find
+from ua_memory.views.output import Piece, Screen, agrees, commit, emit, note, outcome
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from ua_memory.cli.call import Call
+    from ua_memory.caller import Call
     from ua_memory.config import Config
-    from ua_memory.memory import Result
+    from ua_memory.store.draft import Result
 
 
-class Settings(verbs.Family):
+class Settings(app.Family):
     """`config` and `config KEY` list, as they did before there was anything else to do."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> Any:
@@ -30,34 +37,31 @@ class Settings(verbs.Family):
         return super().parse_args(ctx, args)
 
 
-config_app = verbs.new(
+config_app = app.new(
     cls=Settings,
     help="The settings, and where each comes from. `ua-memory config [KEY]` lists them.",
 )
-trust_app = verbs.new()
+trust_app = app.new()
 
 
-@config_app.command("list", cls=verbs.Verb)
+@config_app.command("list", cls=app.Verb)
 def config_list(
     ctx: typer.Context,
     key: Annotated[
         str | None,
         typer.Argument(metavar="[KEY]", help="Print only the value of this setting.", show_default=False),
     ] = None,
-    as_json: verbs.Json = False,
-    bank: verbs.Bank = None,
+    as_json: app.Json = False,
+    bank: app.Bank = None,
 ) -> None:
     """List the settings and where each comes from.
 
     An environment variable goes before your own config.toml (in ~/.config/ua-memory),
     and that before the bank's ua-memory.toml.
     """
-    from ua_memory.cli.format import Piece, Screen, emit, note
-    from ua_memory.paths import SETTINGS, USER
-
-    call = context.call_of(ctx)
-    root = context.bank_root(call)
-    loaded = context.settings_of(call, root)
+    call = caller.call_of(ctx)
+    root = caller.bank_root(call)
+    loaded = caller.settings_of(call, root)
     found = _rows(loaded, key)
     for file, names in ((SETTINGS, loaded.unknown), (USER, loaded.unknown_user)):
         for name in names:
@@ -70,7 +74,7 @@ def config_list(
         return emit(call, found[0] if key is not None else everything)
     screen = Screen(call)
     if key is not None:
-        context.tell_untrusted(call, loaded)
+        caller.tell_untrusted(call, loaded)
         return screen.raw(_said(found[0]["value"]))
     rows: list[list[Piece]] = []
     for one in found:
@@ -83,7 +87,7 @@ def config_list(
     screen.rows(rows)
 
 
-@config_app.command("set", cls=verbs.Verb)
+@config_app.command("set", cls=app.Verb)
 def config_set(
     ctx: typer.Context,
     key: Annotated[str, typer.Argument(metavar="KEY", help="The setting.", show_default=False)],
@@ -92,28 +96,25 @@ def config_set(
         typer.Argument(metavar="VALUE...", help="Its value; of a list each item.", show_default=False),
     ],
     user: Annotated[bool, typer.Option("--user", help="In your own config.toml, for all banks.")] = False,
-    as_json: verbs.Json = False,
-    bank: verbs.Bank = None,
+    as_json: app.Json = False,
+    bank: app.Bank = None,
 ) -> None:
     """Change a setting, and trust it.
 
     It is written to the bank's ua-memory.toml, and committed; comments and all else stay.
     """
-    from ua_memory import config, configfile, regular
-    from ua_memory.cli.format import Screen, commit, emit, note, outcome
-
-    call = context.call_of(ctx)
-    root = context.bank_root(call)
+    call = caller.call_of(ctx)
+    root = caller.bank_root(call)
     name, typed = config.as_typed(key, value, user=user)
     result: Result | None = None
     if user:
         file = _user_file(call)
-        before = regular.read(file) if file.exists() else b""
-        config.save(file, configfile.put(before, str(file), key, typed))
+        before = discovery.read(file) if file.exists() else b""
+        config.save(file, config.put(before, str(file), key, typed))
     else:
         file, result = _set_in_bank(call, key, typed)
-        config.trust(root, context.environment(call), context.settings_of(call, root, lenient=True), [name])
-    loaded = context.settings_of(call, root, lenient=True)
+        config.trust(root, caller.environment(call), caller.settings_of(call, root, lenient=True), [name])
+    loaded = caller.settings_of(call, root, lenient=True)
     if call.as_json:
         more = {"revision": result.revision, "notes": list(result.notes)} if result else {}
         return emit(call, {**_rows(loaded, key)[0], "file": str(file), **more})
@@ -128,22 +129,16 @@ def config_set(
 
 def _set_in_bank(call: Call, key: str, value: Any) -> tuple[Path, Result | None]:
     """Where it stands now, and the revision that put it there; None where it stood there already."""
-    from ua_memory import configfile
-    from ua_memory.cli.origin import is_person
-    from ua_memory.errors import Usage
-    from ua_memory.paths import SETTINGS
-    from ua_memory.redaction import find
-
     if find(str(value)):
         raise Usage(
             "this value holds a secret, and the bank's file is committed and synced", where=key,
             mend="add --user, or set its variable",
         )  # fmt: skip
-    with context.bank_of(call, lenient=True) as memory:
+    with caller.bank_of(call, lenient=True) as memory:
         with memory.store.revision("config", door="cli") as draft:
             draft.by_person = is_person(call)
             before = draft.read(SETTINGS) if draft.exists(SETTINGS) else b""
-            after = configfile.put(before, SETTINGS, key, _plain(value))
+            after = config.put(before, SETTINGS, key, _plain(value))
             if after != before:
                 draft.write(SETTINGS, after, restored=True)
                 draft.subject = f"config: set {key}"
@@ -151,39 +146,32 @@ def _set_in_bank(call: Call, key: str, value: Any) -> tuple[Path, Result | None]
 
 
 def _user_file(call: Call) -> Path:
-    from ua_memory.config import user_folder
-    from ua_memory.paths import USER
-
-    folder = user_folder(context.environment(call))
+    folder = user_folder(caller.environment(call))
     assert folder is not None, "a call has a home"
     return folder / USER
 
 
-@trust_app.command(cls=verbs.Verb)
+@trust_app.command(cls=app.Verb)
 def trust(
     ctx: typer.Context,
     yes: Annotated[bool, typer.Option("--yes", help="Ask nothing.")] = False,
     revoke: Annotated[
         bool, typer.Option("--revoke", help="Trust none of this bank's settings any more.")
     ] = False,
-    as_json: verbs.Json = False,
-    bank: verbs.Bank = None,
+    as_json: app.Json = False,
+    bank: app.Bank = None,
 ) -> None:
     """Let the sensitive settings of a bank count.
 
     A bank may come from somebody else. What its ua-memory.toml says of endpoints, folders to read and
     what to leave out counts only once you have seen it here; a value that changes is asked for again.
     """
-    from ua_memory import config
-    from ua_memory.cli.format import Screen, agrees, emit
-    from ua_memory.errors import Usage
-
-    call = context.call_of(ctx)
-    root, env = context.bank_root(call), context.environment(call)
-    loaded = context.settings_of(call, root)
+    call = caller.call_of(ctx)
+    root, env = caller.bank_root(call), caller.environment(call)
+    loaded = caller.settings_of(call, root)
     if revoke:
         config.distrust(root, env, loaded)
-        loaded = context.settings_of(call, root)
+        loaded = caller.settings_of(call, root)
     screen, fresh = Screen(call), bool(loaded.untrusted) and not revoke
     if not call.as_json:
         _show(screen, root, loaded)
@@ -193,7 +181,7 @@ def trust(
         fresh = agrees(call, "Trust these settings?")
     if fresh:
         config.trust(root, env, loaded)
-    now = context.settings_of(call, root)
+    now = caller.settings_of(call, root)
     if call.as_json:
         emit(call, {"bank": str(root), "settings": [*_sensitive(root, now)]})
     elif fresh:
@@ -223,9 +211,6 @@ def _show(screen: Any, root: Path, loaded: Config) -> None:
 
 def _sensitive(root: Path, loaded: Config) -> list[dict[str, Any]]:
     """What the bank's file says of sensitive settings, where paths lead to, and whether it counts."""
-    from ua_memory.config import sensitive
-    from ua_memory.paths import SETTINGS
-
     found = []
     for name, key in sensitive().items():
         value = loaded.untrusted.get(name, getattr(loaded, name))
@@ -241,11 +226,8 @@ def _sensitive(root: Path, loaded: Config) -> list[dict[str, Any]]:
 
 def _rows(loaded: Config, key: str | None) -> list[dict[str, Any]]:
     """Each setting, or the one that is named. NotFound lists what there is."""
-    from ua_memory import config as settings
-    from ua_memory.errors import NotFound
-
     rows = []
-    for name, toml, env, says, default in settings.settings():
+    for name, toml, env, says, default in config.settings():
         row = {
             "key": toml,
             "value": _plain(_hidden(name, getattr(loaded, name))),

@@ -1,23 +1,51 @@
-"""`ua-memory daemon`: start, stop and watch the process that keeps a bank warm."""
+"""`daemon` and `mcp`."""
 
 from __future__ import annotations
 
+import os
 import signal
 import time
-from typing import TYPE_CHECKING, Annotated, Any
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import partial
+from itertools import dropwhile, takewhile
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
-from ua_memory.cli import context, verbs
+from ua_memory import caller
+from ua_memory.caller import caller as caller_origin
+from ua_memory.cli import app
+from ua_memory.cli.search import chosen, scope
+from ua_memory.daemon import protocol, spawn
+from ua_memory.daemon.server import AlreadyRuns, Log, given, holder, runs
+from ua_memory.daemon.spawn import ensure
+from ua_memory.errors import Busy, Usage
+from ua_memory.hooks.context import places
+from ua_memory.mcp import relay, server, tools
+from ua_memory.mcp.tools import switched_on
+from ua_memory.text.wording import BY_COMMAND, TOOL, said_in
+from ua_memory.views.output import Screen, count, emit, note
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from typing import BinaryIO, TextIO
 
-    from ua_memory.cli.call import Call
-    from ua_memory.daemon.client import Daemon
+    from ua_memory.caller import Call
+    from ua_memory.daemon.protocol import Daemon, Request
+    from ua_memory.daemon.server import Output
+    from ua_memory.daemon.worker import Warm
+    from ua_memory.index.filters import Filters
+    from ua_memory.mcp.tools import Caller
+    from ua_memory.memory import Memory
     from ua_memory.paths import Bank
 
-daemon_app = verbs.new(
+
+# -- daemon ------------------------------------------------------------------------------------------------
+# `ua-memory daemon`: start, stop and watch the process that keeps a bank warm.
+
+
+daemon_app = app.new(
     no_args_is_help=True,
     help="The process that keeps the bank's index and model warm. Commands start it by themselves.",
 )
@@ -26,94 +54,77 @@ STOPS = 30.0
 """Seconds in which it must have left."""
 
 
-@daemon_app.command(cls=verbs.Verb)
-def start(ctx: typer.Context, as_json: verbs.Json = False, bank: verbs.Bank = None) -> None:
+@daemon_app.command(cls=app.Verb)
+def start(ctx: typer.Context, as_json: app.Json = False, bank: app.Bank = None) -> None:
     """Start it, and wait until it answers."""
-    from ua_memory.cli.starting import ensure
-
-    with context.opened(ctx, lenient=True) as (call, memory):
+    with caller.opened(ctx, lenient=True) as (call, memory):
         _tell(call, ensure(memory.store.bank, call.env), "Runs")
 
 
-@daemon_app.command(cls=verbs.Verb)
+@daemon_app.command(cls=app.Verb)
 def stop(
     ctx: typer.Context,
     every: Annotated[bool, typer.Option("--all", help="The daemons of all banks.")] = False,
-    as_json: verbs.Json = False,
-    bank: verbs.Bank = None,
+    as_json: app.Json = False,
+    bank: app.Bank = None,
 ) -> None:
     """Stop it; a command under way is finished first."""
     if every:
-        _stop_all(context.call_of(ctx))
+        _stop_all(caller.call_of(ctx))
         return
-    with context.opened(ctx, lenient=True) as (call, memory):
+    with caller.opened(ctx, lenient=True) as (call, memory):
         _tell(call, _stopped(memory.store.bank, call), "Stopped")
 
 
-@daemon_app.command(cls=verbs.Verb)
-def restart(ctx: typer.Context, as_json: verbs.Json = False, bank: verbs.Bank = None) -> None:
+@daemon_app.command(cls=app.Verb)
+def restart(ctx: typer.Context, as_json: app.Json = False, bank: app.Bank = None) -> None:
     """Stop it, and start it anew."""
-    from ua_memory.cli.starting import ensure
-
-    with context.opened(ctx, lenient=True) as (call, memory):
+    with caller.opened(ctx, lenient=True) as (call, memory):
         _stopped(memory.store.bank, call)
         _tell(call, ensure(memory.store.bank, call.env), "Runs")
 
 
-@daemon_app.command(cls=verbs.Verb)
-def status(ctx: typer.Context, as_json: verbs.Json = False, bank: verbs.Bank = None) -> None:
+@daemon_app.command(cls=app.Verb)
+def status(ctx: typer.Context, as_json: app.Json = False, bank: app.Bank = None) -> None:
     """Show whether it runs, since when, and what it holds."""
-    from ua_memory.daemon import client
-    from ua_memory.daemon.service import runs
-    from ua_memory.errors import Busy
-
-    with context.opened(ctx, lenient=True) as (call, memory):
-        found, local = client.status(memory.store.bank.root, call.env), memory.store.bank.local
+    with caller.opened(ctx, lenient=True) as (call, memory):
+        found, local = protocol.status(memory.store.bank.root, call.env), memory.store.bank.local
         if found is None and runs(local):
             what = "a daemon is there, and does not answer"
             raise Busy(what, where=str(local / "daemon.lock"), mend="ua-memory daemon restart")
         _tell(call, found, "Runs")
 
 
-@daemon_app.command("list", cls=verbs.Verb)
-def list_(ctx: typer.Context, as_json: verbs.Json = False) -> None:
+@daemon_app.command("list", cls=app.Verb)
+def list_(ctx: typer.Context, as_json: app.Json = False) -> None:
     """List the daemons of all banks."""
-    from ua_memory.daemon import client
-
-    call = context.call_of(ctx)
-    _listed(call, client.every(call.env), "No daemon runs.")
+    call = caller.call_of(ctx)
+    _listed(call, protocol.every(call.env), "No daemon runs.")
 
 
-@daemon_app.command(cls=verbs.Verb)
-def run(ctx: typer.Context, as_json: verbs.Json = False, bank: verbs.Bank = None) -> None:
+@daemon_app.command(cls=app.Verb)
+def run(ctx: typer.Context, as_json: app.Json = False, bank: app.Bank = None) -> None:
     """Be the daemon, in the foreground, until Ctrl-C."""
-    from ua_memory.cli import serving
-    from ua_memory.cli.format import note
-    from ua_memory.daemon.service import AlreadyRuns
-
-    with context.opened(ctx, lenient=True) as (call, memory):
+    with caller.opened(ctx, lenient=True) as (call, memory):
         try:
-            why = serving.serve(call, memory)
+            why = serve(call, memory)
         except AlreadyRuns:
             why = "this bank has a daemon already"
         if call.terminals:
             note(call, f"the daemon left: {why}")
 
 
-@daemon_app.command(cls=verbs.Verb)
+@daemon_app.command(cls=app.Verb)
 def logs(
     ctx: typer.Context,
     lines: Annotated[
         int, typer.Option("--lines", "-n", metavar="N", min=1, max=10_000, help="So many of the newest.")
     ] = 20,
-    as_json: verbs.Json = False,
-    bank: verbs.Bank = None,
+    as_json: app.Json = False,
+    bank: app.Bank = None,
 ) -> None:
     """Print its log."""
-    from ua_memory.cli.format import Screen, emit
-    from ua_memory.daemon.log import Log
-
-    with context.opened(ctx, lenient=True) as (call, memory):
+    with caller.opened(ctx, lenient=True) as (call, memory):
         log = Log(memory.store.bank.local)
         rows = log.tail(lines)
         if call.as_json:
@@ -125,17 +136,13 @@ def logs(
 def _stopped(bank: Bank, call: Call) -> dict[str, Any] | None:
     """What it said of itself before it left, or only its process id if it did not answer; None if there was
     none. Busy if it does not leave."""
-    from ua_memory.daemon import client
-    from ua_memory.daemon.service import holder, runs
-    from ua_memory.errors import Busy
-
-    found, pid = client.status(bank.root, call.env), holder(bank.local)
-    for how, seconds in ((signal.SIGTERM, STOPS), (signal.SIGKILL, client.ENDS)):
+    found, pid = protocol.status(bank.root, call.env), holder(bank.local)
+    for how, seconds in ((signal.SIGTERM, STOPS), (signal.SIGKILL, protocol.ENDS)):
         deadline = time.monotonic() + seconds
         while runs(bank.local) and time.monotonic() < deadline:
             # It may listen where another XDG_RUNTIME_DIR says, have no socket any more, or be frozen.
-            if how == signal.SIGKILL or found is None or client.stop(bank.root, call.env) is None:
-                client.wake(holder(bank.local), how)
+            if how == signal.SIGKILL or found is None or protocol.stop(bank.root, call.env) is None:
+                protocol.wake(holder(bank.local), how)
             time.sleep(0.05)
     if runs(bank.local):
         raise Busy("the daemon does not leave", where=str(bank.root), mend="ua-memory daemon logs")
@@ -144,19 +151,14 @@ def _stopped(bank: Bank, call: Call) -> dict[str, Any] | None:
 
 def _stop_all(call: Call) -> None:
     """Stop the daemons of all banks. Busy names those that do not leave."""
-    from ua_memory.daemon import client
-    from ua_memory.errors import Busy
-
-    found = client.every(call.env)
-    stay = [one for one in found if not client.end(one, STOPS)]
+    found = protocol.every(call.env)
+    stay = [one for one in found if not protocol.end(one, STOPS)]
     _listed(call, [one for one in found if one not in stay], "No daemon runs.", "Stopped: ")
     if stay:
         raise Busy("does not leave", where=", ".join(f"process {one.pid}" for one in stay), mend="kill it")
 
 
 def _listed(call: Call, found: Sequence[Daemon], none: str, did: str = "") -> None:
-    from ua_memory.cli.format import Screen, emit
-
     if call.as_json:
         rows = [
             {"pid": one.pid, "bank": one.bank, "socket": one.socket, "answers": one.said is not None}
@@ -172,8 +174,6 @@ def _listed(call: Call, found: Sequence[Daemon], none: str, did: str = "") -> No
 
 
 def _tell(call: Call, found: dict[str, Any] | None, did: str) -> None:
-    from ua_memory.cli.format import Screen, count, emit
-
     if call.as_json:
         emit(call, {"running": found is not None and did == "Runs", **(found or {})})
     elif found is None:
@@ -184,3 +184,213 @@ def _tell(call: Call, found: dict[str, Any] | None, did: str) -> None:
         holds = "index and model warm" if found["warm"] else "nothing warm"
         served = count(found["commands"], "command")
         Screen(call).line(f"{did}: process {found['pid']} since {found['since']}, {served}, {holds}")
+
+
+# -- mcp ---------------------------------------------------------------------------------------------------
+# `ua-memory mcp`: memory's tools for agents, over standard input and output, or over HTTP.
+
+
+mcp_app = app.new()
+
+Calling = Annotated[bool, typer.Option("--call", hidden=True, help="Answer one request, given as JSON.")]
+
+
+Http = Annotated[
+    bool, typer.Option("--http", help="Serve streamable HTTP on 127.0.0.1, with a token.", show_default=False)
+]
+Port = Annotated[
+    int, typer.Option(metavar="N", min=0, max=65535, help="The port of --http; 0 for any that is free.")
+]
+
+
+@mcp_app.command(cls=app.Verb)
+def mcp(
+    ctx: typer.Context,
+    http: Http = False,
+    port: Port = 8765,
+    call: Calling = False,
+    bank: app.Bank = None,
+) -> None:
+    """Memory's tools for agents: an MCP server on standard input and output.
+
+    Clients start it themselves: `claude mcp add ua-memory -- ua-memory mcp`. It
+    answers at once and has the bank's daemon do the work. With --http it serves
+    until it is stopped, and says where its token is.
+    """
+    import json
+
+    if http and not call:
+        return _serve_http(ctx, port)
+    if not call:  # the fast path serves; this is reached by who calls in other ways
+        raise Usage("this is served by a process of its own", mend="run `ua-memory mcp`")
+    with caller.opened(ctx) as (asked, memory):
+        memory.door = "mcp"
+        given = json.loads(asked.stdin.read())
+        found = tools.answer(memory, given, _caller(asked, memory, given))
+        asked.stdout.write(json.dumps(found) + "\n")
+    return None
+
+
+def _serve_http(ctx: typer.Context, port: int) -> None:
+    """Serve over HTTP. Each request is answered by a command of its own, as the relay has it done."""
+    import os
+
+    with caller.opened(ctx) as (call, memory):
+        root, folder, names = memory.store.bank.root, memory.store.bank.local, switched_on(memory.config)
+    mode = call.env.get("UA_MEMORY_DAEMON") or "auto"
+    words = ["--bank", str(root), "mcp"]
+    at = server.bound(port)
+    token, new = server.token(folder)
+    url = f"http://{server.HOST}:{at.getsockname()[1]}/mcp"
+    call.stdout.write(f"Serving {root} at {url}\n")
+    call.stdout.write(f"Token, shown this once: {token}\n" if new else "")
+    file = folder / server.COOKIE_NAME
+    call.stdout.write(f"Clients send it as `Authorization: Bearer …`; it is kept in {file}\n")
+    call.stdout.flush()
+    note(call, f"process {os.getpid()}; Ctrl-C stops it")
+    version = relay.read_known()["legacy"]["initialize"]["serverInfo"]["version"]
+    made = server.server(lambda asked: relay.ask(words, dict(asked), mode, []), version, names)
+    server.serve(made, token, at)
+
+
+def _caller(call: Call, memory: Memory, given: Mapping[str, Any]) -> Caller:
+    """Who calls: by what the relay was told, else by the environment."""
+    known = caller_origin(call)[1]
+    known = known if known not in ("cli", "terminal") else str(given.get("client") or "mcp")
+    known = "mcp" if known in BY_COMMAND else known  # a client may call itself whatever it likes
+
+    def behind(words: Sequence[str]) -> str:
+        spawn.survive()
+        return spawn.start_detached(call, memory, *words)
+
+    session = given.get("session") or call.env.get("CLAUDE_CODE_SESSION_ID")
+    here = {**places(call), "session": session or ""}
+    tags = said_in(known, here, TOOL, memory.config.observation_scopes)
+    return tools.Caller(
+        known,
+        session,
+        call.endpoint,
+        behind,
+        _folders(call),
+        lambda bank, args: _scope(call, bank, args),
+        tags,
+    )
+
+
+def _folders(call: Call) -> tuple[Path, ...]:
+    """Where the client was started, and the project that it says it works in."""
+    from pathlib import Path
+
+    project = call.env.get("CLAUDE_PROJECT_DIR")
+    return (call.cwd, *([Path(project)] if project else []))
+
+
+def _scope(call: Call, memory: Memory, given: Mapping[str, Any]) -> Filters:
+    import json
+
+    groups = json.dumps(given["tag_groups"]) if given.get("tag_groups") else ""
+    tags = scope(call, given.get("tags"), given.get("tags_match", "any_strict"), groups)
+    return chosen(memory, given.get("since"), given.get("until"), tags, given.get("kinds"), None)
+
+
+# -- serving -----------------------------------------------------------------------------------------------
+# The daemon's side of the command line: a request of a caller becomes the call that it is.
+
+
+LENT = ("HOME", "TZ", "LANG", "LC_", "GIT_", "EMAIL", "XDG_CONFIG_HOME")
+"""How a variable begins that processes we start, or the clock, take from the environment of this process."""
+
+ANSWERS_AGENTS = frozenset({"hook", "mcp"})
+"""Verbs whose answer no person reads."""
+FLAGS = ("--json", "--explain")
+"""What may stand before the words of a query and says nothing of them."""
+
+
+def perform_request(request: Request, output: Output, warm: Warm) -> int:
+    """Run a command as its caller would have, in the bank that is kept warm, and return the exit code."""
+    from ua_memory.caller import Call
+    from ua_memory.cli.app import run
+    from ua_memory.daemon.server import CallerStream
+
+    if query := likely(request.argv):
+        warm.expect(query)
+    streams = [CallerStream(output, n, request.encodings[n - 1]) for n in (1, 2)]
+    call = Call(
+        argv=request.argv,
+        cwd=Path(request.cwd),
+        home=Path(request.home),
+        env=request.env,
+        stdin=cast("BinaryIO", given(request.stdin)),
+        stdout=cast("TextIO", streams[0]),
+        stderr=cast("TextIO", streams[1]),
+        terminals=request.terminals,
+        width=request.width,
+        opener=partial(warm.opened, env=request.env),
+    )
+    with _lent(request.env):
+        code = run(call)
+        if warm.untold and not ANSWERS_AGENTS & set(request.argv[:3]):
+            from ua_memory.views.output import note
+
+            for text in dict.fromkeys(warm.untold):
+                note(call, text)
+            warm.untold.clear()
+        return code
+
+
+def likely(argv: Sequence[str]) -> str:
+    """What a command line is likely to ask, '' where it begins otherwise: it is not read for that."""
+    match argv:
+        case ["--bank", _, *rest] | [*rest] if rest[:1] in (["search"], ["recall"]):
+            words = dropwhile(FLAGS.__contains__, rest[1:])
+            return " ".join(takewhile(lambda word: not word.startswith("-"), words))
+        case _:
+            return ""
+
+
+@contextmanager
+def _lent(env: Mapping[str, str]) -> Iterator[None]:
+    """Have this process's environment be the caller's in what git and the clock read from it.
+
+    Only one command runs at a time, and mostly there is nothing to change.
+    """
+    before = {name: value for name, value in os.environ.items() if name.startswith(LENT)}
+    theirs = {name: value for name, value in env.items() if name.startswith(LENT)}
+    if before == theirs:
+        yield
+        return
+    _exchange(before, theirs)
+    try:
+        yield
+    finally:
+        _exchange(theirs, before)
+
+
+def _exchange(old: Mapping[str, str], new: Mapping[str, str]) -> None:
+    for name in old.keys() - new.keys():
+        del os.environ[name]
+    os.environ.update(new)
+    if old.get("TZ") != new.get("TZ"):
+        time.tzset()
+
+
+def serve(call: Call, memory: Memory) -> str:
+    """Be the bank's daemon until there is a reason to leave, and return it. AlreadyRuns."""
+    import gc
+
+    from ua_memory.daemon.server import Service, only_one
+    from ua_memory.daemon.worker import Warm
+    from ua_memory.index import embedding
+
+    embedding.share_heap()
+    # Its matrices are small: two threads wait for each other longer than one takes, on loaded cores twice.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    bank = memory.store.bank
+    memory.store.make_state()
+    gc.set_threshold(10_000)  # a search makes thousands of short-lived things, and none goes in circles
+    with only_one(bank.local):
+        service = Service(
+            Warm(bank.root, memory.config, bank.pending, call.env), perform_request, bank.local, call.env
+        )
+        gc.freeze()
+        return service.run()

@@ -8,11 +8,12 @@ from __future__ import annotations
 import os
 import sys
 
-from ua_memory.cli.asking import INPUT, SILENT, NoAnswer, answer, connected, request
+from ua_memory.daemon.connect import INPUT, SILENT, CannotPrint, NoAnswer, answer, connected, request
 
 TYPE_CHECKING = False  # typing's own constant would cost the import of typing
 if TYPE_CHECKING:
     from typing import NoReturn
+
 
 FORWARDED = frozenset(
     "search recall hook insert get core log diff undo redo blame status config index mcp".split()  # noqa: SIM905
@@ -54,7 +55,7 @@ def main(argv: list[str] | None = None) -> NoReturn:
             from ua_memory.cli import app
 
             app.main(words)
-        from ua_memory.cli import relay
+        from ua_memory.mcp import relay
 
         relay.serve(words, mode)
         _leave(0)
@@ -99,13 +100,13 @@ def _hook(words: list[str], mode: str) -> NoReturn:
     """Answer a client's event. Whatever goes wrong, the client hears nothing of it and goes on."""
     try:
         if (os.environ.get("UA_MEMORY_ENABLED") or "1").strip().lower() not in ("0", "false", "no", "off"):
-            from ua_memory.cli import once  # no other command pays for it
+            from ua_memory.hooks import context
 
             data = sys.stdin.buffer.read()
-            if once.first(words, data) and _handled(words, data, mode):
-                from ua_memory.cli import cold
+            if context.first(words, data) and _handled(words, data, mode):
+                from ua_memory.cli import without_daemon
 
-                cold.hand_over(words)
+                without_daemon.hand_over(words)
     finally:
         _leave(0)
 
@@ -121,18 +122,18 @@ def _handled(words: list[str], data: bytes, mode: str) -> bool:
         if mode != "off" and not any(name in data for name in LEAVING):
             code = forwarded(known, "hook", data, HOOK_WITHIN)[0]
         if code is None:
-            from ua_memory.cli import cold
+            from ua_memory.cli import without_daemon
 
-            return cold.hook(known, data, start=mode == "auto")
+            return without_daemon.hook(known, data, start=mode == "auto")
     except SystemExit as left:
         code = left.code  # type: ignore[assignment]
     return code == HAND_OVER
 
 
 def _cold_recall(words: list[str]) -> bool:
-    from ua_memory.cli import cold
+    from ua_memory.cli import without_daemon
 
-    return cold.recall(words)
+    return without_daemon.recall(words)
 
 
 def _verb(words: list[str]) -> str:
@@ -175,6 +176,10 @@ def forwarded(
             data = sys.stdin.buffer.read() if sys.stdin else b""
             if len(data) > MOST_INPUT:
                 return None, data, "there is too much on standard input"
+    except CannotPrint as error:
+        from ua_memory.cli.app import fail
+
+        fail(sys.argv[1:], error.cause)
     except NoAnswer as error:
         if error.taken and verb in WRITES:
             _failed(words, "the daemon ended without an answer; the command may be done", "ua-memory log")
@@ -182,9 +187,9 @@ def forwarded(
     except OSError as error:  # it left, or froze, before it had the whole line
         if not isinstance(error, TimeoutError):
             return None, data, str(error)
-        from ua_memory.daemon import address
+        from ua_memory.daemon import connect
 
-        address.note_answer(daemon.getpeername(), False)
+        connect.note_answer(daemon.getpeername(), False)
         return None, data, SILENT
     finally:
         daemon.close()

@@ -1,4 +1,4 @@
-"""`ua-memory flush`: save what matters of a conversation before its context is reset."""
+"""`flush` and `queue`."""
 
 from __future__ import annotations
 
@@ -8,13 +8,28 @@ from typing import IO, TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ua_memory.cli import context, verbs
+from ua_memory import caller, discovery
+from ua_memory.cli import app
+from ua_memory.daemon import spawn
+from ua_memory.daemon.server import runs
+from ua_memory.errors import Malformed, NotFound, Usage
+from ua_memory.hooks.capture import take_up
+from ua_memory.views import flushed, output
+from ua_memory.views.output import Screen, ago, count, emit, note, progress
 
 if TYPE_CHECKING:
-    from ua_memory.cli.call import Call
-    from ua_memory.memory import Flush, Flushed, Memory
+    from ua_memory.caller import Call
+    from ua_memory.memory import Memory
+    from ua_memory.retain.flush import Flush, Flushed
+    from ua_memory.retain.queue import TextItem, Waiting
+    from ua_memory.retain.retain import Retained
 
-flush_app = verbs.new()
+
+# -- flush -------------------------------------------------------------------------------------------------
+# `ua-memory flush`: save what matters of a conversation before its context is reset.
+
+
+flush_app = app.new()
 
 Transcript = Annotated[
     str | None,
@@ -39,18 +54,18 @@ Client = Annotated[
 ]
 
 
-@flush_app.command(cls=verbs.Verb)
+@flush_app.command(cls=app.Verb)
 def flush(
     ctx: typer.Context,
     transcript: Transcript = None,
     force: Force = False,
     dry_run: DryRun = False,
     detach: Detach = False,
-    session: verbs.Session = None,
+    session: app.Session = None,
     client: Client = None,
     behind: Annotated[bool, typer.Option("--behind", hidden=True)] = False,
-    as_json: verbs.Json = False,
-    bank: verbs.Bank = None,
+    as_json: app.Json = False,
+    bank: app.Bank = None,
 ) -> None:
     """Save what matters of a conversation.
 
@@ -59,11 +74,9 @@ def flush(
     phrases what is worth keeping; without one the speakers' own sentences are kept. Nothing said is lost
     if the model fails: it waits for the next flush.
     """
-    from ua_memory.cli import detached
-
     if detach:
-        detached.survive()
-    with context.opened(ctx) as (call, memory), _stream(call, memory, transcript) as stream:
+        spawn.survive()
+    with caller.opened(ctx) as (call, memory), _stream(call, memory, transcript) as stream:
         chosen: dict[str, Any] = {"force": force, "session": session, "client": client}
         if stream is None and memory.config.enabled and not dry_run:
             _take_up(call, memory)
@@ -75,7 +88,7 @@ def flush(
                 call,
                 memory,
                 found,
-                detached.start(call, memory) if memory.config.enabled and memory.waiting() else None,
+                spawn.start_detached(call, memory) if memory.config.enabled and memory.waiting() else None,
             )
         else:
             _flush(call, memory, stream, chosen)
@@ -85,35 +98,27 @@ def flush(
 
 def _index(memory: Memory) -> None:
     """Have the next session's start, too, find its words at hand where no daemon has read what is new."""
-    from ua_memory.daemon.service import runs
-
     if not runs(memory.store.bank.local):
         memory.search_many(["what was kept"], by_words=True)
 
 
 def _take_up(call: Call, memory: Memory) -> None:
     """Have what hooks left behind wait: sessions that have ended or were killed, or are being compacted."""
-    from ua_memory.cli.format import note
-    from ua_memory.cli.hearing import take_up
-
     take_up(memory, lambda text: note(call, text), model=bool(call.endpoint))
 
 
 @contextmanager
 def _stream(call: Call, memory: Memory, given: str | None) -> Iterator[IO[bytes] | None]:
     """The transcript, or None where nothing was given: no argument, and nothing on standard input."""
-    from ua_memory import regular
-    from ua_memory.errors import Malformed, NotFound, Usage
-
     if not memory.config.enabled:
         yield None
     elif given is None or given == "-":
         empty = given is None and (call.reads_terminal or not _begins(call.stdin))
         yield None if empty else call.stdin
     else:
-        path = context.absolute(call, given)
+        path = caller.absolute(call, given)
         try:
-            file = regular.opened(path)
+            file = discovery.open_regular(path)
         except IsADirectoryError as error:
             raise Usage("a folder is no transcript", where=given, mend="name the file in it") from error
         except FileNotFoundError as error:
@@ -136,10 +141,6 @@ def _begins(stream: Any) -> bool:
 
 
 def _flush(call: Call, memory: Memory, stream: IO[bytes] | None, chosen: dict[str, Any]) -> None:
-    from ua_memory.cli import kept
-    from ua_memory.cli.format import count, emit, note
-    from ua_memory.cli.progress import progress
-
     done: list[Flushed] = []
     found: Flush | None = None
     model = call.endpoint
@@ -153,36 +154,152 @@ def _flush(call: Call, memory: Memory, stream: IO[bytes] | None, chosen: dict[st
     finally:  # what was flushed before another one failed is told in any case
         if call.as_json:
             if found or done:
-                emit(call, kept.shape(found, done, len(memory.waiting())))
+                emit(call, flushed.flushed_shape(found, done, len(memory.waiting())))
         else:
             for one in done:
-                kept.show(call, one)
+                flushed.show_flushed(call, one)
     if not call.as_json:
-        kept.conclude(call, found, done, bool(model))
+        flushed.conclude_flush(call, found, done, bool(model))
 
 
 def _preview(call: Call, memory: Memory, stream: IO[bytes] | None, chosen: dict[str, Any]) -> None:
-    from ua_memory.cli import kept
-    from ua_memory.cli.format import emit
-
     found, cost = memory.preview(stream, model=call.endpoint, **chosen)
     if call.as_json:
-        emit(call, kept.shape_of_preview(found, cost))
+        emit(call, flushed.shape_of_preview(found, cost))
     else:
-        kept.show_preview(call, found, cost)
+        flushed.show_preview(call, found, cost)
 
 
 def _told(call: Call, memory: Memory, found: Flush | None, log: str | None) -> None:
-    from ua_memory.cli import kept
-    from ua_memory.cli.format import Screen, count, emit
-
     waiting = memory.waiting()
     if call.as_json:
-        emit(call, {**kept.shape(found, [], len(waiting)), **({"log": log} if log else {})})
+        emit(call, {**flushed.flushed_shape(found, [], len(waiting)), **({"log": log} if log else {})})
     elif log:
         turns = sum(len(each.turns) for each in waiting)
         Screen(call).line(
             f"{count(turns, 'turn')} handed over; the flush goes on behind, and writes to ", (log, "path")
         )
     else:
-        kept.conclude(call, found, [], True)
+        flushed.conclude_flush(call, found, [], True)
+
+
+# -- queue -------------------------------------------------------------------------------------------------
+# `ua-memory queue`: conversations that wait for their flush, and texts that wait to be retained.
+
+
+queue_app = app.new(no_args_is_help=True, help="Conversations and texts that wait for their model.")
+
+Keys = Annotated[
+    list[str] | None, typer.Argument(metavar="[KEY...]", help="Only these; else all.", show_default=False)
+]
+
+
+@queue_app.command("list", cls=app.Verb)
+def queue_list(ctx: typer.Context, as_json: app.Json = False, bank: app.Bank = None) -> None:
+    """List what waits, how long, and why."""
+    with caller.opened(ctx) as (call, memory):
+        waiting: list[Waiting] = [*memory.waiting(), *memory.waiting_texts()]
+        if call.as_json:
+            emit(call, {"waiting": [shape(one) for one in waiting]})
+            return
+        screen, now = Screen(call), memory.store.now()
+        if not waiting:
+            screen.line("Nothing waits.")
+        for one in waiting:
+            since = ago(one.since.astimezone(now.tzinfo), now) if one.since else "at some time"
+            how = "gathers since" if one.gathers(now) else "handed over"
+            screen.item([(one.key, "id"), "  "], f"{what(one)}, {how} {since}")
+            if one.reason:
+                screen.item("  ", (why(one), "bad" if one.aside else "warn"))
+
+
+@queue_app.command("retry", cls=app.Verb)
+def queue_retry(
+    ctx: typer.Context, key: Keys = None, as_json: app.Json = False, bank: app.Bank = None
+) -> None:
+    """Flush and retain what waits, now."""
+    with caller.opened(ctx) as (call, memory):
+        texts = [each for each in key or () if memory.waits_as_text(each)]
+        turns = [each for each in key or () if each not in texts]
+        drawn: list[Retained] = []
+        if texts or (not key and memory.waiting_texts()):
+            with progress(call, "Reading chunks") as tell:
+                drawn = memory.retain_waiting(texts, model=call.endpoint, tell=tell)
+        more = {"retained": [flushed.retained_shape(one) for one in drawn]} if drawn or texts else {}
+        if drawn and not call.as_json:
+            flushed.show_retained(call, drawn, modelled=call.endpoint is not None)
+        if turns or (not key and (memory.waiting() or not drawn)):
+            _flush_waiting(call, memory, turns, more)
+        elif call.as_json:
+            emit(call, {**flushed.flushed_shape(None, [], len(memory.waiting())), **more})
+
+
+def _flush_waiting(call: Call, memory: Memory, key: list[str], more: dict[str, Any]) -> None:
+    done: list[Flushed] = []
+    model = call.endpoint
+    off = None if memory.config.enabled else memory.flush()  # it says so, and does nothing
+    try:
+        with progress(call, "Reading turns") as tell:
+            memory.retry(key or (), model=model, tell=tell, done=done.append)
+    finally:
+        if call.as_json and done:
+            emit(call, {**flushed.flushed_shape(off, done, len(memory.waiting())), **more})
+        for one in () if call.as_json else done:
+            flushed.show_flushed(call, one)
+    if not call.as_json:
+        flushed.conclude_flush(call, off, done, bool(model))
+    elif not done:
+        emit(call, {**flushed.flushed_shape(off, done, len(memory.waiting())), **more})
+
+
+@queue_app.command("drop", cls=app.Verb)
+def queue_drop(
+    ctx: typer.Context,
+    key: Annotated[
+        list[str], typer.Argument(metavar="KEY...", help="What to throw away.", show_default=False)
+    ],
+    as_json: app.Json = False,
+    bank: app.Bank = None,
+) -> None:
+    """Throw away what waits: nobody ever reads it."""
+    with caller.opened(ctx) as (call, memory):
+        gone = [memory.drop_text(one) if memory.waits_as_text(one) else memory.drop(one) for one in key]
+        if call.as_json:
+            emit(call, {"dropped": [shape(one) for one in gone]})
+        for one in () if call.as_json else gone:
+            Screen(call).line(f"Dropped {what(one)} of ", (one.key, "id"))
+
+
+def what(one: Waiting) -> str:
+    """What waits, in words."""
+    item: TextItem | None = getattr(one, "item", None)
+    if item is None:
+        return count(len(one.turns), "turn")
+    return f"{item.document_id or 'a text'} ({count(len(item.text), 'character')})"
+
+
+def why(one: Waiting) -> str:
+    """Why a session waits still, and what comes next."""
+    if one.broken:
+        return f"set aside: {one.broken}"
+    told = f"failed {count(one.tries, 'time')}, last: {one.reason}"
+    if one.aside:
+        return f"set aside: {told}; try again: ua-memory queue retry {one.key}"
+    return told
+
+
+def shape(one: Waiting) -> dict[str, Any]:
+    known = {"since": one.since.isoformat() if one.since else "", "reason": one.reason, "tokens": one.size}
+    known |= {"gathers": one.open or None, "aside": one.aside or None}
+    known |= {"again": one.tried.again.isoformat() if one.tried.again else ""}
+    item: TextItem | None = getattr(one, "item", None)
+    text = {"documentId": item.document_id, "characters": len(item.text)} if item else {}
+    return {
+        "key": one.key,
+        "client": one.session.client,
+        "session": one.session.session,
+        "turns": len(one.turns),
+        "tries": one.tries,
+        **text,
+        **output.without_empty(known),
+    }

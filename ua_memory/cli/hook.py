@@ -1,18 +1,30 @@
-"""`ua-memory hook`: what an agent's client is told when something happens there.
-
-A hook never stands in the way: whatever goes wrong, nothing is printed, the exit code is 0, and why stands in
-the bank's `local/hook.log`. The fast path reads standard input before it comes here.
-"""
+"""`hook`, `completion`, and the shell functions."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ua_memory.cli import context, fast, happening, verbs
+from ua_memory import caller
+from ua_memory.cli import app, fast
+from ua_memory.cli.app import VERBS, group
+from ua_memory.errors import Usage
+from ua_memory.hooks import capture
 
-hook_app = verbs.new()
+if TYPE_CHECKING:
+    from ua_memory.caller import Call
+
+
+# -- hook --------------------------------------------------------------------------------------------------
+# `ua-memory hook`: what an agent's client is told when something happens there.
+#
+# A hook never stands in the way: whatever goes wrong, nothing is printed, the exit code is 0, and why
+# stands in
+# the bank's `local/hook.log`. The fast path reads standard input before it comes here.
+
+
+hook_app = app.new()
 
 Client = Annotated[
     str,
@@ -20,13 +32,13 @@ Client = Annotated[
 ]
 
 
-@hook_app.command(cls=verbs.Verb, context_settings={"ignore_unknown_options": True, "allow_extra_args": True})
+@hook_app.command(cls=app.Verb, context_settings={"ignore_unknown_options": True, "allow_extra_args": True})
 def hook(
     ctx: typer.Context,
     client: Client = "",
     pid: Annotated[int, typer.Option(hidden=True)] = 0,
     modelled: Annotated[bool, typer.Option("--modelled", hidden=True)] = False,
-    bank: verbs.Bank = None,
+    bank: app.Bank = None,
 ) -> None:
     """Answer an event of an agent's client.
 
@@ -39,12 +51,117 @@ def hook(
     is 0, and local/hook.log says why. `ua-memory hook shell zsh` (or bash)
     prints functions for that shell.
     """
-    call = context.call_of(ctx)
+    call = caller.call_of(ctx)
     if ctx.args[:1] == ["shell"]:
-        from ua_memory.cli import shell
-
-        shell.functions(call, " ".join(ctx.args[1:]))
+        functions(call, " ".join(ctx.args[1:]))
     elif call.reads_terminal:
         call.stderr.write("ua-memory: a client's hook calls this, with JSON on standard input\n")
-    elif happening.answered(call, client, pid, modelled):
+    elif capture.answered(call, client, pid, modelled):
         raise typer.Exit(fast.HAND_OVER)
+
+
+# -- shell -------------------------------------------------------------------------------------------------
+# What a shell takes from us: completions (`ua-memory completion`) and functions (`ua-memory hook shell`).
+#
+# A completion script asks back with the words of the line, so it never gets old and costs nothing until Tab
+# is
+# pressed. Verbs are named from the table of `app`; only the verb that stands on the line is loaded.
+
+
+completion_app = app.new()
+
+SCRIPTS = {
+    "bash": r"""_ua_memory() {
+  local IFS=$'\n'
+  COMPREPLY=($(ua-memory completion bash -- "${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null))
+}
+complete -o default -F _ua_memory ua-memory
+""",
+    "zsh": r"""#compdef ua-memory
+_ua_memory() {
+  local -a found
+  found=("${(@f)$(ua-memory completion zsh -- "${(@)words[2,CURRENT]}" 2>/dev/null)}")
+  if [[ -n $found ]]; then _describe ua-memory found; else _files; fi
+}
+if [[ $funcstack[1] == _ua-memory ]]; then _ua_memory "$@"; else compdef _ua_memory ua-memory; fi
+""",
+    "fish": r"""function __ua_memory
+  set -l typed (commandline -opc) (commandline -ct)
+  ua-memory completion fish -- $typed[2..] 2>/dev/null
+end
+complete -c ua-memory -a '(__ua_memory)'
+""",
+}
+"""Each calls `completion SHELL -- WORD…`, the last word being the one that the cursor is at."""
+
+FUNCTIONS = r"""# mem WORDS: search. memo WORDS: remember. Neither needs quotes around its words.
+mem() { if [ $# -eq 0 ]; then ua-memory status; else ua-memory search -- "$*"; fi; }
+memo() { ua-memory insert -- "$*"; }
+"""
+KEYS = {
+    "bash": r"""# Ctrl-X m: what memory holds on the words of the line, which stays as it is.
+__ua_memory_line() { [ -z "$READLINE_LINE" ] || ua-memory search -- "$READLINE_LINE"; }
+case $- in *i*) bind -x '"\C-xm": __ua_memory_line' ;; esac
+""",
+    "zsh": r"""# Ctrl-X m: what memory holds on the words of the line, which stays as it is.
+__ua_memory_line() { [[ -z $BUFFER ]] || { zle -I; ua-memory search -- "$BUFFER" </dev/null; } }
+if [[ -o interactive ]]; then zle -N __ua_memory_line; bindkey '^Xm' __ua_memory_line; fi
+""",
+}
+
+
+@completion_app.command(cls=app.Verb)
+def completion(
+    ctx: typer.Context,
+    shell: Annotated[str, typer.Argument(metavar="SHELL", help="bash, zsh or fish.", show_default=False)],
+    words: Annotated[list[str] | None, typer.Argument(hidden=True)] = None,
+) -> None:
+    """Print a shell's completions of ua-memory.
+
+    For bash, in ~/.bashrc: eval "$(ua-memory completion bash)". For zsh, in
+    ~/.zshrc below compinit: eval "$(ua-memory completion zsh)". For fish:
+    ua-memory completion fish > ~/.config/fish/completions/ua-memory.fish
+    """
+    call = caller.call_of(ctx)
+    if shell not in SCRIPTS:
+        raise Usage(f"no completions for {shell!r}", mend="ua-memory completion bash, zsh or fish")
+    if not words:
+        call.stdout.write(SCRIPTS[shell])
+        return
+    for value, does in candidates(words[:-1], words[-1]):
+        call.stdout.write(_line(shell, value, does) + "\n")
+
+
+def _line(shell: str, value: str, does: str) -> str:
+    if shell == "bash" or not does:
+        return value.replace(":", r"\:") if shell == "zsh" else value
+    return f"{value}\t{does}" if shell == "fish" else f"{value.replace(':', chr(92) + ':')}:{does}"
+
+
+def candidates(before: list[str], word: str) -> list[tuple[str, str]]:
+    """What a word may become behind those before it: (value, what it does)."""
+    from types import SimpleNamespace
+    from typing import Any
+
+    from typer.completion import shell_completion  # type: ignore[attr-defined]
+
+    named = [(name, listed.does) for verbs in VERBS.values() for name, listed in verbs.items()]
+    if not word.startswith("-") and not _verb(before, [name for name, _ in named]):
+        if before[-1:] == ["--bank"]:
+            return []
+        return [(name, does) for name, does in named if name.startswith(word)]
+    # The class itself is abstract: it wants to know a shell's variables, which the scripts spare us.
+    asked: Any = SimpleNamespace(cli=group(), ctx_args={}, prog_name="ua-memory")
+    found = shell_completion.ShellComplete.get_completions(asked, before, word)
+    return [(each.value, " ".join((each.help or "").split())) for each in found if each.type == "plain"]
+
+
+def _verb(before: list[str], names: list[str]) -> bool:
+    return any(word in names for word in before)
+
+
+def functions(call: Call, shell: str) -> None:
+    """Print the functions and the key for a shell. Usage for one that has none."""
+    if shell not in KEYS:
+        raise Usage(f"no functions for {shell!r}", mend="ua-memory hook shell bash, or zsh")
+    call.stdout.write(FUNCTIONS + KEYS[shell])

@@ -1,4 +1,4 @@
-"""`ua-memory insert`: remember one fact."""
+"""`insert` and `core`."""
 
 from __future__ import annotations
 
@@ -6,13 +6,25 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from ua_memory.cli import context, verbs
+from ua_memory import caller
+from ua_memory.caller import caller as caller_origin
+from ua_memory.caller import is_person, read_text
+from ua_memory.cli import app
+from ua_memory.views import output
+from ua_memory.views.output import Piece, Screen, commit, emit, outcome
 
 if TYPE_CHECKING:
-    from ua_memory.cli.call import Call
-    from ua_memory.memory import Inserted
+    from ua_memory.caller import Call
+    from ua_memory.knowledge.core import Budget, Replaced
+    from ua_memory.knowledge.facts import Inserted
+    from ua_memory.records import CoreBlock
 
-insert_app = verbs.new()
+
+# -- insert ------------------------------------------------------------------------------------------------
+# `ua-memory insert`: remember one fact.
+
+
+insert_app = app.new()
 
 
 Text = Annotated[
@@ -54,7 +66,7 @@ Client = Annotated[
 ]
 
 
-@insert_app.command(cls=verbs.Verb)
+@insert_app.command(cls=app.Verb)
 def insert(
     ctx: typer.Context,
     text: Text = None,
@@ -64,21 +76,18 @@ def insert(
     entity: Entities = None,
     origin: Came = None,
     client: Client = None,
-    session: verbs.Session = None,
-    request: verbs.Request = None,
-    as_json: verbs.Json = False,
-    bank: verbs.Bank = None,
+    session: app.Session = None,
+    request: app.Request = None,
+    as_json: app.Json = False,
+    bank: app.Bank = None,
 ) -> None:
     """Remember one fact, verbatim.
 
     It goes to the end of today's log and is committed before the command returns. Secrets are taken out
     first. A text that is known already is noted as seen again.
     """
-    from ua_memory.cli.format import emit
-    from ua_memory.cli.origin import caller, read_text
-
-    with context.opened(ctx) as (call, memory):
-        who, through = caller(call)
+    with caller.opened(ctx) as (call, memory):
+        who, through = caller_origin(call)
         done = memory.insert(
             read_text(call, text),
             tags=tag or (),
@@ -90,14 +99,12 @@ def insert(
             session=session,
             request=request,
         )
-        emit(call, shape(done)) if call.as_json else _tell(call, done)
+        emit(call, shape(done)) if call.as_json else _tell_inserted(call, done)
 
 
 def shape(done: Inserted) -> dict[str, Any]:
-    from ua_memory.cli import shapes
-
     return {
-        **shapes.place(done.fact.place, done.fact.id),
+        **output.place(done.fact.place, done.fact.id),
         "revision": done.result.revision,
         "sighting": done.sighting,
         "repeated": done.repeated,
@@ -106,9 +113,7 @@ def shape(done: Inserted) -> dict[str, Any]:
     }
 
 
-def _tell(call: Call, done: Inserted) -> None:
-    from ua_memory.cli.format import Piece, Screen, commit, outcome
-
+def _tell_inserted(call: Call, done: Inserted) -> None:
     did = "Remembered in"
     if done.repeated:
         did = "This request was answered before:"
@@ -121,3 +126,143 @@ def _tell(call: Call, done: Inserted) -> None:
     )
     Screen(call).line(f"{did} ", *place, " (", *block, commit(done.result.revision), ")")
     outcome(call, done.result)
+
+
+# -- core --------------------------------------------------------------------------------------------------
+# `ua-memory core`: the blocks of MEMORY.md.
+
+
+core_app = app.new(
+    no_args_is_help=True, help="Core memory: the blocks of MEMORY.md, which every session begins with."
+)
+
+
+@core_app.command("list", cls=app.Verb)
+def core_list(ctx: typer.Context, as_json: app.Json = False, bank: app.Bank = None) -> None:
+    """List the blocks and how much of their budget they take."""
+    with caller.opened(ctx) as (call, memory):
+        whole, *each = memory.core_budgets()
+        if call.as_json:
+            pairs = zip(memory.core_blocks(), each, strict=True)
+            emit(call, {"blocks": [_block(block, budget) for block, budget in pairs], **output.budget(whole)})
+            return
+        screen = Screen(call)
+        if not each:
+            screen.line("No blocks yet. Make one: ua-memory core replace NAME VALUE")
+        _table(screen, [*each, whole])
+
+
+def _table(screen: Any, budgets: list[Budget]) -> None:
+    rows = []
+    size = 10 if screen.width >= 60 else 5
+    for one in budgets:
+        name = (one.name, "strong") if one.name else ("all of MEMORY.md", "faint")
+        used = f"{one.used:,} of {one.limit:,} tokens"
+        bar = screen.bar(one.used / one.limit, size)
+        rows.append([name, *bar[:-1], f"{used}" + ("  over its budget" if one.used > one.limit else "")])
+    screen.rows(rows)
+
+
+@core_app.command("get", cls=app.Verb)
+def core_get(
+    ctx: typer.Context,
+    name: Annotated[
+        str | None, typer.Argument(help="A block's name; else all blocks.", show_default=False)
+    ] = None,
+    as_json: app.Json = False,
+    bank: app.Bank = None,
+) -> None:
+    """Read a block, or all of them."""
+    with caller.opened(ctx) as (call, memory):
+        blocks = [memory.core_block(name)] if name is not None else memory.core_blocks()
+        if call.as_json:
+            budgets = {budget.name: budget for budget in memory.core_budgets()[1:]}
+            shapes = [_block(block, budgets[block.name]) for block in blocks]
+            emit(call, shapes[0] if name is not None else {"blocks": shapes})
+        elif name is not None:
+            Screen(call).raw(blocks[0].value)
+        else:
+            Screen(call).raw(
+                "\n\n".join(f"{_heading(block)}\n\n{block.value}" for block in blocks)
+            ) if blocks else None
+
+
+def _heading(block: CoreBlock) -> str:
+    return f"## [{block.name}]" if block.labelled else f"## {block.name}"
+
+
+def _block(block: CoreBlock, budget: Budget) -> dict[str, Any]:
+    return {
+        "name": block.name,
+        "value": block.value,
+        **output.place(block.place, None),
+        **output.budget(budget),
+    }
+
+
+@core_app.command("replace", cls=app.Verb)
+def core_replace(
+    ctx: typer.Context,
+    name: Annotated[str, typer.Argument(help="The block's name; a new one is added.", show_default=False)],
+    value: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="VALUE...",
+            help="Its new text; `-` or nothing reads it from standard input.",
+            show_default=False,
+        ),
+    ] = None,
+    expect: Annotated[
+        str | None,
+        typer.Option(metavar="TEXT", help="Refuse if the block is not this text now.", show_default=False),
+    ] = None,
+    session: app.Session = None,
+    request: app.Request = None,
+    as_json: app.Json = False,
+    bank: app.Bank = None,
+) -> None:
+    """Replace a block's text, or add a block.
+
+    Nothing else of the file changes. A text over its budget is refused, not cut.
+    """
+    with caller.opened(ctx) as (call, memory):
+        text = read_text(call, value)
+        person = is_person(call)
+        done = memory.core_replace(
+            name, text, expect=expect, request=request, session=session, by_person=person
+        )
+        if call.as_json:
+            emit(call, _replaced(done))
+        else:
+            _tell_core(call, done)
+
+
+def _replaced(done: Replaced) -> dict[str, Any]:
+    return {
+        "name": done.after.name,
+        "value": done.after.value,
+        **({"before": done.before.value} if done.before else {}),
+        **output.place(done.after.place, None),
+        "revision": done.result.revision,
+        "redacted": dict(done.result.redacted),
+        "warnings": list(done.warnings),
+        "notes": list(done.result.notes),
+    }
+
+
+def _tell_core(call: Call, done: Replaced) -> None:
+    from difflib import ndiff
+
+    screen, block = Screen(call), done.after
+    old = done.before.value if done.before else ""
+    if done.before and old == block.value:
+        screen.line(f"{block.name} says that already. Nothing was changed.")
+        return
+    place = (f"{block.place.path}:{block.place.line}", "path")
+    did = "Replaced " if done.before else "Added "
+    screen.line(did, (block.name, "strong"), " in ", place, " (", commit(done.result.revision), ")")
+    for row in ndiff(old.splitlines(), block.value.splitlines()):
+        if not row.startswith("?"):
+            style = {"+": "added", "-": "removed"}.get(row[0], "faint")
+            screen.item([(f"  {row[:2]}", style)], (row[2:], style))
+    outcome(call, done.result, *done.warnings)

@@ -1,24 +1,624 @@
-"""`ua-memory install`: memory set up in the clients that people use, and taken out again (`uninstall`)."""
+"""`install`, `uninstall`, `install cron`, `prune-recall-messages`."""
 
 from __future__ import annotations
 
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ua_memory.cli import context, targets, verbs
+from ua_memory import caller, discovery
+from ua_memory.cli import app
+from ua_memory.clients import sessions, settings
+from ua_memory.clients.edit import Broken
+from ua_memory.clients.sessions import pruned
+from ua_memory.clients.settings import CRONTAB, KINDS, LINE, agents_line, set_up, time_of
+from ua_memory.errors import CannotWrite, ChangedOnDisk, Malformed, NoBank, NotFound, ProblemsFound, Usage
+from ua_memory.paths import make_private
+from ua_memory.views.output import Screen, count, emit, note
 
 if TYPE_CHECKING:
-    from ua_memory.cli.call import Call
-    from ua_memory.clients.settings import Target
+    from ua_memory.caller import Call
+    from ua_memory.clients.settings import ClientTarget, SettingsPiece
+
+
+# -- prune -------------------------------------------------------------------------------------------------
+# `ua-memory prune-recall-messages`: recalled memory taken out of clients' session files.
+
+
+prune_recall_messages_app = app.new()
+
+CONFIRM = "confirm"
+SESSIONS = {"pi": "sessions", "claude-code": "projects", "codex": "sessions"}
+"""The folder of a client's own in which it keeps its sessions."""
+LONGEST = 64 << 20
+"""Bytes of a line that is looked at."""
+
+Words = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="[PATH]... [confirm]",
+        help="Session files or folders; without any, those of pi, Claude Code and Codex. The last word "
+        "`confirm` does it.",
+        show_default=False,
+    ),
+]
+
+
+@dataclass(frozen=True, slots=True)
+class RecalledSession:
+    """A session file with recalled memory in it: (where a line begins, the line, what it becomes)."""
+
+    path: Path
+    lines: tuple[tuple[int, bytes, bytes], ...]
+
+
+@prune_recall_messages_app.command(cls=app.Verb)
+def prune_recall_messages(
+    ctx: typer.Context, words: Words = None, as_json: app.Json = False, bank: app.Bank = None
+) -> None:
+    """Take recalled memory out of the session files in which a client has kept it.
+
+    Recall is for one turn: what stands in a session file would be sent again when the session is resumed
+    without ua-memory. Without `confirm` it shows what would go. With it each file is copied to
+    `~/.local/share/ua-memory/pruned` first; then only those lines change, in place, and no file its length.
+    """
+    call = caller.call_of(ctx)
+    does = bool(words) and words is not None and words[-1] == CONFIRM
+    given = [caller.absolute(call, word) for word in (words or [])[: -1 if does else None]]
+    found = [held for path in _files(call, given) if (held := _held(path)).lines]
+    rows = [_row(held, _backup(call, held.path) if does else None) for held in found]
+    for held in found if does else ():
+        _write(held)
+    if call.as_json:
+        emit(call, {"pruned": does, "files": rows})
+        return
+    screen = Screen(call)
+    for held, row in zip(found, rows, strict=True):
+        told = count(len(held.lines), "message")
+        screen.item([(str(held.path), "path"), ": "], f"{told}{' pruned' if does else ''}")
+        if row["backup"]:
+            screen.line(f"  as it was: {row['backup']}")
+    if not found:
+        screen.line(("No recalled memory", "good"), " in any session file that was looked at.")
+    elif not does:
+        note(call, "nothing was changed; the same with the word `confirm` at its end does it")
+    else:
+        note(call, "a session that is open in its client has it until it is resumed")
+
+
+def _row(held: RecalledSession, backup: Path | None) -> dict[str, Any]:
+    gone = sum(len(old) - len(new.rstrip()) for _, old, new in held.lines)
+    where = str(backup) if backup else None
+    return {"path": str(held.path), "messages": len(held.lines), "bytes": gone, "backup": where}
+
+
+def _files(call: Call, given: list[Path]) -> Iterator[Path]:
+    """The session files below the paths, or in the clients' own folders. NotFound."""
+    for path in given:
+        if not path.exists():
+            raise NotFound("there is nothing", where=str(path), mend="name session files, or none")
+    own = (sessions.folder(call, client) / sub for client, sub in SESSIONS.items())
+    for path in given or own:
+        below = [path] if path.is_file() else sorted(path.rglob("*.jsonl"))
+        yield from (file for file in below if file.is_file())  # no folder of the name, no dead link
+
+
+def _held(path: Path) -> RecalledSession:
+    """What of a file is to go. A last line without its end is somebody's who is writing it."""
+    lines, at = [], 0
+    with discovery.open_regular(path) as file:
+        while line := file.readline(LONGEST):
+            new = pruned(line) if line.endswith(b"\n") else None
+            if new is not None:
+                lines.append((at, line, new))
+            at += len(line)
+    return RecalledSession(path, tuple(lines))
+
+
+def _backup(call: Call, path: Path) -> Path:
+    """A copy of a file as it is, for its owner's eyes."""
+    import os
+    import shutil
+
+    data = caller.absolute(call, call.env.get("XDG_DATA_HOME") or "~/.local/share")
+    folder = data / "ua-memory" / "pruned"
+    make_private(folder)
+    number, copy = 1, folder / path.name
+    while True:
+        try:
+            fd = os.open(copy, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+            break
+        except FileExistsError:
+            number, copy = number + 1, folder / f"{path.stem}.{number}{path.suffix}"
+    with discovery.open_regular(path) as source, os.fdopen(fd, "wb") as target:
+        shutil.copyfileobj(source, target)
+        target.flush()
+        os.fsync(target.fileno())
+    return copy
+
+
+def _write(held: RecalledSession) -> None:
+    """Write the lines over those that they were. ChangedOnDisk, and nothing, where one is another."""
+    import os
+
+    with held.path.open("r+b", buffering=0) as file:
+        if any(os.pread(file.fileno(), len(old), at) != old for at, old, _ in held.lines):
+            raise ChangedOnDisk("the file was rewritten meanwhile", where=str(held.path), mend="try again")
+        for at, _, new in held.lines:
+            os.pwrite(file.fileno(), new, at)
+        os.fsync(file.fileno())
+
+
+# -- installing --------------------------------------------------------------------------------------------
+# Putting pieces into clients' files and taking them out: what would change, shown, and then written.
+#
+# Everything is worked out before the first byte is written, so that a file that cannot be read leaves all
+# of
+# them as they were. A file is replaced at once, keeps its mode, and stays a link if it is one.
+
+
+@dataclass(frozen=True, slots=True)
+class InstallStep:
+    """One piece and its file: the bytes that are there, and those that are to be; None is no file.
+
+    `folder` was made for the file ('' if not) and goes with it.
+    """
+
+    file: Path
+    what: str
+    before: bytes | None
+    after: bytes | None
+    folder: str = ""
+
+    @property
+    def does(self) -> str:
+        """make, change, remove or keep."""
+        if self.before == self.after:
+            return "keep"
+        return "make" if self.before is None else "remove" if self.after is None else "change"
+
+    def diff(self) -> str:
+        from difflib import unified_diff
+
+        old, new = (
+            (each or b"").decode("utf-8", "backslashreplace").splitlines(keepends=True)
+            for each in (self.before, self.after)
+        )
+        was, is_ = ("/dev/null" if each is None else str(self.file) for each in (self.before, self.after))
+        rows = unified_diff(old, new, was, is_)
+        return "".join(
+            row if row.endswith("\n") else f"{row}\n\\ No newline at end of file\n" for row in rows
+        )
+
+
+def plan(pieces: Sequence[SettingsPiece], *, out: bool = False) -> list[InstallStep]:
+    """What puts the pieces in, or with `out` takes them out. Malformed names file and line.
+
+    Of several pieces of one file each finds what the one before it left.
+    """
+    steps: list[InstallStep] = []
+    left: dict[Path, bytes | None] = {}
+    for piece in reversed(pieces) if out else pieces:
+        file = Path(piece.file)
+        before = left[file] if file in left else _read(file)
+        try:
+            text = None if before is None else before.decode("utf-8")
+            new = (piece.cut if out else piece.put)(text)
+        except UnicodeDecodeError as error:
+            line = (before or b"").count(b"\n", 0, error.start) + 1
+            raise _malformed(file, line, "not UTF-8") from error
+        except Broken as error:
+            raise _malformed(file, error.line, error.why) from error
+        left[file] = None if new is None else new.encode("utf-8")
+        steps.append(InstallStep(file, piece.what, before, left[file], piece.folder))
+    return steps
+
+
+def _malformed(file: Path, line: int, why: str) -> Malformed:
+    mend = "mend that line; nothing has been changed in any file"
+    return Malformed(f"cannot be read: {why}", where=f"{file}:{line}", mend=mend)
+
+
+def _read(file: Path) -> bytes | None:
+    try:
+        return discovery.read(file)
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError) as error:
+        raise CannotWrite(f"cannot be read: {getattr(error, 'strerror', error)}", where=str(file)) from error
+
+
+def carry_out(steps: Iterable[InstallStep]) -> None:
+    """Write what differs. ChangedOnDisk where a file is no longer what was planned for."""
+    for step in steps:
+        if step.does == "keep":
+            continue
+        target = Path(os.path.realpath(step.file))  # a link stays one: what it leads to is replaced
+        if step.after is None:
+            _unchanged(step)
+            target.unlink(missing_ok=True)
+            _folders(step)
+            continue
+        target.parent.mkdir(parents=True, exist_ok=True)
+        beside = target.with_name(f".{target.name}.{os.getpid()}.tmp")
+        try:
+            opener = None if step.before is None else _owners  # ~/.claude.json holds a login
+            with open(beside, "xb", opener=opener) as file:
+                file.write(step.after)
+                file.flush()
+                os.fsync(file.fileno())
+            if step.before is not None:
+                shutil.copymode(target, beside)
+            _unchanged(step)
+            beside.replace(target)
+        finally:
+            beside.unlink(missing_ok=True)
+
+
+def _owners(name: str, flags: int) -> int:
+    return os.open(name, flags, 0o600)
+
+
+def _unchanged(step: InstallStep) -> None:
+    if _read(step.file) != step.before:
+        raise ChangedOnDisk(
+            "has just been changed by somebody else", where=str(step.file), mend="run it again"
+        )
+
+
+def _folders(step: InstallStep) -> None:
+    """Remove the folders that were made for a file, if nothing is left in them."""
+    folder = step.file.parent
+    if step.folder:  # what Python has made of our modules
+        shutil.rmtree(folder / "__pycache__", ignore_errors=True)
+    while step.folder and (folder == Path(step.folder) or Path(step.folder) in folder.parents):
+        try:
+            folder.rmdir()
+        except OSError:  # not empty: something else lies there, or more of ours is still to go
+            return
+        folder = folder.parent
+
+
+def show(
+    call: Call, target: ClientTarget, steps: list[InstallStep], *, dry: bool = False, line: bool = False
+) -> None:
+    """Say what was done, or with `dry` what would be, as a diff; `line` offers the one for AGENTS.md."""
+    changed = any(step.does != "keep" for step in steps)
+    notes = [*target.notes] if changed else []
+    notes += [f"{TWICE}, by the {way} in {where}; {ONE_WAY}" for way, where in target.twice]
+    if call.as_json:
+        files = [shape(step, dry) for step in steps]
+        told = {"client": target.client, "changed": changed, "dry_run": dry, "files": files, "notes": notes}
+        emit(call, told | ({"line": LINE} if line else {}))
+        return
+    screen = Screen(call)
+    if dry:
+        for step in steps:
+            screen.diff(step.diff())
+        if not changed:
+            screen.line("Nothing would change.")
+        return
+    if not steps:
+        screen.line(f"Nothing of ua-memory is in {target.client}'s settings.")
+    for step in steps:
+        word = (f"{DONE[step.does]:9}", "faint" if step.does == "keep" else "good")
+        screen.item([word], f"{step.what} in ", (str(step.file), "path"))
+    for each in notes:
+        screen.item("Note: ", each)
+    if line and changed:
+        screen.line()
+        screen.line("Agents use it of their own accord only where their instructions say so. Add this line")
+        screen.line("to AGENTS.md or CLAUDE.md, or have it added by --agents-md FILE:")
+        screen.item("  ", (LINE, "strong"))
+
+
+TWICE = "hooks a second time"
+ONE_WAY = "keep one: ua-memory uninstall claude-code, with --project there; /plugin takes a plugin away"
+DONE = {"make": "Made", "change": "Changed", "remove": "Removed", "keep": "In place"}
+
+
+def shape(step: InstallStep, dry: bool) -> dict[str, Any]:
+    found: dict[str, Any] = {"path": str(step.file), "what": step.what, "does": step.does}
+    return found | ({"diff": step.diff()} if dry and step.does != "keep" else {})
+
+
+def check_pieces(call: Call, target: ClientTarget, steps: list[InstallStep]) -> None:
+    """Say whether all is in place, and the command and a bank are there. ProblemsFound where it is not."""
+    command = command_of(call)[0]
+    found = shutil.which(command, path=call.env.get("PATH"))
+    rows = [(step.what, str(step.file), step.does == "keep" and step.before is not None) for step in steps]
+    both = zip(steps, target.pieces, strict=True)
+    old = {(step.what, str(step.file)) for step, piece in both if _there(step, piece)}
+    bank = caller.bank_here(call)
+    rows.append(("bank", str(bank or "none"), bank is not None))
+    rows.append(("command", command, found is not None))
+    rows += [(f"{TWICE}, by the {way}", where, False) for way, where in target.twice]
+    good = all(ok for *_, ok in rows)
+    if call.as_json:
+        checks = [{"what": what, "where": where, "ok": ok} for what, where, ok in rows]
+        emit(call, {"client": target.client, "installed": good, "checks": checks})
+    else:
+        screen = Screen(call)
+        for what, where, ok in rows:
+            bad = "twice" if what.startswith(TWICE) else "outdated" if (what, where) in old else "missing"
+            word = (f"{'ok' if ok else bad:9}", "good" if ok else "bad")
+            screen.item([word], f"{what}: ", (where, "path"))
+    if not good:
+        if all(ok or what == "bank" for what, _, ok in rows):
+            raise ProblemsFound("there is no memory bank: nothing is kept", mend="ua-memory init")
+        if target.twice and all(ok or what.startswith(TWICE) for what, _, ok in rows):
+            raise ProblemsFound(f"ua-memory is set up for {target.client} more than once", mend=ONE_WAY)
+        what = f"ua-memory is not wholly set up for {target.client}"
+        show_it = "" if target.client == "cron" else " --dry-run"  # cron's is shown unless --write is said
+        raise ProblemsFound(what, mend=f"ua-memory install {target.client}{show_it} shows what is missing")
+
+
+def _there(step: InstallStep, piece: SettingsPiece) -> bool:
+    """Whether something of ours is in a file, be it not as it is put there today."""
+    text = None if step.before is None else step.before.decode("utf-8", "surrogateescape")
+    return step.does != "keep" and text is not None and piece.cut(text) != text
+
+
+def command_of(call: Call, *, shared: bool = False) -> list[str]:
+    """The words that start ua-memory from a client, with `--bank` if the caller named one.
+
+    By its full path, since a client started from a desktop has another PATH; in files that go to other
+    people (`shared`) by its name.
+    """
+    bank = ["--bank", str(caller.absolute(call, call.bank))] if call.bank else []
+    if shared:
+        return ["ua-memory", *bank]
+    beside = Path(sys.executable).parent / "ua-memory"
+    # As it was called, if it can be: a link in ~/.local/bin outlives the environment it leads to today.
+    found = shutil.which("ua-memory", path=call.env.get("PATH")) or (str(beside) if beside.exists() else None)
+    return [os.path.abspath(found) if found else "ua-memory", *bank]  # noqa: PTH100 (no link is followed)
+
+
+# -- cron --------------------------------------------------------------------------------------------------
+# `ua-memory install cron`: the nightly job of a bank, shown or handed to what runs it.
+
+
+ODD = "surrogateescape"
+"""Somebody's crontab need not be UTF-8: its bytes stay what they are."""
+NONE_YET = ("no crontab for", "no such file")
+"""How `crontab -l` says that there is none: cronie's, Vixie's and the BSDs', and BusyBox's."""
+
+
+DEFAULT = "03:30"
+
+
+def target(call: Call, kind: str, at: str = DEFAULT) -> ClientTarget:
+    """The job for the caller's bank. Usage for a time or a kind that there is not."""
+    if kind not in settings.KINDS:
+        raise Usage(f"no kind {kind!r}", mend=f"--kind {', '.join(settings.KINDS)}")
+    bank = str(caller.bank_root(call).resolve())
+    if not bank.isprintable():
+        raise Usage("no job for a folder whose name cannot be printed", where=repr(bank))
+    command = [command_of(call)[0], "--bank", bank]
+    return settings.schedule_target(kind, bank, command, _time(at), str(call.home))
+
+
+def in_place(call: Call, kind: str | None) -> ClientTarget:
+    """The job to be checked where no time is asked for: of the kind that is set up, at its own time."""
+    bank = str(caller.bank_root(call).resolve())
+    for each in (kind,) if kind else KINDS:
+        steps = cron_plan(call, target(call, each), out=True)
+        if any(step.does != "keep" for step in steps):
+            texts = (step.before.decode("utf-8", ODD) for step in steps if step.before)
+            times = filter(None, (time_of(each, bank, text) for text in texts))
+            return target(call, each, next((f"{hour:02}:{minute:02}" for hour, minute in times), DEFAULT))
+    return target(call, kind or kind_here(call))
+
+
+def kind_here(call: Call) -> str:
+    """What runs jobs on this machine: launchd, a systemd of the user's that answers, else cron."""
+    if sys.platform == "darwin":
+        return "launchd"
+    if _cron_there(call, "systemctl") and _ran(call, ["systemctl", "--user", "show-environment"]):
+        return "systemd"
+    return "cron"
+
+
+def _time(at: str) -> tuple[int, int]:
+    hour, colon, minute = at.partition(":")
+    if colon and hour.isdecimal() and minute.isdecimal() and int(hour) < 24 and int(minute) < 60:
+        return int(hour), int(minute)
+    raise Usage(f"no time of day: {at!r}", mend="--at 03:30")
+
+
+def cron_plan(call: Call, job: ClientTarget, *, out: bool = False) -> list[InstallStep]:
+    """What is to be done; the crontab takes the place of a file. NotFound where there is no such command."""
+    if job.pieces[0].file != CRONTAB:
+        return plan(job.pieces, out=out)
+    if not _cron_there(call, "crontab"):
+        if out:
+            return []
+        raise NotFound("there is no crontab command here", mend="ua-memory install cron --kind systemd")
+    text = _crontab(call)
+    new = (job.pieces[0].cut if out else job.pieces[0].put)(text)
+    before, after = (None if each is None else each.encode("utf-8", ODD) for each in (text, new))
+    return [InstallStep(Path(CRONTAB), job.pieces[0].what, before, after)]
+
+
+def carry_out_cron(call: Call, job: ClientTarget, steps: list[InstallStep], *, out: bool = False) -> None:
+    """Write what differs, and tell what runs it. CannotWrite in its words where it refuses."""
+    changed = [step for step in steps if step.does != "keep"]
+    for step in changed:
+        if str(step.file) == CRONTAB:
+            _must(call, ["crontab", "-"], step.after or b"")
+            return
+    timers = [step.file.name for step in steps if step.file.suffix == ".timer"]
+    agents = [str(step.file) for step in steps if step.file.suffix == ".plist"]
+    systemctl = ["systemctl", "--user"]
+    if changed and out:
+        for words in [*([*systemctl, "disable", "--now", name] for name in timers),
+                      *(["launchctl", "unload", file] for file in agents)]:  # fmt: skip
+            _ran(call, words)
+    carry_out(changed)
+    if not changed or not (timers or agents):
+        return
+    if timers:
+        _must(call, [*systemctl, "daemon-reload"])
+    for words in [] if out else [*([*systemctl, "enable", "--now", name] for name in timers),
+                                 *(["launchctl", "load", file] for file in agents)]:  # fmt: skip
+        _must(call, words)
+
+
+def _crontab(call: Call) -> str | None:
+    """The caller's crontab, None where there is none yet. CannotWrite where that cannot be told for certain:
+    what is not read would be lost, since `crontab -` takes the place of all of it."""
+    done = _done(call, ["crontab", "-l"])
+    said = done.stderr.decode("utf-8", "replace")
+    if not done.returncode:
+        return done.stdout.decode("utf-8", ODD)
+    if any(none in said.lower() for none in NONE_YET):
+        return None
+    why = (said.strip().splitlines() or [f"exit code {done.returncode}"])[-1]
+    mend = "ua-memory install cron shows the line to add"
+    raise CannotWrite(f"cannot be read: {why}", where="crontab -l", mend=mend)
+
+
+def _cron_there(call: Call, name: str) -> bool:
+    return shutil.which(name, path=call.env.get("PATH")) is not None
+
+
+def _ran(call: Call, words: list[str]) -> bool:
+    """Run a command; whether it is there and succeeds."""
+    try:
+        return _done(call, words).returncode == 0
+    except CannotWrite:
+        return False
+
+
+def _must(call: Call, words: list[str], given: bytes = b"") -> None:
+    done = _done(call, words, given)
+    if done.returncode:
+        said = done.stderr.decode("utf-8", "replace").strip().splitlines()
+        why = (said or [f"exit code {done.returncode}"])[-1]
+        raise CannotWrite(why, where=" ".join(words), mend=f"run it yourself: {' '.join(words)}")
+
+
+def _done(call: Call, words: list[str], given: bytes = b"") -> subprocess.CompletedProcess[bytes]:
+    """Run a command. CannotWrite where it is missing, or takes half a minute."""
+    env = {**call.env, "LC_ALL": "C"}
+    try:
+        return subprocess.run(words, env=env, input=given, capture_output=True, timeout=30, check=False)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise CannotWrite(str(error), where=" ".join(words)) from error
+
+
+def shown(call: Call, job: ClientTarget) -> str:
+    """The job as text: what goes into which file, for somebody who puts it there by hand."""
+    texts = []
+    for piece in job.pieces:
+        new = piece.put(None) or ""
+        texts.append(new if len(job.pieces) == 1 else f"# {piece.file}\n{new}")
+    return "\n".join(texts)
+
+
+# -- targets -----------------------------------------------------------------------------------------------
+# Where each client keeps its settings on this machine, and what of ours goes there.
+
+
+DATA = Path(__file__).parent.parent / "data" / "plugins"
+
+
+def claude_code(
+    call: Call, *, project: bool = False, plugin: str | None = None, own: bool = False
+) -> ClientTarget:
+    """Claude Code: the person's settings, the folder's, or a plugin; with `own` its own memory, too."""
+    if (plugin is not None) + project + own > 1:
+        raise Usage("one of --project, --plugin and --auto-memory at a time")
+    home = sessions.folder(call, "claude-code")
+    if plugin is not None:
+        from ua_memory import __version__
+
+        folder = str(caller.absolute(call, plugin))
+        found = settings.plugin(folder, command_of(call, shared=True), __version__, _texts("claude-code"))
+        return found._replace(twice=_twice(call, home, "plugin"))
+    if project:
+        found = settings.project(str(call.cwd), command_of(call, shared=True))
+        return found._replace(twice=_twice(call, home, found.pieces[0].file))
+    state = (home if call.env.get("CLAUDE_CONFIG_DIR") else call.home) / ".claude.json"
+    found = settings.claude_target(str(home), str(state), command_of(call))
+    found = found._replace(twice=_twice(call, home, found.pieces[0].file))
+    if not own:
+        return found
+    folder = str(caller.bank_root(call) / "memory" / "claude-code")
+    return found._replace(pieces=(*found.pieces, settings.auto_memory(str(home), folder)))
+
+
+def _twice(call: Call, home: Path, but: str) -> tuple[tuple[str, str], ...]:
+    """What else has Claude Code call our hooks in this folder, and where that stands: all but the hooks in
+    the file `but`, or all but the plugin."""
+    here = call.cwd / ".claude"
+    files = dict.fromkeys((home / "settings.json", here / "settings.json", here / "settings.local.json"))
+    found = []
+    for file in files:
+        try:
+            ways = set_up(discovery.read(file).decode("utf-8-sig"))
+        except (OSError, ValueError, Broken):  # none there, or what has it made right says where it is wrong
+            continue
+        mine = {"hooks": str(file)}  # else a plugin of ours
+        found += [(way, str(file)) for way in ways if mine.get(way, "plugin") != but]
+    return tuple(found)
+
+
+def codex(call: Call) -> ClientTarget:
+    """Codex: the person's settings."""
+    return settings.codex_target(str(sessions.folder(call, "codex")), command_of(call))
+
+
+def pi(call: Call) -> ClientTarget:
+    """pi: the person's settings."""
+    home = sessions.folder(call, "pi")
+    return settings.pi_target(str(home), command_of(call), _texts("pi")["ua-memory.ts"])
+
+
+def openclaw(call: Call) -> ClientTarget:
+    """OpenClaw: the person's settings and a plugin."""
+    state = sessions.folder(call, "openclaw")
+    file = caller.absolute(call, call.env.get("OPENCLAW_CONFIG_PATH") or f"{state}/openclaw.json")
+    return settings.openclaw_target(str(file), str(state), command_of(call), _texts("openclaw"))
+
+
+def hermes(call: Call) -> ClientTarget:
+    """Hermes: a memory provider."""
+    home = str(sessions.folder(call, "hermes"))
+    return settings.hermes_target(home, command_of(call), _texts("hermes"))
+
+
+def gemini(call: Call) -> ClientTarget:
+    """Gemini CLI: the person's settings."""
+    return settings.gemini_target(str(call.home / ".gemini"), command_of(call))
+
+
+def _texts(client: str) -> dict[str, str]:
+    """The files that come with us for a client: text by name. `.in` hides Python from our own tools."""
+    folder = DATA / client
+    files = (each for each in sorted(folder.rglob("*")) if each.is_file())
+    names = {each.relative_to(folder).as_posix().removesuffix(".in"): each for each in files}
+    return {name: file.read_text("utf-8") for name, file in names.items()}
+
+
+# -- install -----------------------------------------------------------------------------------------------
+# `ua-memory install`: memory set up in the clients that people use, and taken out again (`uninstall`).
+
 
 IN = """Set memory up in an agent's client.
 
 It stands beside what is in the client's settings already: nothing else there changes, to the byte. Run it
 again after an update; `ua-memory uninstall` takes out exactly what it put in."""
 OUT = """Take memory out of an agent's client: exactly what install put in, and nothing that you wrote."""
-install_app = verbs.new(no_args_is_help=True, help=IN)
-uninstall_app = verbs.new(no_args_is_help=True, help=OUT)
+install_app = app.new(no_args_is_help=True, help=IN)
+uninstall_app = app.new(no_args_is_help=True, help=OUT)
 
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would change, as a diff; change nothing.")]
 Check = Annotated[
@@ -48,27 +648,27 @@ def _both(name: str, does: str, where: Any) -> None:
         agents_md: Agents = None,
         dry_run: DryRun = False,
         check: Check = False,
-        as_json: verbs.Json = False,
-        bank: verbs.Bank = None,
+        as_json: app.Json = False,
+        bank: app.Bank = None,
     ) -> None:
-        call = context.call_of(ctx)
+        call = caller.call_of(ctx)
         _install(call, where(call), agents_md, dry_run, check)
 
     def take(
         ctx: typer.Context,
         agents_md: Agents = None,
         dry_run: DryRun = False,
-        as_json: verbs.Json = False,
-        bank: verbs.Bank = None,
+        as_json: app.Json = False,
+        bank: app.Bank = None,
     ) -> None:
-        call = context.call_of(ctx)
+        call = caller.call_of(ctx)
         _uninstall(call, where(call), agents_md, dry_run)
 
-    install_app.command(name, cls=verbs.Verb, help=f"Set up {does}.")(put)
-    uninstall_app.command(name, cls=verbs.Verb, help=f"Take out {does}.")(take)
+    install_app.command(name, cls=app.Verb, help=f"Set up {does}.")(put)
+    uninstall_app.command(name, cls=app.Verb, help=f"Take out {does}.")(take)
 
 
-@install_app.command("claude-code", cls=verbs.Verb)
+@install_app.command("claude-code", cls=app.Verb)
 def install_claude_code(
     ctx: typer.Context,
     project: Project = False,
@@ -77,21 +677,21 @@ def install_claude_code(
     agents_md: Agents = None,
     dry_run: DryRun = False,
     check: Check = False,
-    as_json: verbs.Json = False,
-    bank: verbs.Bank = None,
+    as_json: app.Json = False,
+    bank: app.Bank = None,
 ) -> None:
     """Set up hooks and the MCP server of Claude Code."""
-    call = context.call_of(ctx)
+    call = caller.call_of(ctx)
     _install(
         call,
-        targets.claude_code(call, project=project, plugin=plugin, own=auto_memory),
+        claude_code(call, project=project, plugin=plugin, own=auto_memory),
         agents_md,
         dry_run,
         check,
     )
 
 
-@uninstall_app.command("claude-code", cls=verbs.Verb)
+@uninstall_app.command("claude-code", cls=app.Verb)
 def uninstall_claude_code(
     ctx: typer.Context,
     project: Project = False,
@@ -99,24 +699,22 @@ def uninstall_claude_code(
     auto_memory: OwnMemory = False,
     agents_md: Agents = None,
     dry_run: DryRun = False,
-    as_json: verbs.Json = False,
-    bank: verbs.Bank = None,
+    as_json: app.Json = False,
+    bank: app.Bank = None,
 ) -> None:
     """Take out hooks and the MCP server of Claude Code."""
-    call = context.call_of(ctx)
-    _uninstall(
-        call, targets.claude_code(call, project=project, plugin=plugin, own=auto_memory), agents_md, dry_run
-    )
+    call = caller.call_of(ctx)
+    _uninstall(call, claude_code(call, project=project, plugin=plugin, own=auto_memory), agents_md, dry_run)
 
 
-_both("codex", "hooks and the MCP server of Codex", targets.codex)
-_both("pi", "the extension and the MCP server of pi", targets.pi)
-_both("openclaw", "the plugin and the MCP server of OpenClaw", targets.openclaw)
-_both("gemini", "hooks and the MCP server of Gemini CLI", targets.gemini)
-_both("hermes", "the memory provider of Hermes", targets.hermes)
+_both("codex", "hooks and the MCP server of Codex", codex)
+_both("pi", "the extension and the MCP server of pi", pi)
+_both("openclaw", "the plugin and the MCP server of OpenClaw", openclaw)
+_both("gemini", "hooks and the MCP server of Gemini CLI", gemini)
+_both("hermes", "the memory provider of Hermes", hermes)
 
 
-@install_app.command("cron", cls=verbs.Verb)
+@install_app.command("cron", cls=app.Verb)
 def install_cron(
     ctx: typer.Context,
     at: Annotated[
@@ -129,50 +727,40 @@ def install_cron(
     ] = None,
     write: Annotated[bool, typer.Option("--write", help="Set it up; else it is only shown.")] = False,
     check: Check = False,
-    as_json: verbs.Json = False,
-    bank: verbs.Bank = None,
+    as_json: app.Json = False,
+    bank: app.Bank = None,
 ) -> None:
     """Show a nightly job that consolidates the bank, or set it up."""
-    from ua_memory.cli import cron, installing
-
-    call = context.call_of(ctx)
-    if check and not at:
-        job = cron.in_place(call, kind)
-    else:
-        job = cron.target(call, kind or cron.kind_here(call), at or cron.DEFAULT)
+    call = caller.call_of(ctx)
+    job = in_place(call, kind) if check and not at else target(call, kind or kind_here(call), at or DEFAULT)
     if not write and not check:
-        _shown(call, job, cron.shown(call, job))
+        _shown(call, job, shown(call, job))
         return
-    steps = cron.plan(call, job)
+    steps = cron_plan(call, job)
     if check:
-        installing.check(call, job, steps)
+        check_pieces(call, job, steps)
         return
-    cron.carry_out(call, job, steps)
-    installing.show(call, job, steps)
+    carry_out_cron(call, job, steps)
+    show(call, job, steps)
 
 
-@uninstall_app.command("cron", cls=verbs.Verb)
+@uninstall_app.command("cron", cls=app.Verb)
 def uninstall_cron(
-    ctx: typer.Context, dry_run: DryRun = False, as_json: verbs.Json = False, bank: verbs.Bank = None
+    ctx: typer.Context, dry_run: DryRun = False, as_json: app.Json = False, bank: app.Bank = None
 ) -> None:
     """Take out the bank's nightly job, of whatever kind."""
-    from ua_memory.cli import cron, installing
-    from ua_memory.clients.schedule import KINDS
-
-    call = context.call_of(ctx)
+    call = caller.call_of(ctx)
     done = []
     for kind in KINDS:
-        job = cron.target(call, kind)
-        steps = [step for step in cron.plan(call, job, out=True) if step.does != "keep"]
+        job = target(call, kind)
+        steps = [step for step in cron_plan(call, job, out=True) if step.does != "keep"]
         if not dry_run:
-            cron.carry_out(call, job, steps, out=True)
+            carry_out_cron(call, job, steps, out=True)
         done += steps
-    installing.show(call, job._replace(notes=()), done, dry=dry_run)
+    show(call, job._replace(notes=()), done, dry=dry_run)
 
 
-def _shown(call: Call, job: Target, text: str) -> None:
-    from ua_memory.cli.format import Screen, emit, note
-
+def _shown(call: Call, job: ClientTarget, text: str) -> None:
     if call.as_json:
         files = [{"path": piece.file, "what": piece.what, "text": piece.put(None)} for piece in job.pieces]
         emit(call, {"client": job.client, "files": files, "notes": list(job.notes)})
@@ -182,45 +770,36 @@ def _shown(call: Call, job: Target, text: str) -> None:
         note(call, each)
 
 
-def _install(call: Call, target: Target, agents_md: str | None, dry: bool, check: bool) -> None:
-    from ua_memory.cli import installing
-
+def _install(call: Call, target: ClientTarget, agents_md: str | None, dry: bool, check: bool) -> None:
     target = _with_line(call, target, agents_md)
-    steps = installing.plan(target.pieces)
+    steps = plan(target.pieces)
     if check:
-        installing.check(call, target, steps)
+        check_pieces(call, target, steps)
         return
     if not dry:
-        installing.carry_out(steps)
-    installing.show(call, target, steps, dry=dry, line=agents_md is None)
+        carry_out(steps)
+    show(call, target, steps, dry=dry, line=agents_md is None)
     _without_bank(call)
 
 
-def _uninstall(call: Call, target: Target, agents_md: str | None, dry: bool) -> None:
-    from ua_memory.cli import installing
-
+def _uninstall(call: Call, target: ClientTarget, agents_md: str | None, dry: bool) -> None:
     target = _with_line(call, target, agents_md)._replace(notes=())
     pieces = (*target.pieces, *target.left)
-    steps = [step for step in installing.plan(pieces, out=True) if step.does != "keep"]
+    steps = [step for step in plan(pieces, out=True) if step.does != "keep"]
     if not dry:
-        installing.carry_out(steps)
-    installing.show(call, target, steps, dry=dry)
+        carry_out(steps)
+    show(call, target, steps, dry=dry)
 
 
-def _with_line(call: Call, target: Target, agents_md: str | None) -> Target:
-    from ua_memory.clients.settings import agents_line
-
+def _with_line(call: Call, target: ClientTarget, agents_md: str | None) -> ClientTarget:
     if agents_md is None:
         return target
-    line = agents_line(str(context.absolute(call, agents_md)))
+    line = agents_line(str(caller.absolute(call, agents_md)))
     return target._replace(pieces=(*target.pieces, line))
 
 
 def _without_bank(call: Call) -> None:
-    from ua_memory.cli.format import note
-    from ua_memory.errors import NoBank
-
     try:
-        context.bank_root(call)
+        caller.bank_root(call)
     except NoBank as none:
         note(call, f"{none.what}; until there is one, nothing is kept: {none.mend}")

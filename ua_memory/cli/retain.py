@@ -1,4 +1,4 @@
-"""`ua-memory retain`: draw the facts out of a text."""
+"""`retain`, `ingest`, `watch`."""
 
 from __future__ import annotations
 
@@ -7,13 +7,30 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from ua_memory.cli import context, verbs
+from ua_memory import caller
+from ua_memory.caller import caller as caller_origin
+from ua_memory.caller import given, read_text
+from ua_memory.cli import app
+from ua_memory.daemon import spawn
+from ua_memory.daemon.server import runs
+from ua_memory.daemon.spawn import in_background
+from ua_memory.errors import Usage
+from ua_memory.views import flushed
+from ua_memory.views.output import Screen, count, emit, note, progress
 
 if TYPE_CHECKING:
-    from ua_memory.cli.call import Call
-    from ua_memory.memory import Item, Memory
+    from ua_memory.caller import Call
+    from ua_memory.memory import Memory
+    from ua_memory.retain.bank import Caught
+    from ua_memory.retain.queue import TextItem
+    from ua_memory.retain.survey import Look, Watched
 
-retain_app = verbs.new()
+
+# -- retain ------------------------------------------------------------------------------------------------
+# `ua-memory retain`: draw the facts out of a text.
+
+
+retain_app = app.new()
 
 Text = Annotated[
     list[str] | None,
@@ -74,7 +91,7 @@ Batch = Annotated[
 ]
 
 
-@retain_app.command(cls=verbs.Verb)
+@retain_app.command(cls=app.Verb)
 def retain(
     ctx: typer.Context,
     text: Text = None,
@@ -88,14 +105,14 @@ def retain(
     tag: Tags = None,
     origin: Came = None,
     client: Client = None,
-    session: verbs.Session = None,
-    request: verbs.Request = None,
+    session: app.Session = None,
+    request: app.Request = None,
     redo: Redo = False,
     batch: Batch = False,
     wait: Wait = False,
     dry_run: DryRun = False,
-    as_json: verbs.Json = False,
-    bank: verbs.Bank = None,
+    as_json: app.Json = False,
+    bank: app.Bank = None,
 ) -> None:
     """Draw the facts out of a text.
 
@@ -103,10 +120,8 @@ def retain(
     the author's own sentences are kept at once. Facts go to the log of the day, or, with --document-id,
     to memory/documents/. The same text again changes nothing.
     """
-    from ua_memory.cli.origin import caller
-
-    with context.opened(ctx) as (call, memory):
-        who, through = caller(call)
+    with caller.opened(ctx) as (call, memory):
+        who, through = caller_origin(call)
         common: dict[str, Any] = {
             "document_id": document_id or "", "append": append, "mode": mode, "mission": mission or "",
             "instructions": instructions or "", "context": about or "", "tags": tuple(tag or ()),
@@ -117,28 +132,23 @@ def retain(
         carry_out(call, memory, items, wait=wait, dry_run=dry_run)
 
 
-def carry_out(call: Call, memory: Memory, items: list[Item], *, wait: bool, dry_run: bool) -> None:
+def carry_out(call: Call, memory: Memory, items: list[TextItem], *, wait: bool, dry_run: bool) -> None:
     """Retain texts now, or hand them over to a process behind, or only say what it would take."""
-    from ua_memory.cli import detached, retained
-    from ua_memory.cli.progress import progress
-
     model = call.endpoint
     if dry_run:
-        retained.show_priced(call, memory.priced(items, model=model))
+        flushed.show_priced(call, memory.priced(items, model=model))
     elif model is None or wait or all(item.mode == "chunks" for item in items):
         with progress(call, "Reading chunks") as tell:
             done = memory.retain_many(items, model=model, tell=tell)
-        retained.show(call, done, modelled=model is not None)
+        flushed.show_retained(call, done, modelled=model is not None)
     else:
-        detached.survive()
+        spawn.survive()
         keys = memory.offer(items, model=model)
-        retained.show_offered(call, items, keys, detached.start(call, memory, "queue", "retry", *keys))
+        flushed.show_offered(call, items, keys, spawn.start_detached(call, memory, "queue", "retry", *keys))
 
 
 def when(memory: Memory, given: str | None) -> datetime | None:
     """The time that was given, in the bank's timezone if it names none. Usage."""
-    from ua_memory.errors import Usage
-
     if given is None:
         return None
     try:
@@ -150,10 +160,8 @@ def when(memory: Memory, given: str | None) -> datetime | None:
     return at if at.tzinfo else at.replace(tzinfo=memory.store.now().tzinfo)
 
 
-def _single(call: Call, memory: Memory, words: list[str] | None, common: dict[str, Any]) -> Item:
-    from ua_memory.cli.origin import read_text
-
-    path = context.absolute(call, words[0]) if words and len(words) == 1 and words != ["-"] else None
+def _single(call: Call, memory: Memory, words: list[str] | None, common: dict[str, Any]) -> TextItem:
+    path = caller.absolute(call, words[0]) if words and len(words) == 1 and words != ["-"] else None
     if path is not None and _is_file(path):
         return memory.file(path, **{**common, "origin": "import"})
     return memory.item(read_text(call, words), **common)
@@ -170,15 +178,12 @@ KEYS = {"text", "document_id", "append", "mode", "mission", "instructions", "con
         "origin", "session", "request"}  # fmt: skip
 
 
-def batched(call: Call, memory: Memory, words: list[str] | None, common: dict[str, Any]) -> list[Item]:
+def batched(call: Call, memory: Memory, words: list[str] | None, common: dict[str, Any]) -> list[TextItem]:
     """The texts of a file or of standard input, one JSON object a line; its keys go before the options. Usage
     names the line, or says that there is none; then nothing is retained. TooLarge."""
     import json
 
-    from ua_memory.cli.origin import given
-    from ua_memory.errors import Usage
-
-    path = context.absolute(call, words[0]) if words and len(words) == 1 and words != ["-"] else None
+    path = caller.absolute(call, words[0]) if words and len(words) == 1 and words != ["-"] else None
     if words and words != ["-"] and (path is None or not _is_file(path)):
         raise Usage("a batch is a file or standard input", mend="ua-memory retain --batch FILE")
     data = given(call, path)
@@ -199,3 +204,200 @@ def batched(call: Call, memory: Memory, words: list[str] | None, common: dict[st
     if not items:
         raise Usage("there is no text", mend="one JSON object a line: text, document_id, …")
     return items
+
+
+# -- ingest ------------------------------------------------------------------------------------------------
+# `ua-memory ingest`: files, each as a document.
+
+
+ingest_app = app.new()
+
+Files = Annotated[
+    list[str],
+    typer.Argument(metavar="FILE...", help="Markdown, text, HTML, PDF or DOCX.", show_default=False),
+]
+IngestId = Annotated[
+    str | None,
+    typer.Option(metavar="ID", help="What the document is called; else its path.", show_default=False),
+]
+
+
+@ingest_app.command(cls=app.Verb)
+def ingest(
+    ctx: typer.Context,
+    file: Files,
+    document_id: IngestId = None,
+    append: Append = False,
+    mode: Mode = "concise",
+    mission: Mission = None,
+    instructions: Instructions = None,
+    about: About = None,
+    timestamp: Timestamp = None,
+    tag: Tags = None,
+    redo: Redo = False,
+    wait: Wait = False,
+    dry_run: DryRun = False,
+    as_json: app.Json = False,
+    bank: app.Bank = None,
+) -> None:
+    """Draw the facts out of files, each into a document of its own.
+
+    What has not changed since the last time costs nothing and keeps its facts; what is gone from the file
+    takes its facts with it. HTML, PDF and DOCX need the extra: pip install 'ua-memory[ingest]'.
+    """
+    with caller.opened(ctx) as (call, memory):
+        if document_id and len(file) > 1:
+            raise Usage("one --document-id cannot name several files", mend="ingest them one by one")
+        common: dict[str, Any] = {
+            "document_id": document_id or "", "append": append, "mode": mode, "mission": mission or "",
+            "instructions": instructions or "", "context": about or "", "tags": tuple(tag or ()),
+            "timestamp": when(memory, timestamp), "origin": "import", "client": caller_origin(call)[1],
+            "redo": redo,
+        }  # fmt: skip
+        items = [memory.file(caller.absolute(call, each), **common) for each in file]
+        carry_out(call, memory, items, wait=wait, dry_run=dry_run)
+
+
+# -- watch -------------------------------------------------------------------------------------------------
+# `ua-memory watch`: files and folders outside the bank that are retained when they change.
+
+
+watch_app = app.new(no_args_is_help=True, help="Files outside the bank, retained when they change.")
+
+Paths = Annotated[
+    list[str],
+    typer.Argument(metavar="PATH...", help="Folders or files outside the bank.", show_default=False),
+]
+Accept = Annotated[bool, typer.Option("--accept", help="Let go of the facts of files that are gone.")]
+Now = Annotated[bool, typer.Option("--now", help="Also what was saved a moment ago.")]
+WatchDryRun = Annotated[bool, typer.Option("--dry-run", help="Only show what would be kept, and the price.")]
+
+
+@watch_app.command("add", cls=app.Verb)
+def watch_add(ctx: typer.Context, path: Paths, as_json: app.Json = False, bank: app.Bank = None) -> None:
+    """Watch folders or files: each file becomes a document, brought up to date when it was saved.
+
+    The daemon does it, 30 seconds after a save (watch.quiet_seconds); without a daemon: ua-memory watch run.
+    """
+    with caller.opened(ctx) as (call, memory):
+        added = [memory.watch_add(caller.absolute(call, each), model=call.endpoint) for each in path]
+        runs = _daemon(call, memory)
+        if call.as_json:
+            emit(call, {"watched": [shape(one, look) for one, look in added]})
+            return
+        for one, look in added:
+            files = count(len(look.ready) + len(look.young), "file")
+            Screen(call).line("Watching ", (one.path, "path"), f": {files} to be read.")
+        screen = Screen(call)
+        if runs:
+            quiet = f"{memory.config.watch_seconds:g} seconds"
+            screen.line(f"The daemon reads them, and again {quiet} after each save.")
+        screen.line("Now, or without a daemon: ua-memory watch run; --dry-run shows the price.")
+
+
+def _daemon(call: Call, memory: Memory) -> bool:
+    """Have a daemon, if the caller lets us; whether there is one."""
+    if (call.env.get("UA_MEMORY_DAEMON") or "auto") == "off":
+        return False
+    return in_background(memory.store.bank, call.env) or runs(memory.store.bank.local)
+
+
+@watch_app.command("list", cls=app.Verb)
+def watch_list(ctx: typer.Context, as_json: app.Json = False, bank: app.Bank = None) -> None:
+    """List what is watched, and what has changed there."""
+    with caller.opened(ctx) as (call, memory):
+        found = memory.watched()
+        if call.as_json:
+            emit(call, {"watched": [shape(one, look) for one, look in found]})
+            return
+        screen = Screen(call)
+        if not found:
+            screen.line("Nothing is watched. Add a path: ua-memory watch add PATH")
+        for one, look in found:
+            changed = len(look.ready) + len(look.young)
+            told = f"  {count(len(one.files), 'document')}" + (
+                f", {changed} new or changed" if changed else ""
+            )
+            screen.line((one.path, "path"), told)
+            if look.missing:
+                screen.line("  ", ("it is not there; what was read of it stays", "warn"))
+            for name, stood in one.files.items():
+                if stood.error:
+                    screen.item("  ", (f"{name}: {stood.error}", "warn"))
+            for name in look.gone:
+                screen.item(
+                    "  ", (f"{name} is gone; its facts stay until: ua-memory watch run --accept", "warn")
+                )
+
+
+@watch_app.command("remove", cls=app.Verb)
+def watch_remove(ctx: typer.Context, path: Paths, as_json: app.Json = False, bank: app.Bank = None) -> None:
+    """Watch paths no longer. Their documents stay."""
+    with caller.opened(ctx) as (call, memory):
+        gone = [memory.watch_remove(str(caller.absolute(call, each))) for each in path]
+        if call.as_json:
+            emit(call, {"removed": [one.path for one in gone]})
+        for one in () if call.as_json else gone:
+            Screen(call).line("No longer watching ", (one.path, "path"), "; its documents stay.")
+
+
+@watch_app.command("run", cls=app.Verb)
+def watch_run(
+    ctx: typer.Context,
+    accept: Accept = False,
+    now: Now = False,
+    dry_run: WatchDryRun = False,
+    as_json: app.Json = False,
+    bank: app.Bank = None,
+) -> None:
+    """Take in what has changed, as the daemon does."""
+    with caller.opened(ctx) as (call, memory):
+        model = call.endpoint
+        if dry_run:
+            flushed.show_priced(call, memory.priced_watch(model=model))
+            return
+        with progress(call, "Reading chunks") as tell:
+            caught = memory.watch_run(model=model, accept=accept, now=now, tell=tell)
+        if call.as_json:
+            emit(call, shape_of_run(caught))
+        else:
+            _told(call, caught, bool(model))
+
+
+def _told(call: Call, caught: Caught, modelled: bool) -> None:
+    flushed.show_retained(call, caught.done, modelled=modelled)
+    if not caught.done:
+        Screen(call).line("Nothing has changed." if not caught.young else "Nothing rests yet.")
+    if caught.young:
+        note(
+            call, f"{count(len(caught.young), 'file')} saved a moment ago; at once: ua-memory watch run --now"
+        )
+    for name, why in caught.failed:
+        note(call, f"not read: {name}: {why}")
+    for name in caught.gone:
+        note(call, f"{name} is gone; its facts stay until: ua-memory watch run --accept")
+    for name in caught.missing:
+        note(call, f"{name} is not there (an unmounted disk?); what was read of it stays")
+
+
+def shape(one: Watched, look: Look) -> dict[str, Any]:
+    """A watched path; `missing` and `failed` only where there is such."""
+    failed = [{"path": name, "reason": stood.error} for name, stood in one.files.items() if stood.error]
+    return {
+        "path": one.path,
+        "files": len(one.files),
+        "changed": sorted((*look.ready, *look.young)),
+        "gone": list(look.gone),
+        **({"failed": failed} if failed else {}),
+        **({"missing": True} if look.missing else {}),
+    }
+
+
+def shape_of_run(caught: Caught) -> dict[str, Any]:
+    return {
+        "retained": [flushed.retained_shape(one) for one in caught.done],
+        "young": list(caught.young),
+        "failed": [{"path": name, "reason": why} for name, why in caught.failed],
+        "gone": list(caught.gone),
+        "missing": list(caught.missing),
+    }

@@ -1,4 +1,4 @@
-"""`ua-memory search`: find facts and notes."""
+"""`search`, `recall`, `explain`, `get`."""
 
 from __future__ import annotations
 
@@ -6,13 +6,32 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ua_memory.cli import context, verbs
+from ua_memory import caller
+from ua_memory.caller import given
+from ua_memory.cli import app
+from ua_memory.errors import Usage
+from ua_memory.hooks.context import places
+from ua_memory.records import Place
+from ua_memory.text.wording import filled, filled_groups
+from ua_memory.views import output
+from ua_memory.views.hits import show_hits
+from ua_memory.views.output import Piece, Screen, day_title, emit, note, parse_day, parse_moment, progress
 
 if TYPE_CHECKING:
-    from ua_memory.cli.call import Call
-    from ua_memory.memory import Answer, Filters, Hit, Memory
+    from datetime import datetime
 
-search_app = verbs.new()
+    from ua_memory.caller import Call
+    from ua_memory.index.filters import Filters
+    from ua_memory.memory import Memory
+    from ua_memory.recall.arms import Explained
+    from ua_memory.recall.search import Answer, Hit
+
+
+# -- search ------------------------------------------------------------------------------------------------
+# `ua-memory search`: find facts and notes.
+
+
+search_app = app.new()
 
 
 Query = Annotated[
@@ -84,7 +103,7 @@ Sources = Annotated[
 ]
 
 
-@search_app.command(cls=verbs.Verb)
+@search_app.command(cls=app.Verb)
 def search(
     ctx: typer.Context,
     query: Query = None,
@@ -99,33 +118,27 @@ def search(
     source: Sources = None,
     explain: Explain = False,
     batch: Batch = False,
-    as_json: verbs.Json = False,
-    bank: verbs.Bank = None,
+    as_json: app.Json = False,
+    bank: app.Bank = None,
 ) -> None:
     """Find facts and notes by words and by meaning.
 
     The index is brought up to date with the files first, so what was just written or edited is found.
     """
-    from ua_memory.cli.format import emit
-
-    with context.opened(ctx) as (call, memory):
+    with caller.opened(ctx) as (call, memory):
         tags = scope(call, tag, tags_match, tag_groups)
         filters = chosen(memory, since, until, tags, kind, source)
         queries = _lines(call) if batch else [one(query)]
         answers = asked(call, memory, queries, limit, min_score, filters)
         if not (batch or call.as_json):
-            from ua_memory.cli.hits import show
-
-            return show(call, memory, queries[0], answers[0], explain, bool(filters) or bool(min_score))
+            return show_hits(call, memory, queries[0], answers[0], explain, bool(filters) or bool(min_score))
         for answer in answers:
-            emit(call, shape(answer, explain), line=batch)
+            emit(call, search_shape(answer, explain), line=batch)
     return None
 
 
 def one(words: list[str] | None) -> str:
     """The query that the words of a call are. Usage if they say nothing."""
-    from ua_memory.errors import Usage
-
     if not words or not " ".join(words).strip():
         raise Usage("there is nothing to search for", mend='ua-memory search "why did we leave Heroku"')
     return " ".join(words)
@@ -133,8 +146,6 @@ def one(words: list[str] | None) -> str:
 
 def _lines(call: Call) -> list[str]:
     """The queries of a batch. The end of the last line begins no query of its own. TooLarge."""
-    from ua_memory.cli.origin import given
-
     rows = given(call).decode("utf-8", "replace").split("\n")
     return [row.removesuffix("\r") for row in (rows[:-1] if not rows[-1] else rows)]
 
@@ -142,10 +153,6 @@ def _lines(call: Call) -> list[str]:
 def scope(call: Call, tags: list[str] | None, match: str, groups: str) -> dict[str, Any]:
     """What the options say of tags, with the caller's places filled in. Usage for groups that are no JSON."""
     import json
-
-    from ua_memory.cli.places import places
-    from ua_memory.errors import Usage
-    from ua_memory.places import filled, filled_groups
 
     if not tags and not groups:
         return {"match": match}
@@ -166,8 +173,6 @@ def chosen(
     source: list[str] | None,
 ) -> Filters:
     """What the options let through. Usage for a date that is none, and for no such kind or mode."""
-    from ua_memory.cli.times import parse_day
-
     today = memory.store.now().date()
     return memory.filters(
         since=parse_day(since, "--since", today),
@@ -188,15 +193,13 @@ def asked(
     depth: int = 0,
 ) -> list[Answer]:
     """The answers, with a bar of progress where somebody waits and the index is behind."""
-    from ua_memory.cli.progress import progress
-
     with progress(call, "Indexing") as tell:
         return memory.search_many(
             queries, limit=limit, min_score=min_score, filters=filters, progress=tell, depth=depth
         )
 
 
-def shape(answer: Answer, explain: bool = False) -> dict[str, Any]:
+def search_shape(answer: Answer, explain: bool = False) -> dict[str, Any]:
     """The answer as JSON, with OpenClaw's keys."""
     return {
         "results": [_hit(hit, explain) for hit in answer.hits],
@@ -208,18 +211,14 @@ def shape(answer: Answer, explain: bool = False) -> dict[str, Any]:
 
 def _folded(hit: Hit) -> list[dict[str, Any]]:
     """What a hit stands for."""
-    from ua_memory.cli import shapes
-
     rows = [
-        ({"kind": one.kind, "day": one.day, "when": one.when}, shapes.place(one.place, one.id))
+        ({"kind": one.kind, "day": one.day, "when": one.when}, output.place(one.place, one.id))
         for one in hit.folded
     ]
-    return [{**place, **shapes.without_empty(more)} for more, place in rows]
+    return [{**place, **output.without_empty(more)} for more, place in rows]
 
 
 def _hit(hit: Hit, explain: bool) -> dict[str, Any]:
-    from ua_memory.cli import shapes
-
     item = hit.item
     more = {
         "kind": item.kind,
@@ -237,11 +236,11 @@ def _hit(hit: Hit, explain: bool) -> dict[str, Any]:
         "folded": _folded(hit),
     }
     found = {
-        **shapes.place(item.place, item.id),
+        **output.place(item.place, item.id),
         "score": round(hit.score, 4),
         "snippet": hit.snippet,
         "source": "memory",
-        **shapes.without_empty(more),
+        **output.without_empty(more),
     }
     if explain:
         found["arms"] = {
@@ -249,3 +248,190 @@ def _hit(hit: Hit, explain: bool) -> dict[str, Any]:
         }
         found["parts"] = {name: round(value, 4) for name, value in hit.parts.items()}
     return found
+
+
+# -- recall ------------------------------------------------------------------------------------------------
+# `ua-memory recall`: what search finds, as a block for a prompt.
+
+
+recall_app = app.new()
+
+Budget = Annotated[
+    str,
+    typer.Option(
+        "--budget",
+        metavar="SIZE",
+        help="low, mid or high: 600, 2,000 or 6,000 tokens; else recall.budget.",
+        show_default=False,
+    ),
+]
+MaxTokens = Annotated[
+    int | None,
+    typer.Option(
+        "--max-tokens",
+        metavar="N",
+        min=1,
+        max=1_000_000,
+        help="At most so many tokens, marks and all; else recall.max_tokens.",
+        show_default=False,
+    ),
+]
+
+
+@recall_app.command(cls=app.Verb)
+def recall(
+    ctx: typer.Context,
+    query: Query = None,
+    limit: Limit = None,
+    min_score: MinScore = None,
+    budget: Budget = "",
+    max_tokens: MaxTokens = None,
+    since: Since = None,
+    until: Until = None,
+    tag: Tags = None,
+    tags_match: TagsMatch = "any_strict",
+    tag_groups: TagGroups = "",
+    kind: Kinds = None,
+    source: Sources = None,
+    as_json: app.Json = False,
+    bank: app.Bank = None,
+) -> None:
+    """What search finds, as a block for a prompt.
+
+    It is marked as data, with date and place of every line. By itself it has as
+    many lines as search has hits and no more than 9,500 characters; with a budget
+    as many as its tokens hold. Nothing is printed where nothing is found.
+    """
+    with caller.opened(ctx) as (call, memory):
+        tags = scope(call, tag, tags_match, tag_groups)
+        filters = chosen(memory, since, until, tags, kind, source)
+        with progress(call, "Indexing") as tell:
+            found = memory.recall(
+                one(query), budget=budget, max_tokens=max_tokens or 0, limit=limit, min_score=min_score,
+                filters=filters, progress=tell,
+            )  # fmt: skip
+        if call.as_json:
+            return emit(
+                call, {"block": found.block, "left_out": len(found.left), **search_shape(found.answer)}
+            )
+        if found.block:
+            Screen(call).raw(found.block)
+        else:
+            note(call, f"nothing fits into {found.most} tokens" if found.left else "nothing found")
+        for said in found.answer.notes:
+            note(call, said)
+        if found.left and not found.most:
+            note(call, f"{len(found.left)} left out: no room in 9,500 characters")
+    return None
+
+
+# -- explain -----------------------------------------------------------------------------------------------
+# `ua-memory explain`: how a query is read, without searching.
+
+
+explain_app = app.new()
+
+
+@explain_app.command(cls=app.Verb)
+def explain(
+    ctx: typer.Context,
+    query: Annotated[
+        list[str],
+        typer.Argument(metavar="QUERY...", help="As it would be given to search.", show_default=False),
+    ],
+    now: Annotated[
+        str | None,
+        typer.Option(metavar="TIME", help="As if asked then: 2026-11-21 or 2026-11-21T14:00; else now."),
+    ] = None,
+    as_json: app.Json = False,
+    bank: app.Bank = None,
+) -> None:
+    """Show how a query is read: its time, whom it names, the terms it is looked up by.
+
+    Nothing is searched and nothing indexed. What is read as a time is in docs/time.md.
+    """
+    with caller.opened(ctx) as (call, memory):
+        asked = parse_moment(now, "--now", memory.store.now())
+        found = memory.explain(" ".join(query), asked)
+        if call.as_json:
+            emit(call, explain_shape(found))
+        else:
+            _show(call, found, asked)
+
+
+def explain_shape(found: Explained) -> dict[str, Any]:
+    """What was read as JSON."""
+    time = {"start": found.time.start, "end": found.time.end} if found.time else None
+    more = {
+        "order": found.time.order,
+        "phrases": list(found.phrases),
+        "meant": dict(found.meant),
+        "why": found.why,
+    }
+    return {
+        "time": time,
+        "entities": list(found.entities),
+        "terms": list(found.terms),
+        **output.without_empty(more),
+    }
+
+
+def _show(call: Call, found: Explained, asked: datetime) -> None:
+    rows: list[tuple[Piece, Piece]] = [(("time", "faint"), _days(found, asked))]
+    if found.time.order:
+        rows.append((("order", "faint"), f"the {found.time.order} first"))
+    for title, words in (("names", found.entities), ("terms", found.terms), ("phrases", found.phrases)):
+        if words or title != "phrases":
+            rows.append(((title, "faint"), ", ".join(words) or "none"))
+    taken = [f"{typed} for {word or 'a small word'}" for typed, word in found.meant.items()]
+    rows += [(("taken", "faint"), ", ".join(taken))] if taken else []
+    Screen(call).rows(rows)
+    if found.why:
+        note(call, found.why)
+
+
+def _days(found: Explained, asked: datetime) -> str:
+    """`Sunday 1 March 2026 to Sunday 31 May 2026`: for people the last day is the last."""
+    from datetime import date, timedelta
+
+    first = date.fromisoformat(found.time.start) if found.time.start else None
+    last = date.fromisoformat(found.time.end) - timedelta(days=1) if found.time.end else None
+    if first and last:
+        title = day_title(first, asked.date())
+        return title if first == last else f"{title} to {day_title(last, asked.date())}"
+    if first:
+        return f"from {day_title(first, asked.date())} on"
+    return f"up to {day_title(last, asked.date())}" if last else "none"
+
+
+# -- get ---------------------------------------------------------------------------------------------------
+# `ua-memory get`: read from the bank.
+
+
+get_app = app.new()
+
+
+@get_app.command(cls=app.Verb)
+def get(
+    ctx: typer.Context,
+    target: Annotated[
+        str,
+        typer.Argument(
+            metavar="PATH[:FROM-TO] | ^ID",
+            help="A file such as memory/2026-11-21.md, with lines if not all of it, or a fact's id; "
+            "any form in which a command prints them.",
+            show_default=False,
+        ),
+    ],
+    raw: app.Raw = False,
+    as_json: app.Json = False,
+    bank: app.Bank = None,
+) -> None:
+    """Read a file, some of its lines, or a fact."""
+    with caller.opened(ctx) as (call, memory):
+        read = memory.get(target)
+        if call.as_json:
+            at = output.place(Place(read.path, read.line, read.end), read.id)
+            emit(call, {**at, "lines": read.lines, "text": read.text})
+        elif read.text:
+            Screen(call).raw(read.text, exact=raw)

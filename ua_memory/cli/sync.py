@@ -8,16 +8,21 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ua_memory.cli import context, shapes, verbs
+from ua_memory import caller
+from ua_memory.cli import app
+from ua_memory.errors import StillThere
+from ua_memory.views import history, output
+from ua_memory.views.output import Screen, commit, count, emit, note
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from ua_memory.cli.call import Call
-    from ua_memory.cli.format import Screen
-    from ua_memory.memory import Restored, Synced
+    from ua_memory.caller import Call
+    from ua_memory.upkeep.archive import Restored
+    from ua_memory.upkeep.sync import Synced
 
-sync_app, export_app = verbs.new(), verbs.new()
+
+sync_app, export_app = app.new(), app.new()
 SHOWN = 12
 WHY = {
     "kept": "deleted on one machine, changed on the other: kept",
@@ -26,7 +31,7 @@ WHY = {
 }
 
 
-@sync_app.command(cls=verbs.Verb)
+@sync_app.command(cls=app.Verb)
 def sync(
     ctx: typer.Context,
     remote: Annotated[
@@ -40,8 +45,8 @@ def sync(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Fetch and tell what would be done; change nothing.")
     ] = False,
-    as_json: verbs.Json = False,
-    bank: verbs.Bank = None,
+    as_json: app.Json = False,
+    bank: app.Bank = None,
 ) -> None:
     """Bring this bank and its remote together.
 
@@ -49,19 +54,14 @@ def sync(
     other changed it, what was forgotten does not return, and two readings of one fact stand side by side.
     A purge on one machine is followed by the others. See docs/sync.md.
     """
-    from ua_memory.cli import purged
-    from ua_memory.errors import StillThere
-
-    with context.opened(ctx) as (call, memory):
-        done = memory.sync(remote, dry_run=dry_run, backup=purged.place(call, memory, None))
+    with caller.opened(ctx) as (call, memory):
+        done = memory.sync(remote, dry_run=dry_run, backup=history.place(call, memory, None))
         _tell(call, done)
         if any(one and not one.proof.holds for one in (done.followed, done.heard)):
-            purged.out(StillThere.exit_code)
+            history.out(StillThere.exit_code)
 
 
 def _tell(call: Call, done: Synced) -> None:
-    from ua_memory.cli.format import Screen, count, emit, note
-
     if call.as_json:
         return emit(call, shape(done))
     screen = Screen(call)
@@ -83,8 +83,6 @@ def _tell(call: Call, done: Synced) -> None:
 
 def _left(call: Call, done: Synced | Restored) -> None:
     """Name the lines of a person's that have the words of what was forgotten."""
-    from ua_memory.cli.format import note
-
     if done.heard and not done.heard.proof.holds:
         for each in done.heard.proof.found:
             note(call, f"forgotten on another machine, and it still stands in {each.where}")
@@ -93,9 +91,6 @@ def _left(call: Call, done: Synced | Restored) -> None:
 
 def _purges(call: Call, screen: Screen, done: Synced) -> None:
     """What of a history takes the place of what: purged here, or on another machine."""
-    from ua_memory.cli import purged
-    from ua_memory.cli.format import count
-
     if done.forced:
         old, new = (name[:7] for name in done.forced)
         verb = "Would replace" if done.trial else "Replaced"
@@ -112,7 +107,7 @@ def _purges(call: Call, screen: Screen, done: Synced) -> None:
             for name in done.followed.holding:
                 screen.line("  The old history is kept by ", (name, "warn"), ": delete it, or rewrite it with"
                             " ua-memory forget --purge")  # fmt: skip
-            purged.proved(call, screen, done.followed.proof, done.followed.new, done.followed.backup)
+            history.proved(call, screen, done.followed.proof, done.followed.new, done.followed.backup)
 
 
 def _figures(done: Synced | Restored) -> str:
@@ -187,7 +182,7 @@ def shape(done: Synced) -> dict[str, Any]:
 
 
 def _heard(one: Any) -> dict[str, Any]:
-    return {"ids": [f"^{block}" for block in one.ids], **shapes.searched(one.proof)}
+    return {"ids": [f"^{block}" for block in one.ids], **output.searched(one.proof)}
 
 
 def _followed(one: Any) -> dict[str, Any]:
@@ -196,7 +191,7 @@ def _followed(one: Any) -> dict[str, Any]:
         "from": one.old,
         "to": one.new or None,
         "backup": one.backup or None,
-        **shapes.searched(one.proof),
+        **output.searched(one.proof),
         "holding": list(one.holding),
     }
 
@@ -215,7 +210,7 @@ def merged(done: Synced | Restored) -> dict[str, Any]:
     }
 
 
-@export_app.command(cls=verbs.Verb)
+@export_app.command(cls=app.Verb)
 def export(
     ctx: typer.Context,
     file: Annotated[
@@ -224,18 +219,16 @@ def export(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Tell what it would hold; write nothing.")
     ] = False,
-    as_json: verbs.Json = False,
-    bank: verbs.Bank = None,
+    as_json: app.Json = False,
+    bank: app.Bank = None,
 ) -> None:
     """Write the whole bank into one archive.
 
     Its files, its history as a git bundle, and a manifest with the hash of each. No index, no key, nothing
     that waits. `import archive FILE` verifies all of it before it takes it in. See docs/sync.md.
     """
-    from ua_memory.cli.format import Screen, count, emit, note
-
-    with context.opened(ctx) as (call, memory):
-        done = memory.export(context.absolute(call, file), dry_run=dry_run)
+    with caller.opened(ctx) as (call, memory):
+        done = memory.export(caller.absolute(call, file), dry_run=dry_run)
         if call.as_json:
             keys = ("file", "bank", "revision", "revisions", "files", "bytes")
             emit(
@@ -251,8 +244,6 @@ def export(
 
 def restored(call: Call, done: Restored) -> None:
     """Say what an archive brought."""
-    from ua_memory.cli.format import Screen, commit, count, emit, note
-
     if call.as_json:
         keys = ("file", "bank", "made", "files", "received", "revision")
         known = {key: getattr(done, key) for key in keys}

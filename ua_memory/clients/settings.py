@@ -1,21 +1,29 @@
-"""What an installation puts into a client's own files, and takes out again: text to text, nothing else.
-
-A `Piece` is one thing of ours in one file. `put` and `cut` get what stands in the file (None: there is none)
-and give what is to stand there (None: no file); what is in place already comes back as it was, to the byte.
-Whatever else stands in the file stays, and where it cannot be read nothing is changed: `Broken`.
-"""
+"""What `install` puts into each client's own files, and how `uninstall` takes it out."""
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
+import re
 import shlex
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from itertools import takewhile
 from typing import Any, NamedTuple
+from xml.sax.saxutils import escape
 
-from ua_memory.clients import toml_edit
-from ua_memory.clients.json_edit import Broken, Document
-from ua_memory.clients.paragraph import added, removed, rows_of
+from ua_memory.clients import edit
+from ua_memory.clients.edit import Broken, JsonDocument, added, removed, rows_of
+
+# -- settings ----------------------------------------------------------------------------------------------
+# What an installation puts into a client's own files, and takes out again: text to text, nothing else.
+#
+# A `Piece` is one thing of ours in one file. `put` and `cut` get what stands in the file (None: there is
+# none)
+# and give what is to stand there (None: no file); what is in place already comes back as it was, to the
+# byte.
+# Whatever else stands in the file stays, and where it cannot be read nothing is changed: `Broken`.
+
 
 NAME = "ua-memory"
 """Our name among a client's MCP servers, plugins and extensions, and that of the command."""
@@ -25,7 +33,7 @@ CALL = ("command", "args")
 Change = Callable[[str | None], str | None]
 
 
-class Piece(NamedTuple):
+class SettingsPiece(NamedTuple):
     """One thing of ours: the file it goes into, what it is, how it is put there and taken out.
 
     `folder` is one that was made for files of ours; empty, it goes when they go, and those in it do.
@@ -38,7 +46,7 @@ class Piece(NamedTuple):
     folder: str = ""
 
 
-class Target(NamedTuple):
+class ClientTarget(NamedTuple):
     """A client, what goes into its files, and what its owner is told besides.
 
     `twice` is what has the client call our hooks a second time, and the file where that stands. `left` is
@@ -46,18 +54,18 @@ class Target(NamedTuple):
     """
 
     client: str
-    pieces: tuple[Piece, ...]
+    pieces: tuple[SettingsPiece, ...]
     notes: tuple[str, ...] = ()
     twice: tuple[tuple[str, str], ...] = ()
-    left: tuple[Piece, ...] = ()
+    left: tuple[SettingsPiece, ...] = ()
 
 
-def json_piece(file: str, what: str, put: Callable[[Document], None], cut: Callable[[Document], None],
-               *, loose: bool = False) -> Piece:  # fmt: skip
+def json_piece(file: str, what: str, put: Callable[[JsonDocument], None], cut: Callable[[JsonDocument], None],
+               *, loose: bool = False) -> SettingsPiece:  # fmt: skip
     """A piece in a file of JSON."""
 
     def putting(text: str | None) -> str | None:
-        document = Document(text or "", loose=loose)
+        document = JsonDocument(text or "", loose=loose)
         put(document)
         new = document.text()
         return f"{new}\n" if text is None and new else new
@@ -65,34 +73,34 @@ def json_piece(file: str, what: str, put: Callable[[Document], None], cut: Calla
     def cutting(text: str | None) -> str | None:
         if text is None:
             return None
-        document = Document(text, loose=loose)
+        document = JsonDocument(text, loose=loose)
         cut(document)
         return document.text()
 
-    return Piece(file, what, putting, cutting)
+    return SettingsPiece(file, what, putting, cutting)
 
 
-def toml_table(file: str, what: str, name: tuple[str, str], values: dict[str, Any]) -> Piece:
+def toml_table(file: str, what: str, name: tuple[str, str], values: dict[str, Any]) -> SettingsPiece:
     """A table in a file of TOML. One of this name that runs something else is its owner's, and stays."""
 
     def theirs(text: str) -> bool:
-        found = toml_edit.table(text, name)
+        found = edit.table(text, name)
         return found is not None and not runs_us(found)
 
     def put(text: str | None) -> str | None:
         if text and theirs(text):
             return text
-        there = toml_edit.table(text or "", name) or {}
+        there = edit.table(text or "", name) or {}
         wanted = {key: value for key, value in values.items() if key in CALL or key not in there}
-        return toml_edit.put(text, name, wanted)
+        return edit.put(text, name, wanted)
 
     def cut(text: str | None) -> str | None:
-        return text if not text or theirs(text) else toml_edit.cut(text, name)
+        return text if not text or theirs(text) else edit.cut(text, name)
 
-    return Piece(file, what, put, cut)
+    return SettingsPiece(file, what, put, cut)
 
 
-def whole_file(file: str, what: str, content: str, mark: str, folder: str = "") -> Piece:
+def whole_file(file: str, what: str, content: str, mark: str, folder: str = "") -> SettingsPiece:
     """A file that is ours altogether; one without our mark in it is somebody else's: Broken."""
 
     def put(text: str | None) -> str | None:
@@ -106,24 +114,26 @@ def whole_file(file: str, what: str, content: str, mark: str, folder: str = "") 
             raise Broken(1, f"not a file of ours (it has no {mark!r}); move it out of the way")
         return True
 
-    return Piece(file, what, put, cut, folder)
+    return SettingsPiece(file, what, put, cut, folder)
 
 
 # -- MCP ---------------------------------------------------------------------------------------------------
 
 
-def mcp_server(file: str, holder: tuple[str, ...], entry: dict[str, Any], *, loose: bool = False) -> Piece:
+def mcp_server(
+    file: str, holder: tuple[str, ...], entry: dict[str, Any], *, loose: bool = False
+) -> SettingsPiece:
     """Our server in the object `holder` of a file. What its owner has added to the entry stays."""
     path = (*holder, NAME)
 
-    def put(document: Document) -> None:
+    def put(document: JsonDocument) -> None:
         there = document.at(path)
         if there is None:
             document.put(path, entry)
         elif runs_us(there.value):
             _amend(document, path, entry)
 
-    def cut(document: Document) -> None:
+    def cut(document: JsonDocument) -> None:
         there = document.at(path)
         if there is not None and runs_us(there.value):
             document.cut(path)
@@ -131,7 +141,7 @@ def mcp_server(file: str, holder: tuple[str, ...], entry: dict[str, Any], *, loo
     return json_piece(file, "MCP server", put, cut, loose=loose)
 
 
-def _amend(document: Document, path: tuple[str | int, ...], entry: dict[str, Any]) -> None:
+def _amend(document: JsonDocument, path: tuple[str | int, ...], entry: dict[str, Any]) -> None:
     """Bring an entry of ours up to date: what it calls, and what is missing. What its owner set stays."""
     there = document.at(path)
     assert there is not None
@@ -165,10 +175,10 @@ def words_of(entry: Any) -> list[str]:
 # -- hooks in Claude Code's form ---------------------------------------------------------------------------
 
 
-def hooks(file: str, wanted: dict[str, dict[str, Any]], *, loose: bool = False) -> Piece:
+def hooks(file: str, wanted: dict[str, dict[str, Any]], *, loose: bool = False) -> SettingsPiece:
     """Our hooks, one for each event, beside those of others. `wanted`: event → the hook's own object."""
 
-    def put(document: Document) -> None:
+    def put(document: JsonDocument) -> None:
         for event, places in _ours(document).items():
             for place in reversed(places[1:] if event in wanted else places):
                 _cut(document, place)
@@ -181,7 +191,7 @@ def hooks(file: str, wanted: dict[str, dict[str, Any]], *, loose: bool = False) 
             number = len(groups.members or ()) if groups else 0
             document.put(("hooks", event, number), {"hooks": [hook]})
 
-    def cut(document: Document) -> None:
+    def cut(document: JsonDocument) -> None:
         for places in _ours(document).values():
             for place in reversed(places):
                 _cut(document, place)
@@ -191,10 +201,10 @@ def hooks(file: str, wanted: dict[str, dict[str, Any]], *, loose: bool = False) 
 
 def has_hooks(text: str) -> bool:
     """Whether hooks of ours stand in settings of Claude Code's form. Broken where they cannot be read."""
-    return bool(_ours(Document(text)))
+    return bool(_ours(JsonDocument(text)))
 
 
-def _ours(document: Document) -> dict[str, list[tuple[str | int, ...]]]:
+def _ours(document: JsonDocument) -> dict[str, list[tuple[str | int, ...]]]:
     """Where hooks of ours stand, by event."""
     held = document.value.get("hooks", {})
     if not isinstance(held, dict):
@@ -211,7 +221,7 @@ def _ours(document: Document) -> dict[str, list[tuple[str | int, ...]]]:
     return found
 
 
-def _cut(document: Document, place: tuple[str | int, ...]) -> None:
+def _cut(document: JsonDocument, place: tuple[str | int, ...]) -> None:
     """Take a hook out; its group goes along if it was the only one there, whatever else stands in that."""
     group = document.at(place[:-2])
     assert group is not None
@@ -229,7 +239,7 @@ LINE = (
 their instructions, 40 of 40 with it."""
 
 
-def agents_line(file: str) -> Piece:
+def agents_line(file: str) -> SettingsPiece:
     """The line in AGENTS.md, CLAUDE.md or their like, behind an empty line at the end; known by its mark."""
     line = f"{LINE} {MARK}"
 
@@ -247,7 +257,7 @@ def agents_line(file: str) -> Piece:
             return text
         return "".join(removed(rows, at, at + 1)) if text != line + "\n" else None
 
-    return Piece(file, "line for agents", put, cut)
+    return SettingsPiece(file, "line for agents", put, cut)
 
 
 def call_of(command: Sequence[str], *more: str) -> dict[str, Any]:
@@ -260,3 +270,378 @@ def with_command(text: str, command: Sequence[str]) -> str:
     usual = f'["{NAME}"]'
     assert text.count(usual) == 1, "a shim says once how ua-memory is called"
     return text.replace(usual, json.dumps(list(command)))
+
+
+# -- claude settings ---------------------------------------------------------------------------------------
+# Claude Code's settings: hooks in settings.json, the MCP server in .claude.json, and all of it as a plugin.
+#
+# Seen with 2.1.330: a hook has 600 s by default but 30 s at a prompt and 1.5 s at the end of a session,
+# which
+# only a `timeout` in a settings.json raises (one in a plugin's hooks.json does not); `args` is passed on
+# without a shell; hooks of types other than `command` do not run at the start of a session.
+
+
+CLAUDE_TIMEOUTS = {
+    "SessionStart": 10, "UserPromptSubmit": 10, "Stop": 10, "StopFailure": 10,
+    "PreCompact": 30, "SessionEnd": 10,
+}  # fmt: skip
+"""The events we answer, and seconds for each. A hook of ours takes a fraction of one; machines are busy."""
+OWN_MEMORY = "autoMemoryDirectory"
+"""Where Claude Code keeps what it notes by itself, a file a fact; read in a person's settings only."""
+MARKET = "ua-memory-local"
+DESCRIPTION = "Long-term memory as markdown files: recalled at each prompt, kept from each session."
+
+
+def claude_target(home: str, state: str, command: Sequence[str]) -> ClientTarget:
+    """A person's own settings: `home` is ~/.claude, `state` the file .claude.json."""
+    server = {"type": "stdio", **call_of(command, "mcp"), "env": {}}
+    return ClientTarget(
+        "claude-code",
+        (hooks(f"{home}/settings.json", _hooks(command)), mcp_server(state, ("mcpServers",), server)),
+        ("sessions that are open take it up when they are started anew; /hooks and /mcp show it there",),
+    )
+
+
+def auto_memory(home: str, folder: str) -> SettingsPiece:
+    """Claude Code's own memory pointed at a folder of the bank. Broken where it points elsewhere."""
+
+    def put(document: JsonDocument) -> None:
+        there = document.value.get(OWN_MEMORY)
+        if there not in (None, folder):
+            raise Broken(
+                document.line((OWN_MEMORY,)), f"{OWN_MEMORY} is {there!r} already; take it out first"
+            )
+        if there is None:
+            document.put((OWN_MEMORY,), folder)
+
+    def cut(document: JsonDocument) -> None:
+        if document.value.get(OWN_MEMORY) == folder:
+            document.cut((OWN_MEMORY,))
+
+    return json_piece(f"{home}/settings.json", "its own memory's folder", put, cut)
+
+
+def project(folder: str, command: Sequence[str]) -> ClientTarget:
+    """A project's settings, which go to everybody who has a checkout."""
+    server = {"type": "stdio", **call_of(command, "mcp")}
+    pieces = (
+        hooks(f"{folder}/.claude/settings.json", _hooks(command)),
+        mcp_server(f"{folder}/.mcp.json", ("mcpServers",), server),
+    )
+    return ClientTarget(
+        "claude-code", pieces, ("Claude Code asks once in each checkout whether to use .mcp.json",)
+    )
+
+
+def plugin(folder: str, command: Sequence[str], version: str, texts: Mapping[str, str]) -> ClientTarget:
+    """A folder that is a marketplace with one plugin: hooks, server, and `texts` by path: README, skills."""
+    inner = f"{folder}/plugins/{NAME}"
+    owner = {"name": "ua-memory contributors"}
+    manifest = {
+        "name": NAME, "version": version, "description": DESCRIPTION, "author": owner, "license": "MIT",
+        "keywords": ["memory", "recall", "markdown"],
+    }  # fmt: skip
+    market = {
+        "name": MARKET,
+        "owner": owner,
+        "metadata": {"description": "ua-memory from this machine"},
+        "plugins": [
+            {"name": NAME, "source": f"./plugins/{NAME}", "description": DESCRIPTION, "version": version}
+        ],
+    }
+    events = {event: [{"hooks": [hook]}] for event, hook in _hooks(command).items()}
+    files = {
+        f"{folder}/.claude-plugin/marketplace.json": _shown(market),
+        f"{inner}/.claude-plugin/plugin.json": _shown(manifest),
+        f"{inner}/hooks/hooks.json": _shown({"description": DESCRIPTION, "hooks": events}),
+        f"{inner}/.mcp.json": _shown({"mcpServers": {"memory": call_of(command, "mcp")}}),
+        **{f"{inner}/{path}": text for path, text in texts.items()},
+    }
+    pieces = [whole_file(file, "plugin", text, NAME, folder) for file, text in files.items()]
+    notes = (
+        f"in Claude Code: /plugin marketplace add {folder}, then /plugin install {NAME}@{MARKET}",
+        "the end of a session has 1.5 s there: a plugin cannot ask for more",
+    )
+    return ClientTarget("claude-code", tuple(pieces), notes)
+
+
+def set_up(text: str) -> list[str]:
+    """What in a settings.json has our hooks called: itself ('hooks'), and our plugin by its full name. Broken
+    where it cannot be read."""
+    switched = JsonDocument(text).value.get("enabledPlugins")
+    plugins = switched.items() if isinstance(switched, dict) else ()
+    named = [f"plugin {name}" for name, on in plugins if on and name.partition("@")[0] == NAME]
+    return [*(["hooks"] if has_hooks(text) else []), *named]
+
+
+def _hooks(command: Sequence[str]) -> dict[str, dict[str, Any]]:
+    call = call_of(command, "hook", "--client", "claude-code")
+    return {
+        event: {"type": "command", **call, "timeout": seconds} for event, seconds in CLAUDE_TIMEOUTS.items()
+    }
+
+
+def _shown(value: dict[str, Any]) -> str:
+    return json.dumps(value, indent=2) + "\n"
+
+
+# -- codex settings ----------------------------------------------------------------------------------------
+# Codex's settings: hooks.json in Claude Code's form, the MCP server in config.toml. Seen with 0.169.0.
+
+
+CODEX_TIMEOUTS = {"SessionStart": 10, "UserPromptSubmit": 10, "Stop": 10, "PreCompact": 30, "SessionEnd": 3}
+"""The events we answer, and seconds for each; more than 3 at the end of a session Codex does not give."""
+
+
+def codex_target(home: str, command: Sequence[str]) -> ClientTarget:
+    """A person's own settings; `home` is ~/.codex."""
+    import shlex
+
+    line = shlex.join([*command, "hook", "--client", "codex"])
+    wanted = {
+        event: {"type": "command", "command": line, "timeout": n} for event, n in CODEX_TIMEOUTS.items()
+    }
+    server = {**call_of(command, "mcp"), "startup_timeout_sec": 20}
+    pieces = (
+        hooks(f"{home}/hooks.json", wanted),
+        toml_table(f"{home}/config.toml", "MCP server", ("mcp_servers", NAME), server),
+    )
+    notes = (
+        "Codex runs a hook only after you have trusted it: start codex, type /hooks, and trust the five",
+    )
+    return ClientTarget("codex", pieces, notes)
+
+
+# -- gemini settings ---------------------------------------------------------------------------------------
+# Gemini CLI's settings: hooks, with names and milliseconds of its own, and the MCP server. For 0.61.
+#
+# It reads comments in its settings.json, so they may stand there.
+
+
+GEMINI_TIMEOUTS = {"SessionStart": 10_000, "BeforeAgent": 10_000, "AfterAgent": 10_000, "SessionEnd": 10_000}
+"""The events we answer, and milliseconds for each."""
+
+
+def gemini_target(home: str, command: Sequence[str]) -> ClientTarget:
+    """A person's own settings; `home` is ~/.gemini."""
+    file = f"{home}/settings.json"
+    line = shlex.join([*command, "hook", "--client", "gemini"])
+    wanted = {
+        event: {"type": "command", "command": line, "timeout": n} for event, n in GEMINI_TIMEOUTS.items()
+    }
+    server = mcp_server(file, ("mcpServers",), call_of(command, "mcp"), loose=True)
+    notes = ("sessions that are open take it up when they are started anew",)
+    return ClientTarget("gemini", (hooks(file, wanted, loose=True), server), notes)
+
+
+# -- hermes settings ---------------------------------------------------------------------------------------
+# Hermes's settings: a memory provider in its plugins' folder. Seen with 0.19.0.
+#
+# Which provider is used stands in config.yaml, and there can be one only. Hermes itself sets it (`hermes
+# config
+# set`); taken out it is by us, since Hermes would go on asking for a provider that is gone.
+
+
+_HEAD = re.compile(r"memory:[ \t]*(?:#.*)?[\r\n]*")
+_OURS = re.compile(rf"([ \t]+)provider:[ \t]*(['\"]?){NAME}\2[ \t]*(?:#.*)?[\r\n]*")
+
+
+def hermes_target(home: str, command: Sequence[str], plugin: Mapping[str, str]) -> ClientTarget:
+    """A person's own provider; `home` is ~/.hermes, `plugin` texts by name."""
+    folder = f"{home}/plugins/{NAME}"
+    pieces = []
+    for name, text in sorted(plugin.items()):
+        shown = with_command(text, command) if name.endswith(".py") else text
+        pieces.append(whole_file(f"{folder}/{name}", "memory provider", shown, NAME, folder))
+    notes = (f"have Hermes use it: hermes config set memory.provider {NAME}",)
+    chosen = SettingsPiece(f"{home}/config.yaml", "memory.provider", lambda text: text, _unchosen)
+    return ClientTarget("hermes", tuple(pieces), notes, left=(chosen,))
+
+
+def _unchosen(text: str | None) -> str | None:
+    """config.yaml without its choice of our provider, and without the `memory:` that held nothing else; every
+    other line as it was."""
+    rows = rows_of(text or "")
+    start = next((n for n, row in enumerate(rows) if _HEAD.fullmatch(row)), len(rows))
+    below = [*takewhile(lambda n: rows[n][0] in " \t#\r\n", range(start + 1, len(rows)))]
+    values = [n for n in below if rows[n].strip() and rows[n].strip()[0] != "#"]
+    found = ((n, _OURS.fullmatch(rows[n])) for n in values)
+    ours = {n for n, row in found if row and not rows[values[0]].removeprefix(row[1])[:1].isspace()}
+    gone = ours | ({start} if ours == set(values) else set()) if ours else ours
+    return None if text is None else "".join(row for n, row in enumerate(rows) if n not in gone)
+
+
+# -- openclaw settings -------------------------------------------------------------------------------------
+# OpenClaw's settings: the MCP server and leave for our plugin in openclaw.json (JSON5), and the plugin.
+#
+# Seen with 2026.9.6: plugins in folders below `extensions` are found by themselves; one that did not come
+# along
+# hears what is said only with `allowConversationAccess`; an `allow` list, where there is one, is strict.
+
+
+ENTRY = ("plugins", "entries", NAME)
+ALLOWED = ("plugins", "allow")
+
+
+def openclaw_target(file: str, state: str, command: Sequence[str], plugin: Mapping[str, str]) -> ClientTarget:
+    """A person's own settings: `file` is openclaw.json, `state` ~/.openclaw, `plugin` texts by name."""
+    folder = f"{state}/extensions/{NAME}"
+    pieces = [
+        mcp_server(file, ("mcp", "servers"), call_of(command, "mcp"), loose=True),
+        json_piece(file, "leave for the plugin", _allow, _forbid, loose=True),
+    ]
+    for name, text in sorted(plugin.items()):
+        shown = with_command(text, command) if name.endswith(".js") else text
+        pieces.append(whole_file(f"{folder}/{name}", "plugin", shown, NAME, folder))
+    return ClientTarget(
+        "openclaw", tuple(pieces), ("a gateway that runs takes it up by: openclaw gateway restart",)
+    )
+
+
+def _allow(document: JsonDocument) -> None:
+    if document.at(ENTRY) is None:
+        document.put(ENTRY, {"enabled": True, "hooks": {"allowConversationAccess": True}})
+    allowed = document.at(ALLOWED)
+    if allowed is not None and isinstance(allowed.value, list) and NAME not in allowed.value:
+        document.put((*ALLOWED, len(allowed.value)), NAME)
+
+
+def _forbid(document: JsonDocument) -> None:
+    allowed = document.at(ALLOWED)
+    if allowed is not None and isinstance(allowed.value, list) and NAME in allowed.value:
+        document.cut((*ALLOWED, allowed.value.index(NAME)))
+    if document.at(ENTRY) is not None:
+        document.cut(ENTRY)
+
+
+# -- pi settings -------------------------------------------------------------------------------------------
+# pi's settings: an extension, and the MCP server in mcp.json. Seen with 1.5.2.
+
+
+def pi_target(home: str, command: Sequence[str], extension: str) -> ClientTarget:
+    """A person's own settings; `home` is ~/.pi/agent, `extension` the text of the one that comes with us."""
+    file = f"{home}/extensions/{NAME}.ts"
+    pieces = (
+        whole_file(file, "extension", with_command(extension, command), "ua-memory for pi."),
+        mcp_server(f"{home}/mcp.json", ("mcpServers",), {**call_of(command, "mcp"), "exposure": "direct"}),
+    )
+    return ClientTarget("pi", pieces, ("sessions that are open take it up with /reload",))
+
+
+# -- schedule ----------------------------------------------------------------------------------------------
+# A nightly `ua-memory consolidate` of one bank: a line of cron, a timer of systemd, an agent of launchd.
+#
+# Each bank has a job of its own, known by a name with a hash of the bank's path.
+
+
+KINDS = ("cron", "systemd", "launchd")
+CRONTAB = "crontab"
+"""The file of a line of cron's: none, but what `crontab -l` shows and `crontab -` takes."""
+
+
+def name_of(bank: str) -> str:
+    """The job's name: `ua-memory-1a2b3c4d`."""
+    return f"{NAME}-{hashlib.sha256(bank.encode('utf-8', 'surrogateescape')).hexdigest()[:8]}"
+
+
+def schedule_target(
+    kind: str, bank: str, command: Sequence[str], at: tuple[int, int], home: str
+) -> ClientTarget:
+    """The job of a kind for a bank, at an hour and minute; `command` starts ua-memory with `--bank`."""
+    name, words = name_of(bank), [*command, "consolidate"]
+    if kind == "cron":
+        key = KEY.format("the head of the crontab: ANTHROPIC_API_KEY=…")
+        return ClientTarget("cron", (_line(name, [*words, "--log"], at),), (key,))
+    if kind == "systemd":
+        units = f"{home}/.config/systemd/user/{name}"
+        service = (
+            f"[Unit]\nDescription=ua-memory consolidates {_unit(bank)}\n\n"
+            f"[Service]\nType=oneshot\nNice=10\nExecStart={' '.join(map(_quoted, words))}\n"
+        )
+        timer = (
+            f"[Unit]\nDescription=ua-memory consolidates {_unit(bank)} at night\n\n"
+            f"[Timer]\nOnCalendar=*-*-* {at[0]:02}:{at[1]:02}:00\nPersistent=true\nRandomizedDelaySec=300\n\n"
+            "[Install]\nWantedBy=timers.target\n"
+        )
+        pieces = (
+            whole_file(f"{units}.service", "service", service, NAME),
+            whole_file(f"{units}.timer", "timer", timer, NAME),
+        )
+        return ClientTarget(
+            "cron",
+            pieces,
+            (KEY.format(f"systemctl --user edit {name}.service: [Service] Environment=ANTHROPIC_API_KEY=…"),),
+        )
+    file = f"{home}/Library/LaunchAgents/{name}.plist"
+    strings = "".join(f"    <string>{escape(word)}</string>\n" for word in words)
+    plist = PLIST.format(name=name, words=strings, hour=at[0], minute=at[1])
+    return ClientTarget(
+        "cron", (whole_file(file, "agent", plist, NAME),), (KEY.format("its EnvironmentVariables"),)
+    )
+
+
+_TIMES = {
+    "cron": r"(?m)^(?P<minute>\d+) (?P<hour>\d+) \* \* \* .*# {name}$",
+    "systemd": r"(?m)^OnCalendar=\*-\*-\* (?P<hour>\d+):(?P<minute>\d+):",
+    "launchd": r"Hour</key>\s*<integer>(?P<hour>\d+)<[^M]*Minute</key>\s*<integer>(?P<minute>\d+)<",
+}
+
+
+def time_of(kind: str, bank: str, text: str) -> tuple[int, int] | None:
+    """The hour and minute at which the job in a file runs, None where it does not say them as we do."""
+    found = re.search(_TIMES[kind].replace("{name}", name_of(bank)), text)
+    return (int(found["hour"]), int(found["minute"])) if found else None
+
+
+KEY = "it runs without your shell's environment; a model's key goes into {}"
+
+PLIST = """<?xml version="1.0" encoding="UTF-8"?>
+<!DOCTYPE plist PUBLIC "-//Apple//DTD PLIST 1.0//EN" "http://www.apple.com/DTDs/PropertyList-1.0.dtd">
+<plist version="1.0">
+<dict>
+  <key>Label</key>
+  <string>{name}</string>
+  <key>ProgramArguments</key>
+  <array>
+{words}  </array>
+  <key>StartCalendarInterval</key>
+  <dict>
+    <key>Hour</key>
+    <integer>{hour}</integer>
+    <key>Minute</key>
+    <integer>{minute}</integer>
+  </dict>
+  <key>LowPriorityIO</key>
+  <true/>
+</dict>
+</plist>
+"""
+
+
+def _line(name: str, words: Sequence[str], at: tuple[int, int]) -> SettingsPiece:
+    """A line of the crontab, known by the job's name behind it."""
+    mark = f" # {name}\n"
+    # Cron takes a bare percent sign for the end of the line.
+    line = f"{at[1]} {at[0]} * * * {shlex.join(words)}".replace("%", r"\%") + mark
+
+    def put(text: str | None) -> str | None:
+        rows = rows_of(text or "")
+        if any(row.endswith(mark) for row in rows):
+            return "".join(line if row.endswith(mark) else row for row in rows)
+        end = "\n" if rows and not rows[-1].endswith("\n") else ""
+        return f"{text or ''}{end}{line}"
+
+    def cut(text: str | None) -> str | None:
+        return None if text is None else "".join(row for row in rows_of(text) if not row.endswith(mark))
+
+    return SettingsPiece(CRONTAB, "line", put, cut)
+
+
+def _quoted(word: str) -> str:
+    """A word as systemd reads it: specifiers and variables are not meant."""
+    plain = _unit(word).replace("\\", "\\\\").replace('"', '\\"').replace("$", "$$")
+    return f'"{plain}"' if plain != word or any(c.isspace() or c in "';" for c in word) else word
+
+
+def _unit(text: str) -> str:
+    return text.replace("%", "%%").replace("\n", " ")

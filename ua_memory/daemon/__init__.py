@@ -1,1 +1,1 @@
-"""The daemon: one process a bank that keeps index and model warm and runs commands on callers' behalf."""
+"""The background process of one bank, and how commands reach it."""

@@ -1,15 +1,40 @@
-"""One thread that does all work, one job after the other: SQLite and Chroma are at home in it."""
+"""The daemon's one worker thread, its open bank, and what it does between commands."""
 
 from __future__ import annotations
 
 import contextlib
+import gc
+import os
 import queue
+import signal
+import subprocess
+import sys
 import threading
 import time
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from ua_memory.daemon.messages import BUSY, INTERNAL, LATE, Refused
+from ua_memory import config as config_module
+from ua_memory.config import Config
+from ua_memory.daemon.protocol import BUSY, ELSEWHERE, INTERNAL, LATE, RequestRefused
+from ua_memory.errors import UaMemoryError
+from ua_memory.index import embedding
+from ua_memory.memory import Memory
+from ua_memory.store.scan import Sight, Witness
+
+if TYPE_CHECKING:
+    from ua_memory.daemon.watch import Watch
+    from ua_memory.llm.model import Endpoint
+    from ua_memory.retain.queue import Waiting
+
+
+# -- worker ------------------------------------------------------------------------------------------------
+# One thread that does all work, one job after the other: SQLite and Chroma are at home in it.
+
 
 QUEUED = 128
 """Jobs that may wait."""
@@ -43,7 +68,7 @@ class Job:
         self.begun = True
         try:
             self.out.put(("result", self._work(self)))
-        except Refused as refused:
+        except RequestRefused as refused:
             self.out.put(("refused", refused))
         except BaseException as error:  # the thread must outlive whatever a command does
             self.out.put(("failed", error))
@@ -85,7 +110,7 @@ class Worker:
         try:
             self._jobs.put_nowait(job)
         except queue.Full:
-            raise Refused(BUSY, "too many commands wait") from None
+            raise RequestRefused(BUSY, "too many commands wait") from None
         try:
             return self._awaited(job, tell)
         finally:
@@ -100,15 +125,15 @@ class Worker:
                 # A queue that moves is waited for: to do it oneself takes a processor from who works it off.
                 stuck = time.monotonic() > max(came, self.last) + PATIENCE
                 if stuck and not job.begun and job.settle():
-                    raise Refused(BUSY, "others' commands take long") from None
+                    raise RequestRefused(BUSY, "others' commands take long") from None
                 if time.monotonic() > came + PATIENCE + DEADLINE:
-                    raise Refused(LATE, f"not done after {DEADLINE:.0f} s") from None
+                    raise RequestRefused(LATE, f"not done after {DEADLINE:.0f} s") from None
                 tell(None)
                 continue
             if kind == "result":
                 return what
             if kind != "notice":
-                raise what if kind == "refused" else Refused(INTERNAL, repr(what)) from what
+                raise what if kind == "refused" else RequestRefused(INTERNAL, repr(what)) from what
             tell(what)
 
     def stop(self, seconds: float) -> bool:
@@ -119,7 +144,7 @@ class Worker:
             except queue.Empty:
                 break
             if job and job.settle():
-                job.out.put(("refused", Refused(BUSY, "the daemon is leaving")))
+                job.out.put(("refused", RequestRefused(BUSY, "the daemon is leaving")))
         self._leaving = True
         self._jobs.put(None)
         self._thread.join(seconds)
@@ -153,3 +178,458 @@ class Worker:
         else:
             self._said = ""
         return due
+
+
+# -- flushing ----------------------------------------------------------------------------------------------
+# Taking up what waits for its flush, or to be retained, while nobody asks for anything: one at a time, in a
+# process of its own, so that no command waits for a model and nothing of a model stays in memory.
+#
+# As a module it is that process: `python -m ua_memory.daemon.flushing BANK KEY`.
+
+
+EVERY = 10.0
+"""Seconds between two looks at what waits."""
+REST = 2.0
+"""Seconds without a command after which a flush may be taken up."""
+YOUNG = 30.0
+"""Seconds in which whoever handed turns over is left to flush them."""
+WATCHED = "watched"
+"""In place of a key: what has changed at watched paths."""
+MODEL = ("ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL", "UA_MEMORY_MODEL")
+
+
+def endpoint(env: Mapping[str, str]) -> Endpoint | None:
+    """The model of the environment that this process was started with; never that of a caller."""
+    return Memory.endpoint(*(env.get(name, "") for name in MODEL))
+
+
+def due(waiting: Sequence[Waiting], now: datetime, *, modelled: bool) -> Waiting | None:
+    """What is to be tried now, the longest waiting first. Without a model only what nobody meant for one:
+    its own sentences would be taken, and the model would never see it."""
+    for one in waiting:
+        fresh = one.newest is not None and now - one.newest < timedelta(seconds=YOUNG)
+        early = one.tried.again is not None and now < one.tried.again
+        if (
+            not (fresh or early or one.aside or one.gathers(now))
+            and one.turns
+            and (modelled or one.modelled is False)
+        ):
+            return one
+    return None
+
+
+class Flushing:
+    """The daemon's side: looks now and then, starts a process, notes how it ended. Used in the worker."""
+
+    def __init__(self, root: Path, env: Mapping[str, str], say: Callable[[str], None]) -> None:
+        self._root, self._env, self._say = root, dict(env), say
+        self._modelled = endpoint(env) is not None
+        self._process: subprocess.Popen[bytes] | None = None
+        self._next, self._names, self._told = 0.0, "", False
+        self._next_look = 0.0
+        self.watches = False
+        """Whether paths are watched: then the daemon does not leave for want of commands."""
+        self.key, self._text = "", False
+        """What is being flushed or, if it is a text, retained; '' for nothing."""
+
+    def next(self) -> float:
+        """When to look again, in seconds of the monotonic clock."""
+        return self._next
+
+    def tend(self, memory: Memory, resting: float) -> None:
+        """See how the flush under way is doing, or take up one that is due."""
+        self._next = time.monotonic() + (1.0 if self.key else EVERY)
+        if self._process is not None:
+            self._ended(memory)
+        elif memory.config.enabled and resting >= REST and (waiting := _waiting(memory)):
+            found = due(waiting, memory.store.now(), modelled=self._modelled)
+            if found:
+                self._text = memory.waits_as_text(found.key)
+                self._begin(found.key)
+            self._tell(waiting)
+        if not self.key and memory.config.enabled and resting >= REST:
+            self._look(memory)
+
+    def idle(self, pending: Path) -> bool:
+        """Whether there is nothing to look at: told by the names in a folder alone."""
+        self._next = time.monotonic() + EVERY
+        try:
+            names = os.listdir(pending)  # noqa: PTH208
+            self.watches = (pending.parent / "local" / "watched.json").exists()
+            waits = any(name.startswith(("turns-", "retain-")) for name in names)
+            return not (self.key or waits or self.watches)
+        except OSError:
+            return not self.key
+
+    def stop(self) -> None:
+        """End what is under way; its turns go on waiting."""
+        process, self._process = self._process, None
+        if process is not None:
+            process.terminate()
+            try:
+                process.wait(5)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+
+    def _look(self, memory: Memory) -> None:
+        """Take in what has changed at watched paths; looking there costs at most 0.2 % of a core."""
+        if time.monotonic() < self._next_look:
+            return
+        began = time.monotonic()
+        if memory.watch_due(modelled=self._modelled):
+            self._begin(WATCHED)
+        self._next_look = time.monotonic() + 500 * (time.monotonic() - began)
+
+    def _begin(self, key: str) -> None:
+        # -P: no module of the folder it runs in may take the place of one of ours.
+        argv = [sys.executable, "-P", "-m", __name__, str(self._root), key]
+        null = subprocess.DEVNULL
+        self._process = subprocess.Popen(
+            argv, stdin=null, stdout=null, stderr=null, cwd="/", env=self._env, start_new_session=True
+        )
+        self.key, self._next = key, time.monotonic() + 1.0
+
+    def _ended(self, memory: Memory) -> None:
+        code = self._process.poll() if self._process else None
+        if code is None:
+            return
+        left = next((one for one in _waiting(memory) if one.key == self.key), None)
+        if self.key == WATCHED:
+            self._say(f"caught up with watched files{f' (exit code {code})' if code else ''}")
+        elif left is None:
+            self._say(f"{'retained' if self._text else 'flushed'} {self.key}")
+        elif left.reason and code:
+            after = f", not before {left.tried.again:%H:%M:%S}" if left.tried.again else ""
+            self._say(f"{self.key} {'is set aside' if left.aside else f'waits on{after}'}: {left.reason}")
+        # What failed without a word in its record is not tried again at once.
+        self._next = time.monotonic() + (YOUNG if code else 0.0)
+        self._process, self.key = None, ""
+
+    def _tell(self, waiting: Sequence[Waiting]) -> None:
+        number = sum(one.modelled is not False for one in waiting)
+        if number and not self._modelled and not self._told:
+            self._told = True
+            self._say(f"{number} waiting for a model, and this daemon was started without one")
+
+
+def _waiting(memory: Memory) -> list[Waiting]:
+    """Conversations and texts, the longest waiting first."""
+    both = [*memory.waiting(), *memory.waiting_texts()]
+    return sorted(both, key=lambda one: (one.since is None, one.since and one.since.timestamp()))
+
+
+def main(argv: Sequence[str]) -> int:
+    """Flush or retain what waits under one key. The exit code is that of its error; the record says which."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that it is noted as no fault of the turns
+    root, key = Path(argv[0]), argv[1]
+    env: dict[str, Any] = dict(os.environ)
+    with Memory.open(root, config=config_module.load(root, env), door="daemon") as memory:
+        try:
+            if key == WATCHED:
+                memory.watch_run(model=endpoint(env), unasked=True)
+            elif memory.waits_as_text(key):
+                memory.attempt_text(key, model=endpoint(env))
+            else:
+                memory.attempt(key, model=endpoint(env))
+        except UaMemoryError as error:
+            return error.exit_code
+    return 0
+
+
+# -- warm --------------------------------------------------------------------------------------------------
+# A bank kept warm between commands: each opens it anew, as a process of its own would, but for the index.
+#
+# Settings and trail are read afresh each time; what is kept is what costs seconds to open: the word index,
+# Chroma and the model. And the files are not looked at again while a witness vouches for the last look.
+
+
+OFTEN = 4
+"""At every fourth time, after some 64 revisions, packing is not put off any more."""
+
+LIBRARIES = ("onnxruntime", "chromadb_rust_bindings", "tokenizers")
+"""What only the index runs: 40 MB of code, which the next search has read again in some 60 ms."""
+
+
+KEPT = ("HOME", "XDG_CONFIG_HOME", "UA_MEMORY_EMBEDDING", "UA_MEMORY_CHROMA_URL")
+"""Variables of the last command by which the daemon goes on: whose settings count, and which index is open.
+The others say something about that caller alone."""
+
+
+class Warm:
+    """The bank at `root`, a path without symbolic links. Used from one thread, but for `config`. `env` is
+    the environment of the daemon."""
+
+    def __init__(self, root: Path, config: Config, pending: Path, env: Mapping[str, str]) -> None:
+        self.root, self.config, self.pending = root, config, pending
+        self._env = dict(env)
+        self.witness: Witness[Sight] = Witness(lambda: None)
+        self._index: Any = None
+        self._settled, self._used = False, False
+        self.untold: list[str] = []
+        """What became of a person's saves while nobody waited for an answer."""
+        self.unpacked = 0
+        """So many times a command has put off packing the trail."""
+
+    @property
+    def warm(self) -> bool:
+        """Whether an index is open."""
+        return self._index is not None
+
+    @property
+    def rested(self) -> bool:
+        """Whether there is nothing to let go of: no index, and nothing that a command has left remembered."""
+        return not (self.warm or self._used)
+
+    @property
+    def behind(self) -> bool:
+        """Whether the last command had no time to bring it up to date."""
+        return self._index is not None and self._index.behind
+
+    def expect(self, query: str) -> None:
+        """Have the model, if it is loaded, begin to read what a search is likely to ask: it takes longer than
+        all that comes before. Where something else is asked, nothing but that is lost."""
+        if self._index is not None and self._index.ready:
+            self._index.embeds.expect(query)
+
+    @contextmanager
+    def opened(
+        self, root: Path, config: Config, now: Callable[[], datetime] | None, *, env: Mapping[str, str]
+    ) -> Iterator[Memory]:
+        """The bank for one command, and its caller's variables. Refused if it is another one."""
+        if root.resolve() != self.root:
+            raise RequestRefused(ELSEWHERE, f"this daemon's bank is {self.root}")
+        memory = Memory.open(root, config=config, now=now, door="cli")
+        self.config, self._env, self._used = config, dict(env), True
+        with self._lent(memory):
+            yield memory
+
+    @contextmanager
+    def own(self) -> Iterator[Memory]:
+        """The bank for what the daemon does by itself. What was cold before is cold again afterwards.
+
+        What embeds, and where vectors lie, is what the last command named.
+        """
+        cold = not self.warm
+        config = config_module.load(self.root, {name: self._env[name] for name in KEPT if name in self._env})
+        # Commands wait for what is done here, so it waits for nobody.
+        config = replace(config, lock_seconds=min(config.lock_seconds, 0.5))
+        memory = Memory.open(self.root, config=config, door="editor")
+        try:
+            with self._lent(memory):
+                yield memory
+        finally:
+            if cold:
+                self._close()
+
+    @contextmanager
+    def _lent(self, memory: Memory) -> Iterator[None]:
+        self._lend(memory)
+        memory.store.witness, memory.store.put_off = self.witness, self._put_off
+        try:
+            yield
+        except (UaMemoryError, RequestRefused):
+            self._take_back(memory)
+            raise
+        except BaseException:
+            memory.close()  # who knows in what state it is
+            raise
+        else:
+            self._take_back(memory)
+
+    def _put_off(self) -> bool:
+        """Leave packing to a moment of rest; where there is none for long, it is done at once after all."""
+        self.unpacked = (self.unpacked + 1) % OFTEN
+        return self.unpacked > 0
+
+    def _lend(self, memory: Memory) -> None:
+        index, self._index = self._index, None
+        if index is None:
+            return
+        then, now = index.store.config, memory.config
+        same = (then.embedding, then.chroma_url) == (now.embedding, now.chroma_url)
+        if same and index.store.bank == memory.store.bank:
+            index.use(memory.store)
+            memory.__dict__["index"] = index
+        else:  # another model, another id, a repository that came or went
+            index.close()
+
+    def _take_back(self, memory: Memory) -> None:
+        self._index = memory.__dict__.pop("index", None)
+        if self._index is not None and not self._settled:
+            gc.freeze()  # what Chroma and the model are made of is not looked through for garbage each time
+            embedding.trim()  # to load the model took 70 MB more than it is
+            self._settled = True
+
+    def cool(self) -> bool:
+        """Let go of Chroma, the model and all that is remembered; the next command opens them again. Whether
+        an index was open. What counts tokens without one, as `status` does, leaves their table, too."""
+        if self.rested:
+            return False
+        was, self._used = self._close(), False
+        embedding.forget()
+        give_back()
+        embedding.page_out(*LIBRARIES)
+        return was
+
+    def _close(self) -> bool:
+        index, self._index, self._settled = self._index, None, False
+        if index is not None:
+            index.close()
+        return index is not None
+
+
+def give_back() -> None:
+    """Return freed memory to the system. glibc keeps it: 258 MB stay without this, 140 MB with it."""
+    gc.unfreeze()
+    gc.collect()
+    gc.freeze()
+    embedding.trim()
+
+
+# -- upkeep ------------------------------------------------------------------------------------------------
+# What a daemon does by itself between commands: catch up with the files, commit edits that have rested,
+# take up what waits for its flush. All of it in the one worker, in pieces that keep no command waiting.
+
+
+STILL = 0.15
+"""Seconds without an event after which files are read: an editor's save is several events."""
+AT_MOST = 1.0
+"""Seconds after the first event when they are read in any case."""
+AGAIN = 5.0
+"""Seconds after which what failed is tried again; each further time twice as many, to a minute."""
+NEVER = float("inf")
+
+
+class Upkeep:
+    """Heard of from the watch's thread, done in the worker's. `nudge` wakes the worker; `hurried` says
+    whether a command waits for it."""
+
+    def __init__(
+        self, warm: Warm, say: Callable[[str], None], nudge: Callable[[], None], hurried: Callable[[], bool],
+        flushing: Flushing | None = None,
+    ) -> None:  # fmt: skip
+        self._flushing = flushing
+        self._warm, self._say, self._nudge, self._hurried = warm, say, nudge, hurried
+        self.watch: Watch | None = None
+        self._lock = threading.Lock()
+        self._first, self._last = NEVER, 0.0
+        self._pack_at = NEVER
+        self._rested, self._behind, self._failures, self._not_before = NEVER, False, 0, 0.0
+        self._unseen = ""
+        """Why it could not be seen last what waits: every ten seconds, and said once."""
+        self.caught_up = 0
+        """So many times the index was brought up to date without a command."""
+
+    def heard(self) -> None:
+        """Something may have changed. From any thread; returns at once."""
+        now = time.monotonic()
+        with self._lock:
+            first, self._last = self._first == NEVER, now
+            self._first = min(self._first, now)
+        if first:
+            self._nudge()
+
+    def tend(self, watch: Watch) -> None:
+        """Begin: start the watch, keep it alive, and read what has changed while no daemon was there."""
+        self.watch = watch
+        self.heard()
+
+    @property
+    def waits(self) -> bool:
+        """Whether an edit waits for its quiet, a file to be read, a flush to end, or a watched path for its
+        changes: no time to leave."""
+        flushes = self._flushing is not None and bool(self._flushing.key or self._flushing.watches)
+        return min(self._first, self._rested, self._pack_at) != NEVER or flushes
+
+    def next(self) -> float:
+        """When there is something to do, in seconds of the monotonic clock."""
+        flush = self._flushing.next() if self._flushing else NEVER
+        return min(self._due(), self.watch.next() if self.watch else NEVER, flush, self._pack_at)
+
+    def do(self, resting: float = NEVER) -> None:
+        """Do one piece of what is due. What fails is noted, and tried again. `resting` are the seconds since
+        the last command."""
+        if self._flushing and time.monotonic() >= self._flushing.next():
+            self._flush(self._flushing, resting)
+        self._pack(resting)
+        whole = self.watch is not None and self.watch.tend()
+        if whole:
+            self._warm.witness.forget()
+        if not whole and (time.monotonic() < self._due() or self._put_off(resting)):
+            return
+        with self._lock:
+            first, self._first = self._first, NEVER
+        try:
+            self._catch_up(whole)
+        except Exception as error:  # a bug, too: what was heard of is not forgotten for it
+            self._first = min(first, time.monotonic())
+            self._not_before = time.monotonic() + min(AGAIN * 2**self._failures, 60.0)
+            self._failures += 1
+            if self._failures == 1:
+                why = error if isinstance(error, UaMemoryError) else repr(error)
+                self._say(f"could not catch up with the files, and tries again: {why}")
+        else:
+            self._failures, self._not_before = 0, 0.0
+
+    def _put_off(self, resting: float) -> bool:
+        """Whether an edit that has had its quiet waits a little more. The command just answered may have been
+        a script's last before it removes the bank, and what was written meanwhile would be in its way."""
+        if resting >= REST or self._first != NEVER or self._behind or self._warm.behind:
+            return False
+        self._rested = time.monotonic() + REST - resting
+        return True
+
+    def _pack(self, resting: float) -> None:
+        """Pack the trail once commands that wanted to are followed by none for a while."""
+        self._pack_at = time.monotonic() + max(REST - resting, 0.0) if self._warm.unpacked else NEVER
+        if self._warm.unpacked and resting >= REST:
+            self._warm.unpacked, self._pack_at = 0, NEVER
+            try:
+                with self._warm.own() as memory:
+                    memory.store.pack()
+            except (UaMemoryError, OSError) as error:  # it is as outgrown for the next who asks
+                self._say(f"could not pack the trail: {error}")
+
+    def _flush(self, flushing: Flushing, resting: float) -> None:
+        if flushing.idle(self._warm.pending):
+            return
+        try:
+            with self._warm.own() as memory:
+                flushing.tend(memory, resting)
+        except (UaMemoryError, OSError) as error:
+            if str(error) != self._unseen:
+                self._say(f"could not see what waits for its flush: {error}")
+            self._unseen = str(error)
+        else:
+            self._unseen = ""
+
+    def _due(self) -> float:
+        with self._lock:
+            read = min(self._last + STILL, self._first + AT_MOST) if self._first != NEVER else NEVER
+        return max(
+            min(read, self._rested, 0.0 if self._behind or self._warm.behind else NEVER), self._not_before
+        )
+
+    def _catch_up(self, whole: bool) -> None:
+        began, warm, much = time.monotonic(), self._warm.warm, self._behind or self._warm.behind
+        with self._warm.own() as memory:
+            # A person who saved an old copy is told by their next command what was put back.
+            self._warm.untold += memory.store.adopt(quiet=memory.config.quiet_seconds, wait=False).notes
+            # Cold, words will do: nobody waits, and the model would take 200 MB for nothing.
+            done = memory.refresh(vectors=warm, stop=self._hurried)
+            seen, quiet = memory.store.survey(), memory.config.quiet_seconds
+        if whole and self.watch:
+            self.watch.took(time.monotonic() - began)
+        self._behind = bool(done.left_files or done.left_texts)
+        if much and not self._behind:
+            give_back()
+        self.caught_up += bool(done.added or done.changed or done.removed)
+        since = [time.time() - seen.changed_at(path) / 1e9 for path in set(seen.changed) - set(seen.held)]
+        # A time in the future, as `touch` can set it, is nothing to wait for.
+        rest = [quiet - age if age < quiet else AGAIN for age in since if age >= 0]
+        self._rested = time.monotonic() + min(rest) + 0.02 if rest else NEVER
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,5 +1,1 @@
-"""What is derived from the truth to make it findable: a word index and vectors, both disposable.
-
-Import the modules themselves. Nothing heavy (chromadb, onnxruntime, tokenizers, numpy) is imported
-before vectors are needed.
-"""
+"""The search index, derived from the files: words, vectors and token vectors. Always safe to delete."""

@@ -14,15 +14,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from zlib import crc32
 
-from ua_memory.index.shelf import private
-from ua_memory.index.tables import chunks, marks, read_only
+from ua_memory.index.generations import private
+from ua_memory.index.items import chunks, marks, read_only
 from ua_memory.paths import make_private
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from ua_memory.index.embed import Embedded
+    from ua_memory.index.embedding import Embedded
+
 
 FILE = "embeddings-2.db"
 """A new layout takes a new number and drops the older file."""

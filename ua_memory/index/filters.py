@@ -1,13 +1,141 @@
-"""Which items a search may return, as a value and as SQL over the word index's rows."""
+"""Which items a search may return: dates, kinds, paths, and tags as scopes."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import get_args
+from typing import Literal, TypeAlias, get_args
 
+from ua_memory.config import MATCHES
 from ua_memory.errors import Usage
-from ua_memory.index.scopes import Group, Tagged
 from ua_memory.records import Kind
+
+# -- scopes ------------------------------------------------------------------------------------------------
+# Tags as a scope: which tags an item must have, in one of four modes or in groups of them, as a value and
+# as SQL over the word index's rows.
+#
+#     any          one of the tags, or no tag at all
+#     all          each of the tags, or no tag at all
+#     any_strict   one of the tags
+#     all_strict   each of the tags
+#
+# The modes and the shape of a group are those of Hindsight's `tags_match` and `tag_groups`, so that what
+# its
+# users have written down goes on working. A tag also stands for those nested below it (`infra` for
+# `infra/db`).
+
+
+DEEPEST = 20
+"""Groups inside groups; SQLite's own limit lies far beyond."""
+MOST_LEAVES = 200
+"""Tags in all groups together."""
+
+Sql: TypeAlias = "tuple[str, list[str]]"
+"""A condition over `items`, and its parameters."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tagged:
+    """A leaf: these tags, one at least, matched in this mode. Usage for no such mode."""
+
+    tags: tuple[str, ...]
+    match: str = "any_strict"
+
+    def __post_init__(self) -> None:
+        if self.match not in MATCHES:
+            raise Usage(f"no such way to match tags: {self.match}", mend=f"one of {', '.join(MATCHES)}")
+
+    def sql(self) -> Sql:
+        """The condition that an item's tags meet it."""
+        one = "(t.value = ? OR substr(t.value, 1, length(?)) = ?)"
+        row = "EXISTS (SELECT 1 FROM json_each(items.tags) AS t WHERE {})"
+        if self.match.startswith("any"):
+            said = row.format(" OR ".join([one] * len(self.tags)))
+        else:
+            said = " AND ".join([row.format(one)] * len(self.tags))
+        if not self.match.endswith("_strict"):
+            said = f"items.tags = '[]' OR ({said})"
+        names = [tag.lstrip("#").casefold() for tag in self.tags]
+        return f"({said})", [value for name in names for value in (name, f"{name}/", f"{name}/")]
+
+
+@dataclass(frozen=True, slots=True)
+class TagGroup:
+    """Groups under `and` or `or`, one at least, or a single one under `not`."""
+
+    how: Literal["and", "or", "not"]
+    groups: tuple[Group, ...]
+
+    def sql(self) -> Sql:
+        """The condition that an item's tags meet it."""
+        parts = [group.sql() for group in self.groups]
+        values = [value for _, part in parts for value in part]
+        if self.how == "not":
+            return f"(NOT {parts[0][0]})", values
+        return f"({f' {self.how.upper()} '.join(text for text, _ in parts)})", values
+
+
+Group: TypeAlias = Tagged | TagGroup
+
+
+def read_groups(value: object) -> tuple[Group, ...]:
+    """The groups that a list from JSON stands for, all of which must hold.
+
+    A group is `{"tags": […], "match": "any_strict"}`, `{"and": […]}`, `{"or": […]}` or `{"not": {…}}`. One
+    that names no tag says nothing, and counts for nothing. Usage where it is none of these, too deep or too
+    long.
+    """
+    if not isinstance(value, Sequence) or isinstance(value, str):
+        raise _wrong("the groups must be a list", value)
+    groups = _groups(value, 1)
+    if sum(map(_leaves, groups)) > MOST_LEAVES:
+        raise Usage(f"more than {MOST_LEAVES} tags in groups", mend="fewer of them")
+    return groups
+
+
+def _groups(values: Sequence[object], depth: int) -> tuple[Group, ...]:
+    if depth > DEEPEST:
+        raise Usage(f"groups of tags more than {DEEPEST} deep", mend="fewer inside each other")
+    return tuple(group for value in values for group in _group(value, depth))
+
+
+def _group(value: object, depth: int) -> tuple[Group, ...]:
+    """The group, or none where it names no tag."""
+    if isinstance(value, Mapping):
+        if "tags" in value and set(value) <= {"tags", "match"}:
+            tags = value["tags"]
+            if isinstance(tags, Sequence) and not isinstance(tags, str) and all(map(_text, tags)):
+                leaf = Tagged(tuple(tags), str(value.get("match", "any_strict")))
+                return (leaf,) if tags else ()
+        elif set(value) in ({"and"}, {"or"}):
+            (how, inner), *_ = value.items()
+            if isinstance(inner, Sequence) and not isinstance(inner, str):
+                groups = _groups(inner, depth + 1)
+                return (TagGroup(how, groups),) if groups else ()
+        elif set(value) == {"not"}:
+            groups = _groups([value["not"]], depth + 1)
+            return (TagGroup("not", groups),) if groups else ()
+    raise _wrong("no group of tags", value)
+
+
+def _text(value: object) -> bool:
+    return isinstance(value, str)
+
+
+def _leaves(group: Group) -> int:
+    return len(group.tags) if isinstance(group, Tagged) else sum(map(_leaves, group.groups))
+
+
+def _wrong(what: str, value: object) -> Usage:
+    return Usage(
+        f"{what}: {str(value)[:80]}",
+        mend='[{"tags": ["a", "b"], "match": "any_strict"}, {"not": {"tags": ["c"]}}], also "and" and "or"',
+    )
+
+
+# -- filters -----------------------------------------------------------------------------------------------
+# Which items a search may return, as a value and as SQL over the word index's rows.
+
 
 KINDS = tuple(
     dict.fromkeys((*get_args(Kind), "fact", "passage", "observation", "opinion", "page", "model", "core"))

@@ -1,24 +1,24 @@
-"""Records into items: what the index keeps of a bank's files, one row for each thing that can be found.
-
-An item's key is made of its file and its block id, or the hash of its text where it has none, so that
-a line inserted above moves it without touching words or vectors. Text is masked here, before anything
-else sees it: a person's line may hold a secret, the index never does.
-"""
+"""Records into the index's items: their names and speakers, as rows of the word index."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterator, Sequence
+import re
+import sqlite3
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from itertools import takewhile
-from typing import Any
+from pathlib import Path
+from typing import Any, TypeVar
 
-from ua_memory import trust
-from ua_memory.index import talk
-from ua_memory.index.terms import clean
-from ua_memory.markdown import Document, FileKind, day_of, hashtags, kind_of, texthash
+from ua_memory.index.terms import STOP, clean, words
+from ua_memory.markdown.document import Document, texthash
+from ua_memory.markdown.lines import FileKind, day_of, hashtags, kind_of
 from ua_memory.records import (
+    Entity,
     Fact,
     Heading,
     MentalModel,
@@ -28,14 +28,87 @@ from ua_memory.records import (
     Passage,
     Place,
     Proof,
+    Record,
     ref_of,
 )
+from ua_memory.text import wording
+from ua_memory.text.names import ORDINARY, drawn, entities
+
+# -- talk --------------------------------------------------------------------------------------------------
+# Talk in a file: who says an item, and which turns are embedded together.
+#
+# A turn of a talk leans on those before it ("Yes, last Tuesday!"). Turns that stand together go through the
+# model together, and each then takes its own tokens' states out ("late chunking", Günther et al. 2024,
+# arXiv 2409.04701): the same number of tokens, hence of seconds, as one at a time. Facts that are no talk
+# are embedded alone: among unrelated neighbours this costs three points of R@10.
+
+
+RUN = 600
+"""Characters of a run, some 130 tokens: the model was trained on texts of up to 128."""
+
+_LABEL = re.compile(r"(\*\*|__)?([^\W\d_][^*:\n]{0,39}?)(?(1)(?:\1:|:\1)|:)(?:\s|$)")
+_ASKS = re.compile(r"\?[^?]{0,24}$")
+_NOTE = re.compile(r"\s*\[[^\]]*\]\s*$")
+
+
+def label(text: str) -> str:
+    """The `Name` of a text that begins with `Name:` or `**Name**:`, of at most three words; else ''."""
+    found = _LABEL.match(text)
+    name = found[2].strip() if found else ""
+    return name if len(name.split()) <= 3 else ""
+
+
+def speakers_of(texts: Sequence[str]) -> list[str]:
+    """Who says each of a file's texts, '' for nobody. Who speaks once only is a heading, not a speaker."""
+    labels = [label(text) for text in texts]
+    often = Counter(labels)
+    return [name if name and often[name] > 1 else "" for name in labels]
+
+
+def runs(turns: Sequence[tuple[str, str, str | None, str]]) -> Iterator[tuple[int, int]]:
+    """(start, end) of the runs of a file's (speaker, heading, session, text); what is no talk is alone."""
+    start, size = 0, 0
+    for number, (speaker, heading, session, text) in enumerate(turns):
+        if number > start:
+            first = turns[start]
+            together = speaker and first[0] and (heading, session) == first[1:3]
+            if not together or size + len(text) > RUN:
+                yield start, number
+                start, size = number, 0
+        size += len(text)
+    if turns:
+        yield start, len(turns)
+
+
+def led(heading: str, text: str) -> str:
+    """A text as it is embedded when it stands alone: after its heading, which says what it is about.
+
+    A heading that begins with a digit is a day or a time and says nothing of the kind.
+    """
+    lead = heading.rpartition(" > ")[2]
+    return f"{lead}\n{text}" if lead and not lead[0].isdigit() else text
+
+
+def asks(text: str) -> bool:
+    """Whether a text ends in a question, a bracketed note at its end aside."""
+    if "?" not in text:  # most texts: told without looking for a note, which tries every blank
+        return False
+    return bool(_ASKS.search(_NOTE.sub("", text) if "[" in text else text))
+
+
+# -- items -------------------------------------------------------------------------------------------------
+# Records into items: what the index keeps of a bank's files, one row for each thing that can be found.
+#
+# An item's key is made of its file and its block id, or the hash of its text where it has none, so that
+# a line inserted above moves it without touching words or vectors. Text is masked here, before anything
+# else sees it: a person's line may hold a secret, the index never does.
+
 
 Masked = Callable[[str], str]
 
 
 @dataclass(frozen=True, slots=True)
-class Item:
+class IndexItem:
     """One findable thing. `text` is what is shown and searched, masked; `context` helps the word search.
 
     `record` is fact, passage, observation, opinion, page, model or core; `kind` a fact's or opinion's
@@ -85,7 +158,7 @@ class Item:
     @property
     def untrusted(self) -> bool:
         """Whether a tool, the web or an agent's import said it; see `trust`."""
-        return trust.untrusted(self.origin, self.client, self.path)
+        return wording.untrusted(self.origin, self.client, self.path)
 
     @property
     def date(self) -> str:
@@ -114,7 +187,7 @@ def lines_hash(lines: bytes) -> str:
     return hashlib.blake2b(lines, digest_size=12).hexdigest()
 
 
-def items_of(document: Document, masked: Masked) -> Iterator[Item]:
+def items_of(document: Document, masked: Masked) -> Iterator[IndexItem]:
     """The items of one parsed file, in file order. `masked` takes secrets out of a text."""
     seen: dict[str, int] = {}
     tags = tuple(
@@ -129,7 +202,7 @@ def items_of(document: Document, masked: Masked) -> Iterator[Item]:
     )
     if masked(everything) == everything:
         masked = str
-    speakers = talk.speakers([found["text"] for found in records])
+    speakers = speakers_of([found["text"] for found in records])
     known = _known(document) if masked is str and not any(speakers) else []
     items = []
     for seq, (found, speaker) in enumerate(zip(records, speakers, strict=True)):
@@ -149,12 +222,12 @@ def items_of(document: Document, masked: Masked) -> Iterator[Item]:
 
 LONG, KEPT = 256, 2
 """A log of so many records is likely to be read again with a few more; so many logs are remembered."""
-_made: tuple[tuple[Document, list[Item]], ...] = ()
+_made: tuple[tuple[Document, list[IndexItem]], ...] = ()
 """What was made of long logs that hold no secret and no talk, newest first: each item comes of its own record
 and lines alone, and of how often its like was met before. Replaced as a whole: threads read at once."""
 
 
-def _known(document: Document) -> list[Item]:
+def _known(document: Document) -> list[IndexItem]:
     """The items of those records at the beginning that are the very ones of a log as it was read before."""
     if len(document.records) < LONG or kind_of(document.path) is not FileKind.LOG:
         return []
@@ -166,19 +239,19 @@ def _known(document: Document) -> list[Item]:
     return []
 
 
-def _keep(document: Document, items: list[Item]) -> None:
+def _keep(document: Document, items: list[IndexItem]) -> None:
     global _made
     if len(document.records) >= LONG and kind_of(document.path) is FileKind.LOG:
         others = tuple(one for one in _made if one[0].path != document.path)
         _made = ((document, items), *others[: KEPT - 1])
 
 
-def _in_runs(items: list[Item]) -> Iterator[Item]:
+def _in_runs(items: list[IndexItem]) -> Iterator[IndexItem]:
     """The items, each turn of a talk with the run it is embedded in."""
-    for start, end in talk.runs([(item.speaker, item.heading, item.session, item.text) for item in items]):
+    for start, end in runs([(item.speaker, item.heading, item.session, item.text) for item in items]):
         if end - start < 2:
             alone = items[start]
-            yield replace(alone, vhash=text_id(talk.led(alone.heading, alone.text)))
+            yield replace(alone, vhash=text_id(led(alone.heading, alone.text)))
             continue
         run = text_id("\n".join(item.text for item in items[start:end]))
         for number in range(start, end):
@@ -251,7 +324,7 @@ def _item(
     page_tags: tuple[str, ...],
     masked: Masked,
     speaker: str,
-) -> Item:
+) -> IndexItem:
     place: Place = found["place"]
     heading: Heading = found["heading"]
     text = clean(masked(found["text"]))
@@ -261,7 +334,7 @@ def _item(
     entities = tuple(clean(masked(name)) for name in found["entities"])
     context = clean(masked(_context(found) + " " + " ".join(tags)))
     lines = "\n".join(document.lines[place.line - 1 : place.end])
-    return Item(
+    return IndexItem(
         key=key,
         record=found["record"],
         kind=found["kind"],
@@ -297,3 +370,266 @@ def _context(found: dict[str, Any]) -> str:
 
 def _hash(text: str) -> str:
     return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
+
+
+# -- tables ------------------------------------------------------------------------------------------------
+# The word index's tables, and an item as a row of them.
+
+
+T = TypeVar("T")
+
+SCHEMA_VERSION = "5"
+"""Raise it with any change here or in how items and terms are made: another version is dropped."""
+
+EXACT = "unicode61 remove_diacritics 2 tokenchars '_'"
+"""Reads a word as it stands there, but for case and accents."""
+
+TOKENIZER = f"porter {EXACT}"
+
+COLUMNS = (
+    'rowid, key, digest, path, line, "end", seq, record, kind, id, date, origin, client, session, retired,'
+    ' texthash, linehash, vhash, "when", day, heading, tags, entities, text, context, speaker, run,'
+    " proofs, importance"
+)
+
+SCHEMA = (
+    "CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT) WITHOUT ROWID",
+    "CREATE TABLE files (path BLOB PRIMARY KEY, size INTEGER, mtime_ns INTEGER, ctime_ns INTEGER, inode TEXT,"
+    " hash TEXT, racy INTEGER) WITHOUT ROWID",
+    "CREATE TABLE items (rowid INTEGER PRIMARY KEY, key TEXT UNIQUE, digest TEXT, path TEXT, line INTEGER,"
+    ' "end" INTEGER, seq INTEGER, record TEXT, kind TEXT, id TEXT, date TEXT, origin TEXT, client TEXT,'
+    ' session TEXT, retired TEXT, texthash TEXT, linehash TEXT, vhash TEXT, "when" TEXT, day TEXT,'
+    " heading TEXT, tags TEXT, entities TEXT, text TEXT, context TEXT, speaker TEXT, run TEXT,"
+    " proofs TEXT, importance INTEGER)",
+    "CREATE INDEX items_place ON items (path, seq)",
+    "CREATE INDEX items_vhash ON items (vhash)",
+    "CREATE INDEX items_texthash ON items (texthash)",
+    "CREATE INDEX items_id ON items (id) WHERE id IS NOT NULL",
+    "CREATE INDEX items_run ON items (run) WHERE run != ''",
+    "CREATE TABLE names (name TEXT, how INTEGER, item INTEGER, PRIMARY KEY (name, how, item)) WITHOUT ROWID",
+    "CREATE INDEX names_item ON names (item)",
+    "CREATE TABLE settled (name TEXT, entity INTEGER, role TEXT, PRIMARY KEY (name, entity, role))"
+    " WITHOUT ROWID",
+    "CREATE INDEX settled_entity ON settled (entity)",
+    "CREATE TRIGGER items_gone AFTER DELETE ON items BEGIN DELETE FROM names WHERE item = old.rowid; END",
+    "CREATE TABLE grams (gram TEXT, size INTEGER, word TEXT, PRIMARY KEY (gram, size, word)) WITHOUT ROWID",
+    "CREATE TABLE journal (generation INTEGER, vhash TEXT)",
+    f'CREATE VIRTUAL TABLE words USING fts5 (text, context, tokenize = "{TOKENIZER}")',
+    "CREATE VIRTUAL TABLE terms USING fts5vocab (words, row)",
+)
+
+TEMPORARY = (
+    f'CREATE VIRTUAL TABLE temp.scratch USING fts5 (word, tokenize = "{TOKENIZER}")',
+    "CREATE VIRTUAL TABLE temp.scratch_terms USING fts5vocab (temp, scratch, instance)",
+)
+
+
+def row(number: int, item: IndexItem, digest: str) -> tuple[Any, ...]:
+    """An item as the values of COLUMNS."""
+    where = (number, item.key, digest, item.path, item.line, item.end, item.seq)
+    what = (item.record, item.kind, item.id, item.date, item.origin, item.client or "", item.session)
+    hashes = (item.retired or "", item.texthash, item.linehash, item.vhash, item.when, item.day, item.heading)
+    names = (json.dumps(item.tags), json.dumps(item.entities))
+    about = (item.context, item.speaker, item.run, json.dumps(item.proofs), item.importance)
+    return (*where, *what, *hashes, *names, item.text, *about)
+
+
+def from_row(values: tuple[Any, ...]) -> IndexItem:
+    """The item of a row of COLUMNS."""
+    _, key, _, path, line, end, seq, record, kind, block_id, _, origin, client, session = values[:14]
+    retired, texthash, linehash, vhash, when, day, heading, tags, entities = values[14:23]
+    text, context, speaker, run, proofs, importance = values[23:]
+    return IndexItem(
+        key=key,
+        record=record,
+        kind=kind,
+        path=path,
+        line=line,
+        end=end,
+        seq=seq,
+        id=block_id,
+        text=text,
+        texthash=texthash,
+        linehash=linehash,
+        vhash=vhash,
+        when=when,
+        day=day,
+        origin=origin,
+        client=client or None,
+        session=session,
+        heading=heading,
+        tags=_names(tags),
+        entities=_names(entities),
+        retired=retired or None,
+        context=context,
+        speaker=speaker,
+        run=run,
+        proofs=_names(proofs),
+        importance=importance,
+    )
+
+
+def _names(packed: str) -> tuple[str, ...]:
+    return tuple(json.loads(packed)) if packed != "[]" else ()
+
+
+def read_only(file: Path) -> sqlite3.Connection:
+    """A database that is only looked at. sqlite3.Error, at the latest with the first question."""
+    return sqlite3.connect(f"{file.as_uri()}?mode=ro", uri=True, timeout=1)
+
+
+def marks(values: Sequence[object]) -> str:
+    """As many question marks as values."""
+    return ",".join("?" * len(values))
+
+
+def chunks(values: list[T], size: int = 500) -> Iterator[list[T]]:
+    """The values in lists that stay under SQLite's limits."""
+    for start in range(0, len(values), size):
+        yield values[start : start + size]
+
+
+# -- links -------------------------------------------------------------------------------------------------
+# Names and the items they stand in: who speaks, who is spoken of. Drawn from the files, without a model.
+#
+# A name is declared, as a speaker, in an `entities:` line or by a wikilink, or drawn from the text: a
+# proper
+# name, handle, path, identifier, host or address. Looked up by the query's own words, so that a lookup
+# costs by
+# the query and not by the bank. What else somebody is called comes from `memory/entities.md`.
+
+
+LONGEST = 6
+"""Words of a name that are tried: `https://fly.io/docs/apps` has five. Longer ones are not kept."""
+
+OPENING, DRAWN, DECLARED = 0, 1, 2
+"""How a name is known to be one: it opens a sentence, as any word may; it stands within; it is said to be."""
+
+MANY = 1000
+"""Items of a name that are counted; the rest makes no difference."""
+
+_LINK = re.compile(r"\[\[([^\]|#^]+)")
+
+
+@lru_cache(maxsize=4096)
+def folded(name: str) -> str:
+    """A name as it is compared: its words, case and signs aside."""
+    return " ".join(words(name))
+
+
+def names_of(item: IndexItem) -> dict[str, int]:
+    """{name: how it is known to be one} of the names that stand in an item, folded."""
+    found: dict[str, int] = {}
+    for name, sure in drawn(item.text).items():
+        name = folded(name)
+        if name not in STOP and name not in ORDINARY and not name.isdigit():
+            found[name] = max(DRAWN if sure else OPENING, found.get(name, OPENING))
+    for name in (item.speaker, *item.entities, *_LINK.findall(item.text)):
+        found[folded(name)] = DECLARED
+    return {name: how for name, how in found.items() if name and name.count(" ") < LONGEST}
+
+
+def holds(item: IndexItem, names: Iterable[str]) -> bool:
+    """Whether one of these folded names stands in an item."""
+    text = f" {folded(item.speaker)} {' '.join(words(item.text))} "
+    return any(f" {name} " in text for name in names) or any(folded(name) in names for name in item.entities)
+
+
+def add(db: sqlite3.Connection, first: int, items: Sequence[IndexItem]) -> None:
+    """Write down the names of items numbered from `first` on; a trigger drops them with their items."""
+    rows = [(name, how, first + n) for n, item in enumerate(items) for name, how in names_of(item).items()]
+    db.executemany("INSERT INTO names VALUES (?, ?, ?)", sorted(rows))
+
+
+def settle(db: sqlite3.Connection, records: Iterable[Record], masked: Callable[[str], str]) -> None:
+    """Make the names that these records settle the settled ones, in place of those there were."""
+    db.execute("DELETE FROM settled")
+    db.executemany("INSERT OR IGNORE INTO settled VALUES (?, ?, ?)", sorted(settling(records, masked)))
+
+
+def settling(records: Iterable[Record], masked: Callable[[str], str]) -> set[tuple[str, int, str]]:
+    """(folded name, number of the entity, role) of the names that these records settle."""
+    rows = set()
+    settled = (record for record in records if isinstance(record, Entity))
+    for number, entity in enumerate(settled):
+        for role, said in (("name", (entity.name, *entity.aliases)), ("not", entity.nots)):
+            rows |= {(found, number, role) for name in said if (found := folded(masked(name)))}
+    return rows
+
+
+@dataclass(frozen=True, slots=True)
+class NamedInQuery:
+    """The bank's names that stand in a query: {name: how many items have it, up to `MANY`}, longest first.
+
+    `declared` are those that somebody gave as names, `every` also those drawn from texts. Who is said by one
+    settled name is there by all of them; `also` has {name said: the others}.
+    """
+
+    declared: Mapping[str, int]
+    every: Mapping[str, int]
+    also: Mapping[str, tuple[str, ...]]
+
+
+def named(db: sqlite3.Connection, query: str) -> NamedInQuery:
+    """Whom a query names. A name that only ever opens a sentence counts where the query writes it as one."""
+    said = words(query)
+    tried = {
+        " ".join(said[start : start + size])
+        for size in range(1, LONGEST + 1)
+        for start in range(len(said) - size + 1)
+    }
+    also, others = _settled(db, tried, f" {' '.join(said)} ")
+    settled = {*also, *(name for names in also.values() for name in names)}
+    written = {folded(name) for name in entities(query)} if said else set()
+    declared, every = {}, {}
+    for name, count, how in _known_names(db, sorted((tried | settled) - others)):
+        if how == DECLARED or name in settled:
+            declared[name] = count
+        if how >= DRAWN or name in settled or name in written:
+            every[name] = count
+    return NamedInQuery(_longest(declared), _longest(every), also)
+
+
+def _longest(names: Mapping[str, int]) -> Mapping[str, int]:
+    return dict(sorted(names.items(), key=lambda pair: (-len(pair[0]), pair[0])))
+
+
+def _known_names(db: sqlite3.Connection, names: Sequence[str]) -> Iterator[tuple[str, int, int]]:
+    """(name, how many items have it, how it is known to be one at best) of those that there are."""
+    for part in chunks(list(names), 250):
+        yield from db.execute(
+            "SELECT * FROM (SELECT column1,"
+            f" (SELECT count(*) FROM (SELECT 1 FROM names WHERE name = column1 LIMIT {MANY})),"
+            " (SELECT how FROM names WHERE name = column1 ORDER BY how DESC LIMIT 1) AS how"
+            f" FROM (VALUES {','.join(['(?)'] * len(part))})) WHERE how IS NOT NULL",
+            part,
+        )
+
+
+def _settled(
+    db: sqlite3.Connection, tried: set[str], said: str
+) -> tuple[dict[str, tuple[str, ...]], set[str]]:
+    """({settled name that is said: what else that one is called}, names that are said of another).
+
+    A name that is said only within one that it is settled not to be ("Alice" in "Alice Cooper") is not meant.
+    """
+    groups: dict[int, dict[str, set[str]]] = {}
+    for part in chunks(sorted(tried)):
+        rows = db.execute(
+            "SELECT entity, role, name FROM settled WHERE entity IN"
+            f" (SELECT entity FROM settled WHERE name IN ({marks(part)}) AND role = 'name')", part
+        )  # fmt: skip
+        for entity, role, name in rows:
+            groups.setdefault(entity, {"name": set(), "not": set()})[role].add(name)
+    also: dict[str, set[str]] = {}
+    others: set[str] = set()
+    for group in groups.values():
+        rest = said
+        for name in sorted(group["not"], key=len, reverse=True):
+            rest = rest.replace(f" {name} ", "  ")
+        for name in sorted(group["name"] & tried):
+            if f" {name} " in rest:
+                also.setdefault(name, set()).update(group["name"] - group["not"] - {name})
+            else:
+                others.add(name)
+    return {name: tuple(sorted(names)) for name, names in also.items()}, others - also.keys()

@@ -17,14 +17,18 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from ua_memory import stamps
+from ua_memory import discovery
 from ua_memory.errors import NotFound
+from ua_memory.git import process
 from ua_memory.paths import is_truth
-from ua_memory.store import FileStat, proof
-from ua_memory.store.reading import read
+from ua_memory.store import files
+from ua_memory.store.files import FileStat, read
+from ua_memory.text.redaction import redact
 
 if TYPE_CHECKING:
-    from ua_memory.store import Store, Survey
+    from ua_memory.store.scan import FileSurvey
+    from ua_memory.store.store import Store
+
 
 MOST = 20_000
 """Files and folders that are read of all extra paths together: somebody's whole disk is a mistake."""
@@ -53,7 +57,7 @@ class Looked(Protocol):
 class _Both:
     """A survey, and the files of other folders with a name for their state."""
 
-    seen: Survey
+    seen: FileSurvey
     others: tuple[FileStat, ...]
     stamp: str
 
@@ -88,7 +92,7 @@ def outside(path: str) -> bool:
     return path.startswith("/")
 
 
-class Files:
+class OutsideFiles:
     """The bank's files and those of other folders. `notes` says what of the latter could not be read."""
 
     def __init__(self, store: Store) -> None:
@@ -107,7 +111,7 @@ class Files:
     @property
     def masks(self) -> str:
         """The name of the patterns of the bank's own that text is masked by; '' for none."""
-        return stamps.masks(self._store.config.redact)
+        return discovery.masks(self._store.config.redact)
 
     def blob(self, name: str) -> bytes:
         """What the trail holds in place of a file."""
@@ -123,28 +127,26 @@ class Files:
 
     def masked(self, text: str) -> str:
         """A text without the secrets in it: what the index may hold of it."""
-        from ua_memory.redaction import redact
-
         return redact(text, self._store.config.redact).text
 
-    def look(self, seen: Survey, scratch: Path) -> Looked:
+    def look(self, seen: FileSurvey, scratch: Path) -> Looked:
         """A survey with what lies in other folders now. `scratch` is for the file system's clock."""
         if not self._store.config.extra_paths:
             return seen
         began = _now(scratch)
-        if not self._stamp or proof.stamp(proof.look("", self._names)) != self._stamp:
+        if not self._stamp or discovery.stamp(discovery.look("", self._names)) != self._stamp:
             found: dict[bytes, None] = {}
             self.notes = []
             for entry in self._store.config.extra_paths:
                 found |= dict.fromkeys(self._named(entry, MOST - len(found)))
             self._names = list(found)
-            rows = proof.look("", self._names)
+            rows = discovery.look("", self._names)
             self._files = tuple(
                 FileStat("/" + os.fsdecode(name), *row[1:])
                 for name, row in zip(self._names, rows, strict=True)
                 if row and stat.S_ISREG(row[0]) and name.endswith(b".md")
             )
-            self._stamp = proof.stamp(rows) if proof.settled(rows, began) else ""
+            self._stamp = discovery.stamp(rows) if files.settled(rows, began) else ""
         return _Both(seen, self._files, self._stamp)
 
     def _named(self, entry: str, room: int) -> Iterator[bytes]:
@@ -211,6 +213,6 @@ class Files:
 
 def _now(scratch: Path) -> int:
     try:
-        return proof.filesystem_now(scratch)
+        return process.filesystem_now(scratch)
     except OSError:
         return time.time_ns()  # the clock of a file system that we cannot write to cannot be asked

@@ -1,38 +1,240 @@
-"""The index of one bank: brought up to date before each search, rebuilt when anything is off.
-
-Words come first and alone suffice. Vectors follow where Chroma, the model and the lock are to be had;
-where not, the report says why, and answers come from words.
-"""
+"""Brings the index up to date before a search, and rebuilds it when anything is off."""
 
 from __future__ import annotations
 
+import contextlib
+import json
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing, suppress
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from ua_memory.errors import Busy
-from ua_memory.index.current import Current, broken
-from ua_memory.index.manifest import Manifest
-from ua_memory.index.outside import Files
-from ua_memory.index.reading import READY, Caught, Reading, Refresh, Stop, read_changes
-from ua_memory.index.shelf import Shelf, told
-from ua_memory.index.words import Words
-from ua_memory.turns import in_turn
+from ua_memory.git.process import filesystem_now
+from ua_memory.index import items as index_items
+from ua_memory.index import vectors as index_vectors
+from ua_memory.index.cache import Cache
+from ua_memory.index.embedding import CrossEncoder, EmbeddingUnavailable, Embeds, embedder, in_portions
+from ua_memory.index.generations import KnownFile, Manifest, Shelf, content_hash, told
+from ua_memory.index.items import SCHEMA_VERSION, chunks, items_of, led, marks, read_only
+from ua_memory.index.outside import Looked, OutsideFiles, outside
+from ua_memory.index.vectors import (
+    Owner,
+    Rows,
+    ServerAway,
+    ServerConnection,
+    ServerVectors,
+    VectorMark,
+    VectorsElsewhere,
+    VectorsUnavailable,
+    all_of,
+    drop,
+    machine,
+    nearest_first,
+    owned,
+    stands_for,
+)
+from ua_memory.index.words import Current, WordIndex, broken
+from ua_memory.markdown import document, lines
+from ua_memory.records import Problem
+from ua_memory.store.files import RACY_NS, UNSEARCHED, searched
+from ua_memory.store.lock import in_turn
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from ua_memory.index.cache import Cache
-    from ua_memory.index.cross import CrossEncoder
-    from ua_memory.index.embed import Embeds
-    from ua_memory.index.server import Line
-    from ua_memory.index.vectors import Owner, Rows
-    from ua_memory.store import Store, Survey
+    from ua_memory.index.embedding import Embedded
+    from ua_memory.store.files import FileStat
+    from ua_memory.store.scan import FileSurvey
+    from ua_memory.store.store import Store
+
+
+# -- reading -----------------------------------------------------------------------------------------------
+# From files to rows: what differs from the manifest is read, parsed and put into the word index.
+#
+# All of one refresh is one transaction: killed at any moment, the index is what it was before or what it
+# is after. A file that cannot be read or parsed is reported and tried again next time; the others go on.
+
+
+READY = "ready"
+Stop = Callable[[], bool]
+"""Whether there is no more time: asked after each piece of work, so that something is always done."""
+AT_LEAST = 50
+"""Files read between two looks at the time: a small bank is always read whole."""
+
+
+def within(seconds: float) -> Stop | None:
+    """Stops that many seconds from now; 0 for never."""
+    until = time.monotonic() + seconds
+    return (lambda: time.monotonic() > until) if seconds else None
+
+
+@dataclass(frozen=True, slots=True)
+class Refresh:
+    """What a refresh did, in items. `semantic` is 'ready', or why there are no vectors. Where it was stopped,
+    `left_files` have changed and were not read, `left_texts` have no vector yet."""
+
+    added: int = 0
+    changed: int = 0
+    removed: int = 0
+    files: int = 0
+    failed: tuple[Problem, ...] = ()
+    seconds: float = 0.0
+    semantic: str = READY
+    embedded: int = 0
+    notes: tuple[str, ...] = ()
+    left_files: int = 0
+    left_texts: int = 0
+
+
+@dataclass(slots=True)
+class IndexReading:
+    """What one look at the files did to the words, in items; `files` counts those there are, `left` those
+    that have changed and were not read."""
+
+    added: int = 0
+    changed: int = 0
+    removed: int = 0
+    files: int = 0
+    read: int = 0
+    left: int = 0
+    failed: list[Problem] = field(default_factory=list)
+
+    @property
+    def any(self) -> bool:
+        return bool(self.added or self.changed or self.removed)
+
+
+@dataclass(frozen=True, slots=True)
+class CatchUp:
+    """What was done to the vectors: texts that went through the model, and those left without a vector."""
+
+    embedded: int = 0
+    left: int = 0
+
+
+def read_changes(
+    store: OutsideFiles, survey: FileSurvey, words: WordIndex, folder: Path, stop: Stop | None = None
+) -> IndexReading:
+    """Bring the words up to date with the files. `folder` is one we may touch, for the file system's clock.
+
+    At `stop` it ends with the files read so far, those that changed last first.
+
+    sqlite3.Error if the words cannot be written; whatever the store raises when files cannot be listed.
+    """
+    manifest, seen = Manifest(words.db), store.look(survey, folder)
+    with words.writing():
+        now = filesystem_now(folder)
+        if manifest.masks() != store.masks:
+            manifest.mask(store.masks)
+        due, known, gone, there = _due(manifest, seen)
+        done, fresh = IndexReading(files=there), list[KnownFile]()
+        for number, stat in enumerate(due):
+            if number and not number % AT_LEAST and stop and stop():
+                done.left = sum(not _known(rest, known.get(rest.path)) for rest in due[number:])
+                break
+            before, held = known.get(stat.path), seen.held.get(stat.path)
+            fresh.append(_read_one(store, words, stat, before, held, now, done))
+        whole = len(fresh) == len(due) and all(_sure(one, seen) for one in fresh)
+        manifest.record(fresh)
+        done.removed += sum(words.remove_file(path) for path in gone)
+        if any(lines.kind_of(path) is lines.FileKind.ENTITIES for path in gone):
+            index_items.settle(words.db, (), store.masked)
+        manifest.forget(gone)
+        if done.any:
+            words.next_generation()
+        manifest.seal(seen.proof if whole else "")
+    return done
+
+
+class _Due(NamedTuple):
+    """The files to read, what the manifest says of these at least, the paths that are gone, and how many
+    files there are."""
+
+    read: list[FileStat]
+    known: dict[str, KnownFile]
+    gone: list[str]
+    there: int
+
+
+def _due(manifest: Manifest, seen: Looked) -> _Due:
+    """What is to be done. Where it is known what was touched since the manifest's state, no other file is
+    asked for."""
+    touched = seen.touched(manifest.sealed())
+    if touched is not None:
+        due = [stat for stat in seen.some(touched) if stat.path.endswith(".md")]
+        return _Due(due, manifest.files(touched), [], manifest.count())
+    files = {stat.path: stat for stat in seen.files if stat.path.endswith(".md")}
+    known = manifest.files()
+    racy = {path for path, before in known.items() if before.racy}
+    due = [f for f in files.values() if f.path in racy or not _known(f, known.get(f.path))]
+    # Who has changed goes before who might have, the newest before all others.
+    due.sort(key=lambda stat: (_known(stat, known.get(stat.path)), -stat.changed_ns))
+    return _Due(due, known, [path for path in known if path not in files], len(files))
+
+
+def _sure(read: KnownFile, seen: Looked) -> bool:
+    """Whether a file was read, and cannot change unseen any more, or will be looked at again."""
+    return not read.racy or (bool(read.hash) and read.path in seen.passing)
+
+
+def _known(stat: FileStat, before: KnownFile | None) -> bool:
+    """Whether a file has the stamp that it was read under."""
+    return before is not None and before.stamp == (stat.size, stat.mtime_ns, stat.ctime_ns, stat.inode)
+
+
+def _read_one(
+    store: OutsideFiles,
+    words: WordIndex,
+    stat: FileStat,
+    before: KnownFile | None,
+    held: str | None,
+    now: int,
+    done: IndexReading,
+) -> KnownFile:
+    digest, failed = before.hash if before else "", False
+    try:
+        data = store.blob(held) if held else store.read(stat.path)
+        done.read += 1
+        digest = content_hash(data)
+        if not before or before.hash != digest:
+            data, rest = searched(data)
+            if rest:
+                done.failed.append(Problem(stat.path, rest, UNSEARCHED))
+            parsed = document.parse(data, stat.path)
+            if lines.kind_of(stat.path) is lines.FileKind.ENTITIES:
+                index_items.settle(words.db, parsed.records, store.masked)
+            items = list(items_of(parsed, store.masked))
+            if outside(stat.path):  # its ids are another bank's: nothing here is to cite or to change it
+                items = [replace(item, id=None) for item in items]
+            added, changed, removed = words.replace_file(stat.path, items)
+            done.added, done.changed, done.removed = (
+                done.added + added,
+                done.changed + changed,
+                done.removed + removed,
+            )
+    except (sqlite3.Error, MemoryError):
+        raise
+    except Exception as error:  # a bug or a bad file must not take the other files from the index
+        failed = True
+        done.failed.append(Problem(stat.path, 1, f"not indexed: {error}"))
+    racy = failed or max(stat.mtime_ns, stat.ctime_ns) >= now - RACY_NS
+    return KnownFile(
+        stat.path, stat.size, stat.mtime_ns, stat.ctime_ns, stat.inode, "" if failed else digest, racy
+    )
+
+
+# -- sync --------------------------------------------------------------------------------------------------
+# The index of one bank: brought up to date before each search, rebuilt when anything is off.
+#
+# Words come first and alone suffice. Vectors follow where Chroma, the model and the lock are to be had;
+# where not, the report says why, and answers come from words.
+
 
 Progress = Callable[[int, int], None]
 NO_TIME = "there was no time left for the vectors"
@@ -49,12 +251,12 @@ class Index:
     """
 
     def __init__(self, store: Store, *, embedding: str = "minilm-int8", embeds: Embeds | None = None) -> None:
-        self.store, self.embedding, self.files = store, embedding, Files(store)
+        self.store, self.embedding, self.files = store, embedding, OutsideFiles(store)
         self.shelf = Shelf(store.bank.index)
         self._current = Current(self.shelf)
         self._embeds: Embeds | None = embeds
         self._vectors: Rows | None = None
-        self._line: Line | None = None
+        self._line: ServerConnection | None = None
         self._owner: Owner | None = None
         self._cache: Cache | None = None
         self._cross: CrossEncoder | None = None
@@ -75,7 +277,7 @@ class Index:
         self.files.use(store)
 
     @property
-    def words(self) -> Words:
+    def words(self) -> WordIndex:
         """The word index, opened or made; as the last refresh left it."""
         return self._current.words
 
@@ -83,8 +285,6 @@ class Index:
     def vectors(self) -> Rows:
         """The vectors: on the server that the owner named, else the folder's, opened by taking its lock.
         VectorsUnavailable says why not."""
-        from ua_memory.index.chroma import VectorsUnavailable
-
         if self._current.folder is None:
             raise VectorsUnavailable("the index folder cannot be written")
         if self.store.now().year < 1970:
@@ -95,24 +295,18 @@ class Index:
         return self._vectors
 
     def _shared(self) -> Rows:
-        from ua_memory.index.server import Line, Shared, machine
-
-        self._line = self._line or Line(self.store.config.chroma_url)
+        self._line = self._line or ServerConnection(self.store.config.chroma_url)
         bank = self.store.bank
         mark = self.shelf.folder / "server.json"
-        return Shared(self._line, self.store.config.id, machine(bank.state), self.embedding, mark)
+        return ServerVectors(self._line, self.store.config.id, machine(bank.state), self.embedding, mark)
 
     def _own(self, generation: Path) -> Rows:
-        from ua_memory.index.vectors import Owner, owned
-
         self._owner = self._owner or Owner(self.shelf.folder / "owner.lock")
         return owned(generation / "chroma", self._owner, self._current.notes)
 
     @property
     def embeds(self) -> Embeds:
         """The embedder. EmbeddingUnavailable says why not."""
-        from ua_memory.index.functions import embedder
-
         self._embeds = self._embeds or embedder(self.embedding)
         return self._embeds
 
@@ -127,8 +321,6 @@ class Index:
         folder = self.store.config.cross_encoder
         if not folder:
             return None
-        from ua_memory.index.cross import CrossEncoder
-
         if self._cross is None or self._cross.folder != Path(folder):
             self._cross = CrossEncoder(Path(folder))
         return self._cross
@@ -136,8 +328,6 @@ class Index:
     @property
     def cache(self) -> Cache:
         """The embeddings kept by text."""
-        from ua_memory.index.cache import Cache
-
         self._cache = self._cache or Cache(self.store.bank.cache)
         return self._cache
 
@@ -167,7 +357,7 @@ class Index:
 
     @in_turn
     def refresh(
-        self, vectors: bool = True, progress: Progress | None = None, seen: Survey | None = None,
+        self, vectors: bool = True, progress: Progress | None = None, seen: FileSurvey | None = None,
         stop: Stop | None = None,
     ) -> Refresh:  # fmt: skip
         """Make the index that of the files as they are. Never raises for what can be answered from words.
@@ -182,17 +372,14 @@ class Index:
     @in_turn
     def embed_first(self, names: list[str], progress: Progress | None = None) -> None:
         """Embed these texts before a refresh without the time for all; it tells why, where that fails."""
-        from ua_memory.index.embed import EmbeddingUnavailable
-        from ua_memory.index.meaning import embed
-
         with suppress(EmbeddingUnavailable, sqlite3.DatabaseError, OSError):
             wanted = self.cache.missing(self.embeds.model, names)
             embed(self.words, self.cache, self.embeds, wanted, progress, None)
 
     def _report(
-        self, began: float, reading: Reading, vectors: bool, progress: Progress | None, stop: Stop | None
+        self, began: float, reading: IndexReading, vectors: bool, progress: Progress | None, stop: Stop | None
     ) -> Refresh:
-        caught, semantic = Caught(), "not asked for"
+        caught, semantic = CatchUp(), "not asked for"
         if vectors and reading.left:  # words first; what vectors there are will do if they are at hand
             semantic = READY if self._vectors else NO_TIME
         elif vectors:
@@ -205,7 +392,7 @@ class Index:
         )  # fmt: skip
 
     @in_turn
-    def unchanged(self, seen: Survey | None = None) -> bool:
+    def unchanged(self, seen: FileSurvey | None = None) -> bool:
         """Whether the words are those of the files as they are, by one stat of each."""
         there, manifest = (
             self.files.look(seen or self.store.survey(), self._current.scratch),
@@ -218,9 +405,6 @@ class Index:
     def rebuild(self, vectors: bool = True, progress: Progress | None = None) -> Refresh:
         """Make the whole index again beside the old one, from files and cache, then put it in its place. Busy
         while another process has the vectors open."""
-        from ua_memory.index.chroma import VectorsUnavailable
-        from ua_memory.index.vectors import Owner
-
         self.shelf.make()
         self._close_vectors()
         owner = Owner(self.shelf.folder / "owner.lock")
@@ -231,7 +415,7 @@ class Index:
         began = time.perf_counter()
         with self.shelf.building():
             fresh = self.shelf.next()
-            self._current.use(Words(fresh / "words.db"), fresh)
+            self._current.use(WordIndex(fresh / "words.db"), fresh)
             self._owner = owner
             try:
                 reading = read_changes(self.files, self.store.survey(), self.words, self.shelf.folder)
@@ -243,74 +427,61 @@ class Index:
             self.shelf.sweep()
         return report
 
-    def _refresh_words(self, seen: Survey, stop: Stop | None) -> Reading:
+    def _refresh_words(self, seen: FileSurvey, stop: Stop | None) -> IndexReading:
         if self._current.stale():
             self._close_vectors()
             self._current.close()
         for again in (True, False):
             try:
                 if self.unchanged(seen):
-                    return Reading(files=self.words.files_known())
+                    return IndexReading(files=self.words.files_known())
                 return read_changes(self.files, seen, self.words, self._current.scratch, stop)
             except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
                 if not again or not broken(error):
                     self._current.notes.append(f"the word index could not be brought up to date: {error}")
-                    return Reading()
+                    return IndexReading()
                 self._close_vectors()
                 self._current.anew(f"the word index was damaged ({error})")
         raise AssertionError("unreachable")
 
-    def _refresh_vectors(self, progress: Progress | None, stop: Stop | None) -> tuple[str, Caught]:
-        from ua_memory.index import chroma
-        from ua_memory.index.embed import EmbeddingUnavailable
-        from ua_memory.index.meaning import catch_up
-        from ua_memory.index.server import ServerAway
-
+    def _refresh_vectors(self, progress: Progress | None, stop: Stop | None) -> tuple[str, CatchUp]:
         for again in (True, False):
             try:
                 return READY, catch_up(self.words, self.vectors, self.cache, self.embeds, progress, stop)
-            except chroma.VectorsBroken as error:
+            except index_vectors.VectorsBroken as error:
                 if not again or self._current.folder is None:
-                    return str(error), Caught()
+                    return str(error), CatchUp()
                 self._current.notes.append(f"{error}; rebuilt")
                 self._drop_vectors()
             except ServerAway as error:
                 return self._keep(str(error), progress, stop)
-            except chroma.VectorsElsewhere as error:
+            except index_vectors.VectorsElsewhere as error:
                 return self._beside(str(error))
-            except (chroma.VectorsUnavailable, EmbeddingUnavailable) as error:
-                return str(error), Caught()
+            except (index_vectors.VectorsUnavailable, EmbeddingUnavailable) as error:
+                return str(error), CatchUp()
             except (sqlite3.DatabaseError, OSError) as error:
-                return f"the embedding cache cannot be used: {error}", Caught()
+                return f"the embedding cache cannot be used: {error}", CatchUp()
         raise AssertionError("unreachable")
 
-    def _keep(self, why: str, progress: Progress | None, stop: Stop | None) -> tuple[str, Caught]:
+    def _keep(self, why: str, progress: Progress | None, stop: Stop | None) -> tuple[str, CatchUp]:
         """Do without Chroma: the embeddings kept here find the same, more slowly."""
-        from ua_memory.index.embed import EmbeddingUnavailable
-        from ua_memory.index.kept import keep
-
         try:
             caught = keep(self.words, self.cache, self.embeds, progress, stop)
         except (EmbeddingUnavailable, sqlite3.DatabaseError, OSError) as error:
-            return f"{why}, and {error}", Caught()
+            return f"{why}, and {error}", CatchUp()
         self._current.notes.append(f"{why}; compared with the embeddings kept here")
         return READY, caught
 
-    def _beside(self, why: str) -> tuple[str, Caught]:
+    def _beside(self, why: str) -> tuple[str, CatchUp]:
         """Do without what another process has open, where texts are few enough to be compared one by one."""
-        from ua_memory.index import kept
-        from ua_memory.index.embed import EmbeddingUnavailable
-
-        if self.words.count() > kept.AT_ONCE:
-            return why, Caught()
+        if self.words.count() > AT_ONCE:
+            return why, CatchUp()
         try:
-            return READY, kept.kept(self.words, self.cache, self.embeds)
+            return READY, kept(self.words, self.cache, self.embeds)
         except (EmbeddingUnavailable, sqlite3.DatabaseError, OSError) as error:
-            return f"{why}, and {error}", Caught()
+            return f"{why}, and {error}", CatchUp()
 
     def _drop_vectors(self) -> None:
-        from ua_memory.index.vectors import drop
-
         if self._vectors and self._current.folder:
             self._vectors.close()
             self._vectors = None
@@ -319,14 +490,227 @@ class Index:
     @in_turn
     def nearest(self, vectors: Sequence[NDArray[np.float32]], limit: int) -> list[list[tuple[str, float]]]:
         """For each vector the nearest texts as (name, cosine). VectorsUnavailable says why not."""
-        from ua_memory.index import kept
-        from ua_memory.index.chroma import VectorsElsewhere
-        from ua_memory.index.mirror import all_of
-        from ua_memory.index.server import ServerAway
-
         try:
             if not self.behind:
                 self.vectors.mirror(lambda: all_of(self.words, self.cache, self.embeds.model))
             return self.vectors.query(vectors, limit)
         except (ServerAway, VectorsElsewhere):
-            return kept.nearest(self.words, self.cache, self.embeds.model, vectors, limit)
+            return nearest(self.words, self.cache, self.embeds.model, vectors, limit)
+
+
+# -- meaning -----------------------------------------------------------------------------------------------
+# Bringing the vectors up to date with the words: by the journal, or by comparing all names.
+#
+# Every step may be repeated: a kill between Chroma and the mark beside it costs the same upserts again,
+# from the cache.
+
+
+AT_A_TIME = 500
+"""Vectors put from the cache into Chroma between two looks at the time: some 0.4 s."""
+
+
+def wanted(words: WordIndex, model: str, cache: Cache) -> VectorMark:
+    """The mark of vectors that stand for the words as they are."""
+    return VectorMark(words.epoch, words.generation, model, cache=cache.epoch)
+
+
+def catch_up(
+    words: WordIndex, vectors: Rows, cache: Cache, embeds: Embeds, progress: Progress | None = None,
+    stop: Stop | None = None,
+) -> CatchUp:  # fmt: skip
+    """Make the vectors those of the words' texts; at `stop` it ends with those done so far."""
+    goal, mark = wanted(words, embeds.model, cache), vectors.mark
+    if mark == goal:
+        return CatchUp()
+    work = _Work(words, vectors, cache, embeds, goal, progress, stop)
+    if (mark.model, mark.layout) != (goal.model, goal.layout):
+        if vectors.count():
+            vectors.wipe()
+        vectors.set_mark(work.partly)
+    elif mark.cache != goal.cache:  # the cache was deleted or begun anew: it lacks what Chroma may have
+        return work.do(sorted(words.text_ids() | vectors.names()))
+    elif mark.epoch == goal.epoch and 0 <= mark.generation < goal.generation:
+        return work.do(words.touched(mark.generation))
+    there, here = words.text_ids(), vectors.names()
+    return work.do(sorted(there ^ here))
+
+
+class _Work:
+    """Bringing some texts' vectors up to date with the words."""
+
+    def __init__(
+        self, words: WordIndex, vectors: Rows, cache: Cache, embeds: Embeds, goal: VectorMark,
+        progress: Progress | None, stop: Stop | None,
+    ) -> None:  # fmt: skip
+        self.words, self.vectors, self.cache, self.embeds = words, vectors, cache, embeds
+        self.goal, self.progress, self.stop = goal, progress, stop
+        self.partly = VectorMark(goal.epoch, -1, goal.model, cache=goal.cache)
+        """What vectors stand for of which only the names can tell."""
+
+    def do(self, names: list[str]) -> CatchUp:
+        """Texts that are gone first, then those that need no model, then the rest; at last, say so."""
+        texts = self.words.texts(names)
+        self.vectors.delete([name for name in names if name not in texts])
+        missing = self.cache.missing(self.embeds.model, sorted(texts))
+        left, caught = self._put(sorted(texts.keys() - set(missing))), CatchUp(0, len(missing))
+        if not left:
+            caught = embed(self.words, self.cache, self.embeds, missing, self.progress, self.stop, self._take)
+        left += caught.left
+        # Where some are left, the journal would begin again where it began this time.
+        self.vectors.set_mark(self.partly if left else self.goal)
+        if not left:
+            with contextlib.suppress(
+                sqlite3.OperationalError
+            ):  # another process writes: the journal is cut next time
+                self.words.cut_journal(self.goal.generation)
+        return CatchUp(caught.embedded, left)
+
+    def _put(self, names: list[str]) -> int:
+        """Take vectors from the cache; how many were left at `stop`."""
+        left = len(names)
+        for part in chunks(names, AT_A_TIME):
+            self.vectors.upsert(self.cache.get(self.embeds.model, part))
+            left -= len(part)
+            if left and self.stop and self.stop():
+                break
+        return left
+
+    def _take(self, portion: Mapping[str, Embedded]) -> None:
+        self.vectors.upsert({name: one.vector for name, one in portion.items()})
+
+
+def embed(
+    words: WordIndex, cache: Cache, embeds: Embeds, missing: list[str], progress: Progress | None,
+    stop: Stop | None, take: Callable[[Mapping[str, Embedded]], None] | None = None,
+) -> CatchUp:  # fmt: skip
+    """Embed texts portion by portion, each into the cache before anything else: a kill costs one portion.
+    At `stop` it ends with those done so far."""
+    runs = _runs(words, missing)
+    names, left, done = [name for run in runs for name in run], set(missing), 0
+    # Closed at once when it is left: there may be a process behind it.
+    portions = in_portions(embeds, [list(run.values()) for run in runs], progress, whole=stop is None)
+    with contextlib.closing(portions):
+        for found in portions:
+            portion = dict(zip(names[done : done + len(found)], found, strict=True))
+            cache.put(embeds.model, portion)
+            if take:
+                take(portion)
+            left -= portion.keys()
+            done += len(found)
+            if stop and left and stop():
+                break
+    return CatchUp(len(missing) - len(left), len(left))
+
+
+def _runs(words: WordIndex, names: list[str]) -> list[dict[str, str]]:
+    """Each run that one of these texts is in, as {name: text} in its order; a text without is its own."""
+    alone: list[dict[str, str]] = []
+    wanted: set[str] = set()
+    for part in chunks(names):
+        query = f"SELECT run, vhash, heading, text FROM items WHERE vhash IN ({marks(part)}) GROUP BY vhash"
+        for run, name, heading, text in words.db.execute(query, part):
+            if run:
+                wanted.add(run)
+            else:
+                alone.append({name: led(heading, text)})
+    together: dict[str, dict[str, str]] = {}
+    for part in chunks(sorted(wanted)):
+        for run, name, text in words.db.execute(
+            f"SELECT run, vhash, text FROM items WHERE run IN ({marks(part)}) ORDER BY run, path, seq", part
+        ):
+            together.setdefault(run, {}).setdefault(name, text)
+    return [*alone, *together.values()]
+
+
+# -- condition ---------------------------------------------------------------------------------------------
+# How an index stands, told from its files without opening Chroma or taking a lock.
+
+
+def absent(store: Store) -> bool:
+    """Whether there is no index yet, or none any more."""
+    folder = Shelf(store.bank.index).current()
+    return folder is None or not (folder / "words.db").exists()
+
+
+def state(store: Store) -> dict[str, object]:
+    """Items and files it knows, whether it has seen the files as they are, and how far the vectors are.
+
+    `state` is 'ready', 'behind', 'of another version' or 'damaged'; `vectors` is 'ready', 'behind' or
+    'none yet'.
+    """
+    folder = Shelf(store.bank.index).current()
+    if folder is None:
+        return {"state": "none yet"}
+    try:
+        with closing(read_only(folder / "words.db")) as db:
+            meta = dict(db.execute("SELECT name, value FROM meta WHERE name != 'proof'"))
+            if meta.get("schema") != SCHEMA_VERSION:
+                return {"state": "of another version"}
+            return {
+                "state": "ready" if Manifest(db).stands_for(_proof(store)) else "behind",
+                "items": db.execute("SELECT count(*) FROM items").fetchone()[0],
+                "files": db.execute("SELECT count(*) FROM files").fetchone()[0],
+                "vectors": _vectors(folder, meta),
+            }
+    except (sqlite3.Error, UnicodeDecodeError) as error:
+        return {"state": "damaged", "why": str(error)}
+
+
+def _proof(store: Store) -> str:
+    return OutsideFiles(store).look(store.survey(), store.bank.cache).proof
+
+
+def _vectors(folder: Path, meta: dict[str, str]) -> str:
+    try:
+        same = stands_for(json.loads((folder / "chroma.json").read_text()), meta)
+    except (OSError, ValueError, RecursionError):
+        return "none yet"
+    except (KeyError, TypeError):
+        return "behind"
+    return "ready" if same else "behind"
+
+
+# -- kept --------------------------------------------------------------------------------------------------
+# The nearest texts by the embeddings kept on this machine: exact, and slower the more there are.
+#
+# For the time in which a Chroma server is away: what is new is embedded into the cache meanwhile, so that
+# nothing is embedded twice when it is back. And for a process beside the daemon, which has Chroma's folder
+# open
+# and embeds what is new.
+
+
+AT_ONCE = 20_000
+"""Rows compared in one go: some 30 MB."""
+
+
+def kept(words: WordIndex, cache: Cache, embeds: Embeds) -> CatchUp:
+    """What has an embedding and what has none yet, which somebody else is about to make."""
+    return CatchUp(0, len(cache.missing(embeds.model, sorted(words.text_ids()))))
+
+
+def keep(
+    words: WordIndex, cache: Cache, embeds: Embeds, progress: Callable[[int, int], None] | None,
+    stop: Stop | None = None,
+) -> CatchUp:  # fmt: skip
+    """Embed what has no embedding yet, portion by portion; at `stop` it ends with those done so far."""
+    return embed(words, cache, embeds, cache.missing(embeds.model, sorted(words.text_ids())), progress, stop)
+
+
+def nearest(
+    words: WordIndex, cache: Cache, model: str, vectors: Sequence[NDArray[np.float32]], limit: int
+) -> list[list[tuple[str, float]]]:
+    """For each vector the nearest texts as (name, cosine), best first, as `Vectors.query` has them."""
+    import numpy as np
+
+    best: list[list[tuple[str, float]]] = [[] for _ in vectors]
+    asked = [vector / max(float(np.linalg.norm(vector)), 1e-12) for vector in vectors]
+    for part in chunks(sorted(words.text_ids()), AT_ONCE):
+        kept = {name: row for name, row in cache.get(model, part).items() if row.any()}
+        if not kept:
+            continue
+        rows = np.stack(list(kept.values()))
+        rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+        for number, vector in enumerate(asked):
+            found = nearest_first(list(kept), 1.0 - rows @ vector)
+            best[number] = sorted([*best[number], *found[:limit]], key=lambda hit: (-hit[1], hit[0]))[:limit]
+    return best

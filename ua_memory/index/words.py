@@ -1,28 +1,342 @@
-"""The word index: every item in SQLite, and an FTS5 table over its words. BM25, terms OR-ed.
-
-Also the index's memory of what it has read: the generation, and the journal of texts whose vectors are
-to be brought up to date. Everything here can be made again from the files.
-"""
+"""The word index: every item in SQLite with an FTS5 table, BM25, counts of names, the generation in use."""
 
 from __future__ import annotations
 
+import contextlib
+import json
+import re
 import secrets
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+import tempfile
+import time
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
-from ua_memory.index import links, matching, spelling
+from ua_memory.index import items as index_items
+from ua_memory.index import terms as index_terms
 from ua_memory.index.filters import Filters
-from ua_memory.index.items import Item
-from ua_memory.index.matching import WordHit, expression
-from ua_memory.index.meta import Meta
-from ua_memory.index.recent import Recent
-from ua_memory.index.shelf import private
-from ua_memory.index.tables import COLUMNS, SCHEMA, SCHEMA_VERSION, chunks, from_row, marks, row
-from ua_memory.index.terms import Query, indexed, pieces
-from ua_memory.index.vocabulary import Vocabulary
+from ua_memory.index.generations import Shelf, private
+from ua_memory.index.items import (
+    COLUMNS,
+    EXACT,
+    OPENING,
+    SCHEMA,
+    SCHEMA_VERSION,
+    TEMPORARY,
+    IndexItem,
+    chunks,
+    folded,
+    from_row,
+    marks,
+    row,
+)
+from ua_memory.index.terms import Query, clean, indexed, pieces
+from ua_memory.text.names import drawn
+
+# -- vocabulary --------------------------------------------------------------------------------------------
+# The words of the index as FTS5 knows them: stems, and how many items have each.
+
+
+MOST_STEMS = 100_000
+"""Words whose stems are kept in memory."""
+
+
+class Vocabulary:
+    """Reads the word index of an open connection; stems by letting FTS5 do it, so that both always agree."""
+
+    def __init__(self, db: sqlite3.Connection) -> None:
+        self.db = db
+        self._stems: dict[str, str] = {}
+        self._known: dict[str, int] = {}
+        self._count: int | None = None
+        self._version = -1
+        for statement in TEMPORARY:
+            db.execute(statement)
+
+    def tokens(self, keys: Sequence[str]) -> dict[str, frozenset[str]]:
+        """{key: the words of an item's text and context}, as they were indexed, not stemmed."""
+        found: dict[str, frozenset[str]] = {}
+        for part in chunks(list(keys)):
+            query = (
+                "SELECT items.key, words.text || ' ' || words.context FROM items JOIN words"
+                f" ON words.rowid = items.rowid WHERE items.key IN ({marks(part)})"
+            )
+            found.update((key, pieces(text)) for key, text in self.db.execute(query, part))
+        return found
+
+    def stems(self, words: Iterable[str]) -> dict[str, str]:
+        """{word: its stem}, '' for a word FTS5 sees nothing in."""
+        asked = list(dict.fromkeys(words))
+        unknown = [word for word in asked if word not in self._stems]
+        if len(self._stems) > MOST_STEMS:
+            self._stems, unknown = {}, asked
+        if unknown:
+            self._stems.update(self._stemmed(unknown))
+        return {word: self._stems[word] for word in asked}
+
+    def frequencies(self, terms: Sequence[str]) -> dict[str, int]:
+        """{term: how many items have it}."""
+        # FTS5 counts a word's rows anew each time: 2 ms for five common ones of 100,000 items.
+        self._current()
+        stems = self.stems(terms)
+        unknown = sorted(set(stems.values()) - self._known.keys())
+        for part in chunks(unknown):
+            self._known.update(dict.fromkeys(part, 0))
+            query = f"SELECT term, doc FROM terms WHERE term IN ({marks(part)})"
+            self._known.update(self.db.execute(query, part))
+        return {term: self._known[stems[term]] for term in terms}
+
+    def count(self) -> int:
+        """How many items there are."""
+        self._current()
+        if self._count is None:
+            self._count = int(self.db.execute("SELECT count(*) FROM items").fetchone()[0])
+        return self._count
+
+    def forget(self) -> None:
+        """What was counted may have changed: this connection has written."""
+        self._known, self._count = {}, None
+
+    def _current(self) -> None:
+        """Forget what was counted before another connection wrote."""
+        version = self.db.execute("PRAGMA data_version").fetchone()[0]
+        if version != self._version or self.db.in_transaction:
+            self._version = version
+            self.forget()
+
+    def _stemmed(self, words: list[str]) -> dict[str, str]:
+        found = self._cut(" ".join(words))
+        if len(found) == len(words):
+            return dict(zip(words, found, strict=True))
+        # Some word is none or several to FTS5 (its Unicode is older than Python's): one at a time.
+        return {word: next(iter(self._cut(word)), "") for word in words}
+
+    def _cut(self, text: str) -> list[str]:
+        self.db.execute("INSERT INTO temp.scratch VALUES (?)", (text,))
+        try:
+            return [
+                term for (term,) in self.db.execute("SELECT term FROM temp.scratch_terms ORDER BY offset")
+            ]
+        finally:
+            self.db.execute("DELETE FROM temp.scratch")
+
+
+# -- matching ----------------------------------------------------------------------------------------------
+# From a query to the rows that match it best: FTS5's BM25, terms OR-ed, phrases required.
+#
+# FTS5 scores every row that has any of the terms: 1.5 µs a row, 75 ms where "time" stands in a third of
+# 100,000
+# items. So where the query has rarer words, rows are looked up by those, and the common ones only add to
+# the
+# score of rows that have a rarer one. All scores are the full BM25. What cannot be found that way has none
+# but
+# common words of the query, each of which says little. In a bank of no more than ENOUGH items, and wherever
+# the
+# rarer words find too few, all terms look up rows.
+
+
+CONTEXT_WEIGHT = 0.4
+"""What a word in an item's heading, tags or entities counts beside one in its text."""
+
+ASKED = 48
+"""So many terms of a query are looked up, the rarest; a longer one is a pasted document."""
+
+ENOUGH, LEAST, SHARE = 2000, 500, 20
+"""Rows after which further terms, the rarest first, no longer look up rows of their own: a twentieth of all,
+from 500 to 2,000."""
+
+
+@dataclass(frozen=True, slots=True)
+class WordHit:
+    """An item found by its words: BM25 score, higher is better."""
+
+    key: str
+    score: float
+
+
+def expression(query: Query) -> str:
+    """A query as FTS5 reads it, '' where it asks for nothing."""
+    phrases = ['"' + " ".join(phrase) + '"' for phrase in query.phrases]
+    every = _any([*_quoted(query.terms, query), *phrases])
+    required = " AND ".join(phrases)
+    return f"({required}) AND ({every})" if required and every else required or every
+
+
+def containing(query: Query, texts: Sequence[str]) -> list[bool]:
+    """Whether each text answers a query by its own words, as they stand there: of one stem for the word index
+    are "news" and "new", too."""
+    with closing(sqlite3.connect(":memory:")) as db:
+        db.execute(f'CREATE VIRTUAL TABLE words USING fts5 (text, tokenize = "{EXACT}")')
+        rows = enumerate(indexed(clean(text)) for text in texts)
+        db.executemany("INSERT INTO words (rowid, text) VALUES (?, ?)", rows)
+        found = db.execute("SELECT rowid FROM words WHERE words MATCH ?", (expression(query),))
+        there = {number for (number,) in found}
+    return [number in there for number in range(len(texts))]
+
+
+def best(
+    db: sqlite3.Connection, vocabulary: Vocabulary, query: Query, limit: int, where: Filters
+) -> list[WordHit]:
+    """The best items by BM25, equal scores in the order of path and line."""
+    found: list[WordHit] = []
+    for matches in _ways(vocabulary, query):
+        found = _fetched(db, matches, limit, where)
+        if len(found) == limit:
+            break
+    return found
+
+
+def _ways(vocabulary: Vocabulary, query: Query) -> Iterator[list[str]]:
+    """Lists of expressions that no row matches two of, the cheapest first, the last with all that matches."""
+    known = vocabulary.frequencies(query.terms) if query.terms else {}
+    terms = sorted((term for term in query.terms if known[term]), key=lambda term: (known[term], term))
+    terms = terms[:ASKED]
+    total = vocabulary.count()
+    if not query.phrases and total > ENOUGH:
+        rows, rare, enough = 0, 0, min(ENOUGH, max(LEAST, total // SHARE))
+        while rare < len(terms) and rows < enough:
+            rows += known[terms[rare]]
+            rare += 1
+        if rare < len(terms):
+            few, common = (_any(_quoted(part, query)) for part in (terms[:rare], terms[rare:]))
+            yield [f"({few}) NOT ({common})", f"({few}) AND ({common})"]
+    kept = set(terms)
+    every = expression(Query(tuple(term for term in query.terms if term in kept), query.phrases, query.again))
+    if every:
+        yield [every]
+
+
+def _fetched(db: sqlite3.Connection, matches: Sequence[str], limit: int, where: Filters) -> list[WordHit]:
+    condition, values = where.sql()
+    ranked = (
+        f"SELECT rowid AS number, bm25(words, 1.0, {CONTEXT_WEIGHT}) AS score FROM words WHERE words MATCH ?"
+    )
+    if where:
+        sql = (f"SELECT key, score, path, line FROM ({ranked}) JOIN items ON items.rowid = number "
+               f"WHERE {condition} ORDER BY score LIMIT ?")  # fmt: skip
+    else:
+        sql = (f"SELECT key, score, path, line FROM ({ranked} ORDER BY score LIMIT ?) "
+               "JOIN items ON items.rowid = number")  # fmt: skip
+    fetch = limit + 64
+    while True:
+        found: list[tuple[float, str, int, str]] = []
+        unseen = float("-inf")
+        for match in matches:
+            part = [(round(-score, 9), path, line, key)
+                    for key, score, path, line in db.execute(sql, (match, *values, fetch))]  # fmt: skip
+            found += part
+            if len(part) == fetch:
+                unseen = max(unseen, min(part)[0])
+        found.sort(key=lambda hit: (-hit[0], hit[1], hit[2], hit[3]))
+        # A tie that goes on past what was fetched would be cut in the order of insertion.
+        if len(found) < limit or found[limit - 1][0] > unseen:
+            return [WordHit(key, score) for score, _, _, key in found[:limit]]
+        fetch *= 16
+
+
+def _quoted(terms: Sequence[str], query: Query) -> list[str]:
+    """Terms for FTS5, which counts one that is named twice twice."""
+    return [f'"{term}"' for term in (*terms, *(each for each in query.again if each in terms))]
+
+
+def _any(terms: Sequence[str]) -> str:
+    return " OR ".join(terms)
+
+
+# -- meta --------------------------------------------------------------------------------------------------
+# What a word index says of itself: its epoch, its generation, how much it holds.
+
+
+class IndexMeta:
+    """Reads and writes the table `meta` of an open connection."""
+
+    db: sqlite3.Connection
+
+    def get_meta(self, name: str) -> str:
+        found = self.db.execute("SELECT value FROM meta WHERE name = ?", (name,)).fetchone()
+        return found[0] if found else ""
+
+    def set_meta(self, name: str, value: str) -> None:
+        self.db.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (name, value))
+
+    @property
+    def generation(self) -> int:
+        """Counts the refreshes that changed a text."""
+        return int(self.get_meta("generation") or 0)
+
+    @property
+    def epoch(self) -> str:
+        """Drawn when this file was made: another epoch is another index."""
+        return self.get_meta("epoch")
+
+    def files_known(self) -> int:
+        return int(self.db.execute("SELECT count(*) FROM files").fetchone()[0])
+
+
+# -- recent ------------------------------------------------------------------------------------------------
+# The items that were read last, in memory: what a daemon is asked for again and again.
+#
+# A row becomes an item in some 15 µs, and a search looks at two hundred of them.
+
+
+MOST = 16_384
+"""Items that are kept, 25 MB: all of a bank of 10,000 facts. Beyond that all are let go of."""
+
+
+class Recent:
+    """Reads the items of an open connection. They are let go of as soon as anybody has written: `forget`
+    tells of this connection, SQLite of all others."""
+
+    def __init__(self, db: sqlite3.Connection) -> None:
+        self.db = db
+        self._items: dict[int, IndexItem] = {}
+        self._version = 0
+
+    def forget(self) -> None:
+        """Keep none: this connection has written."""
+        self._items.clear()
+
+    def _look(self) -> None:
+        version = self.db.execute("PRAGMA data_version").fetchone()[0]
+        if version != self._version:
+            self.forget()
+            self._version = version
+
+    def items(self, condition: str, values: Sequence[object]) -> list[IndexItem]:
+        """The items that SQL chooses, in its order."""
+        alone = not self.db.in_transaction
+        if alone:
+            self.db.execute("BEGIN")  # the numbers, the version and the rows are to be of one moment
+        try:
+            return self._read(condition, values)
+        finally:
+            if alone:
+                with contextlib.suppress(sqlite3.OperationalError):  # a damaged file may have ended it
+                    self.db.execute("COMMIT")
+
+    def _read(self, condition: str, values: Sequence[object]) -> list[IndexItem]:
+        """In a transaction: whoever writes in it calls `forget` when they are done."""
+        rows = self.db.execute(f"SELECT rowid FROM items WHERE {condition}", tuple(values))
+        numbers = [number for (number,) in rows]
+        self._look()
+        if len(self._items) + len(numbers) > MOST:
+            self._items.clear()
+        for part in chunks([number for number in numbers if number not in self._items]):
+            for found in self.db.execute(f"SELECT {COLUMNS} FROM items WHERE rowid IN ({marks(part)})", part):
+                self._items[found[0]] = from_row(found)
+        return [self._items[number] for number in numbers]
+
+
+# -- words -------------------------------------------------------------------------------------------------
+# The word index: every item in SQLite, and an FTS5 table over its words. BM25, terms OR-ed.
+#
+# Also the index's memory of what it has read: the generation, and the journal of texts whose vectors are
+# to be brought up to date. Everything here can be made again from the files.
+
 
 MOST_SPELT = 50_000
 """Words that are remembered as noted; more are looked up in the table again."""
@@ -31,7 +345,7 @@ MOST_SPELT = 50_000
 _indexed_context = lru_cache(maxsize=256)(indexed)
 
 
-class Words(Meta):
+class WordIndex(IndexMeta):
     """One SQLite file, or `:memory:`. Raises sqlite3.DatabaseError when the file is no such database."""
 
     def __init__(self, file: Path | str) -> None:
@@ -117,14 +431,14 @@ class Words(Meta):
 
     # -- writing (inside `writing`) -----------------------------------------------------------------------
 
-    def replace_file(self, path: str, items: Sequence[Item]) -> tuple[int, int, int]:
+    def replace_file(self, path: str, items: Sequence[IndexItem]) -> tuple[int, int, int]:
         """Make `items` the items of a file; (added, changed, removed). What only moved is only renumbered."""
         asked = 'SELECT key, rowid, digest, vhash, line, "end", seq, run FROM items WHERE path = ?'
         old = {key: rest for key, *rest in self.db.execute(asked, (path,))}
         added = changed = 0
         moved: list[tuple[int, int, int, str, str, int]] = []
         other: list[str] = []
-        fresh: list[tuple[Item, str]] = []
+        fresh: list[tuple[IndexItem, str]] = []
         for item in items:
             digest = item.digest()
             known = old.pop(item.key, None)
@@ -153,7 +467,7 @@ class Words(Meta):
         """Drop a file's items; how many there were."""
         return self.replace_file(path, ())[2]
 
-    def _add(self, fresh: list[tuple[Item, str]]) -> None:
+    def _add(self, fresh: list[tuple[IndexItem, str]]) -> None:
         first = self.db.execute("SELECT coalesce(max(rowid), 0) + 1 FROM items").fetchone()[0]
         self.db.executemany(
             f"INSERT INTO items ({COLUMNS}) VALUES ({marks(COLUMNS.split(','))})",
@@ -165,13 +479,13 @@ class Words(Meta):
             ((first + n, text, context) for n, (text, context) in enumerate(texts)),
         )
         self._spell(texts)
-        links.add(self.db, first, [item for item, _ in fresh])
+        index_items.add(self.db, first, [item for item, _ in fresh])
         self._note([item.vhash for item, _ in fresh])
 
     def _spell(self, texts: list[tuple[str, str]]) -> None:
         """Note how the words of these texts are spelt, those that this connection has not noted yet."""
         fresh = set(pieces(" ".join(part for text in texts for part in text))) - self._spelt
-        spelling.add(self.db, fresh)
+        index_terms.add(self.db, fresh)
         self._spelt |= fresh
         if len(self._spelt) > MOST_SPELT:
             self._spelt.clear()
@@ -199,24 +513,24 @@ class Words(Meta):
 
     def search(self, query: Query, limit: int, where: Filters | None = None) -> list[WordHit]:
         """The best items by BM25; equal scores in the order of path and line. All phrases must stand."""
-        return matching.best(self.db, self.vocabulary, query, limit, where or Filters())
+        return best(self.db, self.vocabulary, query, limit, where or Filters())
 
-    def get(self, keys: Sequence[str]) -> list[Item]:
+    def get(self, keys: Sequence[str]) -> list[IndexItem]:
         """The items with these keys, in this order; unknown keys are left out."""
-        found: dict[str, Item] = {}
+        found: dict[str, IndexItem] = {}
         for part in chunks(list(keys)):
             found.update((item.key, item) for item in self._items(f"key IN ({marks(part)})", part))
         return [found[key] for key in keys if key in found]
 
     def by_text(
         self, names: Sequence[str], where: Filters | None = None, phrases: Query | None = None
-    ) -> list[Item]:
+    ) -> list[IndexItem]:
         """The items whose text has one of these names and that pass the filters, by path and line."""
         condition, values = (where or Filters()).sql()
         if phrases and phrases.phrases:
             condition += " AND rowid IN (SELECT rowid FROM words WHERE words MATCH ?)"
             values = [*values, expression(Query((), phrases.phrases))]
-        found: list[Item] = []
+        found: list[IndexItem] = []
         for part in chunks(list(names)):
             found += self._items(f"vhash IN ({marks(part)}) AND {condition}", [*part, *values])
         return sorted(found, key=lambda item: (item.path, item.line, item.key))
@@ -231,12 +545,12 @@ class Words(Meta):
         found = [name for (name,) in self.db.execute(sql, (*values, most + 1))]
         return sorted(found) if len(found) <= most else None
 
-    def neighbours(self, items: Sequence[Item], steps: Sequence[int] = (-1, 1)) -> list[Item]:
+    def neighbours(self, items: Sequence[IndexItem], steps: Sequence[int] = (-1, 1)) -> list[IndexItem]:
         """The items so many places from each of these in its file, each once, those given left out."""
         have = {item.key for item in items}
         there = {(item.path, item.seq) for item in items}
         wanted = sorted({(item.path, item.seq + step) for item in items for step in steps} - there)
-        found: dict[str, Item] = {}
+        found: dict[str, IndexItem] = {}
         for part in chunks(wanted):
             values = [value for pair in part for value in pair]
             # As `(path, seq) IN (VALUES …)` SQLite walks through all items: 41 ms where there are 100,000.
@@ -250,14 +564,267 @@ class Words(Meta):
         sql = "SELECT DISTINCT path FROM items WHERE id = ? AND path NOT LIKE '/%' ORDER BY path"
         return [path for (path,) in self.db.execute(sql, (block_id,))]
 
-    def by_texthash(self, texthash: str) -> list[Item]:
+    def by_texthash(self, texthash: str) -> list[IndexItem]:
         """The bank's own items with exactly this text; other folders' files have absolute paths."""
         return self._items("texthash = ? AND path NOT LIKE '/%' ORDER BY path, line", [texthash])
 
-    def all_items(self) -> Iterator[Item]:
+    def all_items(self) -> Iterator[IndexItem]:
         """Every item, by path and line."""
         for values in self.db.execute(f"SELECT {COLUMNS} FROM items ORDER BY path, line, key"):
             yield from_row(values)
 
-    def _items(self, condition: str, values: Sequence[object]) -> list[Item]:
+    def _items(self, condition: str, values: Sequence[object]) -> list[IndexItem]:
         return self._recent.items(condition, values)
+
+
+# -- current -----------------------------------------------------------------------------------------------
+# The words in use: which generation they lie in, opened or made, followed when it is replaced.
+#
+# Notes of what had to be rebuilt are gathered in `notes` until somebody takes them.
+
+
+PATIENCE = 2.0
+"""Seconds that a broken index waits for another process that rebuilds it; then the files are read instead."""
+
+AGAIN = 60.0
+"""Seconds after which words that live in memory are tried to be kept again."""
+
+
+class Current:
+    """The current generation of an index folder. Where that cannot be written, words live in memory."""
+
+    def __init__(self, shelf: Shelf) -> None:
+        self.shelf = shelf
+        self.notes: list[str] = []
+        self._words: WordIndex | None = None
+        self._folder: Path | None = None
+        self._again = 0.0
+        self._temporary: tempfile.TemporaryDirectory[str] | None = None
+
+    @property
+    def words(self) -> WordIndex:
+        """The word index, opened or made."""
+        if self._words is None:
+            self._open()
+        assert self._words
+        return self._words
+
+    @property
+    def folder(self) -> Path | None:
+        """Where vectors belong that go with these words; None if nothing can be kept."""
+        assert self.words
+        return self._folder
+
+    @property
+    def scratch(self) -> Path:
+        """A folder that may be written in."""
+        if self.folder is None:
+            self._temporary = self._temporary or tempfile.TemporaryDirectory(prefix="ua-memory-")
+            return Path(self._temporary.name)
+        return self.shelf.folder
+
+    def stale(self) -> bool:
+        """Whether the generation was deleted, or replaced by another process's; or it is time to try again
+        to keep words that live in memory."""
+        if self._words is None or self._folder is None:
+            return self._words is not None and time.monotonic() > self._again
+        return self.shelf.current() != self._folder or not self._words.in_place()
+
+    def use(self, words: WordIndex, folder: Path | None) -> None:
+        """Take over words of another generation."""
+        self.close()
+        self._words, self._folder = words, folder
+
+    def anew(self, why: str) -> None:
+        """Begin an empty generation and make it the current one."""
+        try:
+            with self.shelf.building(PATIENCE):
+                fresh = self.shelf.next()
+                self.use(WordIndex(fresh / "words.db"), fresh)
+                self.shelf.publish(fresh)
+                self.shelf.sweep()
+        except BlockingIOError as error:
+            self.close()
+            self._in_memory(f"{why}; {error.strerror}")
+        else:
+            self.notes.append(f"{why}; rebuilt")
+
+    def close(self) -> None:
+        if self._words:
+            self._words.close()
+        if self._temporary:
+            self._temporary.cleanup()
+        self._words = self._folder = self._temporary = None
+
+    def _open(self) -> None:
+        try:
+            if self._standing():
+                return
+            with self.shelf.building(PATIENCE):
+                folder = self.shelf.current()
+                if folder is None:
+                    folder = self.shelf.next()
+                    self.shelf.publish(folder)
+                self._words, self._folder = self._opened(folder), folder
+        except BlockingIOError as error:
+            self._in_memory(f"the index cannot be used now: {error.strerror}")
+        except (OSError, sqlite3.OperationalError) as error:
+            self._in_memory(f"the index cannot be kept ({error})")
+
+    def _in_memory(self, why: str) -> None:
+        self.notes.append(f"{why}; all files are read each time")
+        self._words, self._folder, self._again = WordIndex(":memory:"), None, time.monotonic() + AGAIN
+
+    def _standing(self) -> bool:
+        """Open the current generation if it is whole, without waiting for who makes another."""
+        folder = self.shelf.current()
+        if folder is None:
+            return False
+        try:
+            words = WordIndex(folder / "words.db")
+        except (sqlite3.DatabaseError, UnicodeDecodeError):  # damaged, or swept away just now
+            return False
+        if words.get_meta("schema") != SCHEMA_VERSION:
+            words.close()
+            return False
+        self._words, self._folder = words, folder
+        self.shelf.tidy()
+        return True
+
+    def _opened(self, folder: Path) -> WordIndex:
+        """A generation's words, made anew if they are damaged or of another version (inside `building`)."""
+        try:
+            words = WordIndex(folder / "words.db")
+            if words.get_meta("schema") == SCHEMA_VERSION:
+                return words
+            words.close()
+            self.notes.append("the index is of another version; rebuilt")
+        except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
+            if not broken(error):
+                raise
+            self.notes.append(f"the word index was damaged ({error}); rebuilt")
+        for file in folder.glob("words.db*"):
+            file.unlink()
+        return WordIndex(folder / "words.db")
+
+
+def broken(error: Exception) -> bool:
+    """Whether an error means that the database is damaged, not that it is busy, full or read-only."""
+    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+    return code in (
+        sqlite3.SQLITE_CORRUPT,
+        sqlite3.SQLITE_NOTADB,
+        sqlite3.SQLITE_ERROR,
+        sqlite3.SQLITE_IOERR,
+    ) or (not code and (not isinstance(error, sqlite3.OperationalError) or "decode" in str(error)))
+
+
+# -- census ------------------------------------------------------------------------------------------------
+# The bank's names counted: who stands in how many items, from when to when, and beside whom.
+#
+# Names are folded here as the index keeps them (`links.folded`); `written` finds how they are spelled.
+
+
+SAMPLE = 24
+"""Items in which it is looked up how a name is written, and how a word is."""
+
+LABEL = 0.6
+"""What stands before a colon in so large a part of its places is a label (`Status:`) and nobody's name."""
+
+_LINK = re.compile(r"\[\[([^\]|#^]+)")
+_DAY = "COALESCE(NULLIF(day, ''), substr(\"when\", 1, 10), '')"
+
+
+@dataclass(frozen=True, slots=True)
+class Count:
+    """A folded name: in how many items it stands, how surely it is one (`links`), first and last ISO day."""
+
+    name: str
+    items: int
+    how: int
+    first: str
+    last: str
+
+
+def census(words: WordIndex) -> list[Count]:
+    """All names that stand somewhere as more than the first word of a sentence, the most frequent first."""
+    rows = words.db.execute(
+        f"SELECT name, count(*), max(how), COALESCE(min(NULLIF({_DAY}, '')), ''), max({_DAY})"
+        f" FROM names JOIN items ON items.rowid = names.item GROUP BY name HAVING max(how) > {OPENING}"
+        " ORDER BY count(*) DESC, name"
+    )
+    return [Count(*row) for row in rows]
+
+
+@dataclass(frozen=True, slots=True)
+class Spelling:
+    """How a name is written most often, and whether it is rather an ordinary word, a label, or only ever a
+    part of longer names."""
+
+    spelling: str
+    doubtful: bool
+
+
+def written(words: WordIndex, name: str) -> Spelling:
+    """A folded name as the bank writes it, by some of the items it stands in."""
+    rows = words.db.execute(
+        "SELECT text, entities, speaker, path || heading FROM names JOIN items ON items.rowid = names.item"
+        f" WHERE name = ? LIMIT {SAMPLE}", (name,)
+    ).fetchall()  # fmt: skip
+    spellings: Counter[str] = Counter()
+    declared, within = False, 0
+    for text, entities, speaker, _ in rows:
+        said = [*_LINK.findall(text), *json.loads(entities)]
+        declared |= any(folded(one) == name for one in said)
+        every = {*drawn(text), *said, speaker}
+        spellings.update(one for one in every if folded(one) == name)
+        within += any(f" {name} " in f" {folded(one)} " for one in every if folded(one) != name)
+    best = max(spellings, key=lambda one: (spellings[one], one)) if spellings else name
+    doubtful = within == len(rows) or _is_label(best, rows) or _is_word(words, best)
+    return Spelling(best, doubtful and not declared)
+
+
+def _is_label(name: str, rows: Sequence[Sequence[str]]) -> bool:
+    """Whether a name mostly stands before a colon or in a table's cell, without speaking in turns there."""
+    before = re.compile(rf"{re.escape(name)}\W{{0,3}}[:|]|[|]\W*{re.escape(name)}")
+    places = [where for text, _, _, where in rows if before.search(text)]
+    return len(places) >= LABEL * len(rows) and len(places) < 2 * len(set(places))
+
+
+def _is_word(words: WordIndex, name: str) -> bool:
+    """Whether a single word stands at least as often in small letters as it is written like a name."""
+    if not name.isalpha() or name == name.lower():
+        return False
+    rows = words.db.execute(
+        "SELECT items.text FROM words JOIN items ON items.rowid = words.rowid WHERE words.text MATCH ?"
+        f" LIMIT {2 * SAMPLE}", (f'"{name}"',)
+    )  # fmt: skip
+    alone = r"(?<![\w/.@-])%s(?![\w/@-])"
+    small, large = re.compile(alone % name.lower()), re.compile(alone % name)
+    found = [(bool(small.search(text)), bool(large.search(text))) for (text,) in rows]
+    return sum(one for one, _ in found) >= sum(other for _, other in found)
+
+
+def items(words: WordIndex, names: Iterable[str]) -> list[IndexItem]:
+    """The items in which one of these folded names stands, in the order of their days, each once."""
+    found: dict[int, IndexItem] = {}
+    for part in chunks(sorted(set(names))):
+        there = f"SELECT item FROM names WHERE name IN ({marks(part)})"
+        rows = words.db.execute(f"SELECT {COLUMNS} FROM items WHERE rowid IN ({there})", part)
+        found |= {row[0]: from_row(row) for row in rows}
+    return sorted(found.values(), key=lambda item: (item.day or item.date, item.path, item.line))
+
+
+def beside(words: WordIndex, names: Iterable[str]) -> Mapping[str, int]:
+    """{folded name: in how many of the items of these names it stands too}, without those that only ever
+    open a sentence there."""
+    own = set(names)
+    found = defaultdict[str, set[int]](set)
+    for part in chunks(sorted(own)):
+        sql = (
+            f"SELECT name, item FROM names WHERE how > {OPENING} AND item IN"
+            f" (SELECT item FROM names WHERE name IN ({marks(part)}))"
+        )
+        for name, item in words.db.execute(sql, part):
+            found[name].add(item)
+    return {name: len(where) for name, where in found.items() if name not in own}

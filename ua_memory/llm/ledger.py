@@ -1,27 +1,31 @@
-"""The usage ledger: one JSON line before each request with its worst case, one after it with what it cost.
-
-`local/usage.jsonl` is only ever appended to, and set aside under `usage-YYYY-NNN.jsonl` when it grows or
-the year turns. A request without its second line was killed on the way and counts as its worst case.
-So a half line, which a kill leaves, may be skipped: either the request was never sent, or its first line
-stands. Lines that are not ours at all make reading fail: a limit must not rest on what cannot be read.
-"""
+"""The usage ledger, the limits of tokens and money, and estimates before anything is sent."""
 
 from __future__ import annotations
 
 import json
 import os
+import uuid
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, Literal
 
-from ua_memory.errors import CannotWrite, Malformed
+from ua_memory.errors import BudgetSpent, CannotWrite, Malformed
+from ua_memory.llm.model import DEAREST, PRICES_AS_OF, Endpoint, Model, TokenUsage, is_on_this_network, price
 from ua_memory.paths import make_private
+from ua_memory.text.wording import dollars
 
-from .model import Usage
+# -- ledger ------------------------------------------------------------------------------------------------
+# The usage ledger: one JSON line before each request with its worst case, one after it with what it cost.
+#
+# `local/usage.jsonl` is only ever appended to, and set aside under `usage-YYYY-NNN.jsonl` when it grows or
+# the year turns. A request without its second line was killed on the way and counts as its worst case.
+# So a half line, which a kill leaves, may be skipped: either the request was never sent, or its first line
+# stands. Lines that are not ours at all make reading fail: a limit must not rest on what cannot be read.
+
 
 FILE = "usage.jsonl"
 LARGEST = 400_000
@@ -45,7 +49,7 @@ class Entry:
     run: str
     purpose: str
     model: str
-    usage: Usage
+    usage: TokenUsage
     usd: float | None
     counted: float
     session: str = ""
@@ -78,7 +82,7 @@ class Totals:
     `open` were killed or are under way, and their worst case is in `usage` and `usd`."""
 
     requests: int = 0
-    usage: Usage = field(default_factory=Usage)
+    usage: TokenUsage = field(default_factory=TokenUsage)
     usd: float = 0.0
     unpriced: int = 0
     failed: int = 0
@@ -264,7 +268,7 @@ def entry_of(told: Mapping[str, Any]) -> Entry:
         run=str(told["run"]),
         purpose=str(told["purpose"]),
         model=str(told["model"]),
-        usage=Usage(*(int(told[name]) for name in ("in", "out", "cache_read", "cache_write"))),
+        usage=TokenUsage(*(int(told[name]) for name in ("in", "out", "cache_read", "cache_write"))),
         usd=None if told["usd"] is None else float(told["usd"]),
         counted=float(told["counted"]),
         session=str(told.get("session", "")),
@@ -284,3 +288,135 @@ def _grouped(pairs: Iterable[tuple[str, Entry]]) -> dict[str, Totals]:
     for name, entry in pairs:
         groups[name] = groups[name].plus(entry)
     return dict(groups)
+
+
+# -- budget ------------------------------------------------------------------------------------------------
+# What may be spent: limits of tokens and money by run and by day, checked before each request.
+#
+# A request is let through only if its worst case fits into every limit: the estimated prompt, none of it
+# cached, and an answer of full length. What it may cost is written into the ledger before it is sent, so
+# that neither a kill nor a second process can make the day's sum too small.
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Upper bounds, 0 for nothing at all. Tokens are all that go in, cached or not, and come out."""
+
+    run_tokens: int = 5_000_000
+    run_usd: float = 3.0
+    day_tokens: int = 50_000_000
+    day_usd: float = 15.0
+
+
+class Meter:
+    """Counts one run, say one flush, against its limits and, through the ledger, against the day's.
+
+    `now` gives times in the bank's timezone: its midnight is where a day begins.
+    """
+
+    def __init__(
+        self, ledger: Ledger, limits: Limits, now: Callable[[], datetime], *, session: str = ""
+    ) -> None:
+        self.run = uuid.uuid4().hex[:12]
+        self.usage, self.counted = TokenUsage(), 0.0
+        self._ledger, self._limits, self._now, self._session = ledger, limits, now, session
+
+    def reserve(self, purpose: str, model: str, worst: TokenUsage, *, free: bool = False) -> Entry:
+        """Write the worst case of a request down, or raise BudgetSpent if it does not fit.
+
+        `free` says that nobody sends a bill: a model that the table does not know then counts as nothing,
+        else as the dearest one. Raises Malformed or CannotWrite where the ledger does not work.
+        """
+        return self.reserve_all(purpose, model, [worst], free=free)
+
+    def reserve_all(
+        self, purpose: str, model: str, each: Sequence[TokenUsage], *, share: float = 1.0, free: bool = False
+    ) -> Entry:
+        """The same for several requests in one line, which cost this `share` of their price."""
+        known, worst = price(model), sum(each, TokenUsage())
+        sums = share * sum((known or DEAREST).of(one) for one in each)
+        counted = sums if known or not free else 0.0
+        at = self._now()
+        entry = Entry(
+            at, uuid.uuid4().hex, "asked", self.run, purpose, model, worst,
+            usd=counted if known else None, counted=counted, session=self._session,
+        )  # fmt: skip
+        with self._ledger.locked():
+            today = self._ledger.entries(at.replace(hour=0, minute=0, second=0, microsecond=0))
+            tokens, usd = sum(each.usage.total for each in today), sum(each.counted for each in today)
+            limits = self._limits
+            self._check("run", "tokens", self.usage.total, worst.total, limits.run_tokens)
+            self._check("run", "usd", self.counted, counted, limits.run_usd)
+            self._check("day", "tokens", tokens, worst.total, limits.day_tokens)
+            self._check("day", "usd", usd, counted, limits.day_usd)
+            self._ledger.append(entry)
+        return entry
+
+    def settle(
+        self, entry: Entry, model: str, usage: TokenUsage, *, failed: bool, request: str = ""
+    ) -> Entry:
+        """Write down what the request really used; `model` is the one that answered."""
+        return self.settle_all(entry, [usage], model=model, failed=failed, request=request)
+
+    def settle_all(
+        self, entry: Entry, each: Sequence[TokenUsage], *, share: float = 1.0, model: str = "", failed: bool,
+        request: str = "",
+    ) -> Entry:  # fmt: skip
+        """The same for what `reserve_all` wrote down, be it in another process."""
+        known, usage = price(model) or price(entry.model), sum(each, TokenUsage())
+        free = entry.usd is None and entry.counted == 0.0
+        sums = share * sum((known or DEAREST).of(one) for one in each)
+        usd, counted = (sums if known else None), (0.0 if free and not known else sums)
+        self.usage, self.counted = self.usage + usage, self.counted + counted
+        done = replace(
+            entry, at=self._now(), state="failed" if failed else "answered", model=model or entry.model,
+            usage=usage, usd=usd, counted=counted, request=request,
+        )  # fmt: skip
+        with self._ledger.locked():
+            self._ledger.append(done)
+        return done
+
+    def _check(self, span: str, unit: str, spent: float, next_: float, limit: float) -> None:
+        if spent + next_ <= limit:
+            return
+
+        def told(amount: float) -> str:
+            return dollars(amount) if unit == "usd" else f"{int(amount):,} tokens"
+
+        whose = "today" if span == "day" else "in this run"
+        raise BudgetSpent(
+            f"the next request could use {told(next_)}, and {told(spent)} of {told(limit)} are used {whose}",
+            mend=f"raise limits.{span}_{unit}" + (", or go on tomorrow" if span == "day" else ""),
+        )
+
+
+# -- estimate ----------------------------------------------------------------------------------------------
+# What work by a model would cost, before anything is sent: tokens times the dated table.
+
+
+THEIRS = 1.3
+"""Claude's tokens to one of tiktoken's, about."""
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """`tokens` that would be read, in `requests`, and the price; None where the table does not know the
+    model, 0 where nobody sends a bill. `as_of` is the month of the table."""
+
+    model: str
+    tokens: int
+    requests: int
+    usd: float | None
+    as_of: str = PRICES_AS_OF
+
+
+def priced(
+    model: Endpoint | Model, tokens: int, requests: Iterable[TokenUsage], *, share: float = 1.0
+) -> Estimate:
+    """The estimate for these requests, of which `tokens` would be read for the first time, at this `share` of
+    their price."""
+    known = price(model.name)
+    each = list(requests)
+    usd = share * sum(known.of(usage) for usage in each) if known else None
+    free = isinstance(model, Endpoint) and is_on_this_network(model.url)
+    return Estimate(model.name, tokens, len(each), 0.0 if free else usd)

@@ -1,12 +1,17 @@
-"""What a model is to the rest of the package: a question in messages, a reply in frozen values."""
+"""What a model is to the rest of the package: messages, replies, usage, and what models cost."""
 
 from __future__ import annotations
 
 import ipaddress
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 from urllib.parse import urlsplit
+
+# -- model -------------------------------------------------------------------------------------------------
+# What a model is to the rest of the package: a question in messages, a reply in frozen values.
+
 
 ANTHROPIC = "https://api.anthropic.com"
 DEFAULT_MODEL = "claude-sonnet-5-5"
@@ -56,7 +61,7 @@ def is_on_this_network(url: str) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Usage:
+class TokenUsage:
     """Tokens of one request, or of several added up. Input is what was neither read from the cache
     nor written to it; all three together are the size of the prompt."""
 
@@ -75,8 +80,8 @@ class Usage:
         """Everything that went in and came out."""
         return self.prompt + self.output
 
-    def __add__(self, other: Usage) -> Usage:
-        return Usage(
+    def __add__(self, other: TokenUsage) -> TokenUsage:
+        return TokenUsage(
             self.input + other.input,
             self.output + other.output,
             self.cache_read + other.cache_read,
@@ -100,7 +105,7 @@ class Reply:
     text: str
     calls: tuple[ToolCall, ...]
     stop: Stop
-    usage: Usage
+    usage: TokenUsage
     blocks: tuple[Block, ...]
     model: str = ""
     request_id: str = ""
@@ -144,3 +149,61 @@ class Model(Protocol):
 
         Raises ModelUnavailable, KeyRejected, RequestRejected, ModelRefused, ModelMisbehaved, BudgetSpent.
         """
+
+
+# -- prices ------------------------------------------------------------------------------------------------
+# What models cost: one dated table, in US dollars per million tokens.
+
+
+PRICES_AS_OF = "2026-10"
+"""The month in which Anthropic's price list was read: platform.claude.com/docs/en/about-claude/pricing."""
+
+MILLION = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class ModelPrice:
+    """Dollars per million tokens. A prompt over `long_from` tokens costs `long_factor` times as much;
+    writing to the five-minute cache costs 1.25 times the input."""
+
+    input: float
+    output: float
+    cache_read: float
+    long_from: int | None = None
+    long_factor: float = 1.0
+
+    def of(self, usage: TokenUsage) -> float:
+        """The dollars that one request cost. Not for sums of requests: a long prompt has its own price."""
+        dollars = (usage.input + 1.25 * usage.cache_write) * self.input
+        dollars += usage.cache_read * self.cache_read + usage.output * self.output
+        is_long = self.long_from is not None and usage.prompt > self.long_from
+        return dollars * (self.long_factor if is_long else 1.0) / MILLION
+
+
+_OPUS = ModelPrice(5, 25, 0.5)
+_SONNET = ModelPrice(3, 15, 0.3)
+_TABLE: dict[str, ModelPrice] = {
+    "claude-fable-5-1": ModelPrice(10, 50, 0.25),
+    "claude-mythos-5-1": ModelPrice(10, 50, 0.25),
+    "claude-fable-5": ModelPrice(10, 50, 1),
+    "claude-mythos-5": ModelPrice(10, 50, 1),
+    "claude-opus-5-5": ModelPrice(4, 20, 0.2),
+    "claude-opus-5": _OPUS,
+    "claude-opus-4-8": _OPUS,
+    "claude-opus-4-7": _OPUS,
+    "claude-opus-4-6": _OPUS,
+    "claude-opus-4-5": _OPUS,
+    "claude-sonnet-5-5": ModelPrice(2, 10, 0.1),
+    "claude-sonnet-5": ModelPrice(2, 10, 0.2),
+    "claude-sonnet-4-6": _SONNET,
+    "claude-sonnet-4-5": _SONNET,
+    "claude-haiku-5-5": ModelPrice(0.1, 0.5, 0.01, long_from=100_000, long_factor=5),
+    "claude-haiku-4-5": ModelPrice(1, 5, 0.1),
+}
+DEAREST = max(_TABLE.values(), key=lambda price: (price.output, price.cache_read))
+"""What a limit reckons with where a model is not in the table and somebody may send a bill for it."""
+
+
+def price(model: str) -> ModelPrice | None:
+    """The price of a model by its id, dated (`-20251001`) or not; None if the table does not know it."""
+    return _TABLE.get(re.sub(r"-\d{8}$", "", model))

@@ -1,40 +1,231 @@
-"""Metadata: one row for each reserved key of each record, with its reader and its printer.
-
-A record's table is the order in which its metadata is printed. Adding a key is adding a row.
-"""
+"""Metadata of a record: one row for each reserved key, with its reader and its printer."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import date, datetime
+from pathlib import PurePosixPath
 from typing import Any
 
-from ua_memory.markdown.escapes import decode, encode_value
-from ua_memory.markdown.items import Item
-from ua_memory.markdown.values import (
-    is_time,
-    read_confidence,
-    read_count,
-    read_list,
-    read_names,
-    read_origin,
-    read_proof,
-    read_quote,
-    read_tags,
-    read_time,
-    read_was,
-    write_links,
-    write_list,
-    write_name,
-    write_origin,
-    write_proof,
-    write_quote,
-    write_tags,
-    write_was,
+from ua_memory.markdown.blocks import Item
+from ua_memory.markdown.lines import decode, encode_value, is_id
+from ua_memory.records import (
+    KINDS,
+    ORIGINS,
+    Entity,
+    Fact,
+    Observation,
+    Opinion,
+    Proof,
+    Quote,
+    Tombstone,
+    Was,
+    ref_of,
 )
-from ua_memory.records import KINDS, ORIGINS, Entity, Fact, Observation, Opinion, Tombstone
 
-__all__ = ["FIELDS", "KEYS", "OPINION_KINDS", "Field", "is_time", "read_fields", "write_fields"]
+# -- values ------------------------------------------------------------------------------------------------
+# One metadata value ↔ what it says: times, names, tags, quotes, citations.
+#
+# Each `read_…` takes a value as it is written and raises ValueError with what is wrong, worded to go on
+# after the value: "`when: soon` is no day". Each `write_…` gives one line that reads back the same.
+
+
+_TIME = re.compile(
+    r"[0-9]{4}-[0-9]{2}-[0-9]{2}"
+    r"(?:[T ][0-9]{2}:[0-9]{2}(?::[0-9]{2}(?:\.[0-9]{1,9})?)?(?:Z|[+-][0-9]{2}:?[0-9]{2})?)?"
+)
+_MONTH = re.compile(r"[0-9]{4}(?:-(?:0[1-9]|1[0-2]))?")
+_SCALE = re.compile(r"[0-9]*\.?[0-9]+(?:e-[0-9]{1,3})?")
+_BLANK = " \t"
+_QUOTE = '"'
+
+
+def is_time(text: str) -> bool:
+    """Whether `text` is a day, a time, a month, a year, or two of them with a slash between."""
+    parts = text.split("/")
+    return len(parts) <= 2 and all(map(_is_point, parts))
+
+
+def _is_point(text: str) -> bool:
+    if _MONTH.fullmatch(text):
+        return text[:4] != "0000"
+    if not _TIME.fullmatch(text):
+        return False
+    try:
+        datetime.fromisoformat(text)
+        date.fromisoformat(text[:10])
+    except ValueError:
+        return False
+    return True
+
+
+def read_time(value: str) -> str:
+    """A day, time, month, year or span, as written."""
+    if not is_time(value):
+        raise ValueError("is no day, time, month or year like 2026-11-19, nor two with a slash between")
+    return value
+
+
+def read_count(value: str) -> int:
+    """A whole number from 0 on."""
+    if not (value.isascii() and value.isdigit() and len(value) <= 9):
+        raise ValueError("is no whole number")
+    return int(value)
+
+
+def read_confidence(value: str) -> float:
+    """A number from 0 to 1."""
+    if not _SCALE.fullmatch(value) or float(value) > 1:
+        raise ValueError("is no number from 0 to 1")
+    return float(value)
+
+
+def read_origin(value: str) -> tuple[str | None, str | None]:
+    """`web (https://…)` as origin and trail; either may be missing, not both."""
+    word, trail = value, None
+    if value.endswith(")"):
+        at = value.find("(")
+        if at == 0 or value[at - 1 : at] == " ":
+            word, trail = value[:at].rstrip(_BLANK), decode(value[at + 1 : -1])
+    if word not in ORIGINS and (word or trail is None):
+        raise ValueError(f"is none of {', '.join(ORIGINS)}")
+    return word or None, trail
+
+
+def write_origin(origin: str | None, trail: str | None) -> str:
+    """`web (https://…)`, without what is not known; '' if nothing is."""
+    return " ".join(filter(None, (origin, f"({encode_value(trail)})" if trail else "")))
+
+
+def read_names(value: str) -> tuple[str, ...]:
+    """`[[A]], [[B|shown]]` or `A, B` as names."""
+    found: list[str] = []
+    at = 0
+    while at < len(value):
+        if value[at] in " \t,":
+            at += 1
+        elif value.startswith("[[", at):
+            end = value.find("]]", at)
+            if end < 0:
+                raise ValueError("opens [[ and does not close it")
+            found.append(decode(value[at + 2 : end].partition("|")[0].strip(_BLANK)))
+            at = end + 2
+            if value[at : at + 1] not in ("", " ", "\t", ","):
+                raise ValueError("has something right behind ]]")
+        else:
+            end = value.find(",", at)
+            end = len(value) if end < 0 else end
+            found.append(decode(value[at:end].strip(_BLANK)))
+            at = end
+    if not found or not all(found):
+        raise ValueError("has an empty name")
+    return tuple(found)
+
+
+def write_link(name: str) -> str:
+    """`[[name]]`, with what would end or split the link as an entity."""
+    return f"[[{encode_value(name, ']|')}]]"
+
+
+def write_links(names: Sequence[str]) -> str:
+    """`[[A]], [[B]]`."""
+    return ", ".join(map(write_link, names))
+
+
+def write_name(name: str) -> str:
+    """The name alone, or as a link where it has a comma or starts like a link."""
+    return write_link(name) if "," in name or name.startswith("[[") else encode_value(name)
+
+
+def read_tags(value: str) -> tuple[str, ...]:
+    """A JSON list of strings; from a person's hand also `a, b` or `#a #b`."""
+    if not value.startswith("["):
+        parts = value.split(",") if "," in value else value.split(" ")
+        found = [decode(part.strip(_BLANK).removeprefix("#")) for part in parts if part.strip(_BLANK)]
+    else:
+        try:
+            found = json.loads(decode(value))
+        except (ValueError, RecursionError) as error:
+            raise ValueError("is no JSON list") from error
+    if not found or not all(isinstance(tag, str) and tag for tag in found):
+        raise ValueError("is no list of tags")
+    return tuple(found)
+
+
+def write_tags(tags: Sequence[str]) -> str:
+    """The tags as a JSON list."""
+    return encode_value(json.dumps(list(tags), ensure_ascii=False))
+
+
+def read_quote(value: str) -> Quote:
+    """`"words" (source)`; words without quotation marks are taken whole."""
+    at = value.rfind('" (')
+    if value[0] == _QUOTE and value[-1] == ")" and at > 0:
+        return Quote(decode(value[1:at]), decode(value[at + 3 : -1]))
+    return Quote(_unquoted(value))
+
+
+def write_quote(quote: Quote) -> str:
+    """`"words" (source)`."""
+    source = "" if quote.source is None else f" ({encode_value(quote.source, _QUOTE)})"
+    return _quoted(quote.text) + source
+
+
+def _quoted(text: str) -> str:
+    return f'"{encode_value(text)}"'
+
+
+def _unquoted(value: str) -> str:
+    whole = len(value) > 1 and value[0] == value[-1] == _QUOTE
+    return decode(value[1:-1] if whole else value)
+
+
+def read_list(value: str) -> tuple[str, ...]:
+    """What stands between the commas."""
+    return tuple(decode(part.strip(_BLANK)) for part in value.split(",") if part.strip(_BLANK))
+
+
+def write_list(values: Sequence[str]) -> str:
+    """The values with commas between."""
+    return ", ".join(encode_value(value, ",") for value in values)
+
+
+def read_proof(value: str) -> Proof:
+    """`[[file#^id]] "quote"`; the quote may be missing."""
+    end = value.find("]]")
+    target, mark, block_id = value[2:end].partition("|")[0].rpartition("#^")
+    if not value.startswith("[[") or end < 0 or not mark or not is_id(block_id):
+        raise ValueError('does not read [[file#^id]] "quote"')
+    return Proof(decode(target), block_id, _unquoted(value[end + 2 :].strip(_BLANK)))
+
+
+def write_proof(proof: Proof) -> str:
+    """`[[file#^id]] "quote"`."""
+    target = f"[[{encode_value(proof.file, ']|')}#^{proof.id}]]"
+    return f"{target} {_quoted(proof.quote)}" if proof.quote else target
+
+
+def read_was(value: str) -> Was:
+    """`former wording (2026-05-03)`."""
+    at = value.rfind("(")
+    if not value.endswith(")") or at < 0 or value[at - 1 : at] not in ("", " "):
+        raise ValueError("does not end in the day until which it held, like (2026-05-03)")
+    return Was(decode(value[:at].strip(_BLANK)), decode(value[at + 1 : -1]))
+
+
+def write_was(was: Was) -> str:
+    """`former wording (2026-05-03)`."""
+    return f"{encode_value(was.text)} ({encode_value(was.until, '(')})".lstrip(" ")
+
+
+# -- fields ------------------------------------------------------------------------------------------------
+# Metadata: one row for each reserved key of each record, with its reader and its printer.
+#
+# A record's table is the order in which its metadata is printed. Adding a key is adding a row.
+
 
 OPINION_KINDS = ("opinion", "pattern", "risk")
 
@@ -205,3 +396,41 @@ def write_fields(record: Any, listed_tags: Sequence[str] = ()) -> list[str]:
         elif listed_tags:
             lines.extend(f"- {row.key}: {value}" for value in row.write(listed_tags))
     return lines
+
+
+# -- citations ---------------------------------------------------------------------------------------------
+# Citations: links to blocks, `[[2026-11-21#^k7m2q9x4tb]]`, as proofs, pages and answers carry them.
+
+
+_LINK = re.compile(r"\[\[(?P<file>[^\[\]#|^\n]*)#\^(?P<id>[A-Za-z0-9-]+)(?:\|[^\[\]\n]*)?\]\]")
+
+
+@dataclass(frozen=True, slots=True)
+class Citation:
+    """A link to a block: the file's name is a hint, the id is what is meant. It stands at `start`."""
+
+    file: str
+    id: str
+    start: int
+    end: int
+
+    @property
+    def ref(self) -> str:
+        """What the id is known by; see `ref_of`."""
+        return ref_of(self.file, self.id)
+
+
+def link(path: str, block: str) -> str:
+    """The link to a block of the file at `path`: Obsidian's, which knows files by their bare names."""
+    return link_to(PurePosixPath(path).stem, block)
+
+
+def link_to(name: str, block: str) -> str:
+    """The link to a block of a file that is called so (`Draft.link_name`)."""
+    return f"[[{name}#^{block}]]"
+
+
+def citations(text: str) -> Iterator[Citation]:
+    """The links to blocks in a text, in order."""
+    for match in _LINK.finditer(text):
+        yield Citation(match["file"], match["id"], match.start(), match.end())

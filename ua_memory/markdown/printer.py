@@ -11,12 +11,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ua_memory.errors import Malformed
-from ua_memory.markdown.blocks import Shape, scan
-from ua_memory.markdown.escapes import encode_text, is_id, is_tag
-from ua_memory.markdown.fields import KEYS, OPINION_KINDS, write_fields
-from ua_memory.markdown.header import write_header
-from ua_memory.markdown.lines import BLANK, heading_level, heading_text, readable
-from ua_memory.markdown.values import is_time, write_link
+from ua_memory.markdown.blocks import BlockShape, scan, write_header
+from ua_memory.markdown.fields import KEYS, OPINION_KINDS, is_time, write_fields, write_link
+from ua_memory.markdown.lines import BLANK, encode_text, heading_level, heading_text, is_id, is_tag, readable
 from ua_memory.records import (
     KINDS,
     ORIGINS,
@@ -153,7 +150,7 @@ def _ending_lines(lines: Sequence[str]) -> list[int]:
     found = []
     for block in scan(lines):
         words = lines[block.start].strip(BLANK)
-        if block.unclosed or (block.shape is Shape.HEADING and heading_level(words) <= 2):
+        if block.unclosed or (block.shape is BlockShape.HEADING and heading_level(words) <= 2):
             found.append(block.start)
     return found
 

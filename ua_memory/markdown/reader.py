@@ -1,23 +1,42 @@
-"""Blocks → records, by the kind of file they stand in; what cannot be read becomes a Problem."""
+"""Blocks to records, by the kind of file; what cannot be read becomes a Problem."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from bisect import bisect_right
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
-from ua_memory.markdown.blocks import Block, Shape, scan
-from ua_memory.markdown.fields import KEYS
-from ua_memory.markdown.filekinds import ITEMS, FileKind, day_of, kind_of
-from ua_memory.markdown.header import Header
-from ua_memory.markdown.headings import heading_of, heading_tags, older, stamp_day
-from ua_memory.markdown.items import Item
-from ua_memory.markdown.lines import BLANK, heading_level, heading_text
-from ua_memory.markdown.passages import ITEM_LIMIT, LIMIT, Span, cut
+from ua_memory.markdown.blocks import (
+    ITEM_LIMIT,
+    LIMIT,
+    Block,
+    BlockShape,
+    Header,
+    Item,
+    Span,
+    cut,
+    heading_of,
+    heading_tags,
+    older,
+    scan,
+    stamp_day,
+)
+from ua_memory.markdown.fields import KEYS, read_fields, read_names
+from ua_memory.markdown.lines import (
+    BLANK,
+    ITEMS,
+    FileKind,
+    day_of,
+    heading_level,
+    heading_text,
+    kind_of,
+    split_tail,
+)
 from ua_memory.markdown.printer import CORE_NAME, core_name, decode_core, strip_blank
-from ua_memory.markdown.statements import read_record
 from ua_memory.records import (
     CoreBlock,
+    Entity,
     Fact,
     Heading,
     MentalModel,
@@ -29,8 +48,80 @@ from ua_memory.records import (
     Problem,
     Record,
     SourceDocument,
+    Tombstone,
 )
-from ua_memory.wording import CORE_INTRO
+from ua_memory.text.wording import CORE_INTRO
+
+# -- statements --------------------------------------------------------------------------------------------
+# A list item → the record it is, by the kind of file it stands in, with the problems met on the way.
+
+
+Note = Callable[[int, str], None]
+"""Takes a problem: its line, counted from 0, and what is wrong."""
+
+
+def read_record(kind: type, item: Item, path: str, heading: Heading, note: Note) -> Record | None:
+    """The record of this kind that the item is, None if it is none and therefore prose."""
+    place = Place(path, item.start + 1, item.end)
+    if kind in _STATEMENTS:
+        return _statement(_STATEMENTS[kind], item, {"place": place, "heading": heading}, note)
+    return _entity(item, place, note) if kind is Entity else _tombstone(item, place, note)
+
+
+_STATEMENTS: Mapping[type, type[Fact | Observation | Opinion]] = {
+    kind: kind for kind in (Fact, Observation, Opinion)
+}
+
+
+def _statement(
+    kind: type[Fact | Observation | Opinion], item: Item, where: dict[str, Any], note: Note
+) -> Record | None:
+    found, kept, wrong = read_fields(kind, item)
+    text, tags, block_id = item.text(kept)
+    if text is None:
+        return None
+    for line, message in wrong:
+        note(line, f"{message}; it is read as text")
+    count, proofs = found.pop("count", None), len(found.get("proofs", ()))
+    if count is not None and count != proofs:
+        line = next(meta.number for meta in item.metas() if meta.key == "proofs")
+        note(line, f"`proofs: {count}`, but the `proof:` items are {proofs}")
+    found["tags"] = tags + found.get("tags", ())
+    return kind(text=text, id=block_id, **found, **where)
+
+
+def _entity(item: Item, place: Place, note: Note) -> Entity | None:
+    try:
+        (name,) = read_names(split_tail(item.lines[0].words, True)[0])
+    except ValueError:
+        note(item.start, "this item is no single name like [[Alice]]; it is read as prose")
+        return None
+    found, _, wrong = read_fields(Entity, item)
+    for line, message in wrong:
+        note(line, f"{message}; it is left out")
+    return Entity(name, **found, place=place)
+
+
+def _tombstone(item: Item, place: Place, note: Note) -> Tombstone | None:
+    found, _, wrong = read_fields(Tombstone, item)
+    text, _, block_id = item.text()
+    if text is not None or block_id is None:
+        note(
+            item.start,
+            "this item is no tombstone, which is an id alone like ^k7m2q9x4tb; it is read as prose",
+        )
+        return None
+    for line, message in wrong:
+        note(line, f"{message}; it is left out")
+    missing = [key for key in ("hash", "on") if key not in found]
+    if missing:
+        note(item.start, f"this tombstone lacks {' and '.join(missing)}")
+    return Tombstone(block_id, found.get("hash", ""), found.get("on", ""), place)
+
+
+# -- reader ------------------------------------------------------------------------------------------------
+# Blocks → records, by the kind of file they stand in; what cannot be read becomes a Problem.
+
 
 IMPORTED = "imported_from"
 """The key of a front matter that says where a file was copied from: all in it has the origin `import`."""
@@ -106,19 +197,19 @@ class Reader:
     def _block(self, block: Block) -> None:
         if block.unclosed:
             self.unclosed.append(block.unclosed)
-            what = "comment" if block.shape is Shape.COMMENT else "code fence"
+            what = "comment" if block.shape is BlockShape.COMMENT else "code fence"
             self.problem(block.start, f"this {what} is not closed: all that follows belongs to it")
         if block.item is not None:
             for line, message in block.item.unclosed:
                 self.problem(line, message)
         if self._older is not None and not self._older_item(block):
             self._end_older()
-        if block.shape is Shape.HEADING:
+        if block.shape is BlockShape.HEADING:
             self._end_prose()
             self._heading(block.start)
-        elif block.shape is Shape.RULE:
+        elif block.shape is BlockShape.RULE:
             self._end_prose()
-        elif block.shape is Shape.COMMENT or (block.item is not None and block.item.hidden):
+        elif block.shape is BlockShape.COMMENT or (block.item is not None and block.item.hidden):
             self._end_prose()
             self._comment(block)
         elif block.item is None or not self._item(block.item):
@@ -326,3 +417,95 @@ _FRONT_KEYS: Mapping[FileKind, tuple[str, ...]] = {
 def _older_value(block: Block) -> str:
     assert block.item is not None
     return block.item.lines[0].words.partition(":")[2].strip(BLANK)
+
+
+# -- again -------------------------------------------------------------------------------------------------
+# A log read again, from about the line on which it differs from one that was just read.
+#
+# An insert adds a line to its day. Its revision reads the day as it was and as it will be, and whatever an
+# editor saves meanwhile; of a day of thousands of facts all but the end is the same each time.
+#
+# No block depends on a line behind the first one of the next block (`blocks`, `items`). So what was read
+# before
+# a line stays as it was while that line and all before it are the same: records, problems, and the headings
+# that it stands under.
+
+
+EVERY = 32
+"""Blocks between two marks."""
+KEPT = 4
+"""Readings that are kept: as it was, as it will be, and two of an editor's."""
+
+
+@dataclass(frozen=True, slots=True)
+class ResumePoint:
+    """A line, from 0, that reading can go on from, and what was found before it."""
+
+    line: int
+    records: int
+    problems: int
+    through: int
+    headings: tuple[Standing, ...]
+
+
+class Again(Reader):
+    """A Reader that leaves marks, and goes on from those of another."""
+
+    def __init__(self, path: str, lines: Sequence[str], header: Header) -> None:
+        super().__init__(path, lines, header)
+        self._marks: list[ResumePoint] = []
+        self._since = 0
+        self._noted: tuple[Problem, ...] = ()
+
+    def read(self) -> None:
+        """Reads the file, from the last mark that a kept reading has before the first difference."""
+        global _kept
+        kept = _kept
+        best = max(((self._shared(like), like) for like in kept), key=lambda one: one[0], default=(-1, self))
+        if best[0] >= 0:
+            self._go_on(best[1], best[1]._marks[best[0]])
+        super().read()
+        if self._marks:
+            _kept = (self, *kept[: KEPT - 1])
+
+    def _shared(self, like: Again) -> int:
+        """The number of the last mark of another reading up to which, its line included, the two are the
+        same; -1 for none."""
+        if like.path != self.path or like.header != Header() or self.header != Header():
+            return -1
+        same = _alike(like.lines, self.lines)
+        return bisect_right(like._marks, same - 1, key=lambda mark: mark.line) - 1
+
+    def _go_on(self, like: Again, mark: ResumePoint) -> None:
+        self.start = mark.line
+        self.records = like.records[: mark.records]
+        self.problems = [*like._noted[: mark.problems]]
+        self.through = like.through[: mark.through]
+        self._headings = [*mark.headings]
+        self._marks = [each for each in like._marks if each.line < mark.line]
+        self._since = EVERY
+
+    def _block(self, block: Block) -> None:
+        if self._since >= EVERY and self.at_rest:
+            found = len(self.records), len(self.problems), len(self.through)
+            self._marks.append(ResumePoint(block.start, *found, tuple(self._headings)))
+            self._since = 0
+        self._since += 1
+        super()._block(block)
+
+    def _same_ids(self) -> None:
+        # Those of equal ids are found anew each time, and come last.
+        self._noted = tuple(self.problems)
+        super()._same_ids()
+
+
+def _alike(one: Sequence[str], other: Sequence[str]) -> int:
+    """How many lines at the beginning are the same."""
+    for number, (a, b) in enumerate(zip(one, other, strict=False)):
+        if a != b:
+            return number
+    return min(len(one), len(other))
+
+
+_kept: tuple[Again, ...] = ()
+"""Newest first. Replaced as a whole: a daemon reads in several threads."""

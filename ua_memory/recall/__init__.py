@@ -1,1 +1,1 @@
-"""From a query to an ordered, checked list of hits: one step a module, one frozen type a step."""
+"""Search: from a query to an ordered list of hits, each checked against its file."""

@@ -1,33 +1,149 @@
-"""A query to an Answer: refresh, the arms, one order, each hit checked against its file."""
+"""A query to an answer: refresh, arms, order, each hit checked against its file, snippets."""
 
 from __future__ import annotations
 
+import re
+import sqlite3
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TypeAlias
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
-from ua_memory import dates
+from ua_memory.config import Config
+from ua_memory.errors import UaMemoryError
+from ua_memory.index.embedding import CrossUnavailable, EmbeddingUnavailable, said_of
 from ua_memory.index.filters import Filters
-from ua_memory.index.items import Item
-from ua_memory.index.reading import READY, Refresh
-from ua_memory.index.scopes import read_groups
-from ua_memory.index.sync import Index
+from ua_memory.index.items import IndexItem, lines_hash
+from ua_memory.index.sync import READY, Index, Refresh
 from ua_memory.index.terms import clean
-from ua_memory.recall import hearsay
-from ua_memory.recall.arms import Arms, Found, Ranked
-from ua_memory.recall.asked import Asked, Window, idle, read
-from ua_memory.recall.boosts import boosted
-from ua_memory.recall.chronology import in_time
-from ua_memory.recall.fold import Kept, folded
-from ua_memory.recall.order import DEPTH, by_words, ordered
-from ua_memory.recall.present import Present
-from ua_memory.recall.snippet import snippet
-from ua_memory.wording import counted
+from ua_memory.index.terms import words as words_of
+from ua_memory.index.vectors import VectorsUnavailable
+from ua_memory.index.words import WordIndex, broken
+from ua_memory.recall import arms as recall_arms
+from ua_memory.recall import dedupe
+from ua_memory.recall.arms import ArmHit, Arms, Explained, ParsedQuery, Ranked, Window, explain, idle, read
+from ua_memory.recall.dedupe import KeptHit, folded
+from ua_memory.recall.fusion import DEPTH, boosted, by_words, crossed, in_time, ordered
+from ua_memory.text import dates, foreign_dates
+from ua_memory.text.noise import Wanted, read_query
+from ua_memory.text.wording import counted
 
 if TYPE_CHECKING:
-    from ua_memory.index.said import Said
+    from ua_memory.index.embedding import EmbeddedQuery
 
-__all__ = ["Answer", "Filters", "Hit", "read_groups", "search", "search_many"]
+
+# -- snippet -----------------------------------------------------------------------------------------------
+# The part of an item's text that shows why it was found.
+
+
+LENGTH = 700
+"""Characters: what OpenClaw shows, and what the score against it counts."""
+
+_WORD = re.compile(r"\w+")
+
+
+def snippet(words: WordIndex, text: str, idf: Mapping[str, float], length: int = LENGTH) -> str:
+    """At most `length` characters of the text, around where the query's words stand densest.
+
+    A text that fits is given whole; a cut is marked by … at a word's edge.
+    """
+    if len(text) <= length:
+        return text
+    start = _densest(_matches(words, text, idf), length - 2, len(text))
+    end = min(len(text), start + length - 2)
+    if start > 0:
+        start = _edge(text, start, 1)
+    if end < len(text):
+        end = _edge(text, end, -1)
+    return ("…" if start > 0 else "") + text[start:end].strip() + ("…" if end < len(text) else "")
+
+
+def _matches(words: WordIndex, text: str, idf: Mapping[str, float]) -> list[tuple[int, int, str]]:
+    spans = [(m.start(), m.end(), words_of(m.group())) for m in _WORD.finditer(text)]
+    stems = words.vocabulary.stems(sorted({part for _, _, parts in spans for part in parts}))
+    found = []
+    for start, end, parts in spans:
+        known = [stems.get(part, "") for part in parts]
+        found += [(start, end, stem) for stem in known if idf.get(stem)]
+    # A long run without blanks (CJK) is one span; where in it the match lies is left to its middle.
+    return found
+
+
+def _densest(found: list[tuple[int, int, str]], length: int, size: int) -> int:
+    """Where the window with most matches begins: different words first, then how many."""
+    best, chosen = (0, 0), (0, 0)
+    low = 0
+    for high in range(len(found)):
+        while found[high][1] - found[low][0] > length and low < high:
+            low += 1
+        window = found[low : high + 1]
+        value = len({stem for _, _, stem in window}), len(window)
+        if value > best:
+            best, chosen = value, (found[low][0], min(found[high][1], found[low][0] + length))
+    middle = (chosen[0] + chosen[1]) // 2 if found else 0
+    return max(0, min(middle - length // 2, size - length))
+
+
+def _edge(text: str, at: int, step: int) -> int:
+    """The nearest blank in a direction, if there is one within 40 characters."""
+    for far in range(40):
+        here = at + far * step
+        if 0 < here < len(text) and text[here - (step < 0)].isspace():
+            return here
+    return at
+
+
+# -- present -----------------------------------------------------------------------------------------------
+# A stale index may miss, never mislead: a hit is looked up in its file before it is shown.
+
+
+class FilesOf(Protocol):
+    """What is asked of a store: a file's bytes, and those the trail holds in their place."""
+
+    def read(self, path: str) -> bytes: ...
+    def truth(self, path: str) -> bytes: ...
+
+
+class Present:
+    """The files as they are now, each read once a search."""
+
+    def __init__(self, store: FilesOf) -> None:
+        self._store = store
+        self._lines: dict[tuple[str, bool], list[bytes]] = {}
+
+    def confirm(self, item: IndexItem) -> IndexItem | None:
+        """The item where it stands now, or None if its lines are nowhere in its file."""
+        # What the trail holds in place of a file costs a look at all files, so it comes second.
+        return self._find(item, False) or self._find(item, True)
+
+    def look(self, path: str) -> None:
+        """Read a file, if it was not read yet."""
+        self._read(path, False)
+
+    def _find(self, item: IndexItem, held: bool) -> IndexItem | None:
+        lines = self._read(item.path, held)
+        count = item.end - item.line + 1
+        if lines_hash(b"\n".join(lines[item.line - 1 : item.end])) == item.linehash:
+            return item
+        for start in range(len(lines) - count + 1):
+            if lines_hash(b"\n".join(lines[start : start + count])) == item.linehash:
+                return replace(item, line=start + 1, end=start + count)
+        return None
+
+    def _read(self, path: str, held: bool) -> list[bytes]:
+        if (path, held) not in self._lines:
+            try:
+                data = self._store.truth(path) if held else self._store.read(path)
+            except (UaMemoryError, OSError):
+                data = b""
+            lines = data.removeprefix(b"\xef\xbb\xbf").split(b"\n")
+            self._lines[path, held] = [line.removesuffix(b"\r") for line in lines]
+        return self._lines[path, held]
+
+
+# -- search ------------------------------------------------------------------------------------------------
+# A query to an Answer: refresh, the arms, one order, each hit checked against its file.
+
 
 Near: TypeAlias = Mapping[int, Sequence[tuple[str, float]]]
 TOGETHER = 64
@@ -41,12 +157,12 @@ class Hit:
     """One result. `score` is calibrated (see `rerank`, `fuse`); `arms` has (rank, raw score) of each arm that
     found it, by name; `parts` what the score is made of; `folded` the items it stands for (see `fold`)."""
 
-    item: Item
+    item: IndexItem
     score: float
     snippet: str
     arms: Mapping[str, tuple[int, float]] = field(default_factory=dict)
     parts: Mapping[str, float] = field(default_factory=dict)
-    folded: tuple[Item, ...] = ()
+    folded: tuple[IndexItem, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,10 +219,8 @@ def search_many(
         return answers
 
 
-def _said(index: Index, queries: Sequence[str]) -> tuple[list[Said], list[str]]:
+def _said(index: Index, queries: Sequence[str]) -> tuple[list[EmbeddedQuery], list[str]]:
     """The queries as the model begins to read them; none, and why, where it cannot be had."""
-    from ua_memory.index.embed import EmbeddingUnavailable, said_of
-
     try:
         return said_of(index.embeds, [clean(query) for query in queries]), []
     except EmbeddingUnavailable as error:
@@ -117,7 +231,7 @@ def _said(index: Index, queries: Sequence[str]) -> tuple[list[Said], list[str]]:
 class _Read:
     """A query as it was read, and what was found by that; `newest` is how it orders by time."""
 
-    asked: Asked
+    asked: ParsedQuery
     newest: dates.Order | None
     told: Sequence[str]
     arms: Arms
@@ -138,7 +252,7 @@ class _Wanted:
             self.notes.append(f"searched by words alone: {report.semantic}")
         self.behind = [f"stale: {_left(self.left)}; the next search reads on"] if self.left else []
 
-    def answers(self, queries: Sequence[str], begun: list[Said]) -> list[Answer]:
+    def answers(self, queries: Sequence[str], begun: list[EmbeddedQuery]) -> list[Answer]:
         """An Answer for each. What asks for words is done while the model reads."""
         said, why = begun if self.semantic == READY else [], list[str]()
         if not said and self.semantic == READY:
@@ -154,17 +268,14 @@ class _Wanted:
             for n, (text, one) in enumerate(zip(queries, read, strict=True))
         ]
 
-    def _ahead(self, said: Said, likely: Sequence[Found]) -> None:
+    def _ahead(self, said: EmbeddedQuery, likely: Sequence[ArmHit]) -> None:
         """Read the files of what words find, which is likely to be shown, as long as the model reads."""
         for one in likely[: self.limit]:
             if not said.ready:
                 self.present.look(one.item.path)
 
-    def _near(self, said: list[Said]) -> tuple[list[Said], Near, list[str]]:
+    def _near(self, said: list[EmbeddedQuery]) -> tuple[list[EmbeddedQuery], Near, list[str]]:
         """The texts nearest to each query, by its number; no query, and why, where they cannot be had."""
-        from ua_memory.index.chroma import VectorsUnavailable
-        from ua_memory.index.embed import EmbeddingUnavailable
-
         try:
             # A query of which the model knows no word is a row of zeros: near to nothing, left to the words.
             known = [number for number, one in enumerate(said) if one.vector.any()]
@@ -173,14 +284,19 @@ class _Wanted:
         except (EmbeddingUnavailable, VectorsUnavailable) as error:
             return [], {}, [f"searched by words alone: {error}"]
 
-    def _read(self, text: str, said: Said | None) -> _Read:
+    def _read(self, text: str, said: EmbeddedQuery | None) -> _Read:
         window, newest, unread = _time(self.index, text)
         asked = read(self.index.words, text, window, said.spans if said else ())
         arms = by_words(self.index, asked, self.depth, self.where)
         return _Read(asked, newest, [*unread, *asked.guesses], arms)
 
     def _answer(
-        self, text: str, one: _Read, said: Said | None, near: Sequence[tuple[str, float]], notes: list[str]
+        self,
+        text: str,
+        one: _Read,
+        said: EmbeddedQuery | None,
+        near: Sequence[tuple[str, float]],
+        notes: list[str],
     ) -> Answer:
         index, known = self.index, said if said is not None and said.vector.any() else None
         arms = self._arms(one, known, near)
@@ -196,13 +312,13 @@ class _Wanted:
         told += [f"{missing} left out: changed in their files since"] if missing else []
         return Answer(hits, tuple(told), "hybrid" if known else "words", self.left)
 
-    def _arms(self, one: _Read, said: Said | None, near: Sequence[tuple[str, float]]) -> Arms:
+    def _arms(self, one: _Read, said: EmbeddedQuery | None, near: Sequence[tuple[str, float]]) -> Arms:
         """What the arms found, that of meaning too."""
         if said is None:
             return one.arms
-        from ua_memory.recall import semantic
-
-        found = semantic.find(self.index, said.vector, near, self.depth, self.where, one.asked.query)
+        found = recall_arms.find_by_meaning(
+            self.index, said.vector, near, self.depth, self.where, one.asked.query
+        )
         return {**one.arms, "semantic": found}
 
 
@@ -212,7 +328,7 @@ def _time(index: Index, text: str) -> tuple[Window | None, dates.Order | None, l
     text = clean(text)
     try:
         time = dates.read(text, index.store.now(), index.store.config.zone)
-    except dates.DatesUnavailable as error:
+    except foreign_dates.DatesUnavailable as error:
         return None, None, [f"its time words were not read: {error.what}"]
     window = Window(time.start or "", time.end or "", idle(text, time.at)) if time else None
     return window, time.order, []
@@ -222,11 +338,8 @@ def _placed(
     index: Index, text: str, found: list[Ranked], newest: dates.Order | None
 ) -> tuple[list[Ranked], list[str]]:
     """The candidates after what has a say in their order besides their scores; and what could not have it."""
-    found, told = boosted(hearsay.told(index.words, found), index.store.config.boosts), []
+    found, told = boosted(dedupe.told(index.words, found), index.store.config.boosts), []
     if index.cross is not None and text.strip():
-        from ua_memory.index.cross import CrossUnavailable
-        from ua_memory.recall.cross import crossed
-
         try:
             found = crossed(index.cross, clean(text), found)
         except CrossUnavailable as error:
@@ -241,7 +354,7 @@ def _left(left: Mapping[str, int]) -> str:
     return ", ".join(said)
 
 
-def _hit(index: Index, asked: Asked, kept: Kept, arms: Arms) -> Hit:
+def _hit(index: Index, asked: ParsedQuery, kept: KeptHit, arms: Arms) -> Hit:
     one, key = kept.one, kept.one.item.key
     by = {
         name: (each.rank, each.score)
@@ -251,3 +364,54 @@ def _hit(index: Index, asked: Asked, kept: Kept, arms: Arms) -> Hit:
     }
     shown = snippet(index.words, one.item.text, asked.weights.idf)
     return Hit(one.item, one.score, shown, by, one.parts, tuple(kept.under))
+
+
+# -- asking ------------------------------------------------------------------------------------------------
+# Queries as they came to a door: each searched for as it was read, or skipped and told why.
+
+
+def wanted(query: str, config: Config) -> Wanted:
+    """What of a query a person asked, by a bank's settings."""
+    return read_query(query, config.long_query, config.longest_query)
+
+
+def answered(
+    index: Index,
+    queries: Sequence[str],
+    config: Config,
+    limit: int | None = None,
+    min_score: float | None = None,
+    **how: Any,
+) -> list[Answer]:
+    """An Answer for each query, in order, as `search_many` gives it; what is skipped has no hits. `limit` and
+    `min_score` are the settings' where they are not given."""
+    how["limit"] = config.search_limit if limit is None else limit
+    how["min_score"] = config.min_score if min_score is None else min_score
+    every = [wanted(query, config) for query in queries]
+    texts = [one.text for one in every if not one.skipped]
+    try:
+        found = iter(search_many(index, texts, **how))
+    except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
+        if not broken(error):
+            raise
+        why = str(error)
+        found = iter(search_many(index, texts, **{**how, "refresh": lambda: _anew(index, why)}))
+    answers = [Answer(()) if one.skipped else next(found) for one in every]
+    return [
+        replace(answer, notes=(one.why, *answer.notes)) if one.why else answer
+        for one, answer in zip(every, answers, strict=True)
+    ]
+
+
+def _anew(index: Index, why: str) -> Refresh:
+    """Words made anew from the files: they are damaged in a place that the refresh had no reason to read."""
+    with index.turn:
+        index.close()
+        index.shelf.discard()
+        done = index.refresh(vectors=False)
+    return replace(done, notes=(*done.notes, f"the word index was damaged ({why}); rebuilt"))
+
+
+def explained(query: str, config: Config, now: datetime, words: WordIndex | None) -> Explained:
+    """How what is asked in a query is read at `now`."""
+    return explain(wanted(query, config), now, config.zone, words)

@@ -1,1 +1,1 @@
-"""Facts into beliefs and answers: consolidation, refreshed pages, reflection, and the prompts they send."""
+"""Consolidation of facts into observations, refresh of pages, answers to questions."""

@@ -1,11 +1,4 @@
-"""One consolidation: the facts that no run has considered, held against what is believed, in one commit.
-
-    the facts that wait → answers (asked, or left by a killed run) → operations → one revision
-
-A model's answers are durable before the next question is asked. Whatever ends a run early, what was answered
-is committed with the facts it is about, and the rest waits for the next run. Without a model, facts are only
-compared: `folding`.
-"""
+"""One consolidation: facts that no run has considered, held against the observations; and its preview."""
 
 from __future__ import annotations
 
@@ -24,24 +17,42 @@ from ua_memory.errors import (
     RequestRejected,
     UaMemoryError,
 )
-from ua_memory.llm import Model
-from ua_memory.llm import Usage as Tokens
-from ua_memory.observations import Beliefs, day_of, everyone
+from ua_memory.knowledge.observations import Beliefs, day_of, everyone
+from ua_memory.llm.client import HALF
+from ua_memory.llm.ledger import THEIRS, Estimate, priced
+from ua_memory.llm.model import Endpoint, Message, Model
+from ua_memory.llm.model import TokenUsage as Tokens
 from ua_memory.records import Fact, Observation
-from ua_memory.reflect import considered
-from ua_memory.reflect import posted as posting
-from ua_memory.reflect.answers import Answer, Answers
-from ua_memory.reflect.applying import Applying, Change, name_of
-from ua_memory.reflect.considered import mark
-from ua_memory.reflect.deciding import Deciding, Sketch
-from ua_memory.reflect.folding import fold
-from ua_memory.reflect.posted import Box
-from ua_memory.reflect.proposals import Belief
-from ua_memory.reflect.stretches import Stretch, stretches
-from ua_memory.reflect.worded import persons
-from ua_memory.store import Draft, Store
+from ua_memory.reflect import decide, proposals
+from ua_memory.reflect.decide import (
+    Answers,
+    BatchOutcome,
+    Box,
+    Deciding,
+    FactStretch,
+    Sketch,
+    asked,
+    opening,
+    stretches,
+)
+from ua_memory.reflect.proposals import SCHEMA, Applying, Belief, Change, fold, mark, name_of, persons
+from ua_memory.store.draft import Draft
 from ua_memory.store.lock import locked
-from ua_memory.wording import counted
+from ua_memory.store.store import Store
+from ua_memory.text import tokens
+from ua_memory.text.wording import counted
+
+# -- consolidate -------------------------------------------------------------------------------------------
+# One consolidation: the facts that no run has considered, held against what is believed, in one commit.
+#
+#     the facts that wait → answers (asked, or left by a killed run) → operations → one revision
+#
+# A model's answers are durable before the next question is asked. Whatever ends a run early, what was
+# answered
+# is committed with the facts it is about, and the rest waits for the next run. Without a model, facts are
+# only
+# compared: `folding`.
+
 
 CLAIM = "consolidation.lock"
 PART = 4
@@ -128,7 +139,7 @@ class Consolidating:
 
     def work(self) -> Work:
         """What there is to do now."""
-        beliefs, done = everyone(self.store), considered.read(self.store)
+        beliefs, done = everyone(self.store), proposals.read(self.store)
         each = {
             mark(fact): fact for fact in beliefs.facts
             if done.waits(fact, modelled=self.model is not None, retry=self.retry)
@@ -138,18 +149,18 @@ class Consolidating:
         theirs = frozenset(map(name_of, persons(self.store, beliefs.live)))
         return Work(beliefs, waiting, waiting[: self.limit], open_, theirs)
 
-    def stretches(self, work: Work, facts: Sequence[Fact]) -> list[Stretch]:
+    def stretches(self, work: Work, facts: Sequence[Fact]) -> list[FactStretch]:
         """What a model would be asked about these facts."""
         return list(stretches(facts, work.known(), self.store.config.mission))
 
     # -- asking ----------------------------------------------------------------------------------------
 
-    def _usable(self, work: Work) -> list[Answer]:
+    def _usable(self, work: Work) -> list[BatchOutcome]:
         """The answers whose facts all still wait, as they were: what was edited since is asked about anew."""
         there = [answer for answer in self.answers.all() if not answer.held]
         return [answer for answer in there if work.undecided.keys() >= answer.rests_on]
 
-    def _ask(self, work: Work, usable: Sequence[Answer]) -> tuple[Tokens, UaMemoryError | None]:
+    def _ask(self, work: Work, usable: Sequence[BatchOutcome]) -> tuple[Tokens, UaMemoryError | None]:
         if self.model is None:
             return Tokens(), None
         by_mark = work.undecided
@@ -166,7 +177,7 @@ class Consolidating:
             if self.batch_api:
                 fresh = [fact for fact in facts if mark(fact) not in late]
                 if not self.posted:
-                    found = posting.post(self.box, self.model, self.stretches(work, fresh), self.store.now())
+                    found = decide.post(self.box, self.model, self.stretches(work, fresh), self.store.now())
                     self.posted = found.marks if found else set()
                 facts = [fact for fact in facts if mark(fact) in late]
             for stretch in self.stretches(work, facts):
@@ -195,7 +206,7 @@ class Consolidating:
             return hands[-1]
 
         known = {belief.name: belief for belief in work.known()}
-        if not posting.collect(self.box, there, model, hand, work.undecided, known, before, now):
+        if not decide.collect(self.box, there, model, hand, work.undecided, known, before, now):
             self.posted = there.marks & work.undecided.keys()
             have |= self.posted
             return set()
@@ -206,7 +217,7 @@ class Consolidating:
     # -- writing ---------------------------------------------------------------------------------------
 
     def _write(
-        self, work: Work, answers: Sequence[Answer], held: Sequence[Answer], usage: Tokens,
+        self, work: Work, answers: Sequence[BatchOutcome], held: Sequence[BatchOutcome], usage: Tokens,
         ended: UaMemoryError | None,
     ) -> Consolidated:  # fmt: skip
         aside = {answer.facts[0]: answer.aside for answer in answers if answer.aside}
@@ -227,14 +238,14 @@ class Consolidating:
             if applying.changes or shown or compared or aside:
                 applying.trends()
             names = {
-                considered.CONSIDERED: shown,
-                considered.COMPARED: compared,
-                considered.ASIDE: set(aside),
+                proposals.CONSIDERED: shown,
+                proposals.COMPARED: compared,
+                proposals.ASIDE: set(aside),
             }
             self._say(draft, applying.changes, names)
             draft.even_if_empty = bool(shown or compared or aside)
         kept = held if not self.accept else ()
-        self.answers.keep_only([*kept, *(Answer((), (op,), held=True) for op in applying.held)])
+        self.answers.keep_only([*kept, *(BatchOutcome((), (op,), held=True) for op in applying.held)])
         wrote = bool(draft.changed()) or draft.even_if_empty
         done = shown | compared
         return Consolidated(
@@ -264,12 +275,12 @@ class Consolidating:
         return Applying(draft, work.beliefs, self.store.now().date(), spare, waiting, work.theirs)
 
     def _say(self, draft: Draft, changes: Sequence[Change], names: Mapping[str, set[str]]) -> None:
-        count = len(names[considered.CONSIDERED] | names[considered.COMPARED])
+        count = len(names[proposals.CONSIDERED] | names[proposals.COMPARED])
         draft.subject = f"consolidate: {told(changes)}, of {counted(count, 'fact')}"
         draft.body = "\n".join(
             f"{change.how} ^{change.after.id} in {change.after.place.path}" for change in changes
         )
-        draft.trailers |= {key: considered.lines(each) for key, each in names.items() if each}
+        draft.trailers |= {key: proposals.lines(each) for key, each in names.items() if each}
         draft.facts = list(dict.fromkeys(f"^{change.after.id}" for change in changes))
 
     @contextmanager
@@ -298,3 +309,62 @@ def _belief(observation: Observation, theirs: bool) -> Belief:
         name_of(observation), observation.text, observation.scope or "", observation.last or "",
         len(observation.proofs), (*evidence, *days), theirs,
     )  # fmt: skip
+
+
+# -- preview -----------------------------------------------------------------------------------------------
+# A dry run of a consolidation: the diff of one without a model, and the price of one with it.
+
+
+@dataclass(frozen=True, slots=True)
+class Preview:
+    """What a run would do: to `waiting` facts; `diff` and `changes` are those of a run without a model, and
+    `estimate` what a model would cost, None without one."""
+
+    waiting: int
+    taken: int
+    changes: tuple[Change, ...]
+    at_odds: tuple[tuple[Fact, Fact], ...]
+    diff: str
+    estimate: Estimate | None
+
+
+_SAYS = 400
+"""Tokens of an answer, about."""
+
+
+def preview(run: Consolidating, model: Endpoint | Model | None) -> Preview:
+    """What a run would do. Nothing is written, and nothing sent."""
+    work = run.work()
+    folded = fold(work.beliefs, work.taken, name_of, run.clean)
+    with run.store.revision("consolidate", door=run.door) as draft:
+        draft.trial = True
+        applying = run.applying(draft, work)
+        applying.apply(folded.operations)
+        applying.mend()
+    cost, facts = None, work.waiting
+    if model:
+        done = proposals.read(run.store)
+        facts = [fact for fact in work.beliefs.facts if done.waits(fact, modelled=True)][: run.limit]
+        cost = estimate(run.stretches(work, facts), model, HALF if run.batch_api else 1.0)
+    return Preview(
+        len(work.waiting), len(facts), tuple(applying.changes), folded.at_odds, draft.diff(context=1), cost
+    )
+
+
+def estimate(each: Sequence[FactStretch], model: Endpoint | Model, share: float = 1.0) -> Estimate:
+    """What asking about these stretches would take, upwards rather than down, at this share of its price."""
+    requests = [usage for stretch in each for usage in _requests(stretch)]
+    return priced(model, sum(usage.prompt for usage in requests), requests, share=share)
+
+
+def _requests(stretch: FactStretch) -> Iterator[Tokens]:
+    frame = tokens.count(stretch.system) + tokens.count(str(SCHEMA)) + _count(opening(stretch))
+    for number, portion in enumerate(stretch.portions):
+        own = int(_count([asked(stretch, portion, {})]) * THEIRS)
+        begins = int(frame * THEIRS)
+        cached = {"cache_read": begins, "cache_write": own} if number else {"cache_write": begins + own}
+        yield Tokens(**cached, output=_SAYS)
+
+
+def _count(messages: Sequence[Message]) -> int:
+    return sum(tokens.count(str(message["content"])) for message in messages)

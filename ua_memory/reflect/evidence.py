@@ -1,27 +1,38 @@
-"""What one reflection has found: numbered pieces of memory, in three layers, each with where it stands.
-
-The layers are asked from above: what the user curated (mental models), what was consolidated (observations,
-each with its freshness), what was said (facts and notes). Pages are left out: they are written from the same
-facts, and an answer that rested on one would only seem to have another proof.
-"""
+"""What a reflection has found, and whether an answer stands in what it cites."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import re
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from typing import TYPE_CHECKING, Literal, cast
 
-from ua_memory import markdown, statements, tokens
 from ua_memory.errors import NotFound, UaMemoryError
-from ua_memory.grounding.terms import terms
-from ua_memory.recall.search import Answer, Filters, Hit
+from ua_memory.index.filters import Filters
+from ua_memory.knowledge import statements
+from ua_memory.markdown import document
+from ua_memory.markdown import lines as markdown_lines
+from ua_memory.recall.search import Answer, Hit
 from ua_memory.records import Fact, MentalModel, Observation, Passage, Place, Record
-from ua_memory.store import Store
-from ua_memory.wording import counted
+from ua_memory.store.store import Store
+from ua_memory.text import tokens
+from ua_memory.text.grounding import supported, terms, ungrounded
+from ua_memory.text.wording import counted
 
 if TYPE_CHECKING:
-    from ua_memory.reflect.beliefs import Believed
+    from ua_memory.knowledge.observations import Believed
+
+
+# -- evidence ----------------------------------------------------------------------------------------------
+# What one reflection has found: numbered pieces of memory, in three layers, each with where it stands.
+#
+# The layers are asked from above: what the user curated (mental models), what was consolidated
+# (observations,
+# each with its freshness), what was said (facts and notes). Pages are left out: they are written from the
+# same
+# facts, and an answer that rested on one would only seem to have another proof.
+
 
 Layer = Literal["models", "observations", "facts"]
 LAYERS: Mapping[Layer, tuple[str, ...]] = {
@@ -49,7 +60,7 @@ Find = Callable[[str, int, Filters], Answer]
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class EvidencePiece:
     """One thing that was found. `number` is what an answer cites it by, the same all through a run.
 
     `day` is the ISO day it is about, `said` the one it was said on; `stale` says of a belief that newer
@@ -91,7 +102,7 @@ class Piece:
         return f"[{self.number}] {self.about}: {flat}"
 
 
-class Found:
+class Findings:
     """The pieces of one run, and the ways to more. `find` searches the bank; `clean` takes secrets out;
     `all_beliefs` are the observations with their freshness."""
 
@@ -99,7 +110,7 @@ class Found:
         self, store: Store, find: Find, clean: Callable[[str], str], today: date, filters: Filters,
         all_beliefs: Callable[[], Sequence[Believed]],
     ) -> None:  # fmt: skip
-        self.pieces: dict[int, Piece] = {}
+        self.pieces: dict[int, EvidencePiece] = {}
         self._store, self._find, self._clean, self._today, self._filters = store, find, clean, today, filters
         self._all_beliefs, self._beliefs = all_beliefs, cast("dict[Place, Believed] | None", None)
         self._known: dict[tuple[str, int], int] = {}
@@ -107,10 +118,10 @@ class Found:
         self.notes: dict[str, None] = {}
         """What searches said that they had to leave out."""
 
-    def search(self, layer: Layer, query: str, limit: int, room: int) -> list[Piece]:
+    def search(self, layer: Layer, query: str, limit: int, room: int) -> list[EvidencePiece]:
         """The best pieces of a layer for a query, at most `limit` and `room` tokens of them."""
         where = replace(self._filters, kinds=LAYERS[layer], retired=False)
-        found: list[Piece] = []
+        found: list[EvidencePiece] = []
         answer = self._find(query, limit, where)
         self.notes |= dict.fromkeys(answer.notes)
         for hit in filter(bears, answer.hits):
@@ -121,7 +132,7 @@ class Found:
             found.append(self._numbered(piece))
         return found
 
-    def around(self, number: int) -> list[Piece]:
+    def around(self, number: int) -> list[EvidencePiece]:
         """What stands behind a piece or beside it: an observation's proofs and what was said of it since, the
         neighbours of a fact, the whole of a mental model."""
         piece = self.pieces[number]
@@ -138,7 +149,7 @@ class Found:
 
     # -- pieces ------------------------------------------------------------------------------------------
 
-    def _piece(self, layer: Layer, hit: Hit) -> Piece:
+    def _piece(self, layer: Layer, hit: Hit) -> EvidencePiece:
         item = hit.item
         record = self._at(item.path, item.line)
         if record is not None and not isinstance(record, MentalModel):
@@ -147,28 +158,28 @@ class Found:
                 made = replace(made, hearsay=True, about=f"{made.about}, untrusted: {item.origin}")
             return replace(made, place=item.place, text=item.text)
         head = f"{layer[:-1]}, {item.date}" if item.date else layer[:-1]
-        return Piece(
+        return EvidencePiece(
             0, layer, item.text, item.place, item.id, item.date, item.day or "", item.origin, about=head
         )
 
-    def _numbered(self, piece: Piece) -> Piece:
+    def _numbered(self, piece: EvidencePiece) -> EvidencePiece:
         key = (piece.place.path, piece.place.line)
         number = self._known.setdefault(key, len(self._known) + 1)
         if number not in self.pieces:
             self.pieces[number] = replace(piece, number=number)
         return self.pieces[number]
 
-    def _of(self, record: Record, layer: Layer) -> Piece:
+    def _of(self, record: Record, layer: Layer) -> EvidencePiece:
         return self._numbered(self._made(record, layer))
 
-    def _made(self, record: Record, layer: Layer) -> Piece:
+    def _made(self, record: Record, layer: Layer) -> EvidencePiece:
         if isinstance(record, Observation):
             return self._observation(record)
-        day = markdown.day_of(record.place.path) or ""
+        day = markdown_lines.day_of(record.place.path) or ""
         if isinstance(record, Fact):
             more = (*(q.text for q in record.quotes), record.who, record.why, record.where, record.cause)
             about = (record.when or day)[:10]
-            return Piece(
+            return EvidencePiece(
                 0, "facts", self._clean(record.text), record.place, record.id, about, day, record.said_by,
                 about=", ".join(filter(None, (about or "undated", record.said_by))), proofs=(_name(record),),
                 disputed=record.flag or "", record=record,
@@ -179,10 +190,12 @@ class Found:
         if layer == "models":
             return self._model(text, record)
         about = ", ".join(filter(None, (day, "note")))
-        made = Piece(0, "facts", text, record.place, None, day, day, "person", about=about, record=record)
+        made = EvidencePiece(
+            0, "facts", text, record.place, None, day, day, "person", about=about, record=record
+        )
         return replace(made, proofs=(made.citation,), beside=_trail(record))
 
-    def _observation(self, record: Observation) -> Piece:
+    def _observation(self, record: Observation) -> EvidencePiece:
         known = self._believed(record)
         newer = self._since(record)
         why = [f"{counted(len(newer), 'fact')} on it not considered yet"] if newer else []
@@ -193,7 +206,7 @@ class Found:
         count = len({proof.ref for proof in record.proofs})
         said = [f"stale: {', '.join(why)}" if why else "fresh", trend, counted(count, "proof"), dates]
         quotes = [proof.quote for proof in record.proofs if proof.quote]
-        return Piece(
+        return EvidencePiece(
             0, "observations", self._clean(record.text), record.place, record.id, record.last or "",
             record.last or "", record.origin or "agent", bool(why),
             ", ".join(["observation", *dict.fromkeys(filter(None, said))]),
@@ -205,7 +218,7 @@ class Found:
         """Facts on a belief that no run has considered, and that are none of its proofs; the newest first."""
         known, behind = self._believed(record), {proof.ref for proof in record.proofs}
         found = [fact for fact in known.freshness.newer if fact.ref not in behind] if known else []
-        return sorted(found, key=lambda fact: markdown.day_of(fact.place.path) or "", reverse=True)
+        return sorted(found, key=lambda fact: markdown_lines.day_of(fact.place.path) or "", reverse=True)
 
     def _believed(self, record: Observation) -> Believed | None:
         """What is known of an observation beside its lines; read once, and only where one was found."""
@@ -213,14 +226,14 @@ class Found:
             self._beliefs = {one.observation.place: one for one in self._all_beliefs()}
         return self._beliefs.get(record.place)
 
-    def _model(self, text: str, record: Record) -> Piece:
+    def _model(self, text: str, record: Record) -> EvidencePiece:
         """A passage of a mental model; its name and the day of its last change are said with it."""
         path = record.place.path
         models = [one for one in self._records(path) if isinstance(one, MentalModel)]
         name = models[0].name if models else path
         changed = self._changed(path)
         about = ", ".join(filter(None, (f"model “{name}”", f"changed {changed}" if changed else "")))
-        return Piece(
+        return EvidencePiece(
             0, "models", text, record.place, None, changed, changed, "person", about=about,
             proofs=(path,), beside=(name, *_trail(record)), record=record,
         )  # fmt: skip
@@ -235,7 +248,7 @@ class Found:
 
     # -- records -----------------------------------------------------------------------------------------
 
-    def _cited(self, block: str) -> Piece | None:
+    def _cited(self, block: str) -> EvidencePiece | None:
         """The fact that a proof names, if it still stands and holds."""
         try:
             found = statements.find(self._store, block)
@@ -246,7 +259,7 @@ class Found:
     def _records(self, path: str) -> tuple[Record, ...]:
         if path not in self._files:
             try:
-                self._files[path] = markdown.parse(self._store.truth(path), path).records
+                self._files[path] = document.parse(self._store.truth(path), path).records
             except (UaMemoryError, OSError):  # gone meanwhile, or not the bank's
                 self._files[path] = ()
         return self._files[path]
@@ -263,14 +276,14 @@ def bears(hit: Hit) -> bool:
     return "semantic" in hit.arms and hit.arms["semantic"][1] >= NEAR
 
 
-def covers(question: str, pieces: Sequence[Piece]) -> bool:
+def covers(question: str, pieces: Sequence[EvidencePiece]) -> bool:
     """Whether these speak of nearly all that a question names."""
     asked = terms(question)
     said = terms(" ".join(word for piece in pieces for word in piece.words))
     return bool(asked) and len(asked & said) >= COVERED * len(asked)
 
 
-def listing(pieces: Sequence[Piece], shown: set[int]) -> Iterator[str]:
+def listing(pieces: Sequence[EvidencePiece], shown: set[int]) -> Iterator[str]:
     """A line for each piece; of those that were shown before only the number."""
     for piece in pieces:
         yield f"[{piece.number}] is shown above" if piece.number in shown else piece.line()
@@ -283,3 +296,207 @@ def _name(fact: Fact) -> str:
 def _trail(record: Record) -> tuple[str, ...]:
     heading = getattr(record, "heading", None)
     return tuple(heading.trail) if heading else ()
+
+
+# -- judging -----------------------------------------------------------------------------------------------
+# An answer held against what it cites: no number that was not shown, no name or date that nobody said.
+#
+# A model is told once what is wrong. What it still gets wrong then is cut out, sentence by sentence, and
+# the
+# answer says so: a shorter answer that holds is worth more than a fluent one that does not.
+
+
+_CITED = re.compile(r"\s*\[(\d{1,4}(?:\s*[-–,;]\s*\d{1,4})*)\]")
+_END = re.compile(r"(?<=[.!?。！？])[\"')\]»”]*((?:\s*\[[\d\s,;–-]+\])*)(?:\s+|$)")
+_DENIAL = re.compile(
+    r"\b(?:no|not|nothing|never|none|neither|nor|nobody|unknown|unclear|without)\b|n't\b", re.I
+)
+_MARKS = re.compile(r"^\s*(?:[-*+•]|\d+[.)]|#{1,6})\s+")
+_SHARED = 0.5
+"""The part of its words that an uncited sentence must share with what the rest of the answer cites."""
+_MOST_LISTED = 6
+
+LEVELS = ((0.75, "high"), (0.5, "medium"), (0.0, "low"))
+"""From which number a confidence is called what."""
+CAPS = (0.0, 0.7, 0.8, 0.9)
+"""The most that one, two, three proofs can bear; more of them bear 0.95."""
+BY_HAND = 0.9
+"""What a mental model bears: its owner wrote it."""
+SHAKY = 0.5
+"""What an answer bears that rests on what is disputed, or on stale observations alone."""
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerSentence:
+    """A sentence of an answer with its citations behind it, and the numbers that it cites."""
+
+    text: str
+    cites: tuple[int, ...]
+
+    @property
+    def bare(self) -> str:
+        """Its words, without citations and list marks."""
+        return _MARKS.sub("", _CITED.sub("", self.text)).strip()
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """What holds of an answer: `text`, the numbers it cites in their order, and what was wrong, in words for
+    the model (`faults`) and as the sentences that were `cut`."""
+
+    text: str
+    cites: tuple[int, ...]
+    faults: tuple[str, ...] = ()
+    cut: tuple[str, ...] = ()
+
+
+def judge(
+    text: str, pieces: Mapping[int, EvidencePiece], question: str, *, found: bool, checked: Collection[int]
+) -> Judged:
+    """Hold an answer against the pieces. `checked` are stale observations that were held against facts.
+
+    `found` is whether it claims to have an answer: then a sentence must rest on what it cites, and one that
+    cites nothing on what the others do. One that says what is missing may repeat the question.
+    """
+    lines = [list(sentences(line)) for line in text.strip().split("\n")]
+    every = [one for line in lines for one in line]
+    known = [n for n in dict.fromkeys(n for one in every for n in one.cites) if n in pieces]
+    whole = [pieces[n] for n in known] if found else [*pieces.values()]
+    kept, cites, faults, cut = [], dict[int, None](), [], []
+    for line in lines:
+        good = []
+        for one in line:
+            wrong = _wrong(one, pieces, whole, question, found, checked)
+            faults += wrong
+            if wrong and not _only_invented(one, pieces, wrong):
+                cut.append(one.bare)
+            else:
+                good.append(with_numbers(one.text, {n: n for n in pieces}))
+                cites.update(dict.fromkeys(n for n in one.cites if n in pieces))
+        if good or not line:
+            kept.append(" ".join(good))
+    if found and not cites and not faults:
+        faults.append("no sentence cites a number")
+    body = re.sub(r"\n{3,}", "\n\n", "\n".join(kept)).strip()
+    return Judged(body, tuple(cites), tuple(dict.fromkeys(faults))[:_MOST_LISTED], tuple(dict.fromkeys(cut)))
+
+
+def sentences(line: str) -> Iterator[AnswerSentence]:
+    """The sentences of a line, each with the citations that stand in or behind it."""
+    start = 0
+    for match in _END.finditer(line):
+        rest = line[match.end() :]
+        if rest and not match[1] and rest[:1].islower():
+            continue  # an abbreviation
+        if text := line[start : match.end()].strip():
+            yield AnswerSentence(text, _numbers(text))
+        start = match.end()
+    if text := line[start:].strip():
+        yield AnswerSentence(text, _numbers(text))
+
+
+def claimed(text: str, pieces: Sequence[EvidencePiece], beside: Sequence[str] = ()) -> tuple[str, ...]:
+    """The names, numbers and dates of a text that none of the pieces has, each read on its own day."""
+    words = [word for piece in pieces for word in piece.words if word]
+    days = dict.fromkeys(piece.said for piece in pieces)
+    missing: tuple[str, ...] | None = None
+    for day in days or [""]:
+        not_here = ungrounded(text, [*words, *beside], _date(day))
+        missing = not_here if missing is None else tuple(claim for claim in missing if claim in not_here)
+        if not missing:
+            return ()
+    return missing or ()
+
+
+def bounded(confidence: float, pieces: Sequence[EvidencePiece], checked: Collection[int]) -> float:
+    """A confidence, at most as high as what was cited can bear: how many independent proofs, whether they
+    are fresh, whether anything is disputed."""
+    proofs = {proof for piece in pieces for proof in piece.proofs}
+    cap = CAPS[len(proofs)] if len(proofs) < len(CAPS) else 0.95
+    if any(piece.layer == "models" for piece in pieces):
+        cap = max(cap, BY_HAND)
+    stale = [piece for piece in pieces if piece.stale]
+    if any(piece.disputed for piece in pieces) or (stale and len(stale) == len(pieces)):
+        cap = min(cap, SHAKY)
+    return round(max(0.0, min(confidence, cap)), 2)
+
+
+def level(confidence: float) -> str:
+    """A confidence in a word: high, medium or low; none for nothing at all."""
+    return next(word for low, word in LEVELS if confidence >= low) if confidence > 0 else "none"
+
+
+def _wrong(
+    one: AnswerSentence, pieces: Mapping[int, EvidencePiece], whole: Sequence[EvidencePiece],
+    question: str, found: bool,
+    checked: Collection[int],
+) -> list[str]:  # fmt: skip
+    """What is wrong with a sentence, each in words for the model."""
+    invented = [n for n in one.cites if n not in pieces]
+    wrong = [f"nothing is numbered {', '.join(map(str, invented))}"] if invented else []
+    mine = [pieces[n] for n in one.cites if n in pieces]
+    denies = not found or _DENIAL.search(one.bare) is not None
+    missing = claimed(one.bare, mine or whole, [question] if denies else ())
+    if missing:
+        where = ", ".join(f"[{piece.number}]" for piece in mine) or "nothing that you cite"
+        wrong.append(
+            f"“{_short(one.bare)}”: {', '.join(missing)} {'is not in ' if mine else 'is in '}{where}"
+        )
+    elif found and not one.cites and not denies and not _rests(one.bare, whole, question):
+        wrong.append(f"“{_short(one.bare)}” cites nothing")
+    elif found and mine and not denies and not supported(one.bare, _said(mine), question):
+        wrong.append(
+            f"“{_short(one.bare)}”: {', '.join(f'[{p.number}]' for p in mine)} have hardly a word of it"
+        )
+    stale = [piece.number for piece in mine if piece.stale]
+    if stale and len(stale) == len(mine) and not set(stale) <= set(checked):
+        wrong.append(f"[{stale[0]}] is stale: read {stale[0]} first, or cite a fact beside it")
+    return wrong
+
+
+def _only_invented(one: AnswerSentence, pieces: Mapping[int, EvidencePiece], wrong: Sequence[str]) -> bool:
+    """Whether nothing is wrong but one number among others that hold."""
+    invented = any(n not in pieces for n in one.cites)
+    return invented and len(wrong) == 1 and any(n in pieces for n in one.cites)
+
+
+def _rests(text: str, pieces: Sequence[EvidencePiece], question: str) -> bool:
+    mine = terms(text) - terms(question)
+    said = terms(" ".join(_said(pieces)))
+    return len(mine & said) >= _SHARED * len(mine)
+
+
+def _said(pieces: Sequence[EvidencePiece]) -> list[str]:
+    return [word for piece in pieces for word in piece.words]
+
+
+def with_numbers(text: str, numbers: Mapping[int, int]) -> str:
+    """The text with its citations renumbered; those that have no new number are left out."""
+
+    def left(match: re.Match[str]) -> str:
+        kept = sorted(numbers[n] for n in _spread(match[1]) if n in numbers)
+        return f" [{', '.join(map(str, kept))}]" if kept else ""
+
+    return "\n".join(_CITED.sub(left, line).strip() for line in text.split("\n"))
+
+
+def _numbers(text: str) -> tuple[int, ...]:
+    return tuple(dict.fromkeys(n for match in _CITED.finditer(text) for n in _spread(match[1])))
+
+
+def _spread(written: str) -> Iterator[int]:
+    """The numbers of `2, 5-7`."""
+    for part in re.split(r"[,;]", written):
+        first, *last = (int(number) for number in re.findall(r"\d+", part))
+        yield from range(first, min(last[-1] if last else first, first + 20) + 1)
+
+
+def _date(day: str) -> date | None:
+    try:
+        return date.fromisoformat(day[:10])
+    except ValueError:
+        return None
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= 60 else f"{text[:57]}…"

@@ -1,25 +1,139 @@
-"""A page's body as sections and paragraphs, and small operations on them: what no operation names keeps
-its bytes.
-
-Each paragraph and each list item is a `Unit`. Those that are not ours are never changed, moved or removed,
-whatever is asked. In text of ours a mark stands for evidence (`mark(3)`), until it is written and the facts
-have their ids.
-"""
+"""A page's body as sections and units, and small operations on them."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
 
-from ua_memory import markdown, tokens
 from ua_memory.errors import Malformed
-from ua_memory.markdown.blocks import Block, Shape, scan
-from ua_memory.reflect.units import CALLOUT, MARK, Owner, Unit
+from ua_memory.markdown import document as markdown_document
+from ua_memory.markdown import fields
+from ua_memory.markdown.blocks import Block, BlockShape, scan
+from ua_memory.markdown.lines import heading_text
+from ua_memory.text import tokens
+
+# -- units -------------------------------------------------------------------------------------------------
+# The parts of a page's body: a heading, a paragraph, a list item, each with its own bytes and its owner.
+
+
+Owner = Literal["ours", "person", "other"]
+"""Who wrote a line last: a refresh, a person, or nobody who can be named, whose line is left alone."""
+CALLOUT = "> [!question] Memory has it otherwise"
+"""How what contradicts a person's paragraph begins, below it: a callout that Obsidian draws as a box."""
+MARK = re.compile("\ue000(\\d+)\ue001")
+_CITED = re.compile(r"(?P<text>.*?)\s*(?P<links>(?:\[\[[^\[\]\n]*#\^[A-Za-z0-9-]+(?:\|[^\[\]\n]*)?\]\]\s*)+)")
+_ENDS = re.compile(r"(?<=[.!?。！？])\s+")
+_BULLET = re.compile(r"\s*(?:[-*+]|\d+[.)])\s+(?:\[[ xX]\]\s+)?")
+_OPENS = re.compile(r"(#{1,6}\s|>|[-*+]\s|\||=|-{3}|\*{3}|_{3}|~~~|```|<!--|\[\^)")
+
+
+@dataclass(frozen=True, slots=True)
+class CitedSentence:
+    """A sentence of ours: its text without citations, the ids it cites, and how it stands there."""
+
+    text: str
+    ids: tuple[str, ...]
+    source: str
+
+
+@dataclass(eq=False, slots=True)
+class BodyUnit:
+    """A heading, paragraph, list item or other block: its bytes, and the empty lines behind it."""
+
+    raw: bytes
+    shape: BlockShape
+    owner: Owner
+    gap: bytes = b""
+    ref: str = ""
+
+    @property
+    def heading(self) -> bool:
+        return self.shape is BlockShape.HEADING
+
+    @property
+    def text(self) -> str:
+        """Its lines, without the last one's end."""
+        return self.raw.decode("utf-8", "replace").replace("\r\n", "\n").removesuffix("\n")
+
+    @property
+    def title(self) -> str:
+        return heading_text(self.text.strip())
+
+    @property
+    def callout(self) -> bool:
+        return self.text.startswith(CALLOUT)
+
+    @property
+    def words(self) -> str:
+        """The text without bullet, callout and line ends."""
+        rows = self.text.split("\n")
+        if self.callout:
+            rows = rows[1:]
+        rows = [row.strip().removeprefix(">").strip() for row in rows]
+        return (
+            _BULLET.sub("", " ".join(rows).strip(), count=1)
+            if self.shape is BlockShape.ITEM
+            else " ".join(rows)
+        )
+
+    @property
+    def sentences(self) -> list[CitedSentence]:
+        """The cited sentences."""
+        return [
+            CitedSentence(
+                match["text"].strip(),
+                tuple(each.ref for each in fields.citations(match["links"])),
+                match[0].strip(),
+            )
+            for match in _CITED.finditer(self.words)
+        ]
+
+    @property
+    def loose(self) -> str:
+        """What stands behind the last citation, and so is cited by nothing."""
+        return _CITED.sub("", self.words).strip()
+
+
+def mark(number: int) -> str:
+    """What stands for a piece of evidence until it is a link."""
+    return f"\ue000{number}\ue001"
+
+
+def plain(text: str) -> str:
+    """Text as one line of a paragraph that cannot be taken for syntax, nor for a citation."""
+    line = MARK.sub("", " ".join(text.split()))
+    line = re.sub("[\ue000\ue001]", "", line).replace("<!--", "\\<!--").replace("#^", "#\\^")
+    line = re.sub(r"```+|~~~+", lambda match: "\\" + "\\".join(match[0]), line)
+    line = re.sub(r"^(\d+)([.)]\s)", r"\1\\\2", line)
+    return "\\" + line if _OPENS.match(line) else line
+
+
+def own_sentences(unit: BodyUnit) -> list[str]:
+    """The sentences of a unit without their citations, each trimmed."""
+    text = "\n".join(
+        part for part in re.split(r"(?:\s*\[\[[^\[\]\n]*#\^[A-Za-z0-9-]+[^\[\]\n]*\]\])+", unit.words)
+    )
+    rows = (_ENDS.split(row) for row in text.split("\n"))
+    return [said.strip() for row in rows for said in row if any(map(str.isalnum, said))]
+
+
+# -- sections ----------------------------------------------------------------------------------------------
+# A page's body as sections and paragraphs, and small operations on them: what no operation names keeps
+# its bytes.
+#
+# Each paragraph and each list item is a `Unit`. Those that are not ours are never changed, moved or
+# removed,
+# whatever is asked. In text of ours a mark stands for evidence (`mark(3)`), until it is written and the
+# facts
+# have their ids.
+
 
 LONGEST_TITLE = 80
 
 
-class Refused(Exception):
+class RefusedEdit(Exception):
     """An operation that is not done, and why."""
 
 
@@ -27,12 +141,12 @@ class Sheet:
     """The body of one page while it is worked on. `limit` bounds its tokens."""
 
     def __init__(self, data: bytes, path: str, owners: Sequence[Owner], limit: int) -> None:
-        document = markdown.parse(data, path)
+        document = markdown_document.parse(data, path)
         pieces = data.split(b"\n")
         rows = [piece + b"\n" for piece in pieces[:-1]] + ([pieces[-1]] if pieces[-1] else [])
         self.newline = document.newline.encode()
         self.limit = limit
-        self.units: list[Unit] = []
+        self.units: list[BodyUnit] = []
         at = document.front_end
         blocks = list(scan(document.lines, at))
         if unclosed := next((block for block in blocks if block.unclosed), None):
@@ -45,7 +159,7 @@ class Sheet:
         self.head = b"".join(rows[:first])
         for block, following in zip(blocks, [*blocks[1:], None], strict=False):
             end = following.start if following else len(rows)
-            made = Unit(
+            made = BodyUnit(
                 b"".join(rows[block.start : block.end]), block.shape,
                 _owner(owners[block.start : block.end], block.shape), b"".join(rows[block.end : end]),
             )  # fmt: skip
@@ -74,10 +188,10 @@ class Sheet:
         body = b"".join(unit.raw + unit.gap for unit in self.units).decode("utf-8", "replace")
         return tokens.count(MARK.sub("[[2026-11-21#^k7m2q9x4tb]]", body))
 
-    def sections(self) -> Iterator[tuple[Unit | None, list[Unit]]]:
+    def sections(self) -> Iterator[tuple[BodyUnit | None, list[BodyUnit]]]:
         """(heading, its units), the lead first, which has none."""
-        heading: Unit | None = None
-        under: list[Unit] = []
+        heading: BodyUnit | None = None
+        under: list[BodyUnit] = []
         for unit in self.units:
             if unit.heading:
                 yield heading, under
@@ -88,7 +202,7 @@ class Sheet:
 
     # -- operations ------------------------------------------------------------------------------------
 
-    def append(self, section: str, text: str, after: str = "") -> Unit:
+    def append(self, section: str, text: str, after: str = "") -> BodyUnit:
         """A paragraph (`- …` is an item) at the end of a section, or behind one of its units."""
         if after:
             at = self.units.index(self._find(after, "P")) + 1
@@ -104,21 +218,21 @@ class Sheet:
         before = unit.raw, unit.shape
         end = self.newline if unit.raw.endswith(b"\n") else b""
         unit.raw = text.encode("utf-8", "replace").replace(b"\n", self.newline) + end
-        unit.shape = Shape.ITEM if text.startswith("- ") else Shape.PARAGRAPH
+        unit.shape = BlockShape.ITEM if text.startswith("- ") else BlockShape.PARAGRAPH
         if self.size > self.limit and len(unit.raw) > len(before[0]):
             unit.raw, unit.shape = before
             self._too_long()
         above = self.units[: self.units.index(unit)][-1:]
-        if above and unit.shape is Shape.PARAGRAPH and not above[0].gap and not above[0].heading:
+        if above and unit.shape is BlockShape.PARAGRAPH and not above[0].gap and not above[0].heading:
             above[0].gap = self.newline  # an item may stand right below it, a paragraph would go on there
 
     def remove(self, ref: str) -> None:
         """A paragraph of ours taken out."""
         self._drop(self._ours(self._find(ref, "P")))
 
-    def add_section(self, title: str) -> Unit:
+    def add_section(self, title: str) -> BodyUnit:
         """A section at the end of the page."""
-        return self._insert(len(self.units), f"## {self._titled(title)}", Shape.HEADING)
+        return self._insert(len(self.units), f"## {self._titled(title)}", BlockShape.HEADING)
 
     def rename(self, section: str, title: str) -> None:
         """Another title for a section of ours."""
@@ -136,11 +250,11 @@ class Sheet:
         for unit in (*under, head):
             self._drop(unit)
 
-    def contradict(self, ref: str, text: str) -> Unit:
+    def contradict(self, ref: str, text: str) -> BodyUnit:
         """What memory has against a person's paragraph, in a box below it."""
         unit = self._find(ref, "P")
         if unit.owner == "ours":
-            raise Refused(f"{ref} is yours: correct it with replace_paragraph")
+            raise RefusedEdit(f"{ref} is yours: correct it with replace_paragraph")
         return self._insert(self.units.index(unit) + 1, f"{CALLOUT}\n> {text}")
 
     def clear(self) -> None:
@@ -157,10 +271,10 @@ class Sheet:
 
     # -- how it is done --------------------------------------------------------------------------------
 
-    def _insert(self, at: int, text: str, shape: Shape | None = None) -> Unit:
+    def _insert(self, at: int, text: str, shape: BlockShape | None = None) -> BodyUnit:
         raw = text.encode("utf-8", "replace").replace(b"\n", self.newline) + self.newline
-        shape = shape or (Shape.ITEM if text.startswith("- ") else Shape.PARAGRAPH)
-        made = Unit(raw, shape, "ours")
+        shape = shape or (BlockShape.ITEM if text.startswith("- ") else BlockShape.PARAGRAPH)
+        made = BodyUnit(raw, shape, "ours")
         before = self.units[at - 1] if at else None
         after = self.units[at] if at < len(self.units) else None
         saved = (self.head, before.raw if before else b"", before.gap if before else b"")
@@ -182,11 +296,11 @@ class Sheet:
         self._number(made)
         return made
 
-    def _between(self, one: Unit, other: Unit) -> bytes:
-        together = one.shape is Shape.ITEM and other.shape is Shape.ITEM
+    def _between(self, one: BodyUnit, other: BodyUnit) -> bytes:
+        together = one.shape is BlockShape.ITEM and other.shape is BlockShape.ITEM
         return b"" if together else self.newline
 
-    def _drop(self, unit: Unit) -> None:
+    def _drop(self, unit: BodyUnit) -> None:
         at = self.units.index(unit)
         del self.units[at]
         if 0 < at < len(self.units):
@@ -195,22 +309,22 @@ class Sheet:
         elif at and not unit.gap and self.units[at - 1].owner == "ours":
             self.units[at - 1].gap = b""
 
-    def _number(self, unit: Unit) -> None:
+    def _number(self, unit: BodyUnit) -> None:
         letter = "S" if unit.heading else "P"
         self._numbers[letter] += 1
         unit.ref = f"{letter}{self._numbers[letter]}"
 
-    def _find(self, ref: str, letter: str) -> Unit:
+    def _find(self, ref: str, letter: str) -> BodyUnit:
         found = next((unit for unit in self.units if unit.ref == ref.strip() and ref[:1] == letter), None)
         if found is None:
             known = [unit.ref for unit in self.units if unit.ref.startswith(letter)]
             what = "paragraph" if letter == "P" else "section"
-            raise Refused(f"there is no {what} {ref[:20]!r}; there are: {', '.join(known) or 'none'}")
+            raise RefusedEdit(f"there is no {what} {ref[:20]!r}; there are: {', '.join(known) or 'none'}")
         return found
 
-    def _ours(self, unit: Unit) -> Unit:
+    def _ours(self, unit: BodyUnit) -> BodyUnit:
         if unit.owner != "ours":
-            raise Refused(f"{unit.ref} was written by a person, and stays as it is")
+            raise RefusedEdit(f"{unit.ref} was written by a person, and stays as it is")
         return unit
 
     def _end(self, section: str) -> int:
@@ -220,16 +334,16 @@ class Sheet:
         last = under[-1] if under else heading
         return self.units.index(last) + 1 if last else 0
 
-    def _titled(self, title: str, but: Unit | None = None) -> str:
+    def _titled(self, title: str, but: BodyUnit | None = None) -> str:
         line = " ".join(title.split()).strip("# ")
         if not line or len(line) > LONGEST_TITLE or "[[" in line or MARK.search(line):
-            raise Refused(f"a title is one line of at most {LONGEST_TITLE} characters, without links")
+            raise RefusedEdit(f"a title is one line of at most {LONGEST_TITLE} characters, without links")
         if any(unit.heading and unit is not but and unit.title == line for unit in self.units):
-            raise Refused(f"there is a section {line!r} already")
+            raise RefusedEdit(f"there is a section {line!r} already")
         return line
 
     def _too_long(self) -> None:
-        raise Refused(f"the page may have {self.limit} tokens, and would have more: make room first")
+        raise RefusedEdit(f"the page may have {self.limit} tokens, and would have more: make room first")
 
 
 def _join_quotations(blocks: list[Block], lines: Sequence[str]) -> None:
@@ -237,14 +351,14 @@ def _join_quotations(blocks: list[Block], lines: Sequence[str]) -> None:
     for at in range(len(blocks) - 1, 0, -1):
         one, other = blocks[at - 1], blocks[at]
         quoted = all(lines[block.start].lstrip().startswith(">") for block in (one, other))
-        if quoted and one.shape is other.shape is Shape.PARAGRAPH and one.end == other.start:
+        if quoted and one.shape is other.shape is BlockShape.PARAGRAPH and one.end == other.start:
             one.end = other.end
             del blocks[at]
 
 
-def _owner(rows: Sequence[Owner], shape: Shape) -> Owner:
+def _owner(rows: Sequence[Owner], shape: BlockShape) -> Owner:
     """Whose a unit is: a person's, if one line of it is."""
     if "person" in rows:
         return "person"
-    mine = shape in (Shape.HEADING, Shape.PARAGRAPH, Shape.ITEM)
+    mine = shape in (BlockShape.HEADING, BlockShape.PARAGRAPH, BlockShape.ITEM)
     return "ours" if mine and rows and all(row == "ours" for row in rows) else "other"

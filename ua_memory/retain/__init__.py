@@ -1,1 +1,1 @@
-"""Conversations and texts into facts: the flush, its queue, extraction, and that nothing is made up."""
+"""From conversations and texts to facts: the queue, the flush, the sub-agent, extraction."""

@@ -1,32 +1,148 @@
-"""`AutoFlush`: watches a program's own list of messages, flushes it when it is full, and resets it.
-
-autoflush = AutoFlush(memory, model)
-while True:
-    reply = client.messages.create(messages=messages, …)
-    messages = autoflush.step([*messages, …], reply.usage)
-"""
+"""`AutoFlush`: flushes a program's own list of messages when it is full, and what it restarts with."""
 
 from __future__ import annotations
 
+import hashlib
 import io
 import json
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ua_memory.errors import UaMemoryError
-from ua_memory.retain import handover
-from ua_memory.retain.handover import Message
-from ua_memory.retain.intake import due
-from ua_memory.retain.through import chained
-from ua_memory.transcripts import read
+from ua_memory.records import CoreBlock
+from ua_memory.retain.extract import extract
+from ua_memory.retain.flush import due
+from ua_memory.retain.ledger import chained
+from ua_memory.text import tokens
+from ua_memory.text.noise import RECALL_CLOSE, fenced
+from ua_memory.transcripts.reader import read
 from ua_memory.transcripts.turns import Session, Turn
 
 if TYPE_CHECKING:
-    from ua_memory.llm import Endpoint, Model
-    from ua_memory.retain.flushes import Flushes
-    from ua_memory.retain.keeping import Flushed
+    from ua_memory.llm.model import Endpoint, Model
+    from ua_memory.retain.bank import Flushes
+    from ua_memory.retain.flush import Flushed
+
+
+# -- handover ----------------------------------------------------------------------------------------------
+# The context after a reset: core memory, what was going on, and the last messages that fit, whole.
+#
+# Messages are those of the Anthropic API: `{"role", "content"}` with a text or blocks. What is written here
+# stands between the marks of recalled memory, so that no later flush learns it again.
+
+
+Message = Mapping[str, Any]
+_ASKED = "What you were asked last:\n"
+_LONGEST = 1_500
+"""Characters of the last request that are handed over."""
+_NAMED = 12
+"""So many facts that were just saved are named."""
+
+
+def size_of(messages: Iterable[Message]) -> int:
+    """Tokens of messages, by our own count."""
+    return sum(tokens.count(_text(message.get("content") or "")) + 4 for message in messages)
+
+
+def cut(messages: Sequence[Message], budget: int) -> int:
+    """Where the tail begins: the first message from which on all fits the budget, no tool result without its
+    call. At least the last exchange is kept, whatever its size."""
+    begins = [n for n, message in enumerate(messages) if _may_begin(message)]
+    left = budget
+    best = begins[-1] if begins else 0
+    for n in range(len(messages) - 1, -1, -1):
+        left -= size_of([messages[n]])
+        if left < 0:
+            break
+        if n in begins:
+            best = min(best, n)
+    return best
+
+
+def context(head: str, tail: Sequence[Message]) -> list[dict[str, Any]]:
+    """The hand-over and the tail as one valid conversation: a person first, then in turn."""
+    opening = {"type": "text", "text": head}
+    if tail and tail[0].get("role") == "user":
+        first = {"role": "user", "content": [opening, *blocks(tail[0])]}
+        return [first, *map(dict, tail[1:])]
+    return [{"role": "user", "content": [opening]}, *map(dict, tail)]
+
+
+def written(core: Sequence[CoreBlock], turns: Sequence[Turn], saved: Sequence[str], asked: str) -> str:
+    """What the agent needs to go on, as a block of recalled memory: last in it, where it is given, what was
+    `asked` last, since `carried` finds it there again."""
+    parts = ["The conversation before this point was saved to memory and left out."]
+    if core:
+        parts.append("Core memory:\n\n" + "\n\n".join(f"## {block.name}\n{block.value}" for block in core))
+    left = [each.text for each in extract(turns) if "open end" in each.reason][-5:]
+    if left:
+        parts.append("Left open:\n" + "\n".join(f"- {text}" for text in left))
+    if saved:
+        parts.append("Just saved:\n" + "\n".join(f"- {text}" for text in saved[-_NAMED:]))
+    if asked:
+        more = " …" if len(asked) > _LONGEST else ""
+        parts.append(f"{_ASKED}{asked[:_LONGEST]}{more}")
+    return fenced("hand-over", "\n\n".join(parts))
+
+
+def carried(messages: Sequence[Message]) -> str:
+    """The request that an earlier hand-over in these messages carries, or ""."""
+    for message in messages[:1]:
+        for block in blocks(message):
+            text = str(_field(block, "text") or "")
+            if text.startswith(fenced("hand-over", "").partition("\n")[0]):
+                return text.removesuffix(RECALL_CLOSE).partition(f"\n\n{_ASKED}")[2].strip()
+    return ""
+
+
+def fingerprint(message: Message) -> str:
+    """What tells a message from others, whatever marks for a cache a program puts on its blocks meanwhile."""
+    parts = [str(message.get("role"))]
+    for block in blocks(message):
+        parts += [_text(_field(block, key) or "") for key in ("type", "text", "id", "tool_use_id")]
+    return hashlib.sha256("\0".join(parts).encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def blocks(message: Message) -> list[Any]:
+    """A message's content as blocks."""
+    content = message.get("content") or ""
+    return [{"type": "text", "text": content}] if isinstance(content, str) else list(content)
+
+
+def _may_begin(message: Message) -> bool:
+    return message.get("role") == "assistant" or all(
+        _kind(block) != "tool_result" for block in blocks(message)
+    )
+
+
+def _kind(block: Any) -> str:
+    return str(_field(block, "type") or "")
+
+
+def _field(block: Any, key: str) -> Any:
+    return block.get(key) if isinstance(block, Mapping) else getattr(block, key, None)
+
+
+def _text(content: Any) -> str:
+    return content if isinstance(content, str) else json.dumps(content, default=plain, ensure_ascii=False)
+
+
+def plain(value: Any) -> Any:
+    """A block of an SDK as JSON has it."""
+    dump = getattr(value, "model_dump", None)
+    return dump(exclude_none=True) if dump else str(value)
+
+
+# -- autoflush ---------------------------------------------------------------------------------------------
+# `AutoFlush`: watches a program's own list of messages, flushes it when it is full, and resets it.
+#
+# autoflush = AutoFlush(memory, model)
+# while True:
+#     reply = client.messages.create(messages=messages, …)
+#     messages = autoflush.step([*messages, …], reply.usage)
+
 
 _COUNTS = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens", "output_tokens")
 
@@ -65,7 +181,7 @@ class AutoFlush:
         without it tokens are counted. Raises CannotWrite if the turns could not even be made to wait.
         """
         self._recognise(messages)
-        size = _size(usage) or handover.size_of(messages)
+        size = _size(usage) or size_of(messages)
         if not due(size, self._size, self.threshold).fires:
             return messages
         return self.flush(messages, size)
@@ -85,33 +201,31 @@ class AutoFlush:
                 if not any(each.session == self.session for each in self.memory.waiting()):
                     raise
                 self.error = error
-        start = handover.cut(messages, self.keep)
+        start = cut(messages, self.keep)
         if start == 0:
             self._reach(messages, size)
             return messages
         saved = [fact.text for fact in self.flushed.facts] if self.flushed else []
         asked = _asked(messages, turns, start)
-        head = handover.written(self.memory.core_blocks(), fresh, saved, asked)
-        reset = handover.context(head, messages[start:])
+        head = written(self.memory.core_blocks(), fresh, saved, asked)
+        reset = context(head, messages[start:])
         self._reach(reset, None)
         return reset
 
     def _recognise(self, messages: Sequence[Message]) -> None:
         """Begin anew where what was read is not how these messages begin: a program went back, or took up
         another conversation."""
-        if self._read and (
-            len(messages) < self._read or handover.fingerprint(messages[self._read - 1]) != self._last
-        ):
+        if self._read and (len(messages) < self._read or fingerprint(messages[self._read - 1]) != self._last):
             self._reach((), None)
 
     def _reach(self, messages: Sequence[Message], size: int | None) -> None:
         """All of these messages have been read."""
         self._read, self._size = len(messages), size
-        self._last = handover.fingerprint(messages[-1]) if messages else ""
+        self._last = fingerprint(messages[-1]) if messages else ""
 
     def _turns(self, messages: Sequence[Message]) -> list[Turn]:
         """All turns of these messages, by ids that no reset and no other run of the program repeats."""
-        data = json.dumps(list(messages), default=handover.plain, ensure_ascii=False)
+        data = json.dumps(list(messages), default=plain, ensure_ascii=False)
         now = self.memory.store.now()
         turns = chained(read(io.BytesIO(data.encode("utf-8", "replace")), client="messages"))
         return [replace(turn, at=turn.at or now) for turn in turns]
@@ -121,7 +235,7 @@ def _asked(messages: Sequence[Message], turns: Sequence[Turn], start: int) -> st
     """What a person asked last, however long ago, where the messages from `start` on do not say it."""
     last = next((turn for turn in reversed(turns) if turn.role == "person"), None)
     if last is None:
-        return handover.carried(messages)
+        return carried(messages)
     return last.text if last.line <= start else ""
 
 

@@ -1,28 +1,40 @@
-"""A document's file in `memory/documents/`: which fact is from which chunk, and what a person made of it.
-
-Its header lists the chunks by name. The facts of each stand below `<!-- chunk: NAME -->`, under a heading if
-the chunk has one. A chunk that is still there keeps its lines to the byte; one that is gone takes its facts
-with it, but never a line that a person wrote or changed.
-"""
+"""A document's file in `memory/documents/`, and reading files of other formats as markdown."""
 
 from __future__ import annotations
 
 import hashlib
+import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from itertools import pairwise
+from pathlib import Path, PurePath
 from typing import Any
 
-from ua_memory import facts, markdown
+from ua_memory import discovery
+from ua_memory.discovery import DATED, LOGS
 from ua_memory.errors import Malformed, NotFound, TooLarge, Usage
-from ua_memory.paths import LOGS
-from ua_memory.places import OF_ONE_SESSION
+from ua_memory.knowledge import facts
+from ua_memory.markdown import blocks, fields, printer
+from ua_memory.markdown import document as markdown_document
+from ua_memory.paths import is_truth
 from ua_memory.records import Fact, SourceDocument
-from ua_memory.retain.chunks import Chunk
-from ua_memory.retain.drawing import Drawn
-from ua_memory.retain.items import Item
-from ua_memory.store import Draft, Store
+from ua_memory.retain.extractor import Chunk, Drawn
+from ua_memory.retain.queue import TextItem
+from ua_memory.store.draft import Draft
+from ua_memory.store.store import Store
+from ua_memory.text.wording import OF_ONE_SESSION
+
+# -- documents ---------------------------------------------------------------------------------------------
+# A document's file in `memory/documents/`: which fact is from which chunk, and what a person made of it.
+#
+# Its header lists the chunks by name. The facts of each stand below `<!-- chunk: NAME -->`, under a heading
+# if
+# the chunk has one. A chunk that is still there keeps its lines to the byte; one that is gone takes its
+# facts
+# with it, but never a line that a person wrote or changed.
+
 
 FOLDER = f"{LOGS}/documents"
 MOST_CHUNKS = 4_000
@@ -34,7 +46,7 @@ _REVISIONS = 50
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class KnownDocument:
     """A document that is there: its file, the names of its chunks in order, and how they were drawn."""
 
     path: str
@@ -53,7 +65,7 @@ class Upsert:
     notes: list[str] = field(default_factory=list)
 
 
-def find(store: Store, document_id: str) -> Known:
+def find(store: Store, document_id: str) -> KnownDocument:
     """The document of this id, wherever in the folder its file is; else where it would be. Malformed for a
     file whose header cannot be read."""
     wanted = document_id.encode("utf-8", "replace")
@@ -63,13 +75,13 @@ def find(store: Store, document_id: str) -> Known:
             data = store.read(path)
         except NotFound:
             continue
-        document = markdown.parse(data, path)
+        document = markdown_document.parse(data, path)
         source = next(iter(document.of(SourceDocument)), None)
         if source is not None and source.document_id == document_id:
-            return Known(path, source.chunks, str(document.front.get("mode") or "concise"))
+            return KnownDocument(path, source.chunks, str(document.front.get("mode") or "concise"))
         if source is None and wanted in data[:2_000] and path == path_of(document_id, ()):
             raise Malformed("the header of this document cannot be read", where=path, mend="ua-memory verify")
-    return Known(path_of(document_id, paths), exists=False)
+    return KnownDocument(path_of(document_id, paths), exists=False)
 
 
 def path_of(document_id: str, taken: Sequence[str]) -> str:
@@ -84,7 +96,7 @@ def path_of(document_id: str, taken: Sequence[str]) -> str:
 
 
 def put(
-    store: Store, draft: Draft, known: Known, item: Item, heading: str, chunks: Sequence[Chunk],
+    store: Store, draft: Draft, known: KnownDocument, item: TextItem, heading: str, chunks: Sequence[Chunk],
     drawn: Mapping[str, Drawn],
 ) -> Upsert:  # fmt: skip
     """Bring the document's file to these chunks, in an open revision. `drawn` has the facts of those
@@ -100,7 +112,7 @@ def put(
     path, data = known.path, draft.read(known.path)
     if not data:
         data = _founded(item, heading)
-    before = markdown.parse(data, path)
+    before = markdown_document.parse(data, path)
     ours = _ours(store, path)
     sections = list(_sections(data))
     reuse: dict[str, Fact] = {}
@@ -115,31 +127,33 @@ def put(
         "mode": None if item.mode == "concise" else item.mode,
     }
     changes |= {"written": f"{item.at:%Y-%m-%d}", "chunks": names}
-    data = markdown.set_front(data, {key: value for key, value in changes.items() if value or key == "mode"})
+    data = markdown_document.set_front(
+        data, {key: value for key, value in changes.items() if value or key == "mode"}
+    )
     draft.write(path, data, removes=[*gone, *before.of(SourceDocument)])
-    after = {fact.id: fact for fact in markdown.parse(draft.read(path), path).of(Fact)}
+    after = {fact.id: fact for fact in markdown_document.parse(draft.read(path), path).of(Fact)}
     done.removed = [fact for fact in gone if fact.id not in after]
     old = {fact.id for fact in gone}
     done.added = [after[f.id] for f in done.added if f.id in after and f.id not in old]
     return done
 
 
-def clear(store: Store, draft: Draft, known: Known, item: Item) -> Upsert:
+def clear(store: Store, draft: Draft, known: KnownDocument, item: TextItem) -> Upsert:
     """Take all chunks out of a document, in an open revision; a file that no person wrote into goes."""
     done = put(store, draft, known, item, "", (), {})
-    rest = markdown.parse(draft.read(known.path), known.path)
+    rest = markdown_document.parse(draft.read(known.path), known.path)
     headings = (line for line in rest.lines[rest.front_end :] if line.strip())
     if not any(not line.startswith("#") for line in headings):
         draft.delete(known.path)
     return done
 
 
-def _founded(item: Item, heading: str) -> bytes:
+def _founded(item: TextItem, heading: str) -> bytes:
     title = _plain_heading(item.document_id) or "Document"
-    header = markdown.show(SourceDocument(item.document_id, item.source or None))
+    header = printer.show(SourceDocument(item.document_id, item.source or None))
     # A document outlives the session that first told of it.
     lasting = [tag for tag in item.said_in if not tag.startswith(OF_ONE_SESSION)]
-    mark = f"{markdown.tags_line(lasting)}\n" if lasting else ""
+    mark = f"{blocks.tags_line(lasting)}\n" if lasting else ""
     return f"{header}\n\n# {title}\n\n{heading}\n{mark}".encode("utf-8", "replace")
 
 
@@ -208,7 +222,7 @@ def _ours(store: Store, path: str) -> set[Fact] | None:
         return None
     done = store.history.log([path], grep=["Memory-Op: retain"], limit=_REVISIONS)
     found = store.history.read_all([(each.id, path) for each in done])
-    return {_bare(fact) for data in found if data for fact in markdown.parse(data, path).of(Fact)}
+    return {_bare(fact) for data in found if data for fact in markdown_document.parse(data, path).of(Fact)}
 
 
 def _bare(fact: Fact) -> Fact:
@@ -279,10 +293,129 @@ def with_cause(draft: Draft, fact: Fact, cause: Fact | None, path: str) -> Fact:
         return fact
     words = " ".join(re.sub(r"[\[\]]", " ", cause.text).split())
     short = words if len(words) <= 100 else f"{words[:99].rsplit(' ', 1)[0]}…"
-    return replace(fact, cause=f"{short} {markdown.link_to(draft.link_name(path), cause.id)}")
+    return replace(fact, cause=f"{short} {fields.link_to(draft.link_name(path), cause.id)}")
 
 
 def _plain_heading(text: str) -> str:
     """Words of a text as a heading that says nothing but these words: not who wrote what is below it."""
     words = re.sub(r"[#<>^·\[\]|]", " ", text).replace("—", "-")
     return " ".join(words.split())[:80].strip()
+
+
+# -- converting --------------------------------------------------------------------------------------------
+# A file → its text as markdown: markdown and plain text as they are, other formats by markitdown, an extra.
+#
+# Only the formats named here, each by its own converter: markitdown's own choice looks into archives,
+# pictures
+# and the network. Its converters for HTML, PDF and DOCX read the bytes they are given and nothing else.
+
+
+TEXTS = (".md", ".markdown", ".mdown", ".txt", ".text", ".rst", ".org", ".log", "")
+CONVERTED = (".html", ".htm", ".pdf", ".docx")
+MOST_BYTES = 50 << 20
+INSTALL = "pip install 'ua-memory[ingest]'"
+
+
+def is_read(name: str) -> bool:
+    """Whether a file of this name is of a format that is read."""
+    return PurePath(name).suffix.lower() in (*TEXTS, *CONVERTED)
+
+
+def text_of(data: bytes, name: str) -> str:
+    """The text of a file with these bytes, as markdown. Usage for a format that is not read or needs the
+    extra, Malformed for bytes that are not what the name says, TooLarge."""
+    suffix = PurePath(name).suffix.lower()
+    if len(data) > MOST_BYTES:
+        raise TooLarge(f"larger than {MOST_BYTES >> 20} MB", where=name, mend="split it")
+    if suffix in TEXTS:
+        return _plain(data, name)
+    if suffix not in CONVERTED:
+        known = " ".join(each for each in (*TEXTS, *CONVERTED) if each)
+        raise Usage(f"{suffix} files are not read", where=name, mend=f"convert it to one of: {known}")
+    return _converted(data, name, suffix)
+
+
+def _plain(data: bytes, name: str) -> str:
+    if b"\0" in data[:8_192]:
+        raise Malformed("this is no text", where=name)
+    try:
+        return data.decode("utf-8-sig").replace("\r\n", "\n")
+    except UnicodeDecodeError as error:
+        mend = "convert it, as with iconv -t utf-8"
+        raise Malformed(f"not UTF-8 at byte {error.start}", where=name, mend=mend) from error
+
+
+def _converted(data: bytes, name: str, suffix: str) -> str:
+    import io
+
+    try:
+        from markitdown import StreamInfo
+        from markitdown.converters import DocxConverter, HtmlConverter, PdfConverter
+    except ImportError as error:
+        raise Usage(f"{suffix} files need a converter", where=name, mend=INSTALL) from error
+    converters: dict[str, Any] = {".pdf": PdfConverter, ".docx": DocxConverter}
+    converter = converters.get(suffix, HtmlConverter)()
+    try:
+        text = converter.convert(io.BytesIO(data), StreamInfo(extension=suffix)).markdown
+    except Exception as error:  # its parsers raise whatever they like over a broken file
+        if type(error).__name__ == "MissingDependencyException":
+            raise Usage(f"{suffix} files need a converter", where=name, mend=INSTALL) from error
+        raise Malformed(
+            f"cannot be read as {suffix[1:].upper()}: {type(error).__name__}", where=name,
+            mend="open it and save it again, or convert it to text",
+        ) from error  # fmt: skip
+    if not str(text).strip():
+        raise Malformed("there is no text in it (a scan?)", where=name, mend="have its text recognised first")
+    return str(text)
+
+
+# -- files -------------------------------------------------------------------------------------------------
+# A file outside the bank, read to be retained: its text, its path, and when it was written.
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """A file's text as markdown, its absolute path, and when it was written (aware)."""
+
+    text: str
+    path: str
+    at: datetime
+
+
+def read(store: Store, path: Path) -> Given:
+    """Read a file. NotFound; Usage for a folder, a file of the bank, or a format that is not read;
+    TooLarge."""
+    path = path.resolve()
+    refuse_own(store, path)
+    if path.is_dir():
+        raise Usage(
+            "a folder is no file", where=str(path), mend=f"name its files, or: ua-memory watch add {path}"
+        )
+    try:
+        with discovery.open_regular(path) as file:
+            data, saved = file.read(MOST_BYTES + 1), os.fstat(file.fileno()).st_mtime
+    except FileNotFoundError as error:
+        raise NotFound("no such file", where=str(path)) from error
+    except OSError as error:
+        raise Malformed(f"cannot be read: {error.strerror or error}", where=str(path)) from error
+    return Given(text_of(data, path.name), str(path), _written(path, saved, store.now()))
+
+
+def refuse_own(store: Store, path: Path) -> None:
+    """Usage for a file that is memory already: retained again, it would be learnt as if it were new."""
+    for folder in (store.bank.state.resolve(), store.bank.root.resolve()):
+        if path.is_relative_to(folder):
+            inner = path.relative_to(folder).as_posix()
+            if folder == store.bank.state.resolve() or is_truth(inner) or inner in ("", ".", "memory"):
+                raise Usage("this is memory already", where=str(path), mend="name a file outside the bank")
+
+
+def _written(path: Path, saved: float, now: datetime) -> datetime:
+    """The day in the file's name, else when it was saved last; never later than now."""
+    named = DATED.search(path.stem)
+    if named:
+        try:
+            return min(now, datetime.fromisoformat(f"{named[1]}T12:00").replace(tzinfo=now.tzinfo))
+        except ValueError:
+            pass
+    return min(now, datetime.fromtimestamp(saved, now.tzinfo))

@@ -1,37 +1,371 @@
-"""The flush: a dying conversation goes in; facts, core edits and one commit come out.
-
-Turns wait in the queue first, so that whatever goes wrong afterwards loses nothing. A model studies them
-in stretches that fit its window, or, without one, the speakers' own sentences are kept. All of it is
-written in one revision whose `Through` says how far the session has been read; then the turns are let go.
-"""
+"""A flush: waiting turns go in; facts, core edits and one commit come out."""
 
 from __future__ import annotations
 
+import re
+import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import tzinfo
-from typing import IO, TYPE_CHECKING
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, cast
 from zoneinfo import ZoneInfo
 
-from ua_memory import redaction
-from ua_memory.errors import Busy, Malformed, NotFound, UaMemoryError
-from ua_memory.retain import through
-from ua_memory.retain.intake import Due, Intake, take_in
-from ua_memory.retain.queue import Queue, Waiting, key_of
-from ua_memory.retain.sieve import sieved
-from ua_memory.retain.tries import STOPPED, its_own
-from ua_memory.store import Store
+from ua_memory.config import Config
+from ua_memory.errors import Busy, ChangedOnDisk, Malformed, NotFound, TooLarge, UaMemoryError, Usage
+from ua_memory.knowledge import core as knowledge_core
+from ua_memory.knowledge import entities, statements, tombstones
+from ua_memory.knowledge import facts as knowledge_facts
+from ua_memory.knowledge.core import Replaced
+from ua_memory.knowledge.facts import Equal, Said
+from ua_memory.llm.ledger import THEIRS, Estimate, priced
+from ua_memory.llm.model import Endpoint, Model
+from ua_memory.llm.model import TokenUsage as Tokens
+from ua_memory.paths import project_of
+from ua_memory.records import Fact, Origin, Quote
+from ua_memory.retain import ledger
+from ua_memory.retain.extract import extract
+from ua_memory.retain.queue import STOPPED, TurnQueue, Waiting, its_own, key_of
+from ua_memory.retain.subagent import DIRECTIVE, Candidate, CoreEdit, Harvest, shown, study
+from ua_memory.store.draft import Draft
+from ua_memory.store.store import Store
+from ua_memory.text import redaction, tokens, wording
+from ua_memory.text.wording import counted
+from ua_memory.transcripts.reader import TranscriptReading, read
 from ua_memory.transcripts.turns import Session, Turn
-from ua_memory.wording import counted
 
 if TYPE_CHECKING:
-    from ua_memory.facts import Equal
-    from ua_memory.llm import Model
-    from ua_memory.retain.candidate import Candidate
-    from ua_memory.retain.keeping import Flushed
-    from ua_memory.retain.subagent import Harvest
-    from ua_memory.retain.view import View
+    from ua_memory.retain.subagent import MemoryView
+
+
+# -- intake ------------------------------------------------------------------------------------------------
+# A transcript on its way in: whose it is, how full its context is, and which of its turns are new.
+
+
+AGAIN_AFTER = 20_000
+"""After a flush, so many new tokens of context make the next one due."""
+UNDONE = "a flush of this session was undone; --force reads again what it had read"
+_COUNTED = 4
+"""So many context windows are counted by ourselves at most: more is known to be too much."""
+
+
+@dataclass(frozen=True, slots=True)
+class Due:
+    """Whether a context's size calls for a flush: `size` tokens now, `fires` at `threshold`. `reported` tells
+    whether the client wrote the size down, or we counted it."""
+
+    fires: bool
+    size: int
+    threshold: int
+    reported: bool = True
+
+    def __str__(self) -> str:
+        about = "" if self.reported else "about "
+        return f"{about}{self.size:,} tokens, flushes at {self.threshold:,}"
+
+
+@dataclass(frozen=True, slots=True)
+class Intake:
+    """A transcript that was looked at. `turns` are those that no flush has read; none where it is not due.
+    `silent` says that nobody ever said anything in it."""
+
+    session: Session
+    due: Due
+    turns: tuple[Turn, ...] = ()
+    notes: tuple[str, ...] = ()
+    silent: bool = False
+
+
+def due(size: int, last: int | None, threshold: int, *, reported: bool = True) -> Due:
+    """At the threshold, then every 20,000 new tokens; one that shrank was compacted, and counts anew."""
+    at = threshold if last is None or last > size else max(threshold, last + AGAIN_AFTER)
+    return Due(size >= at, size, at, reported)
+
+
+def take_in(
+    store: Store,
+    stream: IO[bytes],
+    *,
+    client: str | None = None,
+    session: str | None = None,
+    force: bool = False,
+) -> Intake:
+    """Read a transcript from where the stream stands. Its turns are read only if a flush is due, or forced.
+
+    `client` and `session` go before what the transcript says of itself. Malformed for what is none, Usage
+    for a client that cannot stand in a heading.
+    """
+    with _rereadable(stream) as again:
+        return _taken_in(store, again, client, session, force)
+
+
+def _taken_in(
+    store: Store, stream: IO[bytes], client: str | None, session: str | None, force: bool
+) -> Intake:
+    start = stream.tell()
+    reading = read(stream)
+    own = reading.session
+    whose = replace(own, client=client or own.client, session=session or own.session)
+    # Without a session id its first turn names it, since "the session without an id" may be any.
+    nameless = not whose.session
+    if nameless:
+        whose = replace(whose, session=next((turn.id for turn in ledger.chained(reading)), ""))
+    _ = Said(store.now(), whose.client, "agent", ledger.short(whose.session) or None).heading
+    now = _due(store, whose, reading)
+    if not now.fires and not force:
+        return Intake(whose, now, notes=tuple(_bounded(store)))
+    read_to, undone = ledger.ledger(store, whose)
+    # What its owner took back comes only at their word: else each flush would bring it again.
+    left = [UNDONE] if undone and not force else []
+    read_to |= set() if force else undone
+    if nameless:
+        turns = ledger.unread(ledger.chained(reading), read_to)
+    else:
+        known = read_to if read_to or force else ledger.elsewhere(store, whose)
+        if known:
+            stream.seek(start)
+            reading = read(stream, since=ledger.bases(known))
+        turns = list(ledger.unsaid(reading, known, reading.reached))
+    notes = (*_bounded(store), *left, *_notes(reading))
+    return Intake(whose, now, tuple(turns), notes, silent=not turns and not read_to)
+
+
+def _bounded(store: Store) -> Iterator[str]:
+    wanted, window = store.config.truncation_threshold, store.config.context_window
+    if wanted > window and wanted != Config().truncation_threshold:
+        yield f"the threshold of {wanted:,} tokens is beyond the context window, which bounds it: {window:,}"
+
+
+def _due(store: Store, session: Session, reading: TranscriptReading) -> Due:
+    config = store.config
+    size = reading.usage.context
+    reported = size is not None
+    if size is None:
+        size = _counted(reading.context(), _COUNTED * config.context_window)
+    threshold = min(config.truncation_threshold, config.context_window)
+    return due(size, ledger.size_at_last_flush(store, session), threshold, reported=reported)
+
+
+def _counted(pieces: Iterator[str], enough: int) -> int:
+    total = 0
+    for piece in pieces:
+        total += tokens.count(piece)
+        if total >= enough:
+            break
+    return total
+
+
+def _notes(reading: TranscriptReading) -> Iterator[str]:
+    broken = reading.broken - reading.cut
+    if broken:
+        first = reading.problems[: min(broken, 3)]  # the half-written one is the last
+        lines = ", ".join(str(problem.line) for problem in first) + (" …" if broken > len(first) else "")
+        yield f"{counted(broken, 'line')} of the transcript cannot be read ({lines})"
+    if reading.undecoded:
+        what = f"{reading.undecoded} byte{' is' if reading.undecoded == 1 else 's are'} not UTF-8"
+        yield f"{what}, and stand as \ufffd (Latin-1? iconv -f latin1 -t utf-8 FILE | ua-memory flush -)"
+    if reading.cut:
+        yield "the last line of the transcript is half written; the next flush reads it"
+
+
+@contextmanager
+def _rereadable(stream: IO[bytes]) -> Iterator[IO[bytes]]:
+    """The stream, or a copy of one that cannot be read twice."""
+    try:
+        seekable = stream.seekable()
+    except (AttributeError, ValueError):
+        seekable = False
+    if seekable:
+        yield stream
+        return
+    with tempfile.SpooledTemporaryFile(max_size=4 << 20) as copy:
+        while data := stream.read(1 << 20):
+            copy.write(data)
+        copy.seek(0)
+        yield cast(IO[bytes], copy)
+
+
+# -- sieve -------------------------------------------------------------------------------------------------
+# What of a conversation is let wait, as the bank's settings have it: whose turns, which tools, which words.
+#
+# Before that, readers leave out what nobody said: recalled memory, machines' turns, our own tools
+# (`spoken`,
+# `transcripts`).
+
+
+def sieved(turns: Iterable[Turn], config: Config) -> Iterator[Turn]:
+    """The turns that `retainContent` and `toolFilter` let pass, without what `strip` matches; one of which
+    nothing is left is left out."""
+    for turn in turns:
+        if turn.role not in config.retain_content:
+            continue
+        if turn.role == "tool":
+            name = turn.text.partition(" ")[0].rstrip(":")
+            if not any(fnmatchcase(name, pattern) for pattern in config.tool_filter):
+                yield turn
+            continue
+        text = turn.text
+        for pattern in config.strip:
+            text = re.sub(pattern, "", text)
+        if text is turn.text:
+            yield turn
+        elif text.strip():
+            yield replace(turn, text=text.strip())
+
+
+# -- scoped ------------------------------------------------------------------------------------------------
+# In what a session was held, as tags for filters: what `autoRecallTags` and `--tag` name by `{project}` and
+# the like. They hold for all facts below a heading, and stand there once (`knowledge.facts.Said`).
+
+
+def scope_tags(session: Session, scopes: Iterable[str] = ()) -> tuple[str, ...]:
+    """The tags of all that a flush keeps of a session. `scopes` are those of the setting."""
+    folder = Path(session.cwd) if session.cwd else None
+    known = {
+        "session": session.session, "parent": session.parent, "cwd": session.cwd,
+        "group": session.group, "basedir": folder.name if folder else "",
+        "project": project_of(folder) if folder else "",
+    }  # fmt: skip
+    return wording.said_in(session.client, known, wording.AUTO, scopes)
+
+
+# -- keeping -----------------------------------------------------------------------------------------------
+# What was found worth keeping, written as one revision: facts, core edits and how far was read.
+
+
+_SAID_BY: Mapping[str, Origin] = {"person": "person", "assistant": "agent", "tool": "tool"}
+
+
+@dataclass(frozen=True, slots=True)
+class Flushed:
+    """What a flush of one session kept. `by` names the model, and is empty where the speakers' own sentences
+    were taken; `refused` is what a model proposed and nobody had said."""
+
+    key: str
+    client: str
+    session: str
+    turns: int
+    by: str
+    facts: tuple[Fact, ...] = ()
+    seen_again: tuple[Fact, ...] = ()
+    core: tuple[Replaced, ...] = ()
+    refused: tuple[str, ...] = ()
+    revision: str | None = None
+    notes: tuple[str, ...] = ()
+    redacted: Mapping[str, int] = field(default_factory=dict)
+    usage: Tokens = field(default_factory=Tokens)
+
+
+class Keeping:
+    """One revision of one flush while it is being put together."""
+
+    def __init__(self, store: Store, waiting: Waiting, zone: tzinfo | None, equal: Equal | None) -> None:
+        self.store, self.waiting, self.zone, self.equal = store, waiting, zone, equal
+        self.placed: list[tuple[Fact, str]] = []
+        self.again: list[Fact] = []
+        self.core: list[Replaced] = []
+        self.notes: list[str] = []
+
+    def write(self, harvest: Harvest, *, by: str, door: str) -> Flushed:
+        """Write a harvest, all of it or, if any error is raised, nothing."""
+        session, turns = self.waiting.session, self.waiting.turns
+        last = ledger.mark(session, turns[-1].id)
+        who = entities.settled(self.store)
+        stones = tombstones.read(self.store)
+        kept = [one for one in harvest.kept if not stones.has(one.text) and not stones.quoted(one.quote)]
+        self.notes += tombstones.told(len(harvest.kept) - len(kept))
+        with self.store.revision("flush", door=door, session=session.session) as draft:
+            for candidate in sorted(kept, key=lambda c: (c.at is None, c.at and c.at.timestamp())):
+                self._fact(draft, replace(candidate, entities=who.names(candidate.entities)))
+            for edit in harvest.core.values():
+                if stones.stands_in(edit.value):
+                    self.notes.append(f"core block {edit.name} was left as it is: {tombstones.WHY}")
+                else:
+                    self._core(draft, edit)
+            ledger.write(draft, self.placed, last)
+            # Also for nothing at all: what was read once and found empty must not be read again.
+            draft.even_if_empty = True
+            size = self.waiting.size
+            draft.trailers |= {ledger.TRAILER: [last], **({ledger.SIZE: [str(size)]} if size else {})}
+            draft.facts = [f"^{fact.id}" for fact in (*(f for f, _ in self.placed), *self.again)]
+            draft.subject = f"flush: {self._counted()} from {session.client}"
+        if harvest.unstudied:
+            self.notes.append(self._talked(by, {turn.id for turn in harvest.unstudied}))
+        placed = tuple(self._now(fact) for fact, _ in self.placed)
+        return Flushed(
+            self.waiting.key, session.client, session.session, len(turns), by, placed, tuple(self.again),
+            tuple(self.core), tuple(harvest.refused), draft.result.revision,
+            (*self.notes, *draft.result.notes), draft.result.redacted, harvest.usage,
+        )  # fmt: skip
+
+    def _fact(self, draft: Draft, candidate: Candidate) -> None:
+        session = self.waiting.session
+        at = candidate.at.astimezone(self.zone) if candidate.at else self.store.now()
+        tags = scope_tags(session, self.store.config.observation_scopes)
+        said = Said(at, session.client, "agent", ledger.short(session.session) or None, tags)
+        try:
+            fact, seen = knowledge_facts.add(draft, _as_fact(candidate, session), said, self.equal)
+        except (Usage, TooLarge) as error:
+            self.notes.append(f"left out, since it cannot be written: {candidate.text[:80]} ({error.what})")
+            return
+        if seen:
+            self.again.append(fact)
+        else:
+            self.placed.append((fact, ledger.mark(session, candidate.turn)))
+
+    def _core(self, draft: Draft, edit: CoreEdit) -> None:
+        """One core edit; one that cannot be made is left out and told, for the facts are worth keeping."""
+        try:
+            self.core.append(knowledge_core.put(self.store, draft, edit.name, edit.value, expect=edit.read))
+        except (ChangedOnDisk, Malformed, TooLarge, Usage) as error:
+            self.notes.append(f"core block {edit.name} was left as it is: {error.what}")
+
+    def _talked(self, by: str, unstudied: set[str]) -> str:
+        return (
+            f"{by} called no tool for {len(unstudied)} of {len(self.waiting.turns)} turns; the speakers' own "
+            "sentences were kept of these (another UA_MEMORY_MODEL would do better)"
+        )
+
+    def _now(self, fact: Fact) -> Fact:
+        """The fact where it stands after all, others and marks having come above it."""
+        found = statements.find(self.store, str(fact.id), [fact.place.path])
+        return found if isinstance(found, Fact) else fact
+
+    def _counted(self) -> str:
+        parts = [counted(len(self.placed), "fact")]
+        parts += [f"{len(self.again)} seen again"] if self.again else []
+        parts += [counted(len(self.core), "core block")] if self.core else []
+        return ", ".join(parts)
+
+
+def _as_fact(candidate: Candidate, session: Session) -> Fact:
+    """A statement as a fact. Where it is its own quote, one line says who said it and in which turn. What was
+    said in a group came from outside: anybody may have said it."""
+    fact = Fact(
+        candidate.text,
+        kind=candidate.kind,
+        when=candidate.when,
+        entities=candidate.entities,
+        tags=candidate.tags,
+    )
+    source = f"turn {ledger.short(candidate.turn)}"
+    if candidate.text.split() == candidate.quote.split():
+        return replace(fact, origin="web" if session.group else _SAID_BY[candidate.who], trail=source)
+    # In other words it is the agent's, as its heading says; what it had from a tool alone stays the tool's.
+    origin: Origin | None = "web" if session.group else "tool" if candidate.who == "tool" else None
+    return replace(fact, quotes=(Quote(candidate.quote, source),), origin=origin)
+
+
+# -- flush -------------------------------------------------------------------------------------------------
+# The flush: a dying conversation goes in; facts, core edits and one commit come out.
+#
+# Turns wait in the queue first, so that whatever goes wrong afterwards loses nothing. A model studies them
+# in stretches that fit its window, or, without one, the speakers' own sentences are kept. All of it is
+# written in one revision whose `Through` says how far the session has been read; then the turns are let go.
+
 
 # What extracts, what asks a model and what writes are imported where they work: a hook only lets turns wait.
 
@@ -69,7 +403,7 @@ class Flusher:
     """Flushes into one bank. `tell` is told how many turns of how many have been read."""
 
     def __init__(
-        self, store: Store, view: View, known: Callable[[], Equal], *, door: str,
+        self, store: Store, view: MemoryView, known: Callable[[], Equal], *, door: str,
         model: Model | None = None, tell: Tell | None = None, wants: bool | None = None,
     ) -> None:  # fmt: skip
         self.store, self.view, self.known = store, view, known
@@ -77,7 +411,7 @@ class Flusher:
         self.wants = model is not None if wants is None else wants
         """Whether a model is to read what is made to wait."""
         self.redacted: Counter[str] = Counter()
-        self.queue = Queue(store.bank.pending, self._clean)
+        self.queue = TurnQueue(store.bank.pending, self._clean)
         self.zone: tzinfo | None = ZoneInfo(store.config.timezone) if store.config.timezone else None
 
     def take(
@@ -101,7 +435,7 @@ class Flusher:
             ids = [turn.id for turn in self.queue.get(key_of(found.session)).turns]
         except NotFound:
             ids = []
-        return through.unsaid(found.turns, ids, through.bases(ids) - {turn.id for turn in found.turns})
+        return ledger.unsaid(found.turns, ids, ledger.bases(ids) - {turn.id for turn in found.turns})
 
     def put(
         self, session: Session, turns: Iterable[Turn], size: int | None, *, more: bool = False
@@ -163,7 +497,7 @@ class Flusher:
             if waiting.broken:
                 mend = f"take what you miss, then: ua-memory queue drop {key}"
                 raise Malformed(waiting.broken, where=str(self.queue.folder), mend=mend)
-            unread = through.unread(waiting.turns, through.entries(self.store, waiting.session))
+            unread = ledger.unread(waiting.turns, ledger.entries(self.store, waiting.session))
             fresh = [*self._as_wanted_now(unread)]
             try:
                 flushed = self._flushed(replace(waiting, turns=tuple(fresh))) if fresh else None
@@ -182,8 +516,6 @@ class Flusher:
         )
 
     def _flushed(self, waiting: Waiting) -> Flushed:
-        from ua_memory.retain.keeping import Keeping
-
         try:
             harvest = self._harvest(waiting.turns, core=not waiting.session.group)
             by = self.model.name if self.model else ""
@@ -204,8 +536,6 @@ class Flusher:
         self.queue.failed(key, why, self.store.now(), own=its_own(error), modelled=modelled)
 
     def _harvest(self, turns: Sequence[Turn], *, core: bool) -> Harvest:
-        from ua_memory.retain.subagent import Harvest, study
-
         if self.model is None:
             return Harvest(kept=self._own_words(turns))
         whole, behind, window = Harvest(), 0, self.store.config.context_window
@@ -223,8 +553,6 @@ class Flusher:
         return whole
 
     def _own_words(self, turns: Iterable[Turn]) -> list[Candidate]:
-        from ua_memory.retain.extract import extract
-
         return extract(turns, zone=self.zone or self.store.now().tzinfo)
 
     def _watch(self, behind: int, total: int) -> Callable[[int], None]:
@@ -241,8 +569,6 @@ def stretches(turns: Sequence[Turn], window: int) -> Iterator[Sequence[Turn]]:
 
     A turn that is too long by itself comes in pieces, which have its id.
     """
-    from ua_memory import tokens
-
     sized = [
         (piece, tokens.count(piece.text) + _PER_TURN) for turn in turns for piece in _pieces(turn, window)
     ]
@@ -266,12 +592,30 @@ def _pieces(turn: Turn, window: int) -> Iterator[Turn]:
     if len(text) <= room:  # no token is shorter than a character
         yield turn
         return
-    from ua_memory import tokens
-
     while text:
         head = tokens.fit(text, room) or text[:1]
         yield replace(turn, text=head)
         text = text[len(head) :]
 
 
-__all__ = ["Due", "Flush", "Flusher", "Intake", "Queue", "Waiting", "stretches"]
+# -- estimate ----------------------------------------------------------------------------------------------
+# What a flush by a model would cost, before anything is sent: tokens times the dated table.
+
+
+_OVERHEAD = 1_000
+"""The directive's companions: the descriptions of tools, and what the API adds for them."""
+_REQUESTS = 6
+"""Answers that a flush usually takes; all but the first read the transcript from the cache."""
+_SAYS = 500
+"""Tokens of an answer with a few calls, thought included."""
+
+
+def estimate(turns: Sequence[Turn], model: Endpoint | Model, window: int) -> Estimate:
+    """What studying these turns would take. Upwards rather than down."""
+    total, requests = 0, list[Tokens]()
+    for stretch in stretches(turns, int(window * PART_OF_WINDOW)):
+        size = int((tokens.count(shown(stretch, None)) + tokens.count(DIRECTIVE) + _OVERHEAD) * THEIRS)
+        total += size
+        requests.append(Tokens(cache_write=size, output=_SAYS))
+        requests += [Tokens(cache_read=size, cache_write=_SAYS, output=_SAYS)] * (_REQUESTS - 1)
+    return priced(model, total, requests)

@@ -1,34 +1,171 @@
-"""Turns that wait for their flush: one durable file a session in `pending/`, appended to, then drained.
-
-Whatever brings a turn (a hook, a transcript, a Python program) puts it here, redacted; whatever triggers a
-flush takes from here. A record holds the words themselves, since clients delete their transcripts. A turn
-is known by its client, its session and its entry id, and is taken in once.
-"""
+"""Turns and texts that wait for their flush: one durable file each in `pending/`."""
 
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import hashlib
+import json
 import os
 import random
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import IO
+from typing import IO, Any, TypeVar, cast
 
-from ua_memory.errors import Busy, CannotWrite, NotFound
+from ua_memory.errors import (
+    Busy,
+    CannotWrite,
+    Malformed,
+    ModelMisbehaved,
+    ModelRefused,
+    NotFound,
+    TooLarge,
+    UaMemoryError,
+    Usage,
+)
 from ua_memory.paths import make_private
-from ua_memory.retain import tries
-from ua_memory.retain.rows import Row, made, plain, time_of
-from ua_memory.retain.rows import append as _append
-from ua_memory.retain.rows import lock as _lock
-from ua_memory.retain.rows import rows as _rows
-from ua_memory.retain.tries import Tries
+from ua_memory.records import Fact, Origin, Quote
+from ua_memory.retain.extractor import Drawn, Mode
 from ua_memory.store import swap
 from ua_memory.transcripts.turns import Session, Turn
+
+# -- rows --------------------------------------------------------------------------------------------------
+# Rows of JSON in a file that is only appended to, by one process at a time, and that outlives a kill.
+
+
+Row = dict[str, Any]
+T = TypeVar("T")
+
+
+def lock(fd: int, *, wait: bool) -> bool:
+    """Take a file for oneself, and tell whether that could be done; the lock ends with the file's closing."""
+    try:
+        import fcntl
+    except ImportError:  # Windows, where one process works alone
+        return True
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+    except BlockingIOError:
+        return False
+    return True
+
+
+def append(file: IO[bytes], rows: Iterable[Row]) -> None:
+    """Write rows behind what stands there; on the disk when this returns. OSError."""
+    file.seek(0, os.SEEK_END)
+    if file.tell():
+        file.seek(-1, os.SEEK_END)
+        if file.read(1) != b"\n":  # a killed writer's half line ends here, and is passed over when read
+            file.write(b"\n")
+    data = b"".join(json.dumps(row, ensure_ascii=False).encode("utf-8", "replace") + b"\n" for row in rows)
+    file.write(data)
+    file.flush()
+    os.fsync(file.fileno())
+
+
+def read_rows(file: IO[bytes]) -> Iterator[Row]:
+    """The rows of a file from its beginning; a line that cannot be read is passed over."""
+    file.seek(0)
+    for line in file:
+        try:
+            row = json.loads(line)
+        except (ValueError, RecursionError):
+            continue
+        if isinstance(row, dict):
+            yield row
+
+
+def made(kind: type[T], row: Row) -> T:
+    """The row as what it was; a later version's keys are passed over."""
+    known: Row = {each.name: row[each.name] for each in fields(cast(Any, kind)) if each.name in row}
+    known |= {key: time_of(known[key]) for key in ("at", "started") if key in known}
+    return kind(**known)
+
+
+def time_of(text: str | None) -> datetime | None:
+    """A time of a row. ValueError."""
+    return datetime.fromisoformat(text) if text else None
+
+
+def plain(value: Any) -> Row:
+    """A dataclass as a row; times as text."""
+    return {k: each.isoformat() if isinstance(each, datetime) else each for k, each in asdict(value).items()}
+
+
+# -- tries -------------------------------------------------------------------------------------------------
+# How often a flush of waiting turns has been tried, when to try again, and when to give up.
+#
+# What keeps a model from answering (no network, a limit, a rejected key) passes: it is tried for ever, ever
+# more seldom. What a session's own turns cause (a refusal, nonsense, a crash) does not: after some times
+# the
+# session is set aside, until a person says to try again.
+
+
+FIRST, MOST = 60.0, 3600.0
+"""Seconds from a failure to the next try: doubled with each, up to the second."""
+ENOUGH = 5
+"""Failures of its own after which a session is set aside."""
+_ITS_OWN = (ModelRefused, ModelMisbehaved, Malformed, TooLarge, Usage)
+STOPPED = "it was stopped before it was done"
+DIED = "the process that flushed it ended before it was done"
+
+
+@dataclass(frozen=True, slots=True)
+class Tries:
+    """`count` tries have failed, the last for `reason`; `own` of them through the session's own turns.
+    Before `again` it is not tried without being told to. `begun` is a try whose end nobody wrote down."""
+
+    count: int = 0
+    own: int = 0
+    reason: str = ""
+    again: datetime | None = None
+    begun: bool = False
+
+    @property
+    def aside(self) -> bool:
+        """Whether it is only tried when a person says so."""
+        return self.own >= ENOUGH
+
+
+def its_own(error: Exception) -> bool:
+    """Whether an error comes from what is flushed, and not from what is around it."""
+    return isinstance(error, _ITS_OWN) or not isinstance(error, UaMemoryError)
+
+
+def told(rows: Iterable[Mapping[str, Any]]) -> Tries:
+    """The tries that a session's record tells of."""
+    found = Tries()
+    for row in rows:
+        if "failed" in row:
+            own = found.own + bool(row.get("own"))
+            again = datetime.fromisoformat(row["again"]) if row.get("again") else None
+            found = Tries(found.count + 1, own, row["failed"], again)
+        elif "begun" in row:
+            found = Tries(found.count, found.own, found.reason, found.again, begun=True)
+        elif "revived" in row:
+            found = Tries(found.count, 0, found.reason)
+    return found
+
+
+def next_try(at: datetime, count: int, chance: float) -> datetime:
+    """When to try again after `count` failures, the last one at `at`. `chance` is from 0 to 1: sessions that
+    failed together are not to come back together."""
+    wait = min(FIRST * 2.0 ** min(count - 1, 20), MOST)
+    return at + timedelta(seconds=wait * (0.5 + chance / 2))
+
+
+# -- queue -------------------------------------------------------------------------------------------------
+# Turns that wait for their flush: one durable file a session in `pending/`, appended to, then drained.
+#
+# Whatever brings a turn (a hook, a transcript, a Python program) puts it here, redacted; whatever triggers
+# a
+# flush takes from here. A record holds the words themselves, since clients delete their transcripts. A turn
+# is known by its client, its session and its entry id, and is taken in once.
+
 
 PREFIX, SUFFIX, CLAIM = "turns-", ".jsonl", ".claim"
 OF_TRIES = {"failed", "begun", "revived", "due"}
@@ -75,7 +212,7 @@ class Waiting:
         return bool(self.broken) or self.tried.aside
 
 
-class Queue:
+class TurnQueue:
     """The waiting turns of a bank. `clean` takes secrets out of a text before it is written; `chance` gives
     numbers from 0 to 1. `prefix` begins the names of its files."""
 
@@ -94,7 +231,7 @@ class Queue:
         due: the session goes on. CannotWrite."""
         self._make_way(key := key_of(session))
         with self._open(key) as file:
-            rows = list(_rows(file))
+            rows = list(read_rows(file))
             known = {row["id"] for row in rows if "id" in row}
             lines: list[Row] = [] if any("session" in row for row in rows) else [{"session": plain(session)}]
             for turn in turns:
@@ -102,7 +239,7 @@ class Queue:
                     known.add(turn.id)
                     lines.append(plain(replace(turn, text=self.clean(turn.text))))
             put: Row = {"put": at.isoformat(), "size": size, "model": modelled}
-            _append(file, [*lines, {**put, "open": True} if more else put])
+            append(file, [*lines, {**put, "open": True} if more else put])
             swap.sync_folder(self.folder)
         return self.get(key)
 
@@ -110,7 +247,7 @@ class Queue:
         """What waits under a key. NotFound."""
         try:
             with self._path(key).open("rb") as file:
-                rows = list(_rows(file))
+                rows = list(read_rows(file))
                 file.seek(0)
                 # A first line that was never ended is no record: its writer was killed, or is at it.
                 return self._told(key, rows, garbled=not rows and b"\n" in file.read())
@@ -134,7 +271,7 @@ class Queue:
         self, key: str, reason: str, at: datetime, *, own: bool = False, modelled: bool | None = None
     ) -> None:
         """Note that a flush of these turns failed, through what they are themselves or not; they wait on."""
-        again = tries.next_try(at, self.get(key).tries + 1, self.chance())
+        again = next_try(at, self.get(key).tries + 1, self.chance())
         row = {"failed": reason, "at": at.isoformat(), "own": own, "again": again.isoformat()}
         self._note(key, {**row, "model": True} if modelled else row)
 
@@ -147,7 +284,7 @@ class Queue:
         """What waits under a key, noted as being tried: if the process dies of it, that counts. NotFound."""
         found = self.get(key)
         if found.tried.begun:
-            self.failed(key, tries.DIED, at, own=True)
+            self.failed(key, DIED, at, own=True)
             found = self.get(key)
         if not found.aside:
             self._note(key, {"begun": at.isoformat()})
@@ -160,7 +297,7 @@ class Queue:
 
     def _note(self, key: str, row: Row) -> None:
         with self._open(key) as file:
-            _append(file, [row])
+            append(file, [row])
 
     def _make_way(self, key: str) -> None:
         """Give a record that cannot be read another name, where it waits for a person."""
@@ -173,7 +310,9 @@ class Queue:
     def taken(self, key: str, consumed: Collection[str]) -> None:
         """Let go of turns whose facts are committed; what was added meanwhile stays."""
         with self._open(key) as file:
-            rows = [row for row in _rows(file) if row.get("id") not in consumed and not row.keys() & OF_TRIES]
+            rows = [
+                row for row in read_rows(file) if row.get("id") not in consumed and not row.keys() & OF_TRIES
+            ]
             first = next((n for n, row in enumerate(rows) if "id" in row), None)
             rows = [row for n, row in enumerate(rows) if "put" not in row or n > (first or 0)]
             self._instead(key, rows if first is not None else [])
@@ -181,7 +320,7 @@ class Queue:
     def rewrite(self, key: str, change: Callable[[Row], Row | None]) -> bool:
         """Have each row be what `change` makes of it, None for none; whether that changed anything."""
         with self._open(key) as file:
-            rows = list(_rows(file))
+            rows = list(read_rows(file))
             new = [row for row in map(change, rows) if row is not None]
             if new == rows:
                 return False
@@ -198,7 +337,7 @@ class Queue:
         rest = path.with_suffix(".rest")
         rest.unlink(missing_ok=True)
         with os.fdopen(os.open(rest, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600), "r+b") as new:
-            _append(new, rows)
+            append(new, rows)
         rest.replace(path)
         swap.sync_folder(self.folder)
 
@@ -254,7 +393,7 @@ class Queue:
             while True:
                 fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
                 with os.fdopen(fd, "r+b") as file:
-                    got = _lock(fd, wait=waits is None)
+                    got = lock(fd, wait=waits is None)
                     # It may have been drained and removed, or replaced, between our open and our lock.
                     if got and path.exists() and os.path.samestat(path.stat(), os.fstat(fd)):
                         yield file
@@ -285,9 +424,133 @@ def _waiting(key: str, rows: list[Row], *, garbled: bool) -> Waiting:
         return Waiting(
             key, made(Session, head), tuple(made(Turn, row) for row in rows if "id" in row),
             next((row["size"] for row in reversed(puts) if row.get("size")), None),
-            tries.told(rows), time_of(puts[0]["put"]) if puts else None,
+            told(rows), time_of(puts[0]["put"]) if puts else None,
             time_of(puts[-1]["put"]) if puts else None, any(asked) if asked else None,
             open=bool(puts) and all(row.get("open") for row in puts) and not any("due" in r for r in rows),
         )  # fmt: skip
     except (ValueError, TypeError, AttributeError, KeyError) as error:
         return Waiting(key, Session("unknown", ""), (), broken=f"the record cannot be read: {error}")
+
+
+# -- items -------------------------------------------------------------------------------------------------
+# Texts that wait to be retained: one durable record a text in `pending/`, beside the turns of
+# conversations.
+#
+# A record holds the text itself, without secrets, and what was drawn from its chunks so far, so that
+# neither a
+# killed process nor a spent budget has anything read and paid for twice.
+
+
+RETAIN_PREFIX = "retain-"
+
+
+@dataclass(frozen=True, slots=True)
+class TextItem:
+    """One text to be retained, and what was said with it.
+
+    `at` is when it was said or written (aware). Without a `document_id` its facts go into that day's log.
+    `source` is the place it came from, for people. `request` makes it one that is carried out once. `redo`
+    has chunks read again that have not changed.
+    """
+
+    text: str
+    at: datetime
+    document_id: str = ""
+    source: str = ""
+    append: bool = False
+    mode: Mode = "concise"
+    mission: str = ""
+    instructions: str = ""
+    context: str = ""
+    tags: tuple[str, ...] = ()
+    client: str = ""
+    session: str = ""
+    origin: Origin = "agent"
+    request: str = ""
+    redo: bool = False
+    said_in: tuple[str, ...] = ()
+    """Tags of all that is said where this was: they stand once, below the heading."""
+
+
+@dataclass(frozen=True, slots=True)
+class WaitingItem(Waiting):
+    """A text that waits; `drawn` are its chunks that were read already, by their names."""
+
+    item: TextItem | None = None
+    drawn: dict[str, Drawn] = field(default_factory=dict)
+
+
+class Items(TurnQueue):
+    """The waiting texts of a bank."""
+
+    prefix = RETAIN_PREFIX
+
+    def offer(self, key: str, item: TextItem, *, at: datetime, modelled: bool) -> None:
+        """Have a text wait under a key; on the disk, without secrets, when this returns. CannotWrite."""
+        clean = replace(
+            item, text=self.clean(item.text), document_id=self.clean(item.document_id),
+            context=self.clean(item.context), source=self.clean(item.source),
+        )  # fmt: skip
+        with self._open(key) as file:
+            if not any("item" in row for row in read_rows(file)):
+                put = {"put": at.isoformat(), "size": None, "model": modelled}
+                append(file, [{"item": {**dataclasses.asdict(clean), "at": clean.at.isoformat()}}, put])
+                swap.sync_folder(self.folder)
+
+    def read(self, key: str) -> WaitingItem:
+        """What waits under a key. NotFound."""
+        found = self.get(key)
+        assert isinstance(found, WaitingItem)
+        return found
+
+    def waiting(self) -> list[WaitingItem]:
+        """Everything that waits, the longest first."""
+        return [one for one in self.all() if isinstance(one, WaitingItem)]
+
+    def has(self, key: str) -> bool:
+        """Whether anything waits under a key."""
+        try:
+            return self._path(key).exists()
+        except NotFound:
+            return False
+
+    def note(self, key: str, name: str, drawn: Drawn) -> None:
+        """Keep what was drawn from a chunk until all of them are."""
+        facts = [dataclasses.asdict(replace(fact)) for fact in drawn.facts]
+        causes = [[n, cause] for n, cause in drawn.causes.items()]
+        self._note(key, {"drawn": name, "facts": facts, "causes": causes, "refused": list(drawn.refused)})
+
+    def done(self, key: str) -> None:
+        """Let go of a text whose facts are committed."""
+        self._path(key).unlink(missing_ok=True)
+
+    def _told(self, key: str, rows: list[Row], *, garbled: bool) -> WaitingItem:
+        try:
+            given = next((row["item"] for row in rows if "item" in row), None)
+            if given is None or garbled:
+                raise ValueError("it does not say which text it is about")
+            known: Row = {each.name: given[each.name] for each in fields(TextItem) if each.name in given}
+            known["at"] = datetime.fromisoformat(known["at"])
+            known |= {key: tuple(known.get(key, ())) for key in ("tags", "said_in")}
+            item = TextItem(**known)
+            put = next(row for row in rows if "put" in row)
+            since = time_of(put["put"])
+            return WaitingItem(
+                key, Session(item.client, item.session), (Turn(key, "person", item.text, item.at),), None,
+                told(rows), since, since, put.get("model"), item=item, drawn=dict(_drawn(rows)),
+            )  # fmt: skip
+        except (ValueError, TypeError, AttributeError, KeyError, StopIteration) as error:
+            return WaitingItem(key, Session("", ""), (), broken=f"the record cannot be read: {error}")
+
+
+def _drawn(rows: Iterable[Row]) -> Iterable[tuple[str, Drawn]]:
+    for row in rows:
+        if "drawn" in row:
+            facts = tuple(map(_fact, row["facts"]))
+            yield row["drawn"], Drawn(facts, dict(row["causes"]), tuple(row["refused"]))
+
+
+def _fact(given: dict[str, Any]) -> Fact:
+    plain = {key: value for key, value in given.items() if key not in ("place", "heading")}
+    plain |= {key: tuple(plain[key]) for key in ("entities", "tags", "seen")}
+    return Fact(**{**plain, "quotes": tuple(Quote(**quote) for quote in plain["quotes"])})

@@ -1,29 +1,133 @@
-"""The sub-agent of a flush: a fresh model that reads a dying conversation and proposes what to keep.
-
-It has four tools and writes nothing: what it wants kept is checked against the conversation on the spot,
-told to it, and collected. `flush` writes all of it in one revision, or none of it.
-"""
+"""The sub-agent of a flush: what it is shown, its tools, and the candidates it proposes."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import date, tzinfo
+from datetime import date, datetime, tzinfo
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 from ua_memory.errors import Malformed, TooLarge, Usage
-from ua_memory.fence import defanged
-from ua_memory.grounding import around, locate, named, supported, ungrounded
-from ua_memory.llm import Bounds, Message, Model, Outcome, Reply, Tool, ToolError, run_tools, user
-from ua_memory.llm import Usage as Tokens
-from ua_memory.markdown import is_time
-from ua_memory.places import GROUP
+from ua_memory.knowledge import core as knowledge_core
+from ua_memory.llm.model import Message, Model, Reply, user
+from ua_memory.llm.model import TokenUsage as Tokens
+from ua_memory.llm.tools import Bounds, Outcome, Tool, ToolError, run_tools
+from ua_memory.markdown.fields import is_time
 from ua_memory.records import CoreBlock
-from ua_memory.retain import borne, tools
-from ua_memory.retain.candidate import Candidate, as_name, one_line
-from ua_memory.retain.view import View
+from ua_memory.text.grounding import around, locate, named, supported, ungrounded
+from ua_memory.text.noise import defanged
+from ua_memory.text.wording import GROUP
 from ua_memory.transcripts.turns import Turn
+
+# -- tools -------------------------------------------------------------------------------------------------
+# What the tools of the sub-agent take, as JSON schemas.
+
+
+_TEXT = {"type": "string", "minLength": 1, "maxLength": 2000}
+_NAMES = {"type": "array", "items": {"type": "string", "minLength": 1, "maxLength": 100}, "maxItems": 12}
+
+
+def _schema(required: Sequence[str], **properties: Mapping[str, Any]) -> Mapping[str, Any]:
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": list(required),
+        "additionalProperties": False,
+    }
+
+
+INSERT = _schema(
+    ("content", "tags", "quote", "turn"),
+    content={**_TEXT, "description": "the statement, one sentence"},
+    tags={**_NAMES, "description": "topics, single words"},
+    quote={**_TEXT, "description": "the words it rests on, copied exactly from one turn"},
+    turn={"type": "integer", "minimum": 1, "description": "the number of that turn"},
+    kind={"type": "string", "enum": ["world", "experience", "preference"]},
+    when={"type": "string", "maxLength": 40, "description": "ISO day or time the statement is about"},
+    entities={**_NAMES, "description": "people, projects, products it names"},
+)
+REPLACE = _schema(
+    ("section", "value"),
+    section={**_TEXT, "maxLength": 200, "description": "the name of a block that was read"},
+    value={"type": "string", "minLength": 1, "maxLength": 20000, "description": "its whole new text"},
+)
+SEARCH = _schema(("query",), query={"type": "string", "minLength": 1, "maxLength": 400})
+NOTHING = _schema(())
+
+
+# -- view --------------------------------------------------------------------------------------------------
+# What a flush's sub-agent is shown of memory.
+#
+# It stands apart from the sub-agent, which loads all that speaks with a model: a hook that only lets turns
+# wait
+# has no use for that.
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryView:
+    """What the sub-agent may see of memory: hits for a query, one line each, and the core blocks.
+
+    `clean` takes secrets out of a text: what people wrote into their files may hold some. `check` raises what
+    core memory would raise if these blocks had these values.
+    """
+
+    search: Callable[[str], Sequence[str]]
+    core: Callable[[], Sequence[CoreBlock]]
+    clean: Callable[[str], str] = str
+    check: Callable[[Mapping[str, str]], None] = lambda _: None
+
+
+# -- candidate ---------------------------------------------------------------------------------------------
+# What a flush proposes to keep, before it becomes a fact: by a model or by extraction, in one shape.
+
+
+CandidateKind = Literal["world", "experience", "preference"]
+Speaker = Literal["person", "assistant", "tool"]
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """One statement worth keeping, with the words it was drawn from.
+
+    `text` is one line. `quote` is verbatim in the turn `turn`, white space aside. `when` is the ISO day that
+    the statement is about, None if that is the day it was said, or if it names none or several. `at` is when
+    the turn was said, where its client wrote that down. `score` orders candidates of one flush and means
+    nothing across flushes; `reason` says in words what the statement was kept for. `seen` are further turns
+    that said the same.
+    """
+
+    text: str
+    kind: CandidateKind
+    who: Speaker
+    when: str | None
+    entities: tuple[str, ...]
+    tags: tuple[str, ...]
+    quote: str
+    turn: str
+    at: datetime | None
+    score: float
+    reason: str
+    seen: tuple[str, ...] = ()
+
+
+def one_line(text: str) -> str:
+    """White space made single spaces."""
+    return " ".join(text.split())
+
+
+def as_name(text: str) -> str:
+    """A name as a link can hold it."""
+    return one_line(re.sub(r"[\[\]|#^]", " ", text))
+
+
+# -- subagent ----------------------------------------------------------------------------------------------
+# The sub-agent of a flush: a fresh model that reads a dying conversation and proposes what to keep.
+#
+# It has four tools and writes nothing: what it wants kept is checked against the conversation on the spot,
+# told to it, and collected. `flush` writes all of it in one revision, or none of it.
+
 
 DIRECTIVE = """\
 You keep the memory of another agent whose context window is full. Analyse the transcript of its \
@@ -78,7 +182,8 @@ class Harvest:
 
 
 def study(
-    model: Model, turns: Sequence[Turn], view: View, zone: tzinfo | None, *, bounds: Bounds | None = None,
+    model: Model, turns: Sequence[Turn], view: MemoryView, zone: tzinfo | None, *,
+    bounds: Bounds | None = None,
     into: Harvest | None = None, watch: Callable[[int], None] | None = None, max_tokens: int = 8_000,
     core: bool = True,
 ) -> Harvest:  # fmt: skip
@@ -143,7 +248,9 @@ def _opening(turns: Sequence[Turn], zone: tzinfo | None) -> Message:
 class _Session:
     """One sub-agent's tools over one stretch of a transcript."""
 
-    def __init__(self, turns: Sequence[Turn], view: View, zone: tzinfo | None, harvest: Harvest) -> None:
+    def __init__(
+        self, turns: Sequence[Turn], view: MemoryView, zone: tzinfo | None, harvest: Harvest
+    ) -> None:
         self.turns, self.view, self.zone, self.harvest = turns, view, zone, harvest
         self.texts = [turn.text for turn in turns]
         self.known = {(c.text.casefold(), c.turn) for c in harvest.kept}
@@ -153,14 +260,12 @@ class _Session:
 
     def tools(self, *, core: bool) -> dict[str, Tool]:
         every = {
-            "archival_memory_insert": Tool(
-                "Keep one statement of the transcript.", tools.INSERT, self._insert
-            ),
+            "archival_memory_insert": Tool("Keep one statement of the transcript.", INSERT, self._insert),
             "core_memory_replace": Tool(
-                "Replace one block of core memory by a new text.", tools.REPLACE, self._replace
+                "Replace one block of core memory by a new text.", REPLACE, self._replace
             ),
-            "archival_memory_search": Tool("Find what memory has already.", tools.SEARCH, self._search),
-            "get_core_memory_blocks": Tool("Read all blocks of core memory.", tools.NOTHING, self._blocks),
+            "archival_memory_search": Tool("Find what memory has already.", SEARCH, self._search),
+            "get_core_memory_blocks": Tool("Read all blocks of core memory.", NOTHING, self._blocks),
         }
         return {name: tool for name, tool in every.items() if core or "core_memory" not in name}
 
@@ -259,9 +364,9 @@ class _Session:
         return "will be replaced"
 
     def _unborne(self, value: str, kept: Sequence[str]) -> str:
-        said = [turn.text for turn in self.turns if borne.is_persons(turn)]
-        others = [turn.text for turn in self.turns if not borne.is_persons(turn)]
-        return borne.unborne(value, kept, said, [*others, *self.shown])
+        said = [turn.text for turn in self.turns if knowledge_core.is_persons(turn)]
+        others = [turn.text for turn in self.turns if not knowledge_core.is_persons(turn)]
+        return knowledge_core.unborne(value, kept, said, [*others, *self.shown])
 
     def _search(self, given: Mapping[str, Any]) -> str:
         try:

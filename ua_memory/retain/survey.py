@@ -1,29 +1,38 @@
-"""Transcripts that lie about: whose they are, and which of their turns nobody has read yet.
-
-Clients copy: a fork begins with the words of the session it came out of, a resumed one may, and a compaction
-makes a second session of one. A turn counts as known if any session's flush has read it, and goes to the
-session that had it first.
-"""
+"""Transcripts and watched files outside the bank: which there are, and what in them is new."""
 
 from __future__ import annotations
 
 import hashlib
+import json
+import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime, timedelta
-from typing import IO
+from pathlib import Path
+from typing import IO, Any
 
-from ua_memory.errors import NotFound, UaMemoryError
-from ua_memory.retain import through
-from ua_memory.retain.marks import Marks
-from ua_memory.retain.queue import Queue, key_of
-from ua_memory.retain.sieve import sieved
-from ua_memory.store import Store
-from ua_memory.transcripts import Reading, Transcript, read
+from ua_memory.errors import CannotWrite, Malformed, NotFound, TooLarge, UaMemoryError, Usage
+from ua_memory.paths import is_bank, make_private
+from ua_memory.retain import ledger
+from ua_memory.retain.documents import MOST_BYTES, is_read
+from ua_memory.retain.flush import sieved
+from ua_memory.retain.ledger import Marks
+from ua_memory.retain.queue import TurnQueue, key_of
+from ua_memory.store.store import Store
+from ua_memory.transcripts.reader import Transcript, TranscriptReading, read
 from ua_memory.transcripts.turns import Session, Turn
 
+# -- survey ------------------------------------------------------------------------------------------------
+# Transcripts that lie about: whose they are, and which of their turns nobody has read yet.
+#
+# Clients copy: a fork begins with the words of the session it came out of, a resumed one may, and a
+# compaction
+# makes a second session of one. A turn counts as known if any session's flush has read it, and goes to the
+# session that had it first.
+
+
 TOLD = "told-"
-"""How the id of a turn begins that only its client told of (`retain.hearing`); the time follows."""
+"""How the id of a turn begins that only its client told of (`retain.capture`); the time follows."""
 LATE = timedelta(minutes=1)
 """So much later than its transcript's time a client may tell of a turn."""
 
@@ -76,7 +85,7 @@ class _Talk:
 class Surveyor:
     """Looks at transcripts one by one; texts are not held."""
 
-    def __init__(self, store: Store, queue: Queue) -> None:
+    def __init__(self, store: Store, queue: TurnQueue) -> None:
         self.store, self.queue, self.marks = store, queue, Marks(store)
         self._talks: list[_Talk] = []
         self._machines: dict[str, int] = {}
@@ -124,7 +133,7 @@ class Surveyor:
             why = error.what if isinstance(error, UaMemoryError) else error.strerror or str(error)
             self._problems.append(f"{one.where}: {why}")
 
-    def _talk(self, one: Transcript, stream: IO[bytes], reading: Reading) -> _Talk | None:
+    def _talk(self, one: Transcript, stream: IO[bytes], reading: TranscriptReading) -> _Talk | None:
         session, turns = reading.session, list(sieved(reading, self.store.config))
         if not turns:
             return None
@@ -148,14 +157,16 @@ class Surveyor:
         except NotFound:
             return []
 
-    def _unread(self, session: Session, stream: IO[bytes], reading: Reading, ids: set[str]) -> set[str]:
+    def _unread(
+        self, session: Session, stream: IO[bytes], reading: TranscriptReading, ids: set[str]
+    ) -> set[str]:
         """The ids of the turns behind the last that a flush has read."""
         known = self.marks.of(session) or self.marks.elsewhere(session.client) & ids
         if not known:
             return ids
         stream.seek(0)
-        again = read(stream, client=reading.session.client, since=through.bases(known))
-        turns = list(through.unsaid(again, known, again.reached))
+        again = read(stream, client=reading.session.client, since=ledger.bases(known))
+        turns = list(ledger.unsaid(again, known, again.reached))
         return {turn.id for turn in _after_told(turns, known)}
 
     def _told_apart(self) -> Iterator[Surveyed]:
@@ -193,7 +204,7 @@ def _unheard(turns: Sequence[Turn], waiting: Sequence[str]) -> Iterable[Turn]:
     """The turns without those that wait, and without what a client told of before its transcript had it."""
     known = set(waiting)
     left = [turn for turn in turns if turn.id not in known]
-    left = list(through.unsaid(left, waiting, through.bases(waiting) - {turn.id for turn in left}))
+    left = list(ledger.unsaid(left, waiting, ledger.bases(waiting) - {turn.id for turn in left}))
     return _after_told(left, waiting)
 
 
@@ -201,13 +212,13 @@ def _after_told(turns: list[Turn], ids: Iterable[str]) -> list[Turn]:
     """The turns behind the last one that only its client told of: known by its words, else by its time."""
     cut = 0
     for id in ids:
-        base, sign, words = id.partition(through.FOLLOWS)
+        base, sign, words = id.partition(ledger.FOLLOWS)
         if not sign or not (base == "" or base.startswith(TOLD)):
             continue
         until = _moment(base)
         fits = [
             n for n, turn in enumerate(turns, 1)
-            if through.words_of(turn.text) == words and not (until and turn.at and turn.at > until + LATE)
+            if ledger.words_of(turn.text) == words and not (until and turn.at and turn.at > until + LATE)
         ]  # fmt: skip
         before = [n for n, turn in enumerate(turns, 1) if until and turn.at and turn.at <= until]
         cut = max(cut, *(fits[-1:] if until else fits[:1]) or before[-1:], 0)
@@ -228,3 +239,169 @@ def _begun(one: Surveyed) -> float:
 
 def _hash(turn: Turn) -> str:
     return hashlib.sha256(f"{turn.role}\0{turn.text}".encode("utf-8", "replace")).hexdigest()[:16]
+
+
+# -- watched -----------------------------------------------------------------------------------------------
+# Files and folders outside the bank that are retained when they change: which, and how they stood last.
+#
+# The list lies in the bank's `local/`, and not in its settings: `ua-memory.toml` comes along with a cloned
+# repository, and must not make us read its new owner's other files. Lost, it is typed again; no memory
+# hangs on
+# it.
+
+
+NAME = "watched.json"
+MOST_FILES = 5_000
+"""Files that one watched path may have."""
+_LEFT_OUT = frozenset(("node_modules", "__pycache__", "venv", "target", "dist", "build"))
+
+Stamp = tuple[int, int]
+"""When a file was saved last, in nanoseconds, and its size."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stood:
+    """How a file stood when it was taken in. `error` says why it could not be, `gone` that it vanished
+    since, and was told so: its facts stay until a person lets them go."""
+
+    stamp: Stamp
+    error: str = ""
+    gone: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Watched:
+    """One path that is watched, and its files as they stood. `modelled`: a model is to read it."""
+
+    path: str
+    modelled: bool = False
+    files: dict[str, Stood] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What a look at a watched path finds: files to be taken in now, those saved too lately, and those that
+    are not there any more. `missing` says that the path itself is not, which makes no file gone."""
+
+    ready: dict[str, Stamp]
+    young: tuple[str, ...] = ()
+    gone: tuple[str, ...] = ()
+    missing: bool = False
+
+
+def load(store: Store) -> list[Watched]:
+    """The watched paths, in the order they were added. Malformed names a list that cannot be read."""
+    file = store.bank.local / NAME
+    try:
+        rows = json.loads(file.read_bytes())
+        return [_made(row) for row in rows]
+    except FileNotFoundError:
+        return []
+    except (OSError, ValueError, TypeError, KeyError, RecursionError) as error:
+        mend = f"rm {file}, and add the paths again"
+        raise Malformed(f"cannot be read: {error}", where=str(file), mend=mend) from error
+
+
+def save(store: Store, watched: list[Watched]) -> None:
+    """Write the list down. CannotWrite."""
+    file = store.bank.local / NAME
+    beside = file.with_suffix(".new")
+    try:
+        make_private(file.parent)
+        if not watched:
+            file.unlink(missing_ok=True)
+            return
+        data = json.dumps([asdict(one) for one in watched], ensure_ascii=False, indent=1)
+        with os.fdopen(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as out:
+            out.write(data.encode("utf-8", "surrogatepass"))
+        beside.replace(file)
+    except OSError as error:
+        raise CannotWrite(
+            error.strerror or str(error), where=str(file), mend="check owner, mode and free space"
+        ) from error
+
+
+def add(store: Store, path: Path, *, modelled: bool) -> Watched:
+    """Watch a path. Usage for one inside the bank, or around all of it that is not there, or that holds too
+    much; watching what is watched changes nothing but `modelled`."""
+    path = path.resolve()
+    bank = store.bank.root.resolve()
+    if path == bank or path.is_relative_to(bank):
+        raise Usage("this is memory already", where=str(path), mend="watch a path outside the bank")
+    if not path.exists():
+        raise Usage("there is nothing to watch", where=str(path))
+    if not path.is_dir() and not path.is_file():
+        raise Usage("not a regular file, nor a folder", where=str(path))
+    if path.is_file() and not is_read(path.name):
+        raise Usage(f"{path.suffix} files are not read", where=str(path))
+    for _ in files(store, path):  # TooLarge now, and not in the daemon's log
+        pass
+    watched = load(store)
+    known = next((one for one in watched if one.path == str(path)), None)
+    one = replace(known, modelled=modelled) if known else Watched(str(path), modelled)
+    save(store, [one if each is known else each for each in watched] if known else [*watched, one])
+    return one
+
+
+def files(store: Store, path: Path) -> Iterator[tuple[str, Stamp]]:
+    """The files of a watched path that are read, with their stamps: nothing hidden, no symbolic links,
+    nothing of a bank's. TooLarge for too many."""
+    if path.is_file():
+        yield str(path), _stamp(path.stat())
+        return
+    count = 0
+    for folder, inner, names in os.walk(path):
+        inner[:] = [
+            name
+            for name in sorted(inner)
+            if not name.startswith(".") and name not in _LEFT_OUT and not is_bank(Path(folder, name))
+        ]
+        for name in sorted(names):
+            if name.startswith(".") or not Path(name).suffix or not is_read(name):
+                continue
+            file = Path(folder, name)
+            try:
+                found = file.lstat()
+            except OSError:
+                continue
+            if not file.is_symlink() and found.st_size <= MOST_BYTES:
+                count += 1
+                if count > MOST_FILES:
+                    what = f"more than {MOST_FILES:,} files"
+                    raise TooLarge(what, where=str(path), mend="watch folders within it")
+                yield str(file), _stamp(found)
+
+
+def look(store: Store, one: Watched, quiet: float) -> Look:
+    """What has changed at a watched path since it was taken in last. Files that were saved less than `quiet`
+    seconds ago are let rest: an editor saves in the middle of a sentence."""
+    path = Path(one.path)
+    if not path.exists():
+        return Look({}, missing=True)
+    now = store.now().timestamp()
+    ready: dict[str, Stamp] = {}
+    young = []
+    there = set()
+    for name, stamp in files(store, path):
+        there.add(name)
+        known = one.files.get(name)
+        if known is not None and known.stamp == stamp and not known.gone:
+            continue
+        age = now - stamp[0] / 1e9
+        if 0 <= age < quiet:
+            young.append(name)
+        else:
+            ready[name] = stamp
+    return Look(ready, tuple(young), tuple(name for name in one.files if name not in there))
+
+
+def _stamp(found: os.stat_result) -> Stamp:
+    return found.st_mtime_ns, found.st_size
+
+
+def _made(row: dict[str, Any]) -> Watched:
+    stood = {
+        str(name): Stood((int(each["stamp"][0]), int(each["stamp"][1])), each["error"], bool(each["gone"]))
+        for name, each in row["files"].items()
+    }
+    return Watched(str(row["path"]), bool(row["modelled"]), stood)

@@ -1,8 +1,4 @@
-"""The one writer lock of a bank: an advisory lock on a file, which the system gives back when we die.
-
-Who has to wait stands in the system's own queue, first come, first served. Looking again and again until it
-is free took a third of two cores where 64 processes waited, and left it to chance who came next.
-"""
+"""The writer lock of a bank, locks between threads, and work folders that one process holds."""
 
 from __future__ import annotations
 
@@ -10,13 +6,25 @@ import contextlib
 import fcntl
 import os
 import random
+import shutil
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import wraps
 from pathlib import Path
+from threading import RLock
+from typing import Concatenate, ParamSpec, Protocol, TypeVar
 
 from ua_memory.errors import Busy
 from ua_memory.store.swap import refused
+
+# -- lock --------------------------------------------------------------------------------------------------
+# The one writer lock of a bank: an advisory lock on a file, which the system gives back when we die.
+#
+# Who has to wait stands in the system's own queue, first come, first served. Looking again and again until
+# it
+# is free took a third of two cores where 64 processes waited, and left it to chance who came next.
+
 
 LOOK_SECONDS = 0.5
 """So often who waits looks by itself, too: not every file system has a queue that can be relied on, and where
@@ -104,3 +112,61 @@ def _sign(fd: int) -> None:
     with contextlib.suppress(OSError):
         os.ftruncate(fd, 0)
         os.pwrite(fd, str(os.getpid()).encode(), 0)
+
+
+# -- aside -------------------------------------------------------------------------------------------------
+# A folder in the state for what is packed or unpacked whole: one process at a time has it, and what a
+# killed
+# one left there goes before the next one works.
+
+
+FOLDER = "archive"
+
+
+@contextlib.contextmanager
+def aside(state: Path, seconds: float) -> Iterator[Path]:
+    """An empty folder, for its owner alone, for as long as the block lasts. Busy after so many seconds."""
+    with locked(state / f"{FOLDER}.lock", seconds):
+        folder = state / FOLDER
+        shutil.rmtree(folder, ignore_errors=True)
+        try:
+            folder.mkdir(mode=0o700)
+        except OSError as error:
+            refused(error, folder)
+        try:
+            yield folder
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def sweep(state: Path) -> None:
+    """Remove what a killed process left: it may hold all of the history. A living one does it itself."""
+    if (state / FOLDER).exists():
+        with contextlib.suppress(Busy), aside(state, 0):
+            pass
+
+
+# -- turns -------------------------------------------------------------------------------------------------
+# One thread at a time in the methods of an object that several threads share.
+
+
+class SerialMethods(Protocol):
+    """What has a lock that its methods hold; who needs several calls to be one holds it, too."""
+
+    turn: RLock
+
+
+P = ParamSpec("P")
+R = TypeVar("R")
+S = TypeVar("S", bound=SerialMethods)
+
+
+def in_turn(work: Callable[Concatenate[S, P], R]) -> Callable[Concatenate[S, P], R]:
+    """The same method, for one thread at a time."""
+
+    @wraps(work)
+    def done(shared: S, /, *args: P.args, **named: P.kwargs) -> R:
+        with shared.turn:
+            return work(shared, *args, **named)
+
+    return done

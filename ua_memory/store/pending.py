@@ -18,7 +18,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from ua_memory.history import Commit
+from ua_memory.git.repository import Commit
 from ua_memory.paths import make_private
 from ua_memory.store import swap
 

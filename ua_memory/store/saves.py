@@ -16,8 +16,10 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import NamedTuple
 
-from ua_memory import markdown
-from ua_memory.history import MACHINE, History, Revision
+from ua_memory.git.repository import MACHINE, Revision
+from ua_memory.git.trail import History
+from ua_memory.markdown import document
+from ua_memory.markdown import lines as markdown_lines
 from ua_memory.records import (
     CoreBlock,
     Entity,
@@ -30,7 +32,7 @@ from ua_memory.records import (
     Tombstone,
     is_generated,
 )
-from ua_memory.store.threeway import merge
+from ua_memory.store.merge3 import merge
 
 EDIT = "edit"
 """The `Memory-Op` of a person's own change."""
@@ -65,7 +67,7 @@ class Edit:
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class DroppedLine:
     """A line that was put back, or a record: what it says, its `^id` if it has one, and whether it is the
     person's own."""
 
@@ -75,13 +77,13 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True)
-class Stale:
+class StaleSave:
     """A save that was made from an older content: what comes of it and of what was written since, `merged`.
     `theirs` is the save with only the person's own lines put back."""
 
     merged: bytes
     theirs: bytes
-    back: tuple[Line, ...]
+    back: tuple[DroppedLine, ...]
 
 
 def keys(data: bytes | None, path: str) -> dict[Key, Record]:
@@ -96,7 +98,7 @@ def keys(data: bytes | None, path: str) -> dict[Key, Record]:
 
 
 def _keys(data: bytes, path: str) -> dict[Key, Record]:
-    return {key: r for r in markdown.parse(data, path).records if (key := _key(r))}
+    return {key: r for r in document.parse(data, path).records if (key := _key(r))}
 
 
 _parsed = lru_cache(maxsize=32)(_keys)
@@ -106,13 +108,13 @@ _parsed = lru_cache(maxsize=32)(_keys)
 def _key(record: Record) -> Key | None:
     match record:
         case Fact() | Observation() | Opinion():
-            return ("id", record.id) if record.id else (NAMELESS, markdown.texthash(record.text))
+            return ("id", record.id) if record.id else (NAMELESS, document.texthash(record.text))
         case Page() | MentalModel() | Tombstone():
             return (type(record).__name__, record.id)
         case Entity():
             return ("Entity", record.name)
         case CoreBlock():
-            return ("block", markdown.texthash(f"{record.name}\n{record.value}"))
+            return ("block", document.texthash(f"{record.name}\n{record.value}"))
     return None
 
 
@@ -232,7 +234,7 @@ class Past:
         return [b for b in there if b.data or not b.shown]
 
 
-def stale(edit: Edit, past: Past, amid: Sequence[bytes] = ()) -> Stale | None:
+def stale(edit: Edit, past: Past, amid: Sequence[bytes] = ()) -> StaleSave | None:
     """What is to come of a save that was made from an older content of the file, and lacks what was written
     since for the first time; None for a person's own change of what is there.
 
@@ -339,7 +341,7 @@ def _fresh(edit: Edit, base: Buffer) -> Counter[bytes]:
     return _lines(edit.disk, base.data) - _lines(edit.disk, edit.trail, same=True)
 
 
-def _with_what_came(edit: Edit, base: Buffer, past: Past) -> Stale | None:
+def _with_what_came(edit: Edit, base: Buffer, past: Past) -> StaleSave | None:
     trail, disk = edit.trail or b"", edit.disk or b""
     if not _lines(base.data, b"") & _lines(disk, b""):
         return None  # nothing of it is left: the file was written anew
@@ -363,7 +365,7 @@ def _with_what_came(edit: Edit, base: Buffer, past: Past) -> Stale | None:
     named = {key: record for key, record in keys(merged, edit.path).items() if key not in was}
     lines = tuple(_told(merged, named, back, own, edit.path))
     theirs = _without(merged, back - own) if back & own else disk
-    return Stale(merged, theirs, lines)
+    return StaleSave(merged, theirs, lines)
 
 
 def _written_by_hand(lines: Counter[bytes], past: Past) -> Counter[bytes]:
@@ -380,7 +382,7 @@ def _written_by_hand(lines: Counter[bytes], past: Past) -> Counter[bytes]:
 
 def _told(
     merged: bytes, records: Mapping[Key, Record], back: Counter[bytes], own: Counter[bytes], path: str
-) -> Iterator[Line]:
+) -> Iterator[DroppedLine]:
     """Each statement that was put back, and each line that is part of none: a block's, its heading's, too."""
     rows, within = merged.splitlines(), set[int]()
     named = any(isinstance(record, CoreBlock) for record in records.values())
@@ -392,12 +394,12 @@ def _told(
         within.update(span)
         theirs = bool(span) and mine[rows[span[0]]] > 0
         said = str(getattr(record, "text", "")) or rows[span[0]].decode("utf-8", "replace").strip()
-        yield Line(said, names({key: record}, path)[0] if key[0] == "id" else "", theirs)
+        yield DroppedLine(said, names({key: record}, path)[0] if key[0] == "id" else "", theirs)
         left.subtract(rows[n] for n in span)
     for n, row in enumerate(rows):
         if n not in within and left[row] > 0 and (named or not row.startswith(b"#")):
             left[row] -= 1
-            yield Line(row.decode("utf-8", "replace").strip(), "", mine[row] > 0)
+            yield DroppedLine(row.decode("utf-8", "replace").strip(), "", mine[row] > 0)
 
 
 def _without(data: bytes, lines: Counter[bytes]) -> bytes:
@@ -416,7 +418,7 @@ def without(data: bytes, path: str, ids: Collection[str]) -> bytes:
     """A content without the statements that have one of these ids."""
     found = [r for r in keys(data, path).values() if getattr(r, "id", None) in ids]
     for record in sorted(found, key=lambda r: r.place.line, reverse=True):
-        data = markdown.replace_lines(data, record.place, ())
+        data = markdown_lines.replace_lines(data, record.place, ())
     return data
 
 

@@ -1,9 +1,4 @@
-"""The truth on disk and its trail: reading, and `revision`, the only code that locks, writes and commits.
-
-The order of writes is `docs/invariants.md`, W1–W8: lock; record in `pending/`; each file exchanged with
-what is there and looked at; one commit per author; drop the record; acknowledge. Killed anywhere in
-between, the next command rolls the record forward.
-"""
+"""`Store`: reading the truth, and `revision`, the only code that locks, writes and commits."""
 
 from __future__ import annotations
 
@@ -15,25 +10,32 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from datetime import datetime
 
-from ua_memory import redaction
 from ua_memory.config import Config
+from ua_memory.discovery import BESIDE
 from ua_memory.errors import Busy, CannotWrite, GitFailed, NotFound
-from ua_memory.history import MACHINE, History, Moment, Revision, switching
-from ua_memory.paths import BESIDE, Bank, LinkNames, confined, make_private
-from ua_memory.store import flight, pending, swap
-from ua_memory.store.caught import Ground
-from ua_memory.store.draft import Draft, Result
-from ua_memory.store.judge import Judge
-from ua_memory.store.landing import clear, land, let_be, resume
+from ua_memory.git import trail
+from ua_memory.git.repository import MACHINE, Revision
+from ua_memory.git.trail import History, Moment
+from ua_memory.paths import Bank, LinkNames, confined, make_private
+from ua_memory.store import commit as store_commit
+from ua_memory.store import pending, swap
+from ua_memory.store.commit import Landing, clear, land, let_be, resume
+from ua_memory.store.draft import Draft, Judge, Result
+from ua_memory.store.files import FileStat, read
 from ua_memory.store.lock import locked
 from ua_memory.store.pending import FileChange, InFlight
-from ua_memory.store.proof import FileStat
-from ua_memory.store.reading import read
-from ua_memory.store.sight import Sight
-from ua_memory.store.survey import Survey, survey
+from ua_memory.store.scan import FileSurvey, Sight, Witness, survey
 from ua_memory.store.swap import refused
-from ua_memory.store.witness import Witness
-from ua_memory.wording import counted
+from ua_memory.text import redaction
+from ua_memory.text.wording import counted
+
+# -- store -------------------------------------------------------------------------------------------------
+# The truth on disk and its trail: reading, and `revision`, the only code that locks, writes and commits.
+#
+# The order of writes is `docs/invariants.md`, W1–W8: lock; record in `pending/`; each file exchanged with
+# what is there and looked at; one commit per author; drop the record; acknowledge. Killed anywhere in
+# between, the next command rolls the record forward.
+
 
 TIDY_EVERY = 16
 """After about so many revisions it is asked whether the trail wants packing."""
@@ -54,9 +56,9 @@ class Store:
         self.bank, self.config, self.now = bank, config, now
         self.history = History(bank.git_dir, bank.root, own=bank.own)
         self._judge = Judge(bank, config, self.history, self.survey)
-        self._ground = Ground(bank.root, bank.pending, self._judge.save, self.history.person, self._stirred)
+        self._ground = Landing(bank.root, bank.pending, self._judge.save, self.history.person, self._stirred)
         self._began: tuple[Moment, str | None] = Moment(), None
-        self._glance: tuple[float, Survey] | None = None
+        self._glance: tuple[float, FileSurvey] | None = None
         self._stuck: GitFailed | None = None
         """Why what is owed could not be committed, when that was last tried."""
         self.witness: Witness[Sight] | None = None
@@ -73,7 +75,7 @@ class Store:
             raise NotFound("no such file in the bank", where=path, mend="ua-memory status")
         return data
 
-    def survey(self) -> Survey:
+    def survey(self) -> FileSurvey:
         """All truth files, which differ from the trail, and which are held. Cheap while nothing changed."""
         seen = survey(self.bank, self.history, self.config.few, self.witness)
         self._glance = (time.monotonic(), seen)
@@ -104,7 +106,7 @@ class Store:
         is written. Busy, CannotWrite and GitFailed say when nothing was begun; once files are written, a
         commit that cannot be made is owed and noted, not raised.
         """
-        request = flight.request_id(self._clean(request)) if request is not None else None
+        request = store_commit.request_id(self._clean(request)) if request is not None else None
         session = self._clean(session) if session else None
         with self.locked():
             if not self._begin():
@@ -129,7 +131,7 @@ class Store:
 
     def adopt(
         self, paths: Iterable[str] | None = None, *, quiet: float = 0, accept: bool = False,
-        seen: Survey | None = None, wait: bool = True,
+        seen: FileSurvey | None = None, wait: bool = True,
     ) -> Result:  # fmt: skip
         """Commit hand edits as the person's: of some paths or all, left alone for `quiet` seconds.
 
@@ -213,7 +215,7 @@ class Store:
                     own.when,
                     own.author[0],
                     own.message.partition("\n")[0],
-                    flight.trailers(own),
+                    store_commit.trailers(own),
                     tuple(own.files),
                 )
         found = [r for r in self.history.log(grep=[f"Request: {request}"]) if r.trailer("Request") == request]
@@ -236,22 +238,22 @@ class Store:
 
     def _begin(self) -> bool:
         """Wait until no git writes files of the bank; whether it is so."""
-        return switching.settled(self.history, min(GIT_SECONDS, self.config.lock_seconds))
+        return trail.settled(self.history, min(GIT_SECONDS, self.config.lock_seconds))
 
     def _stirred(self, record: InFlight) -> bool:
         """Whether a git may have moved files since a revision began."""
         if not self.bank.own:
             return False
-        now = switching.moment(self.history)
-        return switching.is_locked(self.history) or now != replace(self._began[0], branch=record.branch)
+        now = trail.moment(self.history)
+        return trail.is_locked(self.history) or now != replace(self._began[0], branch=record.branch)
 
     def _awaited(self, record: InFlight) -> None:
         """Wait for a git that came in between, until HEAD names the branch that it goes to."""
         self._begin()
         for _ in range(HEAD_TRIES):
-            if switching.branch(self.history) != record.branch:
+            if trail.branch_of(self.history) != record.branch:
                 return
-            time.sleep(switching.PAUSE)
+            time.sleep(trail.PAUSE)
 
     def _follow_git(self, record: InFlight, *, stirred: bool = False) -> None:
         """Give way to a git that has switched branches meanwhile: what we wrote is on the branch it was meant
@@ -259,7 +261,7 @@ class Store:
         was there before."""
         if not record.branch or not self.bank.own:
             return
-        if switching.is_locked(self.history):
+        if trail.is_locked(self.history):
             self._begin()
         with contextlib.suppress(GitFailed, CannotWrite, Busy):
             away = self.history.standing(record.branch) != "HEAD"
@@ -271,18 +273,18 @@ class Store:
                     changes.append(FileChange(change.path, now, there, there, now, there))
             if changes:
                 key = pending.new_key(self.bank.pending, secrets.token_hex(4))
-                back = InFlight(key, key, tuple(changes), (), branch=switching.branch(self.history))
+                back = InFlight(key, key, tuple(changes), (), branch=trail.branch_of(self.history))
                 pending.save(self.bank.pending, back)
                 self._settle(land(back, self._ground))
 
     # -- how a revision goes on its way ----------------------------------------------------------------
 
     def _publish(self, draft: Draft, request: str | None) -> Result:
-        notes, redacted = [*draft.notes, *flight.put_back_notes(draft)], dict(draft.redacted)
+        notes, redacted = [*draft.notes, *store_commit.put_back_notes(draft)], dict(draft.redacted)
         if draft.answered:
             return Result(draft.answered.id or None, draft.answered.paths, tuple(notes), redacted)
         key = pending.new_key(self.bank.pending, secrets.token_hex(4))
-        commits = flight.commits(draft, self.now(), request or key, self.history.person)
+        commits = store_commit.commits(draft, self.now(), request or key, self.history.person)
         changes = []
         for path, t in draft.touched.items():
             aim = draft.files.get(path, t.start)
@@ -291,7 +293,7 @@ class Store:
         if not commits and all(c.wanted == c.placed for c in changes):
             return Result(self.history.head(), notes=tuple(notes), redacted=redacted)
         began, head = self._began
-        if switching.branch(self.history) != began.branch and self.bank.own:
+        if trail.branch_of(self.history) != began.branch and self.bank.own:
             raise Busy("git has switched branches", where=str(self.history.git_dir), mend="try again")
         record = InFlight(key, request or key, tuple(changes), tuple(commits), branch=began.branch)
         pending.save(self.bank.pending, record)
@@ -323,10 +325,10 @@ class Store:
             parent = self.history.tip(rev) if self.history.exists else None
             try:
                 self.history.create()
-                commits = flight.due(record, self.history, moved=again or attempt > 0)
+                commits = store_commit.due(record, self.history, moved=again or attempt > 0)
                 kept = self.history.not_loose(change.trail for change in record.changes)
                 commits[0] = replace(commits[0], blobs=(*commits[0].blobs, *kept))
-                own = next(n for n, c in enumerate(commits) if flight.is_own(c, record))
+                own = next(n for n, c in enumerate(commits) if store_commit.is_own(c, record))
                 done = self.history.commit(commits, rev)[own]
             except GitFailed as error:
                 trouble = error
@@ -351,7 +353,7 @@ class Store:
         stuck = False
         for record in pending.found(self.bank.pending):
             try:
-                stands = bool(record.commits) and not stuck and flight.stands(record, self.history)
+                stands = bool(record.commits) and not stuck and store_commit.stands(record, self.history)
             except GitFailed:
                 stands = False
             away = self.history.exists and self.history.standing(record.branch) != "HEAD"

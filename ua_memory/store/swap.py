@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from ua_memory.errors import CannotWrite
-from ua_memory.store.reading import read
+from ua_memory.store.files import read
 
 FRESH, OUT = ".ua-fresh-", ".ua-out-"
 """Names beside the target. FRESH is being written and may be thrown away; OUT is complete, and after the

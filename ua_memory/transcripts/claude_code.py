@@ -11,17 +11,28 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from ua_memory.spoken import is_summary, typed, uttered
-from ua_memory.transcripts.calls import call, committed, ours
-from ua_memory.transcripts.format import Entry, Format, Gauge, blocks, claude_usage, filling, texts
-from ua_memory.transcripts.tree import Tree, mark
+from ua_memory.text.noise import is_summary, typed, uttered
+from ua_memory.transcripts.format import (
+    EntryIds,
+    Format,
+    Gauge,
+    Tree,
+    blocks,
+    claude_usage,
+    filling,
+    mark,
+    texts,
+)
 from ua_memory.transcripts.turns import (
     Boundary,
+    CallResult,
     Event,
     Record,
-    Result,
     Turn,
+    call,
+    committed,
     instant,
+    ours,
     table,
     tokens,
     word,
@@ -162,7 +173,7 @@ class ClaudeCode(Format):
                 continue
             at = instant(record.get("timestamp"))
             turn = Turn(self.name(line, record), "person", "", at, word(record.get("agentId")), line=line)
-            entry = Entry(turn)
+            entry = EntryIds(turn)
             kind = record.get("type")
             if kind == "assistant":
                 yield from self._assistant(entry, record, asked)
@@ -175,7 +186,7 @@ class ClaudeCode(Format):
                     if text and _human(queued):
                         yield entry.next(text=text)
 
-    def _assistant(self, entry: Entry, record: Record, asked: set[str]) -> Iterator[Event]:
+    def _assistant(self, entry: EntryIds, record: Record, asked: set[str]) -> Iterator[Event]:
         message = table(record.get("message"))
         if record.get("isApiErrorMessage") or message.get("model") == "<synthetic>":
             return
@@ -190,14 +201,14 @@ class ClaudeCode(Format):
                     yield call(entry.next(role="tool"), key, name, block.get("input"), self.session.cwd)
 
     def _user(
-        self, entry: Entry, line: int, record: Record, asked: set[str], results_only: bool
+        self, entry: EntryIds, line: int, record: Record, asked: set[str], results_only: bool
     ) -> Iterator[Event]:
         content = table(record.get("message")).get("content")
         for block in blocks(content):
             if block.get("type") == "tool_result":
                 key = word(block.get("tool_use_id"))
                 output = "\n".join(texts(block.get("content")))
-                yield Result(key, block.get("is_error") is True, committed(output))
+                yield CallResult(key, block.get("is_error") is True, committed(output))
                 if key in asked and (text := _answers(record)) and not results_only:
                     yield entry.next(text=text)
         if results_only or record.get("isMeta"):

@@ -12,10 +12,23 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
-from ua_memory.spoken import typed, uttered
-from ua_memory.transcripts.calls import call, committed, decoded, ours
-from ua_memory.transcripts.format import Entry, Format, Gauge, filling, texts
-from ua_memory.transcripts.turns import Boundary, Event, Record, Result, Turn, instant, table, tokens, word
+from ua_memory.text.noise import typed, uttered
+from ua_memory.transcripts.format import EntryIds, Format, Gauge, filling, texts
+from ua_memory.transcripts.turns import (
+    Boundary,
+    CallResult,
+    Event,
+    Record,
+    Turn,
+    call,
+    committed,
+    decoded,
+    instant,
+    ours,
+    table,
+    tokens,
+    word,
+)
 
 _ENVELOPES = ("session_meta", "response_item", "event_msg", "turn_context", "compacted", "world_state")
 _CALLS = ("function_call", "custom_tool_call", "local_shell_call", "web_search_call", "mcp_tool_call")
@@ -107,7 +120,7 @@ class Codex(Format):
             kind, item = _opened(record)
             at = instant(record.get("timestamp"))
             turn = Turn(self.name(line, record), "person", "", at, self.session.agent, line=line)
-            entry = Entry(turn)
+            entry = EntryIds(turn)
             inner = word(item.get("type"))
             if kind == "compacted":
                 text = word(item.get("message")).strip()
@@ -119,9 +132,9 @@ class Codex(Format):
                 yield from self._call(entry, inner, item)
             elif kind == "response_item" and inner.endswith("_output"):
                 output, failed = _outcome(item.get("output"))
-                yield Result(word(item.get("call_id")), failed, committed(output))
+                yield CallResult(word(item.get("call_id")), failed, committed(output))
 
-    def _message(self, entry: Entry, item: Record) -> Iterator[Event]:
+    def _message(self, entry: EntryIds, item: Record) -> Iterator[Event]:
         if item.get("role") == "user" and (text := _said(item)):
             yield entry.next(text=text, role="assistant" if self.session.agent else "person")
         elif item.get("role") == "assistant" and (
@@ -129,7 +142,7 @@ class Codex(Format):
         ):
             yield entry.next(role="assistant", text=text)
 
-    def _call(self, entry: Entry, inner: str, item: Record) -> Iterator[Event]:
+    def _call(self, entry: EntryIds, inner: str, item: Record) -> Iterator[Event]:
         action = table(item.get("action"))
         name = word(item.get("name")) or {"local_shell_call": "shell", "web_search_call": "web_search"}.get(
             inner, inner
@@ -139,7 +152,7 @@ class Codex(Format):
             key = word(item.get("call_id")) or word(item.get("id"))
             yield call(entry.next(role="tool"), key, name, given, self.session.cwd)
             if inner == "web_search_call":
-                yield Result(key, item.get("status") == "failed")
+                yield CallResult(key, item.get("status") == "failed")
 
     def contents(self, line: int, record: Record) -> Iterator[str]:
         kind, item = _opened(record)

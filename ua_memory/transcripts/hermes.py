@@ -12,10 +12,21 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
-from ua_memory.spoken import typed, uttered
-from ua_memory.transcripts.calls import call, committed, decoded, ours
-from ua_memory.transcripts.format import Entry, Format, filling, texts
-from ua_memory.transcripts.turns import Event, Record, Result, Turn, instant, table, word
+from ua_memory.text.noise import typed, uttered
+from ua_memory.transcripts.format import EntryIds, Format, filling, texts
+from ua_memory.transcripts.turns import (
+    CallResult,
+    Event,
+    Record,
+    Turn,
+    call,
+    committed,
+    decoded,
+    instant,
+    ours,
+    table,
+    word,
+)
 
 MACHINES = ("cron", "subagent", "tool")
 """Where sessions come from that no person speaks in."""
@@ -68,7 +79,7 @@ class Hermes(Format):
     def events(self, records: Iterable[tuple[int, Record]]) -> Iterator[Event]:
         for line, record in records:
             at = _time(record.get("timestamp"))
-            entry = Entry(Turn(self.name(line, record), "person", "", at, line=line))
+            entry = EntryIds(Turn(self.name(line, record), "person", "", at, line=line))
             if not _is_message(record):
                 continue
             role = record.get("role")
@@ -78,9 +89,9 @@ class Hermes(Format):
                 yield from self._assistant(entry, record)
             elif role == "tool":
                 output, failed = _outcome(record.get("content"))
-                yield Result(word(record.get("tool_call_id")), failed, committed(output))
+                yield CallResult(word(record.get("tool_call_id")), failed, committed(output))
 
-    def _user(self, entry: Entry, record: Record) -> Iterator[Event]:
+    def _user(self, entry: EntryIds, record: Record) -> Iterator[Event]:
         said = []
         for text in _said(record):
             if text.startswith(_SUMMARY):
@@ -93,7 +104,7 @@ class Hermes(Format):
         if told := "\n\n".join(filter(None, said)):
             yield entry.next(text=told, role="assistant" if self.session.agent else "person")
 
-    def _assistant(self, entry: Entry, record: Record) -> Iterator[Event]:
+    def _assistant(self, entry: EntryIds, record: Record) -> Iterator[Event]:
         for text in _said(record):
             if not text.startswith(_SUMMARY) and (said := uttered(text)):
                 yield entry.next(role="assistant", text=said)

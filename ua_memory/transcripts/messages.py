@@ -1,19 +1,47 @@
-"""Messages as the Anthropic API takes them: a list, `{"messages": […]}`, or one to a line.
-
-What a program keeps itself: no session, no tree. OpenAI's `tool_calls` and `role: tool` are understood too.
-"""
+"""Message lists as the Anthropic API takes them, and plain text or markdown with speakers."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from ua_memory.spoken import is_summary, typed, uttered
-from ua_memory.transcripts.calls import call, committed, decoded, ours
-from ua_memory.transcripts.elements import Elements
-from ua_memory.transcripts.format import Entry, Format, Gauge, blocks, claude_usage, filling, texts
-from ua_memory.transcripts.source import Report, Source, json_lines, parse
-from ua_memory.transcripts.turns import Event, Record, Result, Turn, instant, table, word
+from ua_memory.text.noise import is_summary, typed, uttered
+from ua_memory.transcripts.format import (
+    CHUNK,
+    ByteSource,
+    Elements,
+    EntryIds,
+    Format,
+    Gauge,
+    Unreadable,
+    blocks,
+    claude_usage,
+    filling,
+    json_lines,
+    parse,
+    texts,
+)
+from ua_memory.transcripts.turns import (
+    CallResult,
+    Event,
+    Record,
+    Role,
+    Turn,
+    call,
+    committed,
+    decoded,
+    instant,
+    ours,
+    table,
+    word,
+)
+
+# -- messages ----------------------------------------------------------------------------------------------
+# Messages as the Anthropic API takes them: a list, `{"messages": […]}`, or one to a line.
+#
+# What a program keeps itself: no session, no tree. OpenAI's `tool_calls` and `role: tool` are understood
+# too.
 
 
 class Messages(Format):
@@ -27,7 +55,7 @@ class Messages(Format):
         self._elements: Elements | None = None
 
     def records(
-        self, source: Source, report: Report, keep: bytearray | None = None
+        self, source: ByteSource, report: Unreadable, keep: bytearray | None = None
     ) -> Iterator[tuple[int, Record]]:
         if _one_to_a_line(source.start):
             yield from json_lines(source, report, keep)
@@ -58,7 +86,7 @@ class Messages(Format):
 
     def events(self, records: Iterable[tuple[int, Record]]) -> Iterator[Event]:
         for line, record in records:
-            entry = Entry(
+            entry = EntryIds(
                 Turn(self.name(line, record), "person", "", instant(record.get("timestamp")), line=line)
             )
             role, content = record.get("role"), record.get("content")
@@ -67,21 +95,23 @@ class Messages(Format):
             elif role == "assistant":
                 yield from self._assistant(entry, record)
             elif role == "tool":
-                yield Result(word(record.get("tool_call_id")), False, committed("\n".join(texts(content))))
+                yield CallResult(
+                    word(record.get("tool_call_id")), False, committed("\n".join(texts(content)))
+                )
 
-    def _user(self, entry: Entry, line: int, content: object) -> Iterator[Event]:
+    def _user(self, entry: EntryIds, line: int, content: object) -> Iterator[Event]:
         for block in blocks(content):
             if block.get("type") == "tool_result":
                 output = "\n".join(texts(block.get("content")))
                 key = word(block.get("tool_use_id"))
-                yield Result(key, block.get("is_error") is True, committed(output))
+                yield CallResult(key, block.get("is_error") is True, committed(output))
         said = "\n\n".join(texts(content)).strip()
         if line == 1 and is_summary(said):
             yield entry.next(role="assistant", text=said, summary=True)
         elif text := "\n\n".join(filter(None, map(typed, texts(content)))):
             yield entry.next(text=text)
 
-    def _assistant(self, entry: Entry, record: Record) -> Iterator[Event]:
+    def _assistant(self, entry: EntryIds, record: Record) -> Iterator[Event]:
         for block in blocks(record.get("content")):
             if block.get("type") == "text" and (text := uttered(word(block.get("text")))):
                 yield entry.next(role="assistant", text=text)
@@ -105,6 +135,139 @@ def _one_to_a_line(head: bytes) -> bool:
     return bool(found) and (found[0] or 2 * sum(found) >= len(found))
 
 
-def _call(entry: Entry, key: str, name: str, given: object) -> Iterator[Event]:
+def _call(entry: EntryIds, key: str, name: str, given: object) -> Iterator[Event]:
     if name and not ours(name, given):
         yield call(entry.next(role="tool"), key, name, given, "")
+
+
+# -- prose -------------------------------------------------------------------------------------------------
+# Plain text and markdown: speakers by their headings or by `User:` at the start of a line, else one person.
+#
+# A turn that grows past `LONGEST_TURN` is cut at the next line, so that a book is read in bounded memory.
+
+
+LONGEST_TURN = 32 << 10
+"""Characters."""
+
+_PERSON = "user|human|you|me|person"
+_ASSISTANT = (
+    r"assistant|ai|agent|model|bot|claude(?: code)?|chatgpt|gpt[\w.-]*|codex|gemini|copilot|clawd(?:bot)?"
+)
+_OTHER = "system|tool|tools|tool result|tool output|developer|function"
+_LABEL = rf"(?:(?P<person>{_PERSON})|(?P<assistant>{_ASSISTANT})|(?P<other>{_OTHER}))"
+_NOTE = r"(?:\s*[(\[][^)\]\n]{0,80}[)\]])?"
+_SPEAKER = re.compile(
+    rf"\s{{0,3}}(?:"
+    rf"\#{{1,6}}\s+(?:[^\w\s]{{1,3}}\s*)?(?:\*\*)?{_LABEL}(?:\*\*)?{_NOTE}\s*:?\s*$"
+    rf"|(?:\[[^\]\n]{{1,40}}\]\s*)?(?:\*\*|__)?{_LABEL.replace('P<', 'P<l_')}{_NOTE}"
+    rf"(?:\*\*|__)?\s*:(?:\*\*|__)?(?=\s|$)"
+    rf")",
+    re.IGNORECASE,
+)
+_FENCE = re.compile(r"\s{0,3}(```+|~~~+)")
+_MARKDOWN = re.compile(
+    r"(?m)^(?:#{1,6} |[-*] |\d+\. |```|> )|\*\*[^*\n]+\*\*|\[[^\[\]\n]+\]\([^)\n]{1,2000}\)"
+)
+"""Bounded: 64 KB of `[` took a minute while a bracket could begin what another had begun."""
+
+
+def speaker(line: str) -> tuple[Role | None, str] | None:
+    """Who is named at the start of a line, and what follows on it; None is neither person nor agent."""
+    found = _SPEAKER.match(line)
+    if not found:
+        return None
+    rest = line[found.end() :].strip()
+    if found["person"] or found["l_person"]:
+        return "person", rest
+    if found["assistant"] or found["l_assistant"]:
+        return "assistant", rest
+    return None, rest
+
+
+def named_speakers(head: str) -> bool:
+    """Whether a text is a conversation with names to it: it begins with one, or has both sides."""
+    seen: set[Role | None] = set()
+    first = True
+    for line in head.splitlines():
+        if not line.strip():
+            continue
+        who = speaker(line)
+        if who and first:
+            return True
+        first = first and line.startswith(("#", "---"))
+        if who:
+            seen.add(who[0])
+    return {"person", "assistant"} <= seen
+
+
+def is_markdown(head: str) -> bool:
+    """Whether it looks like markdown rather than plain text."""
+    return _MARKDOWN.search(head) is not None
+
+
+class Prose(Format):
+    """Text without any structure but its lines. The id of a turn is that of its first line."""
+
+    client = "text"
+
+    def records(
+        self, source: ByteSource, report: Unreadable, keep: bytearray | None = None
+    ) -> Iterator[tuple[int, Record]]:
+        chat = named_speakers(source.head.decode("utf-8", "replace"))
+        role: Role | None = "person"
+        first, held, size, fence = 1, list[str](), 0, ""
+        for number, line in _lines(source, report):
+            mark = _FENCE.match(line)
+            if mark:
+                fence = "" if fence and line.strip().startswith(fence) else fence or mark[1][:3]
+            who = speaker(line) if chat and not fence else None
+            if who or size > LONGEST_TURN:
+                yield first, {"role": role, "text": "".join(held)}
+                first, held, size = number, [], 0
+            if who:
+                role, line = who[0], who[1] + "\n"
+            held.append(line)
+            size += len(line)
+        yield first, {"role": role, "text": "".join(held)}
+
+    def survey(self, line: int, record: Record) -> None:
+        pass
+
+    def events(self, records: Iterable[tuple[int, Record]]) -> Iterator[Event]:
+        last, entry = 0, EntryIds(Turn("L0", "person", ""))
+        for line, record in records:
+            role = record["role"]
+            text = uttered(record["text"]) if role == "assistant" else typed(record["text"])
+            if line != last:
+                last, entry = line, EntryIds(Turn(f"L{line}", "person", "", line=line))
+            if role and text and not (role == "person" and _only_headings(text)):
+                yield entry.next(role=role, text=text)
+
+    def contents(self, line: int, record: Record) -> Iterator[str]:
+        yield record["text"]
+
+
+class Markdown(Prose):
+    """The same; told apart for what is shown of it."""
+
+    client = "markdown"
+
+
+def _only_headings(text: str) -> bool:
+    """A title above the first speaker is nobody's words."""
+    return all(line.startswith(("# ", "## ", "---", "===")) or not line.strip() for line in text.splitlines())
+
+
+def _lines(source: ByteSource, report: Unreadable) -> Iterator[tuple[int, str]]:
+    """Lines with their numbers; one that is very long comes in pieces under the same number."""
+    number, rest = 1, ""
+    for piece in source.pieces(report):
+        *whole, rest = (rest + piece).split("\n")
+        for line in whole:
+            yield number, line.removesuffix("\r") + "\n"
+            number += 1
+        if len(rest) > CHUNK:
+            yield number, rest
+            rest = ""
+    if rest:
+        yield number, rest

@@ -12,11 +12,22 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import ClassVar
 
-from ua_memory.spoken import typed, uttered, without_envelope
-from ua_memory.transcripts.calls import call, committed, ours
-from ua_memory.transcripts.format import Entry, Format, Gauge, blocks, filling, texts
-from ua_memory.transcripts.tree import Tree
-from ua_memory.transcripts.turns import Boundary, Event, Record, Result, Turn, instant, table, tokens, word
+from ua_memory.text.noise import typed, uttered, without_envelope
+from ua_memory.transcripts.format import EntryIds, Format, Gauge, Tree, blocks, filling, texts
+from ua_memory.transcripts.turns import (
+    Boundary,
+    CallResult,
+    Event,
+    Record,
+    Turn,
+    call,
+    committed,
+    instant,
+    ours,
+    table,
+    tokens,
+    word,
+)
 
 _SUMMARIES = ("compaction", "branch_summary")
 
@@ -123,13 +134,13 @@ class Pi(Format):
             kind = record.get("type")
             message = table(record.get("message"))
             at = instant(record.get("timestamp")) or instant(message.get("timestamp"))
-            entry = Entry(Turn(self.name(line, record), "person", "", at, line=line))
+            entry = EntryIds(Turn(self.name(line, record), "person", "", at, line=line))
             if kind == "message":
                 yield from self._message(entry, message)
             elif kind in _SUMMARIES and line in self._gone and (text := word(record.get("summary")).strip()):
                 yield entry.next(role="assistant", text=text, summary=True)
 
-    def _message(self, entry: Entry, message: Record) -> Iterator[Event]:
+    def _message(self, entry: EntryIds, message: Record) -> Iterator[Event]:
         role = message.get("role")
         if role == "user":
             said = texts(message.get("content"))
@@ -141,14 +152,16 @@ class Pi(Format):
             yield from self._assistant(entry, message)
         elif role == "toolResult":
             output = "\n".join(texts(message.get("content")))
-            yield Result(word(message.get("toolCallId")), message.get("isError") is True, committed(output))
+            yield CallResult(
+                word(message.get("toolCallId")), message.get("isError") is True, committed(output)
+            )
         elif role == "bashExecution" and not message.get("excludeFromContext"):
             key, given = "!", {"command": message.get("command")}
             if not ours("bash", given):
                 yield call(entry.next(role="tool"), key, "bash", given, self.session.cwd)
-                yield Result(key, bool(message.get("exitCode")) or message.get("cancelled") is True)
+                yield CallResult(key, bool(message.get("exitCode")) or message.get("cancelled") is True)
 
-    def _assistant(self, entry: Entry, message: Record) -> Iterator[Event]:
+    def _assistant(self, entry: EntryIds, message: Record) -> Iterator[Event]:
         for block in blocks(message.get("content")):
             if block.get("type") == "text" and (text := uttered(word(block.get("text")))):
                 yield entry.next(role="assistant", text=text)

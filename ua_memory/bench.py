@@ -1,0 +1,742 @@
+"""The project's own search benchmark: data sets, rankings, scores, plots."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import statistics
+import tempfile
+import time
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import date, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+from ua_memory import discovery
+from ua_memory.config import Config
+from ua_memory.errors import CannotWrite, Malformed, NotFound, Usage
+from ua_memory.memory import Memory
+
+if TYPE_CHECKING:
+    from ua_memory.llm.ledger import Spent, Totals
+
+
+# -- score -------------------------------------------------------------------------------------------------
+# One question's results into figures, the same as the MTEB's LMEB task takes them.
+#
+# `R@k` is the share of the evidence that the first k results cover, `all@k` whether it is all of it,
+# `hit@k`
+# whether it is any. The same within the first 2,000 tokens: a result that covers many lines earns their
+# evidence, and pays for them there. `ses@5`: is any session with evidence among the first five found?
+
+
+DEPTHS = (5, 10, 20)
+BUDGET = 2000
+BUDGETS = (50, 100, 200, 300, 500, 750, 1000, 1500, BUDGET, 3000, 4000)
+"""Tokens at which the curve of recall against tokens is taken."""
+
+
+class Scored:
+    """A question's results, each turn counted where it is found first."""
+
+    def __init__(
+        self, found: Iterable[Sequence[str]], gold: frozenset[str], sessions: Mapping[str, str],
+        sizes: Mapping[str, int],
+    ) -> None:  # fmt: skip
+        self.gold, self.sessions = gold, sessions
+        self.fresh: list[set[str]] = []
+        self.spent: list[int] = []
+        self.order: dict[str, None] = {}
+        seen: set[str] = set()
+        for covered in found:
+            new = dict.fromkeys(turn for turn in covered if turn not in seen)
+            seen.update(new)
+            self.fresh.append(set(new))
+            self.spent.append(sum(sizes[turn] for turn in new) + (self.spent[-1] if self.spent else 0))
+            self.order.update(dict.fromkeys(sessions[turn] for turn in covered))
+
+    def figures(self) -> dict[str, float]:
+        """Name → figure: shares from 0 to 1, tokens as they are."""
+        figures: dict[str, float] = {}
+        for name, reach in [*((str(k), k) for k in DEPTHS), (f"{BUDGET}t", self.within(BUDGET))]:
+            got = self._got(reach)
+            figures[f"R@{name}"] = len(got) / len(self.gold)
+            figures[f"all@{name}"] = float(got == self.gold)
+            figures[f"hit@{name}"] = float(bool(got))
+            figures[f"tokens@{name}"] = ([0, *self.spent])[min(reach, len(self.spent))]
+        held, first = {self.sessions[turn] for turn in self.gold}, set(list(self.order)[:5])
+        figures["ses@5"] = float(bool(held & first))
+        figures["sesall@5"] = float(held <= first)
+        gains = [1.0 if one & self.gold else 0.0 for one in self.fresh[:10]]
+        ideal = sum(1 / math.log2(i + 2) for i in range(min(len(self.gold), 10)))
+        figures["nDCG@10"] = min(1.0, sum(g / math.log2(i + 2) for i, g in enumerate(gains)) / ideal)
+        figures["MRR@10"] = next((1 / (i + 1) for i, g in enumerate(gains) if g), 0.0)
+        return figures
+
+    def curve(self) -> list[float]:
+        """The share of the evidence within each of BUDGETS."""
+        return [len(self._got(self.within(budget))) / len(self.gold) for budget in BUDGETS]
+
+    def within(self, budget: int) -> int:
+        """How many of the first results fit a budget of tokens."""
+        return sum(spent <= budget for spent in self.spent)
+
+    def _got(self, reach: int) -> frozenset[str]:
+        return self.gold & frozenset().union(*self.fresh[:reach])
+
+
+# -- dialogue ----------------------------------------------------------------------------------------------
+# A dated conversation whose questions name the turns that hold the answer, and the bank made of it.
+
+
+@dataclass(frozen=True, slots=True)
+class BenchTurn:
+    """What one said in one go. `who` may be empty: a note that nobody is named for."""
+
+    id: str
+    who: str
+    text: str
+
+    @property
+    def line(self) -> str:
+        """The turn as a list item of a daily log."""
+        text = " ".join(self.text.split())
+        return f"- **{self.who}**: {text}" if self.who else f"- {text}"
+
+    @property
+    def tokens(self) -> int:
+        """Its length in tokens, taken as four characters each: the same for whatever is compared."""
+        return math.ceil(len(self.text + self.who) / 4)
+
+
+@dataclass(frozen=True, slots=True)
+class BenchSession:
+    """Turns in their order, begun at `when`. One that runs past midnight stands once a day, with one id."""
+
+    id: str
+    when: datetime
+    turns: tuple[BenchTurn, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class BenchQuestion:
+    """What is asked, and the ids of the turns with the answer. `now` is when, if that is known.
+
+    An adversarial question asks for what was not said; its evidence is what it is easily taken for.
+    """
+
+    text: str
+    evidence: frozenset[str]
+    category: str
+    adversarial: bool = False
+    now: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Dialogue:
+    """One conversation with its questions; `unanswered` counts those that name no evidence."""
+
+    name: str
+    sessions: tuple[BenchSession, ...]
+    questions: tuple[BenchQuestion, ...]
+    unanswered: int = 0
+
+    @property
+    def turns(self) -> list[BenchTurn]:
+        return [turn for session in self.sessions for turn in session.turns]
+
+    @property
+    def session_of(self) -> dict[str, str]:
+        """Turn id → session id."""
+        return {turn.id: session.id for session in self.sessions for turn in session.turns}
+
+
+def write_bank(dialogue: Dialogue, root: Path) -> Mapping[tuple[str, int], str]:
+    """Write the conversation as a person would: a log a day, a heading a session, a list item a turn.
+
+    Returns (path in the bank, line) → turn id.
+    """
+    days: dict[str, list[tuple[str, str]]] = defaultdict(list)
+    for session in dialogue.sessions:
+        lines = days[session.when.date().isoformat()]
+        lines += [(f"## {session.when:%H:%M}", ""), ("", "")]
+        lines += [(turn.line, turn.id) for turn in session.turns]
+        lines.append(("", ""))
+    (root / "memory").mkdir(parents=True, exist_ok=True)
+    (root / "MEMORY.md").write_text("# Memory\n", encoding="utf-8")
+    where = {}
+    for day, lines in days.items():
+        path = f"memory/{day}.md"
+        text = "\n".join([f"# {day}", "", *(line for line, _ in lines)]) + "\n"
+        (root / path).write_text(text, encoding="utf-8", errors="replace")
+        where.update({(path, number): turn for number, (_, turn) in enumerate(lines, start=3) if turn})
+    return where
+
+
+# -- formats -----------------------------------------------------------------------------------------------
+# Data sets into dialogues: LoCoMo, LongMemEval, and one of ours that is easily written (docs/bench.md).
+
+
+MEND = "the formats are in docs/bench.md"
+
+LOCOMO = {1: "1 multi-hop", 2: "2 temporal", 3: "3 open-domain", 4: "4 single-hop", 5: "5 adversarial"}
+"""What LoCoMo's numbers stand for in its authors' code."""
+ADVERSARIAL = {5, "5", "adversarial"}
+
+_MONTHS = (
+    *("january", "february", "march", "april", "may", "june"),
+    *("july", "august", "september", "october", "november", "december"),
+)
+
+
+def read(file: Path) -> list[Dialogue]:
+    """The conversations of a file, whichever of the formats it has.
+
+    NotFound where there is none; Malformed, with the line where lines count, for what cannot be read.
+    """
+    try:
+        with discovery.open_regular(file) as opened:
+            text = opened.read().decode("utf-8-sig")
+    except (FileNotFoundError, IsADirectoryError) as error:
+        raise NotFound("no such file", where=str(file), mend="name a data set's file") from error
+    except (OSError, UnicodeDecodeError) as error:
+        raise Malformed(f"cannot be read: {error}", where=str(file), mend=MEND) from error
+    try:
+        data = json.loads(text)
+    except json.JSONDecodeError as error:
+        if len(text.splitlines()) < 2:
+            raise Malformed(f"this is no JSON: {error}", where=str(file), mend=MEND) from error
+        data = None
+    records = data if isinstance(data, list) else [data]
+    reader = _reader(records[0] if records else None)
+    if reader is None:
+        return [_lines(file, text)]
+    try:
+        return [reader(record, f"{file.stem} {number}") for number, record in enumerate(records, start=1)]
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        said = f"no {error}" if isinstance(error, KeyError) else str(error)
+        raise Malformed(f"not as this format has it: {said}", where=str(file), mend=MEND) from error
+
+
+def _reader(record: Any) -> Callable[[Mapping[str, Any], str], Dialogue] | None:
+    """Which format a file has, by the keys of its first record; None for lines."""
+    keys = set(record) if isinstance(record, Mapping) else set()
+    if "haystack_sessions" in keys:
+        return _longmemeval
+    if {"sessions", "questions"} <= keys:
+        return _sessions
+    return _locomo if "conversation" in keys or "session_1" in keys else None
+
+
+def _dialogue(name: str, sessions: Iterable[BenchSession], asked: Iterable[BenchQuestion]) -> Dialogue:
+    """Put together; questions whose evidence is not in the conversation cannot be scored and are counted."""
+    kept = tuple(sessions)
+    known = {turn.id for session in kept for turn in session.turns}
+    questions = [(one, one.evidence & known) for one in asked]
+    scored = tuple(
+        BenchQuestion(one.text, found, one.category, one.adversarial, one.now)
+        for one, found in questions
+        if found
+    )
+    return Dialogue(name, kept, scored, len(questions) - len(scored))
+
+
+# -- LoCoMo ----------------------------------------------------------------------------------------------
+
+
+def _category(value: Any) -> str:
+    return LOCOMO.get(value, str(value)) if isinstance(value, int) else str(value)
+
+
+def _sessions(record: Mapping[str, Any], name: str) -> Dialogue:
+    """LoCoMo laid out plainly: `sessions` of `turns`, and `questions` with `q`, `evidence` and `category`."""
+    sessions = [
+        BenchSession(
+            str(number),
+            datetime.fromisoformat(one["when"]),
+            tuple(BenchTurn(turn["id"], turn["speaker"], turn["text"]) for turn in one["turns"]),
+        )
+        for number, one in enumerate(record["sessions"])
+    ]
+    asked = (
+        BenchQuestion(
+            q["q"], frozenset(q["evidence"]), _category(q["category"]), q["category"] in ADVERSARIAL
+        )
+        for q in record["questions"]
+    )
+    return _dialogue(str(record.get("name", name)), sessions, asked)
+
+
+def _locomo(record: Mapping[str, Any], name: str) -> Dialogue:
+    """LoCoMo as its authors publish it: `session_N`, `session_N_date_time`, `qa`.
+
+    A photograph is in the text by its caption, since questions ask for what is on it.
+    """
+    talk = record.get("conversation", record)
+    numbers = sorted(int(key[8:]) for key in talk if re.fullmatch(r"session_\d+", key))
+    sessions = [
+        BenchSession(str(n), _spoken(talk[f"session_{n}_date_time"]), tuple(map(_said, talk[f"session_{n}"])))
+        for n in numbers
+    ]
+    asked = (
+        BenchQuestion(
+            str(q["question"]),
+            frozenset(_cited(q.get("evidence") or ())),
+            _category(q["category"]),
+            q["category"] in ADVERSARIAL,
+        )
+        for q in record["qa"]
+    )
+    return _dialogue(str(record.get("sample_id", name)), sessions, asked)
+
+
+def _said(turn: Mapping[str, Any]) -> BenchTurn:
+    shown = f" [shares a photo: {turn['blip_caption']}]" if turn.get("blip_caption") else ""
+    return BenchTurn(turn["dia_id"], turn["speaker"], " ".join(f"{turn['text']}{shown}".split()))
+
+
+def _cited(evidence: Iterable[str]) -> Iterator[str]:
+    """Turn ids, mended: some stand several in one text, some as `D30:05` or `D:11:26`."""
+    for text in evidence:
+        for session, turn in re.findall(r"D:?(\d+):(\d+)", text):
+            yield f"D{int(session)}:{int(turn)}"
+
+
+def _spoken(text: str) -> datetime:
+    """`1:56 pm on 8 May, 2023`. Not by strptime, whose months are those of the locale."""
+    found = re.fullmatch(r"(\d+):(\d+) ([ap])m on (\d+) (\w+),? (\d{4})", text.strip().lower())
+    if not found:
+        raise ValueError(f"no time: {text!r}")
+    hour, minute, half, day, month, year = found.groups()
+    late = 12 if half == "p" else 0
+    return datetime(int(year), _MONTHS.index(month) + 1, int(day), int(hour) % 12 + late, int(minute))
+
+
+# -- LongMemEval -----------------------------------------------------------------------------------------
+
+
+def _longmemeval(record: Mapping[str, Any], _: str) -> Dialogue:
+    """One question of LongMemEval with the sessions it is to be answered from.
+
+    Evidence are the turns with `has_answer`, whoever spoke. An abstention has none and is not scored.
+    """
+    sessions, evidence = [], []
+    numbered = enumerate(
+        zip(
+            record["haystack_session_ids"], record["haystack_dates"], record["haystack_sessions"], strict=True
+        )
+    )
+    for number, (session, when, said) in numbered:
+        turns = []
+        for place, turn in enumerate(said):
+            turns.append(BenchTurn(f"{number}:{place}", turn["role"], turn["content"]))
+            evidence += [turns[-1].id] if turn.get("has_answer") else []
+        sessions.append(BenchSession(session, _written(when), tuple(turns)))
+    abstains = record["question_id"].endswith("_abs")
+    asked = BenchQuestion(
+        record["question"],
+        frozenset() if abstains else frozenset(evidence),
+        record["question_type"],
+        now=_written(record["question_date"]),
+    )
+    sessions.sort(key=lambda one: one.when)
+    return _dialogue(record["question_id"], sessions, [asked])
+
+
+def _written(text: str) -> datetime:
+    """`2023/05/20 (Sat) 02:36`."""
+    found = re.fullmatch(r"(\d{4})/(\d\d)/(\d\d)(?: \(\w+\))?(?: (\d\d):(\d\d))?", text.strip())
+    if not found:
+        raise ValueError(f"no time: {text!r}")
+    return datetime(*(int(part or 0) for part in found.groups()))  # type: ignore[arg-type]
+
+
+# -- ours: a line an item, a line a question ---------------------------------------------------------------
+
+
+def _lines(file: Path, text: str) -> Dialogue:
+    """The neutral format. Malformed names the line that is off."""
+    parts: dict[tuple[str, str], list[tuple[datetime, BenchTurn]]] = defaultdict(list)
+    asked: list[tuple[int, BenchQuestion]] = []
+    known: set[str] = set()
+    for number, line in enumerate(text.split("\n"), start=1):
+        if not line.strip():
+            continue
+        try:
+            record = json.loads(line)
+            if "question" in record:
+                asked.append((number, _question(record)))
+                continue
+            when, turn = _item(record)
+            if turn.id in known:
+                raise ValueError(f"the id {turn.id!r} stands twice")
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            said = f"no {error}" if isinstance(error, KeyError) else str(error)
+            raise Malformed(said, where=f"{file}:{number}", mend=MEND) from error
+        known.add(turn.id)
+        day = when.date().isoformat()
+        parts[str(record.get("session", day)), day].append((when, turn))
+    for number, one in asked:
+        if missing := sorted(one.evidence - known):
+            raise Malformed(f"no item has the id {missing[0]!r}", where=f"{file}:{number}", mend=MEND)
+    sessions = [BenchSession(key[0], turns[0][0], tuple(t for _, t in turns)) for key, turns in parts.items()]
+    sessions.sort(key=lambda one: one.when.replace(tzinfo=None))
+    return _dialogue(file.stem, sessions, (one for _, one in asked))
+
+
+def _item(record: Mapping[str, Any]) -> tuple[datetime, BenchTurn]:
+    turn = BenchTurn(str(record["id"]), str(record.get("who", "")), str(record["text"]))
+    return datetime.fromisoformat(record["when"]), turn
+
+
+def _question(record: Mapping[str, Any]) -> BenchQuestion:
+    category = record.get("category", "questions")
+    evidence = record["evidence"]
+    if not isinstance(evidence, list):
+        raise TypeError("evidence is a list of ids")
+    return BenchQuestion(
+        str(record["question"]),
+        frozenset(map(str, evidence)),
+        str(category),
+        category in ADVERSARIAL,
+        datetime.fromisoformat(record["now"]) if record.get("now") else None,
+    )
+
+
+# -- rankings ----------------------------------------------------------------------------------------------
+# Three ways to put a conversation's turns in order for a question: ours, BM25, and what grep would find.
+#
+# The two others are here to be measured against, so they share nothing with the index: no stemming, no
+# neighbours, no vectors.
+
+
+Found = list[tuple[str, ...]]
+"""The ids of the turns that each result covers, the best result first."""
+
+_WORD = re.compile(r"\w+")
+
+
+class Ranks(Protocol):
+    """What is measured: all questions of a conversation at once, at most `limit` results for each."""
+
+    def ask(self, questions: Sequence[BenchQuestion], limit: int) -> list[Found]: ...
+
+
+def words(text: str) -> list[str]:
+    return _WORD.findall(text.casefold())
+
+
+class Grep:
+    """Lines by how many of the question's words stand in them, in whole or as a part of another word."""
+
+    def __init__(self, dialogue: Dialogue) -> None:
+        self.lines = [(turn.id, turn.line.casefold()) for turn in dialogue.turns]
+
+    def ask(self, questions: Sequence[BenchQuestion], limit: int) -> list[Found]:
+        return [self._one(set(words(one.text)), limit) for one in questions]
+
+    def _one(self, wanted: set[str], limit: int) -> Found:
+        scored = [(sum(word in line for word in wanted), turn) for turn, line in self.lines]
+        best = sorted((one for one in scored if one[0]), key=lambda one: -one[0])  # stable: else by place
+        return [(turn,) for _, turn in best[:limit]]
+
+
+class BM25:
+    """Robertson's BM25 with the usual constants and an inverse document frequency that is never negative.
+
+    After Robertson and Zaragoza, "The Probabilistic Relevance Framework: BM25 and Beyond" (2009).
+    """
+
+    def __init__(self, dialogue: Dialogue, k1: float = 1.2, b: float = 0.75) -> None:
+        self.ids = [turn.id for turn in dialogue.turns]
+        texts = [words(turn.line) for turn in dialogue.turns]
+        mean = sum(map(len, texts)) / len(texts) if texts else 1
+        self.postings: dict[str, list[tuple[int, float]]] = defaultdict(list)
+        for number, text in enumerate(texts):
+            norm = k1 * (1 - b + b * len(text) / mean)
+            for word, times in Counter(text).items():
+                self.postings[word].append((number, times * (k1 + 1) / (times + norm)))
+
+    def ask(self, questions: Sequence[BenchQuestion], limit: int) -> list[Found]:
+        return [self._one(set(words(one.text)), limit) for one in questions]
+
+    def _one(self, wanted: set[str], limit: int) -> Found:
+        scores: dict[int, float] = defaultdict(float)
+        for word in sorted(wanted):
+            found = self.postings.get(word, [])
+            rarity = math.log(1 + (len(self.ids) - len(found) + 0.5) / (len(found) + 0.5))
+            for number, share in found:
+                scores[number] += rarity * share
+        best = sorted(scores, key=lambda number: (-scores[number], number))
+        return [(self.ids[number],) for number in best[:limit]]
+
+
+class Ours:
+    """A bank in a folder, asked as anybody asks one, with default settings whatever the environment says.
+
+    Questions that were asked at different times are put at those times; the others at `now`, the clock.
+    """
+
+    def __init__(self, dialogue: Dialogue, root: Path, now: Callable[[], datetime] | None = None) -> None:
+        self.where: Mapping[tuple[str, int], str] = write_bank(dialogue, root)
+        self.at: datetime | None = None
+        self.clock = now or Config().clock()
+        self.memory = Memory.open(root, now=self._now, door="bench")
+        self.notes: set[str] = set()
+
+    def _now(self) -> datetime:
+        return self.at.astimezone() if self.at else self.clock()
+
+    def index(self) -> None:
+        """Build the index, as the first search would."""
+        self.notes.update(self.memory.refresh().notes)
+
+    def close(self) -> None:
+        self.memory.close()
+
+    def ask(self, questions: Sequence[BenchQuestion], limit: int) -> list[Found]:
+        times: dict[datetime | None, list[int]] = defaultdict(list)
+        for number, one in enumerate(questions):
+            times[one.now].append(number)
+        found: list[Found] = [[] for _ in questions]
+        for self.at, numbers in times.items():
+            texts = [" ".join(questions[number].text.split()) for number in numbers]
+            for number, answer in zip(numbers, self.memory.search_many(texts, limit=limit), strict=True):
+                self.notes.update(answer.notes)
+                places = (hit.item.place for hit in answer.hits)
+                found[number] = [self._covered(at.path, at.line, at.end) for at in places]
+        return found
+
+    def _covered(self, path: str, first: int, last: int) -> tuple[str, ...]:
+        at = ((path, line) for line in range(first, last + 1))
+        return tuple(self.where[place] for place in at if place in self.where)
+
+
+# -- report ------------------------------------------------------------------------------------------------
+# Every question of every conversation put to every ranking, and what comes out on the average.
+
+
+LIMIT = 50
+"""Results asked for each question."""
+NAMES = ("ua-memory", "bm25", "grep")
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """The mean of each figure over `n` questions: percent with one digit, tokens as whole numbers."""
+
+    name: str
+    n: int
+    figures: Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Ranking:
+    """What one ranking reaches. `ms` is the median, over conversations, of the milliseconds a question takes.
+
+    The first row is `all`, without adversarial questions, which have the second; then one a category.
+    `curve` has (tokens, R in percent) of the first row.
+    """
+
+    name: str
+    ms: float
+    rows: tuple[Row, ...]
+    curve: tuple[tuple[int, float], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class BenchReport:
+    """The rankings side by side, and what they were given. `unanswered` questions name no evidence."""
+
+    conversations: int
+    turns: int
+    questions: int
+    unanswered: int
+    index_seconds: float
+    limit: int
+    rankings: tuple[Ranking, ...]
+    notes: tuple[str, ...]
+
+
+def measure(
+    files: Sequence[Sequence[Dialogue]], *, limit: int = LIMIT, sample: int | None = None,
+    now: Callable[[], datetime] | None = None, progress: Callable[[int, int], None] | None = None,
+) -> BenchReport:  # fmt: skip
+    """Ask everything. `sample` asks at most so many questions of each file, evenly spread.
+
+    Malformed where no question has evidence. The banks are in a temporary folder, one at a time.
+    """
+    unanswered = sum(one.unanswered for file in files for one in file)
+    dialogues = [one for file in files for one in _sampled(file, sample)]
+    if not dialogues:
+        raise Malformed("no question in these files names its evidence", mend="see docs/bench.md")
+    tally = {name: _Tally() for name in NAMES}
+    notes: set[str] = set()
+    seconds = 0.0
+    for number, one in enumerate(dialogues):
+        if progress:
+            progress(number, len(dialogues))
+        with tempfile.TemporaryDirectory(prefix="ua-memory-bench-", ignore_cleanup_errors=True) as scratch:
+            ours = Ours(one, Path(scratch) / "bank", now)
+            try:
+                seconds += _timed(ours.index)
+                rankings: tuple[Ranks, ...] = (ours, BM25(one), Grep(one))
+                for name, ranks in zip(NAMES, rankings, strict=True):
+                    tally[name].add(one, ranks, limit)
+            finally:
+                ours.close()
+            notes |= ours.notes
+    return BenchReport(
+        len(dialogues), sum(len(one.turns) for one in dialogues),
+        sum(len(one.questions) for one in dialogues), unanswered, round(seconds, 2), limit,
+        tuple(tally[name].ranking(name) for name in NAMES), tuple(sorted(notes)),
+    )  # fmt: skip
+
+
+def _sampled(file: Sequence[Dialogue], sample: int | None) -> list[Dialogue]:
+    """The conversations that have questions, with those of the sample."""
+    pairs = [(number, question) for number, one in enumerate(file) for question in one.questions]
+    if sample and len(pairs) > sample:
+        step = len(pairs) / sample
+        pairs = [pairs[int(i * step)] for i in range(sample)]
+    kept: dict[int, list[BenchQuestion]] = defaultdict(list)
+    for number, question in pairs:
+        kept[number].append(question)
+    return [replace(file[number], questions=tuple(asked)) for number, asked in kept.items()]
+
+
+def _timed(work: Callable[[], object]) -> float:
+    start = time.perf_counter()
+    work()
+    return time.perf_counter() - start
+
+
+class _Tally:
+    """The figures of one ranking, question by question."""
+
+    def __init__(self) -> None:
+        self.totals: dict[str, list[Mapping[str, float]]] = defaultdict(list)
+        self.categories: dict[str, list[Mapping[str, float]]] = defaultdict(list)
+        self.curves: dict[str, list[list[float]]] = defaultdict(list)
+        self.ms: list[float] = []
+
+    def add(self, dialogue: Dialogue, ranks: Ranks, limit: int) -> None:
+        """Ask a conversation's questions at once. The first is asked before the clock starts, to be warm."""
+        answers: list[list[tuple[str, ...]]] = []
+        ranks.ask(dialogue.questions[:1], limit)
+        seconds = _timed(lambda: answers.extend(ranks.ask(dialogue.questions, limit)))
+        self.ms.append(1000 * seconds / len(dialogue.questions))
+        sessions, sizes = dialogue.session_of, {turn.id: turn.tokens for turn in dialogue.turns}
+        for question, found in zip(dialogue.questions, answers, strict=True):
+            scored = Scored(found, question.evidence, sessions, sizes)
+            total = "adversarial" if question.adversarial else "all"
+            figures = scored.figures()
+            self.totals[total].append(figures)
+            if not question.adversarial:
+                self.categories[question.category].append(figures)
+            self.curves[total].append(scored.curve())
+
+    def ranking(self, name: str) -> Ranking:
+        totals = [(row, self.totals[row]) for row in ("all", "adversarial") if row in self.totals]
+        means = [statistics.fmean(values) for values in zip(*self.curves[totals[0][0]], strict=True)]
+        return Ranking(
+            name,
+            round(statistics.median(self.ms), 2),
+            tuple(_row(*each) for each in [*totals, *sorted(self.categories.items())]),
+            tuple((budget, round(100 * mean, 1)) for budget, mean in zip(BUDGETS, means, strict=True)),
+        )
+
+
+def _row(name: str, each: Sequence[Mapping[str, float]]) -> Row:
+    means = {key: statistics.fmean(one[key] for one in each) for key in each[0]}
+    rounded = {
+        key: round(mean) if key.startswith("tokens") else round(100 * mean, 1) for key, mean in means.items()
+    }
+    return Row(name, len(each), rounded)
+
+
+# -- plot --------------------------------------------------------------------------------------------------
+# The plots: recall against tokens, and what models cost by day. matplotlib comes with `ua-memory[plot]`.
+
+
+SUFFIXES = (".png", ".svg", ".pdf")
+
+
+def drawable(file: Path) -> None:
+    """Raise what `draw` would, before the long part. Usage without matplotlib or for another kind of file."""
+    if file.suffix.lower() not in SUFFIXES:
+        raise Usage("a plot is a .png, .svg or .pdf", where=str(file), mend="--plot recall.png")
+    if not file.parent.is_dir():
+        raise CannotWrite("no such folder", where=str(file.parent), mend=f"mkdir -p {file.parent}")
+    try:
+        import matplotlib.figure  # noqa: F401
+    except ImportError as error:
+        raise Usage("matplotlib is not installed", mend="pip install 'ua-memory[plot]'") from error
+
+
+def draw(report: BenchReport, file: Path) -> None:
+    """Draw a line for each ranking: tokens returned across, the share of the evidence in them upwards.
+
+    CannotWrite where the file system refuses.
+    """
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(7, 4.5), dpi=150, layout="constrained")
+    axes = figure.add_subplot()
+    for ranking in report.rankings:
+        tokens, recall = zip(*ranking.curve, strict=True)
+        axes.plot(tokens, recall, marker="o", markersize=3, label=f"{ranking.name} ({ranking.ms:g} ms)")
+    axes.set_xscale("log")
+    ticks = [budget for budget, _ in report.rankings[0].curve]
+    axes.set_xticks(ticks, [f"{budget:,}" for budget in ticks], rotation=45)
+    axes.minorticks_off()
+    axes.set_ylim(0, 100)
+    axes.set_xlabel("tokens returned (characters / 4)")
+    axes.set_ylabel("evidence among them, %")
+    axes.set_title(f"{report.rankings[0].rows[0].n:,} questions, {report.turns:,} turns")
+    axes.grid(alpha=0.3)
+    axes.legend(loc="lower right")
+    _save(figure, file)
+
+
+def draw_cost(spent: Spent, file: Path) -> None:
+    """Draw a bar for each day from the first to the last, in parts by purpose: dollars, or thousands of
+    tokens where no model sent a bill. CannotWrite where the file system refuses."""
+    from matplotlib.figure import Figure
+
+    days = _days(spent.by_both)
+    priced = spent.total.usd > 0
+    figure = Figure(figsize=(7, 4), dpi=150, layout="constrained")
+    axes = figure.add_subplot()
+    below = [0.0] * len(days)
+    for purpose in sorted(spent.by_purpose, key=lambda name: -_height(spent.by_purpose[name], priced)):
+        heights = [_height(spent.by_both.get(day, {}).get(purpose), priced) for day in days]
+        axes.bar(range(len(days)), heights, bottom=below, label=purpose, width=0.8)
+        below = [low + high for low, high in zip(below, heights, strict=True)]
+    step = max(1, len(days) // 12)
+    axes.set_xticks(range(0, len(days), step), [day[5:] for day in days[::step]], rotation=45)
+    axes.set_ylabel("dollars" if priced else "thousand tokens")
+    axes.set_title(f"{days[0]} to {days[-1]}" if len(days) > 1 else days[0])
+    axes.grid(axis="y", alpha=0.3)
+    axes.legend()
+    _save(figure, file)
+
+
+def _days(found: Mapping[str, object]) -> list[str]:
+    """Every day from the first to the last, those on which nothing was asked, too."""
+    first, last = date.fromisoformat(min(found)), date.fromisoformat(max(found))
+    return [(first + timedelta(days=n)).isoformat() for n in range((last - first).days + 1)]
+
+
+def _height(one: Totals | None, priced: bool) -> float:
+    return 0.0 if one is None else one.usd if priced else one.usage.total / 1000
+
+
+def _save(figure: Any, file: Path) -> None:
+    try:
+        figure.savefig(file)
+    except OSError as error:
+        raise CannotWrite(error.strerror or str(error), where=str(file)) from error

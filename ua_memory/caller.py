@@ -1,0 +1,355 @@
+"""One call of the command line: its arguments, streams, environment and bank."""
+
+from __future__ import annotations
+
+import io
+import os
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO, TextIO
+
+from ua_memory.errors import NoBank
+
+if TYPE_CHECKING:
+    from typer import Context
+
+    from ua_memory.config import Config
+    from ua_memory.llm.model import Endpoint
+    from ua_memory.memory import Memory
+    from ua_memory.records import Origin
+
+
+# -- call --------------------------------------------------------------------------------------------------
+# One call of the command line: who called, from where, with which streams.
+#
+# The only place of `cli` that looks at the process it runs in. Everything else gets a `Call`, so the same
+# verb can run in another process on somebody's behalf: with their arguments, folder, input and terminal.
+
+
+Clock = Callable[[], datetime]
+Opener = Callable[[Path, "Config", Clock | None], AbstractContextManager["Memory"]]
+PLAIN_WIDTH = 80
+"""The width of help in a pipe. Nothing else that goes into a pipe is broken into lines."""
+
+
+@contextmanager
+def in_process(root: Path, config: Config, now: Clock | None) -> Iterator[Memory]:
+    """Open a bank for the length of one call."""
+    from ua_memory.memory import Memory
+
+    memory = Memory.open(root, config=config, now=now, door="cli")
+    try:
+        yield memory
+    finally:
+        memory.close()
+
+
+@dataclass(slots=True)
+class Call:
+    """Arguments, folder, home, environment, streams and terminal of one call.
+
+    `terminals` names those of "stdin", "stdout" and "stderr" that are terminals. `now` is None for the
+    bank's own clock. `bank` is what `--bank` said, set while the arguments are read.
+    """
+
+    argv: Sequence[str]
+    cwd: Path
+    home: Path
+    env: Mapping[str, str]
+    stdin: BinaryIO
+    stdout: TextIO
+    stderr: TextIO
+    terminals: frozenset[str] = frozenset()
+    width: int = PLAIN_WIDTH
+    now: Clock | None = None
+    opener: Opener = in_process
+    bank: str | None = None
+    as_json: bool = field(init=False)
+
+    def __post_init__(self) -> None:
+        words = list(self.argv)
+        self.as_json = "--json" in (words[: words.index("--")] if "--" in words else words)
+
+    @property
+    def debug(self) -> bool:
+        return self.env.get("UA_MEMORY_DEBUG", "0") not in ("", "0")
+
+    @property
+    def endpoint(self) -> Endpoint | None:
+        """The model that the caller has configured: by environment alone, never by a bank's file."""
+        from ua_memory.memory import Memory
+
+        names = ("ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL", "UA_MEMORY_MODEL")
+        return Memory.endpoint(*(self.env.get(name, "") for name in names))
+
+    @property
+    def reads_terminal(self) -> bool:
+        return "stdin" in self.terminals
+
+    @property
+    def on_terminal(self) -> bool:
+        return "stdout" in self.terminals
+
+
+def of_process(argv: Sequence[str] | None = None) -> Call:
+    """The call that this process is."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+    streams = {"stdin": sys.stdin, "stdout": sys.stdout, "stderr": sys.stderr}
+    terminals = frozenset(name for name, stream in streams.items() if stream is not None and stream.isatty())
+    return Call(
+        argv=sys.argv[1:] if argv is None else list(argv),
+        cwd=_cwd(),
+        home=_home(),
+        env=dict(os.environ),
+        stdin=getattr(sys.stdin, "buffer", None) or io.BytesIO(),
+        # A closed descriptor (`>&-`) leaves None; what would be printed there goes nowhere.
+        stdout=sys.stdout or io.StringIO(),
+        stderr=sys.stderr or io.StringIO(),
+        terminals=terminals,
+        width=_width() if terminals else PLAIN_WIDTH,
+    )
+
+
+def _cwd() -> Path:
+    try:
+        return Path.cwd()
+    except OSError:  # it was removed under us; looking for a bank from there will say so
+        return Path(os.environ.get("PWD", "/"))
+
+
+def _home() -> Path:
+    try:
+        return Path.home().resolve()
+    except (RuntimeError, OSError):
+        return Path("/nonexistent")
+
+
+def _width() -> int:
+    for stream in (sys.stdout, sys.stderr, sys.stdin):
+        try:
+            columns = os.get_terminal_size(stream.fileno()).columns
+        except (OSError, ValueError, AttributeError):
+            continue
+        if columns > 0:
+            return columns
+    return PLAIN_WIDTH
+
+
+# -- origin ------------------------------------------------------------------------------------------------
+# Who is calling: a person at a terminal, or an agent through a shell.
+
+
+AGENTS = (
+    ("CLAUDECODE", "claude-code"),
+    ("CODEX_", "codex"),
+    ("PI_", "pi"),
+    ("OPENCLAW_", "openclaw"),
+    ("HERMES_", "hermes"),
+    ("GEMINI_CLI", "gemini-cli"),
+    ("OPENCODE", "opencode"),
+    ("CURSOR_AGENT", "cursor"),
+)
+"""How a variable begins that an agent sets for the commands it runs, and the agent's name."""
+
+SETTINGS = ("_HOME", "_DIR", "_PATH", "_CONFIG", "_KEY", "_OFFLINE")
+"""A variable that ends so is a person's setting for an agent, and says nothing about who calls."""
+
+MOST = 50 << 20
+"""Bytes of standard input that are read as a text or a list of them: as many as `ingest` reads of a file."""
+
+
+def caller(call: Call) -> tuple[Origin, str]:
+    """The origin and the client of what is inserted, unless options say otherwise.
+
+    An agent's variable in the environment: `agent`, under the agent's name. Else standard input is a
+    terminal: `person`, `terminal`. Else some program or pipe: `agent`, `cli`.
+    """
+    for start, name in AGENTS:
+        if any(
+            key.startswith(start) and not key.endswith(SETTINGS) and value for key, value in call.env.items()
+        ):
+            return "agent", name
+    return ("person", "terminal") if call.reads_terminal else ("agent", "cli")
+
+
+def is_person(call: Call) -> bool:
+    """Whether what is asked comes from a person at a terminal."""
+    return caller(call)[0] == "person"
+
+
+def given(call: Call, file: Path | None = None) -> bytes:
+    """A file's bytes, or standard input. Malformed where it cannot be read, TooLarge."""
+    from ua_memory import discovery
+    from ua_memory.errors import Malformed, TooLarge
+
+    try:
+        with discovery.open_regular(file) if file else nullcontext(call.stdin) as source:
+            data = source.read(MOST + 1)
+    except OSError as error:
+        where = str(file or "standard input")
+        raise Malformed(f"cannot be read: {error.strerror or error}", where=where) from error
+    if len(data) > MOST:
+        raise TooLarge(f"larger than {MOST >> 20} MB", where=str(file or "standard input"), mend="split it")
+    return data
+
+
+def read_text(call: Call, words: list[str] | None) -> str:
+    """The text that a verb was given: its words, or standard input for `-` or for no words in a pipe.
+
+    Usage where there is none, or where it is not UTF-8; TooLarge. One newline at the end of input is no part
+    of it.
+    """
+    from ua_memory.errors import Usage
+
+    if words and words != ["-"]:
+        return " ".join(words)
+    if not words and call.reads_terminal:
+        raise Usage("there is no text", mend="give it as an argument, or `-` to type it and end with Ctrl-D")
+    data = given(call)
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise Usage(
+            f"not UTF-8 at byte {error.start}",
+            where="standard input",
+            mend="convert it, as with iconv -t utf-8",
+        ) from error
+    return text.removesuffix("\n").removesuffix("\r")
+
+
+# -- context -----------------------------------------------------------------------------------------------
+# Which bank a call is about, and the open `Memory` of it.
+
+
+def call_of(ctx: Context) -> Call:
+    """The call that a verb was invoked by."""
+    call = ctx.find_object(Call)
+    assert call is not None, "a verb runs inside app.run"
+    return call
+
+
+@contextmanager
+def opened(ctx: Context, *, lenient: bool = False) -> Iterator[tuple[Call, Memory]]:
+    """The call, and its bank open for as long as the block lasts; `lenient` as `config.load` has it."""
+    call = call_of(ctx)
+    with bank_of(call, lenient=lenient) as memory:
+        tell_untrusted(call, memory.config)
+        yield call, memory
+
+
+@contextmanager
+def bank_of(call: Call, *, lenient: bool = False) -> Iterator[Memory]:
+    """The bank of a call, open for as long as the block lasts."""
+    root = bank_root(call)
+    with call.opener(root, settings_of(call, root, lenient=lenient), call.now) as memory:
+        yield memory
+
+
+def settings_of(call: Call, root: Path, *, lenient: bool = False) -> Config:
+    """The settings that count for a call in the bank at `root`. Malformed."""
+    from ua_memory import config
+
+    return config.load(root, environment(call), lenient=lenient)
+
+
+def environment(call: Call) -> dict[str, str]:
+    """The caller's variables as settings read them: with a home, and paths as the caller means them."""
+    env = {**call.env, "HOME": call.env.get("HOME") or str(call.home)}
+    if given := env.get("UA_MEMORY_CROSS_ENCODER"):
+        env["UA_MEMORY_CROSS_ENCODER"] = str(absolute(call, given))
+    return env
+
+
+def tell_untrusted(call: Call, config: Config) -> None:
+    """Say, once a command, which settings of the bank's file do not count; with `--json`, too."""
+    if text := untrusted(config):
+        call.stderr.write(f"ua-memory: {text}\n")
+
+
+def untrusted(config: Config) -> str:
+    """That settings of the bank's file do not count before their owner says so; '' where all do."""
+    from ua_memory.config import sensitive
+    from ua_memory.discovery import SETTINGS
+
+    names = sensitive()
+    keys = ", ".join(names[name] for name in config.untrusted)
+    return f"not trusted in {SETTINGS}, and ignored: {keys} (to review: ua-memory trust)" if keys else ""
+
+
+def bank_here(call: Call) -> Path | None:
+    """The folder of the bank that a call is about, None where there is none."""
+    try:
+        return bank_root(call)
+    except NoBank:
+        return None
+
+
+def named(call: Call) -> Path | None:
+    """The bank that `--bank` or `UA_MEMORY_BANK` names, whether there is one or not."""
+    given = call.bank or call.env.get("UA_MEMORY_BANK")
+    return absolute(call, given) if given else None
+
+
+def absolute(call: Call, given: str) -> Path:
+    """A path as the caller means it: from their folder, `~` being their home."""
+    if given == "~" or given.startswith("~/"):
+        return call.home / given[2:]
+    return call.cwd / given
+
+
+def found(call: Call) -> Path | None:
+    """The nearest bank at or above the caller's folder."""
+    from ua_memory import paths
+
+    if not call.cwd.is_dir():
+        raise NoBank(
+            "the current folder is gone",
+            where=str(call.cwd),
+            mend="cd to a folder that exists, or name the bank with --bank",
+        )
+    return paths.discover(call.cwd, call.home)
+
+
+def bank_root(call: Call) -> Path:
+    """The folder of the bank that a call is about. NoBank tells how to make one."""
+    from ua_memory import paths
+
+    chosen = named(call)
+    if chosen is not None:
+        if not chosen.is_dir() or not paths.is_bank(chosen):
+            by = "--bank" if call.bank else "UA_MEMORY_BANK"
+            raise NoBank(
+                f"{by} names no memory bank{_empty(chosen)}",
+                where=str(chosen),
+                mend=f"ua-memory init {_quoted(chosen)}",
+            )
+        return chosen
+    nearest = found(call)
+    if nearest is not None:
+        return nearest
+    default = paths.default_bank(call.home)
+    if not default.is_dir() or not paths.is_bank(default):
+        raise NoBank(
+            f"no memory bank here or above{_empty(call.cwd)}, and none at {default}",
+            where=str(call.cwd),
+            mend=f"ua-memory init (makes {default}), or ua-memory init . (makes one here)",
+        )
+    return default
+
+
+def _empty(folder: Path) -> str:
+    from ua_memory import discovery
+
+    return f" ({discovery.SETTINGS} here is empty)" if (folder / discovery.SETTINGS).is_file() else ""
+
+
+def _quoted(path: Path) -> str:
+    import shlex
+
+    return shlex.quote(str(path))

@@ -1,0 +1,700 @@
+"""`log`, `diff`, `undo`, `redo`, `blame`, `why`, `git`, `forget`, `scan`."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import date, datetime
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ua_memory import caller
+from ua_memory.cli import app
+from ua_memory.errors import GitFailed, NotFound, ProblemsFound, Usage
+from ua_memory.knowledge.lineage import BeliefStep, FactStep
+from ua_memory.views import history as views_history
+from ua_memory.views import output
+from ua_memory.views.output import Piece, Screen, agrees, cells, commit, count, day_title, emit, note, outcome
+
+if TYPE_CHECKING:
+    from ua_memory.caller import Call
+    from ua_memory.git.repository import BlameLine, Revision
+    from ua_memory.knowledge.lineage import Chain, Link, SentenceStep, Written
+    from ua_memory.knowledge.trust import Break
+    from ua_memory.memory import Memory
+    from ua_memory.upkeep.forget import Forgotten
+    from ua_memory.upkeep.undo import Undone
+    from ua_memory.views.history import DiaryEntry
+
+
+# -- log ---------------------------------------------------------------------------------------------------
+# `ua-memory log`: what was done, read like a diary.
+
+
+log_app = app.new()
+FOLDED = 10
+"""So many revisions are read for each entry that is shown: those in a row that are alike are one."""
+
+
+@log_app.command(cls=app.Verb)
+def log(
+    ctx: typer.Context,
+    about: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[PATH | ^ID]", help="Only what touched this file or fact.", show_default=False
+        ),
+    ] = None,
+    number: Annotated[
+        int,
+        typer.Option(
+            "-n", "--limit", metavar="N", min=1, help="At most so many entries (with --json: revisions)."
+        ),
+    ] = 20,
+    op: Annotated[
+        str | None, typer.Option(metavar="WORD", help="Only this operation: insert, adopt, undo, …")
+    ] = None,
+    each: Annotated[
+        bool, typer.Option("--each", help="An entry for each revision; nothing is folded.")
+    ] = False,
+    as_json: app.Json = False,
+    bank: app.Bank = None,
+) -> None:
+    """Tell what was done, newest first, as a diary.
+
+    Each entry has the id that `undo` and `diff` take; facts that one client inserted in a row are one
+    entry, with the id of the last. Hand edits stand here under the name of the person who made them.
+    """
+    with caller.opened(ctx) as (call, memory):
+        if as_json:
+            done = memory.log(about, op=op, limit=number)
+            return emit(call, {"revisions": [output.revision(one) for one in done]})
+        _tell_log(call, _entries(memory, about, op, number, each=each), memory.store.now().date())
+
+
+def _entries(
+    memory: Memory, about: str | None, op: str | None, number: int, *, each: bool
+) -> list[DiaryEntry]:
+    """The newest entries, each of them whole: it ends where another begins, not where reading did."""
+    zone, gone, shown = memory.store.now().tzinfo, memory.taken_back(), number
+    while True:
+        limit = shown if each else shown * FOLDED
+        done = memory.log(about, op=op, limit=limit)
+        # Which go together at most is known without their words; these are read of little more than is shown.
+        starts = {one.revision for one in views_history.entries(done, {}, gone, zone, each=each)[shown:][:1]}
+        end = next((n + 1 for n, one in enumerate(done) if one.id in starts), len(done))
+        found = entries(memory, done[:end], about, gone, each=each)
+        if each or len(found) > number or (end == len(done) and len(done) < limit):
+            return found[:number]
+        shown *= 2
+
+
+def entries(
+    memory: Memory, done: Sequence[Revision], about: str | None, gone: set[str], *, each: bool = False
+) -> list[DiaryEntry]:
+    """Revisions as the diary tells of them, with what they took back, however long ago."""
+    others = _taken(memory, done)
+    brought = memory.brought([*done, *others], about)
+    return views_history.entries(done, brought, gone, memory.store.now().tzinfo, each=each, others=others)
+
+
+def _taken(memory: Memory, done: Sequence[Revision]) -> list[Revision]:
+    """What these took or brought back, and what that had; without those that the history has no more."""
+    found: dict[str, Revision] = {one.id: one for one in done}
+    left = [name for one in done for name in one.trailers.get("Undoes", ())]
+    while left:
+        name = left.pop()
+        if name not in found:
+            with contextlib.suppress(NotFound):
+                found[name] = memory.store.history.show(name)
+                left += found[name].trailers.get("Undoes", ())
+    return list(found.values())[len(done) :]
+
+
+def _tell_log(call: Call, found: list[DiaryEntry], today: date) -> None:
+    screen, day = Screen(call), None
+    if not found:
+        screen.line("No revisions.")
+    for one in found:
+        if one.when.date() != day:
+            if day is not None:
+                screen.line()
+            day = one.when.date()
+            screen.line((day_title(day, today if screen.fancy else date.min), "strong"))
+        label: list[Piece] = [(f"  {one.when:%H:%M}  ", "faint"), (one.revision[:7], "rev"), "  "]
+        said: list[Piece] = [(one.says, "faint"), (" (taken back)", "warn")] if one.gone else [one.says]
+        screen.item(label, *said)
+
+
+# -- diff --------------------------------------------------------------------------------------------------
+# `ua-memory diff`: what a revision changed.
+
+
+diff_app = app.new()
+
+
+@diff_app.command(cls=app.Verb)
+def diff(
+    ctx: typer.Context,
+    revision: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[REVISION]",
+            help="A revision, as log shows it; else what was edited by hand and is not committed yet.",
+            show_default=False,
+        ),
+    ] = None,
+    raw: app.Raw = False,
+    as_json: app.Json = False,
+    bank: app.Bank = None,
+) -> None:
+    """Show what a revision changed."""
+    with caller.opened(ctx) as (call, memory):
+        text = memory.diff(revision)
+        if call.as_json:
+            emit(call, {**({"revision": revision} if revision else {}), "diff": text})
+        elif text:
+            Screen(call).diff(text, exact=raw)
+        elif call.on_terminal:
+            Screen(call).line(
+                "No hand edits that are not committed." if revision is None else "It changed no file."
+            )
+
+
+# -- undo --------------------------------------------------------------------------------------------------
+# `ua-memory undo` and `redo`: take back a revision, and take that back.
+
+
+undo_app, redo_app = app.new(), app.new()
+
+
+@undo_app.command(cls=app.Verb)
+def undo(
+    ctx: typer.Context,
+    revision: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[REVISION]", help="A revision, as log shows it; else the newest.", show_default=False
+        ),
+    ] = None,
+    as_json: app.Json = False,
+    bank: app.Bank = None,
+) -> None:
+    """Take back a revision, also an old one.
+
+    What came later stays. Where the same lines were changed again, both sides are shown and nothing is
+    written. If facts disappeared all at once and are held, plain `undo` restores them.
+    """
+    with caller.opened(ctx) as (call, memory):
+        held = revision is None and bool(memory.status().held)
+        done = memory.undo(revision)
+        _tell_undo(call, memory, done, "" if held else "ua-memory redo")
+
+
+@redo_app.command(cls=app.Verb)
+def redo(ctx: typer.Context, as_json: app.Json = False, bank: app.Bank = None) -> None:
+    """Take back the newest undo."""
+    with caller.opened(ctx) as (call, memory):
+        _tell_undo(call, memory, memory.redo(), "ua-memory undo")
+
+
+def _tell_undo(call: Call, memory: Memory, done: Undone, back: str) -> None:
+    """Say what was done, as `log` does; `back` is the command that reverses it, empty where held facts were
+    restored."""
+    if call.as_json:
+        return emit(call, shape(done))
+    screen, result = Screen(call), done.result
+    if back:
+        said = _said(memory, done, "undo" if back.endswith("redo") else "redo")
+        screen.line(f"{said}, ", commit(result.revision))
+        screen.line((f"To reverse this: {back}", "faint"))
+    else:
+        where = ", ".join(result.paths)
+        screen.line("Restored what had disappeared in ", (where, "path"), " (", commit(result.revision), ")")
+    outcome(call, result)
+
+
+def _said(memory: Memory, done: Undone, op: str) -> str:
+    """The diary's words for it, also while its commit is owed."""
+    named = {"Memory-Op": (op,), "Undoes": (done.revision.id,)}
+    subject = f"{op}: {done.revision.subject}"
+    own = replace(done.revision, id="", author=views_history.OURS, subject=subject, trailers=named, paths=())
+    (entry,) = entries(memory, [own], None, set())
+    return entry.says
+
+
+def shape(done: Undone) -> dict[str, Any]:
+    return {
+        "undone": output.revision(done.revision),
+        "revision": done.result.revision,
+        "paths": list(done.result.paths),
+        "notes": list(done.result.notes),
+    }
+
+
+# -- blame -------------------------------------------------------------------------------------------------
+# `ua-memory blame`: who wrote each line.
+
+
+blame_app = app.new()
+
+
+@blame_app.command(cls=app.Verb)
+def blame(
+    ctx: typer.Context,
+    target: Annotated[
+        str,
+        typer.Argument(
+            metavar="PATH[:FROM-TO] | ^ID", help="A file, lines of it, or a fact's id.", show_default=False
+        ),
+    ],
+    as_json: app.Json = False,
+    bank: app.Bank = None,
+) -> None:
+    """Show who wrote each line, and when."""
+    with caller.opened(ctx) as (call, memory):
+        lines = memory.blame(target)
+        if call.as_json:
+            emit(call, {"lines": [output.blame(line) for line in lines]})
+        else:
+            _tell_blame(call, lines, memory.store.now())
+
+
+def _tell_blame(call: Call, lines: list[BlameLine], now: datetime) -> None:
+    screen = Screen(call)
+    rows: list[list[Piece]] = []
+    for one in lines:
+        known = bool(one.revision.strip("0"))
+        when = one.when.astimezone(now.tzinfo)
+        revision: Piece = (one.revision[:7], "rev") if known else ("not yet", "faint")
+        author: Piece = (one.author, "good" if one.author != "ua-memory" else "faint") if known else ""
+        rows.append(
+            [
+                revision,
+                (f"{when:%Y-%m-%d}" if known else "", "faint"),
+                author,
+                (f"{one.line:>3}", "faint"),
+                one.text,
+            ]
+        )
+    screen.rows(rows, gap=1 if screen.width < 60 else 2)
+
+
+# -- why ---------------------------------------------------------------------------------------------------
+# `ua-memory why`: what a sentence rests on, down to somebody's own words.
+
+
+why_app = app.new()
+
+
+@why_app.command(cls=app.Verb)
+def why(
+    ctx: typer.Context,
+    target: Annotated[
+        str,
+        typer.Argument(
+            metavar="PAGE:LINE | PATH:LINE | ^ID",
+            help="A line of a page or file, or what has an id.",
+            show_default=False,
+        ),
+    ],
+    as_json: app.Json = False,
+    bank: app.Bank = None,
+) -> None:
+    """Show what something rests on: observations, facts, verbatim quotes, session and commit.
+
+    Where a link of the chain does not hold, it says so in its place, and the exit code is 4
+    (cited, and nowhere) or 12.
+    """
+    with caller.opened(ctx) as (call, memory):
+        chain = memory.why(target)
+        if call.as_json:
+            emit(call, _chain(chain))
+        else:
+            _tell_why(call, chain, memory.store.now())
+    if chain.breaks:
+        broken = count(len(chain.breaks), "link")
+        note(call, f"{broken} of this chain {'does' if len(chain.breaks) == 1 else 'do'} not hold")
+        raise typer.Exit(chain.exit_code)
+
+
+# -- a tree ------------------------------------------------------------------------------------------------
+
+
+def _tell_why(call: Call, chain: Chain, now: datetime) -> None:
+    tree = _Tree(Screen(call), now)
+    for number, step in enumerate(chain.steps):
+        if number:
+            tree.screen.line()
+        tree.step(step, "", "")
+
+
+class _Tree:
+    """A chain drawn downwards: what is said above, what it rests on below it."""
+
+    def __init__(self, screen: Screen, now: datetime) -> None:
+        self.screen, self.now = screen, now
+        self.told: set[str] = set()
+
+    def step(self, step: SentenceStep | BeliefStep | FactStep, lead: str, below: str) -> None:
+        """One step. `lead` stands before its first line, `below` before all others."""
+        links: tuple[Link, ...] = () if isinstance(step, FactStep) else step.links
+        rest = below + ("│ " if links else "  ")
+        style = "strong" if not lead else ""
+        self._text(step.text, lead, below + ("│ " if links else "  ") if lead else "", style)
+        if isinstance(step, FactStep):
+            self._fact(step, rest)
+        else:
+            kind = step.record if isinstance(step, BeliefStep) else "sentence"
+            self._line(rest, (f"{kind} ", "faint"), *_cited(step), *self._written(step.written))
+            if isinstance(step, BeliefStep) and step.retired:
+                self._line(rest, (f"retired: {step.retired}", "warn"))
+            if step.fault:
+                self._broken(rest, step.fault)
+        for number, link in enumerate(links):
+            last = number == len(links) - 1
+            self._link(link, below + ("└ " if last else "├ "), below + ("  " if last else "│ "))
+
+    def _link(self, link: Link, lead: str, below: str) -> None:
+        if link.step is None:
+            self._line(lead, (f"^{link.id}", "id"))
+        else:
+            self.step(link.step, lead, below)
+        if link.fault:
+            self._broken(below + "  ", link.fault)
+        elif link.quote:
+            self._text(f"“{link.quote}” stands there", below + "  ", below + "  ", "good")
+
+    def _fact(self, step: FactStep, rest: str) -> None:
+        self._line(rest, ("fact ", "faint"), *_cited(step), *self._written(step.written))
+        if step.id and step.id in self.told:
+            return
+        self.told.add(step.id or "")
+        for quote in step.quotes:
+            source = f" ({quote.source})" if quote.source else ""
+            self._text(f"“{quote.text}”{source}", rest, rest, "match")
+        said = step.session
+        parts = [f"said by {said.origin}"]
+        parts += [f"in {said.client}"] if said.client else []
+        parts += [f"session {said.session}"] if said.session else []
+        parts += [" ".join(filter(None, (said.day, said.time)))] if said.day or said.time else []
+        parts += [said.trail] if said.trail else []
+        self._text(", ".join(parts), rest, rest, "faint")
+        if said.through:
+            self._text(f"read through {', '.join(said.through)}", rest, rest, "faint")
+        if step.retired:
+            self._line(rest, (f"retired: {step.retired}", "warn"))
+
+    def _written(self, written: Written | None) -> list[Piece]:
+        if written is None:
+            return [("  not committed yet", "warn")]
+        when = written.when.astimezone(self.now.tzinfo)
+        by = "" if written.author == "ua-memory" else f" by {written.author}"
+        return [(f"  {written.op or 'commit'}{by} {when:%Y-%m-%d} ", "faint"), (written.revision[:7], "rev")]
+
+    def _broken(self, rest: str, fault: Break) -> None:
+        self._text(f"✗ {fault.message}", rest, rest, "bad")
+
+    def _line(self, lead: str, *pieces: Piece) -> None:
+        self.screen.item([(lead, "faint")], *pieces)
+
+    def _text(self, text: str, lead: str, below: str, style: str) -> None:
+        """A text of any length with the tree beside each of its lines."""
+        import textwrap
+
+        room = self.screen.width - max(cells(lead), cells(below)) if self.screen.fancy else 10**9
+        lines = textwrap.wrap(" ".join(text.split()), max(room, 20), break_long_words=False) or [""]
+        for number, line in enumerate(lines):
+            self.screen.item([(below if number else lead, "faint")], (line, style) if style else line)
+
+
+def _cited(step: SentenceStep | BeliefStep | FactStep) -> list[Piece]:
+    block = getattr(step, "id", None)
+    at: Piece = (f"{step.place.path}:{step.place.line}", "path")
+    return [(f"^{block} ", "id"), at] if block else [at]
+
+
+# -- JSON --------------------------------------------------------------------------------------------------
+
+
+def _chain(chain: Chain) -> dict[str, Any]:
+    return {
+        "target": chain.target,
+        "steps": [_step(step) for step in chain.steps],
+        "breaks": [_break(one) for one in chain.breaks],
+    }
+
+
+def _break(one: Break) -> dict[str, Any]:
+    return {"path": one.path, "line": one.line, "cause": one.cause, "message": one.message}
+
+
+def _step(step: SentenceStep | BeliefStep | FactStep) -> dict[str, Any]:
+    found: dict[str, Any] = {"step": "sentence", "text": step.text}
+    found |= output.place(step.place, getattr(step, "id", None))
+    found |= {"written": _written(step.written)} if step.written else {}
+    if isinstance(step, (BeliefStep, FactStep)):
+        found["step"] = "fact" if isinstance(step, FactStep) else step.record
+        found |= {"retired": step.retired} if step.retired else {}
+    if isinstance(step, FactStep):
+        said = step.session
+        known = {"client": said.client, "session": said.session, "day": said.day, "time": said.time}
+        more = {"trail": said.trail, "through": list(said.through)}
+        quotes = [output.without_empty({"text": q.text, "source": q.source}) for q in step.quotes]
+        return found | {
+            "quotes": quotes,
+            "said": {"origin": said.origin, **output.without_empty({**known, **more})},
+        }
+    found |= {"fault": _break(step.fault)} if step.fault else {}
+    return found | {"proofs": [_link(link) for link in step.links]}
+
+
+def _link(link: Link) -> dict[str, Any]:
+    found = {"quote": link.quote, "fault": _break(link.fault) if link.fault else None}
+    return {"id": link.id, **output.without_empty(found)} | ({"rests": _step(link.step)} if link.step else {})
+
+
+def _written(written: Written) -> dict[str, Any]:
+    return {
+        "revision": written.revision,
+        "author": written.author,
+        "when": written.when.isoformat(),
+        "op": written.op,
+        "subject": written.subject,
+    }
+
+
+# -- git ---------------------------------------------------------------------------------------------------
+# `ua-memory git …`: git itself, on the bank's history.
+
+
+git_app = app.new()
+
+DELETES_OTHERS = ("clean",)
+"""What would remove files that are not the bank's where the bank lies inside somebody's repository."""
+
+OWN = ("GIT_TERMINAL_PROMPT", "GIT_LITERAL_PATHSPECS", "GIT_ALLOW_PROTOCOL", "GIT_NO_LAZY_FETCH")
+"""What our own git is not allowed, and a person's is: to ask, to match, to reach a remote."""
+
+
+@git_app.command(
+    cls=app.Verb,
+    context_settings={
+        "ignore_unknown_options": True,
+        "allow_extra_args": True,
+        "allow_interspersed_args": False,
+    },
+)
+def git(
+    ctx: typer.Context,
+    words: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="ARGS...",
+            help="git's own arguments: log --stat, show HEAD, remote add, …",
+            show_default=False,
+        ),
+    ] = None,
+    bank: app.Bank = None,
+) -> None:
+    """Run git on the bank's history.
+
+    Where the bank is a repository of its own, plain git does the same. Inside somebody's repository the
+    history lies apart, and this is the way to it.
+    """
+    import subprocess
+
+    with caller.opened(ctx) as (call, memory):
+        if not memory.store.history.exists:
+            raise GitFailed(
+                "there is no history yet", where=str(memory.store.bank.git_dir), mend="ua-memory init"
+            )
+        own = memory.store.bank.own
+        if not own and words and words[0] in DELETES_OTHERS:
+            raise Usage(
+                f"git {words[0]} would delete files that are not the bank's", mend="delete them by hand"
+            )
+        env = _environment(memory, dict(call.env))
+        call.stdout.flush()
+        try:
+            if not own:
+                # The trail is written without an index; git's own commands compare with one.
+                subprocess.run(["git", "read-tree", "HEAD"], cwd=memory.store.bank.root, env=env, check=False)
+            done = subprocess.run(
+                ["git", *(words or ["help"])], cwd=memory.store.bank.root, env=env, check=False
+            )
+        except FileNotFoundError as error:
+            raise GitFailed("git is not installed", mend="install git") from error
+        except ValueError as error:  # NUL, or half a character: from a socket, not from a shell
+            raise Usage(f"no argument for git: {error}", mend="ua-memory git log") from error
+    raise typer.Exit(done.returncode if done.returncode >= 0 else 128 - done.returncode)
+
+
+def _environment(memory: Memory, env: dict[str, str]) -> dict[str, str]:
+    """The caller's variables, pinned to the trail. Unlike our own git this one may ask for a password."""
+    pinned = memory.store.history.environment()
+    for name in OWN:
+        pinned.pop(name, None)
+    if not memory.store.bank.own:
+        number = int(pinned["GIT_CONFIG_COUNT"])
+        # Everything around the bank is somebody's work, not files that were forgotten.
+        pinned |= {
+            f"GIT_CONFIG_KEY_{number}": "status.showUntrackedFiles",
+            f"GIT_CONFIG_VALUE_{number}": "no",
+        }
+        pinned["GIT_CONFIG_COUNT"] = str(number + 1)
+    pinned = {
+        name: value
+        for name, value in pinned.items()
+        if value or name not in ("GIT_CONFIG_PARAMETERS", "GIT_NAMESPACE")
+    }
+    env = {name: value for name, value in env.items() if not name.startswith("GIT_DIR")}
+    return {**env, **pinned, "PWD": os.fspath(memory.store.bank.root)}
+
+
+# -- forget ------------------------------------------------------------------------------------------------
+# `ua-memory forget`: remove statements, and what was derived from them, and prove that they are gone.
+
+
+forget_app = app.new(no_args_is_help=True)
+
+
+@forget_app.command(cls=app.Verb)
+def forget(
+    ctx: typer.Context,
+    target: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[^ID|PATH:LINE]...", help="What to forget: ids, or lines of a file.", show_default=False
+        ),
+    ] = None,
+    query: Annotated[
+        str,
+        typer.Option("--query", metavar="QUERY", help="What has all of these words.", show_default=False),
+    ] = "",
+    limit: Annotated[
+        int | None, typer.Option(metavar="N", min=1, help="At most so many of these, the best.")
+    ] = None,
+    session: Annotated[
+        str,
+        typer.Option("--session", metavar="ID", help="All that was said in a session.", show_default=False),
+    ] = "",
+    entity: Annotated[
+        str, typer.Option("--entity", metavar="NAME", help="All about somebody.", show_default=False)
+    ] = "",
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Show exactly what would go and be revised; change nothing.")
+    ] = False,
+    yes: Annotated[
+        bool, typer.Option("--yes", help="Ask nothing. Your own lines that quote it stay.")
+    ] = False,
+    own_lines: Annotated[
+        bool, typer.Option("--own-lines", help="Take your own lines that quote it, too.")
+    ] = False,
+    purge: Annotated[
+        bool, typer.Option("--purge", help="Out of the history, too: alone, all that was forgotten.")
+    ] = False,
+    backup: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="Where a purge puts the old history.", show_default=False),
+    ] = None,
+    as_json: app.Json = False,
+    bank: app.Bank = None,
+) -> None:
+    """Remove a fact, and what was derived from it.
+
+    It goes from the files, the index, the caches and what waits; what rests on something else, too, is
+    revised. Then all of it is searched for the words. The history keeps them, and `undo` brings them back.
+    A tombstone (id and salted hash) stops an import, a flush or another machine from doing so.
+
+    With --purge the history is rewritten as well. All that it was goes into a bundle outside of the bank; the
+    purge is finished when you delete that.
+    """
+    with caller.opened(ctx) as (call, memory):
+        old = purge and (target or not (query or session or entity))
+        if old and views_history.only(memory, target or ()):
+            code = views_history.run(call, memory, target or (), None, backup, dry_run=dry_run, yes=yes)
+            return views_history.out(code)
+        named = {"query": query, "session": session, "entity": entity, "limit": limit}
+        found = memory.forget(*(target or ()), **named, dry_run=True, take=own_lines)  # type: ignore[arg-type]
+        if dry_run:
+            return views_history.preview(call, memory, found)
+        go, more = (True, False) if yes else _agreed(call, memory, found)
+        if not go:
+            return
+        take = own_lines or more
+        done = memory.forget(*(target or ()), **named, take=take)  # type: ignore[arg-type]
+        if purge:
+            code = views_history.run(call, memory, (), done, backup, dry_run=False, yes=yes)
+            return views_history.out(code)
+        views_history.out(views_history.show_forgotten(call, memory, done))
+
+
+def _agreed(call: Call, memory: Memory, found: Forgotten) -> tuple[bool, bool]:
+    """Whether it is to be done, and whether a person's own lines go, too. Usage where nobody can be asked."""
+    many = len(found.plan.asked) + len(found.waiting) > 1
+    mine = views_history.quoting(found)
+    if not call.reads_terminal or call.as_json:
+        if many:
+            raise Usage(
+                f"{count(len(found.plan.asked), 'statement')} would be forgotten",
+                mend="look at them with --dry-run, then say --yes",
+            )
+        return True, False
+    if not many and not mine:
+        return True, False
+    views_history.preview(call, memory, found)
+    if many and not agrees(call, f"Forget these {len(found.plan.asked)}?"):
+        return False, False
+    lines = f"the {len(mine)} lines of yours that quote" if len(mine) > 1 else "the line of yours that quotes"
+    return True, bool(mine) and agrees(call, f"Also take out {lines} it?")
+
+
+# -- scan --------------------------------------------------------------------------------------------------
+# `ua-memory scan`: secrets that stand in the files already, or in their history.
+
+
+scan_app = app.new()
+History = Annotated[bool, typer.Option("--history", help="Look through every revision there was, too.")]
+
+
+@scan_app.command(cls=app.Verb)
+def scan(
+    ctx: typer.Context, history: History = False, as_json: app.Json = False, bank: app.Bank = None
+) -> None:
+    """Look for secrets that stand in the files.
+
+    What people write is never changed, so a secret in a hand-written note stays until they take it out;
+    search and agents see it masked. Prints `file:line: kind`, never the secret; what only the history has
+    begins with the revision that it came with. The exit code is 12 if there are any.
+    """
+    with caller.opened(ctx) as (call, memory):
+        found = memory.secrets()
+        past = memory.past_secrets() if history else []
+    if call.as_json:
+        printed = {"secrets": [{"path": path, "line": line, "kind": kind} for path, line, kind in found]}
+        then = [{"revision": r, "path": path, "line": line, "kind": kind} for r, path, line, kind in past]
+        emit(call, {**printed, **({"history": then} if history else {})})
+    else:
+        _print(call, found, past)
+    if found or past:
+        raise typer.Exit(ProblemsFound.exit_code)
+
+
+def _print(call: Call, found: list[tuple[str, int, str]], past: list[tuple[str, str, int, str]]) -> None:
+    screen = Screen(call)
+    for path, line, kind in found:
+        screen.item([(f"{path}:{line}:", "path"), " "], kind)
+    for revision, path, line, kind in past:
+        screen.item([(f"{revision[:10]}:{path or 'message'}:{line}:", "path"), " "], kind)
+    if not found and not past:
+        screen.line(("No secrets", "good"), " that a detector knows.")
+    if found:
+        mend = "forget PATH:LINE takes a line out of everything; change them where they are used"
+        note(call, f"{count(len(found), 'secret')} in the files; {mend}")
+    if past:
+        mend = "change them where they are used; forget --purge takes a line out of it"
+        note(call, f"{count(len(past), 'secret')} came into the history; {mend}")

@@ -1,0 +1,925 @@
+"""`observations`, `opinions`, `directives`, `pages`, `models`, `entities`."""
+
+from __future__ import annotations
+
+from itertools import groupby
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ua_memory import caller
+from ua_memory.caller import caller as caller_origin
+from ua_memory.caller import is_person, read_text
+from ua_memory.cli import app
+from ua_memory.errors import Usage
+from ua_memory.views import history, hits, output
+from ua_memory.views.output import Screen, commit, count, emit, note, outcome
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from ua_memory.caller import Call
+    from ua_memory.knowledge.entities import Decision, Suggestion
+    from ua_memory.knowledge.observations import Believed
+    from ua_memory.knowledge.pages import Kept
+    from ua_memory.memory import Memory
+    from ua_memory.records import MentalModel, Observation, Page
+    from ua_memory.reflect.refresh import Price, Refreshed
+    from ua_memory.upkeep.bank import Known, Portrait
+
+
+# -- observations ------------------------------------------------------------------------------------------
+# `ua-memory observations`: what is believed, and on what grounds.
+
+
+observations_app = app.new(no_args_is_help=True, help="What follows from several facts, with proofs.")
+
+ObservationId = Annotated[
+    str, typer.Argument(metavar="^ID", help="The observation's block id.", show_default=False)
+]
+
+
+@observations_app.command("list", cls=app.Verb)
+def observations_list(
+    ctx: typer.Context,
+    stale: Annotated[
+        bool, typer.Option("--stale", help="Only those whose facts changed, or are old.")
+    ] = False,
+    scope: Annotated[
+        str | None, typer.Option(metavar="SCOPE", help="Only those of this scope.", show_default=False)
+    ] = None,
+    retired: Annotated[bool, typer.Option("--retired", help="Those that hold no more.")] = False,
+    as_json: app.Json = False,
+    bank: app.Bank = None,
+) -> None:
+    """List the observations that hold, file by file."""
+    with caller.opened(ctx) as (call, memory):
+        found = memory.observations(scope=scope, stale=stale, retired=retired)
+        if call.as_json:
+            emit(call, {"observations": [told(one) for one in found]})
+            return
+        screen = Screen(call)
+        if not found:
+            any_stale = " is stale" if stale else "s yet. Make some: ua-memory consolidate"
+            screen.line(f"No observation{'s of this kind' if retired or scope else any_stale}.")
+        for number, (path, group) in enumerate(groupby(found, key=lambda one: one.observation.place.path)):
+            if number:
+                screen.line()
+            screen.line((path, "path"))
+            for one in group:
+                _line(screen, one)
+
+
+def _line(screen: Screen, one: Believed) -> None:
+    each = one.observation
+    days = f", last {each.last}" if each.last else ""
+    more = f"  {one.trend or 'undated'}, {count(len(each.proofs), 'proof')}{days}"
+    name = [(f"  ^{each.id}", "id")] if each.id else []
+    screen.item([("  - ", "faint")], each.text, (more, "faint"), *name)
+    for why in (each.retired and f"retired: {each.retired}", *one.freshness.why):
+        if why:
+            screen.item("    ", (why, "warn"))
+
+
+@observations_app.command("show", cls=app.Verb, hidden=True)
+@observations_app.command("get", cls=app.Verb)
+def observations_get(
+    ctx: typer.Context, block: ObservationId, as_json: app.Json = False, bank: app.Bank = None
+) -> None:
+    """Show one with its proofs, its former wordings, and how fresh it is."""
+    with caller.opened(ctx) as (call, memory):
+        one = memory.observation(block)
+        if call.as_json:
+            emit(call, told(one))
+        else:
+            _show(call, memory, one)
+
+
+def _show(call: Call, memory: Memory, one: Believed) -> None:
+    screen, each = Screen(call), one.observation
+    screen.line((each.text, "strong"))
+    screen.line((each.place.citation, "path"), (f"  ^{each.id}" if each.id else "", "id"))
+    span = f"{each.since} to {each.last}" if each.since != each.last else str(each.since)
+    said = [("Rests on", f"{count(len(each.proofs), 'proof')}, {span if each.since else 'undated'}")]
+    said += [("Trend", one.trend)] if one.trend else []
+    said += [("Scope", each.scope)] if each.scope else []
+    said += [("Retired", each.retired)] if each.retired else []
+    said += [("Fresh", "\n".join(one.freshness.why) or "yes")]
+    screen.rows([[(name, "strong"), text] for name, text in said])
+    for proof in each.proofs:
+        screen.item(
+            [("  “", "faint")], proof.quote or "…", ("”  ", "faint"), (f"[[{proof.file}#^{proof.id}]]", "id")
+        )
+    for was in each.was:
+        screen.item([("  was ", "faint")], was.text, (f"  until {was.until}", "faint"))
+
+
+@observations_app.command("retire", cls=app.Verb)
+def observations_retire(
+    ctx: typer.Context,
+    block: ObservationId,
+    because: Annotated[str, typer.Option("--because", metavar="TEXT", help="Why it holds no more.")],
+    as_json: app.Json = False,
+    bank: app.Bank = None,
+) -> None:
+    """Say that one does not hold any more, and why. It stays in its file."""
+    with caller.opened(ctx) as (call, memory):
+        after, result = memory.retire_observation(block, because, by_person=is_person(call))
+        if call.as_json:
+            emit(call, {**observation_shape(after), "revision": result.revision})
+            return
+        Screen(call).line(f"Retired: {after.text} (", commit(result.revision), ")")
+        outcome(call, result)
+
+
+def observation_shape(one: Observation) -> dict[str, Any]:
+    """An observation as JSON: what its lines say."""
+    known = {
+        "since": one.since, "last": one.last, "scope": one.scope, "retired": one.retired,
+        "entities": list(one.entities), "tags": list(one.tags),
+        "was": [{"text": was.text, "until": was.until} for was in one.was],
+    }  # fmt: skip
+    return {
+        **output.place(one.place, one.id),
+        "text": one.text,
+        "proofs": [{"file": each.file, "id": each.id, "quote": each.quote} for each in one.proofs],
+        **output.without_empty(known),
+    }
+
+
+def told(one: Believed) -> dict[str, Any]:
+    """An observation with its trend today, and how fresh it is."""
+    return {
+        **observation_shape(one.observation), "trend": one.trend, "fresh": not one.freshness.stale,
+        "why": list(one.freshness.why),
+    }  # fmt: skip
+
+
+# -- opinions ----------------------------------------------------------------------------------------------
+# `ua-memory opinions`: what the agent came to think, with its reasons.
+
+
+opinions_app = app.new(no_args_is_help=True, help="What the agent came to think, with its reasons.")
+
+OpinionId = Annotated[str, typer.Argument(metavar="^ID", help="The opinion.", show_default=False)]
+
+
+@opinions_app.command("list", cls=app.Verb)
+def opinions_list(
+    ctx: typer.Context,
+    everything: Annotated[bool, typer.Option("--all", help="Those that were dropped, too.")] = False,
+    as_json: app.Json = False,
+    bank: app.Bank = None,
+) -> None:
+    """List the opinions, each with its confidence."""
+    with caller.opened(ctx) as (call, memory):
+        found = memory.opinions(retired=everything)
+        if call.as_json:
+            emit(call, {"opinions": [hits.shape_of_opinion(one) for one in found]})
+            return
+        screen = Screen(call)
+        if not found:
+            screen.line('No opinions yet. They are formed by: ua-memory reflect --keep "…"')
+        for one in found:
+            hits.show_opinion(screen, one)
+
+
+@opinions_app.command("show", cls=app.Verb, hidden=True)
+@opinions_app.command("get", cls=app.Verb)
+def opinions_get(
+    ctx: typer.Context, block: OpinionId, as_json: app.Json = False, bank: app.Bank = None
+) -> None:
+    """Show one opinion and what it rests on."""
+    with caller.opened(ctx) as (call, memory):
+        found = memory.opinion(block)
+        if call.as_json:
+            emit(call, hits.shape_of_opinion(found))
+        else:
+            hits.show_opinion(Screen(call), found)
+
+
+@opinions_app.command("revise", cls=app.Verb)
+def opinions_revise(
+    ctx: typer.Context,
+    block: OpinionId,
+    text: Annotated[
+        list[str] | None, typer.Argument(metavar="[TEXT...]", help="Its new words.", show_default=False)
+    ] = None,
+    confidence: Annotated[
+        float | None, typer.Option(metavar="SHARE", min=0, max=1, help="From 0 to 1.", show_default=False)
+    ] = None,
+    because: Annotated[
+        list[str] | None,
+        typer.Option("--because", metavar="^ID", help="A fact that it rests on, too.", show_default=False),
+    ] = None,
+    as_json: app.Json = False,
+    bank: app.Bank = None,
+) -> None:
+    """Change an opinion: its words, its confidence, its reasons.
+
+    How it was worded before stands in the trail: ua-memory blame ^id.
+    """
+    if not text and confidence is None and not because:
+        raise Usage("nothing to change", mend='ua-memory opinions revise ^id "…" --confidence 0.6')
+    with caller.opened(ctx) as (call, memory):
+        done = memory.opinion_revise(
+            block, text=" ".join(text or ()), confidence=confidence, because=because or (),
+            by_person=is_person(call),
+        )  # fmt: skip
+        if call.as_json:
+            emit(call, hits.shape_of_change(done))
+        else:
+            hits.show_change(Screen(call), done)
+            outcome(call, done.result)
+
+
+@opinions_app.command("drop", cls=app.Verb)
+def opinions_drop(
+    ctx: typer.Context,
+    block: OpinionId,
+    why: Annotated[
+        list[str] | None, typer.Argument(metavar="[WHY...]", help="The reason.", show_default=False)
+    ] = None,
+    as_json: app.Json = False,
+    bank: app.Bank = None,
+) -> None:
+    """Retire an opinion that holds no more.
+
+    It stays in memory/opinions.md with the day and the reason.
+    """
+    with caller.opened(ctx) as (call, memory):
+        done = memory.opinion_drop(block, " ".join(why or ()), by_person=is_person(call))
+        if call.as_json:
+            emit(call, hits.shape_of_change(done))
+        else:
+            hits.show_change(Screen(call), done)
+            outcome(call, done.result)
+
+
+# -- directives --------------------------------------------------------------------------------------------
+# `ua-memory directives`: the hard rules of reflect, in ua-memory.toml.
+
+
+directives_app = app.new(no_args_is_help=True, help="The hard rules of reflect, in ua-memory.toml.")
+
+
+Rule = Annotated[list[str], typer.Argument(metavar="RULE...", help="One rule.", show_default=False)]
+Number = Annotated[int, typer.Argument(metavar="N", help="Its number in the list.", show_default=False)]
+
+
+@directives_app.command("list", cls=app.Verb)
+def directives_list(ctx: typer.Context, as_json: app.Json = False, bank: app.Bank = None) -> None:
+    """List the rules, with the mission and the disposition."""
+    with caller.opened(ctx) as (call, memory):
+        config = memory.config
+        traits = {name: getattr(config, name) for name in ("skepticism", "literalism", "empathy")}
+        if call.as_json:
+            emit(
+                call,
+                {"directives": list(config.directives), "mission": config.mission, "disposition": traits},
+            )
+            return
+        screen = Screen(call)
+        if not config.directives:
+            screen.line('No directives. Add one: ua-memory directives create "Never name a customer."')
+        for number, rule in enumerate(config.directives, 1):
+            screen.item([(f"{number:>2}. ", "strong")], rule)
+        screen.line()
+        screen.line(("Mission: ", "faint"), config.mission or ("not set", "faint"))
+        screen.line(
+            ("Disposition: ", "faint"), ", ".join(f"{name} {level}" for name, level in traits.items())
+        )
+
+
+@directives_app.command("create", cls=app.Verb)
+def directives_create(
+    ctx: typer.Context,
+    rule: Rule,
+    as_json: app.Json = False,
+    bank: app.Bank = None,
+) -> None:
+    """Add a rule at the end.
+
+    It binds reflect from the next question on. Comments and all else in ua-memory.toml stay.
+    """
+    with caller.opened(ctx) as (call, memory):
+        rules, result = memory.direct(" ".join(rule), by_person=is_person(call))
+        if call.as_json:
+            emit(call, {"directives": list(rules), "added": rules[-1], "revision": result.revision,
+                        "redacted": dict(result.redacted), "notes": list(result.notes)})  # fmt: skip
+            return
+        Screen(call).line(f"Added {len(rules)}. {rules[-1]} (", commit(result.revision), ")")
+        outcome(call, result)
+
+
+@directives_app.command("get", cls=app.Verb)
+def directives_get(
+    ctx: typer.Context, number: Number, as_json: app.Json = False, bank: app.Bank = None
+) -> None:
+    """Read one rule."""
+    with caller.opened(ctx) as (call, memory):
+        rule = memory.directive(number)
+        if call.as_json:
+            emit(call, {"number": number, "directive": rule})
+        else:
+            Screen(call).line(rule)
+
+
+@directives_app.command("update", cls=app.Verb)
+def directives_update(
+    ctx: typer.Context, number: Number, rule: Rule, as_json: app.Json = False, bank: app.Bank = None
+) -> None:
+    """Put another rule in the place of one."""
+    with caller.opened(ctx) as (call, memory):
+        rules, result = memory.redirect(number, " ".join(rule), by_person=is_person(call))
+        if call.as_json:
+            emit(call, {"directives": list(rules), "changed": rules[number - 1], "revision": result.revision,
+                        "redacted": dict(result.redacted), "notes": list(result.notes)})  # fmt: skip
+            return
+        Screen(call).line(f"Changed {number}. {rules[number - 1]} (", commit(result.revision), ")")
+        outcome(call, result)
+
+
+@directives_app.command("delete", cls=app.Verb)
+def directives_delete(
+    ctx: typer.Context,
+    number: Number,
+    as_json: app.Json = False,
+    bank: app.Bank = None,
+) -> None:
+    """Take a rule out."""
+    with caller.opened(ctx) as (call, memory):
+        gone, result = memory.undirect(number, by_person=is_person(call))
+        if call.as_json:
+            emit(call, {"removed": gone, "directives": list(memory.config.directives),
+                        "revision": result.revision, "notes": list(result.notes)})  # fmt: skip
+            return
+        Screen(call).line(f"Removed {number}. {gone} (", commit(result.revision), ")")
+        outcome(call, result)
+
+
+# -- pages -------------------------------------------------------------------------------------------------
+# `ua-memory pages`: knowledge pages, which are written from what memory knows.
+
+
+pages_app = app.new(
+    no_args_is_help=True, help="Knowledge pages: you say what one tracks, memory writes it, with its sources."
+)
+
+PageId = Annotated[
+    str, typer.Argument(metavar="ID", help="The page's id: its file's name.", show_default=False)
+]
+Name = Annotated[str | None, typer.Option(help="What it is called.", show_default=False)]
+Query = Annotated[
+    str | None,
+    typer.Option(
+        "--query",
+        "--source-query",
+        metavar="TEXT",
+        help="The question it answers, and keeps answering.",
+        show_default=False,
+    ),
+]
+Tag = Annotated[list[str] | None, typer.Option(metavar="TAG", help="A tag; repeatable.", show_default=False)]
+
+
+@pages_app.command("list", cls=app.Verb)
+def pages_list(ctx: typer.Context, as_json: app.Json = False, bank: app.Bank = None) -> None:
+    """List the pages, what each tracks, and whether it is out of date."""
+    with caller.opened(ctx) as (call, memory):
+        there = [(one, memory.staleness(one.id)) for one in memory.list_pages()]
+        notes = dict.fromkeys(said for _, why in there for said in why.notes)
+        if call.as_json:
+            told = [{**page_shape(one), "stale": history.stale(why)} for one, why in there]
+            emit(call, {"pages": told, "notes": list(notes)})
+            return
+        screen = Screen(call)
+        if not there:
+            screen.line("No pages yet. Make one: ua-memory pages create ID --query QUESTION")
+        for one, why in there:
+            state: list[Any] = [(f"stale: {why}", "warn")] if why else [("up to date", "good")]
+            screen.item([(one.id, "id"), "  "], (one.name, "strong"), f"  {one.source_query}  ", *state)
+        for said in notes:
+            note(call, said)
+
+
+@pages_app.command("get", cls=app.Verb)
+def pages_get(ctx: typer.Context, id: PageId, as_json: app.Json = False, bank: app.Bank = None) -> None:
+    """Read a page."""
+    with caller.opened(ctx) as (call, memory):
+        show(call, memory.get_page(id))
+
+
+@pages_app.command("create", cls=app.Verb)
+def pages_create(
+    ctx: typer.Context,
+    id: PageId,
+    query: Annotated[
+        str,
+        typer.Option(
+            "--query", "--source-query", metavar="TEXT", help="The question it answers, and keeps answering."
+        ),
+    ],
+    name: Name = None,
+    tag: Tag = None,
+    as_json: app.Json = False,
+    bank: app.Bank = None,
+) -> None:
+    """Say what a page tracks.
+
+    Its text comes with the first `pages refresh`. What you write into it yourself stays as it is.
+    """
+    with caller.opened(ctx) as (call, memory):
+        tell(call, "Created", memory.create_page(id, name or id, query, tag or (), by_person=is_person(call)))
+
+
+@pages_app.command("update", cls=app.Verb)
+def pages_update(
+    ctx: typer.Context,
+    id: PageId,
+    name: Name = None,
+    query: Query = None,
+    tag: Tag = None,
+    as_json: app.Json = False,
+    bank: app.Bank = None,
+) -> None:
+    """Change what a page is called or tracks.
+
+    Another question has the next refresh write the page anew.
+    """
+    with caller.opened(ctx) as (call, memory):
+        done = memory.update_page(id, name=name, source_query=query, tags=tag, by_person=is_person(call))
+        tell(call, "Changed", done)
+
+
+@pages_app.command("delete", cls=app.Verb)
+def pages_delete(ctx: typer.Context, id: PageId, as_json: app.Json = False, bank: app.Bank = None) -> None:
+    """Let a page go; `ua-memory undo` brings it back."""
+    with caller.opened(ctx) as (call, memory):
+        tell(call, "Deleted", memory.delete_page(id, by_person=is_person(call)))
+
+
+@pages_app.command("refresh", cls=app.Verb)
+def pages_refresh(
+    ctx: typer.Context,
+    id: Annotated[
+        list[str] | None, typer.Argument(metavar="[ID...]", help="Only these.", show_default=False)
+    ] = None,
+    every: Annotated[bool, typer.Option("--all", help="All pages; those that are not stale say so.")] = False,
+    stale: Annotated[bool, typer.Option("--stale", help="All pages that are stale.")] = False,
+    full: Annotated[bool, typer.Option("--full", help="Write them anew, stale or not.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only show what would change; a model is asked, price told.")
+    ] = False,
+    as_json: app.Json = False,
+    bank: app.Bank = None,
+) -> None:
+    """Bring pages up to date.
+
+    Nothing is asked or written where nothing has changed. Paragraphs of yours stay as they are, and are
+    remembered. Without a model (ANTHROPIC_API_KEY or ANTHROPIC_BASE_URL) a page lists what facts say.
+    """
+    if bool(id) + every + stale != 1:
+        raise Usage("which pages?", mend="name them, or use --stale or --all")
+    done: list[Refreshed] = []
+    shapes: list[dict[str, Any]] = []
+    prices: list[Price] = []
+    with caller.opened(ctx) as (call, memory):
+        model = call.endpoint
+
+        def tell(price: Price) -> None:
+            prices.append(price)
+            history.told_price(call, price)
+
+        def show_one(one: Refreshed) -> None:
+            done.append(one)
+            shapes.append(history.refreshed_shape(one, prices.pop() if prices else None))
+            if not call.as_json:
+                history.show_refreshed(call, one)
+
+        chosen: dict[str, Any] = {"model": model, "full": full, "dry_run": dry_run}
+        chosen |= {"tell": tell if dry_run else None}
+        try:
+            for one in id or ():
+                show_one(memory.refresh_page(one, **chosen))
+            if not id:
+                memory.refresh_stale(every=every, done=show_one, **chosen)
+        finally:  # what was written before another one failed is told in any case
+            if call.as_json and done:
+                emit(call, {"pages": shapes})
+        if call.as_json and not done:
+            emit(call, {"pages": []})
+        elif not done:
+            Screen(call).line("No page is stale.")
+        elif not model and any(one.diff for one in done):
+            note(call, history.NO_MODEL)
+
+
+def show(call: Call, one: Page | MentalModel) -> None:
+    """A page or a mental model: its text as it stands, after a line that says what it is."""
+    if call.as_json:
+        emit(call, page_shape(one))
+    elif one.body:
+        Screen(call).raw(one.body)
+    else:
+        Screen(call).line(f"Nothing is written yet: ua-memory pages refresh {one.id}")
+
+
+def page_shape(one: Page | MentalModel) -> dict[str, Any]:
+    """A page or a mental model as JSON; `query` is a page's."""
+    return {
+        "id": one.id,
+        "name": one.name,
+        **({"query": one.source_query} if hasattr(one, "source_query") else {}),
+        "tags": list(one.tags),
+        "body": one.body,
+        **output.place(one.place, None),
+    }
+
+
+def tell(call: Call, did: str, done: Kept) -> None:
+    """What was done to a page or a mental model."""
+    if call.as_json:
+        result = done.result
+        more = {"redacted": dict(result.redacted), "notes": list(result.notes)}
+        emit(call, {**page_shape(done.record), "revision": result.revision, **more})
+        return
+    place = (done.record.place.path, "path")
+    Screen(call).line(
+        f"{did} ", (done.record.name, "strong"), " in ", place, " (", commit(done.result.revision), ")"
+    )
+    outcome(call, done.result)
+
+
+# -- models ------------------------------------------------------------------------------------------------
+# `ua-memory models`: mental models, which a person writes and no machine changes.
+
+
+models_app = app.new(
+    no_args_is_help=True, help="Mental models: texts of your own that come before all else memory knows."
+)
+
+ModelId = Annotated[
+    str, typer.Argument(metavar="ID", help="The model's id: its file's name.", show_default=False)
+]
+Text = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="[TEXT...]",
+        help="Its text; `-` or a pipe: standard input; else your editor opens.",
+        show_default=False,
+    ),
+]
+
+
+@models_app.command("list", cls=app.Verb)
+def models_list(ctx: typer.Context, as_json: app.Json = False, bank: app.Bank = None) -> None:
+    """List the mental models."""
+    with caller.opened(ctx) as (call, memory):
+        there = memory.list_models()
+        if call.as_json:
+            emit(call, {"models": [page_shape(one) for one in there]})
+            return
+        screen = Screen(call)
+        if not there:
+            screen.line("No mental models yet. Write one: ua-memory models create ID")
+        for one in there:
+            first = " ".join(one.body.split())
+            screen.item([(one.id, "id"), "  "], (one.name, "strong"), (f"  {first[:160]}", "faint"))
+
+
+@models_app.command("get", cls=app.Verb)
+def models_get(ctx: typer.Context, id: ModelId, as_json: app.Json = False, bank: app.Bank = None) -> None:
+    """Read a mental model."""
+    with caller.opened(ctx) as (call, memory):
+        show(call, memory.get_model(id))
+
+
+@models_app.command("create", cls=app.Verb)
+def models_create(
+    ctx: typer.Context,
+    id: ModelId,
+    text: Text = None,
+    name: Name = None,
+    tag: Annotated[
+        list[str] | None, typer.Option(metavar="TAG", help="A tag; repeatable.", show_default=False)
+    ] = None,
+    as_json: app.Json = False,
+    bank: app.Bank = None,
+) -> None:
+    """Write a mental model.
+
+    It is a person's: an agent is refused, and may propose one to you.
+    """
+    with caller.opened(ctx) as (call, memory):
+        body = _text(call, text, "")
+        tell(call, "Wrote", memory.create_model(id, name or id, body, tag or (), by_person=_by_person(call)))
+
+
+@models_app.command("update", cls=app.Verb)
+def models_update(
+    ctx: typer.Context,
+    id: ModelId,
+    text: Text = None,
+    name: Name = None,
+    as_json: app.Json = False,
+    bank: app.Bank = None,
+) -> None:
+    """Change a mental model's text or name.
+
+    The file in memory/models/ may be edited as well.
+    """
+    with caller.opened(ctx) as (call, memory):
+        before = memory.get_model(id)
+        body = None if name and not text else _text(call, text, before.body)
+        tell(call, "Changed", memory.update_model(id, name=name, body=body, by_person=_by_person(call)))
+
+
+@models_app.command("delete", cls=app.Verb)
+def models_delete(ctx: typer.Context, id: ModelId, as_json: app.Json = False, bank: app.Bank = None) -> None:
+    """Let a mental model go; `ua-memory undo` brings it back."""
+    with caller.opened(ctx) as (call, memory):
+        tell(call, "Deleted", memory.delete_model(id, by_person=_by_person(call)))
+
+
+@models_app.command("refresh", cls=app.Verb)
+def models_refresh(ctx: typer.Context, id: ModelId, as_json: app.Json = False, bank: app.Bank = None) -> None:
+    """Propose changes to a mental model, as a diff with sources. Nothing is written."""
+    with caller.opened(ctx) as (call, memory):
+        done = memory.propose_model(id, model=call.endpoint)
+        if call.as_json:
+            emit(call, history.proposal(done))
+        else:
+            history.show_proposal(call, done)
+
+
+def _by_person(call: Call) -> bool:
+    """A pipe of a person's is theirs; a shell that an agent runs says so in its environment."""
+    return caller_origin(call)[1] in ("terminal", "cli")
+
+
+def _text(call: Call, words: list[str] | None, before: str) -> str:
+    """The text: words, standard input, or what an editor leaves, which begins with what there was."""
+    if words or not call.reads_terminal:
+        return read_text(call, words)
+    edited = _edited(call, before) if _by_person(call) else before
+    if edited == before:
+        raise Usage("nothing was saved in the editor", mend="give the text as an argument, or by a pipe")
+    return edited
+
+
+def _edited(call: Call, before: str) -> str:
+    """What the caller's editor makes of a text. Usage where there is none, or where it fails."""
+    import shlex
+    import subprocess
+    import tempfile
+    from pathlib import Path
+
+    editor = call.env.get("VISUAL") or call.env.get("EDITOR") or "vi"
+    with tempfile.TemporaryDirectory(prefix="ua-memory-") as folder:  # only its owner may look into it
+        file = Path(folder) / "model.md"
+        file.write_text(before, encoding="utf-8")
+        try:
+            code = subprocess.run(
+                [*shlex.split(editor), str(file)], env=dict(call.env), check=False
+            ).returncode
+        except OSError as error:
+            raise Usage(f"the editor cannot be started: {error}", mend="set EDITOR") from error
+        if code:
+            raise Usage(
+                f"the editor {editor!r} ended with {code}", mend="set EDITOR, or give the text by a pipe"
+            )
+        return file.read_text(encoding="utf-8", errors="replace")
+
+
+# -- entities ----------------------------------------------------------------------------------------------
+# `ua-memory entities`: the names of the bank, and the decisions about who is who.
+
+
+entities_app = app.new(no_args_is_help=True, help="Who is who: names, and what else they are called.")
+
+SHOWN = 220
+"""Characters of a text that are shown around a name."""
+
+EntityName = Annotated[str, typer.Argument(metavar="NAME", help="A name.", show_default=False)]
+Limit = Annotated[int, typer.Option("-n", "--limit", metavar="N", min=1, help="At most so many.")]
+
+
+@entities_app.command("list", cls=app.Verb)
+def entities_list(
+    ctx: typer.Context,
+    suggest: Annotated[
+        bool, typer.Option("--suggest", help="Pairs of names that may be one, and why.")
+    ] = False,
+    every: Annotated[
+        bool, typer.Option("--all", help="Paths, handles, identifiers and doubtful words too.")
+    ] = False,
+    limit: Limit = 30,
+    as_json: app.Json = False,
+    bank: app.Bank = None,
+) -> None:
+    """List the names, the most frequent first.
+
+    Nothing is merged by `--suggest`: it prints the commands that would.
+    """
+    with caller.opened(ctx) as (call, memory):
+        if suggest:
+            pairs = memory.suggested(limit)
+            shapes = [{"name": p.name, "other": p.other, "how": p.how, "reason": p.reason} for p in pairs]
+            emit(call, {"suggestions": shapes}) if call.as_json else _suggest(call, pairs)
+            return
+        found = memory.entities(limit, every=every)
+        emit(call, {"entities": [_known(one) for one in found]}) if call.as_json else _list(call, found)
+
+
+def _list(call: Call, found: list[Known]) -> None:
+    screen = Screen(call)
+    if not found:
+        screen.line("No names yet.")
+    rows: list[list[Any]] = []
+    for one in found:
+        seen = one.first if one.first == one.last else f"{one.first} to {one.last}"
+        rows.append([(f"{one.count:>5}", "faint"), (one.name, "strong"), seen, (_also(one), "faint")])
+    screen.rows(rows)
+
+
+def _also(one: Known) -> str:
+    also = [f"also {', '.join(one.aliases)}"] if one.aliases else []
+    return "; ".join(also + ([f"not {', '.join(one.nots)}"] if one.nots else []))
+
+
+def _suggest(call: Call, pairs: list[Suggestion]) -> None:
+    import shlex
+
+    screen = Screen(call)
+    if not pairs:
+        screen.line("No two names look like one.")
+    for one in pairs:
+        screen.item("", (one.name, "strong"), " and ", (one.other, "strong"), f": {one.reason}")
+        names = f"{shlex.quote(one.name)} {shlex.quote(one.other)}"
+        screen.line((f"  ua-memory entities merge {names}", "faint"))
+    if pairs:
+        screen.line(
+            "\nWhere two are not one, ",
+            ("ua-memory entities split NAME OTHER", "strong"),
+            " says so for good.",
+        )
+
+
+@entities_app.command("show", cls=app.Verb)
+def entities_show(
+    ctx: typer.Context, name: EntityName, limit: Limit = 10, as_json: app.Json = False, bank: app.Bank = None
+) -> None:
+    """Show what is known of a name: facts, names beside it, a timeline."""
+    with caller.opened(ctx) as (call, memory):
+        found = memory.entity(name)
+        if call.as_json:
+            emit(call, _portrait(found, limit))
+        else:
+            _tell(call, found, limit)
+
+
+def _tell(call: Call, found: Portrait, limit: int) -> None:
+    screen, one = Screen(call), found.known
+    seen = one.first if one.first == one.last else f"{one.first} to {one.last}"
+    screen.line((one.name, "strong"), f"  {count(one.count, 'place')}" + (f", {seen}" if seen else ""))
+    if _also(one):
+        screen.item("", _also(one))
+    if found.beside:
+        screen.item([("beside  ", "faint")], ", ".join(f"{n} ({k})" for n, k in [*found.beside.items()][:12]))
+    if len(found.timeline) > 1:
+        screen.line()
+        _draw(screen, found.timeline)
+    if found.items:
+        screen.line()
+    for item in [*reversed(found.items)][:limit]:
+        day = item.day or item.date or " " * 10
+        cited = f"^{item.id}" if item.id else f"{item.path}:{item.line}"
+        text = _around(" ".join(item.text.split()), (one.name, *one.aliases))
+        screen.item([(day, "faint"), "  "], text, "  ", (cited, "id" if item.id else "path"))
+    if len(found.items) > limit:
+        screen.line((f"and {len(found.items) - limit} before these: --limit {len(found.items)}", "faint"))
+
+
+def _around(text: str, names: tuple[str, ...]) -> str:
+    """A long text where it has one of the names first."""
+    at = min((at for name in names if (at := text.casefold().find(name.casefold())) >= 0), default=0)
+    start = max(0, min(at - SHOWN // 3, len(text) - SHOWN))
+    cut = text[start : start + SHOWN]
+    return f"{'…' if start else ''}{cut}{'…' if start + SHOWN < len(text) else ''}"
+
+
+def _draw(screen: Screen, timeline: Mapping[str, int]) -> None:
+    most, room = max(timeline.values()), max(10, min(40, screen.width - 30))
+    rows: list[list[Any]] = []
+    for when, number in timeline.items():
+        bar = "█" * max(1, round(number / most * room)) if screen.fancy else ""
+        rows.append([(when, "faint"), f"{number:>4}", (bar, "good")])
+    screen.rows(rows)
+
+
+# -- decisions ---------------------------------------------------------------------------------------------
+
+
+@entities_app.command("alias", cls=app.Verb)
+def entities_alias(
+    ctx: typer.Context,
+    name: EntityName,
+    alias: Annotated[
+        str, typer.Argument(metavar="ALIAS", help="What else it is called.", show_default=False)
+    ],
+    as_json: app.Json = False,
+    bank: app.Bank = None,
+) -> None:
+    """Say what else somebody or something is called."""
+    _decide(ctx, "entity_alias", name, alias)
+
+
+@entities_app.command("merge", cls=app.Verb)
+def entities_merge(
+    ctx: typer.Context,
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The name that stays.", show_default=False)],
+    other: Annotated[
+        str, typer.Argument(metavar="OTHER", help="The name that becomes an alias.", show_default=False)
+    ],
+    as_json: app.Json = False,
+    bank: app.Bank = None,
+) -> None:
+    """Say that two names are one's.
+
+    Only memory/entities.md changes: facts keep their words, and `undo` or `split` lead back.
+    """
+    _decide(ctx, "entity_merge", name, other)
+
+
+@entities_app.command("split", cls=app.Verb)
+def entities_split(
+    ctx: typer.Context,
+    name: EntityName,
+    alias: Annotated[str, typer.Argument(metavar="OTHER", help="Who it is not.", show_default=False)],
+    as_json: app.Json = False,
+    bank: app.Bank = None,
+) -> None:
+    """Say that two names are not one's, so that nothing merges them again."""
+    _decide(ctx, "entity_split", name, alias)
+
+
+@entities_app.command("rename", cls=app.Verb)
+def entities_rename(
+    ctx: typer.Context,
+    old: Annotated[str, typer.Argument(metavar="OLD", help="What it was called.", show_default=False)],
+    new: Annotated[str, typer.Argument(metavar="NEW", help="What it is called.", show_default=False)],
+    as_json: app.Json = False,
+    bank: app.Bank = None,
+) -> None:
+    """Call it by another name; the old one stays as an alias."""
+    _decide(ctx, "entity_rename", old, new)
+
+
+def _decide(ctx: typer.Context, what: str, one: str, other: str) -> None:
+    with caller.opened(ctx) as (call, memory):
+        done: Decision = getattr(memory, what)(one, other, by_person=is_person(call))
+        if call.as_json:
+            emit(call, _decision(done))
+            return
+        screen = Screen(call)
+        for each in done.entities:
+            also = f"  also {', '.join(each.aliases)}" if each.aliases else ""
+            nots = f"  not {', '.join(each.nots)}" if each.nots else ""
+            screen.item("", (each.name, "strong"), also, nots)
+        screen.line((f"{done.path}", "path"), "  ", commit(done.result.revision))
+        outcome(call, done.result)
+
+
+# -- JSON --------------------------------------------------------------------------------------------------
+
+
+def _known(one: Known) -> dict[str, Any]:
+    known = {"first": one.first, "last": one.last, "aliases": list(one.aliases), "not": list(one.nots)}
+    return {"name": one.name, "count": one.count, "settled": one.settled, **output.without_empty(known)}
+
+
+def _portrait(found: Portrait, limit: int) -> dict[str, Any]:
+    items = [*reversed(found.items)][:limit]
+    return {
+        **_known(found.known),
+        "beside": [{"name": name, "count": number} for name, number in found.beside.items()],
+        "timeline": [{"when": when, "count": number} for when, number in found.timeline.items()],
+        "facts": [
+            {"text": item.text, "day": item.day or item.date, "record": item.record, "kind": item.kind}
+            | output.place(item.place, item.id)
+            for item in items
+        ],
+    }
+
+
+def _decision(done: Decision) -> dict[str, Any]:
+    return {
+        "entities": [
+            {"name": e.name, "aliases": list(e.aliases), "not": list(e.nots), "line": e.place.line}
+            for e in done.entities
+        ],
+        "path": done.path,
+        "revision": done.result.revision,
+        "notes": list(done.result.notes),
+    }

@@ -1,0 +1,263 @@
+"""Without a daemon: what only needs files and words is answered by `glance`, before anything heavy is loaded.
+
+What it cannot answer for certain is left to the command itself, which opens the bank.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+
+from ua_memory.discovery import Folders
+from ua_memory.errors import NoBank, UaMemoryError
+from ua_memory.hooks import context
+from ua_memory.text import noise
+
+TYPE_CHECKING = False  # typing's own constant would cost the import of typing
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+    from ua_memory.caller import Call
+    from ua_memory.hooks.events import Event
+    from ua_memory.recall.readonly import Glance
+    from ua_memory.text.noise import Wanted
+
+
+NICE = 10
+"""How far a flush that nobody waits for stands back: the next session may be starting."""
+
+
+def hook(words: list[str], data: bytes, *, start: bool) -> bool:
+    """Answer a client's event, if need be by the command itself, and tell whether there is something to hand
+    over. With `start` there is a daemon next time."""
+    from ua_memory.hooks import events
+
+    try:
+        event = events.hook_event(data, _option(words, "--client"))
+        if event is None or event.kind == "subagent":
+            return False
+        bank, settings = _bank(words)
+        if not settings.enabled:
+            return False
+        if _odd(settings):
+            return _by_bank(words, data, start=start)
+        begin = event.session and not event.agent
+        want = {"end": context.END, "compact": context.COMPACT}.get(event.kind, "")
+        if begin and event.kind != "stop":
+            context.begun(bank.pending, event, int(_option(words, "--pid") or 0), want=want)
+        text = "" if want else _said(event, settings, bank)
+    except NoBank:  # a folder that is no bank is left alone
+        return False
+    except (OSError, ValueError, UaMemoryError):  # the command says it in the bank's log
+        text = None
+    if text is None:
+        return _by_bank(words, data, start=start)
+    if text and event:
+        _print(sys.stdout, events.reply(event, text))
+    if start and not want:
+        wake(bank, os.environ)
+    start_of = event.session if event and event.kind == "start" else ""
+    return bool(want) or bool(start_of and context.left_over(bank.pending, start_of))
+
+
+def _by_bank(words: list[str], data: bytes, *, start: bool) -> bool:
+    """Answer an event by opening the bank in this process; True if something is to be handed over."""
+    import io
+
+    from ua_memory.daemon.spawn import InProcess
+    from ua_memory.hooks import capture
+
+    call = _called(words)
+    if call.debug:  # the command says what went wrong
+        from ua_memory.cli.app import in_process
+
+        in_process(words, data, then=start)
+    call.stdin = io.BytesIO(data)
+    call.opener = opener = InProcess(call.env)
+    pid = int(_option(words, "--pid") or 0)
+    due = capture.answered(call, _option(words, "--client"), pid, "--modelled" in words)
+    call.stdout.flush()
+    if start and (bank := opener.bank):
+        wake(Folders(str(bank.root), bank.own, str(bank.state), str(bank.git_dir)), os.environ)
+    return due
+
+
+def recall(words: list[str]) -> bool:
+    """Answer a recall without options, and tell whether that could be done. A daemon is there next time."""
+    at = words.index("recall") + 1
+    if any(word.startswith("-") for word in words[at:]) or not " ".join(words[at:]).strip():
+        return False
+    try:
+        bank, settings = _bank(words)
+        counted = settings.min_score or settings.recall_budget or settings.recall_max_tokens
+        found = None if counted or _odd(settings) else _glance(bank, settings)
+    except UaMemoryError:
+        return False
+    if found is None:
+        return False
+    wanted = _wanted(" ".join(words[at:]), settings)
+    text = found.recall(wanted.text, settings.search_limit)
+    _print(sys.stdout, f"{text}\n" if text else "")
+    said = "searched by words alone: no daemon runs yet" if text else "nothing found by words alone"
+    for each in filter(None, (wanted.why, "" if wanted.skipped else said)):
+        _print(sys.stderr, f"ua-memory: {each}\n")
+    wake(bank, os.environ)
+    return True
+
+
+def _odd(settings: Any) -> bool:
+    """Whether something is to be told of the settings: of those that are known already there is not."""
+    return bool(getattr(settings, "problems", ()) or getattr(settings, "untrusted", {}))
+
+
+def _print(stream: Any, text: str) -> None:
+    if stream is not None:  # closed by the caller (`>&-`)
+        stream.reconfigure(errors="backslashreplace")
+        stream.write(text)
+        stream.flush()
+
+
+def _option(words: list[str], name: str) -> str:
+    """What an option says the last time it is given, '' if it is not."""
+    value = ""
+    for n, word in enumerate(words):
+        if word == name:
+            value = "".join(words[n + 1 : n + 2])
+        elif word.startswith(f"{name}="):
+            value = word[len(name) + 1 :]
+    return value
+
+
+def _called(words: list[str]) -> Call:
+    from ua_memory.caller import of_process
+
+    call = of_process(words)
+    call.bank = _option(words, "--bank") or None
+    return call
+
+
+def _bank(words: list[str]) -> tuple[Folders, Any]:
+    """The folders of the bank that is meant, and its settings: as they are known, else read and noted."""
+    env = os.environ
+    try:
+        cwd = os.getcwd()  # noqa: PTH109 (pathlib takes 4 ms)
+        home = os.path.realpath(os.path.expanduser("~"))  # noqa: PTH111
+        found = context.read(_option(words, "--bank") or env.get("UA_MEMORY_BANK") or "", cwd, home, env)
+    except OSError:
+        found = None
+    if found is not None:
+        return found
+    from ua_memory import caller, paths
+
+    call = _called(words)
+    root = caller.bank_root(call)
+    settings = caller.settings_of(call, root, lenient=True)
+    bank = paths.locate(root, own=settings.own, bank_id=settings.id)
+    context.note(bank, settings, caller.environment(call))
+    return Folders(str(bank.root), bank.own, str(bank.state), str(bank.git_dir)), settings
+
+
+def _glance(bank: Folders, settings: Any) -> Glance | None:
+    from ua_memory.recall import readonly
+
+    return readonly.look(bank, settings.few, settings.redact)
+
+
+def _said(event: Event, settings: Any, bank: Folders) -> str | None:
+    """What an event is answered; None where it takes the bank to tell, or to do."""
+    if event.kind == "stop":
+        return None
+    found = _glance(bank, settings)
+    if found is None:
+        return None
+    if event.kind == "start":
+        return context.text(event, bank, found.core, found)
+    text = _recalled(found, event, settings, bank)
+    if text:
+        context.recalled(bank, event, text)
+    return text
+
+
+def _recalled(found: Glance, event: Event, settings: Any, bank: Folders) -> str | None:
+    from ua_memory.recall.readonly import ENOUGH
+
+    if event.agent:
+        return ""
+    if settings.auto_recall_tags or settings.auto_recall_tag_groups or event.group:
+        return None  # what may be recalled takes filters, which are the bank's
+    wanted = _wanted(event.prompt, settings)
+    if wanted.long and wanted.skipped:
+        from pathlib import Path
+
+        from ua_memory.daemon.server import Log
+
+        Log(Path(bank.local), "hook.log").say(wanted.why)
+    return found.recall(wanted.text, settings.search_limit, ENOUGH)
+
+
+def _wanted(query: str, settings: Any) -> Wanted:
+    return noise.read_query(query, settings.long_query, settings.longest_query)
+
+
+# -- the next time ---------------------------------------------------------------------------------------
+
+
+def hand_over(words: list[str]) -> None:
+    """Flush what is due, by a process that nobody waits for and that outlives the client. It has the model
+    that the client's environment names."""
+    if not _left_behind():
+        return
+    try:
+        bank, _ = _bank(words)
+        name = f"{context.made(bank.local)}/flush.log"
+        log = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        for fd in (1, 2):
+            os.dup2(log, fd)
+        os.write(log, time.strftime("%Y-%m-%d %H:%M:%S handed over by a hook\n").encode())
+        os.chdir("/")
+        os.nice(NICE)
+        flush = [sys.executable, "-P", "-m", "ua_memory", "--bank", bank.root, "flush", "--behind"]
+        os.execv(flush[0], flush)
+    finally:
+        os._exit(0)
+
+
+def _left_behind() -> bool:
+    """Whether this is the process that goes on: in a session of its own, nothing of the caller's open."""
+    if os.fork():
+        return False
+    try:
+        os.setsid()
+        null = os.open(os.devnull, os.O_RDWR)
+        for fd in (0, 1, 2):
+            os.dup2(null, fd)
+    except OSError:
+        os._exit(0)
+    return True
+
+
+def wake(found: Folders, env: Mapping[str, str]) -> None:
+    """Have a daemon for the next time, its model loaded, by a process that nobody waits for."""
+    try:
+        if time.time() - os.stat(f"{found.local}/daemon.started").st_mtime < 30:  # noqa: PTH116
+            return
+    except OSError:
+        pass
+    if not _left_behind():
+        return
+    try:
+        from pathlib import Path
+
+        from ua_memory.daemon.spawn import ensure, in_background
+        from ua_memory.paths import Bank
+
+        bank = Bank(Path(found.root), found.own, Path(found.state), Path(found.git_dir))
+        if in_background(bank, env):
+            ensure(bank, env)
+            # The first question is what has it load the model.
+            ask = [sys.executable, "-P", "-m", "ua_memory", "--bank", str(bank.root), "recall", "memory"]
+            os.execv(ask[0], ask)
+    finally:
+        os._exit(0)

@@ -1,0 +1,416 @@
+"""Where clients keep their sessions on this machine, and removing recalled memory from them."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import sqlite3
+import subprocess
+import tempfile
+import urllib.parse
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, closing, contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from io import BytesIO
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any, cast
+
+from ua_memory import caller, discovery
+from ua_memory.errors import Malformed, NotFound, UaMemoryError
+from ua_memory.text.noise import RECALL_CLOSE, RECALL_OPEN
+from ua_memory.transcripts.reader import Transcript, sniff
+
+if TYPE_CHECKING:
+    from ua_memory.caller import Call
+
+
+# -- homes -------------------------------------------------------------------------------------------------
+# Where each client keeps what it keeps on this machine: its settings and its sessions.
+
+
+CLIENTS: dict[str, tuple[tuple[str, str], ...]] = {
+    "claude-code": (("CLAUDE_CONFIG_DIR", "~/.claude"),),
+    "codex": (("CODEX_HOME", "~/.codex"),),
+    "pi": (("PI_CODING_AGENT_DIR", "~/.pi/agent"),),
+    "openclaw": (("OPENCLAW_STATE_DIR", "~/.openclaw"), ("CLAWDBOT_STATE_DIR", "~/.clawdbot")),
+    "hermes": (("HERMES_HOME", "~/.hermes"),),
+}
+"""The variable that names a client's folder, and where that is otherwise. Clawdbot is OpenClaw's old name."""
+
+
+def folders(call: Call, client: str) -> list[Path]:
+    """The folders of a client, the present one first, whether they are there or not."""
+    return [caller.absolute(call, call.env.get(variable) or usual) for variable, usual in CLIENTS[client]]
+
+
+def folder(call: Call, client: str) -> Path:
+    """The folder that a client uses."""
+    return folders(call, client)[0]
+
+
+# -- databases ---------------------------------------------------------------------------------------------
+# Sessions that clients keep in SQLite, as the lines that their reader takes. They are never written.
+#
+# Hermes: `sessions` and `messages`. OpenClaw: `transcript_events`, which hold the lines of its former
+# files,
+# the long ones packed with zstd, which the command of that name unpacks: Python does from 3.14 on only.
+
+
+HELD = 4 << 20
+"""Bytes of a session that are held in memory; of a longer one they go through a temporary file."""
+SECONDS = 60
+MACHINES = ("subagent", "cron", "hook", "acp", "heartbeat")
+"""Parts of OpenClaw's session keys (`agent:main:cron:…`) that no person speaks in."""
+GROUPS = frozenset({"group", "channel", "room"})
+PACKED = b"\x28\xb5\x2f\xfd"
+
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class StoredSession:
+    """A session in a database: whose, its id, when it was last written to, and the `machine` that alone
+    speaks in it, '' for a person's."""
+
+    client: str
+    session: str
+    changed: datetime
+    machine: str = ""
+
+
+def kept(path: Path) -> list[StoredSession]:
+    """The sessions in a database; none where it is not one that is known. OSError where it cannot be read."""
+    with _opened(path) as there:
+        names = {str(row["name"]) for row in _rows(there, "SELECT name FROM sqlite_master")}
+        if {"sessions", "messages"} <= names:
+            query = "SELECT session_id AS id, max(timestamp) AS at FROM messages GROUP BY session_id"
+            return [StoredSession("hermes", str(row["id"]), _at(row["at"])) for row in _rows(there, query)]
+        if "transcript_events" in names:
+            query = (
+                "SELECT session_id AS id, max(created_at) AS at FROM transcript_events GROUP BY session_id"
+            )
+            machines = _machines(there, names)
+            found = ((str(row["id"]), _at(row["at"] / 1000)) for row in _rows(there, query))
+            return [StoredSession("openclaw", id, at, machines.get(id, "")) for id, at in found]
+    return []
+
+
+@contextmanager
+def stream(path: Path, one: StoredSession) -> Iterator[IO[bytes]]:
+    """A session's lines. OSError; Malformed where they are packed and nothing here unpacks them."""
+    with _opened(path) as there, tempfile.SpooledTemporaryFile(max_size=HELD) as lines:
+        for row in _hermes(there, one.session) if one.client == "hermes" else _openclaw(there, one.session):
+            lines.write(row + b"\n")
+        lines.seek(0)
+        yield cast(IO[bytes], lines)
+
+
+def unpacked(packed: bytes) -> bytes:
+    """What is packed with zstd, one or more frames. Malformed."""
+    command = shutil.which("zstd")
+    if not command:
+        raise Malformed("it is packed with zstd, which is not installed", mend="install zstd")
+    try:
+        done = subprocess.run([command, "-dc"], input=packed, capture_output=True, timeout=SECONDS)
+    except (OSError, subprocess.SubprocessError) as error:
+        raise Malformed(f"zstd: {error}") from error
+    if done.returncode:
+        raise Malformed(f"it is packed and damaged: {done.stderr.decode('utf-8', 'replace').strip()}")
+    return done.stdout
+
+
+def _hermes(there: sqlite3.Connection, session: str) -> Iterator[bytes]:
+    left_out = ("system_prompt",)
+    for row in _rows(there, "SELECT * FROM sessions WHERE id = ?", (session,)):
+        yield _line({key: value for key, value in row.items() if key not in left_out})
+    for row in _rows(there, "SELECT * FROM messages WHERE session_id = ? ORDER BY id", (session,)):
+        yield _line(
+            {k: v for k, v in row.items() if v is not None and not k.startswith(("reason", "codex_"))}
+        )
+
+
+def _openclaw(there: sqlite3.Connection, session: str) -> Iterator[bytes]:
+    query = "SELECT * FROM transcript_events WHERE session_id = ? ORDER BY seq"
+    rows = _rows(there, query, (session,))
+    packed = [row for row in rows if row.get("event_json") is None and row.get("event_zstd") is not None]
+    # All at once: a process for each line would take longer than everything else.
+    text = unpacked(b"".join(row["event_zstd"] for row in packed)) if packed else b""
+    at = 0
+    for row in rows:
+        if row.get("event_json") is not None:
+            yield str(row["event_json"]).replace("\n", " ").encode("utf-8", "replace")
+        elif row.get("event_zstd") is not None:
+            size = int(row.get("event_utf8_bytes") or 0)
+            yield text[at : at + size].replace(b"\n", b" ")
+            at += size
+
+
+def _machines(there: sqlite3.Connection, names: set[str]) -> dict[str, str]:
+    """Which sessions no person speaks in, and what does instead."""
+    found: dict[str, str] = {}
+    if not {"session_windows", "session_nodes"} <= names:
+        return found
+    query = (
+        "SELECT w.session_id AS id, w.session_key AS name, coalesce(w.spawned_by, n.spawned_by) AS spawned "
+        "FROM session_windows w LEFT JOIN session_nodes n ON n.session_key = w.session_key"
+    )
+    for row in _rows(there, query):
+        machine = machine_of(str(row["name"]))
+        if machine or row["spawned"]:
+            found[str(row["id"])] = machine or "sub-agent"
+    return found
+
+
+def machine_of(key: str) -> str:
+    """What speaks in an OpenClaw session by its key, '' where its owner does."""
+    parts = key.split(":")[2:]
+    found = next((part for part in parts if part in MACHINES), "")
+    if not found and GROUPS.intersection(parts[:-1]):
+        return "group chat"  # strangers' words are no memory of its owner's
+    return "sub-agent" if found == "subagent" else found
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[sqlite3.Connection]:
+    discovery.open_regular(path).close()  # SQLite would wait for somebody at the other end of a pipe
+    name = urllib.parse.quote(str(path))
+    for how in ("mode=ro", "mode=ro&immutable=1"):  # a log that may not be opened is left aside
+        try:
+            there = sqlite3.connect(f"file:{name}?{how}", uri=True)
+            with closing(there):
+                there.execute("SELECT name FROM sqlite_master LIMIT 1").fetchall()
+                there.row_factory = sqlite3.Row
+                try:
+                    yield there
+                except sqlite3.Error as error:
+                    raise OSError(0, str(error), str(path)) from error
+                return
+        except sqlite3.Error:
+            continue
+    raise OSError(0, "no SQLite database that can be read", str(path))
+
+
+def _rows(there: sqlite3.Connection, query: str, values: Sequence[object] = ()) -> list[Row]:
+    return [dict(row) for row in there.execute(query, values)]
+
+
+def _line(row: Row) -> bytes:
+    return json.dumps(row, default=lambda value: None).encode()
+
+
+def _at(seconds: float | None) -> datetime:
+    return datetime.fromtimestamp(float(seconds or 0), UTC)
+
+
+def keys_of(index: Iterable[tuple[str, Any]]) -> dict[str, str]:
+    """Which sessions of an OpenClaw `sessions.json` no person speaks in, and what does instead."""
+    found: dict[str, str] = {}
+    for key, entry in index:
+        if isinstance(entry, dict) and isinstance(id := entry.get("sessionId"), str):
+            machine = machine_of(key) or ("sub-agent" if entry.get("spawnedBy") else "")
+            found |= {id: machine} if machine else {}
+    return found
+
+
+# -- finding -----------------------------------------------------------------------------------------------
+# Where clients keep the transcripts of their sessions on this machine, and those that are there.
+
+
+PATTERNS: dict[str, tuple[str, ...]] = {
+    "claude-code": ("projects/*/*.jsonl",),
+    "codex": ("sessions/**/rollout-*.jsonl", "archived_sessions/rollout-*.jsonl"),
+    "pi": ("sessions/*/*.jsonl",),
+    "openclaw": ("agents/*/sessions/*.jsonl*", "agents/*/agent/openclaw-agent.sqlite"),
+    "hermes": ("state.db", "profiles/*/state.db"),
+}
+DATABASES = (".db", ".sqlite", ".sqlite3")
+LINES = (".jsonl", ".jsonl.gz", ".jsonl.zst")
+OPENCLAW_ARCHIVES = (".jsonl.reset.", ".jsonl.deleted.")
+LOOKED_AT = 64 << 10
+Indexes = dict[Path, dict[str, str]]
+"""By folder: which of its sessions no person speaks in, and what does instead."""
+
+
+def places(call: Call, clients: Iterable[str]) -> Iterator[tuple[str, Path]]:
+    """The folders in which these clients keep what they keep, as far as there are any."""
+    for client in clients:
+        yield from ((client, folder) for folder in folders(call, client) if folder.is_dir())
+
+
+def on_machine(call: Call, clients: Iterable[str]) -> Iterator[Transcript]:
+    """All transcripts in these clients' own folders."""
+    indexes: Indexes = {}
+    for client, home in places(call, clients):
+        for pattern in PATTERNS[client]:
+            for path in sorted(home.glob(pattern)):
+                yield from _in(path, client, indexes)
+
+
+def below(root: Path) -> Iterator[Transcript]:
+    """All that may be a transcript in a folder, or the one that a path names. NotFound."""
+    if not root.exists():
+        raise NotFound("there is nothing", where=str(root), mend="name a folder with transcripts, or none")
+    if not root.is_dir():
+        yield from _in(root, None, {})
+        return
+    indexes: Indexes = {}
+    for folder, names, files in os.walk(root):
+        names.sort()
+        for name in sorted(files):
+            if name.endswith((*LINES, *DATABASES)) or any(part in name for part in OPENCLAW_ARCHIVES):
+                yield from _in(Path(folder, name), None, indexes)
+
+
+def _in(path: Path, client: str | None, indexes: Indexes) -> Iterator[Transcript]:
+    """The transcripts in a file: one, or as many as a database has sessions."""
+
+    changed = _changed(path)
+    if changed is None:  # it went while we looked
+        return
+    if path.name.endswith(DATABASES):
+        try:
+            found = kept(path)
+        except OSError:
+            yield Transcript(str(path), client, changed, _file(path))  # whose error is told then
+            return
+        for one in found:
+            where = f"{path} session {one.session}"
+            yield Transcript(where, one.client, one.changed, _row(path, one), one.machine)
+    elif not path.is_dir() and not path.name.endswith((".lock", ".json")):
+        machine = _machine(path, indexes) if client in (None, "openclaw") else ""
+        machine = machine or ("sub-agent" if "subagents" in path.parts else "")
+        yield Transcript(str(path), _reader(path, client), changed, _file(path), machine)
+
+
+def _reader(path: Path, client: str | None) -> str | None:
+    """Whose reader takes a file: in OpenClaw's folder what looks like pi's is Clawdbot's."""
+    if client != "openclaw":
+        return client
+    try:
+        with discovery.open_regular(path) as file:
+            return {"pi": "clawdbot"}.get(sniff(file.read(LOOKED_AT)))
+    except (OSError, UaMemoryError):
+        return None
+
+
+def _machine(path: Path, indexes: Indexes) -> str:
+    """What speaks in an OpenClaw session's file, by the index beside it."""
+    if path.parent not in indexes:
+        try:
+            index = json.loads(discovery.read(path.parent / "sessions.json"))
+        except (OSError, ValueError, RecursionError):
+            index = None
+        indexes[path.parent] = keys_of(index.items()) if isinstance(index, dict) else {}
+    return indexes[path.parent].get(path.name.partition(".jsonl")[0].partition("-topic-")[0], "")
+
+
+def _file(path: Path) -> Callable[[], AbstractContextManager[IO[bytes]]]:
+    @contextmanager
+    def opened() -> Iterator[IO[bytes]]:
+        with discovery.open_regular(path) as file:
+            packed = file.read(4) == PACKED
+            file.seek(0)
+            yield BytesIO(unpacked(file.read())) if packed else file
+
+    return opened
+
+
+def _row(path: Path, one: StoredSession) -> Callable[[], AbstractContextManager[IO[bytes]]]:
+    return lambda: stream(path, one)
+
+
+def _changed(path: Path) -> datetime | None:
+    try:
+        return datetime.fromtimestamp(path.stat().st_mtime, UTC)
+    except OSError:
+        return None
+
+
+# -- pruning -----------------------------------------------------------------------------------------------
+# Recalled memory that a client has written into its session file: found line by line, and taken out there.
+#
+# pi keeps messages that extensions add as entries with a `customType`; Claude Code keeps what hooks said as
+# attachments; Codex as messages of a developer. Only these are looked at: our marks in anybody's words
+# stay.
+# Pure: bytes in, bytes out.
+
+
+TYPED = ("hindsight-recall",)
+"""What a message of recalled memory is called where messages have types."""
+PRUNED = "(recalled memory was pruned)"
+"""Stands where a block stood: some endpoints refuse a text without a word in it."""
+SIGNS = (RECALL_OPEN.encode(), *(f'"{name}"'.encode() for name in TYPED))
+_BLOCK = re.compile(re.escape(RECALL_OPEN) + r"(?=[\s>])[^<>]*>.*?" + re.escape(RECALL_CLOSE), re.DOTALL)
+
+
+def pruned(line: bytes) -> bytes | None:
+    """A line of a session file without its recalled memory, blanks behind it, as long as it was: whoever
+    appends to the file meanwhile is not disturbed. None where nothing of it is to go, or it cannot."""
+    if not any(sign in line for sign in SIGNS):
+        return None
+    text = line.rstrip(b"\r\n")
+    try:
+        record = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    wanted = _typed(record) if isinstance(record, dict) else None
+    new = _shown(wanted) if wanted else _cut(text)
+    if new is None or len(new) > len(text):
+        return None
+    return new + b" " * (len(text) - len(new)) + line[len(text) :]
+
+
+def _typed(record: dict[str, Any]) -> dict[str, Any] | None:
+    """pi's entry of a typed message as one that is no part of the conversation: what follows it in the tree
+    still hangs on it. None for all others."""
+    message = record.get("message") if record.get("type") == "message" else None
+    found = message if isinstance(message, dict) and message.get("role") == "custom" else record
+    if found is record and record.get("type") != "custom_message":
+        return None
+    if found.get("customType") not in TYPED:
+        return None
+    kept: dict[str, Any] = {key: record[key] for key in ("id", "parentId", "timestamp") if key in record}
+    return {"type": "custom", **kept, "customType": found["customType"]}
+
+
+def _cut(text: bytes) -> bytes | None:
+    """The JSON text without the blocks in what hooks and extensions said. Every other byte is the same, but
+    where one stands elsewhere in it, too. None where there are none."""
+    wanted, record = json.loads(text), json.loads(text)
+    if not isinstance(wanted, dict):
+        return None
+    for holder, key in list(_places(wanted)):
+        holder[key] = _without(holder[key])
+    if wanted == record:
+        return None
+    new = _BLOCK.sub(PRUNED, text.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape")
+    return new if json.loads(new) == wanted else _shown(wanted)
+
+
+def _shown(record: dict[str, Any]) -> bytes:
+    return json.dumps(record, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass")
+
+
+def _places(record: dict[str, Any]) -> Iterator[tuple[dict[str, Any], str]]:
+    """(object, key) of each part of a record in which a client keeps what was injected."""
+    payload = record.get("payload")
+    if record.get("type") == "attachment":
+        yield from ((record, key) for key in ("attachment", "rendered") if key in record)
+    elif record.get("type") == "custom_message" and "content" in record:
+        yield record, "content"
+    elif record.get("type") in ("response_item", "compacted") and isinstance(payload, dict):
+        history = payload.get("replacement_history")
+        for message in (payload, *(history if isinstance(history, list) else ())):
+            if isinstance(message, dict) and message.get("role") == "developer" and "content" in message:
+                yield message, "content"
+
+
+def _without(value: Any) -> Any:
+    if isinstance(value, str):
+        return _BLOCK.sub(PRUNED, value)
+    if isinstance(value, list):
+        return [_without(each) for each in value]
+    return {key: _without(each) for key, each in value.items()} if isinstance(value, dict) else value

@@ -1,0 +1,351 @@
+"""Where a bank's daemon listens, and asking it. Light: every command loads it."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from _blake2 import blake2b
+
+TYPE_CHECKING = False  # typing's own constant would cost the import of typing
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+    from typing import Any
+
+
+# -- address -----------------------------------------------------------------------------------------------
+# Where a bank's daemon listens. Read by every call of the command line: nothing is imported that costs.
+#
+# The socket's name is a hash of the bank's folder, so that no path grows too long for a socket (108 bytes
+# on Linux, 104 on macOS), and its folder is the user's alone.
+
+
+PROTOCOL = 1
+"""The version of the protocol; both sides must speak the same."""
+LONGEST = 100
+"""Bytes of a socket's path."""
+LARGEST = 16 << 20
+"""Bytes of one message."""
+PROBE = 0.5
+"""Seconds that a daemon is waited for which did not answer the last time."""
+SILENT_SUFFIX, BANK = ".silent", ".bank"
+"""Beside a socket: a mark that its daemon does not answer; its daemon's process id and its bank's folder."""
+PACKAGE = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))  # noqa: PTH120 (pathlib takes 4 ms)
+"""The folder of the code that runs here, which both sides must share."""
+
+
+def socket_name(root: str) -> str:
+    """The file name of the socket of the bank at `root`, a path without symbolic links."""
+    return blake2b(os.fsencode(root), digest_size=8).hexdigest() + ".sock"
+
+
+def folders(env: Mapping[str, str]) -> Iterator[str]:
+    """The folders that sockets may lie in, the best first. Which of them exist is not asked here.
+
+    The second is what systemd makes: cron has no XDG_RUNTIME_DIR and must meet the daemon of a login.
+    """
+    uid = os.getuid()
+    runtime = (env.get("XDG_RUNTIME_DIR") or "", f"/run/user/{uid}")
+    places = [f"{top}/ua-memory" for top in runtime if top.startswith("/")]
+    temporary = (env.get("TMPDIR") or "/tmp").rstrip("/")
+    places += [f"{top}/ua-memory-{uid}" for top in (temporary, "/tmp") if top.startswith("/")]
+    for place in dict.fromkeys(places):
+        if len(os.fsencode(place)) + 1 + len(socket_name("")) < LONGEST:
+            yield place
+
+
+def private(folder: str) -> bool:
+    """Whether a folder is this user's alone, and no link: another could put a socket of theirs there."""
+    try:
+        found = os.lstat(folder)
+    except OSError:
+        return False
+    return found.st_mode & 0o170077 == 0o040000 and found.st_uid == os.getuid()
+
+
+def silent(socket: str) -> bool:
+    """Whether the daemon that listens at a socket did not answer whoever asked it last."""
+    try:
+        return os.stat(socket + SILENT_SUFFIX).st_mtime_ns >= os.lstat(socket).st_mtime_ns  # noqa: PTH116
+    except OSError:
+        return False
+
+
+def note_answer(socket: str, answered: bool) -> None:
+    """Note whether the daemon that listens at a socket has answered. Where that cannot be noted, the next
+    who asks finds it out."""
+    try:
+        if answered:
+            os.unlink(socket + SILENT_SUFFIX)  # noqa: PTH108
+        else:
+            os.close(os.open(socket + SILENT_SUFFIX, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
+            os.utime(socket + SILENT_SUFFIX)
+    except OSError:
+        pass
+
+
+def introduce(socket: str, pid: int, bank: str) -> None:
+    """Say who listens at a socket, before anybody is let in."""
+    note_answer(socket, True)
+    with open(f"{socket}{BANK}.new", "w", encoding="utf-8", errors="surrogateescape") as file:  # noqa: PTH123
+        file.write(f"{pid}\n{bank}")
+    os.replace(f"{socket}{BANK}.new", socket + BANK)  # noqa: PTH105
+
+
+def about(socket: str) -> tuple[int, str]:
+    """The process id and the bank's folder of the daemon that listens at a socket; (0, "") where unknown."""
+    try:
+        with open(socket + BANK, encoding="utf-8", errors="surrogateescape") as file:  # noqa: PTH123
+            pid, _, bank = file.read().partition("\n")
+            return int(pid), bank
+    except (OSError, ValueError):
+        return 0, ""
+
+
+def made(env: Mapping[str, str]) -> str:
+    """The folder to listen in, made if need be. OSError if there is none to be had."""
+    for folder in folders(env):
+        if os.path.isdir(os.path.dirname(folder)):  # noqa: PTH112, PTH120
+            try:
+                os.mkdir(folder, 0o700)  # noqa: PTH102
+            except FileExistsError:
+                pass
+            except OSError:
+                continue
+            if private(folder):
+                return folder
+    raise OSError("no private folder for a socket: set XDG_RUNTIME_DIR to one with mode 700")
+
+
+# -- asking ------------------------------------------------------------------------------------------------
+# Speaking with a daemon: finding its socket, putting the call to it, printing what comes back.
+#
+# Nothing is imported that costs: no typer, no dataclasses, `_socket` and `_json` instead of the modules
+# around
+# them. Together those take longer than the answer.
+
+
+PASSED = (
+    *("UA_", "GIT_", "LANG", "LC_", "TZ", "HOME", "EMAIL", "XDG_CONFIG_HOME"),
+    *("TERM", "COLORTERM", "COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR", "TTY_"),
+    *("CLAUDECODE", "CODEX_", "PI_", "OPENCLAW_", "HERMES_", "GEMINI_CLI", "OPENCODE", "CURSOR_AGENT"),
+    *("CLAUDE_CONFIG_DIR", "CLAWDBOT_"),
+)
+"""How the variables begin that go along: settings, git's, the clock's, the terminal's, those of agents."""
+FIRST = 5.0
+"""Seconds in which a daemon must say that it has taken a command. It does so at once, whatever it is at."""
+WITHIN = 15.0
+"""Seconds of silence after which a daemon counts as stuck: it says each second that it is at work."""
+AGAIN = 30.0
+"""Seconds in which who is in a hurry does not ask a daemon that did not answer."""
+ELSEWHERE, OTHER_CODE, BUSY, INPUT = -32001, -32002, -32003, -32004
+
+
+class CannotPrint(Exception):
+    """What the daemon answered cannot be printed: the disk is full, or a stream broken."""
+
+    def __init__(self, cause: OSError) -> None:
+        super().__init__(str(cause))
+        self.cause = cause
+
+
+class NoAnswer(Exception):
+    """The daemon ended, failed or is stuck. Unless it has taken the command, it will not do it."""
+
+    def __init__(self, why: str, taken: bool) -> None:
+        self.taken = taken
+        super().__init__(why)
+
+
+SILENT, ENDED = "the daemon does not answer", "the daemon ended"
+
+
+def connected(words: list[str], cwd: str, home: str, hurry: float = 0) -> Any:
+    """A connection to the daemon that the command may be for, or None. The daemon knows whether it is.
+
+    One that did not answer the last time has a moment; who is in a hurry does not ask it. NoAnswer.
+    """
+    from _socket import AF_UNIX, SOCK_STREAM, socket
+
+    for folder in folders(os.environ):
+        try:
+            there = os.listdir(folder)  # noqa: PTH208
+        except OSError:
+            continue
+        if not there or not private(folder):
+            continue
+        for root in banks(words, cwd, home):
+            name = socket_name(root)
+            if name not in there:
+                continue
+            path = f"{folder}/{name}"
+            known = name + SILENT_SUFFIX in there and silent(path)
+            if known and hurry and _lately(path + SILENT_SUFFIX):
+                raise NoAnswer(SILENT, False)
+            daemon = socket(AF_UNIX, SOCK_STREAM)
+            daemon.settimeout(PROBE if known else hurry or FIRST)
+            try:
+                daemon.connect(path)
+            except TimeoutError:
+                daemon.close()
+                note_answer(path, False)
+                raise NoAnswer(SILENT, False) from None
+            except OSError:  # of one that was killed, or that so many wait for that no more are let in
+                daemon.close()
+            else:
+                return daemon
+    return None
+
+
+def _lately(mark: str) -> bool:
+    try:
+        return abs(time.time() - os.stat(mark).st_mtime) < AGAIN  # noqa: PTH116
+    except OSError:
+        return False
+
+
+def banks(words: list[str], cwd: str, home: str) -> Iterator[str]:
+    """Folders that may be the bank that is meant, the likeliest first."""
+    named = os.environ.get("UA_MEMORY_BANK") or ""
+    options = words[: words.index("--")] if "--" in words else words
+    for n, word in enumerate(options):
+        if word.startswith("--bank="):
+            named = word[7:]
+        elif word == "--bank":
+            named = "".join(options[n + 1 : n + 2])
+    if named:
+        if named == "~" or named.startswith("~/"):
+            named = home + named[1:]
+        yield os.path.realpath(os.path.join(cwd, named))  # noqa: PTH118
+        return
+    while len(cwd) > 1:
+        yield cwd
+        cwd = cwd.rpartition("/")[0]
+    yield f"{home}/ua-memory"
+
+
+def request(words: list[str], cwd: str, home: str, data: bytes | None) -> bytes:
+    from _json import encode_basestring_ascii as quoted
+
+    terminals = [name for fd, name in enumerate(("stdin", "stdout", "stderr")) if os.isatty(fd)]
+    env = [f"{quoted(k)}:{quoted(v)}" for k, v in os.environ.items() if k.startswith(PASSED)]
+    outer = [getattr(stream, "encoding", None) or "utf-8" for stream in (sys.stdout, sys.stderr)]
+    params = [
+        f'"protocol":{PROTOCOL}',
+        f'"code":{quoted(PACKAGE)}',
+        f'"argv":[{",".join(map(quoted, words))}]',
+        f'"cwd":{quoted(cwd)}',
+        f'"home":{quoted(home)}',
+        f'"env":{{{",".join(env)}}}',
+        f'"encodings":[{",".join(map(quoted, outer))}]',
+        f'"terminals":[{",".join(map(quoted, terminals))}]',
+        f'"width":{_width() if terminals else 80}',
+        f'"stdin":{"null" if data is None else quoted(data.decode("latin-1"))}',
+    ]
+    return f'{{"jsonrpc":"2.0","id":1,"method":"run","params":{{{",".join(params)}}}}}\n'.encode()
+
+
+def _width() -> int:
+    for fd in (1, 2, 0):
+        try:
+            columns = os.get_terminal_size(fd).columns
+        except OSError:
+            continue
+        if columns > 0:
+            return columns
+    return 80
+
+
+# -- what comes back ---------------------------------------------------------------------------------
+
+
+def answer(daemon: Any, hurry: float = 0) -> tuple[int | None, int, str]:
+    """(exit code or None, the code of a refusal, its words). Prints what comes.
+
+    NoAnswer where it does not begin to answer within the connection's time, and after WITHIN seconds of
+    silence; for one in a hurry after so many, and as soon as it takes long.
+    """
+    rest, taken, long = b"", False, hurry or WITHIN
+    while True:
+        while b"\n" not in rest:
+            got = _received(daemon, taken and bool(hurry))
+            if not got:
+                raise NoAnswer(ENDED if got is not None else SILENT, taken)
+            if not taken:
+                _answers(daemon, long)
+            rest, taken = rest + got, True
+        line, _, rest = rest.partition(b"\n")
+        message = parsed(line.decode())
+        if "method" in message:
+            if message["method"] == "write":
+                _print(message["params"])
+            elif message["method"] == "alive" and hurry:
+                raise NoAnswer("it takes long", taken)
+        elif "result" in message:
+            found = message["result"]
+            return _print(found["output"]) or found["code"], 0, ""
+        else:
+            refused = message["error"]
+            if refused["code"] not in (ELSEWHERE, OTHER_CODE, BUSY, INPUT):
+                raise NoAnswer(refused["message"], taken)
+            return None, refused["code"], refused["message"]
+
+
+def _answers(daemon: Any, long: float) -> None:
+    """From its first words on a daemon may be silent for so long; what was noted of it before is over."""
+    if daemon.gettimeout() == PROBE:
+        note_answer(daemon.getpeername(), True)
+    daemon.settimeout(long)
+
+
+def _received(daemon: Any, busy: bool) -> Any:
+    """What the daemon sends next; empty where it has ended. None where it is stuck, which is noted unless it
+    may only be busy."""
+    stuck = False
+    try:
+        return daemon.recv(1 << 18)
+    except OSError as error:
+        stuck = isinstance(error, TimeoutError)
+        if stuck and not busy:
+            note_answer(daemon.getpeername(), False)
+        # From here on it cannot take the command any more: it says so first, and that would fail.
+        try:
+            daemon.shutdown(2)
+            return daemon.recv(1 << 18) or (None if stuck else b"")
+        except OSError:
+            return None if stuck else b""
+
+
+def parsed(line: str) -> Any:
+    try:
+        from _json import make_scanner
+    except ImportError:  # another Python's JSON is made of other parts
+        import json
+
+        return json.loads(line)
+    return make_scanner(_Plain)(line, 0)[0]  # type: ignore[arg-type]
+
+
+class _Plain:
+    """How the standard library's scanner is to read JSON, as `json.loads` has it."""
+
+    strict, memo = True, dict[str, str]()
+    object_hook = object_pairs_hook = None
+    parse_float, parse_int, parse_constant = float, int, float
+
+
+def _print(chunks: list[tuple[int, str]]) -> int:
+    """Write what the command wrote, in its order; 141 if nobody reads it any more, else 0."""
+    for number, text in chunks:
+        stream = sys.stdout if number == 1 else sys.stderr
+        if stream is None:  # closed by the caller (`>&-`)
+            continue
+        try:
+            stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
+            stream.write(text)
+            stream.flush()
+        except BrokenPipeError:
+            return 141
+        except OSError as error:
+            raise CannotPrint(error) from error
+    return 0

@@ -1,0 +1,513 @@
+"""The daemon of one bank: it listens, queues commands for its worker, and knows when to leave."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import io
+import os
+import select
+import signal
+import socket
+import struct
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from datetime import datetime
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from ua_memory.daemon import connect, protocol
+from ua_memory.daemon.connect import PACKAGE
+from ua_memory.daemon.protocol import INPUT, OTHER_CODE, Request, RequestRefused
+from ua_memory.daemon.watch import Watch
+from ua_memory.daemon.worker import Flushing, Job, Upkeep, Warm, Worker
+from ua_memory.paths import is_bank, make_private
+from ua_memory.store.scan import Witness
+
+# -- peer --------------------------------------------------------------------------------------------------
+# Who is at the other end of a socket, as the kernel says.
+
+
+_LOCAL_PEERCRED = 0x001  # macOS, level 0: struct xucred
+
+
+def uid(connection: socket.socket) -> int:
+    """The user id of the peer. OSError where the kernel does not say."""
+    if sys.platform == "darwin":
+        version, user = struct.unpack_from("=II", connection.getsockopt(0, _LOCAL_PEERCRED, 76))
+        if version:
+            raise OSError(f"xucred has version {version}")
+        return int(user)
+    found = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("=iII"))
+    return int(struct.unpack("=iII", found)[1])
+
+
+# -- streams -----------------------------------------------------------------------------------------------
+# A caller's streams as a command meets them: output is recorded in its order, input is asked for.
+
+
+LIVE = 1.0
+"""Seconds after which output is sent as it comes: a bar of progress moves."""
+
+Chunk = tuple[int, str]
+"""Descriptor (1 or 2) and text."""
+
+
+class Output:
+    """What a command wrote, in its order. `send` takes what is to be shown before the end."""
+
+    def __init__(self, send: Callable[[list[Chunk]], None]) -> None:
+        self._send, self._began = send, time.monotonic()
+        self._lock = threading.Lock()  # the bar of progress is drawn by a thread of its own
+        self._chunks: list[Chunk] = []
+
+    def add(self, number: int, text: str) -> None:
+        with self._lock:
+            if self._chunks and self._chunks[-1][0] == number:
+                text = self._chunks.pop()[1] + text
+            self._chunks.append((number, text))
+
+    def live(self) -> None:
+        """Send what there is, if the command takes long."""
+        if time.monotonic() - self._began > LIVE and (chunks := self.taken()):
+            self._send(chunks)
+
+    def taken(self) -> list[Chunk]:
+        """What was not sent yet."""
+        with self._lock:
+            chunks, self._chunks = self._chunks, []
+        return chunks
+
+
+class CallerStream(io.TextIOBase):
+    """Standard output or error of a caller, who encodes what comes."""
+
+    def __init__(self, output: Output, number: int, encoding: str) -> None:
+        self._output, self._number, self._encoding = output, number, encoding
+
+    @property
+    def encoding(self) -> str:  # type: ignore[override]
+        return self._encoding
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, text: str) -> int:
+        if text:
+            self._output.add(self._number, text)
+            if self._number == 2:
+                self._output.live()
+        return len(text)
+
+    def flush(self) -> None:
+        self._output.live()
+
+
+class Unasked(io.RawIOBase):
+    """Standard input that was not sent along: whoever reads from it has the caller asked for it.
+
+    It is not fetched while the command waits: a caller who types would block all others.
+    """
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: object) -> int:
+        raise RequestRefused(INPUT, "the command reads standard input")
+
+
+def given(data: bytes | None) -> io.BufferedIOBase:
+    """Standard input with what the caller sent."""
+    return io.BufferedReader(Unasked()) if data is None else io.BytesIO(data)
+
+
+# -- log ---------------------------------------------------------------------------------------------------
+# A log in `local/`, of the daemon and of hooks: one line an event, begun anew when it has grown, one old
+# one
+# kept.
+
+
+LARGEST = 1 << 20
+"""Bytes of a log."""
+NAME = "daemon.log"
+
+
+class Log:
+    """Where is said what happens and nobody sees. A log that cannot be written is no reason to fail."""
+
+    def __init__(self, folder: Path, name: str = NAME) -> None:
+        self.file = folder / name
+        self._lock = threading.Lock()
+
+    def say(self, text: str) -> None:
+        row = f"{datetime.now().astimezone():%Y-%m-%d %H:%M:%S%z} [{os.getpid()}] {text.rstrip()}\n"
+        with self._lock, contextlib.suppress(OSError):
+            with contextlib.suppress(FileNotFoundError):
+                if self.file.stat().st_size + len(row) > LARGEST:
+                    self.file.replace(self.file.with_suffix(".log.1"))
+            fd = os.open(self.file, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+            try:
+                os.write(fd, row.encode("utf-8", "backslashreplace"))
+            finally:
+                os.close(fd)
+
+    def tail(self, lines: int) -> list[str]:
+        """The newest lines, oldest first."""
+        rows: list[str] = []
+        for file in (self.file.with_suffix(".log.1"), self.file):
+            with contextlib.suppress(FileNotFoundError):
+                rows += file.read_text("utf-8", "replace").splitlines()
+        return rows[-lines:] if lines else []
+
+
+class Lines(io.StringIO):
+    """A stream whose lines go into a log, for a command that nobody looks at."""
+
+    def __init__(self, log: Log) -> None:
+        super().__init__()
+        self._log, self._begun = log, ""
+
+    def write(self, text: str) -> int:
+        *lines, self._begun = (self._begun + text).split("\n")
+        for line in lines:
+            self._log.say(line)
+        return len(text)
+
+
+# -- code --------------------------------------------------------------------------------------------------
+# The code that runs here: which installation it is of, and whether its files have changed since.
+
+
+EVERY = 1.0
+"""Seconds between two looks."""
+
+State: TypeAlias = tuple[int, int]
+
+
+class Code:
+    """The code as it was when this process began."""
+
+    def __init__(self) -> None:
+        self._folders, self._files = _all()
+        self._looked, self._changed = time.monotonic(), False
+
+    def changed(self) -> bool:
+        """Whether it has been replaced on disk since. One who asks now and then waits for each look: it is of
+        the folders and of the modules that are loaded, a tenth of all; what is installed changes a folder."""
+        if not self._changed and time.monotonic() - self._looked > EVERY:
+            self._looked = time.monotonic()
+            self._changed = not self._same(_loaded()) or not self._settled()
+        return self._changed
+
+    def _same(self, files: list[str]) -> bool:
+        return all(_state(file) == self._files[file] for file in files if file in self._files)
+
+    def _settled(self) -> bool:
+        """Whether folders are as they were, or hold what they held: what Python compiles is new there."""
+        if all(_state(folder) == was for folder, was in self._folders.items()):
+            return True
+        self._folders, files = _all()
+        return files == self._files
+
+
+def _all() -> tuple[dict[str, State], dict[str, State]]:
+    """The folders and the modules of this package, each with its size and time."""
+    folders: dict[str, State] = {}
+    files: dict[str, State] = {}
+    for folder, below, names in os.walk(PACKAGE):
+        below[:] = [name for name in below if name != "__pycache__"]
+        folders[folder] = _state(folder)
+        files |= {path: _state(path) for name in names if (path := f"{folder}/{name}").endswith(".py")}
+    return folders, files
+
+
+def _loaded() -> list[str]:
+    """Where the modules of this package may lie that run here."""
+    own = [name.split(".")[1:] for name in [*sys.modules] if f"{name}.".startswith("ua_memory.")]
+    return ["/".join([PACKAGE, *parts]) + end for parts in own for end in (".py", "/__init__.py")]
+
+
+def _state(path: str) -> State:
+    try:
+        found = os.stat(path)  # noqa: PTH116 (a hundred of them on the way to an answer)
+    except OSError:  # an installation under way
+        return 0, 0
+    return found.st_size, found.st_mtime_ns
+
+
+# -- service -----------------------------------------------------------------------------------------------
+# The service of one bank: it listens, hands commands to the worker one by one, and knows when to leave.
+#
+# There is one per bank: whoever holds the lock in `local/`. Each caller has a thread of its own, so that
+# one
+# who is slow, silent or broken keeps nobody else waiting.
+
+
+Perform = Callable[[Request, Output, Warm], int]
+"""Runs a command on a caller's behalf and returns its exit code: the command line hands this in."""
+
+CALLERS = 64
+"""Connections at a time."""
+SILENCE = 10.0
+"""Seconds that a caller may take to say what they want, or to take in an answer."""
+LEAVING = 20.0
+"""Seconds that a command under way may still take when the daemon is to leave."""
+TICK = 15.0
+
+
+class AlreadyRuns(Exception):
+    """Another daemon of this bank holds the lock."""
+
+
+@contextlib.contextmanager
+def only_one(local: Path) -> Iterator[None]:
+    """Be the bank's one daemon, as long as the block lasts. AlreadyRuns; freed by the system at a kill."""
+    make_private(local)
+    fd = os.open(local / "daemon.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise AlreadyRuns from None
+        os.ftruncate(fd, 0)
+        os.write(fd, f"{os.getpid()}\n".encode())
+        yield
+    finally:
+        os.close(fd)
+
+
+def runs(local: Path) -> bool:
+    """Whether the bank has a daemon, also one that is only starting."""
+    try:
+        fd = os.open(local / "daemon.lock", os.O_RDWR | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(fd)
+    return False
+
+
+def holder(local: Path) -> int:
+    """The process id of the bank's daemon; 0 if it has none."""
+    with contextlib.suppress(OSError, ValueError):
+        pid = int((local / "daemon.lock").read_text())
+        return pid if runs(local) else 0  # whoever holds the lock has written it
+    return 0
+
+
+class Service:
+    """A daemon while it runs. `run` returns when it has left, and why."""
+
+    def __init__(self, warm: Warm, perform: Perform, local: Path, env: Mapping[str, str]) -> None:
+        self.warm, self.perform, self.log = warm, perform, Log(local)
+        self._folder = connect.made(env)
+        self.path = f"{self._folder}/{connect.socket_name(str(warm.root))}"
+        self.began, self._code = time.time(), Code()
+        self.flushing = Flushing(warm.root, env, self.log.say)
+        self.upkeep = Upkeep(
+            warm, self.log.say, lambda: self.worker.nudge(), lambda: self.worker.wanted, self.flushing
+        )
+        self.watch = Watch(warm.root, local, self.upkeep.heard, self.log.say)
+        warm.witness = Witness(self.watch.marks, self.watch.touched)
+        self.worker = Worker(self._rest, TICK, self.log.say)
+        self._callers, self._why = threading.Semaphore(CALLERS), ""
+        self._awake, self._wake = socket.socketpair()
+        self._inode, self._lock = 0, _inode(local / "daemon.lock")
+        self._local, self._looked = local, time.monotonic()
+
+    # -- its life ----------------------------------------------------------------------------------
+
+    def run(self) -> str:
+        """Serve until there is a reason to leave, and return it. Runs in the process's main thread."""
+        listener = self._listen()
+        self._wake.setblocking(False)
+        signal.set_wakeup_fd(self._wake.fileno())
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, lambda *_: self.leave("asked to by a signal"))
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)
+        self.log.say(f"listens on {self.path} for {self.warm.root}")
+        self.upkeep.tend(self.watch)
+        try:
+            while not self._why:
+                ready, _, _ = select.select([listener, self._awake], [], [], TICK)
+                if listener in ready:
+                    self._accept(listener)
+                if time.monotonic() - self._looked >= TICK:
+                    self._looked = time.monotonic()
+                    self._why = self._why or self._reason()
+        finally:
+            self._stop(listener)
+        return self._why
+
+    def leave(self, why: str) -> None:
+        """Have the daemon leave; what has begun is finished first."""
+        self._why = self._why or why
+        with contextlib.suppress(OSError):
+            self._wake.send(b"\0")
+
+    def _listen(self) -> socket.socket:
+        with contextlib.suppress(FileNotFoundError):
+            Path(self.path).unlink()  # of one that was killed: a living one would hold the lock
+        listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        before = os.umask(0o177)
+        try:
+            listener.bind(self.path)
+        finally:
+            os.umask(before)
+        self._inode = _inode(self.path)
+        connect.introduce(self.path, os.getpid(), str(self.warm.root))
+        listener.listen(CALLERS)
+        return listener
+
+    def _stop(self, listener: socket.socket) -> None:
+        if self._in_place():
+            for part in ("", connect.BANK, connect.SILENT_SUFFIX):
+                Path(self.path + part).unlink(missing_ok=True)
+        listener.close()
+        if self.worker.stop(LEAVING):
+            self.warm.cool()
+            # The answer of the last command may still be on its way.
+            for _ in range(CALLERS):
+                if not self._callers.acquire(timeout=0.5):
+                    break
+        self.flushing.stop()
+        self.watch.stop()
+        self.log.say(f"left: {self._why or 'failed'}")
+
+    def _in_place(self) -> bool:
+        return _inode(self.path) == self._inode
+
+    def _reason(self) -> str:
+        """Why to leave now, '' to stay."""
+        if not is_bank(self.warm.root) or _inode(self._local / "daemon.lock") != self._lock:
+            return "its bank is gone"
+        if not self._in_place():
+            return "its socket was taken away"
+        if self.worker.resting > self.warm.config.daemon_idle_minutes * 60 and not self.upkeep.waits:
+            return "idle"
+        return "its code was replaced" if self._code.changed() else ""
+
+    def _rest(self, seconds: float) -> float:
+        if seconds > self.warm.config.daemon_warm_minutes * 60 and self.warm.cool():
+            self.log.say("let go of the index and the model")
+        self.upkeep.do(seconds)
+        return self.upkeep.next() - time.monotonic()
+
+    # -- one caller --------------------------------------------------------------------------------
+
+    def _accept(self, listener: socket.socket) -> None:
+        try:
+            caller, _ = listener.accept()
+        except OSError as error:  # they left at once, or there are too many open files
+            self.log.say(f"accept: {error}")
+            time.sleep(0.05)
+            return
+        if not self._callers.acquire(blocking=False):
+            with caller, contextlib.suppress(OSError):
+                caller.send(protocol.refusal(None, protocol.BUSY, "too many callers"))
+            self.log.say(f"turned away: {CALLERS} callers are here")
+            return
+        threading.Thread(target=self._serve, args=(caller,), daemon=True).start()
+
+    def _serve(self, caller: socket.socket) -> None:
+        try:
+            with caller:
+                caller.settimeout(SILENCE)
+                if uid(caller) != os.getuid():
+                    self.log.say("turned away: another user")
+                    return
+                for line in _lines(caller):
+                    caller.sendall(self._answered(line, caller))
+        except OSError:  # they left, or were silent for too long: nobody to tell
+            pass
+        finally:
+            self._callers.release()
+
+    def _answered(self, line: bytes, caller: socket.socket) -> bytes:
+        number: object = None
+        try:
+            number, method, params = protocol.parsed(line)
+            return protocol.answer(number, self._do(method, params, caller))
+        except RequestRefused as refused:
+            if refused.code == protocol.INTERNAL:
+                self.log.say(f"failed: {refused.message}")
+            return protocol.refusal(number, refused.code, refused.message)
+
+    def _do(self, method: str, params: dict[str, Any], caller: socket.socket) -> object:
+        if method == "run":
+            return self._run(params, caller)
+        if method == "status":
+            return self.status()
+        if method == "stop":
+            self.leave("asked to")
+            return {"pid": os.getpid()}
+        raise RequestRefused(protocol.NO_METHOD, f"no method {method[:50]}")
+
+    def _run(self, params: dict[str, Any], caller: socket.socket) -> object:
+        if params.get("protocol") != connect.PROTOCOL or params.get("code") != connect.PACKAGE:
+            self.leave("a caller of another installation")
+        elif self._code.changed():
+            self.leave("its code was replaced")
+        if self._why:
+            raise RequestRefused(OTHER_CODE, f"the daemon leaves: {self._why}")
+        request = protocol.request(params)
+        # Whoever has heard nothing, and cannot be told, does it themselves: then it must not be done here.
+        caller.sendall(protocol.notice("taken", []))
+
+        def work(job: Job) -> object:
+            output = Output(lambda chunks: job.tell(chunks))
+            code = self.perform(request, output, self.warm)
+            return {"code": code, "output": output.taken()}
+
+        def tell(chunks: Any) -> None:
+            caller.sendall(
+                protocol.notice("alive", []) if chunks is None else protocol.notice("write", chunks)
+            )
+
+        return self.worker.ask(Job(work), tell)
+
+    def status(self) -> dict[str, Any]:
+        """How it stands, as `daemon status --json` has it."""
+        return {
+            "pid": os.getpid(), "bank": str(self.warm.root), "socket": self.path,
+            "protocol": connect.PROTOCOL, "code": connect.PACKAGE,
+            "since": time.strftime("%Y-%m-%dT%H:%M:%S%z", time.localtime(self.began)),
+            "commands": self.worker.done, "busy": self.worker.busy, "warm": self.warm.warm,
+            "idle_seconds": round(self.worker.resting, 1), "caught_up": self.upkeep.caught_up,
+            "watch": self.watch.state(),
+            **({"flushing": self.flushing.key} if self.flushing.key else {}),
+        }  # fmt: skip
+
+
+def _inode(path: Path | str) -> int:
+    """By which a file is told from another of its name; 0 where there is none."""
+    try:
+        return os.lstat(path).st_ino
+    except OSError:
+        return 0
+
+
+def _lines(caller: socket.socket) -> Iterator[bytes]:
+    """The lines that a caller sends. Ends where they do, or where a line is too long to be one of ours."""
+    rest = b""
+    while True:
+        deadline = time.monotonic() + SILENCE
+        parts = [rest]
+        size = len(rest)
+        while b"\n" not in parts[-1]:
+            # A byte a second would never be silent: the whole line has its time.
+            if size > connect.LARGEST or time.monotonic() > deadline:
+                return
+            got = caller.recv(1 << 16)
+            if not got:
+                return
+            parts.append(got)
+            size += len(got)
+        line, _, rest = b"".join(parts).partition(b"\n")
+        yield line

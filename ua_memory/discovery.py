@@ -1,0 +1,251 @@
+"""Which folder is a bank, by file names alone; opening files safely. Light: every command loads it."""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import stat
+from _blake2 import blake2b
+from marshal import dumps
+
+TYPE_CHECKING = False  # typing's own constant would cost the import of typing
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from typing import BinaryIO
+
+
+# -- regular -----------------------------------------------------------------------------------------------
+# Opening a file that somebody named: a regular one, or a link to one.
+#
+# A named pipe, a device or a socket may have no end, or nobody who writes to it: who reads it waits for
+# ever.
+# The file is opened first, without waiting, and then asked what it is: between a look and an opening it
+# could
+# become another. What is refused is an OSError, so it is reported as any other file that cannot be read.
+#
+# It stands by itself, without `pathlib`, since hooks open files too.
+
+
+MOST = 64 << 20
+"""Bytes of a file that is read whole, where nothing else is said."""
+_KINDS = {
+    stat.S_IFIFO: "a named pipe",
+    stat.S_IFSOCK: "a socket",
+    stat.S_IFCHR: "a device",
+    stat.S_IFBLK: "a device",
+}
+
+
+class Irregular(OSError):
+    """What is neither a regular file nor a folder."""
+
+
+def opener(name: str, flags: int) -> int:
+    """For `open(…, opener=opener)`: as `os.open`, but OSError for all that is no regular file."""
+    try:
+        fd = os.open(name, flags | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
+    except OSError as error:
+        if error.errno in (errno.ENXIO, errno.EOPNOTSUPP):  # how Linux and macOS refuse to open a socket
+            raise Irregular(errno.EINVAL, "not a regular file", name) from error
+        raise
+    mode = stat.S_IFMT(os.fstat(fd).st_mode)
+    if mode == stat.S_IFREG:
+        return fd
+    os.close(fd)
+    if mode == stat.S_IFDIR:
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), name)
+    raise Irregular(errno.EINVAL, f"{_KINDS.get(mode, 'something else')}, not a regular file", name)
+
+
+def open_regular(path: str | os.PathLike[str]) -> BinaryIO:
+    """A regular file's bytes. OSError where it is none, or cannot be read."""
+    return open(path, "rb", opener=opener)
+
+
+def read(path: str | os.PathLike[str], most: int = MOST) -> bytes:
+    """All of a regular file. OSError also where it holds more bytes than `most`."""
+    with open_regular(path) as file:
+        if os.fstat(file.fileno()).st_size <= most and len(data := file.read(most + 1)) <= most:
+            return data
+    raise OSError(errno.EFBIG, f"larger than {most >> 20} MB", os.fspath(path))
+
+
+# -- finding -----------------------------------------------------------------------------------------------
+# Which folder is a bank, and which git repository is around it, told by the names of files alone.
+#
+# It stands by itself, on plain texts, since a hook asks this and has no time to load `pathlib`; everyone
+# else
+# asks `paths`.
+
+
+SETTINGS = "ua-memory.toml"
+USER, TRUSTED = "config.toml", "trusted.json"
+"""In the user's own folder: their settings, for all of their banks, and bank id → hashes of the sensitive
+settings of it that they have agreed to."""
+CORE_NAMES = ("MEMORY.md", "memory.md")
+LOGS = "memory"
+BESIDE = ".ua-memory"
+"""State where there is no git at all."""
+DATED = re.compile(r"(\d{4}-\d{2}-\d{2})(?!\d)")
+
+
+class Folders:
+    """The folders of a bank, as `paths.Bank` has them."""
+
+    __slots__ = ("cache", "git_dir", "index", "local", "own", "pending", "root", "state")
+
+    def __init__(self, root: str, own: bool, state: str, git_dir: str) -> None:
+        self.root, self.own, self.state, self.git_dir = root, own, state, git_dir
+        self.pending, self.index = f"{state}/pending", f"{state}/index"
+        self.cache, self.local = f"{state}/cache", f"{state}/local"
+
+
+exists, join, parent = os.path.isfile, os.path.join, os.path.dirname
+
+
+def is_bank_at(folder: str) -> bool:
+    """Whether a folder is marked as a bank: settings that say something, core memory, or a dated log under
+    `memory/`.
+
+    A folder that may not be looked into is none.
+    """
+    # A case-folding file system answers yes to both names of core memory; either is a bank.
+    if any(exists(join(folder, name)) for name in CORE_NAMES) or not is_blank(join(folder, SETTINGS)):
+        return True
+    try:
+        # A code package called `memory` has no dated markdown in it.
+        return any(DATED.match(log) and log.endswith(".md") for log in os.listdir(join(folder, LOGS)))  # noqa: PTH208
+    except OSError:
+        return False
+
+
+def user_folder(env: Mapping[str, str]) -> str:
+    """The folder of the user's own settings, '' where the environment names no home. A relative one does not
+    count: it would lie in whatever bank a command is called in."""
+    base = env.get("XDG_CONFIG_HOME", "")
+    if not base.startswith("/"):
+        base = f"{env['HOME']}/.config" if env.get("HOME", "").startswith("/") else ""
+    return f"{base}/ua-memory" if base else ""
+
+
+def is_blank(file: str) -> bool:
+    """Whether a file says nothing, or is not there: empty settings mark no folder as a bank."""
+    if not exists(file):
+        return True
+    try:
+        with open_regular(file) as opened:
+            return not opened.read(4096).removeprefix(b"\xef\xbb\xbf").strip()
+    except OSError:  # it is there; what is wrong with it is said where it is read
+        return False
+
+
+def bank_above(start: str, home: str) -> str | None:
+    """The nearest bank at or above `start`; the search ends at `home` and at the border of a file system.
+
+    None also where `start` is no folder. What is found has no symbolic links in it.
+    """
+    start, home = os.path.realpath(start), os.path.realpath(home)
+    try:
+        device = os.stat(start).st_dev  # noqa: PTH116
+        for folder in above(start):
+            if os.stat(folder).st_dev != device:  # noqa: PTH116
+                return None
+            if is_bank_at(folder):
+                return folder
+            if folder == home:
+                return None
+    except OSError:
+        return None
+    return None
+
+
+def above(folder: str) -> Iterator[str]:
+    """An absolute folder and all that it lies in, the nearest first."""
+    while True:
+        yield folder
+        if (outer := parent(folder)) == folder:
+            return
+        folder = outer
+
+
+def git_folders(folder: str) -> tuple[str, str, str] | None:
+    """The repository that a folder without symbolic links lies in, worktrees and submodules included, as its
+    files tell: its top level, its git directory, and what its worktrees share.
+
+    A `.git` file that leads nowhere (its repository was moved or deleted) counts as none.
+    """
+    for top in above(folder):
+        dot = join(top, ".git")
+        if exists(join(dot, "HEAD")):
+            return top, dot, dot
+        if exists(dot):
+            git_dir = _led_to(dot, "gitdir:")
+            if git_dir and exists(join(git_dir, "HEAD")):
+                return top, git_dir, _led_to(join(git_dir, "commondir")) or git_dir
+    return None
+
+
+def worktree(git_dir: str, common: str) -> str:
+    """What a worktree is called."""
+    return "main" if git_dir == common else git_dir.rpartition("/")[2]
+
+
+def _led_to(file: str, key: str = "") -> str | None:
+    """The folder that a file of git's names, relative to its own folder."""
+    try:
+        with open_regular(file) as opened:
+            line = os.fsdecode(opened.read()).strip()
+    except OSError:
+        return None
+    return os.path.realpath(join(parent(file), line[len(key) :].strip())) if line.startswith(key) else None
+
+
+# -- stamps ------------------------------------------------------------------------------------------------
+# What files are now, by one `lstat` of each, and the digest of that: the same digest, the same files.
+#
+# It stands by itself since a hook that opens no bank compares it as well as the store that keeps it.
+
+
+SUM = 8
+"""Bytes of a sum."""
+
+if TYPE_CHECKING:
+    Row = tuple[int, int, int, int, int] | None
+    """Mode, size, times of change and inode of one file or folder; None if it is not there."""
+
+
+def look(root: str | os.PathLike[str], names: Sequence[bytes]) -> list[Row]:
+    """Each of the named, below the root, as `lstat` sees it now."""
+    base, lstat = os.fsencode(root) + b"/", os.lstat
+    rows: list[Row] = []
+    for name in names:
+        try:
+            s = lstat(base + name)
+        except OSError:
+            rows.append(None)
+        else:
+            rows.append((s.st_mode, s.st_size, s.st_mtime_ns, s.st_ctime_ns, s.st_ino))
+    return rows
+
+
+def stamp(rows: list[Row]) -> str:
+    """The digest of a look."""
+    return blake2b(dumps(rows, 1), digest_size=16).hexdigest()
+
+
+def masks(patterns: Mapping[str, str]) -> str:
+    """The name of what a bank's own patterns take out of its index; '' where it has none."""
+    return blake2b(repr(sorted(patterns.items())).encode(), digest_size=8).hexdigest() if patterns else ""
+
+
+def sealed(data: bytes) -> bytes:
+    """Data with a sum of it before."""
+    return blake2b(data, digest_size=SUM).digest() + data
+
+
+def unsealed(data: bytes) -> bytes:
+    """What was sealed. ValueError where it is not as it was."""
+    if sealed(data[SUM:]) != data:
+        raise ValueError("not what was written")
+    return data[SUM:]

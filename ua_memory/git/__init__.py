@@ -1,0 +1,1 @@
+"""The history of a bank. The only package that runs git."""

@@ -1,0 +1,365 @@
+"""One git directory and the processes that run on it, and locks that a killed git left there."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import socket
+import subprocess
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ua_memory.errors import GitFailed
+from ua_memory.paths import foreign
+
+if TYPE_CHECKING:
+    from git import Git
+
+
+# -- process -----------------------------------------------------------------------------------------------
+# One git directory and the processes that are run on it, whatever the caller's shell or settings say.
+#
+# A git directory may have come from a stranger, in an archive or on a stick, and its settings, hooks and
+# attributes can name programs. None of them is run: what a setting of ours does not outrank is not called,
+# and
+# the network is reached from a directory without settings (`remotes`).
+
+
+NOT_THERE = "git is not installed or does not run"
+CONFIG = {
+    "core.fsync": "all",  # the first one, so that it can be replaced by its number: plain git fsyncs nothing
+    "core.fsyncMethod": "fsync",
+    "core.hooksPath": os.devnull,  # fast-import would run the user's reference-transaction hook
+    "core.alternateRefsCommand": "true",  # a program, run where objects are borrowed
+    "core.attributesFile": os.devnull,
+    "core.autocrlf": "false",
+    "core.fsmonitor": "false",
+    "core.logAllRefUpdates": "false",  # in ten years a reflog outgrows the text
+    "core.quotePath": "false",
+    "fsck.badDateOverflow": "warn",  # a clock that stood before 1970 is no damage
+    "fetch.fsck.badDateOverflow": "warn",
+    "receive.fsck.badDateOverflow": "warn",
+    "fetch.fsckObjects": "true",  # what another machine sends may be broken, or made to break out
+    "http.lowSpeedLimit": "1",  # bytes a second; less for a minute is no connection any more
+    "http.lowSpeedTime": "60",
+    "fetch.recurseSubmodules": "false",  # each has settings of its own
+    "submodule.recurse": "false",
+    "gc.auto": "0",
+    "maintenance.auto": "false",
+    "i18n.commitEncoding": "UTF-8",
+    "i18n.logOutputEncoding": "UTF-8",
+    "log.showSignature": "false",
+    "protocol.ext.allow": "never",  # an address that is a command
+    "diff.noprefix": "false",
+    "diff.mnemonicPrefix": "false",
+}
+"""Settings of ours for every git process; a user's own would change what is written or read."""
+_LOCKED = re.compile(r"Unable to create '[^'\n]*\.lock': File exists")
+NO_REMOTE = {"GIT_ALLOW_PROTOCOL": "none", "GIT_NO_LAZY_FETCH": "1"}
+"""For every process that has no business with a remote: a partial clone asks its own for a missing object,
+by an address and a program out of its settings."""
+ALONE = {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1"}
+"""So that git reads none of the user's own settings: a mistake in them ends every command."""
+THEIRS = ("var", "fetch", "push", "ls-remote")
+"""What needs them all the same: who the person is, and how another machine is reached."""
+NO_FSYNC = {"GIT_CONFIG_VALUE_0": "none"}
+"""For what can be made again, as an index."""
+PLAIN_PACK = {
+    "GIT_CONFIG_COUNT": str(len(CONFIG) + 1),
+    f"GIT_CONFIG_KEY_{len(CONFIG)}": "pack.compression",
+    f"GIT_CONFIG_VALUE_{len(CONFIG)}": "0",
+}
+"""For a pack of a few objects, which git takes apart at once: the tree of ten years of logs would be
+compressed twice, and takes 8 ms each time."""
+
+
+class Process:
+    """A git directory and the work tree it belongs to."""
+
+    def __init__(self, git_dir: Path, root: Path, *, own: bool) -> None:
+        self.git_dir, self.root, self.own = git_dir, root, own
+        self._git: Git | None = None
+
+    @property
+    def shared(self) -> Path:
+        """The directory with the objects and refs: the git directory's own, or that of the main worktree."""
+        common = self.git_dir / "commondir"
+        return (self.git_dir / common.read_text().strip()).resolve() if common.is_file() else self.git_dir
+
+    def git(self) -> Git:
+        """GitPython's command object, bound to this trail whatever the caller's shell has set."""
+        if self._git is None:
+            git = _imported()(str(self.root))
+            git.update_environment(**self.environment())
+            self._git = git  # only now: another thread would run it on whatever the shell names
+        return self._git
+
+    def environment(self) -> dict[str, str]:
+        """Variables that pin git to this trail: inside a hook of the user's, theirs name the outer one."""
+        pairs: dict[str, str] = {}
+        for n, (key, value) in enumerate(CONFIG.items()):
+            pairs |= {f"GIT_CONFIG_KEY_{n}": key, f"GIT_CONFIG_VALUE_{n}": value}
+        return {
+            "GIT_DIR": str(self.git_dir),
+            "GIT_WORK_TREE": str(self.root),
+            "GIT_COMMON_DIR": str(self.shared),
+            "GIT_INDEX_FILE": str(self.git_dir / "index"),
+            "GIT_OBJECT_DIRECTORY": str(self.shared / "objects"),
+            "GIT_ALTERNATE_OBJECT_DIRECTORIES": "",
+            "GIT_NAMESPACE": "",
+            "GIT_CONFIG_PARAMETERS": "",
+            "GIT_TERMINAL_PROMPT": "0",
+            "GIT_LITERAL_PATHSPECS": "1",
+            "GIT_GLOB_PATHSPECS": "0",
+            "GIT_NOGLOB_PATHSPECS": "0",
+            "GIT_ICASE_PATHSPECS": "0",
+            "GIT_CONFIG_COUNT": str(len(CONFIG)),
+            **NO_REMOTE,
+            **pairs,
+        }
+
+    def version(self) -> str:
+        """What git says of itself. GitFailed."""
+        git = self.git()
+        from git.exc import GitError
+
+        try:
+            return str(git.execute(["git", "--version"]))
+        except GitError:  # for that it reads the user's settings, too
+            return self.run("--version").decode()
+
+    def run(self, *words: str, stdin: bytes | None = None, ok: Sequence[int] = (0,), **extra: Any) -> bytes:
+        """Standard output of one git command. GitFailed carries what git said."""
+        return self.ask(*words, stdin=stdin, ok=ok, **extra)[0]
+
+    def ask(
+        self, *words: str, stdin: bytes | None = None, ok: Sequence[int] = (0,), **extra: Any
+    ) -> tuple[bytes, str]:
+        """The same, with what it said on standard error."""
+        git = self.git()
+        from git.exc import GitError
+
+        if words[0] not in THEIRS:
+            extra["env"] = {**ALONE, **extra.get("env", {})}
+
+        with contextlib.ExitStack() as stack:
+            try:
+                if stdin is not None:
+                    spool = stack.enter_context(tempfile.TemporaryFile())
+                    spool.write(stdin)
+                    spool.seek(0)
+                    extra["istream"] = spool
+                status, out, said = git.execute(
+                    ["git", *words],
+                    with_extended_output=True,
+                    with_exceptions=False,
+                    stdout_as_string=False,
+                    strip_newline_in_stdout=False,
+                    **extra,
+                )
+            except (OSError, ValueError, GitError) as error:  # gone, no process to be had, a NUL in a name
+                why = NOT_THERE if isinstance(error, GitError) else error
+                raise GitFailed(
+                    f"git did not start: {why}", where=str(self.git_dir), mend="install git"
+                ) from error
+        told = said.decode("utf-8", "replace") if isinstance(said, bytes) else str(said)
+        if status not in ok:
+            why = _reason(said or out)
+            raise GitFailed(
+                f"git {words[0]} failed: {why}", where=str(self.git_dir),
+                mend="ua-memory doctor --mend" if _LOCKED.search(told) else "ua-memory doctor",
+            )  # fmt: skip
+        return bytes(out) if isinstance(out, bytes) else str(out).encode(), told
+
+
+def _imported() -> type[Git]:
+    """GitPython's class. It runs `git version` when it is imported, and refuses to be where that fails."""
+    with contextlib.suppress(ImportError):
+        from git import Git
+
+        return Git
+    before = {name: os.environ.get(name) for name in ALONE}
+    os.environ.update(ALONE)  # for that first run alone: the user's settings may have ended it
+    try:
+        from git import Git
+
+        return Git
+    except ImportError as error:
+        said = getattr(error.__cause__, "stderr", "") or ""
+        what = f"git does not run: {_reason(said)}" if said else NOT_THERE
+        mend = "install git; what was being written waits in pending/, the next command commits it"
+        raise GitFailed(what, mend=mend) from error
+    finally:
+        for name, value in before.items():
+            os.environ.pop(name)
+            os.environ.update({name: value} if value is not None else {})
+
+
+def _reason(said: str | bytes) -> str:
+    """What git ends with: the line that is fatal, with what stands before it, since advice may follow; else
+    the last."""
+    text = said.decode("utf-8", "replace") if isinstance(said, bytes) else said
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    end = next((n for n, line in enumerate(lines) if line.startswith("fatal: ")), len(lines) - 1)
+    if end < len(lines) - 1:
+        return "; ".join(lines[max(0, end - 1) : end + 1])[:500]
+    return lines[-1][:500] if lines else "it said nothing"
+
+
+# -- locks -------------------------------------------------------------------------------------------------
+# Locks that a killed git has left in a git directory: found, and removed where nobody holds them.
+#
+# git locks by making a file and unlocks by taking it away; who is killed in between leaves it there, and
+# every
+# later git gives up before it. Nothing in such a file says whose it is, so git's processes are looked at:
+# one
+# that works there holds it. Where they cannot be seen (another machine, another system), age alone tells.
+
+
+PROCESSES = Path("/proc")
+SECONDS, UNSEEN_SECONDS = 10, 3600
+"""How old a lock must be: where git's processes can be seen, and where they cannot."""
+APART = "ua-memory-remote-"
+"""How the folders are called from which remotes are reached."""
+_WHERE = (
+    "HEAD.lock", "*_HEAD.lock", "index.lock", "config.lock", "config.worktree.lock", "packed-refs.lock",
+    "shallow.lock", "gc.pid", "gc.pid.lock", "refs/**/*.lock", "reftable/*.lock", "objects/*.lock",
+    "objects/pack/*.lock", "objects/info/**/*.lock", "objects/pack/*.keep", f"{APART}*",
+)  # fmt: skip
+TAKES_IN = re.compile(r"(?:fetch|receive)-pack (\d+) on (\S+)")
+"""What git writes into the mark of a pack that it fetches: who does it."""
+IMPORTS = "fast-import"
+"""The same of a pack that it imports; it does not say who."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lock:
+    """A lock. `held` says who may hold it, and is empty where nobody does."""
+
+    file: Path
+    held: str
+
+
+def found(git_dir: Path, shared: Path, root: Path) -> list[Lock]:
+    """The locks in a git directory and the one it shares with other work trees. `root` is its work tree."""
+    there = {file for folder in {git_dir, shared} for name in _WHERE for file in folder.glob(name)}
+    files = [file for file in sorted(there) if file.suffix != ".keep" or _says(file)]
+    if not files:
+        return []
+    at_work, now = who(git_dir, shared, root), filesystem_now(git_dir)
+    return [Lock(file, _held(file, at_work, now)) for file in files]
+
+
+def remove(locks: list[Lock]) -> list[Path]:
+    """Remove those that nobody holds; what was removed. Another may have been quicker."""
+    gone = []
+    for lock in locks:
+        if not lock.held:
+            with suppress(OSError):
+                _remove(lock.file)
+                gone.append(lock.file)
+    return gone
+
+
+def _remove(file: Path) -> None:
+    if file.is_dir():
+        for inner in sorted(file.rglob("*"), reverse=True):
+            inner.rmdir() if inner.is_dir() else inner.unlink()
+        file.rmdir()
+    else:
+        file.unlink()
+
+
+def _says(mark: Path) -> bool:
+    """Whether the mark of a pack that is kept is git's own; else it is somebody's wish."""
+    return text(mark).strip() == IMPORTS or bool(TAKES_IN.fullmatch(text(mark).strip()))
+
+
+def _held(file: Path, at_work: list[str] | None, now: int) -> str:
+    if at_work:
+        return f"{at_work[0]} is at work there"
+    by = TAKES_IN.fullmatch(text(file).strip()) if file.suffix == ".keep" else None
+    if by and (by[2] != socket.gethostname() or lives(int(by[1]))):
+        return f"process {by[1]} on {by[2]} may be at work there"
+    with suppress(OSError):
+        age = (now - file.stat().st_mtime_ns) // 10**9
+        needed = UNSEEN_SECONDS if at_work is None else SECONDS
+        return "" if age >= needed else f"made {age} s ago, and taken to be in use for {needed} s"
+    return "gone meanwhile"
+
+
+def text(file: Path) -> str:
+    """What a small file says; nothing where there is none."""
+    try:
+        return file.read_text("utf-8", "replace")
+    except (FileNotFoundError, IsADirectoryError):
+        return ""
+
+
+def lives(process: int) -> bool:
+    """Whether there is a process of this number."""
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except (PermissionError, OverflowError):  # somebody else's
+        return True
+    return True
+
+
+def who(*places: Path) -> list[str] | None:
+    """The gits that work in these folders; None where that cannot be seen."""
+    there = [place.resolve() for place in places]
+    if not (PROCESSES / "self" / "cmdline").exists() or any(foreign(str(place)) for place in there):
+        return None
+    gits = ((folder, words) for folder, words in processes() if Path(words[0]).name.startswith("git"))
+    seen = [(folder, words, is_there(folder, words, there)) for folder, words in gits]
+    if any(here is None for _, _, here in seen):
+        return None
+    return [
+        f"process {folder.name if folder else ''} ({' '.join(words[:2])})"
+        for folder, words, here in seen
+        if here
+    ]
+
+
+def processes() -> Iterator[tuple[Path | None, list[str]]]:
+    """(its folder in /proc, its words) of each process there is."""
+    if (PROCESSES / "self" / "cmdline").exists():
+        for folder in PROCESSES.glob("[0-9]*"):
+            with suppress(OSError):  # it has ended meanwhile
+                yield folder, (folder / "cmdline").read_bytes().decode("utf-8", "replace").split("\0")
+        return
+    try:
+        out = subprocess.run(["ps", "-A", "-o", "args="], capture_output=True, check=True, timeout=30).stdout
+    except (OSError, subprocess.SubprocessError):
+        out = IMPORTS.encode()  # nobody knows
+    yield from ((None, row.split()) for row in out.decode("utf-8", "replace").splitlines())
+
+
+def is_there(process: Path | None, words: list[str], places: list[Path]) -> bool | None:
+    """Whether a git works in one of these folders, by its own folder, its environment and what it was told;
+    None where nobody can see that."""
+    try:
+        if process is None:
+            return None
+        folder = (process / "cwd").readlink()
+        rows = (process / "environ").read_bytes().decode("utf-8", "replace").split("\0")
+    except (FileNotFoundError, ProcessLookupError):  # it has ended meanwhile
+        return False
+    except OSError:
+        return None
+    named = [row.partition("=")[2] for row in (*rows, *words) if row.startswith(("GIT_DIR=", "--git-dir="))]
+    met = [Path(os.path.normpath(folder / name)) for name in ("", *named)]
+    return any(path.is_relative_to(place) for path in met for place in places)
+
+
+def filesystem_now(folder: Path) -> int:
+    """The file system's own clock in ns, which stamps the files that are compared; a file is made to ask."""
+    with tempfile.NamedTemporaryFile(dir=folder, prefix=".clock-") as file:
+        return os.fstat(file.fileno()).st_mtime_ns

@@ -1,0 +1,214 @@
+"""What an event means for its session: turns put to wait, and what memory answers."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from dataclasses import astuple
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from ua_memory import caller, discovery
+from ua_memory.errors import Malformed
+from ua_memory.hooks import context
+from ua_memory.transcripts.turns import Session
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from contextlib import AbstractContextManager
+    from pathlib import Path
+    from typing import BinaryIO
+
+    from ua_memory.caller import Call
+    from ua_memory.hooks.events import Event
+    from ua_memory.memory import Memory
+
+
+# -- hearing -----------------------------------------------------------------------------------------------
+# What a session's client and transcript say, put into the bank: after each answer, and when it has ended.
+
+
+TOLD = 7 * 86400.0
+"""Seconds for which is known what a session was told: it may be resumed, and compacted then."""
+
+
+def heard(
+    memory: Memory,
+    path: str,
+    found: dict[str, Any],
+    *,
+    said: str = "",
+    asked: str = "",
+    close: bool = False,
+    model: bool = False,
+) -> bool:
+    """Let the new turns of the session of a file wait, and note how far it was heard. True if a flush is due.
+
+    Malformed for a transcript that is none; CannotWrite.
+    """
+    named = {key: str(found.get(key) or "") for key in ("client", "session", "cwd", "parent", "group")}
+    session = Session(**named, started=datetime.fromtimestamp(found.get("started") or 0, UTC))
+    with _opened(found.get("transcript")) as stream:
+        spot = found.get("spot") or ()
+        told = memory.hear(session, stream, said=said, asked=asked, spot=spot, close=close, model=model)
+    context.noted(path, spot=list(astuple(told.spot)))
+    return told.due
+
+
+def _opened(transcript: object) -> AbstractContextManager[BinaryIO | None]:
+    """A session's transcript; None where there is none, or where what a client named is no file."""
+    missing = (FileNotFoundError, NotADirectoryError, IsADirectoryError, discovery.Irregular)
+    with contextlib.suppress(*missing):
+        return discovery.open_regular(str(transcript or "/nowhere"))
+    return contextlib.nullcontext()
+
+
+def take_up(memory: Memory, say: Callable[[str], None], *, model: bool = False) -> None:
+    """Hear to their end all sessions that have ended, were killed, or asked for it before a compaction; a
+    flush is due of them then. `say` is told what could not be read."""
+    bank = memory.store.bank
+    for path, found in list(context.listed(bank.pending)):
+        over = context.over(path, found)
+        if not over and found.get("want") != context.COMPACT:
+            continue
+        try:
+            heard(memory, path, found, close=True, model=model)
+        except Malformed as error:  # it will not become one: what waits of it is all there is
+            say(f"{found.get('client')} session {found.get('session')}: {error.what}")
+            context.noted(path, transcript="")
+        if not over:
+            context.noted(path, want="")
+        else:
+            with contextlib.suppress(OSError):
+                os.unlink(path)  # noqa: PTH108
+    context.forget(bank.local, memory.store.now().timestamp() - TOLD)
+
+
+# -- happening ---------------------------------------------------------------------------------------------
+# What an event of an agent's client is answered by its bank, and what it means for its session.
+
+
+LOG = "hook.log"
+ENOUGH = 0.35
+"""The score from which on a hit is put into a prompt nobody searched for it with."""
+
+
+def answered(call: Call, client: str, pid: int, modelled: bool) -> bool:
+    """Answer the event on a call's standard input by its bank; True if something is to be handed over.
+
+    Whatever goes wrong, nothing is said but in the bank's log. `client` is who calls, '' where the event
+    itself tells, `pid` their process, and `modelled` whether they have a model.
+    """
+    from ua_memory.errors import NoBank
+    from ua_memory.hooks import events
+
+    local = None
+    try:
+        with caller.bank_of(call, lenient=True) as memory:
+            local = memory.store.bank.local
+            event = events.hook_event(call.stdin.read(), client)
+            if event and event.kind != "subagent" and memory.config.enabled:
+                _tell_settings(memory, event)
+                return _happened(call, memory, event, pid, modelled)
+    except NoBank:  # a folder that is no bank is left alone
+        pass
+    except Exception as error:
+        if call.debug:
+            raise
+        if local is not None:  # without a bank there is nobody to tell
+            _log(local, f"nothing said: {type(error).__name__}: {error}")
+    return False
+
+
+def _happened(call: Call, memory: Memory, event: Event, pid: int, modelled: bool) -> bool:
+    """Answer an event and note what it means for its session; True if something is to be handed over."""
+    from ua_memory.hooks import events
+    from ua_memory.hooks.context import note
+
+    bank = memory.store.bank
+    known = bool(event.session) and not event.agent
+    if event.kind in events.ANSWERED:
+        text = _answer(call, memory, event)
+        call.stdout.write(events.reply(event, text) if text else "")
+        if event.kind == "start":
+            note(bank, memory.config, caller.environment(call))
+        if known:
+            context.begun(bank.pending, event, pid)
+        if event.kind == "prompt" and text:
+            context.recalled(bank, event, text)
+        return event.kind == "start" and context.left_over(bank.pending, event.session)
+    if not known:
+        return False
+    memory.store.make_state()
+    want = {"end": context.END, "compact": context.COMPACT}.get(event.kind, "")
+    found = context.begun(bank.pending, event, pid, want=want)
+    if want:
+        return True
+    path = context.path_of(bank.pending, event)
+    return heard(memory, path, found, said=event.said, asked=event.prompt, model=modelled)
+
+
+def _answer(call: Call, memory: Memory, event: Event) -> str:
+    """What an agent is told. Nothing while settings cannot be read: they may say what is to be masked, and
+    what is for whom. What is said waits all the same, and its flush reads them again."""
+    if memory.config.problems:
+        return ""
+    return _started(memory, event) if event.kind == "start" else _recalled(call, memory, event)
+
+
+def _tell_settings(memory: Memory, event: Event) -> None:
+    """Say in the bank's log which settings could not be read, and once a session which are not trusted."""
+    for text in memory.config.problems:
+        _log(memory.store.bank.local, text)
+    if event.kind == "start" and (text := caller.untrusted(memory.config)):
+        _log(memory.store.bank.local, text)
+
+
+def _log(local: Path, text: str) -> None:
+    """Say something in a bank's log, which nobody may have begun yet."""
+    from ua_memory.daemon.server import Log
+    from ua_memory.paths import make_private
+
+    with contextlib.suppress(OSError):
+        make_private(local)
+    Log(local, LOG).say(text)
+
+
+def _recalled(call: Call, memory: Memory, event: Event) -> str:
+    from ua_memory.caller import in_process
+    from ua_memory.daemon.server import Log
+    from ua_memory.daemon.spawn import InProcess
+    from ua_memory.hooks.context import auto_scope
+    from ua_memory.recall.readonly import hits_block
+    from ua_memory.text.noise import read_query
+
+    if event.agent:
+        return ""
+    # A process of its own has no time to load Chroma and a model.
+    alone = call.opener is in_process or isinstance(call.opener, InProcess)
+    wanted = read_query(event.prompt, memory.config.long_query, memory.config.longest_query)
+    if wanted.long and wanted.skipped:
+        Log(memory.store.bank.local, LOG).say(wanted.why)
+    least = max(ENOUGH, memory.config.min_score)
+    filters = memory.filters(**auto_scope(call, memory.config, event))
+    found = memory.search_many([event.prompt], min_score=least, filters=filters, by_words=alone)
+    return hits_block(found[0])[0]
+
+
+def _started(memory: Memory, event: Event) -> str:
+    from ua_memory.recall import readonly
+    from ua_memory.text.redaction import redact
+
+    def masked(text: str) -> str:
+        return redact(text, memory.config.redact).text
+
+    def core(most: int) -> str:
+        blocks = [(masked(block.name), masked(block.value)) for block in memory.core_blocks()]
+        return readonly.core_block(blocks, most)
+
+    bank = memory.store.bank
+    look = None
+    if event.why == "compact":
+        memory.search_many(["what was kept"], by_words=True)  # what a flush has just written is indexed
+        look = readonly.look(bank, memory.config.few, memory.config.redact)
+    return context.text(event, bank, core, look) or ""

@@ -1,0 +1,341 @@
+"""Core memory: the blocks of MEMORY.md, their budgets, and what a conversation may put there."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from dataclasses import replace as change
+
+from ua_memory.discovery import CORE_NAMES
+from ua_memory.errors import ChangedOnDisk, Malformed, NotFound, TooLarge, Usage
+from ua_memory.knowledge import trust
+from ua_memory.markdown import document, printer
+from ua_memory.markdown import lines as markdown_lines
+from ua_memory.markdown.blocks import BlockShape, scan
+from ua_memory.markdown.lines import heading_level, readable
+from ua_memory.markdown.printer import strip_blank
+from ua_memory.records import CoreBlock
+from ua_memory.store.draft import Draft, Result
+from ua_memory.store.store import Store
+from ua_memory.text import grounding, tokens
+from ua_memory.text.wording import CORE_INTRO
+from ua_memory.transcripts.turns import Turn
+
+# -- core --------------------------------------------------------------------------------------------------
+# Core memory: the blocks of MEMORY.md, which every session begins with, and their budgets in tokens.
+
+
+TITLE = b"# Memory\n"
+LONGEST_NAME = 200
+WARN_AT = 0.8
+"""Part of a budget from which a warning is given, while there is still room to tidy up."""
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """Tokens of one block, or of all of MEMORY.md (`name` empty), against what they may take."""
+
+    name: str
+    used: int
+    limit: int
+
+    @property
+    def warning(self) -> str:
+        """What to say about it, or nothing."""
+        what = f"core block {self.name!r}" if self.name else "MEMORY.md"
+        if self.used > self.limit:
+            return f"{what} has {self.used} tokens, over its budget of {self.limit}"
+        if self.used >= WARN_AT * self.limit:
+            return f"{what} has {self.used} of {self.limit} tokens: room for {self.limit - self.used} more"
+        return ""
+
+
+@dataclass(frozen=True, slots=True)
+class Replaced:
+    """What a replace did: the block before (None: it is new) and after.
+
+    `repeated`: the request was answered before and nothing was done; `after` is the block as it is now.
+    """
+
+    before: CoreBlock | None
+    after: CoreBlock
+    result: Result
+    warnings: tuple[str, ...] = ()
+    repeated: bool = False
+
+
+def core_path(store: Store) -> str:
+    """`MEMORY.md`, or `memory.md` where only that exists."""
+    names = {f.path for f in store.survey().files}
+    return next((name for name in CORE_NAMES if name in names), CORE_NAMES[0])
+
+
+def blocks(store: Store) -> list[CoreBlock]:
+    """All blocks in file order; none where there is no MEMORY.md."""
+    path = core_path(store)
+    return _blocks(_text(store, path), path)
+
+
+def block(store: Store, name: str) -> CoreBlock:
+    """One block by its name, its letter case and brackets aside. NotFound lists the names there are."""
+    there = blocks(store)
+    found = _named(there, _bare(name))
+    if found is None:
+        known = ", ".join(b.name for b in there) or "none"
+        raise NotFound(
+            f"no core block {name!r} (there are: {known})", where=core_path(store), mend="ua-memory core list"
+        )
+    return found
+
+
+def budgets(store: Store) -> list[Budget]:
+    """The whole of MEMORY.md first, then each block."""
+    path = core_path(store)
+    data = _text(store, path)
+    limit = store.config.core_block_tokens
+    each = [Budget(b.name, tokens.count(b.value), limit) for b in _blocks(data, path)]
+    return [Budget("", _size(data), store.config.core_tokens), *each]
+
+
+def replace(
+    store: Store,
+    name: str,
+    value: str,
+    *,
+    door: str,
+    expect: str | None = None,
+    request: str | None = None,
+    session: str | None = None,
+    by_person: bool = False,
+) -> Replaced:
+    """Replace one block's value, or add the block at the end; nothing else of the file changes.
+
+    Blank lines around the value are left out, as they are when it is read. `[NAME]` makes a new block
+    labelled. `expect` is the value the caller read: ChangedOnDisk if it is another one now. TooLarge
+    where the new value would pass a budget that the old one did not. Usage for a value that would end
+    the block or open another.
+    """
+    with store.revision("core replace", door=door, request=request, session=session) as draft:
+        if draft.answered is None:
+            draft.by_person = by_person
+            draft.even_if_empty = request is not None
+            done = put(store, draft, name, value, expect=expect)
+    if draft.answered is not None:
+        return _answered(store, draft, _new_block(name))
+    return change(done, result=draft.result)
+
+
+def put(store: Store, draft: Draft, name: str, value: str, *, expect: str | None = None) -> Replaced:
+    """Replace a block's value, or add the block, in an open revision. Raises what `replace` raises; then
+    the draft is as it was."""
+    value = _checked_value(value)
+    new_block = _new_block(name)
+    path = core_path(store)
+    data, value = draft.read(path), strip_blank(draft.redact(value))
+    before = _named(_blocks(data, path), new_block.name)
+    _expected(before, expect, path)
+    if not draft.by_person and draft.op != "import":
+        trust.require(store, value, before.value if before else "")
+    new = _with_value(data, path, before, change(new_block, value=value))
+    warnings = _within_budget(store, path, data, new, before, new_block.name)
+    draft.write(path, new, removes=[before] if before else [])
+    draft.subject = f"core: {'replace' if before else 'add'} {new_block.name}"
+    after = _named(_blocks(draft.read(path), path), new_block.name) or new_block
+    return Replaced(before, after, draft.result, warnings)
+
+
+def check(store: Store, values: Mapping[str, str]) -> None:
+    """Whether these blocks could have these values, all together, now: raises what `put` would."""
+    path = core_path(store)
+    data = _text(store, path)
+    for name, value in values.items():
+        block = change(_new_block(name), value=strip_blank(_checked_value(value)))
+        before = _named(_blocks(data, path), block.name)
+        trust.require(store, block.value, before.value if before else "")
+        new = _with_value(data, path, before, block)
+        _within_budget(store, path, data, new, before, block.name)
+        data = new
+
+
+def afforded(store: Store, path: str, old: bytes, new: bytes) -> tuple[str, ...]:
+    """What to tell of the budgets if MEMORY.md has these bytes after those. TooLarge where one is passed that
+    was not, or was by less."""
+    warnings = dict[str, None]()
+    for block in _blocks(new, path):
+        before = _named(_blocks(old, path), block.name)
+        warnings.update(dict.fromkeys(_within_budget(store, path, old, new, before, block.name)))
+    return tuple(warnings)
+
+
+def _answered(store: Store, draft: Draft, asked: CoreBlock) -> Replaced:
+    done = draft.answered
+    if done and done.trailer("Memory-Op") != "core replace":
+        raise Usage("this request id was used for something else", where=done.subject)
+    there = _named(blocks(store), asked.name)  # None: undone or deleted since
+    return Replaced(there, there or asked, draft.result, repeated=True)
+
+
+def _text(store: Store, path: str) -> bytes:
+    try:
+        return store.truth(path)
+    except NotFound:
+        return b""
+
+
+def _blocks(data: bytes, path: str) -> list[CoreBlock]:
+    return list(document.parse(data, path).of(CoreBlock))
+
+
+def _bare(name: str) -> str:
+    name = name.strip().removeprefix("##").strip()
+    return name[1:-1].strip() if name.startswith("[") and name.endswith("]") else name
+
+
+def _new_block(name: str) -> CoreBlock:
+    """An empty block of this name. Usage if a heading cannot say it."""
+    bare = _bare(name)
+    made = CoreBlock(bare, "", labelled=name.strip().removeprefix("##").strip() != bare)
+    try:
+        shown = printer.show(made)
+    except Malformed as error:
+        raise Usage(f"{name!r} cannot be the name of a core block") from error
+    if not bare or len(bare) > LONGEST_NAME or "\n" in shown:
+        raise Usage(f"a core block needs a name of one line, at most {LONGEST_NAME} characters")
+    return made
+
+
+def _checked_value(value: str) -> str:
+    """The value as a block can hold it. Usage where what follows in the file would not be what it was."""
+    lines = strip_blank(readable(value.replace("\r\n", "\n"))).split("\n")
+    for found in scan(lines):
+        words = lines[found.start].strip()
+        if found.shape is BlockShape.HEADING and heading_level(words) <= 2:
+            raise Usage(f"the value has a heading ({words[:40]!r})", mend="use ### inside a block")
+        if found.unclosed:
+            raise Usage("the value has a code fence or comment that is not closed", mend="close it")
+    return "\n".join(lines)
+
+
+def _named(there: list[CoreBlock], name: str) -> CoreBlock | None:
+    exact = [b for b in there if b.name == name]
+    loose = [b for b in there if b.name.casefold() == name.casefold()]
+    return next(iter(exact or loose), None)
+
+
+def _expected(before: CoreBlock | None, expect: str | None, path: str) -> None:
+    now = before.value if before else ""
+    if expect is not None and now != strip_blank(expect.replace("\r\n", "\n")):
+        raise ChangedOnDisk("the block is not what was read", where=path, mend="ua-memory core get")
+
+
+def _with_value(data: bytes, path: str, before: CoreBlock | None, block: CoreBlock) -> bytes:
+    """The file's bytes with the block's value; Malformed if they would then parse as anything else."""
+    there = [(b.name, b.value) for b in _blocks(data, path)]
+    body = printer.show(block).split("\n")[1:]
+    if before is not None and before.top:
+        at = [b.place for b in _blocks(data, path)].index(before.place)
+        says = any(map(str.isalnum, block.value))  # else it is no block any more
+        wanted = [*there[:at], *([(before.name, block.value)] if says else []), *there[at + 1 :]]
+        inner = printer.encode_core(block.value)
+        new = markdown_lines.replace_lines(data, before.place, inner.split("\n") if inner else [])
+    elif before is None:
+        wanted = [*there, (block.name, block.value)]
+        new = document.append(data or TITLE, printer.show(block).split("\n"))
+    else:
+        at = [b.place for b in _blocks(data, path)].index(before.place)
+        wanted = [*there[:at], (before.name, block.value), *there[at + 1 :]]
+        lines = document.parse(data, path).lines
+        first, last = before.place.line, before.place.end
+        gap = [""] if last < len(lines) and lines[last].strip() else []
+        new = markdown_lines.replace_lines(data, before.place, [lines[first - 1], *body, *gap])
+    if [(b.name, b.value) for b in _blocks(new, path)] != wanted:
+        raise Malformed(
+            "the block cannot be written so that all others stay as they are", where=path,
+            mend="close what is open in it: a code fence, a comment",
+        )  # fmt: skip
+    return new
+
+
+def _within_budget(
+    store: Store, path: str, old: bytes, new: bytes, before: CoreBlock | None, name: str
+) -> tuple[str, ...]:
+    limits, after = store.config, _named(_blocks(new, path), name)
+    block = Budget(name, tokens.count(after.value if after else ""), limits.core_block_tokens)
+    now = [block, Budget("", _size(new), limits.core_tokens)]
+    then = [tokens.count(before.value) if before else 0, _size(old)]
+    for budget, was in zip(now, then, strict=True):
+        if budget.used > budget.limit and budget.used > was:
+            raise TooLarge(
+                budget.warning,
+                where=path,
+                mend="shorten it, or move details to archival memory: ua-memory insert",
+            )
+    return tuple(budget.warning for budget in now if budget.warning)
+
+
+def _size(data: bytes) -> int:
+    """Tokens of the file, less the sentence that a new one begins with."""
+    lines = data.decode("utf-8", "replace").split("\n")
+    return tokens.count("\n".join(line for line in lines if line.strip() != CORE_INTRO))
+
+
+# -- borne -------------------------------------------------------------------------------------------------
+# What core memory may take from a conversation: what its person said.
+#
+# Every session begins with core memory, so an order that a page or a tool put into the assistant's mouth
+# would
+# be obeyed for ever. What only an assistant's or a tool's turn says, or a search showed, may become a fact
+# that
+# says whose it is. A sentence is a person's if its words are, in the main: stems are compared, so a
+# translation
+# is not recognised, and a "yes" to the assistant's words does not make them the person's.
+
+
+_TELLING = "always never must ignore instead without skip bypass disable force trust obey forbid allow permit"
+ORDERS = grounding.clauses(_TELLING)
+"""Words that make an order of a statement, or turn it around: a person has said them, or they stay out."""
+_SPEAKERS = frozenset({"user", "person", "assistant", "agent"})
+_SHORT = re.compile(r"(\w{3,})\.[a-z]{2,3}")
+_CAPITAL = re.compile(r"\b[A-Z]\w*")
+
+
+def is_persons(turn: Turn) -> bool:
+    """Whether a turn is in a person's own words, and not a sub-agent's or a compaction's account of them."""
+    return turn.role == "person" and not turn.agent and not turn.summary
+
+
+def unborne(value: str, kept: Sequence[str], said: Sequence[str], others: Sequence[str]) -> str:
+    """Why a sentence of `value` is not the person's, in words for the model; '' where all are.
+
+    `kept` is what stood there, `said` the persons' turns, `others` all else that the model was shown.
+    """
+    ours = "\n".join((*kept, *said))
+    was, here, words = grounding.flat("\n".join(kept)), grounding.flat(ours), grounding.clauses(ours)
+    plain, theirs = grounding.plain_text(ours), grounding.clauses("\n".join(others)) - words
+    for one in grounding.sentences(value):
+        if grounding.within(grounding.flat(one), was):
+            continue
+        if why := _why(one, here, plain, words, theirs):
+            return f"“{one.strip()[:80]}”: {why}"
+    return ""
+
+
+def _why(one: str, here: str, plain: str, words: frozenset[str], theirs: frozenset[str]) -> str:
+    units = grounding.clauses(one) - _SPEAKERS
+    if things := [each for each in grounding.content_words(one) if not _was_said(plain, each)]:
+        return f"no person said {', '.join(sorted(things))}"
+    if orders := (units & ORDERS) - words:
+        return f"no person said {', '.join(word for word in one.split() if grounding.clauses(word) & orders)}"
+    mine, strange = units & words, (units & theirs) - grounding.clauses(" ".join(_CAPITAL.findall(one)))
+    if not units and not grounding.within(grounding.flat(one), here):
+        return "no person said it"
+    if 2 * len(strange) > len(mine) or 2 * len(mine) < len(units):
+        return "no person said so in such words"
+    return ""
+
+
+def _was_said(plain: str, thing: str) -> bool:
+    """Whether a thing is named there: `fly.io` also by who says Fly."""
+    short = _SHORT.fullmatch(thing)
+    return grounding.names(plain, thing) or (short is not None and grounding.names(plain, short[1]))

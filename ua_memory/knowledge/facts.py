@@ -1,0 +1,306 @@
+"""Archival memory: facts into the daily logs and out of them, in domain words."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+
+from ua_memory.discovery import LOGS
+from ua_memory.errors import Malformed, NotFound, TooLarge, Usage
+from ua_memory.knowledge.statements import find, new_id
+from ua_memory.markdown import blocks, fields, printer
+from ua_memory.markdown import document as markdown_document
+from ua_memory.markdown import lines as markdown_lines
+from ua_memory.markdown.lines import readable
+from ua_memory.records import KINDS, Fact, Heading, Origin, Place, Quote
+from ua_memory.store.draft import Draft, Result
+from ua_memory.store.store import Store
+from ua_memory.text import redaction, wording
+from ua_memory.text.wording import AUTO, TOOL
+
+MAX_TEXT = 64 * 1024
+"""Characters of one fact, all its parts together. A longer text is a document: `ingest` it."""
+SAME_BREATH = timedelta(hours=1)
+"""Facts of one client and session said within this time share a heading."""
+
+Equal = Callable[[str], Sequence[Fact]]
+"""Facts with exactly this text anywhere in the bank, as the index knows them; it may miss one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """How a fact came in: by whom, through which client and session, when (aware, in the bank's timezone).
+
+    `tags` say in what it was said: they stand once, below the heading (`text.wording.said_in`).
+    """
+
+    at: datetime
+    client: str
+    origin: Origin = "agent"
+    session: str | None = None
+    tags: tuple[str, ...] = ()
+
+    @property
+    def heading(self) -> str:
+        """The heading it stands under. Usage for a client or session that would read as something else."""
+        named = None if self.origin == "agent" else self.origin
+        line = blocks.heading_line(f"{self.at:%H:%M}", self.client, self.session, named)
+        read = heading_of(line)
+        if not read.client or read.origin != named or bool(read.session) != bool(self.session):
+            raise Usage(f"{self.client!r} cannot name a client, or {self.session!r} a session")
+        return line
+
+
+@dataclass(frozen=True, slots=True)
+class Inserted:
+    """What an insert did: the fact where it stands, and whether it was new, seen again, or asked twice.
+
+    A fact that was asked for twice and is gone meanwhile has its id and no text.
+    """
+
+    fact: Fact
+    result: Result
+    sighting: bool = False
+    repeated: bool = False
+
+
+def insert(
+    store: Store, fact: Fact, said: Said, *, door: str, request: str | None = None, equal: Equal | None = None
+) -> Inserted:
+    """Write one fact, verbatim, into the log of the day it was said; durable and committed on return.
+
+    A request id that was answered before changes nothing. A fact of ours that says all of it already is
+    noted as seen again; beside a person's line it is a fact of its own. Usage, TooLarge.
+    """
+    with store.revision("insert", door=door, request=request, session=said.session) as draft:
+        if draft.answered is None:
+            draft.by_person = said.origin == "person"
+            draft.even_if_empty = request is not None
+            placed, sighting = add(draft, fact, said, equal)
+            draft.facts = [f"^{placed.id}"]
+    if draft.answered is not None:
+        return _answered(store, draft)
+    return Inserted(placed, draft.result, sighting)
+
+
+def add(draft: Draft, fact: Fact, said: Said, equal: Equal | None = None) -> tuple[Fact, bool]:
+    """Put one fact into an open revision: as it stands then, and whether it was there. Usage, TooLarge."""
+    return _place(draft, _redacted(_checked(fact), draft), said, said.heading, equal)
+
+
+def shown(draft: Draft, fact: Fact) -> tuple[Fact, list[str]]:
+    """A fact as it can be written into an open revision, with an id, and its lines. Usage, TooLarge."""
+    fresh = _redacted(_checked(fact), draft)
+    fresh = replace(fresh, id=fresh.id or new_id())
+    return fresh, lines_of(fresh, draft)
+
+
+def log_path(day: str) -> str:
+    return f"{LOGS}/{day}.md"
+
+
+def heading_of(line: str) -> Heading:
+    probe = markdown_document.parse(f"{line}\n\n- probe\n".encode("utf-8", "replace"), log_path("probe")).of(
+        Fact
+    )
+    return probe[0].heading if probe else Heading()
+
+
+def _checked(fact: Fact) -> Fact:
+    """The fact as it can be written: no lone surrogates, tags without `#`, each once."""
+    if not fact.text.strip():
+        raise Usage("there is no text to remember")
+    names = (fact.where, fact.who, fact.why, fact.cause, *fact.entities, *fact.tags)
+    size = sum(len(part or "") for part in (fact.text, *names, *(quote.text for quote in fact.quotes)))
+    if size > MAX_TEXT:
+        raise TooLarge(
+            f"{size} characters; a fact has at most {MAX_TEXT}", mend="split it, or retain it as a document"
+        )
+    if fact.kind not in KINDS or fact.kind in ("observation", "opinion", "pattern", "risk"):
+        raise Usage(f"{fact.kind!r} is no kind of fact", mend="use world, experience or preference")
+    if fact.when is not None and not fields.is_time(fact.when):
+        raise Usage(f"{fact.when!r} is no date", mend="use 2026-11-21, 2026-11-21T14:32 or 2026-11")
+    tags = tuple(dict.fromkeys(readable(tag.removeprefix("#")) for tag in fact.tags))
+    for tag in tags:
+        if not tag.strip() or tag != tag.strip() or any(c in tag for c in "\n\r\0"):
+            raise Usage(f"{tag!r} is no tag")
+    if any(not name.strip() for name in fact.entities):
+        raise Usage("an entity needs a name")
+    return replace(fact, text=readable(fact.text), tags=tags)
+
+
+def _redacted(fact: Fact, draft: Draft) -> Fact:
+    def clean(text: str) -> str:
+        return draft.redact(readable(text))
+
+    return replace(
+        fact,
+        text=clean(fact.text),
+        quotes=tuple(Quote(clean(q.text), q.source and clean(q.source)) for q in fact.quotes),
+        entities=tuple(map(clean, fact.entities)),
+        tags=tuple(dict.fromkeys(map(clean, fact.tags))),
+        where=fact.where and clean(fact.where),
+        who=fact.who and clean(fact.who),
+        why=fact.why and clean(fact.why),
+        cause=fact.cause and clean(fact.cause),
+        trail=fact.trail and clean(fact.trail),
+    )
+
+
+def _answered(store: Store, draft: Draft) -> Inserted:
+    done, result = draft.answered, draft.result
+    assert done is not None
+    if done.trailer("Memory-Op") != "insert":
+        raise Usage("this request id was used for something else", where=done.subject)
+    name = done.trailer("Facts")
+    for paths in (done.paths, None):  # where it was written, else wherever it was moved to
+        with contextlib.suppress(NotFound):
+            found = find(store, name, paths)
+            if isinstance(found, Fact):
+                return Inserted(found, result, repeated=True)
+    return Inserted(Fact("", id=name.removeprefix("^")), result, repeated=True)
+
+
+def _place(draft: Draft, fact: Fact, said: Said, heading: str, equal: Equal | None) -> tuple[Fact, bool]:
+    """The fact as it stands in the draft now, and whether it was there already."""
+    for known in _ours_with_text(draft, fact, said, equal):
+        seen = _seen_again(draft, known, f"{said.at:%Y-%m-%dT%H:%M}")
+        if seen:
+            draft.subject = f"insert: seen again in {seen.place.path}"
+            return seen, True
+    day = said.at.date().isoformat()
+    fresh = replace(fact, id=new_id(), when=None if fact.when == day else fact.when)
+    # A log that cannot take it (a code fence is still open, as while somebody types) is left alone.
+    for path in (log_path(day), log_path(f"{day}-more"), log_path(f"{day}-{said.at:%H%M%S}")):
+        placed = _append(draft, path, fresh, said, heading)
+        if placed:
+            draft.subject = f"insert: 1 fact into {path}"
+            return placed, False
+    raise Malformed("no log of this day can take a fact", where=log_path(day), mend="ua-memory verify")
+
+
+def _ours_with_text(draft: Draft, fact: Fact, said: Said, equal: Equal | None) -> Iterator[Fact]:
+    """Live facts of ours that say all of this and have its origin, by the files as they are now."""
+    for path in dict.fromkeys(known.place.path for known in (equal(fact.text) if equal else ())):
+        for there in markdown_document.parse(draft.read(path), path).of(Fact):
+            # A flush writes a person's words down as theirs; what they gave us themselves stays apart.
+            came = there.heading.client and (there.heading.origin or "agent") == said.origin
+            theirs = there.said_by == (fact.origin or said.origin) and there.text == fact.text
+            here = wording.group_of(there.heading.tags) == wording.group_of(said.tags)
+            says = there.id and not there.retired and _says_all(there, fact)
+            if came and theirs and here and says and not _typed(draft, there):
+                yield there
+
+
+def _typed(draft: Draft, there: Fact) -> bool:
+    """Whether a person typed this fact below our heading; its id may be of a machine."""
+    if there.said_by != "person":
+        return False
+    path = there.place.path
+    file = draft.touched[path]
+    if _placed(file.start or b"", path, there.id) is None:
+        return False  # this revision itself brings it
+    was = _placed(file.trail or b"", path, there.id)
+    return was is None or draft.typed(path, file.trail or b"", was.place.line)
+
+
+def _says_all(there: Fact, fact: Fact) -> bool:
+    """Whether nothing would be lost by noting `fact` as another sighting of `there`."""
+    if there.kind != fact.kind or set(there.tags) != set(fact.tags):
+        return False
+    if fact.when and fact.when != (there.when or markdown_lines.day_of(there.place.path)):
+        return False
+    single = ("where", "who", "why", "cause", "importance")
+    new = {quote.text for quote in fact.quotes} - {quote.text for quote in there.quotes}
+    same = all(getattr(fact, key) in (None, getattr(there, key)) for key in single)
+    return same and not new and set(fact.entities) <= set(there.entities)
+
+
+def _seen_again(draft: Draft, known: Fact, stamp: str) -> Fact | None:
+    """Note another sighting on the fact's `seen:` line; nothing else of it is printed anew.
+
+    None where it cannot be noted without changing anything else the fact says.
+    """
+    if stamp in known.seen:
+        return known
+    path, wanted = known.place.path, replace(known, seen=(*known.seen, stamp))
+    data = draft.read(path)
+    lines = markdown_document.parse(data, path).lines[known.place.line - 1 : known.place.end]
+    rows = [n for n, line in enumerate(lines) if re.match(r"\s+[-*+]\s+seen:", line)]
+    tries = [
+        markdown_lines.replace_lines(data, Place(path, row, row), [f"{lines[n].rstrip()}, {stamp}"])
+        for n in reversed(rows)
+        for row in [known.place.line + n]
+    ]
+    tries.append(markdown_lines.insert_after(data, known.place.end, [f"  - seen: {stamp}"]))
+    for new in tries:
+        if _placed(new, path, known.id) == wanted:
+            draft.write(path, new, removes=[known])
+            return _placed(draft.read(path), path, known.id)
+    return None
+
+
+def _append(draft: Draft, path: str, fact: Fact, said: Said, heading: str) -> Fact | None:
+    """Put a fact at the end of a log, under the last heading if that is of the same breath.
+
+    None where it could not be read back from there, or would stand in what a person has not closed yet.
+    """
+    data = draft.read(path)
+    document = markdown_document.parse(data, path)
+    if document.unclosed:
+        return None
+    lines = lines_of(fact, draft)
+    mark = _mark(said.tags, draft)
+    if not data:
+        lines = [f"# {said.at.date().isoformat()}", "", heading, *mark, "", *lines]
+    elif not _same_breath(document, said.at, heading, said.tags if mark else ()):
+        lines = [heading, *mark, "", *lines]
+    new = markdown_document.append(data, lines, closed=True)
+    found = _placed(new, path, fact.id)
+    if found != fact or found.heading.client != heading_of(heading).client:
+        return None
+    draft.write(path, new)
+    return _placed(draft.read(path), path, fact.id)
+
+
+def lines_of(fact: Fact, draft: Draft) -> list[str]:
+    """The fact's lines, so that its id outlives the redaction of what stands before it."""
+    shown = printer.show(fact)
+    if f"^{fact.id}" not in redaction.redact(shown, draft.patterns).text:
+        # "the password: ^k7m2q9x4tb" would be taken for a secret, and the id with it.
+        shown = f"{printer.show(replace(fact, id=None))}\n  ^{fact.id}"
+    return shown.split("\n")
+
+
+def _mark(tags: tuple[str, ...], draft: Draft) -> list[str]:
+    """The line that says what holds for all below a heading; none where a path in it looks like a secret."""
+    line = blocks.tags_line(tags)
+    return [line] if tags and redaction.redact(line, draft.patterns).text == line else []
+
+
+def _same_breath(
+    document: markdown_document.Document, at: datetime, heading: str, tags: tuple[str, ...]
+) -> bool:
+    """Whether the file ends in facts under a heading of this client, session and origin, kept in the same way
+    (by a flush, or by a tool) within the hour."""
+    tail = document.records[-1] if document.records else None
+    if not isinstance(tail, Fact) or any(line.strip() for line in document.lines[tail.place.end :]):
+        return False
+    last, new = tail.heading, heading_of(heading)
+    if not last.time or (last.client, last.session, last.origin) != (new.client, new.session, new.origin):
+        return False
+    if not set(tags) & {AUTO, TOOL} <= set(last.tags):
+        return False
+    if not last.trail[-1].startswith(f"{last.time} "):  # a person's own heading further down
+        return False
+    hour, minute = map(int, last.time.split(":"))
+    began = at.replace(hour=hour, minute=minute, second=0, microsecond=0)
+    # In UTC: in the night the clocks change, the hands lie.
+    return timedelta(0) <= at.astimezone(UTC) - began.astimezone(UTC) < SAME_BREATH
+
+
+def _placed(data: bytes, path: str, block: str | None) -> Fact | None:
+    return next((f for f in markdown_document.parse(data, path).of(Fact) if f.id == block), None)

@@ -1,0 +1,327 @@
+"""Why something is stated: the chain from a sentence down to facts, lines and commits."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from ua_memory.errors import NotFound, ProblemsFound
+from ua_memory.git.repository import BlameLine, Revision
+from ua_memory.knowledge import statements, trust
+from ua_memory.knowledge.statements import Statement
+from ua_memory.knowledge.trust import Break
+from ua_memory.markdown import document as markdown_document
+from ua_memory.markdown import fields, lines
+from ua_memory.markdown.blocks import BlockShape, scan
+from ua_memory.markdown.document import Document
+from ua_memory.paths import is_truth
+from ua_memory.records import Fact, Opinion, Place, Proof, Quote, Tombstone, ref_of
+from ua_memory.store.store import Store
+
+# -- sentences ---------------------------------------------------------------------------------------------
+# A paragraph cut into sentences: what stands before citations rests on them.
+
+
+_PREFIX = re.compile(r"\A\s*(?:>\s*)*(?:\[![\w-]+\][^\n]*\n(?:\s*>\s*)?)?(?:[-*+]\s+|\d+[.)]\s+)?")
+
+
+def plain(text: str) -> str:
+    """A sentence without bullet, quotation marks of markdown and citations."""
+    for each in reversed(list(fields.citations(text))):
+        text = text[: each.start] + text[each.end :]
+    return re.sub(r"\n\s*>\s?", "\n", _PREFIX.sub("", text))
+
+
+def cut(text: str) -> Iterator[tuple[int, int, list[fields.Citation]]]:
+    """(start, end, citations) of each stretch of text with the citations that stand behind it; what stands
+    behind the last has none."""
+    start = 0
+    cited: list[fields.Citation] = []
+    for each in fields.citations(text):
+        if cited and text[cited[-1].end : each.start].strip(" \t\n,;"):
+            yield start, cited[-1].end, cited
+            start, cited = cited[-1].end, []
+        cited.append(each)
+    if cited:
+        yield start, cited[-1].end, cited
+        start = cited[-1].end
+    rest = text[start:]
+    if rest.strip():
+        yield start + len(rest) - len(rest.lstrip()), len(text), []
+
+
+# -- steps -------------------------------------------------------------------------------------------------
+# The steps of a chain, one kind of value each, and what does not hold in it.
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """The commit that wrote a line last; None stands for one that no commit has yet."""
+
+    revision: str
+    author: str
+    when: datetime
+    op: str
+    subject: str
+
+
+@dataclass(frozen=True, slots=True)
+class WordOrigin:
+    """Where words come from: who said them (`origin`), through which client, in which session, on which day
+    and at what time; `through` says how far that session has been read, `trail` what else is known."""
+
+    origin: str
+    client: str | None = None
+    session: str | None = None
+    day: str | None = None
+    time: str | None = None
+    trail: str | None = None
+    through: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class FactStep:
+    """A fact: its text, the verbatim words it rests on with the turn they are from, and its session."""
+
+    text: str
+    id: str | None
+    place: Place
+    quotes: tuple[Quote, ...]
+    session: WordOrigin
+    written: Written | None
+    retired: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """A proof: what is cited, with which words, and what stands there; or why it does not hold."""
+
+    id: str
+    quote: str
+    step: FactStep | BeliefStep | None
+    fault: Break | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class BeliefStep:
+    """An observation or an opinion, and its proofs."""
+
+    record: str
+    text: str
+    id: str | None
+    place: Place
+    links: tuple[Link, ...]
+    written: Written | None
+    retired: str | None = None
+    fault: Break | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SentenceStep:
+    """A sentence of a page or of other prose, and what it cites."""
+
+    text: str
+    place: Place
+    links: tuple[Link, ...]
+    written: Written | None
+    fault: Break | None = None
+
+
+Step = SentenceStep | BeliefStep | FactStep
+
+
+@dataclass(frozen=True, slots=True)
+class Chain:
+    """All that is said at a target, and why. `breaks` are those of all steps, in the order they are told."""
+
+    target: str
+    steps: tuple[Step, ...]
+    breaks: tuple[Break, ...] = ()
+
+    @property
+    def exit_code(self) -> int:
+        """0 where all holds; 4 where something is nowhere; else 12."""
+        causes = {one.cause for one in self.breaks}
+        if causes & {"nowhere", "forgotten"}:
+            return NotFound.exit_code
+        return ProblemsFound.exit_code if causes else 0
+
+
+# -- tracing -----------------------------------------------------------------------------------------------
+# Following a chain down: what stands at a target, what it cites, who wrote it.
+
+
+def why(store: Store, target: str) -> Chain:
+    """The chain behind `^id`, `PATH:LINE` or a whole file; a page also by its bare name (`infra:8`).
+
+    NotFound for an id that is nowhere (a forgotten one is named as such), a file, a line without text.
+    """
+    tracer = _Tracer(store)
+    named = statements.read(target)
+    try:
+        found = statements.find_excerpts(store, target)
+    except NotFound:
+        if named.id and (on := tracer.buried(ref_of(named.file, named.id))) is not None:
+            what = f"it was forgotten{f' on {on}' if on else ''}"
+            raise NotFound(what, where=f"^{named.id}", mend="ua-memory search") from None
+        raise
+    if found.record:
+        steps: Sequence[Step] = [tracer.step(found.record)]
+    elif is_truth(found.path):
+        steps = tracer.lines(found.path, found.span)
+    else:
+        raise NotFound("no such file in the bank", where=found.path, mend="ua-memory status")
+    return Chain(target, tuple(steps), tuple(_breaks(steps)))
+
+
+def _breaks(steps: Sequence[Step]) -> Iterator[Break]:
+    for step in steps:
+        if isinstance(step, FactStep):
+            continue
+        yield from [step.fault] if step.fault else []
+        for link in step.links:
+            yield from [link.fault] if link.fault else []
+            yield from _breaks([link.step]) if link.step else ()
+
+
+@dataclass
+class _Tracer:
+    """One walk down a chain: what it has read and asked already."""
+
+    store: Store
+    documents: dict[str, Document] = field(default_factory=dict)
+    found: dict[str, Statement | None] = field(default_factory=dict)
+    blamed: dict[str, list[BlameLine]] = field(default_factory=dict)
+    shown: dict[str, Revision] = field(default_factory=dict)
+    stack: list[str] = field(default_factory=list)
+    paths: list[str] = field(default_factory=list)
+
+    # -- where something stands ----------------------------------------------------------------------------
+
+    def document(self, path: str) -> Document:
+        if path not in self.documents:
+            self.documents[path] = markdown_document.parse(self.store.truth(path), path)
+        return self.documents[path]
+
+    def find(self, proof: Proof) -> Statement | None:
+        """What a link means, looked for first where it says."""
+        ref = proof.ref
+        if ref not in self.found:
+            if not self.paths:
+                self.paths = [file.path for file in self.store.files()]
+            hint = proof.file.rpartition("/")[2]
+            named = [path for path in self.paths if hint and path.endswith(f"/{hint}.md")]
+            self.found[ref] = None
+            for paths in (named, None):
+                if there := list(statements.having(self.store, ref, paths)):
+                    self.found[ref] = there[0]
+                    break
+            else:  # what a person typed elsewhere alone
+                every = statements.by_ref(statements.having(self.store, proof.id))
+                self.found[ref] = statements.linked(proof, every)
+        return self.found[ref]
+
+    def buried(self, ref: str) -> str | None:
+        """The day on which something was forgotten, None where it was not."""
+        for path, data in statements.texts(self.store):
+            if ref.encode() in data:
+                for stone in markdown_document.parse(data, path).of(Tombstone):
+                    if stone.id == ref:
+                        return stone.on
+        return None
+
+    # -- steps -----------------------------------------------------------------------------------------------
+
+    def step(self, said: Statement) -> FactStep | BeliefStep:
+        if isinstance(said, Fact):
+            return self._fact(said)
+        self.stack.append(said.ref or "")
+        links = tuple(self._link(proof, said.place) for proof in trust.proofs_of(said))
+        self.stack.pop()
+        record = "opinion" if isinstance(said, Opinion) else "observation"
+        bare = Break(said.place.path, said.place.line, "unproved", f"this {record} rests on nothing")
+        return BeliefStep(
+            record, said.text, said.id, said.place, links, self.written(said.place), said.retired,
+            bare if trust.unproved(said) else None,
+        )  # fmt: skip
+
+    def _fact(self, fact: Fact) -> FactStep:
+        head, path = fact.heading, fact.place.path
+        mark = f"{head.client}/{head.session}/"
+        through = tuple(m for m in self.document(path).through if head.session and m.startswith(mark))
+        session = WordOrigin(
+            fact.said_by, head.client, head.session, lines.day_of(path), head.time, fact.trail, through
+        )
+        written = self.written(fact.place)
+        return FactStep(fact.text, fact.id, fact.place, fact.quotes, session, written, fact.retired)
+
+    def _link(self, proof: Proof, place: Place) -> Link:
+        said = None if proof.ref in self.stack else self.find(proof)
+        texts = {proof.ref: trust.sources(said)} if said else {}
+        on = None if said else self.buried(proof.ref)
+        why = trust.fault(proof, texts, {} if on is None else {proof.ref: on})
+        if proof.ref in self.stack:
+            why = ("unproved", f"^{proof.id} rests on itself")
+        at = trust.line_of(self.document(place.path).lines, place, proof.id)
+        fault = Break(place.path, at, *why) if why else None
+        return Link(proof.id, proof.quote, self.step(said) if said else None, fault)
+
+    def lines(self, path: str, span: str) -> list[Step]:
+        """The steps of what stands on these lines. NotFound where nothing is said there."""
+        document = self.document(path)
+        first, last = statements.line_span(span, len(document.lines)) if span else (1, len(document.lines))
+
+        def here(place: Place) -> bool:
+            return place.line <= last and place.end >= first
+
+        records = [r for r in document.records if isinstance(r, Statement) and here(r.place)]
+        taken = {row for r in records for row in range(r.place.line, r.place.end + 1)}
+        steps: list[tuple[int, Step]] = [(r.place.line, self.step(r)) for r in records]
+        for block in scan(document.lines, document.front_end):
+            place = Place(path, block.start + 1, block.end)
+            if (
+                here(place)
+                and place.line not in taken
+                and block.shape not in (BlockShape.HEADING, BlockShape.COMMENT)
+            ):
+                steps += [(s.place.line, s) for s in self._sentences(document, place) if here(s.place)]
+        if not steps:
+            raise NotFound("nothing is said here", where=f"{path}:{span}" if span else path)
+        return [step for _, step in sorted(steps, key=lambda pair: pair[0])]
+
+    def _sentences(self, document: Document, place: Place) -> list[SentenceStep]:
+        """What a paragraph or item says, cut behind its citations."""
+        text = "\n".join(document.lines[place.line - 1 : place.end])
+        found: list[SentenceStep] = []
+        for start, end, cited in cut(text):
+            said = " ".join(plain(text[start:end]).split())
+            first = place.line + text.count("\n", 0, start)
+            at = Place(place.path, first, place.line + text.count("\n", 0, max(start, end - 1)))
+            if not any(map(str.isalnum, said)):
+                continue
+            links = tuple(self._link(Proof(each.file, each.id), at) for each in cited)
+            written = self.written(at)
+            loose = not links and written is not None and written.op == trust.REFRESH
+            bare = Break(at.path, at.line, "uncited", "a refresh wrote this without a citation")
+            found.append(SentenceStep(said, at, links, written, bare if loose else None))
+        return found
+
+    # -- the trail -------------------------------------------------------------------------------------------
+
+    def written(self, place: Place) -> Written | None:
+        """Who wrote the first line of a record; of a line that was given an id later, who typed its words."""
+        path = place.path
+        if path not in self.blamed:
+            self.blamed[path] = self.store.history.blame(path, self.store.truth(path))
+        line = next((one for one in self.blamed[path] if one.line == place.line), None)
+        if line is None or not line.revision.strip("0"):
+            return None
+        return self._shown(line.revision)
+
+    def _shown(self, revision: str) -> Written:
+        if revision not in self.shown:
+            self.shown[revision] = self.store.history.show(revision)
+        done = self.shown[revision]
+        return Written(done.id, done.author, done.when, done.trailer("Memory-Op"), done.subject)

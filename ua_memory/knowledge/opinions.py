@@ -1,0 +1,233 @@
+"""Opinions: what the agent itself came to think, in `memory/opinions.md`, each with what it rests on.
+
+They stand in a file of their own and never among facts. An opinion without a `because` is never written;
+one that no longer holds is retired, not deleted, and one that changed is rewritten in its place: how it was
+worded before stands in the trail (`ua-memory blame ^id`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+
+from ua_memory.errors import Malformed, NotFound, Usage
+from ua_memory.knowledge import statements
+from ua_memory.markdown import document, lines, printer
+from ua_memory.records import Fact, Kind, Observation, Opinion, Proof
+from ua_memory.store.draft import Draft, Result
+from ua_memory.store.store import Store
+from ua_memory.text.grounding import locate, terms
+
+PATH = "memory/opinions.md"
+TITLE = b"# Opinions\n\n"
+KINDS: tuple[Kind, ...] = ("opinion", "pattern", "risk")
+LONGEST = 1000
+ALIKE = 0.6
+"""The share of words that two opinions have in common from which they are one opinion, worded twice."""
+_QUOTED = 200
+_HEARSAY = "nobody of the house has said this: no opinion of the agent's can rest on it"
+_CITE = "cite what a person or the agent has said"
+
+Ground = tuple[Fact | Observation, str]
+"""What an opinion rests on, and words of it; '' for its beginning."""
+
+
+@dataclass(frozen=True, slots=True)
+class Changed:
+    """What became of an opinion: as it was (None: it is new), as it is, and the revision."""
+
+    before: Opinion | None
+    after: Opinion
+    result: Result
+
+
+def listed(store: Store, *, retired: bool = False) -> list[Opinion]:
+    """The opinions that hold, in file order; with `retired` those that were dropped, too."""
+    try:
+        data = store.truth(PATH)
+    except NotFound:
+        return []
+    return [one for one in document.parse(data, PATH).of(Opinion) if retired or not one.retired]
+
+
+def named(store: Store, block: str) -> Opinion:
+    """The opinion with an id, also a dropped one. NotFound."""
+    named = statements.read(block)
+    wanted = named.id or named.file
+    for one in listed(store, retired=True):
+        if one.id == wanted:
+            return one
+    raise NotFound("no opinion has this id", where=f"^{wanted}", mend="ua-memory opinions list")
+
+
+def like(text: str, there: Sequence[Opinion]) -> Opinion | None:
+    """The opinion that says nearly this already: two wordings of one would only grow apart."""
+    mine = terms(text)
+    for one in there:
+        both = terms(one.text)
+        if mine and both and len(mine & both) >= ALIKE * min(len(mine), len(both)):
+            return one
+    return None
+
+
+# -- in an open revision -------------------------------------------------------------------------------
+
+
+def form(
+    draft: Draft, text: str, grounds: Sequence[Ground], *, kind: Kind = "opinion", confidence: float, day: str
+) -> Opinion:
+    """Write a new opinion at the end of the file. Usage for one without grounds, or whose quotes are not in
+    what they are said to be of."""
+    made = Opinion(
+        _worded(text), statements.new_id(), _kind(kind), _share(confidence), _because(draft, grounds), day
+    )
+    data = draft.read(PATH)
+    draft.write(PATH, document.append(data or TITLE, printer.show(made).split("\n")))
+    return _there(draft, made.id)
+
+
+def revise(
+    draft: Draft, opinion: Opinion, *, text: str = "", grounds: Sequence[Ground] = (),
+    kind: Kind | None = None, confidence: float | None = None, day: str,
+) -> Opinion:  # fmt: skip
+    """Change an opinion where it stands: what is given, nothing else. New grounds come beside the old ones.
+
+    Usage as for `form`, Malformed where its lines have changed meanwhile.
+    """
+    before = _there(draft, opinion.id)
+    because = _because(draft, grounds, before.because) if grounds else before.because
+    after = replace(
+        before,
+        text=_worded(text) if text else before.text,
+        kind=_kind(kind) if kind else before.kind,
+        confidence=before.confidence if confidence is None else _share(confidence),
+        because=because,
+        when=day,
+        retired=None,
+    )
+    if not after.because:
+        raise Usage(
+            "an opinion needs what it rests on", where=f"^{opinion.id}", mend="name facts: --because ^id"
+        )
+    return _replaced(draft, before, after)
+
+
+def drop(draft: Draft, opinion: Opinion, why: str, day: str) -> Opinion:
+    """Retire an opinion: it stays in the file with the day and the reason, and holds no more."""
+    before = _there(draft, opinion.id)
+    reason = " ".join(why.split())
+    return _replaced(draft, before, replace(before, retired=f"{day}, {reason}" if reason else day))
+
+
+def _replaced(draft: Draft, before: Opinion, after: Opinion) -> Opinion:
+    if after == before:
+        return before
+    data = draft.read(PATH)
+    new = lines.replace_lines(data, before.place, printer.show(after).split("\n"))
+    draft.write(PATH, new, removes=[before])
+    return _there(draft, after.id)
+
+
+def _there(draft: Draft, block: str | None) -> Opinion:
+    for one in document.parse(draft.read(PATH), PATH).of(Opinion):
+        if block and one.id == block:
+            return one
+    raise Malformed("this opinion is not there any more", where=f"^{block}", mend="ua-memory opinions list")
+
+
+# -- what an opinion may be ----------------------------------------------------------------------------
+
+
+def _worded(text: str) -> str:
+    flat = " ".join(text.split())
+    if not flat:
+        raise Usage("there is no opinion", mend='ua-memory opinions revise ^id "…"')
+    if len(flat) > LONGEST:
+        raise Usage(f"{len(flat)} characters; an opinion has at most {LONGEST}", mend="shorten it")
+    return flat
+
+
+def _kind(kind: Kind) -> Kind:
+    if kind not in KINDS:
+        raise Usage(f"{kind!r} is no kind of opinion", mend=f"one of {', '.join(KINDS)}")
+    return kind
+
+
+def _share(confidence: float) -> float:
+    if not 0 <= confidence <= 1:
+        raise Usage(f"{confidence} is no confidence", mend="from 0 to 1")
+    return round(confidence, 2)
+
+
+def _because(draft: Draft, grounds: Sequence[Ground], there: Sequence[Proof] = ()) -> tuple[Proof, ...]:
+    """The proofs, each of something that stands in the bank now, with verbatim words of it: beside those that
+    are there, or in the place of one whose words are gone."""
+    if not grounds:
+        raise Usage("an opinion needs what it rests on", mend="name facts")
+    found = {proof.ref: proof for proof in there}
+    for given, words in grounds:
+        if isinstance(given, Fact) and given.untrusted and not draft.by_person:
+            raise Usage(_HEARSAY, where=given.place.citation, mend=_CITE)
+        record = statements.cited(draft, given) if isinstance(given, Fact) else given
+        if not record.id:
+            raise Usage("this has no id to be cited by", where=record.place.citation)
+        quote = " ".join(words.split()) or _beginning(record.text)
+        said = [record.text, *(quote.text for quote in getattr(record, "quotes", ()))]
+        if locate(quote, said) is None:
+            raise Usage(
+                "these words are not in it", where=record.place.citation, mend=f"ua-memory get ^{record.id}"
+            )
+        old = found.get(str(record.ref))
+        if old is None or (old.quote and locate(old.quote, said) is None):
+            found[str(record.ref)] = Proof(draft.link_name(record.place.path), record.id, quote)
+    return tuple(found.values())
+
+
+def _beginning(text: str) -> str:
+    """The first words of a text, as many as a quote should have."""
+    flat = " ".join(text.split())
+    return flat if len(flat) <= _QUOTED else re.sub(r"\s\S*$", "", flat[:_QUOTED])
+
+
+# -- by hand -------------------------------------------------------------------------------------------
+
+
+def revise_by_hand(
+    store: Store, block: str, *, text: str = "", confidence: float | None = None, because: Sequence[str] = (),
+    day: str, door: str, by_person: bool = False,
+) -> Changed:  # fmt: skip
+    """`revise` as a revision of its own; `because` are ids of facts and observations. NotFound, Usage."""
+    before = named(store, block)
+    grounds = [_ground(store, each, by_person) for each in because]
+    with store.revision("opinions", door=door) as draft:
+        draft.by_person = by_person
+        after = revise(draft, before, text=text, confidence=confidence, grounds=grounds, day=day)
+        draft.subject, draft.facts = f"opinions: revise ^{after.id}", [f"^{after.id}"]
+    return Changed(before, after, draft.result)
+
+
+def drop_by_hand(
+    store: Store, block: str, why: str = "", *, day: str, door: str, by_person: bool = False
+) -> Changed:
+    """`drop` as a revision of its own. NotFound; Usage for one that was dropped before."""
+    before = named(store, block)
+    if before.retired:
+        raise Usage(f"it was dropped before: {before.retired}", where=f"^{before.id}")
+    with store.revision("opinions", door=door) as draft:
+        draft.by_person = by_person
+        after = drop(draft, before, why, day)
+        draft.subject, draft.facts = f"opinions: drop ^{after.id}", [f"^{after.id}"]
+    return Changed(before, after, draft.result)
+
+
+def _ground(store: Store, block: str, by_person: bool) -> Ground:
+    found = statements.find_excerpts(store, block).record
+    if found is None:
+        raise NotFound("no statement is named so", where=block, mend="name facts: --because ^id")
+    if isinstance(found, Opinion):
+        raise Usage("an opinion cannot rest on an opinion", where=f"^{found.id}")
+    if not by_person and statements.hearsay(found, partial(statements.find, store)):
+        raise Usage(_HEARSAY, where=f"^{found.id}", mend=_CITE)
+    return found, ""

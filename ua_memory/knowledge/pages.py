@@ -1,0 +1,277 @@
+"""Knowledge pages and mental models: declared, read, changed and deleted, in domain words.
+
+A page's header says what it tracks; its body is written by `reflect.refresh` and by persons. A mental model
+is a person's: no machine's door writes one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from ua_memory.discovery import LOGS
+from ua_memory.errors import Malformed, NotFound, Usage
+from ua_memory.markdown import document, lines, printer
+from ua_memory.markdown.lines import readable
+from ua_memory.records import MentalModel, Page
+from ua_memory.store.draft import Draft, Result
+from ua_memory.store.store import Store
+
+Sort = Literal["page", "model"]
+FOLDERS: dict[Sort, str] = {"page": f"{LOGS}/pages", "model": f"{LOGS}/models"}
+MAX_TOKENS = 2048
+"""Tokens of a page's body, where its header does not say `max_tokens`."""
+LONGEST = {"id": 64, "name": 200, "source_query": 1000}
+"""Characters of a header's values."""
+_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
+_RESERVED = re.compile(r"(?i)(?:con|prn|aux|nul|com\d|lpt\d)")
+"""Names that Windows gives to devices: a bank may be synchronised to one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """A page or a mental model after what was done to it, and before (None: it is new)."""
+
+    record: Page | MentalModel
+    result: Result
+    before: Page | MentalModel | None = None
+
+
+def path_of(sort: Sort, name: str) -> str:
+    """The file of a page or model. Usage for an id that could not be a file's name everywhere."""
+    word, mend = f"a {_said(sort)}'s id", "use letters, digits, - and _, as in alice-hosting"
+    if not _ID.fullmatch(name) or len(name) > LONGEST["id"]:
+        raise Usage(f"{name[:80]!r} cannot be {word}", mend=f"{mend}; at most {LONGEST['id']} characters")
+    path = f"{FOLDERS[sort]}/{name}.md"
+    if _RESERVED.fullmatch(name) or lines.day_of(path):
+        raise Usage(f"{name!r} cannot be {word}: a file of this name means something else", mend=mend)
+    return path
+
+
+def pages(store: Store) -> list[Page]:
+    """All pages, by their ids; a file that says nothing is none."""
+    return [record for _, record in _all(store, "page") if isinstance(record, Page)]
+
+
+def models(store: Store) -> list[MentalModel]:
+    """All mental models, by their ids."""
+    return [record for _, record in _all(store, "model") if isinstance(record, MentalModel)]
+
+
+def page(store: Store, name: str) -> Page:
+    """One page, by its file's name or the id in its header. NotFound."""
+    found = _get(store, "page", name)
+    assert isinstance(found, Page)
+    return found
+
+
+def model(store: Store, name: str) -> MentalModel:
+    """One mental model, by its file's name or the id in its header. NotFound."""
+    found = _get(store, "model", name)
+    assert isinstance(found, MentalModel)
+    return found
+
+
+def max_tokens(data: bytes, path: str) -> int:
+    """What a page's body may take: its header's `max_tokens`, else 2,048. Malformed for no whole number."""
+    said = document.parse(data, path).front.get("max_tokens", MAX_TOKENS)
+    if not isinstance(said, int) or isinstance(said, bool) or said < 1:
+        raise Malformed(f"max_tokens: {said!r} is no number of tokens", where=path, mend="correct the header")
+    return said
+
+
+def recipe(record: Page) -> str:
+    """A hash of what a page is written from: another one means that it is written anew."""
+    return document.texthash(" ".join(record.source_query.split()))
+
+
+# -- changing ------------------------------------------------------------------------------------------
+
+
+def create_page(
+    store: Store, name: str, title: str, source_query: str, tags: Sequence[str] = (), *, door: str,
+    by_person: bool = False,
+) -> Kept:  # fmt: skip
+    """Declare a page; its body is empty until it is refreshed. Usage where there is one of this id."""
+    made = Page(name, _line(title, "name"), _line(source_query, "source_query"), _tags(tags))
+    return _create(store, "page", made, door, by_person)
+
+
+def create_model(
+    store: Store, name: str, title: str, body: str, tags: Sequence[str] = (), *, door: str, by_person: bool
+) -> Kept:
+    """Write a person's mental model. Usage for a machine, for no text, and where there is one of this id."""
+    return _create(
+        store, "model", MentalModel(name, _line(title, "name"), _tags(tags), _body(body)), door,
+        _person(by_person),
+    )  # fmt: skip
+
+
+def update_page(
+    store: Store, name: str, *, title: str | None = None, source_query: str | None = None,
+    tags: Sequence[str] | None = None, door: str, by_person: bool = False,
+) -> Kept:  # fmt: skip
+    """Change what a page is called or tracks; its body stays, until the next refresh writes it anew.
+
+    Only the lines of changed keys differ. Malformed for a header that cannot be changed safely.
+    """
+    keys: dict[str, Any] = {"name": title, "source_query": source_query}
+    changes: dict[str, Any] = {key: _line(text, key) for key, text in keys.items() if text is not None}
+    changes |= {"tags": list(_tags(tags)) or None} if tags is not None else {}
+    return _update(store, "page", name, changes, None, door, by_person)
+
+
+def update_model(
+    store: Store, name: str, *, title: str | None = None, body: str | None = None, door: str, by_person: bool
+) -> Kept:
+    """Change a mental model's name or text. Usage for a machine."""
+    changes = {} if title is None else {"name": _line(title, "name")}
+    text = None if body is None else _body(body)
+    return _update(store, "model", name, changes, text, door, _person(by_person))
+
+
+def delete(store: Store, sort: Sort, name: str, *, door: str, by_person: bool = False) -> Kept:
+    """Let a page or a mental model go; `undo` brings it back. NotFound; Usage for a machine and a model."""
+    if sort == "model":
+        _person(by_person)
+    before = _get(store, sort, name)
+    with store.revision(f"{sort} delete", door=door) as draft:
+        draft.by_person = by_person
+        draft.delete(before.place.path)
+        _named(draft, sort, before, "delete")
+    return Kept(before, draft.result, before)
+
+
+def _create(store: Store, sort: Sort, made: Page | MentalModel, door: str, by_person: bool) -> Kept:
+    path = path_of(sort, made.id)
+    _refuse_second(store, sort, made.id)
+    with store.revision(f"{sort} create", door=door) as draft:
+        if draft.exists(path):
+            raise _second(sort, made.id)
+        draft.by_person = by_person
+        draft.write(path, f"{printer.show(made)}\n".encode("utf-8", "replace"))
+        _named(draft, sort, made, "create")
+        there = _record(draft.read(path), path)
+    return Kept(there, draft.result)
+
+
+def _update(
+    store: Store, sort: Sort, name: str, changes: dict[str, Any], body: str | None, door: str, by_person: bool
+) -> Kept:
+    if not changes and body is None:
+        raise Usage("there is nothing to change", mend=f"ua-memory {sort}s update --help")
+    path = _get(store, sort, name).place.path
+    with store.revision(f"{sort} update", door=door) as draft:
+        before = _record(draft.read(path), path)
+        draft.by_person = by_person
+        data = draft.read(path)
+        data = document.set_front(data, changes) if changes else data
+        draft.write(path, data if body is None else _with_body(data, path, body), removes=[before])
+        _named(draft, sort, before, "change")
+        after = _record(draft.read(path), path)
+    return Kept(after, draft.result, before)
+
+
+def _with_body(data: bytes, path: str, body: str) -> bytes:
+    front = document.parse(data, path).front_end
+    head = b"".join(data.splitlines(keepends=True)[:front]) if front else b""
+    newline = document.parse(data, path).newline
+    return head + f"\n{body}\n".replace("\n", newline).encode("utf-8", "replace")
+
+
+def _named(draft: Draft, sort: Sort, record: Page | MentalModel, did: str) -> None:
+    draft.subject = f"{_said(sort)}: {did} {record.id}"
+    draft.trailers[sort.title()] = [stem(record)]
+
+
+# -- reading and checking ------------------------------------------------------------------------------
+
+
+def stem(record: Page | MentalModel) -> str:
+    """The file's name of a page or model, without its ending: what trailers and links call it."""
+    return record.place.path.rpartition("/")[2].removesuffix(".md") or record.id
+
+
+def _all(store: Store, sort: Sort) -> Iterator[tuple[str, Page | MentalModel]]:
+    for file in sorted(file.path for file in store.files()):
+        wanted = lines.kind_of(file).name == sort.upper() and file.endswith(".md")
+        if wanted and (found := _found(store.truth(file), file)):  # an editor may just be writing another
+            yield file, found
+
+
+def _found(data: bytes, path: str) -> Page | MentalModel | None:
+    return next((r for r in document.parse(data, path).records if isinstance(r, (Page, MentalModel))), None)
+
+
+def _record(data: bytes, path: str) -> Page | MentalModel:
+    found = _found(data, path)
+    if found is None:
+        raise _empty(path)
+    return found
+
+
+def _empty(path: str) -> Malformed:
+    return Malformed("nothing is in this file", where=path, mend=f"rm {path}, or: ua-memory undo")
+
+
+def _get(store: Store, sort: Sort, name: str) -> Page | MentalModel:
+    there, path = dict(_all(store, sort)), f"{FOLDERS[sort]}/{name}.md"
+    if found := there.get(path):
+        return found
+    if any(file.path == path for file in store.files()):
+        raise _empty(path)
+    named = [record for record in there.values() if record.id == name]
+    if len(named) == 1:
+        return named[0]
+    known = ", ".join(stem(record) for record in there.values()) or "none"
+    raise NotFound(
+        f"no {_said(sort)} {name!r} (there are: {known})", where=FOLDERS[sort],
+        mend=f"ua-memory {sort}s create",
+    )  # fmt: skip
+
+
+def _refuse_second(store: Store, sort: Sort, name: str) -> None:
+    """A file system may take `Alice` and `alice` for one."""
+    if any(name.casefold() in (stem(r).casefold(), r.id.casefold()) for _, r in _all(store, sort)):
+        raise _second(sort, name)
+
+
+def _second(sort: Sort, name: str) -> Usage:
+    return Usage(
+        f"there is a {_said(sort)} {name!r} already", where=FOLDERS[sort],
+        mend=f"ua-memory {sort}s update {name}",
+    )  # fmt: skip
+
+
+def _said(sort: Sort) -> str:
+    return "page" if sort == "page" else "mental model"
+
+
+def _person(by_person: bool) -> bool:
+    if not by_person:
+        raise Usage("a mental model is a person's; no machine writes one", mend="propose it to your user")
+    return True
+
+
+def _line(text: str, key: str) -> str:
+    clean = readable(text).strip()
+    if not clean or "\n" in clean or not clean.isprintable() or len(clean) > LONGEST[key]:
+        raise Usage(f"{key} is one line of at most {LONGEST[key]} characters, not {clean[:40]!r}")
+    return clean
+
+
+def _tags(tags: Sequence[str]) -> tuple[str, ...]:
+    clean = tuple(dict.fromkeys(readable(tag).strip().removeprefix("#") for tag in tags))
+    for tag in clean:
+        if not tag or not tag.isprintable() or "," in tag:
+            raise Usage(f"{tag!r} is no tag")
+    return clean
+
+
+def _body(text: str) -> str:
+    clean = readable(text.replace("\r\n", "\n")).strip("\n")
+    if not clean.strip():
+        raise Usage("there is no text", mend="give it as an argument, or on standard input")
+    return clean

@@ -1,0 +1,400 @@
+"""Statements by their block id, and what a path, a line range or an id names."""
+
+from __future__ import annotations
+
+import re
+import secrets
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TypeVar
+from urllib.parse import unquote
+
+from ua_memory.errors import CannotWrite, Malformed, NotFound, TooLarge, Usage
+from ua_memory.markdown import document as markdown_document
+from ua_memory.markdown import fields
+from ua_memory.markdown import lines as markdown_lines
+from ua_memory.markdown.blocks import scan
+from ua_memory.markdown.lines import FileKind, readable
+from ua_memory.paths import is_truth
+from ua_memory.records import (
+    Fact,
+    MentalModel,
+    Observation,
+    Opinion,
+    Page,
+    Place,
+    Proof,
+    SourceDocument,
+    is_generated,
+    written_id,
+)
+from ua_memory.store.draft import Draft
+from ua_memory.store.store import Store
+from ua_memory.text.wording import counted
+
+# -- statements --------------------------------------------------------------------------------------------
+# Statements: what has a block id, found by it, and given one where something must cite it.
+
+
+ALPHABET = "abcdefghijklmnopqrstuvwxyz234567"
+
+Statement = Fact | Observation | Opinion
+"""What has a block id."""
+S = TypeVar("S", Fact, Observation, Opinion, Statement)
+
+
+def new_id() -> str:
+    """Ten base32 characters: 50 bits, never used again."""
+    bits = secrets.randbits(50)
+    return "".join(ALPHABET[bits >> shift & 31] for shift in range(0, 50, 5))
+
+
+def name_of(fact: Fact) -> str:
+    """What a trailer calls a fact: `^id`, or `path#texthash` while it has no id (a person's line)."""
+    return f"^{fact.ref}" if fact.ref else f"{fact.place.path}#{markdown_document.texthash(fact.text)}"
+
+
+def cited(draft: Draft, fact: Fact) -> Fact:
+    """The fact as it stands in the draft now, with an id that it is given if it has none.
+
+    Appending ` ^id` is the one change that is made to a person's line, and below an agent's heading the word
+    that it is a person's, which having no id said until then. Malformed where the line is not there
+    any more, or cannot take one.
+    """
+    path = fact.place.path
+    there = [f for f in markdown_document.parse(draft.read(path), path).of(Fact) if f.text == fact.text]
+    if fact.id:
+        there = [f for f in there if f.id == fact.id]
+    if not there:
+        raise Malformed("this line has changed meanwhile", where=fact.place.citation, mend="try again")
+    found = next((f for f in there if f.id), there[0])
+    if found.id:
+        return found
+    block = new_id()
+    named = _placed(markdown_document.with_id(draft.read(path), found, block), path, block)
+    draft.write(path, named[0], removes=[found])
+    if named[1].said_by != found.said_by:  # typed below an agent's heading, which would now speak for it
+        line = named[1].place.line
+        indent = re.match(r"\s*(?:\S+\s+)", markdown_document.parse(named[0], path).lines[line - 1])
+        said = f"{' ' * len(indent[0] if indent else '  ')}- origin: {found.said_by}"
+        draft.write(
+            path, markdown_lines.insert_after(named[0], named[1].place.end, [said]), removes=[named[1]]
+        )
+    return _placed(draft.read(path), path, block)[1]
+
+
+def _placed(data: bytes, path: str, block: str) -> tuple[bytes, Fact]:
+    return data, next(f for f in markdown_document.parse(data, path).of(Fact) if f.id == block)
+
+
+def texts(store: Store) -> Iterator[tuple[str, bytes]]:
+    """Path and bytes of every markdown file that may be searched; what cannot be read is left out, and
+    `upkeep.audit.file_problems` names it."""
+    seen = store.survey()
+    for path in (file.path for file in seen.files if file.path.endswith(".md")):
+        try:
+            yield path, store.history.blob(seen.held[path]) if path in seen.held else store.read(path)
+        except (CannotWrite, NotFound, TooLarge, Usage, OSError):  # no permission, gone, no name of ours
+            continue
+
+
+def having(store: Store, block: str, paths: Sequence[str] | None = None) -> Iterator[Statement]:
+    """All that has a block id, as it stands in a file or by its `ref`, in the given files, else in all."""
+    written = written_id(block)
+    for path, data in texts(store) if paths is None else some(store, paths):
+        if written and written.encode("utf-8", "replace") in data:
+            for record in markdown_document.parse(data, path).records:
+                if isinstance(record, Statement) and record.id and block in (record.ref, record.id):
+                    yield record
+
+
+def find(store: Store, block: str, paths: Sequence[str] | None = None) -> Statement:
+    """What has a block id (`^id`, `id` or a `ref`), looked for in the given files, else in all: the first.
+    NotFound. What a person means by an id, `knowledge.statements.find_excerpts` tells."""
+    wanted = block.removeprefix("^")
+    for record in having(store, wanted, paths):
+        return record
+    raise NotFound("nothing has this id", where=f"^{wanted}", mend="ua-memory search")
+
+
+def by_ref(records: Iterable[S]) -> dict[str, S]:
+    """{ref: the statement} of those that have an id. An id that a person typed is there by itself, too, where
+    it stands in one file alone: the file in a link to it is a hint then."""
+    found: dict[str, S] = {}
+    files: dict[str, set[str]] = {}
+    for one in records:
+        if one.id and one.ref:
+            found[one.ref] = one
+            files.setdefault(one.id, set()).add(one.place.path)
+    return found | {str(one.id): one for one in list(found.values()) if len(files[str(one.id)]) == 1}
+
+
+def linked(link: Proof | fields.Citation, found: Mapping[str, S]) -> S | None:
+    """What a link means, of `by_ref`."""
+    return found.get(link.ref) or found.get(link.id)
+
+
+def hearsay(record: object, find: Callable[[str], Statement]) -> bool:
+    """Whether nobody of the house has said it: an untrusted fact, or an observation, worded by no person, of
+    which all facts that still stand are untrusted."""
+    if isinstance(record, Fact):
+        return record.untrusted
+    if not isinstance(record, Observation) or record.origin == "person":
+        return False
+    there = []
+    for proof in record.proofs:
+        with suppress(NotFound):
+            there.append(find(f"^{proof.ref}"))
+    return bool(there) and all(isinstance(fact, Fact) and fact.untrusted for fact in there)
+
+
+def some(store: Store, paths: Sequence[str]) -> Iterator[tuple[str, bytes]]:
+    """Path and bytes of these files, as far as they are there."""
+    for path in paths:
+        try:
+            yield path, store.truth(path)
+        except NotFound:
+            continue
+
+
+# -- excerpts ----------------------------------------------------------------------------------------------
+# What somebody names: an id, a file, lines of it. Read from every form in which a command prints one.
+
+
+Known = Callable[[str], Sequence[str] | None]
+"""The files in which an id stands, as an index knows them; None where it knows of none."""
+
+_LINES = r"[0-9]{1,9}(?:-[0-9]{1,9})?"
+_ID = r"[A-Za-z0-9-]+"
+_AT = rf"(?:#L[0-9]+(?:-L?[0-9]+)?|:{_LINES})?"
+_READ = (
+    re.compile(rf"(?P<file>\S.*?){_AT}\s+\^(?P<id>{_ID})"),  # memory/x.md#L3 ^id, as recall cites
+    re.compile(rf"\^(?P<id>{_ID})\s+(?P<file>\S.*?){_AT}"),  # ^id  memory/x.md:3, as lists have it
+    re.compile(r"\^(?P<id>.*)"),
+    re.compile(rf"(?P<file>.+)#\^(?P<id>{_ID})"),
+    re.compile(r"(?P<file>.+)#L(?P<span>[0-9]{1,9})(?:-L?(?P<to>[0-9]{1,9}))?"),
+    re.compile(r"(?P<file>[^#]+)#(?P<texthash>[0-9a-f]{8,64})(?:,[0-9a-f]{8,64})*"),
+    re.compile(rf"(?P<file>.+?\.md):(?P<span>{_LINES}):.*"),  # memory/x.md:3: what is wrong
+    re.compile(rf"(?P<file>[^#:]+):(?P<span>{_LINES})"),
+)
+_LINK = re.compile(r"!?\[\[(?P<file>[^\[\]#|^\n]*)(?:#\^(?P<id>[A-Za-z0-9-]+))?(?:[#|][^\[\]\n]*)?\]\]")
+_MARKDOWN_LINK = re.compile(r"!?\[[^\]\n]*\]\(([^()\n]+)\)")
+_SIDE = re.compile(r"\A[ab]/")
+"""How a diff names the two sides of a file."""
+_QUOTES = " \t\r\n\"'`“”‘’«»„<>{}"
+_STOPS = ".,:;!?…"
+_PLACES = (
+    "{}", "{}.md", "memory/{}", "memory/{}.md", "memory/pages/{}.md", "memory/observations/{}.md",
+    "memory/models/{}.md", "memory/documents/{}.md",
+)  # fmt: skip
+"""Where a file is looked for that is named without its folder."""
+_HEADED = (FileKind.PAGE, FileKind.MODEL, FileKind.DOCUMENT)
+_LISTED = 12
+"""Candidates that an error lists."""
+
+
+@dataclass(frozen=True, slots=True)
+class Excerpt:
+    """Lines of a file: `text` without its final newline, `line` to `end` of `lines` in all."""
+
+    path: str
+    line: int
+    end: int
+    lines: int
+    text: str
+    id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class NamedTarget:
+    """What the words of a call say: a file, by its path or what a link calls it, and lines of it (`12-20`),
+    a block id, or the hash of a line's text."""
+
+    file: str = ""
+    span: str = ""
+    id: str | None = None
+    texthash: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What is meant: a path, the lines of it ('' for all), the statement that has the id or hash."""
+
+    path: str
+    span: str = ""
+    record: Statement | None = None
+    id: str | None = None
+
+
+def cut(data: bytes, path: str, span: str, block: str | None = None) -> Excerpt:
+    """The lines of a file that a span means, all of them for ''. NotFound, Usage."""
+    lines = markdown_document.parse(data, path).lines
+    first, last = line_span(span, len(lines)) if span else (1, len(lines))
+    return Excerpt(path, first, last, len(lines), readable("\n".join(lines[first - 1 : last])), block)
+
+
+def line_span(span: str, last: int) -> tuple[int, int]:
+    """`12` or `12-20` as a range of lines, its end cut at `last`. Usage for anything else."""
+    match = re.fullmatch(r"([0-9]{1,9})(?:-([0-9]{1,9}))?", span)
+    if not match or not 1 <= int(match[1]) <= int(match[2] or match[1]):
+        raise Usage(f"{span!r} is no line or range of lines", mend="use PATH:12 or PATH:12-20")
+    if int(match[1]) > last:
+        raise NotFound(f"the file has {counted(last, 'line')}", where=span)
+    return int(match[1]), min(int(match[2] or match[1]), last)
+
+
+# -- by its form alone -------------------------------------------------------------------------------------
+
+
+def read(given: str) -> NamedTarget:
+    """What the words of a call name, in any form that a command prints, and with the signs around it that
+    stood around it there. A path may have a colon in it."""
+    if is_truth(given):
+        return NamedTarget(given)
+    text = bare(given)
+    for form in () if is_truth(text) else _READ:
+        if match := form.fullmatch(text):
+            found = match.groupdict()
+            if to := found.pop("to", None):
+                found["span"] += f"-{to}"
+            return NamedTarget(**found)
+    return NamedTarget(*_split(text))
+
+
+def bare(given: str) -> str:
+    """A target without the quotation marks, brackets and stops around it."""
+    text = given.strip(_QUOTES).rstrip(_STOPS + _QUOTES)
+    if text.startswith("("):
+        text = (text[1:].rpartition(")")[0] or text[1:]).strip(_QUOTES)
+    if link := _LINK.match(text):
+        return f"{link['file']}#^{link['id']}".removeprefix("#") if link["id"] else link["file"]
+    if link := _MARKDOWN_LINK.fullmatch(text):
+        return link[1]
+    if text.startswith("["):
+        text = text[1:].rpartition("]")[0] or text[1:]
+    text = text.strip(_QUOTES).rstrip(_STOPS + _QUOTES)
+    return text[:-1] if text.endswith((")", "]")) and not {"(", "["} & set(text) else text
+
+
+def _split(target: str) -> tuple[str, str]:
+    path, colon, span = target.rpartition(":")
+    named = is_truth(path) or (path.startswith("/") and re.fullmatch("[0-9-]+", span))
+    return (path, span) if colon and named and not is_truth(target) else (target, "")
+
+
+# -- in a bank ---------------------------------------------------------------------------------------------
+
+
+def find_excerpts(store: Store, given: str, known: Known | None = None) -> Target:
+    """What the words of a call mean. NotFound; Usage where several things are called so, with the names that
+    tell them apart."""
+    named = read(given)
+    if named.id is not None:
+        return _identified(store, named.file, named.id, known)
+    path = _file(store, named.file)
+    if named.texthash:
+        return _hashed(store, path or named.file, named.texthash)
+    if path is None and not named.span and re.fullmatch(_ID, named.file):
+        try:
+            return _identified(store, "", named.file, known)
+        except NotFound as error:
+            _refuse_revision(store, named.file, error)
+    return Target(path or named.file, named.span)
+
+
+def _identified(store: Store, file: str, block: str, known: Known | None) -> Target:
+    ours = is_generated(block)
+    path = _file(store, file) if file else None
+    hints = [path] if path else (known(block) if known and ours else None) or None
+    found = list(having(store, block, hints))
+    if not found and hints and ours:  # the file in a link is a hint, and an index may be old
+        found = list(having(store, block))
+    where = f"{file}#^{block}" if file else f"^{block}"
+    if not found and block and (place := _block(store, block, hints)):
+        return Target(place.path, f"{place.line}-{place.end}", id=block)
+    if not found or (file and not path and not ours):
+        raise NotFound("nothing has this id", where=where, mend="ua-memory search")
+    first = found[0]
+    files = {each.place.path for each in found}
+    if len({each.text for each in found}) > 1 or (len(files) > 1 and not ours):
+        names = [f"{at.path}#^{block}" if len(files) == len(found) else f"{at.path}:{at.line}"
+                 for at in (each.place for each in found)]  # fmt: skip
+        what = f"{len(found)} statements have this id"
+        raise Usage(what, where=where, mend=f"name one: {_listed(names)}")
+    return Target(first.place.path, f"{first.place.line}-{first.place.end}", first, first.id)
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = f", and {len(names) - _LISTED} more" if len(names) > _LISTED else ""
+    return ", ".join(names[:_LISTED]) + more
+
+
+def _block(store: Store, block: str, paths: Sequence[str] | None) -> Place | None:
+    """The paragraph, no statement, that an id stands behind: Obsidian links to such."""
+    mark = re.compile(rf"(?:^|\s)\^{re.escape(block)}[ \t\r]*$", re.MULTILINE)
+    for path, data in texts(store) if paths is None else some(store, paths):
+        if f"^{block}".encode() not in data or markdown_lines.kind_of(path) is FileKind.TOMBSTONES:
+            continue
+        document = markdown_document.parse(data, path)
+        for part in scan(document.lines, document.front_end):
+            if mark.search("\n".join(document.lines[part.start : part.end])):
+                return Place(path, part.start + 1, part.end)
+    return None
+
+
+def _hashed(store: Store, path: str, texthash: str) -> Target:
+    """The line that a trailer calls by its file and the hash of its text."""
+    for record in markdown_document.parse(store.truth(path), path).records:
+        if isinstance(record, Statement) and markdown_document.texthash(record.text).startswith(
+            texthash[:16]
+        ):
+            return Target(path, f"{record.place.line}-{record.place.end}", record, record.id)
+    raise NotFound("no line has this text any more", where=f"{path}#{texthash}", mend=f"ua-memory log {path}")
+
+
+def _file(store: Store, name: str) -> str | None:
+    """The file that is called so: by its path, without `memory/`, `.md` or the folder of its kind, as a link
+    in a vault around the bank has it, or by the id in its front matter; None for none. Usage for several."""
+    name = name.removeprefix(f"{store.bank.root}/").removeprefix("./")
+    if is_truth(name):
+        return name
+    if not name or not all(part and part[0] != "." for part in name.split("/")):
+        return None
+    there = [file.path for file in store.files() if file.path.endswith(".md")]
+    for each in dict.fromkeys((name, unquote(name), _SIDE.sub("", name))):
+        for form in _PLACES:
+            if (path := form.format(each)) in there:
+                return path
+    found = [path for path in there if _is_called(path, name.removesuffix(".md"))]
+    found = found or [path for path in there if _is_headed(store, path, name)]
+    if len(found) > 1:
+        raise Usage(f"{len(found)} files are called so", where=name, mend=f"name one: {_listed(found)}")
+    return found[0] if found else None
+
+
+def _is_called(path: str, name: str) -> bool:
+    """Whether a link's name of a file, with as many of its folders as it likes, can mean this one."""
+    bare = path.removesuffix(".md")
+    return bare.endswith(f"/{name}") or name.endswith(f"/{bare}")
+
+
+def _is_headed(store: Store, path: str, name: str) -> bool:
+    """Whether it is the page, mental model or document whose front matter has this id."""
+    if markdown_lines.kind_of(path) not in _HEADED:
+        return False
+    with suppress(NotFound):
+        for each in markdown_document.parse(store.truth(path), path).records:
+            if isinstance(each, SourceDocument | Page | MentalModel):
+                return name == (each.document_id if isinstance(each, SourceDocument) else each.id)
+    return False
+
+
+def _refuse_revision(store: Store, name: str, error: NotFound) -> None:
+    """What is nothing else may be a revision, which other commands take."""
+    if re.fullmatch("[0-9a-f]{7,40}", name):
+        with suppress(NotFound):
+            store.history.resolve(name)
+            raise Usage("this is a revision", where=name, mend=f"ua-memory diff {name}") from error
+    if is_generated(name):
+        raise error

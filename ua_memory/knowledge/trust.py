@@ -1,0 +1,326 @@
+"""Which statements come from untrusted sources, and whether each proof link leads to a fact."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+from ua_memory.errors import Usage
+from ua_memory.knowledge import observations, statements
+from ua_memory.knowledge.statements import Statement, texts
+from ua_memory.markdown import document as markdown_document
+from ua_memory.markdown import fields
+from ua_memory.markdown import lines as markdown_lines
+from ua_memory.markdown.blocks import BlockShape, scan
+from ua_memory.markdown.document import Document
+from ua_memory.markdown.lines import FileKind
+from ua_memory.records import (
+    CoreBlock,
+    Fact,
+    Observation,
+    Opinion,
+    Passage,
+    Place,
+    Problem,
+    Proof,
+    Tombstone,
+    ref_of,
+)
+from ua_memory.store.store import Store
+from ua_memory.text import grounding
+from ua_memory.text.grounding import locate
+
+# -- vouching ----------------------------------------------------------------------------------------------
+# Keeps what nobody of the house has said out of what every session begins with (see `trust`).
+#
+# First it is asked where things come from: an address, path, file, host or flag that only untrusted facts
+# name
+# has come from them, in whatever words. Then each new sentence is held against theirs: word for word, and
+# by
+# the words they share. What a person has said as well, no less alike, is the person's.
+
+
+FEWEST = 2
+"""Words of a sentence that are somebody's: a single one is said by chance."""
+_PART = 4
+"""Words from which a sentence is recognised within a longer one."""
+_TOGETHER = 3
+"""Sentences that are also held together against one of theirs."""
+_MOSTLY = 0.75
+"""The share of theirs that these must have: several sentences share words by chance."""
+_TELLS = re.compile(rb"(?:origin:|\xc2\xb7)[ \t]*(?:web|tool|import)\b")
+_HOUSE = (Fact, Observation, Opinion, Passage, CoreBlock)
+
+
+@dataclass(frozen=True, slots=True)
+class _Said:
+    """A sentence, or some that follow each other: its words, and what it is compared by."""
+
+    flat: str
+    units: frozenset[str]
+    several: bool = False
+
+
+def borrowed(store: Store, text: str, before: str = "") -> Fact | None:
+    """The untrusted fact of which `text` has a sentence, or names a thing, that is not in `before`; if any.
+
+    The files are read, not the index: what came a moment ago counts.
+    """
+    fresh, things = (
+        list(_fresh(text, before)),
+        grounding.content_words(text) - grounding.content_words(before),
+    )
+    named: dict[str, Fact] = {}
+    persons: dict[str, float] = {}
+    for fact in _untrusted(store) if fresh else ():
+        theirs = _of(fact)
+        for new in fresh:
+            how = _alike(new, theirs)
+            if how and new.flat not in persons:
+                persons[new.flat] = _by_persons(store, new)
+            if how > persons.get(new.flat, 0.0):
+                return fact
+        plain = grounding.plain_text(_text(fact))
+        named |= {thing: fact for thing in things if grounding.names(plain, thing)}
+    for plain in map(grounding.plain_text, _house(store) if named else ()):
+        named = {thing: fact for thing, fact in named.items() if not grounding.names(plain, thing)}
+    return next(iter(named.values()), None)
+
+
+def require(store: Store, text: str, before: str = "") -> None:
+    """Raises Usage where `borrowed` finds a fact."""
+    if found := borrowed(store, text, before):
+        raise Usage(
+            f"this was said by no person and no agent here, but came as {found.said_by}",
+            where=f"^{found.id}" if found.id else found.place.citation,
+            mend="have a person put it into core memory, or leave it out",
+        )
+
+
+def _fresh(text: str, before: str) -> Iterator[_Said]:
+    """The sentences that were not there, and neighbours of them together: a line break hides nothing."""
+    was = grounding.flat(before)
+    new = [one for one in grounding.sentences(text) if not grounding.within(grounding.flat(one), was)]
+    for size in range(1, _TOGETHER + 1):
+        for at in range(len(new) - size + 1):
+            several = " ".join(new[at : at + size])
+            yield _Said(grounding.flat(several), grounding.clauses(several), size > 1)
+
+
+def _of(fact: Fact) -> list[_Said]:
+    return [_Said(grounding.flat(one), grounding.clauses(one)) for one in grounding.sentences(_text(fact))]
+
+
+def _text(fact: Fact) -> str:
+    return "\n".join([fact.text, *(quote.text for quote in fact.quotes)])
+
+
+def _alike(new: _Said, theirs: Iterable[_Said]) -> float:
+    """How much a new sentence is one of theirs; 0 where that is not enough to say so."""
+    return max((_like(new, one) for one in theirs), default=0.0)
+
+
+def _like(new: _Said, one: _Said) -> float:
+    if len(one.units) >= FEWEST and new.flat == one.flat:
+        return 1.0
+    if len(one.units) >= _PART and grounding.within(one.flat, new.flat):
+        return 1.0
+    if new.several and len(new.units & one.units) < _MOSTLY * len(one.units):
+        return 0.0
+    return grounding.likeness(new.units, one.units)
+
+
+def _untrusted(store: Store) -> Iterator[Fact]:
+    for path, data in texts(store):
+        if _TELLS.search(data):
+            yield from (fact for fact in markdown_document.parse(data, path).of(Fact) if fact.untrusted)
+
+
+def _by_persons(store: Store, new: _Said) -> float:
+    """How much of it a person has said. Looked up where there is a suspicion alone."""
+    documents = (markdown_document.parse(data, path) for path, data in texts(store))
+    facts = (fact for document in documents for fact in document.of(Fact) if fact.said_by == "person")
+    return max((_alike(new, _of(fact)) for fact in facts), default=0.0)
+
+
+def _house(store: Store) -> Iterator[str]:
+    """All that the bank holds and that is no untrusted fact."""
+    for path, data in texts(store):
+        for record in markdown_document.parse(data, path).records:
+            if isinstance(record, _HOUSE) and not (isinstance(record, Fact) and record.untrusted):
+                yield record.value if isinstance(record, CoreBlock) else record.text
+
+
+# -- proofs ------------------------------------------------------------------------------------------------
+# Whether what is said rests on something: the links from pages, observations and opinions to facts, held.
+#
+# One pass over the files collects what is there and what is cited; then each citation is looked up. The id
+# is
+# what is meant, the file in a link is a hint: facts move. A line of a person need not cite anything.
+
+
+REFRESH = "refresh"
+"""The operation that writes pages."""
+
+Cause = Literal["nowhere", "forgotten", "quote", "unproved", "uncited"]
+
+
+@dataclass(frozen=True, slots=True)
+class Break:
+    """A link that does not hold: where it stands, why, and what to say of it."""
+
+    path: str
+    line: int
+    cause: Cause
+    message: str
+
+
+def sources(said: Statement) -> tuple[str, ...]:
+    """The texts that a quote from a statement may come from: its own, an observation's former wordings, and
+    the words it rests on itself."""
+    if isinstance(said, Fact):
+        return tuple(observations.sources(said))
+    before = (was.text for was in said.was) if isinstance(said, Observation) else ()
+    return (said.text, *before, *(proof.quote for proof in proofs_of(said) if proof.quote))
+
+
+def proofs_of(said: Statement) -> tuple[Proof, ...]:
+    """What an observation or an opinion rests on; nothing for a fact."""
+    if isinstance(said, Fact):
+        return ()
+    return said.proofs if isinstance(said, Observation) else said.because
+
+
+def unproved(said: Statement) -> bool:
+    """Whether a machine's belief rests on nothing at all. One without an id was typed, and may."""
+    if isinstance(said, Fact) or said.retired or not said.id or proofs_of(said):
+        return False
+    return not (isinstance(said, Observation) and observations.by_person(said))
+
+
+def line_of(lines: Sequence[str], place: Place, block: str) -> int:
+    """The line of a record that cites an id, else its first."""
+    rows = range(place.line, min(place.end, len(lines)) + 1)
+    return next(
+        (row for row in rows if f"#^{block}]" in lines[row - 1] or f"#^{block}|" in lines[row - 1]),
+        place.line,
+    )
+
+
+def uncited(document: Document) -> Iterator[tuple[int, int]]:
+    """First and last line of each paragraph and item of a page that cites nothing."""
+    for block in scan(document.lines, document.front_end):
+        text = "\n".join(document.lines[block.start : block.end])
+        prose = block.shape in (BlockShape.PARAGRAPH, BlockShape.ITEM) and any(map(str.isalnum, text))
+        if prose and next(fields.citations(text), None) is None:
+            yield block.start + 1, block.end
+
+
+def fault(
+    proof: Proof, said: Mapping[str, Sequence[str]], buried: Mapping[str, str]
+) -> tuple[Cause, str] | None:
+    """Why a proof does not hold, None if it does. `said` has the texts of what is there by `ref`, `buried`
+    the days of what was forgotten."""
+    ref, name = proof.ref, f"^{proof.id}"
+    texts = said.get(ref, said.get(proof.id))
+    if texts is None:
+        if ref in buried:
+            return "forgotten", f"{name} was forgotten{f' on {buried[ref]}' if buried[ref] else ''}"
+        return "nowhere", f"{name} is nowhere in the bank"
+    if proof.quote and locate(proof.quote, texts) is None:
+        return "quote", f'{name} does not say "{_short(proof.quote)}"'
+    return None
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= 60 else f"{text[:59]}…"
+
+
+@dataclass
+class FileProofs:
+    """What the files of a bank say and cite, as they are read one after the other."""
+
+    said: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    buried: dict[str, str] = field(default_factory=dict)
+    cited: list[tuple[str, int, Proof]] = field(default_factory=list)
+    bare: list[Break] = field(default_factory=list)
+    loose: dict[str, list[tuple[int, int]]] = field(default_factory=dict)
+    """Per page, the paragraphs that cite nothing."""
+    _files: dict[str, set[str]] = field(default_factory=dict)
+
+    def read(self, document: Document) -> None:
+        """Take in one file."""
+        path = document.path
+        for record in document.records:
+            if isinstance(record, Tombstone):
+                self.buried[record.id] = record.on
+            elif isinstance(record, Statement):
+                if record.id:
+                    self._say(record)
+                if unproved(record):
+                    what = (
+                        "an observation without a proof"
+                        if isinstance(record, Observation)
+                        else "an opinion that rests on nothing"
+                    )
+                    self.bare.append(Break(path, record.place.line, "unproved", f"^{record.id} is {what}"))
+                for proof in () if getattr(record, "retired", None) else proofs_of(record):
+                    self.cited.append((path, line_of(document.lines, record.place, proof.id), proof))
+        if markdown_lines.kind_of(path) is FileKind.PAGE:
+            for number, line in enumerate(document.lines[document.front_end :], document.front_end + 1):
+                self.cited += [(path, number, Proof(each.file, each.id)) for each in fields.citations(line)]
+            if found := list(uncited(document)):
+                self.loose[path] = found
+
+    def _say(self, record: Statement) -> None:
+        """What a statement says, by its `ref`; by an id that a person typed, too, where it stands alone: the
+        file in a link is a hint then."""
+        block, ref = str(record.id), str(record.ref)
+        self.said[ref] = (*self.said.get(ref, ()), *sources(record))
+        files = self._files.setdefault(block, set())
+        files.add(record.place.path)
+        if len(files) == 1:
+            self.said[block] = self.said[ref]
+        elif block != ref:
+            self.said.pop(block, None)
+
+    def breaks(self, store: Store) -> list[Break]:
+        """The links that do not hold, in the order they were read."""
+        missing = (
+            {p.ref for _, _, p in self.cited if p.id not in self.said} - self.said.keys() - {*self.buried}
+        )
+        elsewhere = _blocks(store, missing) if missing else set()
+        found = [*self.bare]
+        for path, line, proof in self.cited:
+            why = None if proof.ref in elsewhere else fault(proof, self.said, self.buried)
+            found += [Break(path, line, *why)] if why else []
+        return found
+
+    def problems(self, store: Store) -> Iterator[Problem]:
+        """The same as problems."""
+        yield from (Problem(one.path, one.line, one.message) for one in self.breaks(store))
+
+
+def _blocks(store: Store, ids: set[str]) -> set[str]:
+    """Those ids that stand at a paragraph which is no record, as Obsidian's links to blocks of prose do."""
+    found: set[str] = set()
+    pattern = re.compile(rb"(?:^|\s)\^([A-Za-z0-9-]+)[ \t\r]*$", re.MULTILINE)
+    for path, data in statements.texts(store):
+        if b"^" in data and markdown_lines.kind_of(path) is not FileKind.TOMBSTONES:
+            found |= ids & {ref_of(path, match.decode()) for match in pattern.findall(data)}
+    return found
+
+
+def unsupported(store: Store, loose: Mapping[str, Sequence[tuple[int, int]]]) -> Iterator[Break]:
+    """The paragraphs of pages that a refresh wrote, all their lines, and that cite nothing."""
+    if not loose or not store.history.exists:
+        return
+    done = [r for r in store.history.log(grep=[f"Memory-Op: {REFRESH}"]) if r.trailer("Memory-Op") == REFRESH]
+    machine = {r.id for r in done}
+    for path in sorted(loose.keys() & {path for r in done for path in r.paths}):
+        lines = store.history.blame(path, store.truth(path))
+        for start, end in loose[path]:
+            if all(line.revision in machine for line in lines[start - 1 : end]):
+                yield Break(path, start, "uncited", "a refresh wrote this without a citation")

@@ -1,0 +1,316 @@
+"""The MCP server that clients start: light, and has the daemon do the work."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+
+TYPE_CHECKING = False  # typing's own constant would cost the import of typing
+if TYPE_CHECKING:
+    from typing import Any
+
+
+MODERN = "io.modelcontextprotocol/protocolVersion"
+"""What a request of the era without a handshake has in its `_meta`."""
+CLIENT, MODE = "io.modelcontextprotocol/clientInfo", "UA_MEMORY_DAEMON"
+LARGEST = 2 << 20
+"""Characters of a line: what is forwarded must fit into one message to the daemon."""
+APART = frozenset("retain ingest ingest_file create_page update_page reflect".split())  # noqa: SIM905
+"""Tools that may ask a model; a test holds them to `mcp.tools.TOOLS`."""
+LATER = frozenset(("reflect", "resources/list", "resources/read"))
+"""What others do not wait for: a model, and what a client asks for before it lists the tools."""
+MOST_LATER = 8
+FIRST = (b'"initialize"', b'"server/discover"', b'"notifications/')
+"""What a client sends before it asks for the tools."""
+BAD_JSON, BAD_REQUEST, NO_METHOD, BAD_PARAMS, INTERNAL = -32700, -32600, -32601, -32602, -32603
+
+
+class Fault(Exception):
+    """A JSON-RPC error: its code, and what is wrong."""
+
+    def __init__(self, code: int, what: str, data: Any = None) -> None:
+        self.code, self.what, self.data = code, what, data
+        super().__init__(what)
+
+
+def serve(words: list[str], mode: str) -> None:
+    """Answer a client's lines until there are no more."""
+    relay = Relay(read_known(), words, mode)
+    woken = mode != "auto"
+    for line in sys.stdin.buffer:
+        relay.take(line)
+        # The tools are asked for next: nobody is to wait meanwhile for a process to be started.
+        if not woken and not any(name in line for name in FIRST):
+            woken = True
+            _wake(words)
+    if not woken:
+        _wake(words)
+    relay.finish()
+
+
+def read_known() -> dict[str, Any]:
+    """What the SDK says of us."""
+    folder = os.path.dirname(os.path.dirname(__file__))  # noqa: PTH120 (pathlib takes 4 ms)
+    with open(f"{folder}/data/mcp.json", "rb") as file:  # noqa: PTH123
+        found: dict[str, Any] = json.load(file)
+    return found
+
+
+class Relay:
+    """One client's server. `known` is what stands in data/mcp.json, `words` the arguments of the command."""
+
+    def __init__(self, known: dict[str, Any], words: list[str], mode: str) -> None:
+        self.known, self.words, self.mode = known, words, mode
+        self.client = ""
+        self._told: set[str] = set()
+        self._later: dict[Any, list[Any]] = {}
+        self._threads: list[Any] = []
+
+    def take(self, line: bytes) -> None:
+        """Answer one line, or begin to."""
+        number: Any = None
+        try:
+            if not line.strip():
+                return
+            message = _read(line)
+            if message.get("method") == "notifications/cancelled":
+                self._cancel(message.get("params"))
+            if "id" not in message:
+                return
+            if isinstance(message["id"], str | int) and not isinstance(message["id"], bool):
+                number = message["id"]
+            method, params, era = _parts(message)
+            if _named(method, params) in LATER and len(self._later) < MOST_LATER:
+                self._begin(number, method, params, era)
+                return
+            answer = {"result": self.result(method, params, era, [])}
+        except Fault as fault:
+            answer = {"error": _error(fault)}
+        self._say(number, answer)
+
+    def finish(self) -> None:
+        """Wait for what was begun."""
+        for thread in self._threads:
+            thread.join()
+
+    def _begin(self, number: Any, method: str, params: dict[str, Any], era: str) -> None:
+        from threading import Thread
+
+        running: list[Any] = []
+
+        def work() -> None:
+            try:
+                answer = {"result": self.result(method, params, era, running)}
+            except Fault as fault:
+                answer = {"error": _error(fault)}
+            if self._later.pop(number, None) is not None:  # a cancelled request has no answer
+                self._say(number, answer)
+
+        thread = Thread(target=work)
+        self._later[number] = running
+        self._threads = [*(each for each in self._threads if each.is_alive()), thread]
+        thread.start()
+
+    def _cancel(self, params: Any) -> None:
+        begun = self._later.pop(params.get("requestId"), None) if isinstance(params, dict) else None
+        if begun is not None:
+            begun.append(None)  # for a process that is not there yet
+            for process in filter(None, begun):
+                process.kill()
+
+    def _say(self, number: Any, answer: dict[str, Any]) -> None:
+        line = json.dumps({"jsonrpc": "2.0", "id": number, **answer}, separators=(",", ":")) + "\n"
+        sys.stdout.write(line)  # one write a line: threads do not mix them
+        sys.stdout.flush()
+
+    def result(self, method: str, params: dict[str, Any], era: str, running: list[Any]) -> Any:
+        """The result of a request; `running` takes the process that works on it. Fault."""
+        answers = self.known[era]
+        info = params.get("clientInfo") or (params.get("_meta") or {}).get(CLIENT)
+        if isinstance(info, dict) and isinstance(info.get("name"), str):
+            self.client = _plain(info["name"])
+        if method == "tools/call":
+            return self._called(params, answers, running)
+        if method not in answers:
+            raise Fault(NO_METHOD, f"no method {method[:50]}")
+        found = answers[method]
+        if method == "initialize":
+            asked = params.get("protocolVersion")
+            return {**found, **({"protocolVersion": asked} if asked in self.known["versions"] else {})}
+        if method == "tools/list":
+            return {**found, "tools": self._tools(answers)}
+        if method == "resources/list":
+            return {**found, "resources": self._asked({"resources": True}, running).get("resources", [])}
+        if method == "resources/read":
+            return self._contents(found, params, running)
+        return found
+
+    def _tools(self, answers: dict[str, Any]) -> list[Any]:
+        names, reads = _switched(self.words)
+        return [
+            tool
+            for tool in answers["tools/list"]["tools"]
+            if tool["name"] in (names or (tool["name"],))
+            and (not reads or tool["annotations"]["readOnlyHint"])
+        ]
+
+    def _called(self, params: dict[str, Any], answers: dict[str, Any], running: list[Any]) -> dict[str, Any]:
+        """What a tool answers. Fault for a tool that there is not."""
+        name, listing = params.get("name"), answers["tools/list"]
+        names = [tool["name"] for tool in listing["tools"]]
+        if name not in names:
+            raise Fault(BAD_PARAMS, f"no tool {str(name)[:50]}; there are {', '.join(names)}")
+        found = self._asked({"tool": name, "arguments": params.get("arguments")}, running)
+        content = [{"type": "text", "text": found["text"]}]
+        more = {key: listing[key] for key in ("resultType", "_meta") if key in listing}
+        return {"content": content, "isError": found["failed"], **more}
+
+    def _contents(self, envelope: dict[str, Any], params: dict[str, Any], running: list[Any]) -> Any:
+        uri = params.get("uri")
+        if not isinstance(uri, str):
+            raise Fault(BAD_PARAMS, "a uri is needed")
+        found = self._asked({"read": uri}, running)
+        if "missing" in found or found.get("failed"):
+            raise Fault(BAD_PARAMS, found.get("missing") or found["text"], {"uri": uri})
+        return {**envelope, "contents": [{"uri": uri, "mimeType": "text/markdown", "text": found["text"]}]}
+
+    def _asked(self, request: dict[str, Any], running: list[Any]) -> dict[str, Any]:
+        session = os.environ.get("CLAUDE_CODE_SESSION_ID")
+        found = ask(self.words, {**request, "client": self.client, "session": session}, self.mode, running)
+        for line in found.pop("notes", ()):
+            if line not in self._told:  # each call is a command, and all of them are this one
+                self._told.add(line)
+                _tell(line)
+        return found
+
+
+def ask(words: list[str], request: dict[str, Any], mode: str, running: list[Any]) -> dict[str, Any]:
+    """What `mcp.tools.answer` answers: by the daemon, else by a process of its own, which `running` gets.
+    What there is to say to the user beside it is in `notes`."""
+    import subprocess
+
+    # By the command itself, which goes to the daemon, starts one, or does the work: one way for all of it.
+    mode = "off" if request.get("tool") in APART else mode
+    try:
+        process = subprocess.Popen(
+            [sys.executable, "-P", "-m", "ua_memory", *words, "--call"], env={**os.environ, MODE: mode},
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        )  # fmt: skip
+    except OSError as error:
+        return {"text": f"Memory cannot be used now: {error.strerror}. Try again.", "failed": True}
+    running.append(process)
+    if None in running:
+        process.kill()
+    out, err = process.communicate(json.dumps(request).encode())
+    if process.returncode == 0:
+        found: dict[str, Any] = json.loads(out)
+        return {**found, "notes": err.decode("utf-8", "replace").splitlines()}
+    said = err.decode("utf-8", "replace").strip().removeprefix("ua-memory: error: ")
+    return {"text": f"Memory cannot be used: {said or f'exit code {process.returncode}'}", "failed": True}
+
+
+def _tell(line: str) -> None:
+    """Say something to whoever reads the server's standard error, if anybody does."""
+    try:
+        if sys.stderr is not None:
+            print(line, file=sys.stderr, flush=True)
+    except OSError:  # the client has closed it, and goes on
+        pass
+
+
+# -- reading requests --------------------------------------------------------------------------------------
+
+
+def _read(line: bytes) -> dict[str, Any]:
+    if len(line) > LARGEST:
+        raise Fault(BAD_REQUEST, f"a line has at most {LARGEST} bytes")
+    try:
+        message = json.loads(line)
+    except (ValueError, RecursionError):
+        raise Fault(BAD_JSON, "not JSON") from None
+    if not isinstance(message, dict) or message.get("jsonrpc") != "2.0":
+        raise Fault(BAD_REQUEST, "not a request of JSON-RPC 2.0")
+    if "method" not in message and ("result" in message or "error" in message):
+        return {}  # an answer to something we have not asked
+    return message
+
+
+def _parts(message: dict[str, Any]) -> tuple[str, dict[str, Any], str]:
+    """(method, parameters, era) of a request. Fault."""
+    method, params = message.get("method"), message.get("params")
+    params = {} if params is None else params
+    if not isinstance(method, str) or not isinstance(params, dict):
+        raise Fault(BAD_REQUEST, "a method's name and an object of parameters are needed")
+    meta = params.get("_meta")
+    modern = method == "server/discover" or (isinstance(meta, dict) and MODERN in meta)
+    return method, params, "modern" if modern else "legacy"
+
+
+def _named(method: str, params: dict[str, Any]) -> str:
+    return str(params.get("name")) if method == "tools/call" else method
+
+
+def _error(fault: Fault) -> dict[str, Any]:
+    return {
+        "code": fault.code,
+        "message": fault.what,
+        **({"data": fault.data} if fault.data is not None else {}),
+    }
+
+
+def _plain(name: str) -> str:
+    """A client's name as it may stand in a heading: of codex-mcp-client the codex."""
+    name = "".join(c if c.isascii() and (c.isalnum() or c in "._-") else "-" for c in name[:40])
+    return name.removesuffix("-mcp-client").strip("-").lower()
+
+
+def _switched(words: list[str]) -> tuple[list[str], bool]:
+    """What the settings mcp.tools and mcp.read_only say, by the user's file and the nearest one of a bank.
+
+    Read as shortly as can be: `config` takes 60 ms, more than all else here. It is what counts for a call.
+    """
+    from ua_memory import discovery
+    from ua_memory.daemon.connect import banks
+
+    home = os.path.realpath(os.path.expanduser("~"))  # noqa: PTH111
+    roots = banks(words, os.getcwd(), home)  # noqa: PTH109
+    found = (_mcp(f"{root}/{discovery.SETTINGS}") for root in roots)
+    written = next((each for each in found if each is not None), {})
+    written |= _mcp(f"{discovery.user_folder({'HOME': home, **os.environ})}/{discovery.USER}") or {}
+    tools, reads = (os.environ.get(f"UA_MEMORY_MCP_{name}") for name in ("TOOLS", "READ_ONLY"))
+    names = tools.split(",") if tools else written.get("tools")
+    few = [name.strip() for name in names if isinstance(name, str)] if isinstance(names, list) else []
+    only = reads.strip().lower() in ("1", "true", "yes", "on") if reads else written.get("read_only") is True
+    return few, only
+
+
+def _mcp(path: str) -> dict[str, Any] | None:
+    """What a file of settings says of `mcp`; None where there is no file."""
+    from ua_memory import discovery
+
+    try:
+        data = discovery.read(path)
+    except OSError:
+        return None
+    found: Any = None
+    if b"mcp" in data:
+        import contextlib
+        import tomllib
+
+        with contextlib.suppress(ValueError):  # every call says so
+            found = tomllib.loads(data.decode()).get("mcp")
+    return found if isinstance(found, dict) else {}
+
+
+def _wake(words: list[str]) -> None:
+    """Have a daemon with its model loaded by the time a tool is called; nobody waits for it."""
+    import subprocess
+
+    at = next(n for n, word in enumerate(words) if word == "mcp" and words[n - 1 : n] != ["--bank"])
+    nothing = subprocess.DEVNULL
+    subprocess.Popen(
+        [sys.executable, "-P", "-m", "ua_memory", *words[:at], "search", "memory", *words[at + 1 :]],
+        stdin=nothing, stdout=nothing, stderr=nothing, start_new_session=True,
+        env={**os.environ, "UA_MEMORY_DAEMON": "require"},
+    )  # fmt: skip

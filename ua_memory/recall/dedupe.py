@@ -1,0 +1,261 @@
+"""One of several hits that say the same, and the provenance of observations."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from ua_memory.index.items import chunks, marks
+from ua_memory.index.terms import words as words_of
+from ua_memory.recall.arms import Ranked
+from ua_memory.records import ref_of, written_id
+from ua_memory.text import wording
+
+if TYPE_CHECKING:
+    from ua_memory.index.items import IndexItem
+    from ua_memory.index.words import WordIndex
+
+
+# -- fold --------------------------------------------------------------------------------------------------
+# From an order to what is shown: a belief stands for the facts it was made of, and one of those that say
+# the same for all of them.
+#
+# **Observations.** A fact that an observation names as its proof goes under that observation, which takes
+# the
+# fact's place where it stood lower, if by itself it answers nearly as well (`NEARLY`): "Alice chooses by
+# price"
+# is no answer to when she moved. Whoever asks for kinds gets what they asked for, unfolded.
+#
+# **Alike** are two items of one kind with the same words in the same order, endings, case, signs and
+# articles
+# aside, or where one has all of the other's words and one in ten more, none a number, a name or a denial.
+# Two
+# that name different days are two events; what was retired and what holds are not the same. The first in
+# the
+# order stands. By this "cheap" and "dear" never fold: what contradicts must be seen.
+#
+# Folded items are no loss: the hit names them, with their days.
+
+
+NEARLY = 2 / 3
+"""The share of a fact's score that an observation must reach by itself to stand for it."""
+MORE = 10
+"""One word in so many may be added by one of two texts that are alike."""
+LONGEST = 200
+"""Words that are compared; longer texts are alike if they are equal."""
+
+_SMALL = frozenset(("a", "an", "the"))
+_DENIALS = frozenset("no not never none nor neither without cannot dont t".split())  # noqa: SIM905
+
+
+@dataclass(slots=True)
+class KeptHit:
+    """A hit in its place, confirmed in its file, and the items that stand under it."""
+
+    one: Ranked
+    under: list[IndexItem] = field(default_factory=list)
+
+
+def folded(
+    words: WordIndex,
+    found: Sequence[Ranked],
+    confirm: Callable[[IndexItem], IndexItem | None],
+    limit: int,
+    min_score: float,
+    *,
+    beliefs: bool,
+) -> tuple[list[KeptHit], int]:
+    """(the first `limit` of those found that stand for themselves; how many were nowhere in their files).
+
+    `confirm` looks an item up in its file. With `beliefs` observations stand for their facts.
+    """
+    over = _over(found) if beliefs else {}
+    kept: dict[str, KeptHit] = {}
+    texts, missing = Texts(words), 0
+    for one in found:
+        if one.score < min_score:
+            break
+        full = len(kept) >= limit
+        belief = _belief(one, over, kept, full) if over else None
+        if one.item.key in kept or (full and not belief and not texts.equal(one.item)):
+            continue
+        item = confirm(one.item)
+        if item is None:
+            missing += not full
+            continue
+        if belief and belief.item.key not in kept:
+            there = confirm(belief.item)
+            belief = _lifted(belief, one, there) if there else None
+            if belief:
+                kept[belief.item.key] = KeptHit(belief)
+        above = kept[belief.item.key] if belief else texts.alike(item, full)
+        if above:
+            above.under.append(item)
+        elif not full:
+            kept[item.key] = KeptHit(one._replace(item=item))
+            texts.add(kept[item.key])
+    return list(kept.values()), missing
+
+
+def _over(found: Sequence[Ranked]) -> Mapping[str, Ranked]:
+    """{fact id: the best observation found that rests on it}, of those that still hold."""
+    over: dict[str, Ranked] = {}
+    for one in found:
+        if one.item.record == "observation" and not one.item.retired:
+            for proof in one.item.proofs:
+                over.setdefault(proof, one)
+    return over
+
+
+def _belief(
+    one: Ranked, over: Mapping[str, Ranked], kept: Mapping[str, KeptHit], full: bool
+) -> Ranked | None:
+    """The observation that stands for a fact, if there is one and it may."""
+    found = over.get(one.item.ref or "") if one.item.record == "fact" and not one.item.retired else None
+    if found is None or found.item.key in kept:
+        return found
+    return None if full or found.score < NEARLY * one.score else found
+
+
+def _lifted(belief: Ranked, fact: Ranked, there: IndexItem) -> Ranked:
+    """An observation in the place of its fact."""
+    more = round(fact.score - belief.score, 6)
+    return belief._replace(item=there, score=fact.score, parts={**belief.parts, "facts": more})
+
+
+class Texts:
+    """The texts of the hits so far, to find those that say the same."""
+
+    def __init__(self, words: WordIndex) -> None:
+        self._words = words
+        self._by_text: dict[tuple[object, ...], KeptHit] = {}
+        self._hashes: set[str] = set()
+        self._read: list[tuple[list[str], list[str], KeptHit]] = []
+
+    def add(self, kept: KeptHit) -> None:
+        self._by_text.setdefault(_exactly(kept.one.item), kept)
+        self._hashes.add(kept.one.item.texthash)
+        words = _words(kept.one.item.text)
+        self._read.append((words, _begun(words), kept))
+
+    def equal(self, item: IndexItem) -> bool:
+        """Whether a hit so far has this very text."""
+        return item.texthash in self._hashes and _exactly(item) in self._by_text
+
+    def alike(self, item: IndexItem, exactly: bool) -> KeptHit | None:
+        """The first hit so far that says the same, or has the very text."""
+        found = self._by_text.get(_exactly(item))
+        if found and _one_day(found.one.item, item):
+            return found
+        read = [] if exactly else _words(item.text)
+        begun = _begun(read)
+        for other, there, kept in self._read if read else ():
+            # Stems are asked of SQLite; where words begin otherwise, so do their stems.
+            if _added(begun, there) is not None and self._same(read, other, item, kept.one.item):
+                return kept
+        return None
+
+    def _same(self, one: list[str], other: list[str], item: IndexItem, there: IndexItem) -> bool:
+        if _class(item) != _class(there) or not _one_day(item, there):
+            return False
+        stems = self._words.vocabulary.stems({*one, *other})
+        added = _added([stems[word] or word for word in one], [stems[word] or word for word in other])
+        text = there.text if len(one) < len(other) else item.text
+        return added is not None and all(_plain(stem, text) for stem in added)
+
+
+def _words(text: str) -> list[str]:
+    """The words that are compared; none where they are too many."""
+    read = [word for word in words_of(text[: LONGEST * 20]) if word not in _SMALL]
+    return read if len(read) <= LONGEST else []
+
+
+def _begun(words: Sequence[str]) -> list[str]:
+    return [word[:2] for word in words]
+
+
+def _class(item: IndexItem) -> tuple[object, ...]:
+    return item.record, item.kind, bool(item.retired)
+
+
+def _exactly(item: IndexItem) -> tuple[object, ...]:
+    return *_class(item), item.texthash
+
+
+def _one_day(one: IndexItem, other: IndexItem) -> bool:
+    """Whether they do not name different days. A log's day is when it was said, which may be often."""
+    return not (one.when and other.when) or one.when == other.when
+
+
+def _added(one: Sequence[str], other: Sequence[str]) -> list[str] | None:
+    """What the longer has beside all words of the shorter, in their order; None where they say otherwise."""
+    short, long = (one, other) if len(one) < len(other) else (other, one)
+    if not short or len(long) - len(short) > len(short) // MORE:
+        return None
+    added: list[str] = []
+    at = 0
+    for word in long:
+        if at < len(short) and short[at] == word:
+            at += 1
+        elif len(added) == len(long) - len(short):
+            return None
+        else:
+            added.append(word)
+    return added
+
+
+def _plain(stem: str, text: str) -> bool:
+    """Whether an added word changes little: no number, no denial, no name."""
+    if stem in _DENIALS or not stem.isalpha():
+        return False
+    return bool(re.search(rf"(?<!\w){re.escape(stem[:-1] or stem)}", text))
+
+
+# -- hearsay -----------------------------------------------------------------------------------------------
+# Beliefs that rest on what nobody of the house has said: they are no better than what they rest on.
+
+
+def told(words: WordIndex, found: list[Ranked]) -> list[Ranked]:
+    """The candidates; an observation of untrusted facts alone, and an opinion that cites any, have the origin
+    of such a fact, and with it its label and its place. What a person worded is the person's."""
+    believed = {one.item.key: one.item for one in found if one.item.proofs and one.item.origin != "person"}
+    if not believed:
+        return found
+    whose = _whose(words, {proof for item in believed.values() for proof in item.proofs})
+    origins = {key: origin for key, item in believed.items() if (origin := _origin(item, whose))}
+    return [
+        one._replace(item=_told(one.item, *origins[one.item.key])) if one.item.key in origins else one
+        for one in found
+    ]
+
+
+def _told(item: IndexItem, origin: str, client: str | None) -> IndexItem:
+    return replace(item, origin=origin, client=client)
+
+
+Whose = tuple[str, str | None]
+"""An origin and a client."""
+
+
+def _whose(words: WordIndex, ids: Iterable[str]) -> dict[str, Whose | None]:
+    """{id: whose an untrusted fact is, None where the house has said it} of those that there are."""
+    found: dict[str, Whose | None] = {}
+    refs = frozenset(ids)
+    for part in chunks(sorted({written_id(ref) for ref in refs})):
+        query = f"SELECT id, origin, client, path FROM items WHERE id IN ({marks(part)})"
+        for written, origin, client, path in words.db.execute(query, part):
+            if (block := ref_of(path, written)) not in refs:
+                continue
+            if not wording.untrusted(origin, client or None, path):
+                found[block] = None
+            else:
+                found.setdefault(block, (origin, client or None))
+    return found
+
+
+def _origin(item: IndexItem, whose: dict[str, Whose | None]) -> Whose | None:
+    there = [whose[proof] for proof in item.proofs if proof in whose]
+    bad = [each for each in there if each]
+    return bad[0] if bad and (item.record == "opinion" or len(bad) == len(there)) else None

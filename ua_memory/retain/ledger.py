@@ -1,0 +1,262 @@
+"""How far each session has been read: `through:` in the files and in commit trailers."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import replace
+from functools import cached_property
+from urllib.parse import quote, unquote
+
+from ua_memory.knowledge import statements
+from ua_memory.markdown import document as markdown_document
+from ua_memory.markdown import lines as markdown_lines
+from ua_memory.markdown import printer
+from ua_memory.records import Fact, Place
+from ua_memory.store.draft import Draft
+from ua_memory.store.store import Store
+from ua_memory.transcripts.turns import Session, Turn
+
+# -- through -----------------------------------------------------------------------------------------------
+# How far a session has been read: `through:` in the files and `Through` in the trail, and nothing else.
+#
+# Both say `client/session/entry`, with what separates them written as %xx. Either suffices: the files'
+# marks
+# survive a lost trail, the trailers survive a file that somebody tidied up. A turn counts as read if it
+# stands at or before a marked one on its path.
+
+
+TRAILER, SIZE = "Through", "Context"
+FOLLOWS = "~"
+"""Between the id of an entry and a hash of the words that came after it, in the id of a turn that was told
+before the transcript had it (`retain.capture`)."""
+_UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-([0-9a-f])[0-9a-f-]{21}", re.IGNORECASE)
+_LONGEST = 40
+_UNIQUE = 16
+"""Characters from which on a client's id is no number of its own: a UUID, a hash, `msg_…`."""
+
+
+def prefix(session: Session) -> str:
+    """What every mark of a session begins with."""
+    return f"{_part(session.client)}/{_part(session.session)}/"
+
+
+def mark(session: Session, entry: str) -> str:
+    """`client/session/entry`, as it stands in files and trailers."""
+    return prefix(session) + _part(entry)
+
+
+def entries(store: Store, session: Session) -> set[str]:
+    """The ids of the turns up to which a session has been read; not by a flush that was undone."""
+    return ledger(store, session)[0]
+
+
+def ledger(store: Store, session: Session) -> tuple[set[str], set[str]]:
+    """How far a session has been read: by flushes that stand, and by those that were undone since.
+
+    The trail is asked first: it is one call.
+    """
+    start = prefix(session)
+    log = store.history.log(grep=[f"{TRAILER}: {start}"])
+    gone = store.history.taken_back() if log else set()
+    undone = {m for r in log if r.id in gone for m in r.trailers.get(TRAILER, ())}
+    found = {m for r in log if r.id not in gone for m in r.trailers.get(TRAILER, ())}
+    found = found or in_files(store, start) - undone
+    return _ids(found, start), _ids(undone - found, start)
+
+
+def elsewhere(store: Store, session: Session) -> set[str]:
+    """The ids up to which other sessions of the client have been read, as far as no two entries share them: a
+    fork begins with a copy of the session it came out of, which nothing in it may tell."""
+    start = f"{_part(session.client)}/"
+    log = store.history.log(grep=[f"{TRAILER}: {start}"])
+    marks = {mark for each in log for mark in each.trailers.get(TRAILER, ()) if mark.startswith(start)}
+    return unique(unquote(mark.rpartition("/")[2]) for mark in marks)
+
+
+def unique(ids: Iterable[str]) -> set[str]:
+    """Those of the ids that mean the same entry in whatever transcript they stand: no numbers of lines."""
+    return {id for id in ids if len(id.partition(FOLLOWS)[0]) >= _UNIQUE}
+
+
+def _ids(marks: Iterable[str], start: str) -> set[str]:
+    return {unquote(mark.removeprefix(start)) for mark in marks if mark.startswith(start)}
+
+
+def size_at_last_flush(store: Store, session: Session) -> int | None:
+    """How large the session's context was when it was last flushed, in tokens; None if it never was."""
+    last = store.history.log(grep=[f"{TRAILER}: {prefix(session)}"], limit=1)
+    size = last[0].trailer(SIZE) if last else ""
+    return int(size) if size.isdigit() else None
+
+
+def bases(ids: Iterable[str]) -> set[str]:
+    """The ids as transcripts have them: one that was told early stands for the entry it follows."""
+    return set(filter(None, (id.partition(FOLLOWS)[0] for id in ids)))
+
+
+def unsaid(turns: Iterable[Turn], ids: Iterable[str], reached: Collection[str]) -> Iterator[Turn]:
+    """The turns without those whose words were told before the transcript had them.
+
+    `ids` are of turns that were taken in; one that was told counts from the entry that it follows, be that
+    among these turns or, by `reached`, where they begin ('' for the beginning of all).
+    """
+    told: dict[str, set[str]] = {}
+    for after, sign, words in (id.partition(FOLLOWS) for id in ids):
+        if sign:
+            told.setdefault(after, set()).add(words)
+    expected = set().union(*(told.pop(id, ()) for id in reached))
+    for turn in turns:
+        words = words_of(turn.text) if expected and turn.role == "assistant" else ""
+        if words in expected:
+            expected.discard(words)
+        else:
+            yield turn
+        expected |= told.pop(turn.id, set())
+
+
+def words_of(text: str) -> str:
+    """What words are told by in the id of a turn: a hash of them."""
+    return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:12]
+
+
+def unread(turns: Iterable[Turn], read: Collection[str]) -> list[Turn]:
+    """The turns behind the last of them that was read, in order."""
+    fresh: list[Turn] = []
+    for turn in turns:
+        fresh.append(turn)
+        if turn.id in read:
+            fresh.clear()
+    return fresh
+
+
+def chained(turns: Iterable[Turn]) -> Iterator[Turn]:
+    """The turns of a transcript without ids of its own, each named by a hash of all up to it.
+
+    Line numbers would do within one transcript; but another without a session id has the same lines, and
+    would be taken for read. Equal hashes mean that the same words were said from the beginning on.
+    """
+    state = hashlib.sha256()
+    for turn in turns:
+        state.update(f"{turn.role}\0{turn.text}\0".encode("utf-8", "surrogatepass"))
+        yield replace(turn, id=state.hexdigest()[:16])
+
+
+def short(name: str) -> str:
+    """A session's or turn's id as a person reads it: the first part of a UUID, else the id, if that is short.
+
+    A UUID that begins with the time keeps all of its time. The mark has the whole id in any case.
+    """
+    plain = re.sub(r"[^\w.-]", "-", name)
+    found = _UUID.fullmatch(name.partition(".")[0])
+    if found:
+        return name[: 13 if found[1] in "67" else 8] + name[36:]
+    return plain if len(plain) <= _LONGEST else hashlib.sha256(name.encode()).hexdigest()[:8]
+
+
+def in_files(store: Store, start: str) -> set[str]:
+    """The marks in all files that begin so."""
+    found: set[str] = set()
+    for path, data in statements.texts(store):
+        if start.encode() in data:
+            found |= set(markdown_document.parse(data, path).through)
+    return {each for each in found if each.startswith(start)}
+
+
+def write(draft: Draft, placed: Sequence[tuple[Fact, str]], last: str) -> None:
+    """Stand a mark under each heading that facts of an open revision stand under.
+
+    `placed` are facts as they were put, each with the mark of its turn, in the order they were said; the last
+    heading gets `last`. A mark of the same session that stands there already gives way to the new one.
+    """
+    wanted: dict[tuple[str, int], str] = {}
+    for fact, own in placed:
+        if (row := heading_row(draft, fact)) is not None:
+            wanted.pop((fact.place.path, row), None)
+            wanted[fact.place.path, row] = own
+    if wanted:
+        wanted[next(reversed(wanted))] = last
+    for (path, row), text in sorted(wanted.items(), reverse=True):
+        if draft.redact(text) == text:  # an id that looks like a secret stands in the trailer alone
+            _stand(draft, path, row, text)
+
+
+def heading_row(draft: Draft, fact: Fact) -> int | None:
+    """The line of the heading above a fact, where it stands in the draft now."""
+    document = markdown_document.parse(draft.read(fact.place.path), fact.place.path)
+    now = next((each for each in document.of(Fact) if each.id == fact.id), None)
+    if now is None:
+        return None
+    above = range(now.place.line - 1, 0, -1)
+    return next((row for row in above if document.lines[row - 1].startswith("## ")), None)
+
+
+def _stand(draft: Draft, path: str, row: int, text: str) -> None:
+    data = draft.read(path)
+    lines = markdown_document.parse(data, path).lines
+    below = lines[row] if row < len(lines) else ""
+    if below.startswith(f"<!-- through: {text.rpartition('/')[0]}/") and "," not in below:
+        draft.write(
+            path,
+            markdown_lines.replace_lines(data, Place(path, row + 1, row + 1), [printer.through_line(text)]),
+        )
+    else:
+        draft.write(path, markdown_lines.insert_after(data, row, [printer.through_line(text)]))
+
+
+def _part(text: str) -> str:
+    """One part of a mark, with what separates marks, parts and comments written as %xx."""
+    return quote(text, safe=":@+=~", errors="replace") or "-"
+
+
+# -- marks -------------------------------------------------------------------------------------------------
+# All `through:` marks of a bank, looked up once: for whoever asks after many sessions at a time.
+
+
+By = dict[str, set[str]]
+"""Entry ids by what the marks of their session begin with."""
+
+
+class Marks:
+    """How far each session has been read, as `through.ledger` tells it of one. As of the first question."""
+
+    def __init__(self, store: Store) -> None:
+        self.store = store
+
+    def of(self, session: Session) -> set[str]:
+        """The ids of the turns up to which a session has been read, be it by flushes that were undone since:
+        what was taken back comes again only where somebody asks for it."""
+        found, undone = self._trail
+        start = prefix(session)
+        gone = undone.get(start, set())
+        return (found.get(start) or self._files.get(start, set()) - gone) | gone
+
+    def elsewhere(self, client: str) -> set[str]:
+        """The ids up to which any session of a client has been read, as far as no two entries share them."""
+        start = prefix(Session(client)).partition("/")[0] + "/"
+        by = (ids for each in self._trail for name, ids in each.items() if name.startswith(start))
+        return unique(id for ids in by for id in ids)
+
+    @cached_property
+    def _trail(self) -> tuple[By, By]:
+        """The marks of flushes that stand, and of those that were undone."""
+        log = self.store.history.log(grep=[f"{TRAILER}: "])
+        gone = self.store.history.taken_back() if log else set()
+        stand = _by(m for each in log if each.id not in gone for m in each.trailers.get(TRAILER, ()))
+        undone = _by(m for each in log if each.id in gone for m in each.trailers.get(TRAILER, ()))
+        return stand, {start: ids - stand.get(start, set()) for start, ids in undone.items()}
+
+    @cached_property
+    def _files(self) -> By:
+        texts = (each for each in statements.texts(self.store) if b"through:" in each[1])
+        return _by(mark for path, data in texts for mark in markdown_document.parse(data, path).through)
+
+
+def _by(marks: Iterable[str]) -> By:
+    found: By = defaultdict(set)
+    for mark in marks:
+        start, _, entry = mark.rpartition("/")
+        found[f"{start}/"].add(unquote(entry))
+    return dict(found)

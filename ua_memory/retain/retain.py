@@ -1,0 +1,391 @@
+"""Retaining a text: facts into the day's log or the document's file, in one commit, priced first."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from ua_memory.errors import Busy, Malformed, NotFound, TooLarge, UaMemoryError, Usage
+from ua_memory.git.repository import Revision
+from ua_memory.knowledge import entities, statements, tombstones
+from ua_memory.knowledge import facts as knowledge_facts
+from ua_memory.knowledge.facts import Equal, Said
+from ua_memory.llm.ledger import THEIRS, Estimate
+from ua_memory.llm.model import Endpoint, Model, is_on_this_network, price
+from ua_memory.llm.model import TokenUsage as Tokens
+from ua_memory.records import Fact, Origin
+from ua_memory.retain import documents, extractor
+from ua_memory.retain.documents import KnownDocument, Upsert, with_cause
+from ua_memory.retain.extract import own_words
+from ua_memory.retain.extractor import TOGETHER, Brief, Chunk, Drawing, Drawn, cut
+from ua_memory.retain.queue import STOPPED, Items, TextItem, WaitingItem, its_own
+from ua_memory.store.draft import Draft
+from ua_memory.store.store import Store
+from ua_memory.text import redaction, tokens
+from ua_memory.text.wording import counted
+
+# -- retained ----------------------------------------------------------------------------------------------
+# What became of one text that was retained.
+
+
+@dataclass(frozen=True, slots=True)
+class Retained:
+    """What became of one text. `by` names the model, '' where the author's own sentences were taken; `chunks`
+    is how many it has, `read` how many of them were read now. `repeated` says that it was retained before,
+    and nothing was done; `removed` are facts that went with their chunks, `kept` a person's lines that
+    stayed although theirs went; `refused` is what a model proposed and the text does not say."""
+
+    key: str
+    item: TextItem
+    path: str = ""
+    by: str = ""
+    chunks: int = 0
+    read: int = 0
+    facts: tuple[Fact, ...] = ()
+    seen_again: tuple[Fact, ...] = ()
+    removed: tuple[Fact, ...] = ()
+    kept: tuple[str, ...] = ()
+    refused: tuple[str, ...] = ()
+    repeated: bool = False
+    revision: str | None = None
+    notes: tuple[str, ...] = ()
+    redacted: Mapping[str, int] = field(default_factory=dict)
+    usage: Tokens = field(default_factory=Tokens)
+
+
+def talked_only(model: Model, talked: int, chunks: int) -> str:
+    """What to say of a model that called no tool for some of the chunks."""
+    return (
+        f"{model.name} called no tool for {talked} of {chunks} chunks; of these the author's own sentences "
+        "were kept (another UA_MEMORY_MODEL would do better)"
+    )
+
+
+# -- retaining ---------------------------------------------------------------------------------------------
+# Retaining: one waiting text goes in; facts in a day's log or its document's file, and one commit, come
+# out.
+#
+# The text waits first, so that whatever goes wrong afterwards loses nothing. What was read of it is noted
+# in
+# its record chunk by chunk; all of it is written in one revision; then the record is let go.
+
+
+RETRY = "ua-memory queue retry"
+TEXT = "Text"
+"""The trailer that names a text without an id, by a hash with the bank's id in it."""
+
+Tell = Callable[[int, int], None]
+
+
+class Retainer:
+    """Retains into one bank. `tell` is told how many chunks of how many have been read."""
+
+    def __init__(
+        self, store: Store, known: Callable[[], Equal], *, door: str, model: Model | None = None,
+        tell: Tell | None = None,
+    ) -> None:  # fmt: skip
+        self.store, self.known, self.door = store, known, door
+        self.model, self.tell = model, tell
+        self.redacted: Counter[str] = Counter()
+        self.items = Items(store.bank.pending, self._clean)
+
+    def offer(self, item: TextItem, *, modelled: bool) -> str:
+        """Have a text wait; on the disk, without secrets, when this returns. Its key."""
+        if not item.text.strip():
+            raise Usage("there is no text to retain")
+        key = hashlib.sha256(item.request.encode("utf-8", "replace")).hexdigest()[:10]
+        self.store.make_state()
+        self.items.offer(key, item, at=self.store.now(), modelled=modelled)
+        return key
+
+    def one(self, key: str, patience: float, *, unasked: bool = False) -> Retained | None:
+        """Retain what waits under a key; None if nothing does any more, or if it is set aside and nobody
+        asked. Raises what the model or the store raises: the text goes on waiting then."""
+        with self.items.claimed(key, patience):
+            try:
+                waiting = self.items.begin(key, self.store.now()) if unasked else self.items.get(key)
+            except NotFound:
+                return None
+            assert isinstance(waiting, WaitingItem)
+            if unasked and waiting.aside:
+                return None
+            if waiting.item is None:
+                mend = f"ua-memory queue drop {key}"
+                raise Malformed(waiting.broken, where=str(self.items.folder), mend=mend)
+            try:
+                done = self._tried(waiting, waiting.item)
+            except SystemExit:
+                self.items.failed(key, STOPPED, self.store.now())
+                raise
+            self.items.done(key)
+            return done
+
+    def drain(self, *, but: str = "") -> list[Retained]:
+        """Retain what else waits, what was set aside and what another process is at left alone."""
+        done = []
+        for waiting in self.items.waiting():
+            if waiting.key == but or waiting.aside or (self.model is None and waiting.modelled):
+                continue
+            try:
+                one = self.one(waiting.key, 0)
+            except Busy:
+                continue
+            done += [one] if one else []
+        return done
+
+    def let_go(self, document_id: str) -> Retained:
+        """Take out the facts of a document that is no more, and its file unless a person wrote there."""
+        item = TextItem("", self.store.now(), document_id)
+        known = documents.find(self.store, document_id)
+        with self.store.revision("retain", door=self.door) as draft:
+            done = documents.clear(self.store, draft, known, item) if known.exists else Upsert()
+            draft.subject = f"retain: {len(done.removed)} facts gone with {known.path}"
+        return Retained(
+            "", item, known.path, removed=tuple(done.removed), kept=tuple(done.kept),
+            revision=draft.result.revision, notes=draft.result.notes,
+        )  # fmt: skip
+
+    def _tried(self, waiting: WaitingItem, item: TextItem) -> Retained:
+        try:
+            return self._retained(waiting, item)
+        except UaMemoryError as error:
+            self._failed(waiting.key, error.what, error)
+            what = error.what.removesuffix("; nothing of it was kept")
+            mend = f"{error.mend}; then: {RETRY}" if error.mend else RETRY
+            what = f"{what}; nothing was written, and the text waits"
+            raise type(error)(what, where=error.where, mend=mend) from error
+        except Exception as error:  # a bug: it must not be met with each run to come
+            self._failed(waiting.key, f"{type(error).__name__}: {error}", error)
+            raise
+
+    def _failed(self, key: str, why: str, error: Exception) -> None:
+        modelled = self.model is not None
+        self.items.failed(key, why, self.store.now(), own=its_own(error), modelled=modelled)
+
+    def _retained(self, waiting: WaitingItem, item: TextItem) -> Retained:
+        before = self.store.answered(item.request) or self._seen_before(item)
+        if before is not None:
+            paths = [path for path in before.paths if path.endswith(".md")]
+            return Retained(
+                waiting.key, item, paths[0] if paths else "", repeated=True, revision=before.id or None
+            )
+        chunks = cut(item.text)
+        known = documents.find(self.store, item.document_id) if item.document_id else None
+        # Another mode asks for something else of each chunk: what was drawn before does not answer it.
+        stands = () if known is None or item.redo or known.mode != item.mode else known.chunks
+        todo = list({chunk.name: chunk for chunk in chunks if chunk.name not in stands}.values())
+        if known is not None and not todo and (item.append or tuple(c.name for c in chunks) == known.chunks):
+            return Retained(waiting.key, item, known.path, chunks=len(chunks))
+        drawn, reading = self._read(waiting, item, todo)
+        who = entities.settled(self.store)
+        stones = tombstones.read(self.store)
+        allowed = {name: one.named(who).but(stones.forbid) for name, one in drawn.items()}
+        lost = sum(len(drawn[name].facts) - len(one.facts) for name, one in allowed.items())
+        drawn = allowed
+        done = self._written(waiting, item, known, chunks, drawn)
+        talked = sum(each.talked for each in drawn.values())
+        notes = [talked_only(self.model, talked, len(todo))] if talked and self.model else []
+        notes += tombstones.told(lost)
+        return replace(
+            done, chunks=len(chunks), read=len(todo), notes=(*notes, *done.notes),
+            by=self.model.name if self.model and item.mode != "chunks" else "",
+            refused=tuple(text for each in drawn.values() for text in each.refused),
+            usage=reading.usage if reading else Tokens(),
+        )  # fmt: skip
+
+    def _read(
+        self, waiting: WaitingItem, item: TextItem, todo: Sequence[Chunk]
+    ) -> tuple[dict[str, Drawn], Drawing | None]:
+        """The facts of the chunks; what an earlier try has read is in the record."""
+        brief = self.brief(item)
+        if self.model is None or item.mode == "chunks":
+            return {chunk.name: own_words(chunk, brief) for chunk in todo}, None
+        drawing = Drawing(self.model, brief)
+        found: dict[str, Drawn] = {}
+        for number, chunk in enumerate(todo, 1):
+            drawn = waiting.drawn.get(chunk.name)
+            if drawn is None:
+                drawn = drawing.draw(chunk)
+                if drawn.talked and not drawn.facts:
+                    drawn = replace(own_words(chunk, brief), talked=True)
+                self.items.note(waiting.key, chunk.name, drawn)
+            found[chunk.name] = drawn
+            if self.tell:
+                self.tell(number, len(todo))
+        return found, drawing
+
+    def brief(self, item: TextItem) -> Brief:
+        """What is known of a text besides its words."""
+        zone = self.store.now().tzinfo
+        mission = item.mission or self.store.config.mission
+        title = item.document_id.replace("\\", "/").rpartition("/")[2]
+        return Brief(
+            item.at.astimezone(zone), item.mode, title, item.context, mission, item.instructions, item.tags
+        )
+
+    # -- writing -----------------------------------------------------------------------------------
+
+    def _written(
+        self, waiting: WaitingItem, item: TextItem, known: KnownDocument | None, chunks: Sequence[Chunk],
+        drawn: Mapping[str, Drawn],
+    ) -> Retained:  # fmt: skip
+        with self.store.revision(
+            "retain", door=self.door, request=item.request, session=item.session or None
+        ) as draft:
+            before = draft.answered or self._seen_before(item)  # by another process, while this one read
+            if before is None:
+                draft.even_if_empty = True  # what was read once must not be read again
+                modelled = self.model is not None and item.mode in ("concise", "custom")
+                if known is None:
+                    done = self._into_log(draft, waiting, item, drawn, modelled)
+                else:
+                    done = self._into_document(draft, waiting, item, known, chunks, drawn, modelled)
+                draft.facts = [f"^{fact.id}" for fact in (*done.facts, *done.seen_again)]
+        if before is not None:
+            return Retained(waiting.key, item, repeated=True, revision=before.id or None)
+        placed = tuple(self._now(fact) for fact in done.facts)
+        result = draft.result
+        return replace(
+            done, facts=placed, revision=result.revision, notes=(*done.notes, *result.notes),
+            redacted=dict(Counter(result.redacted) + self.redacted),
+        )  # fmt: skip
+
+    def _into_log(
+        self, draft: Draft, waiting: WaitingItem, item: TextItem, drawn: Mapping[str, Drawn], modelled: bool
+    ) -> Retained:
+        at, heads = item.at.astimezone(self.store.now().tzinfo), _heads(item.origin, modelled)
+        said = Said(at, item.client or "retain", heads, item.session or None, item.said_in)
+        equal = self.known()
+        new: list[Fact] = []
+        again: list[Fact] = []
+        notes: list[str] = []
+        for one in drawn.values():
+            placed: dict[int, Fact] = {}
+            for n, fact in enumerate(one.facts):
+                cause = placed.get(one.causes.get(n, -1))
+                fact = with_cause(
+                    draft, _of(fact, item.origin, said.origin), cause, cause.place.path if cause else ""
+                )
+                try:
+                    placed[n], seen = knowledge_facts.add(draft, fact, said, equal)
+                except (Usage, TooLarge) as error:
+                    notes.append(f"left out, since it cannot be written: {fact.text[:80]} ({error.what})")
+                    continue
+                (again if seen else new).append(placed[n])
+        draft.trailers[TEXT] = [self._hash(item)]
+        path = new[0].place.path if new else again[0].place.path if again else ""
+        draft.subject = f"retain: {_counted(new, again)}{f' into {path}' if path else ''}"
+        return Retained(
+            waiting.key, item, path, facts=tuple(new), seen_again=tuple(again), notes=tuple(notes)
+        )
+
+    def _into_document(
+        self, draft: Draft, waiting: WaitingItem, item: TextItem, known: KnownDocument,
+        chunks: Sequence[Chunk],
+        drawn: Mapping[str, Drawn], modelled: bool,
+    ) -> Retained:  # fmt: skip
+        heads = _heads(item.origin, modelled)
+        said = Said(self.store.now(), item.client or "retain", heads, None)
+        own = {
+            name: replace(one, facts=tuple(_of(fact, item.origin, heads) for fact in one.facts))
+            for name, one in drawn.items()
+        }
+        done = documents.put(self.store, draft, known, item, said.heading, chunks, own)
+        gone = f", {len(done.removed)} gone" if done.removed else ""
+        draft.subject = f"retain: {_counted(done.added)}{gone} in {known.path}"
+        return Retained(
+            waiting.key, item, known.path, facts=tuple(done.added), removed=tuple(done.removed),
+            kept=tuple(done.kept), notes=tuple(done.notes),
+        )  # fmt: skip
+
+    def _now(self, fact: Fact) -> Fact:
+        found = statements.find(self.store, str(fact.id), [fact.place.path])
+        return found if isinstance(found, Fact) else fact
+
+    # -- what was seen before ----------------------------------------------------------------------
+
+    def _seen_before(self, item: TextItem) -> Revision | None:
+        """The revision that retained the same text without an id, if no undo has taken it back."""
+        if item.document_id or item.redo:
+            return None
+        found = self.store.history.log(grep=[f"{TEXT}: {self._hash(item)}"])
+        gone = self.store.history.taken_back() if found else set()
+        return next((each for each in found if each.id not in gone), None)
+
+    def _hash(self, item: TextItem) -> str:
+        """Salted with the bank's id: a short secret must not be guessed from it."""
+        asked = "" if item.mode == "concise" else f"{item.mode}\0{item.instructions}"
+        text = f"{self.store.config.id}\0{asked}\0{item.text}"
+        return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:20]
+
+    def _clean(self, text: str) -> str:
+        found = redaction.redact(text, self.store.config.redact)
+        self.redacted.update(found.taken)
+        return found.text
+
+
+def _heads(origin: Origin, modelled: bool) -> Origin:
+    """Whose the facts of a heading are: words that a model chose are no person's."""
+    return "agent" if modelled and origin == "person" else origin
+
+
+def _of(fact: Fact, origin: Origin, heads: Origin) -> Fact:
+    """A statement in its author's own words is its author's, also below a heading of an agent's."""
+    return fact if origin == heads or fact.quotes else replace(fact, origin=origin)
+
+
+def _counted(new: Sequence[Fact], again: Sequence[Fact] = ()) -> str:
+    told = counted(len(new), "fact")
+    return f"{told}, {len(again)} seen again" if again else told
+
+
+# -- pricing -----------------------------------------------------------------------------------------------
+# What retaining a text would keep and cost, before anything is sent: tokens times the dated table.
+
+
+_TOOL_WORDS = 350
+"""Tokens that the API adds where there is a tool."""
+
+
+@dataclass(frozen=True, slots=True)
+class Priced:
+    """A text as it would be retained: its chunks, how many of them would be read, what would be kept of
+    these without a model, and, where there is a model, what it would cost."""
+
+    item: TextItem
+    chunks: int
+    read: int
+    facts: tuple[Fact, ...]
+    cost: Estimate | None
+
+
+def priced(store: Store, brief: Brief, item: TextItem, model: Endpoint | Model | None) -> Priced:
+    """What one text would keep and cost. Upwards rather than down."""
+    chunks = cut(item.text)
+    known = documents.find(store, item.document_id) if item.document_id else None
+    stands = () if known is None or item.redo or known.mode != item.mode else known.chunks
+    todo = [chunk for chunk in chunks if chunk.name not in stands]
+    facts = tuple(fact for chunk in todo for fact in own_words(chunk, brief).facts)
+    asks = model is not None and item.mode != "chunks" and bool(todo)
+    cost = _cost([chunk.text for chunk in todo], brief, model) if asks and model else None
+    return Priced(item, len(chunks), len(todo), facts, cost)
+
+
+def _cost(texts: list[str], brief: Brief, model: Endpoint | Model) -> Estimate:
+    schema = extractor.DESCRIBE if brief.mode == "verbatim" else extractor.KEEP
+    head = tokens.count(extractor.directive(brief)) + tokens.count(json.dumps(schema)) + _TOOL_WORDS
+    total, behind, grown, used, known = 0, 0, 0, Tokens(), price(model.name)
+    for text in texts:
+        size = int(tokens.count(extractor.prompt_text(text, brief)) * THEIRS)
+        if grown + 2 * len(text) > TOGETHER:
+            behind = grown = 0
+        fresh = size if behind else size + int(head * THEIRS)
+        total += behind + fresh
+        used += Tokens(cache_read=behind, cache_write=fresh, output=size)
+        behind += fresh + size  # the answer, about as long as the text, goes back with the next
+        grown += 2 * len(text)
+    free = isinstance(model, Endpoint) and is_on_this_network(model.url)
+    return Estimate(model.name, total, len(texts), 0.0 if free else known.of(used) if known else None)

@@ -1,0 +1,1063 @@
+"""Stretches of days, English time words, and whether a word is meant as a date."""
+
+from __future__ import annotations
+
+import calendar
+import re
+from collections.abc import Callable, Container
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from datetime import date, datetime, timedelta, tzinfo
+
+# -- stretch -----------------------------------------------------------------------------------------------
+# Stretches of days and what repeats: calendar arithmetic, without any words.
+#
+# A `Stretch` is a known stretch of days. A `Cycle` is what comes again, such as May, Friday or Christmas:
+# which
+# of them is meant depends on the words around it and on today.
+
+
+DAY, WEEK = timedelta(days=1), timedelta(weeks=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """Days from `start` to before `end`; None is open. `grain` is the unit it is one of ('' for none).
+
+    `point` is the very day where a stretch stands for "about then" (two weeks ago): what "since" counts from.
+    """
+
+    start: date | None
+    end: date | None
+    grain: str = ""
+    point: date | None = None
+
+    def parts(self) -> tuple[date, date]:
+        """Both ends of a stretch that has them. ValueError for an open one."""
+        if self.start is None or self.end is None:
+            raise ValueError("an open stretch has no parts")
+        return self.start, self.end
+
+    @property
+    def days(self) -> int:
+        start, end = self.parts()
+        return (end - start).days
+
+    def holds(self, other: Stretch) -> bool:
+        """Whether all of the other lies in it."""
+        after = self.start is None or (other.start is not None and self.start <= other.start)
+        return after and (self.end is None or (other.end is not None and other.end <= self.end))
+
+
+def joined(one: Stretch, other: Stretch) -> Stretch:
+    """The narrower if it lies in the other, of `since …` and `until …` what they share, else the hull."""
+    if one.holds(other) or other.holds(one):
+        return other if one.holds(other) else one
+    for first, last in ((one, other), (other, one)):
+        if first.end is None and last.start is None and first.start and last.end and first.start < last.end:
+            return Stretch(first.start, last.end)
+    return hull(one, other)
+
+
+def hull(one: Stretch, other: Stretch) -> Stretch:
+    """From the earlier start to the later end."""
+    starts, ends = (one.start, other.start), (one.end, other.end)
+    start = None if None in starts else min(each for each in starts if each)
+    return Stretch(start, None if None in ends else max(each for each in ends if each))
+
+
+@dataclass(frozen=True, slots=True)
+class Cycle:
+    """What repeats. `at(turn)` is its occurrence in a turn, `turn(day)` the turn that a day lies in.
+
+    A turn is a year, a month or a week, by its number. `at` raises ValueError where there is none.
+    `today` says whether "on …" may mean today: not of a weekday, for who means today says so.
+    """
+
+    at: Callable[[int], Stretch]
+    turn: Callable[[date], int]
+    grain: str
+    today: bool = True
+
+    def near(self, day: date) -> list[Stretch]:
+        """The occurrences around a day, in order."""
+        found, now = [], self.turn(day)
+        for turn in range(now - 12, now + 13):
+            with suppress(ValueError, OverflowError):
+                found.append(self.at(turn))
+        return found
+
+    def begun(self, day: date) -> Stretch:
+        """The latest that has begun."""
+        last = day if self.today else day - DAY
+        return _at([each for each in self.near(day) if each.parts()[0] <= last], -1)
+
+    def past(self, day: date, count: int = 1) -> Stretch:
+        """The `count`-th back of those that are over."""
+        if count <= 10:
+            return _at([each for each in self.near(day) if each.parts()[1] <= day], -count)
+        newest = self.turn(self.past(day).parts()[0])
+        return self.at(newest - count + 1)
+
+    def coming(self, day: date, count: int = 1) -> Stretch:
+        """The `count`-th of those that have not begun."""
+        return _at([each for each in self.near(day) if each.parts()[0] > day], count - 1)
+
+    def this(self, day: date) -> Stretch:
+        """The one that a day lies in, else that of the day's turn."""
+        for each in self.near(day):
+            start, end = each.parts()
+            if start <= day < end:
+                return each
+        return self.at(self.turn(day))
+
+    def within(self, container: Stretch) -> Stretch | None:
+        """The first that begins in a stretch, or None."""
+        start, end = container.parts()
+        near = [each for each in self.near(start) if start <= each.parts()[0] < end]
+        return near[0] if near else None
+
+
+def _at(found: list[Stretch], place: int) -> Stretch:
+    if not -len(found) <= place < len(found):
+        raise ValueError("the calendar ends before that")
+    return found[place]
+
+
+# -- single stretches -------------------------------------------------------------------------------------
+
+
+def day(start: date) -> Stretch:
+    return Stretch(start, start + DAY, "day")
+
+
+def month(year: int, number: int) -> Stretch:
+    start = date(year, number, 1)
+    return Stretch(start, months_on(start, 1), "month")
+
+
+def year(number: int) -> Stretch:
+    return Stretch(date(number, 1, 1), date(number + 1, 1, 1), "year")
+
+
+def months(year_: int, first: int, count: int, grain: str) -> Stretch:
+    """So many months from the first of a month: a quarter, a half, a season."""
+    start = date(year_, first, 1)
+    return Stretch(start, months_on(start, count), grain)
+
+
+def months_on(start: date, count: int) -> date:
+    """So many months later, on the same day or the month's last."""
+    years, number = divmod(start.year * 12 + start.month - 1 + count, 12)
+    return date(years, number + 1, min(start.day, calendar.monthrange(years, number + 1)[1]))
+
+
+def monday(of: date) -> date:
+    return of - timedelta(days=of.weekday())
+
+
+MONTHS_IN = {"month": 1, "quarter": 3, "half": 6, "year": 12, "decade": 120, "century": 1200}
+DAYS_IN = {"day": 1, "week": 7, "fortnight": 14}
+
+
+def shifted(from_: date, count: int, unit: str) -> date:
+    """So many units later; months and longer keep the day of the month where they can."""
+    if unit in MONTHS_IN:
+        return months_on(from_, count * MONTHS_IN[unit])
+    return from_ + timedelta(days=count * DAYS_IN[unit])
+
+
+def unit_of(of: date, unit: str) -> Stretch:
+    """The calendar's day, week (from Monday), weekend, month, quarter, half, year or decade around a day."""
+    if unit == "weekend":
+        start = monday(of) + 5 * DAY
+        return Stretch(start, start + 2 * DAY, unit)
+    if unit in ("week", "fortnight"):
+        return Stretch(monday(of), monday(of) + WEEK, "week")
+    if unit in ("month", "quarter", "half"):
+        size = MONTHS_IN[unit]
+        return months(of.year, (of.month - 1) // size * size + 1, size, unit)
+    if unit in ("year", "decade"):
+        first = of.year if unit == "year" else of.year // 10 * 10
+        return Stretch(date(first, 1, 1), date(first + MONTHS_IN[unit] // 12, 1, 1), unit)
+    return day(of)
+
+
+def third(of: Stretch, part: int) -> Stretch:
+    """The early (0), middle (1) or late (2) part of a stretch.
+
+    Of a month ten days, ten days and the rest, of a year four months each; of a decade four years, three
+    and three; of anything else thirds in whole days.
+    """
+    start, end = of.parts()
+    if of.grain == "month":
+        marks = [start, start + 10 * DAY, start + 20 * DAY, end]
+    elif of.grain == "decade":
+        marks = [start, *(date(start.year + n, 1, 1) for n in (4, 7)), end]
+    elif of.grain in ("year", "quarter", "season"):
+        size = (end.year * 12 + end.month - start.year * 12 - start.month) // 3
+        marks = [months_on(start, n * size) for n in range(4)]
+    elif of.grain == "week":
+        marks = [start, start + 2 * DAY, start + 4 * DAY, end]
+    else:
+        marks = [start + timedelta(days=of.days * n // 3) for n in range(4)]
+    return of if marks[part] == marks[part + 1] else Stretch(marks[part], marks[part + 1])
+
+
+# -- what repeats -------------------------------------------------------------------------------------------
+
+
+def yearly(at: Callable[[int], Stretch], grain: str) -> Cycle:
+    return Cycle(at, lambda of: of.year, grain)
+
+
+def monthly(number: int) -> Cycle:
+    """The 3rd, of whatever month."""
+
+    def at(turn: int) -> Stretch:
+        return day(date(turn // 12, turn % 12 + 1, number))
+
+    return Cycle(at, lambda of: of.year * 12 + of.month - 1, "day")
+
+
+def weekday(number: int) -> Cycle:
+    """A day of the week, Monday being 0."""
+
+    def at(turn: int) -> Stretch:
+        return day(date.fromordinal(turn * 7 + 1 + number))
+
+    return Cycle(at, lambda of: (of.toordinal() - 1) // 7, "day", today=False)
+
+
+def in_month(number: int, of_month: int) -> Cycle:
+    return yearly(lambda turn: day(date(turn, of_month, number)), "day")
+
+
+def nth_weekday(count: int, number: int, of_month: int) -> Callable[[int], Stretch]:
+    """The `count`-th such weekday of a month in a year; -1 is the last."""
+
+    def at(turn: int) -> Stretch:
+        return count_in(month(turn, of_month), weekday(number), count)
+
+    return at
+
+
+def count_in(container: Stretch, cycle: Cycle, count: int) -> Stretch:
+    """The `count`-th occurrence that begins in a stretch, -1 the last. ValueError where there is none."""
+    start, end = container.parts()
+    found: list[Stretch] = []
+    at = start
+    while at < end and len(found) < 60:
+        one = cycle.within(Stretch(at, end))
+        if one is None:
+            break
+        found.append(one)
+        at = one.parts()[0] + DAY
+    if not found or abs(count) > len(found):
+        raise ValueError("not so many in there")
+    return replace(found[count - 1 if count > 0 else count])
+
+
+def easter(of_year: int) -> date:
+    """Easter Sunday, Gregorian: the algorithm of 1876 that Meeus gives in Astronomical Algorithms."""
+    a, (b, c) = of_year % 19, divmod(of_year, 100)
+    (d, e), f = divmod(b, 4), (b + 8) // 25
+    h = (19 * a + b - d - (b - f + 1) // 3 + 15) % 30
+    (i, k) = divmod(c, 4)
+    m = (32 + 2 * e + 2 * i - h - k) % 7
+    number, rest = divmod(h + m - 7 * ((a + 11 * h + 22 * m) // 451) + 114, 31)
+    return date(of_year, number, rest + 1)
+
+
+# -- words -------------------------------------------------------------------------------------------------
+# The words of time in English, and a text cut into tokens that the grammar reads.
+#
+# What is glued to other signs (`port:2019`, `src/may.py`, `3.12`, `#5`, `$2019`) is no word of time.
+
+
+def several(text: str) -> tuple[str, ...]:
+    """Words written one after another."""
+    return tuple(text.split())
+
+
+MONTHS = {name.lower(): n for n, name in enumerate(calendar.month_name) if n}
+SHORT_MONTHS = {name.lower(): n for n, name in enumerate(calendar.month_abbr) if n and name != "May"}
+SHORT_MONTHS |= {"sept": 9}
+ALL_MONTHS = MONTHS | SHORT_MONTHS
+WEEKDAYS = {name.lower(): n for n, name in enumerate(calendar.day_name)}
+SHORT_WEEKDAYS = {name.lower(): n for n, name in enumerate(calendar.day_abbr)}
+SHORT_WEEKDAYS |= {"tues": 1, "thur": 3, "thurs": 3}
+SEASONS = {"spring": 3, "summer": 6, "autumn": 9, "fall": 9, "winter": 12}
+"""The first month of each, in the northern half: three whole months, as meteorology counts them."""
+
+_ONES = several(
+    "one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen"
+    " seventeen eighteen nineteen"
+)
+_TENS = several("twenty thirty forty fifty sixty seventy eighty ninety")
+TENS = {word: n * 10 for n, word in enumerate(_TENS, 2)}
+NUMBERS = {word: n for n, word in enumerate(_ONES, 1)}
+NUMBERS |= TENS | {"a": 1, "an": 1, "couple": 2, "few": 3, "several": 5, "dozen": 12}
+_ORDINALS = several(
+    "first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth thirteenth fourteenth"
+    " fifteenth sixteenth seventeenth eighteenth nineteenth twentieth"
+)
+ORDINALS = {word: n for n, word in enumerate(_ORDINALS, 1)}
+ORDINALS |= {"thirtieth": 30}
+
+_UNITS = several("second minute hour day night week fortnight month quarter year decade weekend")
+UNITS = {name: name for name in _UNITS} | {f"{name}s": name for name in _UNITS}
+UNITS |= {"hr": "hour", "hrs": "hour", "min": "minute", "mins": "minute", "wk": "week", "wks": "week"}
+UNITS |= {"yr": "year", "yrs": "year", "night": "day", "nights": "day"}
+DAYTIMES = {"morning", "afternoon", "evening", "night", "noon", "midday", "midnight", "lunchtime", "nite"}
+DECADES = {"fifties": 50, "sixties": 60, "seventies": 70, "eighties": 80, "nineties": 90}
+
+LAST = {"last", "past", "previous", "prior"}
+THIS = {"this", "current"}
+NEXT = {"next", "coming", "upcoming", "following"}
+EARLY = {"early", "beginning", "start"}
+LATE = {"late", "end"}
+MIDDLE = {"mid", "middle"}
+PART = dict.fromkeys(EARLY, 0) | dict.fromkeys(MIDDLE, 1) | dict.fromkeys(LATE, 2)
+
+_DATE = (
+    r"(?:19|20)\d\d-\d\d?-\d\d?(?:T\d\d:?\d\d(?::?\d\d(?:[.,]\d+)?)?(?:Z|[+-]\d\d(?::?\d\d)?)?)?"
+    r"|(?:19|20)\d\d-\d\d(?!\d)|(?:19|20)\d\d-?W\d\d(?:-?[1-7])?|(?:19|20)\d\d-?[QH]\d|[QH]\d-(?:19|20)\d\d"
+    r"|(?:19|20)\d\d[/.]\d\d?[/.]\d\d?|\d\d?(?P<sep>[/.-])\d\d?(?P=sep)(?:19|20)\d\d|\d\d?/(?:19|20)\d\d"
+    r"|\d\d?-[A-Za-z]{3,9}-(?:19|20)\d\d|\d\d?/\d\d?"
+)
+_KINDS = (
+    ("date", _DATE),
+    ("clock", r"\d{1,2}:\d\d(?::\d\d)?(?:[ap]m|Z)?|\d{1,2}[ap]\.?m\.?|\d{1,2}h"),
+    ("ordinal", r"\d{1,3}(?:st|nd|rd|th)"),
+    ("decade", r"['’]?\d0['’]?s|(?:19|20)\d0['’]?s"),
+    ("quarter", r"[QH][1-4]|[1-4][QH]"),
+    ("calendarweek", r"W[0-5]?\d"),
+    ("number", r"\d{1,4}|['’]\d\d"),
+    ("word", r"[^\W\d_]+(?:['’][^\W\d_]+)*['’]?"),
+    ("dash", "[-–—/]|\\.\\."),
+)
+_CUT = re.compile("|".join(f"(?P<{name}>{pattern})" for name, pattern in _KINDS), re.IGNORECASE)
+_WHOLE_DATE = re.compile(_DATE, re.IGNORECASE)
+_CHUNK = re.compile(r"\S+")
+_OPENS, _CLOSES = "([{<\"“„‘'«¿¡*_`", ")]}>\"”“’'»,.;:!?…*_`"
+_COMPOUND = re.compile(
+    r"[^\W_]+(?:['’][^\W_]+)*(?:(?:-|–|—|/|\.\.)['’]?[^\W_]+)+|(?:\d{4}-\d\d-\d\d)(?:/|\.\.|–|—)(?:\d{4}-\d\d-\d\d)"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """A piece of the text: `kind` is word, number, …, `mark` for punctuation, or `other` for what is glued.
+
+    `low` is the word in small letters without a genitive's `'s`, which `owns` tells of.
+    """
+
+    kind: str
+    text: str
+    low: str
+    at: int
+    to: int
+    owns: bool = False
+
+    @property
+    def capital(self) -> bool:
+        return self.text[:1].isupper()
+
+
+def cut(text: str) -> list[Token]:
+    """The text's tokens in order."""
+    found: list[Token] = []
+    for chunk in _CHUNK.finditer(text):
+        at, to = chunk.span()
+        while at < to and text[at] in _OPENS and not _decade_at(text, at):
+            found.append(Token("mark", text[at], text[at], at, at + 1))
+            at += 1
+        end = to
+        while end > at and text[end - 1] in _CLOSES:
+            end -= 1
+        found += _core(text, at, end)
+        found += [Token("mark", text[n], text[n], n, n + 1) for n in range(end, to)]
+    return found
+
+
+def _decade_at(text: str, at: int) -> bool:
+    return text[at] in "'‘’" and re.match(r".\d\d(?:s\b|(?!\w))", text[at:]) is not None
+
+
+def _core(text: str, at: int, to: int) -> list[Token]:
+    core = text[at:to]
+    if not core:
+        return []
+    whole = _CUT.fullmatch(core)
+    if whole and whole.lastgroup:
+        return [_token(_kind(whole), core, at)]
+    if _COMPOUND.fullmatch(core) and (cut_up := _compound(core, at)):
+        return cut_up
+    return [Token("other", core, core.lower(), at, to)]
+
+
+def _compound(core: str, at: int) -> list[Token]:
+    """`mid-May`, `3–9`, `2019–2021`, `twenty-one` in their pieces; empty where a piece is no token."""
+    if core.count("/") > 1 and not _WHOLE_DATE.match(core):
+        return []  # a path
+    found, n = [], 0
+    while n < len(core):
+        match = _CUT.match(core, n)
+        if not match or (match.end() < len(core) and match[0][-1].isalnum() and core[match.end()].isalnum()):
+            return []
+        found.append(_token(_kind(match), match[0], at + n))
+        n = match.end()
+    return found
+
+
+def _kind(match: re.Match[str]) -> str:
+    return next(name for name, _ in _KINDS if match[name] is not None)
+
+
+def _token(kind: str, text: str, at: int) -> Token:
+    low = text.lower().replace("’", "'")
+    owns = kind == "word" and low.endswith(("'s", "s'"))
+    if owns:
+        low = low[:-2] if low.endswith("'s") else low[:-1]
+    return Token(kind, text, low, at, at + len(text), owns)
+
+
+# -- text --------------------------------------------------------------------------------------------------
+# A text on its way through the grammar: its tokens, and the today it is read against.
+
+
+Time = Stretch | Cycle
+Found = tuple[Time, int]
+"""What was read, and the number of the token after it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """Tokens, and `now` in the zone whose days are meant; `month_first` is how 3/5/2026 is written there."""
+
+    tokens: tuple[Token, ...]
+    now: datetime
+    zone: tzinfo | None
+    month_first: bool = False
+
+    @classmethod
+    def of(cls, text: str, now: datetime, zone: tzinfo | None, month_first: bool) -> Text:
+        return cls(tuple(cut(text)), now, zone, month_first)
+
+    @property
+    def today(self) -> date:
+        return self.now.date()
+
+    def __len__(self) -> int:
+        return len(self.tokens)
+
+    def low(self, i: int) -> str:
+        """The word there in small letters; '' where there is none."""
+        return self.tokens[i].low if 0 <= i < len(self.tokens) else ""
+
+    def kind(self, i: int) -> str:
+        return self.tokens[i].kind if 0 <= i < len(self.tokens) else ""
+
+    def capital(self, i: int) -> bool:
+        return 0 <= i < len(self.tokens) and self.tokens[i].capital
+
+    def owns(self, i: int) -> bool:
+        return 0 <= i < len(self.tokens) and self.tokens[i].owns
+
+    def after(self, i: int, *words: str) -> int:
+        """The token after such words one after another, or `i` itself where they do not stand there."""
+        here = all(self.low(i + n) == word for n, word in enumerate(words))
+        return i + len(words) if here else i
+
+    def skip(self, i: int, words: Container[str]) -> int:
+        """The token after one of these words, if it stands there."""
+        return i + 1 if self.low(i) and self.low(i) in words else i
+
+    def count(self, i: int) -> tuple[int, int] | None:
+        """A number of things: `3`, `three`, `twenty-one`, `a couple of`; and what comes after."""
+        i = self.skip(i, ("another", "about", "around", "roughly", "almost", "nearly"))
+        if self.kind(i) == "number" and self.low(i).isdigit():
+            return int(self.low(i)), i + 1
+        word = self.low(i)
+        if word in TENS and self.kind(i + 1) == "dash" and NUMBERS.get(self.low(i + 2), 99) < 10:
+            return TENS[word] + NUMBERS[self.low(i + 2)], i + 3
+        if word not in NUMBERS:
+            return None
+        if word in ("a", "an") and self.low(i + 1) in ("couple", "few", "dozen"):
+            i, word = i + 1, self.low(i + 1)
+        return NUMBERS[word], self.skip(i + 1, ("of",)) if word in ("couple", "dozen") else i + 1
+
+    def ordinal(self, i: int) -> tuple[int, int] | None:
+        """`3rd`, `third`, `twenty-first`, and what comes after."""
+        if self.kind(i) == "ordinal":
+            return int(self.low(i)[:-2]), i + 1
+        word = self.low(i)
+        if word in TENS and self.kind(i + 1) == "dash" and ORDINALS.get(self.low(i + 2), 99) < 10:
+            return TENS[word] + ORDINALS[self.low(i + 2)], i + 3
+        return (ORDINALS[word], i + 1) if word in ORDINALS else None
+
+
+Rule = Callable[[Text, int], Found | None]
+"""Reads what begins at a token, if anything does. ValueError for a day that no calendar has."""
+
+
+def longest(text: Text, i: int, *rules: Rule) -> Found | None:
+    """What reads most; the first of those that read the same."""
+    best: Found | None = None
+    for rule in rules:
+        try:
+            found = rule(text, i)
+        except (ValueError, OverflowError):  # the 31st of February, the year 20000
+            continue
+        if found and (best is None or found[1] > best[1]):
+            best = found
+    return best
+
+
+# -- feasts ------------------------------------------------------------------------------------------------
+# Feasts by name.
+
+
+def _around_easter(days: int) -> Callable[[int], Stretch]:
+    return lambda of: day(easter(of) + timedelta(days=days))
+
+
+def _after(at: Callable[[int], Stretch], days: int) -> Callable[[int], Stretch]:
+    return lambda of: day(at(of).parts()[0] + days * DAY)
+
+
+_THANKSGIVING = nth_weekday(4, 3, 11)
+
+
+def _fixed(of_month: int, of_day: int) -> Callable[[int], Stretch]:
+    return lambda of: day(date(of, of_month, of_day))
+
+
+FEASTS: dict[str, Callable[[int], Stretch]] = {
+    "christmas": _fixed(12, 25), "christmas day": _fixed(12, 25), "xmas": _fixed(12, 25),
+    "christmas eve": _fixed(12, 24), "boxing day": _fixed(12, 26), "new year's eve": _fixed(12, 31),
+    "new year": _fixed(1, 1), "new year's": _fixed(1, 1), "new year's day": _fixed(1, 1),
+    "new years": _fixed(1, 1),
+    "new years eve": _fixed(12, 31), "new years day": _fixed(1, 1), "nye": _fixed(12, 31),
+    "valentine's day": _fixed(2, 14), "valentines day": _fixed(2, 14), "halloween": _fixed(10, 31),
+    "st patrick's day": _fixed(3, 17), "epiphany": _fixed(1, 6), "all saints' day": _fixed(11, 1),
+    "easter": _around_easter(0), "easter sunday": _around_easter(0), "easter monday": _around_easter(1),
+    "good friday": _around_easter(-2), "palm sunday": _around_easter(-7),
+    "ash wednesday": _around_easter(-46),
+    "pentecost": _around_easter(49), "whit monday": _around_easter(50), "ascension day": _around_easter(39),
+    "thanksgiving": _THANKSGIVING, "thanksgiving day": _THANKSGIVING,
+    "black friday": _after(_THANKSGIVING, 1),
+    "cyber monday": _after(_THANKSGIVING, 4), "labor day": nth_weekday(1, 0, 9),
+    "memorial day": nth_weekday(-1, 0, 5), "mother's day": nth_weekday(2, 6, 5),
+    "father's day": nth_weekday(3, 6, 6),
+    "martin luther king day": nth_weekday(3, 0, 1), "mlk day": nth_weekday(3, 0, 1),
+}  # fmt: skip
+"""Feasts by name: one day each. The moving ones of civil life are those of the United States."""
+
+
+# -- around ------------------------------------------------------------------------------------------------
+# The words around a time word: which of them begin a date, end one, or make something else of it.
+
+
+def words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+IN = words("in during over since until till throughout through across circa within into")
+ROUND = words(
+    "from by before after to around between and or for at on about of starting ending through up than"
+)
+WHICH = LAST | THIS | NEXT | EARLY | LATE | MIDDLE | {"earlier", "later"}
+EACH = words("every each any man most many some per all no another one two")
+CLOSED = words(
+    """i we you he she it they me us him them who whom whose what when where why how which that this these
+    those there and or but nor so then than as if because while about above across after against along
+    among around at before behind below between by despite during except for from in inside into like
+    near of off on onto out over since through throughout till to toward towards under until up upon
+    with within without via am is are was were be been being do does did done have has had having can
+    could will would shall should might must not no again also already both either just only still too
+    a an the my our your his her its their all any some each every anyone someone everyone everybody
+    anything something everything nothing nobody please ago now today yesterday tomorrow until onwards
+    onward early late last next"""
+)
+"""Words that go on after a date is complete; a noun behind it would make it a part of something else."""
+PRONOUNS = words("i i'm i've i'd i'll we you he she they it")
+COUNTED = words(
+    """people persons users requests lines files items tokens rows columns steps tests points dollars euros
+    pounds words characters chars commits bytes kilobytes megabytes gigabytes bits ms kb mb gb tb kg km miles
+    meters metres feet hours minutes seconds days weeks months years times more other others different of
+    percent calories units pieces records entries events messages errors connections clients servers nodes
+    copies iterations attempts retries samples examples documents pages questions answers jobs tasks threads
+    workers players members visitors students employees customers pixels steps km/h rpm hz mhz volts watts
+    degrees eur usd lei rupees yen crowns blocks cores issues tickets votes stars views downloads bugs calls
+    seats rooms houses cars books games items. cups spoons grams litres liters soldiers men women children
+    kids dogs cats or-so additional total separate individual inches yards tons"""
+)
+"""What a number before it counts: `in 2019 files`, `May 3 people join`."""
+NUMBERED = words(
+    """port ports room rooms version release line lines page pages id error code status issue issues ticket
+    pr bug build number no nr row column step chapter section rfc iso pid model office windows server house
+    apartment flat suite gate flight route highway bus train channel part item order invoice case article
+    extension ext pin psalm bond floor locker tag package block channel commit revision rev v go python java
+    node es c++ ecmascript vs studio exchange sharepoint word excel photoshop autocad matlab x86 http https
+    localhost budget: salary price cost costs paid worth top area zip postcode exit unit"""
+)
+"""What a number behind it numbers: `port 2019`, `Office 2019`."""
+YEARLY = words(
+    """budget budgets conference taxes tax election elections holiday holidays vacation trip retreat offsite
+    report review reviews season edition goals goal plan plans roadmap calendar festival summit resolutions
+    results wedding olympics olympiad championship fiscal year conferences pandemic planning retro
+    retrospective    recap highlights revenue earnings world cup euro games worlds interview interviews"""
+)
+"""What has a year behind or before it: `budget 2025`, `2026 goals`."""
+TIMES_OF = words(
+    "holiday holidays vacation vacations break term semester months time season quarter"
+    " session solstice equinox"
+)
+NOT_OF_SEASON = words(
+    """boot framework cloud mvc security data bean beans cleaning roll rolls loaded chicken batch integration
+    webflux jpa water board onion camp camps school job internship jacket coat tires tyres collection back
+    guy apart asleep behind sort leaves leaf damage palace olympics sale sales"""
+)
+NOT_OF_DAY = words("roast roasts times school league brunch football driver blues mass best")
+
+
+def ends(text: Text, i: int) -> bool:
+    """Whether a phrase may be complete before a token: the end, a mark, or a word that cannot be its noun."""
+    return i >= len(text) or text.kind(i) == "mark" or text.low(i) in CLOSED or subject(text, i)
+
+
+def subject(text: Text, i: int) -> bool:
+    """A capitalised word in a text that is not all capitals: who did it, most likely."""
+    return text.kind(i) == "word" and text.capital(i) and not text.tokens[i].text.isupper()
+
+
+def before_word(text: Text, i: int) -> str:
+    """The word before, an article and a dash left out."""
+    i -= 1
+    while i >= 0 and (text.low(i) in ("the", "of", "a") or text.kind(i) == "dash"):
+        if text.low(i) == "of" and text.low(i - 1) not in (
+            *WHICH,
+            "half",
+            "month",
+            "week",
+            "day",
+            "quarter",
+        ):
+            break
+        i -= 1
+    return text.low(i)
+
+
+PARTS = EARLY | LATE | MIDDLE
+
+
+def of_a_year(text: Text, j: int) -> bool:
+    """`last year`, `of this year` behind a month or a season."""
+    j = j + (text.low(j) == "of")
+    return text.low(j) in ("last", "this", "next") and text.low(j + 1) == "year"
+
+
+def joins_months(text: Text, j: int) -> bool:
+    return text.low(j + 1) in ALL_MONTHS
+
+
+def plain_end(text: Text, j: int) -> bool:
+    """An end without a name behind it: `by May`, not `by May Smith`."""
+    return ends(text, j) and not (subject(text, j) and text.low(j) not in PRONOUNS)
+
+
+def yearlike(text: Text, j: int) -> bool:
+    return text.kind(j) == "number" and len(text.low(j)) == 4
+
+
+# -- doubt months ------------------------------------------------------------------------------------------
+# Whether a month is one: May the month, the name or the verb; `3 May` and `may 3 people join`.
+
+
+_HAS_PARTS = words(
+    """week weeks weekend half month day days end start beginning middle part third quarter morning evening
+    monday tuesday wednesday thursday friday saturday sunday"""
+)
+"""What can be of a month: `the first week of May`."""
+_SURE = words("january february july september october november december")
+
+
+def is_month(text: Text, i: int, j: int) -> bool:
+    """Whether a month's name without a day or a year is the month."""
+    word, low_case = text.low(i), not text.capital(i)
+    if text.low(i - 1) in EACH or (
+        text.kind(j) == "dash" and text.low(j) == "-" and not joins_months(text, j)
+    ):
+        return False
+    before = before_word(text, i)
+    if word in _SURE:
+        named = subject(text, j) and text.low(j) not in PRONOUNS and before not in IN | WHICH | ROUND
+        return not named
+    if text.tokens[i].text.isupper() and len(word) <= 4:
+        return False
+    if text.kind(j) == "dash" and joins_months(text, j) and not low_case:
+        return True
+    if len(word) <= 4 and word in ALL_MONTHS and word not in ("may", "june"):
+        return before in IN | WHICH | words("from to and between by before after") and ends(text, j)
+    if i == 0 and j + (text.kind(j) == "mark") >= len(text):
+        return True
+    if text.owns(i):
+        return before in WHICH
+    if text.low(i - 1) == "of" and text.low(i - 2) in _HAS_PARTS:
+        return True
+    return _month_or_name(text, i, j, before, low_case)
+
+
+def _month_or_name(text: Text, i: int, j: int, before: str, low_case: bool) -> bool:
+    """For March, April, May, June and August: a verb, a name of people, an adjective."""
+    direct = text.low(i - 1)
+    if of_a_year(text, j):
+        return True
+    if before in WHICH or before in IN:
+        if low_case and text.low(i) in ("may", "march", "august"):
+            return ends(text, j) and not _goes_on(text, j, before)
+        return not (direct == "the" and before in IN and text.low(j) == "of")
+    if text.low(j) in ("and", "or", "to", "through", "until", "till", "–", "-", "/") and joins_months(
+        text, j
+    ):
+        return before in ROUND or not low_case
+    if before in ROUND and (not low_case or text.low(i) not in ("may", "march", "august")):
+        person = before in ("by", "for", "to", "about", "at", "on", "of") and direct != "the"
+        if before in ("and", "or", "to", "of"):
+            dated = text.kind(i - 2) == "date" or yearlike(text, i - 2)
+            return (
+                dated
+                or text.low(i - 2) in ALL_MONTHS
+                or (before == "of" and text.low(i - 2) in ("end", "start", "month"))
+            )
+        return (not person or before == "by") and plain_end(text, j)
+    if before in words("from before after between") and low_case:
+        return j >= len(text) or text.kind(j) == "mark"
+    return (
+        direct == "the"
+        and not low_case
+        and text.kind(j) == "word"
+        and not text.capital(j)
+        and not ends(text, j)
+    )
+
+
+def _goes_on(text: Text, j: int, before: str) -> bool:
+    """`this may be`, `the last march of the penguins`: what follows makes it a verb or a noun."""
+    return before in WHICH and text.low(j) in words(
+        "be have not also only of on to do still just never always already at again towards toward as out"
+    )
+
+
+def is_day_after_month(text: Text, i: int, at: int, j: int) -> bool:
+    """Whether `May 3` is a date: not `May 3 people join`, `march 3 miles`, nor `May 3–5 be enough`."""
+    if text.kind(at) == "number" and text.low(j) in COUNTED:
+        return text.low(i - 1) in ("on", "since") and text.low(j) != "of"
+    if text.kind(j) == "clock" or text.kind(at) != "number":
+        return text.capital(i) or text.low(at) == "the" or text.kind(at) == "ordinal"
+    if text.low(i) in ("may", "march") and not text.capital(i):
+        return (
+            text.low(i - 1) in IN | ROUND or ends(text, j) or text.low(j) in ("-", "–") or yearlike(text, j)
+        )
+    if len(text.low(i)) == 3 and text.low(i) != "may" and not text.capital(i):
+        return text.low(i) != "mar" or text.low(i - 1) in IN | ROUND
+    return not (text.low(i) in ("may", "will") and text.low(j) in ("be", "have"))
+
+
+def is_day_before_month(text: Text, i: int, at: int, j: int) -> bool:
+    """Whether `3 May` is a date: not `version 3 may break`, `all 3 may`, `the second may`."""
+    spelt = text.ordinal(text.skip(i, ("the",))) is not None
+    if not text.capital(at) and text.low(at) in ("may", "march", "august"):
+        of = text.low(at - 1) == "of"
+        return (
+            of
+            or yearlike(text, j)
+            or j >= len(text)
+            or text.kind(j) == "mark"
+            or (
+                text.low(i - 1) in words("on since until till by from before after between and to through")
+                and not _goes_on(text, j, "last")
+                and ends(text, j)
+            )
+        )
+    if text.low(i - 1) in NUMBERED and not spelt:
+        return False
+    name = (
+        subject(text, j)
+        and text.low(j) not in PRONOUNS
+        and text.low(at) in ("may", "april", "june", "august")
+    )
+    return not (name and text.low(at - 1) != "of" and text.low(i - 1) not in ("on", "since", "until", "by"))
+
+
+def is_nth(text: Text, at: int) -> bool:
+    """`on the 3rd`, `since the 3rd?`; not `on the 3rd floor`, `the 3rd attempt`."""
+    begins = text.low(at - 2) in ("on", "since", "until", "till", "before", "after", "by")
+    return begins and (
+        ends(text, at + 1) and text.low(at + 1) not in ("of", "in", "and", "or") and not subject(text, at + 1)
+    )
+
+
+# -- doubt names -------------------------------------------------------------------------------------------
+# Whether a weekday, a season, a quarter or a feast is one: spring, or spring boot?
+
+
+def is_weekday(text: Text, i: int, j: int) -> bool:
+    """Whether a weekday is a day: `on Friday`, `Friday we`; not `Sunday roast`, `every Monday`."""
+    word, before = text.low(i), before_word(text, i)
+    if (
+        text.low(i - 1) in EACH
+        or text.low(j) in NOT_OF_DAY
+        or (text.kind(j) == "dash" and not _day_after(text, j))
+    ):
+        return False
+    if (text.low(j) == "the" and text.kind(j + 1) == "ordinal") or text.low(j + 1) in (
+        "lights",
+        "live",
+        "fever",
+    ):
+        return False
+    if word not in WEEKDAYS:
+        by = before in words("on last next this since until till by from past before after to and")
+        return by and text.capital(i) and plain_end(text, j) and not text.tokens[i].text.isupper()
+    if text.low(i - 1) == "the":
+        before = text.low(i - 2) if ends(text, j) or text.low(j) in DAYTIMES else ""
+    if before in IN | ROUND | WHICH and before not in ("for", "about", "of", "in", "at", "into"):
+        return True
+    if text.owns(i) or text.low(j) in DAYTIMES or text.kind(j) == "clock":
+        return not subject(text, i - 1)
+    named = (subject(text, i - 1) and (i > 1 or (j == len(text) and text.capital(i)))) or (
+        subject(text, j) and text.low(j) not in PRONOUNS
+    )
+    return ends(text, j) and not named and text.low(i - 1) != "the"
+
+
+def _day_after(text: Text, j: int) -> bool:
+    return text.low(j + 1) in WEEKDAYS
+
+
+def is_weekend(text: Text, i: int) -> bool:
+    """`over the weekend`, not `the weekend edition`, nor `the weekend of`, whose own rule reads more."""
+    return ends(text, i + 1) and text.low(i + 1) not in ("of", "before", "after")
+
+
+def is_season(text: Text, i: int, j: int) -> bool:
+    """Whether a season without a year is a time: `over the summer`; not `spring boot`, `fall back`."""
+    before, direct, word = before_word(text, i), text.low(i - 1), text.low(i)
+    if text.low(j) in NOT_OF_SEASON or text.kind(j) == "dash" or text.tokens[i].text.isupper():
+        return False
+    if direct in EACH or text.kind(i - 1) == "dash":
+        return direct in ("-", "–") and text.low(i - 2) in MIDDLE
+    if of_a_year(text, j):
+        return True
+    if (text.low(j) in ("or", "and", "to") and text.low(j + 1) in SEASONS) and before not in EACH:
+        return text.kind(j + 2) == "number" or before in IN | ROUND
+    then = text.low(j) in TIMES_OF or ends(text, j)
+    if before in WHICH:
+        mine = text.low(i - 2) in ("my", "his", "her", "their", "its", "our", "your") and not then
+        return not mine and not (word == "fall" and text.low(i - 2) in ("her", "his", "my", "its"))
+    if before == "of" or (text.low(j) == "of" and text.low(j + 1) not in ("last", "this", "that", "next")):
+        return text.low(i - 2) in ("end", "start", "beginning", "middle", "half")
+    if word == "fall" and (
+        before not in words("in during over since until till by") or direct not in IN | {"the"}
+    ):
+        return False
+    if before in IN | words("from by before after to around between and or") or direct == "that":
+        linked = before not in ("and", "or", "to") or text.low(i - 2) in SEASONS
+        return then and linked and not (direct in ("to", "a") or (subject(text, i) and subject(text, j)))
+    return False
+
+
+def is_quarter(text: Text, i: int) -> bool:
+    """Whether `Q3` without a year is the quarter: `our Q3 goals`; not the car, not question 3, not `h1`."""
+    if not text.capital(i) or (subject(text, i - 1) and not text.owns(i - 1) and i > 1):
+        return False
+    before = before_word(text, i)
+    if text.kind(i + 2) == "quarter" and (
+        text.kind(i + 1) == "dash" or text.low(i + 1) in ("and", "to", "through", "or")
+    ):
+        return True
+    if of_a_year(text, i + 1):
+        return True
+    if "h" in text.low(i):
+        return before in IN | WHICH | words("by before after from for to and") and ends(text, i + 1)
+    return before in IN | ROUND | WHICH | words("our my the their his her your did last's") or text.owns(
+        i - 1
+    )
+
+
+def is_named_quarter(text: Text, i: int, j: int) -> bool:
+    """`in the third quarter`; not `a third quarter of the pie`."""
+    if text.low(j) == "of":
+        return text.kind(j + 1) == "number" and len(text.low(j + 1)) == 4
+    return before_word(text, i) in IN | ROUND and ends(text, j)
+
+
+def is_feast(text: Text, i: int, j: int) -> bool:
+    """Whether a feast is the day: `at Christmas`; not `Easter egg`, `every Christmas`."""
+    if of_a_year(text, j):
+        return True
+    before = before_word(text, i)
+    if text.low(i - 1) in EACH or text.kind(j) == "dash" or text.owns(j - 1):
+        return text.low(j - 1) in ("new year", "years") or (text.owns(j - 1) and ends(text, j))
+    if before in WHICH or (i == 0 and j == len(text)):
+        return text.low(j) not in ("egg", "eggs", "tree", "carol", "island")
+    return before in IN | ROUND and (ends(text, j) or text.low(j) in TIMES_OF)
+
+
+# -- doubt years -------------------------------------------------------------------------------------------
+# Whether digits are a date: 2019 the year or the port, the 90s or a wait of 90s.
+#
+# In doubt it is no date: a window that nobody asked for hides what was asked for, while a date that is not
+# read
+# leaves a search as good as it was.
+
+
+def stands_alone(text: Text, i: int, j: int) -> bool:
+    """Whether digits are a date by themselves; `5/3` never, and no `version 2026.05.03`."""
+    shape = text.low(i)
+    if shape.count("/") == 1 and len(shape) <= 5:
+        return False
+    if text.kind(i - 1) == "dash" and not (i >= 2 and text.kind(i - 2) == "date"):
+        return False
+    if text.kind(j) == "dash" and text.low(j) == "-":
+        return False
+    return text.low(i - 1) not in NUMBERED
+
+
+def is_year(text: Text, i: int, at: int) -> bool:
+    """Whether four digits at `at` are a year; `i` is `at`, or the word "year" before them."""
+    number, j, before = int(text.low(at)), at + 1, text.low(i - 1)
+    if not 1900 <= number <= 2100 or text.low(j) in COUNTED:
+        return False
+    if text.kind(j) == "quarter":
+        return True
+    if text.kind(j) == "dash" or text.kind(i - 1) == "dash":
+        return _year_beside_dash(text, i, j)
+    if i != at:
+        return True
+    if text.low(j) in ("to", "through", "until") and text.kind(j + 1) == "number" and before not in NUMBERED:
+        other = text.low(j + 1)
+        return len(other) == 4 and 1900 <= int(other) <= 2100 and text.low(j + 2) not in COUNTED
+    if before in IN | LAST | THIS or (
+        before in ROUND and before not in ("at", "on", "to", "for", "about", "than")
+    ):
+        return _year_after_preposition(text, at, before)
+    if before == "to" and text.kind(at - 2) == "number" and text.low(at - 3) in NUMBERED:
+        return False
+    if before in ("to", "for", "about", "than") or before in WHICH:
+        return ends(text, j) and _plausible(text, number)
+    if i == 0 and j + (text.kind(j) == "mark") >= len(text):
+        return True
+    return _plausible(text, number) and _year_by_noun(text, i, j, before)
+
+
+def _plausible(text: Text, number: int) -> bool:
+    return 1990 <= number <= text.today.year + 6
+
+
+def _year_beside_dash(text: Text, i: int, j: int) -> bool:
+    """`2019–2021` and `mid-2025` have years, `2019-rc` and `item-2019` none."""
+    left = text.low(i - 2) if text.kind(i - 1) == "dash" else ""
+    right = text.low(j + 1) if text.kind(j) == "dash" else ""
+    known = [word in WHICH or (len(word) == 4 and word.isdigit()) for word in (left, right) if word]
+    return bool(known) and all(known)
+
+
+def _year_after_preposition(text: Text, at: int, before: str) -> bool:
+    """`in 2019` but not `in 2019 files`, `by 2000 users`, `between 2000 and 3000`."""
+    j = at + 1
+    if (
+        before in ("between", "from", "of")
+        and text.low(j) in ("and", "to", "-")
+        and text.kind(j + 1) == "number"
+    ):
+        other = text.low(j + 1)
+        return len(other) == 4 and 1900 <= int(other) <= 2100 and text.low(j + 2) not in COUNTED
+    if before in ("and", "or"):
+        other = text.low(at - 2)
+        return len(other) == 4 and other.isdigit() and 1900 <= int(other) <= 2100
+    if before == "of" and text.low(at - 2) in (
+        "total",
+        "maximum",
+        "limit",
+        "minimum",
+        "size",
+        "sum",
+        "value",
+    ):
+        return False
+    if before in ("by", "from", "after", "before", "of", "over", "within", "through", "up"):
+        return ends(text, j) or text.low(j) in YEARLY
+    return True
+
+
+def _year_by_noun(text: Text, i: int, j: int, before: str) -> bool:
+    """`my 2025 taxes`, `budget 2025`, `2026 goals` at the beginning; not `room 2026`."""
+    if before in NUMBERED:
+        return False
+    if text.low(j) in YEARLY or (before in YEARLY and ends(text, j)):
+        return True
+    article = before in ("the", "my", "our", "your", "his", "her", "their") or text.owns(i - 1)
+    if text.low(j) in ("and", "or", "vs", "versus") and text.kind(j + 1) == "number":
+        return False
+    return (
+        article
+        and text.kind(j) == "word"
+        and not text.capital(j)
+        and not ends(text, j)
+        and _event(text.low(j))
+    )
+
+
+def _event(word: str) -> bool:
+    """A noun that happens rather than stands about: `my 2019 laptop` is not from a search for 2019."""
+    endings = (
+        "tion",
+        "sion",
+        "ment",
+        "ing",
+        "ance",
+        "ence",
+        "party",
+        "crisis",
+        "crash",
+        "outage",
+        "launch",
+        "tour",
+    )
+    return word.endswith(endings) or word in words(
+        "move meeting visit flood war strike audit migration release"
+    )
+
+
+def is_year_after_name(text: Text, i: int, j: int) -> bool:
+    """Whether `May 2019` ends there: a counted thing behind it makes it a number, `may 2019 be` a verb."""
+    return text.low(j) not in COUNTED and not (
+        not text.capital(i) and text.low(i) == "may" and text.low(j) == "be"
+    )
+
+
+def is_decade(text: Text, i: int) -> bool:
+    """`the 90s`, `the late 1990s`; not `in his nineties`, `90s music`, `low 20s` or `wait 30s`."""
+    before, word = text.low(i - 1), text.low(i)
+    if text.kind(i - 1) == "dash":
+        before = text.low(i - 2)
+    if any(token.low.startswith(("temperature", "degree")) for token in text.tokens):
+        return False
+    if text.tokens[i].text[0] in "'’" and ends(text, i + 1):
+        return True
+    if before in PARTS:
+        return len(text.low(i)) > 4 or text.low(i - 1) != "start"
+    if word in ("00s", "10s", "20s", "30s"):
+        return False
+    return (before == "the" or (before in ("in", "since", "during") and len(text.low(i)) >= 5)) and ends(
+        text, i + 1
+    )
+
+
+def is_short_year(text: Text, i: int) -> bool:
+    """`in '19`, `since '24`."""
+    return text.low(i - 1) in IN | {"from", "by", "before", "after", "early", "late"} and ends(text, i + 1)

@@ -1,0 +1,731 @@
+"""A query to the time it is about: "last spring" asked on a known day is a known stretch of days."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date, datetime, tzinfo
+from functools import reduce
+from typing import Literal
+
+from ua_memory.text.calendar import (
+    ALL_MONTHS,
+    DAY,
+    DAYTIMES,
+    DECADES,
+    FEASTS,
+    LAST,
+    MONTHS_IN,
+    NEXT,
+    NUMBERS,
+    ORDINALS,
+    PART,
+    SEASONS,
+    SHORT_WEEKDAYS,
+    THIS,
+    UNITS,
+    WEEKDAYS,
+    Cycle,
+    Found,
+    Rule,
+    Stretch,
+    Text,
+    Time,
+    count_in,
+    day,
+    in_month,
+    longest,
+    monday,
+    monthly,
+    several,
+    shifted,
+    third,
+    unit_of,
+    weekday,
+)
+from ua_memory.text.calendar import joined as joined_stretch
+from ua_memory.text.foreign_dates import language, translated
+from ua_memory.text.relative_dates import anchor, month_at, relative
+
+# -- points ------------------------------------------------------------------------------------------------
+# How time words combine into one time: modifier × unit × anchor, and parts of a stretch.
+#
+# Read from the inside out: what a calendar names or what is counted from today, then what it lies in (the
+# Friday of last week), then which part of it is meant.
+
+
+_SIZES = {
+    "day": 1,
+    "weekend": 2,
+    "week": 7,
+    "month": 31,
+    "quarter": 92,
+    "season": 92,
+    "half": 184,
+    "year": 366,
+}
+
+
+def settle(text: Text, time: Time) -> Stretch:
+    """Which occurrence is meant where no other word says so: the latest that has begun."""
+    return time.begun(text.today) if isinstance(time, Cycle) else time
+
+
+def point(text: Text, i: int) -> Found | None:
+    """One time: `early last year`, `the second week of May`, `Friday last week at noon`."""
+    found = longest(text, i, _part, _counted, _of_week, _offset, _daytime_of, bounded)
+    return (found[0], _tail(text, found[1])) if found else None
+
+
+def bounded(text: Text, i: int) -> Found | None:
+    """A core and what it lies in, in either order: `May last year`, `last week on Tuesday`."""
+    at = text.skip(i, ("the",))
+    found = longest(text, at, relative, anchor) or longest(text, i, relative, anchor)
+    if found is None:
+        return None
+    time, j = found
+    inside = _link(text, j, ("of", "in", ",", "on", "at", "during"))
+    other = longest(text, text.skip(inside, ("the",)), relative, anchor) if inside < len(text) else None
+    if other is None:
+        return found
+    if isinstance(time, Cycle) and isinstance(other[0], Stretch) and _longer(other[0], time.grain):
+        within = _this_or_first(time, other[0])
+        return (within, other[1]) if within else found
+    if isinstance(time, Stretch) and isinstance(other[0], Cycle) and _longer(time, other[0].grain):
+        within = other[0].within(time)
+        return (within, other[1]) if within else found
+    if isinstance(time, Cycle) and isinstance(other[0], Cycle) and inside > j and text.low(j) in ("of", "in"):
+        settled = other[0].begun(text.today)
+        within = time.within(settled) if _longer(settled, time.grain) else None
+        return (within, other[1]) if within else found
+    return found
+
+
+def _this_or_first(cycle: Cycle, container: Stretch) -> Stretch | None:
+    return cycle.within(container)
+
+
+def _longer(container: Stretch, grain: str) -> bool:
+    if container.start is None or container.end is None:
+        return False
+    return container.days > _SIZES.get(grain, 10**6)
+
+
+def _link(text: Text, j: int, words: tuple[str, ...]) -> int:
+    return text.skip(j, words)
+
+
+def _container(text: Text, i: int) -> tuple[Stretch, int] | None:
+    """What something is a part of: `May`, `last month`, and `the year` for this one."""
+    unit = UNITS.get(text.low(i + 1), "")
+    if (
+        text.low(i) == "the"
+        and (unit in MONTHS_IN or unit in ("week", "weekend"))
+        and text.low(i + 1) == unit
+    ):
+        after = text.low(i + 2)
+        if after not in ("of", "before", "after", "starting", "beginning", "ending"):
+            return unit_of(text.today, unit), i + 2
+    found = longest(text, i, _counted, _of_week, bounded)
+    return (settle(text, found[0]), found[1]) if found else None
+
+
+def _part(text: Text, i: int) -> Found | None:
+    """`early 2026`, `mid-May`, `the end of last month`, `late in the summer`, `earlier this year`."""
+    at = text.skip(i, ("the", "very"))
+    word = text.low(at)
+    if word in ("earlier", "later"):
+        return _side(text, at + 1, word)
+    if word not in PART:
+        return None
+    j = at + 1
+    if text.kind(j) == "dash":
+        j += 1
+    elif word in ("beginning", "start", "end", "middle"):
+        if text.low(j) != "of":
+            return None
+        j += 1
+    else:
+        j = text.skip(j, ("in", "on", "of"))
+    if word in ("early", "late") and text.low(j) in ("this", "that") and text.low(j + 1) in DAYTIMES:
+        return longest(text, j, relative)
+    found = _container(text, j) or _container(text, text.skip(j, ("the",)))
+    if found is None:
+        return None
+    whole = found[0]
+    return (whole if whole.grain == "day" else third(whole, PART[word])), found[1]
+
+
+def _side(text: Text, j: int, word: str) -> Found | None:
+    """`earlier this year`: up to today; `later this month`: from today on. Of what is over, all."""
+    found = _container(text, text.skip(j, ("in", "on")))
+    if found is None:
+        return None
+    start, end = found[0].parts()
+    if start <= text.today < end:
+        return (Stretch(start, text.today + DAY) if word == "earlier" else Stretch(text.today, end)), found[1]
+    return found
+
+
+def _counted(text: Text, i: int) -> Found | None:
+    """`the second week of May`, `the last two days of 2025`, `the first half of last year`."""
+    at = text.skip(i, ("the",))
+    last = text.low(at) in ("last", "final", "latter")
+    ordinal = (-1, at + 1) if last else (1, at + 1) if text.low(at) == "former" else text.ordinal(at)
+    if ordinal is None:
+        return None
+    number, j = ordinal
+    several = text.count(j) if text.low(j) not in ("a", "an") else None
+    size, j = several or (1, j)
+    weekday_, unit = WEEKDAYS.get(text.low(j)), UNITS.get(text.low(j), "")
+    unit = "half" if text.low(j) == "half" else unit
+    month_day = number > 0 and several is None and text.low(j) in ("of", "day")
+    if month_day and text.low(j) == "of":
+        return _day_of(text, number, j + 1)
+    if (weekday_ is None and not unit) or text.low(j + 1) not in ("of", "in"):
+        return None
+    inside = _container(text, j + 2)
+    if inside is None:
+        return None
+    found = _nth(inside[0], number, size, unit, weekday_)
+    return (found, inside[1]) if found else None
+
+
+def _day_of(text: Text, number: int, j: int) -> Found | None:
+    """`the 3rd of last month`, `the 3rd of the month`."""
+    inside = _container(text, j)
+    if inside is None or inside[0].grain != "month":
+        return None
+    start, end = inside[0].parts()
+    found = start + (number - 1) * DAY
+    return (day(found), inside[1]) if found < end else None
+
+
+def _nth(inside: Stretch, number: int, size: int, unit: str, weekday_: int | None) -> Stretch | None:
+    start, end = inside.parts()
+    if weekday_ is not None:
+        return count_in(inside, weekday(weekday_), number)
+    if unit in ("minute", "hour", "second", "fortnight", "decade"):
+        return None
+    if unit == "half":
+        middle = shifted(start, 6, "month") if inside.grain == "year" else start + inside.days // 2 * DAY
+        return Stretch(start, middle) if number == 1 else Stretch(middle, end) if number in (2, -1) else None
+    if unit == "weekend":
+        first = monday(start) + 5 * DAY
+        first = first if first >= start else first + 7 * DAY
+        mine = [first + n * 7 * DAY for n in range(60) if first + n * 7 * DAY < end]
+        at = mine[number - 1 if number > 0 else -1]
+        return Stretch(at, at + 2 * DAY, "weekend")
+    if number < 0:
+        found = Stretch(shifted(end, -size, unit), end, unit)
+    else:
+        first = shifted(start, (number - 1) * size, unit)
+        found = Stretch(first, min(end, shifted(first, size, unit)), unit if size == 1 else "")
+    return found if found.parts()[0] >= start and found.days > 0 else None
+
+
+def _of_week(text: Text, i: int) -> Found | None:
+    """`the week of 3 May`, `the week starting 4 May`, `the weekend of …`, `the month of May`."""
+    at = text.skip(text.skip(i, ("the",)), ("calendar", "iso"))
+    unit = text.low(at)
+    if unit == "week" and text.kind(at + 1) == "number":
+        return _numbered_week(text, at + 1)
+    if unit not in ("week", "weekend", "month", "year", "quarter", "day"):
+        return None
+    how, j = text.low(at + 1), at + 2
+    if how not in ("of", "starting", "beginning", "commencing", "ending", "around", "containing", "from"):
+        return None
+    inner = bounded(text, text.skip(j, ("on",)))
+    if inner is None:
+        return None
+    found = settle(text, inner[0])
+    start, end = found.parts()
+    if how in ("starting", "beginning", "commencing", "from"):
+        return (Stretch(start, shifted(start, 1, unit)), inner[1]) if unit in ("week", "month") else None
+    if how == "ending":
+        return (Stretch(end - 7 * DAY, end), inner[1]) if unit == "week" else None
+    return (unit_of(start, unit) if found.days <= _SIZES.get(unit, 0) else found), inner[1]
+
+
+def _numbered_week(text: Text, i: int) -> Found | None:
+    j = text.skip(i + 1, ("of", ","))
+    if text.kind(j) != "number" or len(text.low(j)) != 4:
+        return None
+    start = date.fromisocalendar(int(text.low(j)), int(text.low(i)), 1)
+    return Stretch(start, start + 7 * DAY, "week"), j + 1
+
+
+def _offset(text: Text, i: int) -> Found | None:
+    """`two days before Christmas`, `the week after 3 May`, `the Friday before Easter 2026`."""
+    at = text.skip(i, ("the",))
+    count = text.count(at) if at == i else (1, at)
+    if count is None:
+        return None
+    number, j = count
+    word = text.low(j)
+    unit, weekday_ = UNITS.get(word, ""), WEEKDAYS.get(word)
+    side = text.low(j + 1)
+    if side not in ("before", "after", "following", "preceding") or not (unit or weekday_ is not None):
+        return None
+    inner = bounded(text, j + 2)
+    if inner is None:
+        return None
+    base, earlier = settle(text, inner[0]), side in ("before", "preceding")
+    start, end = base.parts()
+    if weekday_ is not None:
+        cycle = weekday(weekday_)
+        return (cycle.past(start) if earlier else cycle.coming(end - DAY)), inner[1]
+    if unit in ("minute", "hour", "second"):
+        return base, inner[1]
+    if at != i and unit != "day":  # the week before it, up to it
+        if base.grain == unit:
+            return unit_of(start - DAY if earlier else end, unit), inner[1]
+        size = "week" if unit == "weekend" else unit
+        near = Stretch(shifted(start, -1, size), start) if earlier else Stretch(end, shifted(end, 1, size))
+        if unit == "weekend":
+            saturday = weekday(5).past(start) if earlier else weekday(5).coming(end - DAY)
+            return unit_of(saturday.parts()[0], "weekend"), inner[1]
+        return near, inner[1]
+    return day(shifted(start, -number, unit) if earlier else shifted(end - DAY, number, unit)), inner[1]
+
+
+def _daytime_of(text: Text, i: int) -> Found | None:
+    """`the morning of 3 May`: that day."""
+    at = text.skip(i, ("the",))
+    if at == i or text.low(at) not in DAYTIMES or text.low(at + 1) not in ("of", "after", "before"):
+        return None
+    j = at + 2 if text.low(at + 1) == "of" else at
+    inner = bounded(text, text.skip(j, ("the",))) if j != at else None
+    return inner if inner and settle(text, inner[0]).grain == "day" else None
+
+
+def _tail(text: Text, j: int) -> int:
+    """Past a time of day, which a day is read without: `yesterday morning`, `on Monday at 14:00`."""
+    while True:
+        at = text.skip(j, (",",)) if text.kind(j + 1) == "clock" else j
+        at = text.skip(at, ("at", "around", "in", "about"))
+        at = text.skip(at, ("the", "early", "late"))
+        clock = text.kind(at) == "clock" or (text.low(at - 1) == "at" and text.low(at + 1) in ("am", "pm"))
+        if not (clock or text.low(at) in DAYTIMES):
+            return j
+        j = at + 1 + (text.low(at + 1) in ("am", "pm"))
+
+
+def first_day(stretch: Stretch) -> date:
+    start = stretch.point or stretch.start
+    if start is None:
+        raise ValueError("an open stretch does not begin")
+    return start
+
+
+# -- ranges ------------------------------------------------------------------------------------------------
+# From one time to another: `between March and May 2026`, `from 3 to 9 June`, `2019–2021`, `May and June`.
+
+
+_FROM = {"from": ("to", "until", "till", "through", "thru", "and", "up"), "between": ("and", "to")}
+
+
+def stretch_between(text: Text, i: int) -> Found | None:
+    """`between March and May 2026`, `from 3 to 9 June`, `2019–2021`, `May and June`."""
+    joins = _FROM.get(text.low(i))
+    at = i + 1 if joins else i
+    days = _days_in_month(text, at, joins)
+    if days:
+        return days
+    left = point(text, at)
+    if left is None:
+        return None
+    j = joined(text, left[1], joins)
+    if j is None:
+        return None
+    if text.low(j) in ("now", "present", date) or text.low(text.skip(j, ("the",))) == "present":
+        return Stretch(first_day(settle(text, left[0])), text.today + DAY), text.skip(j, ("the",)) + 1
+    if joins is None and text.low(left[1]) in ("and", "or") and text.low(j) in PART:
+        return None
+    right = _end_in_month(text, left[0], j) or point(text, text.skip(j, ("the",))) or point(text, j)
+    if right is None or (joins is None and not _alike(left[0], right[0])):
+        return None
+    return _between(text, left[0], right[0]), right[1]
+
+
+def joined(text: Text, j: int, joins: tuple[str, ...] | None) -> int | None:
+    """Past what joins the two ends of a range, or None where nothing does."""
+    if text.kind(j) == "dash":
+        return j + 1
+    allowed = joins or ("to", "through", "thru", "until", "till", "and", "or", "&")
+    if text.low(j) in allowed or text.low(j) == "through":
+        j += 1
+        if text.low(j - 1) == "up":
+            return text.skip(j, ("to", "until"))
+        return text.skip(j, ("to",)) if text.low(j - 1) == "through" else j
+    return None
+
+
+def _alike(left: Time, right: Time) -> bool:
+    """Ends that belong together without "from": months with months, days with days."""
+    return left.grain == right.grain and bool(left.grain)
+
+
+def _between(text: Text, left: Time, right: Time) -> Stretch:
+    """Both ends settled: the one without a year beside the other, the later the nearer to today."""
+    if isinstance(right, Cycle):
+        if isinstance(left, Stretch):
+            later = [each for each in right.near(first_day(left)) if each.parts()[0] >= first_day(left)]
+            settled = later[0]
+        else:
+            settled = right.begun(text.today)
+    else:
+        settled = right
+    begin = first_day(settled)
+    if isinstance(left, Cycle):
+        earlier = [each for each in left.near(begin) if each.parts()[0] <= begin]
+        left = earlier[-1]
+    first, last = left, settled
+    if first_day(first) > begin:
+        first, last = settled, left
+    return Stretch(first_day(first), last.end if last.point is None else last.point + DAY)
+
+
+def _days_in_month(text: Text, i: int, joins: tuple[str, ...] | None) -> Found | None:
+    """`3–9 June`, `from 3 to 9 June 2026`, `between the 3rd and the 9th of last month`."""
+    first = _bare_day(text, i)
+    j = joined(text, first[1], joins) if first else None
+    if first is None or j is None:
+        return None
+    right = point(text, j) or point(text, text.skip(j, ("the",)))
+    if right is None and joins and (bare := _bare_day(text, j)) and text.ordinal(bare[1] - 1):
+        right = (monthly(bare[0]), bare[1]) if bare[1] >= len(text) or text.kind(bare[1]) == "mark" else None
+    if right is None or right[0].grain != "day":
+        return None
+    last = settle(text, right[0])
+    end = last.parts()[0]
+    if first[0] <= end.day:
+        return Stretch(end.replace(day=first[0]), last.end), right[1]
+    return None
+
+
+def _bare_day(text: Text, i: int) -> tuple[int, int] | None:
+    at = text.skip(i, ("the",))
+    found = text.ordinal(at)
+    if found is None and text.kind(at) == "number" and len(text.low(at)) <= 2:
+        found = int(text.low(at).strip("'’")), at + 1
+    return found if found and 1 <= found[0] <= 31 else None
+
+
+def _end_in_month(text: Text, left: Time, j: int) -> Found | None:
+    """The 9 of `June 3 to 9, 2026`."""
+    bare = _bare_day(text, j)
+    if bare is None or left.grain != "day" or month_at(text, text.skip(bare[1], ("of",))):
+        return None
+    if text.low(bare[1]) in UNITS or text.kind(bare[1]) == "dash":
+        return None
+    start = first_day(settle(text, left))
+    after = text.skip(bare[1], (",",))
+    if isinstance(left, Cycle) and text.kind(after) == "number" and len(text.low(after)) == 4:
+        of_year = int(text.low(after))
+        return _same_year(start, of_year, bare[0]), after + 1
+    if isinstance(left, Cycle):
+        return in_month(bare[0], start.month), bare[1]
+    return (day(start.replace(day=bare[0])), bare[1]) if bare[0] > start.day else None
+
+
+def _same_year(start: date, of_year: int, number: int) -> Stretch:
+    return day(start.replace(year=of_year, day=number))
+
+
+# -- phrases -----------------------------------------------------------------------------------------------
+# A whole phrase of time: a point, a range, or a side left open (`since March`, `before 2020`).
+
+
+def phrase(text: Text, i: int) -> tuple[Stretch, int] | None:
+    """The longest time that begins at a token, resolved against today."""
+    found = longest(text, i, _settled(stretch_between), _settled(_open), _settled(point))
+    return found and (settle(text, found[0]), found[1])
+
+
+def _settled(rule: Rule) -> Rule:
+    def settled(text: Text, i: int) -> Found | None:
+        found = rule(text, i)
+        return found and (settle(text, found[0]), found[1])
+
+    return settled
+
+
+def _open(text: Text, i: int) -> Found | None:
+    """`since March`, `until Friday`, `before 2020`, `after 3 May`, `older than a week`."""
+    for words, how in _SIDES:
+        j = text.after(i, *words)
+        if j > i:
+            found = (
+                _bare_day_of(text, j)
+                or point(text, j)
+                or point(text, text.skip(j, ("the", "about", "around")))
+            )
+            if found is None:
+                continue
+            return _sided(text, settle(text, found[0]), how, i, j), found[1]
+    if text.low(i) in ("from", "starting", "as", "beginning"):
+        return _onwards(text, i)
+    return None
+
+
+def _bare_day_of(text: Text, j: int) -> Found | None:
+    return None
+
+
+def _sided(text: Text, found: Stretch, how: str, i: int, j: int) -> Stretch:
+    if text.low(i) == "through" and found.grain == "season":
+        return found
+    at_edge = _edge_word(text, j)
+    begin, end = first_day(found), found.point + DAY if found.point else found.end
+    if at_edge == "end" and how in ("before", "until"):
+        return Stretch(None, end)
+    if at_edge == "start" and how in ("before", "until"):
+        return Stretch(None, begin)
+    if at_edge == "end" and how == "since":
+        return Stretch(begin, None)
+    if at_edge == "start" and how == "after":
+        return Stretch(begin, None)
+    return {
+        "since": Stretch(begin, None),
+        "until": Stretch(None, end),
+        "before": Stretch(None, begin),
+        "after": Stretch(end, None),
+    }[how]
+
+
+def _edge_word(text: Text, j: int) -> str:
+    word = text.low(text.skip(j, ("the", "very")))
+    return "start" if word in ("start", "beginning") else "end" if word == "end" else ""
+
+
+def _onwards(text: Text, i: int) -> Found | None:
+    j = i + 1
+    begins = text.low(i) != "from"
+    j = text.skip(j, ("from", "in", "on", "of", "with")) if begins else j
+    found = point(text, j)
+    if found is None:
+        return None
+    stretch = settle(text, found[0])
+    for words in (
+        ("onwards",),
+        ("onward",),
+        ("on",),
+        ("and", "later"),
+        ("and", "after"),
+        ("forward",),
+        ("until", "now"),
+    ):
+        after = text.after(found[1], *words)
+        if after > found[1] and (words != ("on",) or after >= len(text) or text.kind(after) == "mark"):
+            return Stretch(first_day(stretch), None), after
+    return (Stretch(first_day(stretch), None), found[1]) if begins else None
+
+
+_SIDES: tuple[tuple[tuple[str, ...], str], ...] = (
+    (("since", "before"), "before"),
+    (("ever", "since"), "since"),
+    (("since",), "since"),
+    (("not", "before"), "since"),
+    (("no", "earlier", "than"), "since"),
+    (("no", "later", "than"), "until"),
+    (("not", "after"), "until"),
+    (("up", "until"), "until"),
+    (("up", "till"), "until"),
+    (("up", "to", "and", "including"), "until"),
+    (("up", "to"), "until"),
+    (("until",), "until"),
+    (("till",), "until"),
+    (("through",), "until"),
+    (("by",), "until"),
+    (("before",), "before"),
+    (("prior", "to"), "before"),
+    (("earlier", "than"), "before"),
+    (("older", "than"), "before"),
+    (("after",), "after"),
+    (("later", "than"), "after"),
+    (("newer", "than"), "after"),
+    (("more", "recent", "than"), "after"),
+)
+
+
+# -- order -------------------------------------------------------------------------------------------------
+# Whether a query asks for the newest or the oldest of what it finds.
+
+
+Order = Literal["latest", "earliest"]
+
+_UNTIMED = (
+    "name|names|resort|straw|word|words|will|rites|page|line|row|column|element|item|digit|digits|char|character"
+    "|letter|byte|bit|index|but|chance|place|person|class|aid|floor|hand|glance|sight|step|argument|parameter|of"
+    "|second|minute|hour|day|week|weekend|month|quarter|half|year|decade|night|mile|call|supper|lady|samurai|fm"
+    "|january|february|march|april|may|june|july|august|september|october|november|december"
+    "|monday|tuesday|wednesday|thursday|friday|saturday|sunday|spring|summer|autumn|fall|winter|\\d+"
+)
+_LATEST = re.compile(
+    r"\b(?:latest|newest|most\s+recent(?:ly)?|how\s+long\s+ago|how\s+recently|how\s+long\s+(?:has\s+it\s+been|is\s+it)"
+    r"|how\s+long\s+since|last\s+time|lately|most\s+current|up[- ]to[- ]date"
+    r"|(?:did|have|has|had|was|were|do|does)\s+(?:\w+\s+){1,3}last\b(?!\s+(?:" + _UNTIMED + r"))"
+    r"|(?:i|we|you|they|he|she|it)\s+last\s+(?!(?:" + _UNTIMED + r")\b)\w+"
+    r"|(?:the|my|our|your|his|her|their|\w+['’]s)\s+last\s+(?!(?:" + _UNTIMED + r")\b)[a-z]\w*)",
+    re.IGNORECASE,
+)
+_EARLIEST = re.compile(
+    r"\b(?:earliest|oldest|first\s+time|for\s+the\s+first\s+time|very\s+first|first\s+ever|originally"
+    r"|(?:did|have|has|had|was|were|do|does)\s+(?:\w+\s+){1,3}first\b(?!\s*-|\s+(?:" + _UNTIMED + r"))"
+    r"|(?:i|we|you|they|he|she|it)\s+first\s+(?!(?:" + _UNTIMED + r")\b)\w+"
+    r"|(?:the|my|our|your|his|her|their|\w+['’]s)\s+first\s+(?!(?:" + _UNTIMED + r")\b)[a-z]\w*)",
+    re.IGNORECASE,
+)
+
+
+def order_of(text: str, read: Sequence[tuple[int, int]] = ()) -> Order | None:
+    """What a query's words ask for, those left out that were read as a date ("the last ten days")."""
+    for at, to in read:
+        text = text[:at] + "," * (to - at) + text[to:]
+    latest, earliest = _LATEST.search(text), _EARLIEST.search(text)
+    if latest and (not earliest or latest.start() <= earliest.start()):
+        return "latest"
+    return "earliest" if earliest else None
+
+
+# -- reading -----------------------------------------------------------------------------------------------
+# A query → the time it is about. Pure: the day it is asked on and the zone are given.
+
+
+_MONTH_FIRST = [
+    "America/New_York",
+    "America/Chicago",
+    "America/Denver",
+    "America/Los_Angeles",
+    "America/Phoenix",
+    "America/Anchorage",
+    "America/Detroit",
+    "America/Boise",
+    "America/Indiana/",
+    "America/Kentucky/",
+    "America/North_Dakota/",
+    "America/Juneau",
+    "America/Sitka",
+    "America/Nome",
+    "America/Adak",
+    "America/Menominee",
+    "America/Puerto_Rico",
+    "Pacific/Honolulu",
+    "Pacific/Guam",
+    "US/",
+]
+"""Zones, or their beginnings, where 3/5/2026 is the fifth of March."""
+
+_MAYBE_FOREIGN = re.compile(
+    r"\b(?:gestern|vorgestern|heute|\w*woche\w*|\w*monat\w*|jahr\w*|januar|februar|mai|juni|juli|oktober|dezember"
+    r"|\w+tag|tagen?|mittwoch|sommer|herbst|weihnachten|im|am|seit|hier|demain|janvier|mars|avril|juin|juillet"
+    r"|aout|septembre|octobre|novembre|lundi|mardi|mercredi|jeudi|vendredi|samedi|dimanche|semaines?|mois|jours?"
+    r"|ans?|printemps|hiver|automne|ayer|anteayer|hoy|enero|febrero|marzo|abril|mayo|junio|julio|agosto"
+    r"|septiembre|octubre|noviembre|diciembre|lunes|martes|jueves|viernes|sabado|domingo|semanas?|mes|meses"
+    r"|anfang|mitte|ende|seit|vor|nach|bis|zwischen|im|en|avant|entre|depuis|desde|hasta|antes|principios|mediados|finales|hace|verano|primavera|invierno|navidad|dias?|trimestre|quartal)\b",
+    re.IGNORECASE,
+)
+"""Date words of other languages in plain letters: the gate for a query in ASCII."""
+
+_BEGIN = frozenset(
+    several(
+        "the my our your very earlier later latter former final calendar iso today tonight yesterday tomorrow"
+        " yday overmorrow now this half more over at longer less under within not another about"
+        " around roughly almost nearly in ytd so since ever no up until till through by before prior"
+        " older after newer from starting as between nye mlk"
+    )
+)
+_BEGIN |= {
+    *ALL_MONTHS,
+    *WEEKDAYS,
+    *SHORT_WEEKDAYS,
+    *SEASONS,
+    *NUMBERS,
+    *ORDINALS,
+    *UNITS,
+    *DAYTIMES,
+    *DECADES,
+}
+_BEGIN |= LAST | THIS | NEXT | set(PART) | {name.split()[0].removesuffix("'s") for name in FEASTS}
+"""Words that a phrase of time can begin with. Most words of a query are none, and need no reading."""
+
+LONGEST = 4000
+"""Characters of a query that are read: who pastes a page asks for no one day."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What a query says of time. `start` and `end` are ISO days, the end exclusive, None an open side.
+
+    `at` has the place of each expression that was read, [from, to) in characters. Of a query without a time
+    both sides are None and `at` is empty. `order` is set where the newest or the oldest is asked for.
+    """
+
+    start: str | None = None
+    end: str | None = None
+    at: tuple[tuple[int, int], ...] = ()
+    order: Order | None = None
+
+    def __bool__(self) -> bool:
+        return self.start is not None or self.end is not None
+
+
+def read(text: str, now: datetime, zone: tzinfo | None = None) -> Reading:
+    """The stretch of days that a query is about, asked at `now`; days are those of `zone`, else of `now`.
+
+    Several expressions make one stretch: the narrower where one lies in the other, else from the first to the
+    last. `DatesUnavailable` where another language's reader is wanted and cannot be loaded.
+    """
+    local = now.astimezone(zone) if zone and now.tzinfo else now
+    text = text[:LONGEST]
+    found = _english(Text.of(text, local, zone or now.tzinfo, _month_first(zone or now.tzinfo)))
+    if not found:
+        found = _foreign(text, local, zone or now.tzinfo)
+    at = tuple(sorted(place for _, place in found))
+    order = order_of(text, at)
+    whole = reduce(joined_stretch, (stretch for stretch, _ in found)) if found else Stretch(None, None)
+    if whole.start is None and whole.end is None:  # before 2020 and after 2021: any day
+        return Reading(order=order)
+    ends = [each.isoformat() if each else None for each in (whole.start, whole.end)]
+    return Reading(ends[0], ends[1], at, order)
+
+
+def _english(text: Text) -> list[tuple[Stretch, tuple[int, int]]]:
+    found, i = [], 0
+    while i < len(text):
+        one = (
+            phrase(text, i)
+            if text.kind(i) not in ("word", "mark", "other") or text.low(i) in _BEGIN
+            else None
+        )
+        if one and (one[0].start or one[0].end):
+            found.append((one[0], (text.tokens[i].at, text.tokens[one[1] - 1].to)))
+            i = one[1]
+        else:
+            i += 1
+    return found
+
+
+def _foreign(text: str, now: datetime, zone: tzinfo | None) -> list[tuple[Stretch, tuple[int, int]]]:
+    """As `_english`, of the date words in another language put into English; places are those in the text."""
+    if text.isascii() and not _MAYBE_FOREIGN.search(text):
+        return []
+    code = language(text)
+    if code is None:
+        return []
+    pieces, english, marks = translated(text, code), "", []
+    for word, at, to in pieces:
+        marks.append((len(english), len(english) + len(word), at, to))
+        english += f"{word} "
+    found = []
+    for stretch, (begin, end) in _english(Text.of(english, now, zone, False)):
+        mine = [(at, to) for first, last, at, to in marks if first < end and begin < last]
+        found.append((stretch, (min(a for a, _ in mine), max(b for _, b in mine))))
+    return found
+
+
+def _month_first(zone: tzinfo | None) -> bool:
+    name = str(getattr(zone, "key", ""))
+    return any(name == known or (known.endswith("/") and name.startswith(known)) for known in _MONTH_FIRST)

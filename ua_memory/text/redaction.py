@@ -1,0 +1,1295 @@
+"""Takes secrets out of text before it is written, indexed or sent."""
+
+from __future__ import annotations
+
+import re
+from base64 import b64decode, urlsafe_b64decode
+from binascii import Error as BadBase64
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from itertools import islice, pairwise
+from math import log2
+from re import Match, Pattern, compile
+from types import MappingProxyType
+
+from ua_memory.errors import Malformed
+
+# -- names -------------------------------------------------------------------------------------------------
+# Names that promise a secret, how a value is given to them, and names that only speak of one.
+
+
+# Some part of every name, to be looked for before any pattern is tried.
+STEMS = ("pass", "pwd", "pw", "contrase", "kennwort", "mot de passe", "senha", "key", "token", "jwt", "otp",
+         "pat", "secret", "credential", "auth", "string", "csrf")  # fmt: skip
+
+
+def _any(words: str) -> str:
+    return "|".join(words.split())
+
+
+_NAME = (
+    r"(?i:(?P<password>pass(?:[ -]?(?:word|phrase)|wd|wort|code)s?|(?<![a-z0-9])pwd|(?-i:(?<=[a-z])Pwd)"
+    r"|contrase(?:ñ|n)as?|kennwort|mots? de passe|(?<![a-z])senhas?(?![a-z])"
+    r"|(?<![a-z0-9])(?:pass|pw)(?![a-z]))|(?P<key>keys?)"
+    r"|(?P<token>tokens?|(?<![a-z])(?:jwt|csrf)(?![a-z])|(?-i:(?<![A-Za-z])(?:PAT|OTP)(?![A-Za-z])))"
+    r"|(?P<secret>secrets?|credentials?|auth(?:orization)?(?![a-z])|string))"
+)
+_GAP = r"(?P<suffix>[\w-]{0,32})(?: #?\d{1,2}(?=:))?(?:\[\d{0,5}\])?(?:\\{0,3}[\"'`*)\]]){0,4}"
+# The value stands on the next line: indented, quoted, in a code fence, as an item, as its `value:`.
+LINE = r"(?:\r?\n|(?:\\r)?\\n)"
+_BREAK = (
+    rf"[ \t*]{{0,8}}+(?:\\{{1,2}}(?={LINE}))?{LINE}(?:[ \t>]{{0,40}}+{LINE}){{0,2}}[ \t>]{{0,40}}+"
+    rf"(?:[`~]{{3}}[\w-]{{0,20}}{LINE}[ \t>]{{0,40}}+)?(?:[-*+] )?(?:\\?[\"']?value\\?[\"']?\s?[:=]\s?)?"
+)
+# What joins them: `=`, `:`, a table's `|`, `"value":` of a list, `("` of a call, `is`, `was set to`, a blank,
+# the end of a heading.
+_SIGN = (
+    r"(?P<sign>(?:,|\\n|\s){1,20}\\?[\"']?value\\?[\"']?\s?[:=]\s?"
+    rf"|[ \t]{{0,8}}(?:=>|:=|={{1,3}}|!=|::?|->|→|\|)[ \t]{{0,8}}"
+    rf"(?:(?P<block>[|>][-+\d]{{0,2}})[ \t]{{0,20}})?(?:{_BREAK})?"
+    rf"|[ \t]{{0,4}},[ \t]{{0,4}}(?=\\{{0,3}}[\"'`])|>(?:{_BREAK})?"
+    r"|(?:(?: (?:for|of|on|in|to) [\w./@ -]{1,40}?)? (?:is|was|are|to|has been|will be)|['’]s)"
+    r"(?: (?:now|still|again|just|changed|set|reset|rotated|updated|switched)){0,3}(?: to| as)?:?"
+    rf"(?: (?![ \t\n])|{_BREAK})"
+    rf"| ?(?:for|of|on) [\w./@ -]{{1,40}}? ?[:=] {{0,4}}(?:{_BREAK})?|\([ \t]?(?=\\{{0,3}}[\"'`])"
+    rf"|[ \t]{{1,4}}|{_BREAK})"
+)
+_SCHEME = r"(?i:(?:bearer|basic|token|apikey|digest|bot|ssws) {1,4})?"
+_VALUE = (
+    _SCHEME + r"(?:\*{1,2} ?)?(?:[@fbr](?=\\{0,3}[\"']))?(?:(?P<quote>\\{0,3}[\"'`])" + _SCHEME
+    + r"(?P<quoted>(?:(?!(?P=quote))(?:\\.|[^\n\\])){1,512})(?:(?P=quote)|(?<=[^\s\"'`<>\\]{512}))"
+    r"|(?P<bare>[^\s\"'`<>]{4,512}))"
+)  # fmt: skip
+LONGEST = 512  # what is judged of a value; it is taken to its end
+
+PROVIDERS = re.compile(
+    "(?i)" + _any("""
+        aws heroku azure cloudflare twilio datadog mistral cohere deepgram algolia mailgun
+        postmark okta railway segment snyk travis jenkins github gitlab slack stripe google
+        openai anthropic pagerduty zendesk intercom mapbox openweather newsapi fastly vercel
+        netlify sentry amplitude mixpanel shodan virustotal
+    """)
+)  # fmt: skip
+# `key` alone opens nothing: these words before it do.
+KEY_BEFORE = re.compile(
+    "(?i)(?:" + _any("""
+        api access secret auth priv(?:ate)? sign(?:ing|ature) encrypt(?:ion)? master account
+        storage service client licen[cs]e deploy webhook admin app(?:lication)? subscription
+        shared consumer db database crypto hmac project server root user integration ingest
+        write personal activation product recovery wallet host sdk bot team rest live test hex
+        my our your
+    """) + "|" + PROVIDERS.pattern[4:] + r")[ _.-]?$"
+)  # fmt: skip
+_ENV_KEY = re.compile(r"[A-Z0-9]_$")  # `LINEAR_KEY=`
+_STRING_BEFORE = re.compile(r"(?i)connection[ _-]?$")
+# A name that goes on like this speaks about the secret, it does not hold it.
+_ABOUT = re.compile(
+    r"(?i)[_-]?(?:" + _any(r"""
+        ids? names? path files? env ur[li]s? len length count fields? polic(?:y|ies) types? ttl
+        expir\w* rotat\w* reset\w* manager hint limits? usage budget window arn refs? reference
+        version size prefix store provider endpoint header param\w* strength min\w* max\w* less
+        boards? words? pairs? iz\w* is\w* or ors ed ing ary e ration stor\w* book ring man port
+        age enger ive ion through thru ent ch status state error handler changed at since until
+        digest algo\w* hash
+    """)
+    + r")(?![a-z]).*|[a-z]{3,}(?<!key)(?<!token)(?<!prod)(?<!dev)(?<!test).*"
+)  # fmt: skip
+# `page_token`, `maxTokens`, `primary_key` hold none; `monkey`, `tiktoken`, `compass` are other words.
+_BEFORE = re.compile(
+    r"(?:(?<![A-Za-z])|(?<=[a-z])(?=[A-Z]))(?i:" + _any("""
+        max min page next sync continuation num total prompt completion input output cursor stop
+        pad eos bos sep unk special public primary foreign cache partition sort row idempotency
+        by
+    """) + r")[ _.-]?$|(?i:mon|don|tur|hot|whis|jo|tic|tik)$"
+)  # fmt: skip
+_BEFORE_PASS = re.compile(r"(?i)(?:com|by|sur|tres|un)$")
+
+
+@cache
+def assignment() -> Pattern[str]:
+    """A name, what joins it to its value, and the value, `quoted` or `bare`; matched at a stem."""
+    return re.compile(_NAME + _GAP + _SIGN + _VALUE)
+
+
+def sort_of(text: str, match: Match[str]) -> str | None:
+    """`password`, `key`, `token` or `secret`; None where the name only speaks of a secret."""
+    sort = next(g for g in ("password", "key", "token", "secret") if match[g])
+    before = text[max(0, match.start() - 16) : match.start()]
+    if _ABOUT.fullmatch(match["suffix"]) or (_BEFORE_PASS if sort == "password" else _BEFORE).search(before):
+        return None
+    if sort == "key" and not (KEY_BEFORE.search(before) or _ENV_KEY.search(before)):
+        return None
+    if match["secret"] == "string" and not _STRING_BEFORE.search(before):
+        return None
+    return sort
+
+
+# -- values ------------------------------------------------------------------------------------------------
+# Whether a value looks like a secret, or like code, a placeholder, an identifier, a word of prose.
+
+
+_WORDS = """
+    none null nil true false undefined string str bytes text int integer number bool boolean object any
+    required optional secret password passwd pass passphrase pwd token key user username admin root test
+    changeme example placeholder dummy fake sample todo tbd redacted hidden masked removed yourpassword
+    empty unset missing unknown default varchar char var let const self this value auto prompt env file
+    vault basic bearer digest oauth oauth2 jwt and or the expired valid invalid rotated changed reset see
+    ask stored saved protected only must should will not login based field hash hashed encrypted plaintext
+    manager input output enabled disabled yes no off generated random same different here there with from
+    when then than that they them your mine ours sent left right above below soon later today done okay
+    fine good correct wrong incorrect accepted rejected revoked leaked exposed stolen gone safe secure
+    strong weak short long stale fresh active inactive pending current previous old new first last next
+    authentication refresh access needed working broken failing mandatory available configured shared
+    private public local global session per limit sha256 sha512 sha1 md5 base64 base32 bcrypt argon2
+    argon2id scrypt pbkdf2 hs256 rs256 es256 utf-8 utf8 ed25519 x509 1password bitwarden keychain keepass
+    lastpass pass2 oauth2.0 saml2 tls1.3 http2 ipv4 ipv6 k8s s3 ec2
+"""
+_STOP = frozenset(_WORDS.split())
+FUNCTION_WORD = re.compile(
+    r"(?i)\b(?:a|an|the|is|are|be|must|at|for|to|of|your|and|or|with|in|on|this|that|not|it|if|was|can|no|"
+    r"we|i|you)\b"
+)
+# A reference to a variable, a path, a call, a link to a vault; `your-…`, `<…>`, `***`.
+_CODE = re.compile(
+    r"\$[\w({]|\$$|%[sd(]|\{\{|\{[\w.]*\}|#\{|[<\[(]|//|~/|\.{1,2}/|/[\w.-]+/|/[\w.-]+$|[A-Z]:\\|&"
+    r"|(?:[A-Za-z_][\w.]*[(\[])+[\w.,:]*[)\]]*$|[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+$|[A-Z]\w*<"
+    r"|(?:env|vault|op|ref|secrets?|arn|ssm|file|https?|keyring|kv|projects)(?::|/)|[*•.xX#_?\u2026-]+$"
+    r"|(?i:your|my|some|insert|enter|put|replace|the|user|a)[_-]|.{0,60}(?i:example|placeholder|changeme|y"
+    r"our[_-]|_here|redacted)"
+)
+_PIECE = re.compile(
+    r"[A-Z]*[a-z]*|(?:[A-Z]?[a-z]{2,}){1,9}|[a-z]{1,9}\d{1,3}[a-z]{1,9}|v?\d+[a-z]?|[a-z]{2,9}\d[a-z]|[A-Z"
+    r"a-z]{1,9}\d{1,4}|\d{1,4}[A-Za-z]{1,3}"
+)
+# toolu_01…, req_011…: names of things; AAAA…: a public key of ssh.
+_ID = re.compile(r"(?:[a-z]{2,12}[_-]){1,3}[A-Za-z0-9]+|AAAA[A-Z]\w+.*")
+_HEX = re.compile(r"[0-9a-f]+|[0-9A-F]+")
+_UUID = re.compile(r"(?i)[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+_NUMERIC = re.compile(r"[\d.,:/%+-]+\w{0,3}|v?\d[\d.]*\w?|\d+-\w*|#?\d+|[~^<>=]*\d[\w.]*")
+_NAMED = re.compile(
+    r"https?:.*|[\w./-]+\.(?:md|py|txt|js|ts|tsx|rs|go|sh|toml|json|ya?ml|com|org|io|dev|net|env|key|pem)"
+    r"|[A-Z]{2,6}-\d+|[A-Za-z]\d+|[\w.+-]+@[\w-]+\.\w+|@[\w-]+|#[\w-]+|\^\w+"
+)
+
+
+def entropy(value: str) -> float:
+    """Shannon's, in bits a character."""
+    size = len(value)
+    return -sum(n / size * log2(n / size) for n in Counter(value).values()) if size else 0.0
+
+
+def _class(char: str) -> int:
+    return 0 if char.islower() else 1 if char.isupper() else 2 if char.isdigit() else 3
+
+
+def mixed(value: str) -> float:
+    """How often neighbours differ in class (lower, upper, digit, other): about 0.6 in random base64,
+    below 0.3 in the identifiers of code."""
+    classes = [_class(c) for c in value]
+    return sum(a != b for a, b in pairwise(classes)) / max(1, len(classes) - 1)
+
+
+def is_hex(value: str) -> bool:
+    """A hash, most of the time."""
+    return _HEX.fullmatch(value) is not None or _UUID.fullmatch(value) is not None
+
+
+def random_looking(value: str, least: int = 10) -> bool:
+    """Whether a machine drew it: a long hex number, or letters and digits in no order of words."""
+    if len(value) < least or entropy(value) < 2.5 or any(map(str.isspace, value)):
+        return False
+    letters, digits = any(map(str.isalpha, value)), any(map(str.isdigit, value))
+    if is_hex(value):
+        return len(value) >= 16 and letters and digits
+    pieces = [p for p in re.split(r"[-_./:+=~@]", value) if p]
+    if len(pieces) > 1 and all(_PIECE.fullmatch(p) for p in pieces):
+        return False  # words and numbers: prod-db-2024, gpt-4o-2024-08-06
+    if letters and digits:
+        words = (
+            r"(?:[A-Z]?[a-z]{3,}|\d{1,4})+" if len(value) >= 20 else r"(?:[A-Z]?[a-z]{3,}|[A-Z]{3,}|\d{1,4})+"
+        )
+        if _PIECE.fullmatch(value) or re.fullmatch(words, value):
+            return False  # getUser2, Sonnet45
+        return mixed(value) >= 0.2 or (len(value) >= 16 and entropy(value) >= 3.2)
+    if re.fullmatch(r"(?:[A-Z2-7]{8}){2,8}", value):
+        return entropy(value) >= 3.3  # base32, as one-time passwords use it
+    return letters and len(value) >= 20 and mixed(value) >= 0.3 and entropy(value) >= 3.6
+
+
+def very_random(value: str) -> bool:
+    """Fit to be taken with next to no context: three classes, thoroughly mixed, 24 characters or more."""
+    if _ID.fullmatch(value):
+        return False
+    return (
+        len(value) >= 24
+        and {0, 1, 2} <= {_class(c) for c in value}
+        and entropy(value) >= 3.9
+        and sum(map(str.isdigit, value)) >= 2
+        and mixed(value) >= 0.38
+        and max(map(len, re.split(r"[/_-]", value))) >= 12
+    )
+
+
+def strong_password(value: str) -> bool:
+    """What no word of a sentence looks like: six characters or more, letters with digits or marks."""
+    if len(value) < 6 or _NUMERIC.fullmatch(value) or _NAMED.fullmatch(value):
+        return False
+    letters, digits = any(map(str.isalpha, value)), any(map(str.isdigit, value))
+    marks = any(c in "!@#$%^&*+=?~" for c in value[1:])
+    return letters and ((marks and not re.fullmatch(r"[A-Za-z'/-]+[!?*]+", value)) or digits)
+
+
+def placeholder(value: str) -> bool:
+    """Code, a reference, a type, a stand-in, a stop word: nothing that opens a door."""
+    bare = value.strip(" *_:;,.!?()[]{}").lower()
+    return len(set(value)) < 3 or bare in _STOP or _CODE.match(value) is not None
+
+
+# -- detectors ---------------------------------------------------------------------------------------------
+# detect-secrets' plugins, called on single lines; the home of that package.
+#
+# Importing it costs about 0.25 s, more than all else that an insert does. So `suspects` first tells,
+# with string searches alone, where a plugin could find anything; only if there is such a place is
+# the package imported. A test draws strings from the plugins' own patterns and holds that the gate
+# lets every one of them through. The plugins are used as objects: no settings, no verification,
+# no network.
+
+
+Span = tuple[str, int, int]
+
+# Left out: private keys, JWTs and passwords in URLs, which `kinds` takes in full and in linear time;
+# IP addresses and hex strings, which are no secrets.
+# Module, class, group of the secret in its patterns, kind.
+_PLUGINS = (
+    ("artifactory", "ArtifactoryDetector", 0, "artifactory-token"),
+    ("aws", "AWSKeyDetector", 1, "aws-secret"),
+    ("azure_storage_key", "AzureStorageKeyDetector", 0, "azure-key"),
+    ("cloudant", "CloudantDetector", 1, "cloudant-key"),
+    ("discord", "DiscordBotTokenDetector", 0, "discord-token"),
+    ("github_token", "GitHubTokenDetector", 0, "github-token"),
+    ("gitlab_token", "GitLabTokenDetector", 0, "gitlab-token"),
+    ("ibm_cloud_iam", "IbmCloudIamDetector", 1, "ibm-key"),
+    ("ibm_cos_hmac", "IbmCosHmacDetector", 1, "ibm-key"),
+    ("mailchimp", "MailchimpDetector", 0, "mailchimp-key"),
+    ("npm", "NpmDetector", 1, "npm-token"),
+    ("openai", "OpenAIDetector", 0, "openai-key"),
+    ("pypi_token", "PypiTokenDetector", 0, "pypi-token"),
+    ("sendgrid", "SendGridDetector", 0, "sendgrid-key"),
+    ("slack", "SlackDetector", 0, "slack-token"),
+    ("softlayer", "SoftlayerDetector", 1, "softlayer-key"),
+    ("square_oauth", "SquareOAuthDetector", 0, "square-token"),
+    ("stripe", "StripeDetector", 0, "stripe-key"),
+    ("telegram_token", "TelegramBotTokenDetector", 0, "telegram-token"),
+    ("twilio", "TwilioKeyDetector", 0, "twilio-key"),
+)
+# `placeholder` and friends judge these; the other plugins' patterns speak for themselves.
+_LOOSE = frozenset({"artifactory-token", "npm-token", "ibm-key", "softlayer-key", "cloudant-key"})
+
+# What the plugins need at the least. Case-sensitive literals, literals of any case, patterns.
+_LITERALS = (
+    "AKC",
+    "AKIA",
+    "ASIA",
+    "ABIA",
+    "ACCA",
+    "A3T",
+    "AccountKey=",
+    "ghp_",
+    "gho_",
+    "ghu_",
+    "ghs_",
+    "ghr_",
+    "GR1348941",
+    "glpat-",
+    "gldt-",
+    "glft-",
+    "glsoat-",
+    "glrt-",
+    "glcbt-",
+    "glimt-",
+    "glptt-",
+    "glagent-",
+    "gloas-",
+    "_authToken",
+    "T3BlbkFJ",
+    "pypi-AgE",
+    "SG.",
+    "sq0csp-",
+    "k_live_",
+)
+_ANY_CASE = (
+    "xoxa-",
+    "xoxb-",
+    "xoxp-",
+    "xoxo-",
+    "xoxs-",
+    "xoxr-",
+    "hooks.slack.com/services/t",
+    "softlayer.com/soap/",
+)
+_AP = r"(?:AP[\dA-F][a-zA-Z0-9]{8})"
+_QUOTED = r"[\"'][A-Za-z0-9+/\\_=-]{23,}[\"']"
+_RUN = r"[A-Za-z0-9_-]{24,}"
+_KEYWORD = ("key", "pass", "pwd", "pw", "secret", "contrase", "token")
+_KEYWORD_HIT = (
+    r"\w{0,60}[\]'\"]{0,2}(?:\[\d{0,9}\])?\s{0,40}(?:[:=!(]|\.assign)[^\n]{0,40}?[\"'`]"
+    r"|[^\s]{0,60}\s{0,40}[\"'`][^\n]{1,2000};|[\w\[\]\"']{0,9}[ :=>-]{1,9}[\"']?[A-Za-z0-9_-]{24}"
+)
+_REVERSED = (
+    r"[\"'`]\s{0,40}[!=]{2,3}\s{0,40}\w{0,60}"
+    r"(?i:api_?key|\w{2,9}_?key|db_?pass|\w{3,8}_?pass|passw|pwd|secret|contrase)"
+)
+_DENIED = r"(?i)(?:api|auth|service|account|db|database|priv|private|client)_?key|pass|pwd|secret|contrase"
+_LINE = 2000  # characters of a line a plugin is given at most: their patterns are not linear
+_OVERLAP = 500
+_DATA = 512  # a longer random string is an image or a signature
+_NO_SECRET = r"integrity|sha\d*|checksum|digest|etag|fingerprint|hash|cid|signature|model|uuid|_id\b|\bid\b"
+
+
+@cache
+def _compiled(pattern: str) -> Pattern[str]:
+    return re.compile(pattern)
+
+
+def _suspicious_run(run: str) -> bool:
+    """A run of token characters that no plugin could take whole: words and dates, uuids, git's hashes."""
+    if is_hex(run) and len(run) in {36, 40}:
+        return False
+    pieces = re.split(r"[_-]", run)
+    return (
+        max(map(len, pieces)) >= 20
+        or sum(any(map(str.isdigit, p)) and any(map(str.isalpha, p)) for p in pieces) >= 1
+    )
+
+
+def suspects(text: str, low: str) -> Iterator[int]:
+    """Offsets of places a plugin may take something from, in no order; none for ordinary sentences."""
+    for literals, where in ((_LITERALS, text), (_ANY_CASE, low)):
+        for literal in literals:
+            at = where.find(literal)
+            while at >= 0:
+                yield at
+                at = where.find(literal, at + len(literal))
+    if "AP" in text:
+        yield from (m.start() for m in _compiled(_AP).finditer(text))
+    for mark in "\"'":
+        if mark in text:
+            yield from (m.start() for m in _compiled(_QUOTED).finditer(text))
+            break
+    if "==" in text or "!=" in text:
+        yield from (m.start() for m in _compiled(_REVERSED).finditer(text))
+    yield from (m.start() for m in _compiled(_RUN).finditer(text) if _suspicious_run(m[0]))
+    for word in _KEYWORD:
+        at = low.find(word)
+        while at >= 0:
+            if _compiled(_KEYWORD_HIT).match(text, at + len(word)):
+                yield at
+            at = low.find(word, at + len(word))
+
+
+def _windows(text: str, low: str) -> list[tuple[int, int]]:
+    """The lines with a suspect, long ones cut to what lies around it; ordered, apart from overlaps."""
+    windows: list[tuple[int, int]] = []
+    for at in sorted(set(suspects(text, low))):
+        last = windows[-1][1] if windows else -1
+        if at + _OVERLAP <= last or (at < last and text[last : last + 1] in {"\n", ""}):
+            continue
+        start, end = text.rfind("\n", 0, at) + 1, text.find("\n", at)
+        end = len(text) if end < 0 else end
+        windows.append((max(start, at - _OVERLAP), min(end, at + _LINE)))
+    return windows
+
+
+@cache
+def _plugins() -> tuple[tuple[str, int, tuple[Pattern[str], ...], object], ...]:
+    from importlib import import_module
+
+    made = []
+    for module, name, group, kind in _PLUGINS:
+        plugin = getattr(import_module(f"detect_secrets.plugins.{module}"), name)()
+        made.append((kind, group, tuple(plugin.denylist), plugin))
+    return tuple(made)
+
+
+def _regex_finds(line: str) -> Iterator[Span]:
+    for kind, group, patterns, _plugin in _plugins():
+        for pattern in patterns:
+            for match in pattern.finditer(line):
+                which = group if group and pattern.groups and match[group] else 0
+                value = match[which].strip(" \t\"'=:")
+                start = match.start(which) + match[which].find(value)
+                if kind in _LOOSE and (placeholder(value) or not random_looking(value)):
+                    continue
+                yield ("slack-webhook" if "hooks.slack" in value.lower() else kind, start, start + len(value))
+
+
+def _keyword_finds(line: str) -> Iterator[Span]:
+    from detect_secrets.plugins.keyword import QUOTES_REQUIRED_DENYLIST_REGEX_TO_GROUP
+
+    if not _compiled(_DENIED).search(line):  # the patterns themselves look at every quotation mark
+        return
+    for pattern, group in QUOTES_REQUIRED_DENYLIST_REGEX_TO_GROUP.items():
+        match = pattern.search(line)
+        if (
+            match
+            and len(match[group]) >= 8
+            and random_looking(match[group])
+            and not placeholder(match[group])
+        ):
+            yield ("secret", match.start(group), match.end(group))
+
+
+def _entropy_finds(line: str) -> Iterator[Span]:
+    from detect_secrets.plugins.high_entropy_strings import Base64HighEntropyString
+
+    plugin = Base64HighEntropyString(limit=4.3)
+    for match in plugin.regex.finditer(line):
+        value, before = match[2].rstrip("\\"), line[max(0, match.start() - 40) : match.start()].lower()
+        if len(value) > _DATA or not very_random(value) or re.search(_NO_SECRET, before):
+            continue
+        if plugin.calculate_shannon_entropy(value) > plugin.entropy_limit:
+            yield ("high-entropy", match.start(2), match.start(2) + len(value))
+
+
+def plugin_finds(text: str, low: str) -> Iterator[Span]:
+    """What detect-secrets takes, with exact offsets in `text`, less what is plainly no secret."""
+    for start, end in _windows(text, low):
+        line = text[start:end]
+        for finds in (_regex_finds, _keyword_finds, _entropy_finds):
+            yield from ((kind, start + a, start + b) for kind, a, b in finds(line))
+
+
+# -- kinds -------------------------------------------------------------------------------------------------
+# The shapes of secrets that can be told by themselves: provider tokens, keys and hashes.
+#
+# Each row is a kind, the literals one of which must occur (found by `str.find`, so that a text
+# without them costs microseconds and no pattern is compiled), how many characters before that
+# literal the secret may begin, and its pattern. A row without literals is tried where long runs of
+# token characters begin. A group, where there is one, is the secret; else the whole match is.
+# Quantifiers are bounded, possessive or last: matching stays linear.
+
+
+Row = tuple[str, str, int, str]  # kind, literals separated by blanks, reach back, pattern
+
+# A short prefix must not be the tail of a word, but may follow `%3D` of a URL or `\n` of JSON.
+_EDGE = r"(?:(?<![A-Za-z0-9])|(?<=%[0-9A-Fa-f]{2})|(?<=\\[nrt]))"
+_TOP = _EDGE.replace("A-Za-z0-9]", r"\w-]", 1)  # at the head of its whole run: one try a run
+_END = r"(?![A-Za-z0-9])"
+_UUID_FORM = r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
+# A key block runs to its END line; where that is missing, as far as lines of base64 go.
+_PEM_BODY = (
+    r"(?:(?:[^-]|-(?!----)){0,32768}+-----END [A-Z0-9 ]{0,40}-----"
+    r"|(?:(?:\s|\\[nr]|>|\+)*+[A-Za-z0-9+/=]{16,}+)*+)"
+)
+
+# fmt: off
+ROWS: tuple[Row, ...] = (
+    ("private-key", "-----BEGIN", 0,
+     r"-----BEGIN (?:[A-Z0-9]+ ){0,4}PRIVATE KEY(?: BLOCK)?-----" + _PEM_BODY),
+    ("private-key", "PuTTY-User-Key-File", 0,
+     r"PuTTY-User-Key-File-\d:.{0,80}\n(?:[^\n]{0,200}\n){1,200}?Private-(?:MAC|Hash): ?[0-9a-f]+"),
+    ("private-key", "SSH2", 11,
+     r"---- BEGIN SSH2 ENCRYPTED PRIVATE KEY ----(?:[^-]|-(?!---)){0,32768}+---- END [A-Z0-9 ]{0,40}----"),
+    ("age-key", "AGE-SECRET-KEY-", 0, r"AGE-SECRET-KEY-(?:PQ-)?1[0-9A-Z]{50,}"),
+    ("anthropic-key", "sk-ant-", 0, r"sk-ant-[\w-]{16,}"),
+    ("openrouter-key", "sk-or-", 0, r"sk-or-(?:v\d-)?[\w-]{32,}"),
+    ("openai-key", "sk-", 0,
+     _EDGE + r"sk-(?!ant-|or-)(?:(?:proj|svcacct|admin|None)-[\w-]{20,}"
+     r"|(?:[\w-]{0,20}-)?(?=[A-Za-z]*\d)[A-Za-z0-9]{20,})"),
+    ("github-token", "ghp_ gho_ ghu_ ghs_ ghr_", 0, r"gh[pousr]_(?:[A-Za-z0-9]{30,}|\d+_[\w.-]{30,})"),
+    ("github-token", "github_pat_", 0, r"github_pat_\w{22,}"),
+    ("gitlab-token",
+     "glpat- gldt- glft- glsoat- glrt- glrtr- glcbt- glimt- glptt- glagent- gloas- glffct- glwt-", 0,
+     r"gl(?:pat|dt|ft|soat|rtr?|cbt|imt|ptt|agent|oas|ffct|wt)-[\w.-]{19,}\w"),
+    ("gitlab-token", "GR1348941", 0, r"GR1348941[\w-]{20,}"),
+    ("bitbucket-token", "ATBB ATCTT", 0, _EDGE + r"(?:ATBB[A-Za-z0-9]{24,}|ATCTT3x[\w=-]{60,})"),
+    ("atlassian-token", "ATATT3", 0, r"ATATT3[\w=-]{60,}"),
+    ("slack-token", "xoxa- xoxb- xoxc- xoxd- xoxe- xoxo- xoxp- xoxr- xoxs- xoxe. xapp- xwfp-", 0,
+     r"(?:xox[a-eoprs][-.]|xapp-|xwfp-)[A-Za-z0-9%.-]{14,}[A-Za-z0-9]"),
+    ("slack-webhook", "hooks.slack.com/", 0,
+     r"hooks\.slack\.com/(?:services|workflows|triggers)/([A-Za-z0-9+/]{30,})"),
+    ("discord-webhook", "/api/webhooks/", 0, r"/api/webhooks/(\d{15,22}/[\w-]{40,})"),
+    ("teams-webhook", ".webhook.office.com/", 0, r"\.webhook\.office\.com/webhookb?2?/([\w@/-]{60,})"),
+    ("zapier-webhook", "hooks.zapier.com/", 0, r"hooks\.zapier\.com/hooks/catch/(\d+/[a-z0-9]{6,})"),
+    ("discord-token", "", 0,
+     _TOP + r"(?:mfa\.[\w-]{80,}|[MNO][A-Za-z\d_-]{22,27}\.[\w-]{6}\.[\w-]{27,40})" + _END),
+    ("stripe-key", "sk_live_ rk_live_ sk_test_ rk_test_ sk_org_", 0, r"[sr]k_(?:live|test|org)_\w{16,}"),
+    ("stripe-key", "whsec_", 0, r"whsec_[A-Za-z0-9+/]{24,}=*"),
+    ("aws-key", "AKIA ASIA ABIA ACCA A3T", 0, r"(?:A3T[A-Z0-9]|AKIA|ASIA|ABIA|ACCA)[A-Z0-9]{16}(?![A-Z0-9])"),
+    ("aws-session-token", "IQoJb3JpZ2lu FwoGZXIvYXdz FQoGZXIvYXdz", 0,
+     r"(?:IQoJb3JpZ2lu|F[wQ]oGZXIvYXdz)[A-Za-z0-9+/%=]{60,}"),
+    ("aws-bedrock-key", "ABSK bedrock-api-key-", 0,
+     r"(?:ABSKQmVkcm9ja|bedrock-api-key-)[A-Za-z0-9+/]{60,}=*"),
+    ("google-key", "AIza", 0, r"AIza[\w-]{35}"),
+    ("google-key", "AQ.Ab8", 0, r"AQ\.Ab8[\w-]{40,}"),
+    ("google-token", "ya29.", 0, r"ya29\.[\w-]{20,}"),
+    ("google-token", "1//0", 0, _EDGE + r"1//0[\w-]{40,}"),
+    ("google-secret", "GOCSPX-", 0, r"GOCSPX-[\w-]{24,}"),
+    ("azure-key", "AccountKey= SharedAccessKey= accesskey=", 0,
+     r"(?:AccountKey|SharedAccessKey|accesskey)=([A-Za-z0-9+/%]{40,}={0,2})"),
+    ("azure-sas", "sig=", 0, r"sig=([A-Za-z0-9+/%]{40,}={0,2})"),
+    ("azure-secret", "8Q~ 7Q~", 4, r"[\w.~-]{3}[78]Q~[\w.~-]{31,34}"),
+    ("azure-key", "AZDO AzSe AzCa ACDb ACRC", 84,
+     r"(?<![A-Za-z0-9+/])[A-Za-z0-9+/]{33,84}(?:AZDO|AzSe|AzCa|ACDb|ACRC)[A-Za-z0-9+/]{4,16}={0,2}"),
+    ("npm-token", "npm_", 0, r"npm_[A-Za-z0-9]{30,}"),
+    ("npm-token", "_authToken", 0, r"_authToken\s?=\s?[\"']?([\w+/-]{16,}={0,2})"),
+    ("pypi-token", "pypi-AgE", 0, r"pypi-AgE[\w-]{50,}"),
+    ("rubygems-key", "rubygems_", 0, r"rubygems_[0-9a-f]{40,}"),
+    ("crates-token", "cio", 0, _EDGE + r"cio[A-Za-z0-9]{32}" + _END),
+    ("nuget-key", "oy2", 0, _EDGE + r"oy2[a-z0-9]{43}" + _END),
+    ("clojars-token", "CLOJARS_", 0, r"CLOJARS_[a-z0-9]{60}"),
+    ("docker-token", "dckr_pat_ dckr_oat_", 0, r"dckr_[po]at_[\w-]{20,}"),
+    ("huggingface-token", "hf_ api_org_", 0, _EDGE + r"(?:hf_|api_org_)[A-Za-z0-9]{30,}"),
+    ("telegram-token", ":AA %3AAA", 10, r"(?<!\d)\d{8,10}(?::|%3A)AA[\w-]{33}(?![\w-])"),
+    ("sendgrid-key", "SG.", 0, r"SG\.[\w-]{16,32}\.[\w-]{16,64}"),
+    ("twilio-key", "SK AC", 0, _EDGE + r"(?:SK|AC)(?=[a-f]*\d)[0-9a-f]{32}" + _END),
+    ("mailgun-key", "key-", 0, _EDGE + r"(?:pub)?key-[0-9a-f]{32}" + _END),
+    ("mailgun-key", "", 0, _TOP + r"[0-9a-f]{32}-[0-9a-f]{8}-[0-9a-f]{8}(?![0-9a-f-])"),
+    ("mailchimp-key", "-us", 32, r"(?<![0-9a-z])[0-9a-f]{32}-us\d{1,2}" + _END),
+    ("brevo-key", "xkeysib- xsmtpsib-", 0, r"x(?:key|smtp)sib-[0-9a-f]{64}-[A-Za-z0-9]{16}"),
+    ("resend-key", "re_", 0, _EDGE + r"re_[A-Za-z0-9]{8}_[A-Za-z0-9]{20,}"),
+    ("digitalocean-token", "dop_v1_ doo_v1_ dor_v1_", 0, r"do[por]_v1_[0-9a-f]{64}"),
+    ("fly-token", "FlyV1 fm1r_ fm1a_ fm2_ fo1_", 0,
+     r"(?:FlyV1 )?(?:fm1[ar]|fm2|fo1)_[\w+/=%-]{30,}(?:,fm\d[ar]?_[\w+/=%-]{30,}){0,8}"),
+    ("heroku-key", "HRKU-", 0, r"HRKU-[\w-]{36,}"),
+    ("cloudflare-token", "cfk_ cfut_ cfat_", 0, _EDGE + r"cf(?:k|ut|at)_[A-Za-z0-9_-]{40,}"),
+    ("cloudflare-token", "v1.0-", 0, r"v1\.0-[0-9a-f]{24}-[0-9a-f]{140,}"),
+    ("databricks-token", "dapi", 0, _EDGE + r"dapi[0-9a-f]{32}(?:-\d)?"),
+    ("doppler-token", "dp.pt. dp.st. dp.ct. dp.sa. dp.scim. dp.audit. dp.said.", 0,
+     r"dp\.(?:pt|st|ct|said?|scim|audit)\.[\w.-]{40,}"),
+    ("linear-key", "lin_api_ lin_oauth_ lin_wh_", 0, r"lin_(?:api|oauth|wh)_[A-Za-z0-9]{32,}"),
+    ("notion-token", "ntn_", 0, r"ntn_[A-Za-z0-9]{40,}"),
+    ("notion-token", "secret_", 0, r"secret_[A-Za-z0-9]{43}" + _END),
+    ("airtable-key", "pat", 0, _EDGE + r"pat[A-Za-z0-9]{14}\.[0-9a-f]{64}"),
+    ("airtable-key", "key", 0, _EDGE + r"key(?=[A-Za-z]*\d)(?=[a-z0-9]*[A-Z])[A-Za-z0-9]{14}" + _END),
+    ("square-token", "sq0atp- sq0csp- sq0idp-", 0, r"sq0(?:atp|csp|idp)-[\w-]{22,43}"),
+    ("square-token", "EAAA", 0, _EDGE + r"EAAA[\w-]{56,64}" + _END),
+    ("facebook-token", "EAA", 0, _EDGE + r"EAA[A-Za-z0-9]{80,}"),
+    ("shopify-token", "shpat_ shpca_ shppa_ shpss_ shptka_ shpua_", 0,
+     r"shp(?:at|ca|pa|ss|tka|ua)_[0-9a-fA-F]{32}"),
+    ("jwt", "eyJ ewog", 0,
+     _TOP + r"(?:eyJ|ewog)[\w-]{8,}+\.(?:eyJ|ewog)?[\w-]{4,}\.(?:[\w-]*\.[\w-]*\.)?[\w-]*"),
+    # Broken over two lines, as terminals and mail do it.
+    ("jwt", "eyJ", 0,
+     _TOP + r"eyJ[\w-]{8,400}(?:\r?\n[ \t>]{0,8}[\w-]{2,400})?\.eyJ[\w-]{4,2000}"
+     r"(?:\r?\n[ \t>]{0,8}[\w-]{2,2000})?\.[\w-]{20,}"),
+    ("vault-token", "hvs. hvb. hvr.", 0, r"hv[sbr]\.[\w-]{24,}"),
+    ("vault-token", "s.", 0, r"(?<![\w./-])s\.(?=[A-Za-z]*\d)(?=[a-z0-9]*[A-Z])[A-Za-z0-9]{24}(?![\w.])"),
+    ("terraform-token", ".atlasv1.", 14, r"[A-Za-z0-9]{14}\.atlasv1\.[\w=-]{60,}"),
+    ("grafana-token", "glc_ glsa_", 0, r"gl(?:c_[A-Za-z0-9+/=%]{32,}|sa_[A-Za-z0-9]{32}_[0-9a-fA-F]{8})"),
+    ("newrelic-key", "NRAK- NRII- NRJS- NRRA- NRIQ-", 0, r"NR(?:AK|II|JS|RA|IQ)-[\w-]{19,}"),
+    ("sentry-token", "sntrys_ sntryu_", 0, r"sntry[su]_[\w+/=-]{60,}"),
+    ("postman-key", "PMAK-", 0, r"PMAK-[0-9a-f]{24}-[0-9a-f]{34}"),
+    ("planetscale-token", "pscale_", 0, r"pscale_(?:tkn|pw|oauth)_[\w.=-]{32,}"),
+    ("supabase-key", "sbp_ sb_secret_", 0, r"sb(?:p_(?:v\d+\.)?(?:oauth_)?[0-9a-f]{40}|_secret_[\w-]{20,})"),
+    ("vercel-token", "vcp_ vci_ vca_ vcr_ vck_ vercel_blob_rw_", 0,
+     _EDGE + r"(?:vc[piark]_|vercel_blob_rw_)[\w-]{24,}"),
+    ("netlify-token", "nfp_ nfc_ nfo_ nfu_ nfb_", 0, _EDGE + r"nf[pcoub]_[A-Za-z0-9]{36,}"),
+    ("render-key", "rnd_", 0, _EDGE + r"rnd_[A-Za-z0-9]{28,}"),
+    ("groq-key", "gsk_", 0, r"gsk_[A-Za-z0-9]{40,}"),
+    ("xai-key", "xai-", 0, _EDGE + r"xai-[A-Za-z0-9]{40,}"),
+    ("replicate-token", "r8_", 0, _EDGE + r"r8_[A-Za-z0-9]{36,}"),
+    ("perplexity-key", "pplx-", 0, r"pplx-[A-Za-z0-9]{40,}"),
+    ("fireworks-key", "fw_", 0, _EDGE + r"fw_[A-Za-z0-9]{22,}" + _END),
+    ("together-key", "tgp_v1_", 0, r"tgp_v1_[\w-]{40,}"),
+    ("langsmith-key", "lsv2_", 0, r"lsv2_(?:pt|sk)_[0-9a-f]{32}_[0-9a-f]{10}"),
+    ("pinecone-key", "pcsk_", 0, r"pcsk_\w{40,}"),
+    ("elevenlabs-key", "sk_", 0, _EDGE + r"sk_[0-9a-f]{48}" + _END),
+    ("tavily-key", "tvly-", 0, r"tvly-(?:dev-|prod-)?[A-Za-z0-9-]{20,}"),
+    ("firecrawl-key", "fc-", 0, _EDGE + r"fc-[0-9a-f]{32}" + _END),
+    ("jina-key", "jina_", 0, r"jina_[A-Za-z0-9_-]{50,}"),
+    ("cerebras-key", "csk-", 0, _EDGE + r"csk-[a-z0-9]{40,}"),
+    ("voyage-key", "pa-", 0, _EDGE + r"pa-(?=[A-Za-z_-]*\d)(?=[a-z0-9_-]*[A-Z])[A-Za-z0-9_-]{43}" + _END),
+    ("nvidia-key", "nvapi-", 0, r"nvapi-[\w-]{40,}"),
+    ("e2b-key", "e2b_", 0, _EDGE + r"e2b_[0-9a-f]{40}"),
+    ("langfuse-key", "sk-lf-", 0, r"sk-lf-" + _UUID_FORM),
+    ("figma-token", "figd_ figu_ figo_", 0, r"fig[duo]_[\w-]{40,}"),
+    ("dropbox-token", "sl.", 0, _EDGE + r"sl\.(?:u\.)?[\w-]{120,}"),
+    ("hubspot-token", "pat-", 0, _EDGE + r"pat-(?:na|eu|ap)\d-" + _UUID_FORM),
+    ("typeform-token", "tfp_", 0, r"tfp_[\w.=-]{40,59}"),
+    ("asana-token", "0/ 1/ 2/", 0, _TOP + r"[012]/\d{13,}(?:/\d{13,})?:[0-9a-f]{32}"),
+    ("okta-token", "SSWS ", 0, r"SSWS (00[\w-]{38,40})"),
+    ("tailscale-key", "tskey-", 0, r"tskey-[a-z]+-[A-Za-z0-9]{8,}(?:-[A-Za-z0-9]{16,})?"),
+    ("pulumi-token", "pul-", 0, _EDGE + r"pul-[0-9a-f]{40}"),
+    ("prefect-key", "pnu_ pnb_", 0, _EDGE + r"pn[ub]_[A-Za-z0-9]{36}"),
+    ("buildkite-token", "bkua_ bkct_ bkaj_", 0, r"bk(?:ua|ct|aj)_[A-Za-z0-9]{32,}"),
+    ("circleci-token", "CCIPAT_ CCIPRJ_", 0, r"CCIP(?:AT|RJ)_[A-Za-z0-9]{20,}_[0-9a-f]{40}"),
+    ("sonar-token", "sqp_ squ_ sqa_", 0, _EDGE + r"sq[pua]_[0-9a-f]{40}"),
+    ("onepassword-token", "ops_eyJ", 0, r"ops_eyJ[\w+/=-]{100,}"),
+    ("onepassword-key", "A3-", 0,
+     _EDGE + r"A3-[A-Z0-9]{6}-(?:[A-Z0-9]{11}|[A-Z0-9]{6}-[A-Z0-9]{5})(?:-[A-Z0-9]{5}){3}"),
+    ("dynatrace-token", "dt0c01. dt0s", 0, r"dt0[a-z]\d\d\.[A-Z0-9]{8,24}\.[A-Z0-9]{64}"),
+    ("adafruit-key", "aio_", 0, _EDGE + r"aio_[A-Za-z0-9]{28}"),
+    ("easypost-key", "EZAK EZTK", 0, r"EZ[AT]K[A-Za-z0-9]{54}"),
+    ("flutterwave-key", "FLWSECK", 0, r"FLWSECK(?:_TEST|_LIVE)?-[A-Za-z0-9]{12,}(?:-X)?"),
+    ("razorpay-key", "rzp_", 0, r"rzp_(?:live|test)_[A-Za-z0-9]{14,}"),
+    ("plaid-token", "access-", 0, r"access-(?:sandbox|development|production)-" + _UUID_FORM),
+    ("paypal-token", "access_token$", 0, r"access_token\$(?:production|sandbox)\$[0-9a-z]{16}\$[0-9a-f]{32}"),
+    ("artifactory-token", "AKCp cmVmdGtu", 0, _EDGE + r"(?:AKCp[A-Za-z0-9]{60,}|cmVmdGtu[A-Za-z0-9]{50,})"),
+    ("adobe-secret", "p8e-", 0, _EDGE + r"p8e-[\w-]{32}"),
+    ("alibaba-key", "LTAI", 0, _EDGE + r"LTAI(?=[A-Za-z]*\d)[A-Za-z0-9]{12,26}" + _END),
+    ("tencent-key", "AKID", 0, _EDGE + r"AKID(?=[A-Za-z]*\d)[A-Za-z0-9]{32}" + _END),
+    ("yandex-key", "AQVN t1.9eu", 0, r"AQVN[\w-]{35,38}|t1\.9eu[\w.=-]{60,}"),
+    ("openshift-token", "sha256~", 0, r"sha256~[\w-]{43}"),
+    ("readme-key", "rdme_", 0, r"rdme_[a-z0-9]{70}"),
+    ("contentful-token", "CFPAT-", 0, r"CFPAT-[\w-]{43}"),
+    ("duffel-token", "duffel_", 0, r"duffel_(?:test|live)_[\w-]{43}"),
+    ("frameio-token", "fio-u-", 0, r"fio-u-[\w=-]{60,}"),
+    ("shippo-token", "shippo_", 0, r"shippo_(?:live|test)_[0-9a-f]{40}"),
+    ("posthog-key", "phx_", 0, r"phx_[A-Za-z0-9]{40,}"),
+    ("extended-key", "xprv tprv zprv", 0, _EDGE + r"[xtz]prv[1-9A-HJ-NP-Za-km-z]{100,112}"),
+    ("password-hash", "$2a$ $2b$ $2y$ $argon2 $6$ $5$ $1$ $apr1$ $y$ $scrypt %242", 0,
+     r"(?:\$|%24)(?:2[aby](?:\$|%24)\d\d(?:\$|%24)[./A-Za-z0-9%]{53,59}|argon2(?:id|i"
+     r"|d)\$[\w=,+/$.-]{40,}|(?:[156]|apr1|y|scrypt)\$[\w=,+/$.-]{20,})"),
+    # What stands in a place made for secrets: `CHECKED` kinds, whose values are judged besides.
+    ("cookie", "sessionid= PHPSESSID= JSESSIONID= connect.sid= ookie:", 0,
+     r"(?:sessionid|PHPSESSID|JSESSIONID|connect\.sid|ookie: [^\n]{0,200}?(?:sess|auth|sid|token)\w*)"
+     r"=([\w%.~+/-]{16,})"),
+    ("aws-signature", "-Signature=", 0, r"-Signature=([0-9a-f]{64,512})"),
+    ("url-password", "://", 0, r"://[^\s/:@\"'<>]{0,200}:([^\s/\"'<>]{1,500})@"),
+    # Databases' own, in which people leave a slash as it is.
+    ("url-password", "://", 20,
+     r"(?:postgres(?:ql)?|mysql|mariadb|mongodb|rediss?|amqps?|mssql|sqlserver|clickhouse)(?:\+\w{1,12})?"
+     r"://[^\s/:@\"'<>]{0,80}:((?!\d{1,5}/)[^\s\"'<>]{1,200})@[\w.-]"),
+    ("url-token", "://", 0, r"://([^\s/:@\"'<>.]{16,500})@"),
+    ("bearer-token", "Bearer bearer BEARER", 0, r"(?i:bearer)(?:\s{1,4}|%20)([\w.~+/-]{12,}={0,2})"),
+    ("basic-auth", "Basic basic BASIC", 0, r"(?i:basic)(?:\s{1,4}|%20)([A-Za-z0-9+/]{8,}={0,2})"),
+    ("basic-auth", "auth\"", 0, r"auth\\?\"\s{0,4}:\s{0,4}\\?\"([A-Za-z0-9+/]{8,}={0,2})"),
+    ("password", "-u --user", 0, r"(?:-u|--user)[\s=]{0,3}[\"']?[\w.@+-]{1,80}:([^\s\"'/@]{4,200})"),
+    ("password", "mysql", 0, r"mysql(?:dump|admin|sh)?[^\n]{0,120}?\s-p[\"']?([^\s\"']{4,200})"),
+    ("password", "sshpass redis-cli docker", 0,
+     r"(?:sshpass|redis-cli|docker login)[^\n]{0,120}?\s-[pa]\s?[\"']?([^\s\"']{4,200})"),
+    ("password", "login", 0, r"login\s{1,9}\S{1,120}\s{1,9}password\s{1,9}(\S{3,200})"),
+    ("password", ":5432: :3306: :*:", 0, r":[\d*]{1,5}:[\w*-]{1,80}:[\w*-]{1,80}:(\S{4,200})"),
+    ("password", "echo printf", 0,
+     r"(?:echo|printf) (?:-n )?[\"']?([^\"'|\n]{4,200}?)[\"']? ?\|"
+     r"[^\n|]{0,80}(?:--password-stdin|-pass(?:in)? stdin|sudo -S)"),
+    ("password", "auth", 0, r"auth\s?=\s?\(\s?[\"'][^\"'\n]{1,80}[\"'],\s?[\"']([^\"'\n]{4,200})[\"']"),
+    ("password", "密码 密碼 口令 パスワード 비밀번호 ароль asswort asse enha ontrase", 10,
+     r"(?:密码|密碼|口令|パスワード|비밀번호|[Пп]ароль|[Pp]asswort|[Mm]ot de passe|[Ss]enha"
+     r"|[Cc]ontrase(?:ñ|n)a)"
+     r"[^\n:：=]{0,30}?(?:是|为|為|は|은|는|[:：=](?:[ \t]{0,3}(?:\r?\n|\\n)[ \t>]{0,20}){0,2}"
+     r"| — | lautet| ist| heißt| est| é| es)[ \t]{0,3}[\"'`「]?"
+     r"(?=[^\s]{0,60}\d)(?=[^\s]{0,60}[A-Za-z])([!-~]{6,200})"),
+    ("password", "密码 密碼 口令 パスワード 비밀번호", 90,
+     r"(?<![!-~])(?=[!-~]{0,60}\d)(?=[!-~]{0,60}[A-Za-z])([!-~]{6,60}+)[」』\s]{0,2}"
+     r"(?:が|というのが|是|就是|为|為|가|이|（|\()[^\n!-~。、，]{0,16}(?:密码|密碼|口令|パスワード|비밀번호)"
+     r"(?!管理|マネ|リセ|ポリ|再|重置|策略|变更|変更)"),
+    ("login", "login Login creds Creds redentials", 0,
+     r"(?:[Ll]ogin|[Cc]reds|redentials)(?: for [\w./-]{1,40})?:?\s{1,2}[\"'`]?[\w.@+-]{2,60}[\"'`]? ?"
+     r"[/:,] ?[\"'`]?([^\s\"'`,]{6,200})"),
+    ("login", "@", 120,
+     r"(?<![\w:/.+-])(?!(?i:mailto|e?-?mail|b?cc|to|from|contact|acct|sip|xmpp|jid|author|by|user):)[\w.-]{1,40}"
+     r":([^\s:/\"'<>()]{6,70})@\w[\w-]*(?:\.[\w-]+)+"),
+    ("pin", "PIN", 0, r"PIN\b(?: code)?(?: (?:for|of|to) [\w ]{1,40}?)?(?:\s?[:=]\s?| is )(\d{4,10})\b"),
+    ("otp-secret", "otp Otp OTP 2fa 2FA mfa MFA", 0,
+     r"(?i:otp|[2m]fa)[_ ]?(?:seed|secret|key|code)[ :=]{1,4}[\"'`]?([A-Z2-7]{16,64}|[a-z2-7]{32})\b"),
+    ("passphrase", "passphrase Passphrase PASSPHRASE", 0,
+     r"(?i:passphrase)[\w ]{0,30}?\s?[:=][\s>]{0,6}[\"'`]?"
+     r"((?:[A-Za-z0-9]{3,12}[ -]){2,11}[A-Za-z0-9]{3,12})\b"),
+    ("seed-phrase", "mnemonic Mnemonic MNEMONIC seed Seed SEED recovery Recovery", 0,
+     r"(?i:mnemonic|seed|recovery)[^\n]{0,40}?[\s\"'`:=]((?:[a-z]{3,8},?\s){11,23}[a-z]{3,8})\b"),
+)
+# fmt: on
+
+CHECKED = frozenset(
+    (
+        "url-password",
+        "url-token",
+        "bearer-token",
+        "basic-auth",
+        "password",
+        "login",
+        "seed-phrase",
+        "passphrase",
+    )
+)
+
+
+@cache
+def rows() -> tuple[tuple[str, tuple[str, ...], int, str], ...]:
+    """The rows with their literals apart; blanks inside `FlyV1`-like literals do not occur."""
+    return tuple((kind, tuple(literals.split()), back, pattern) for kind, literals, back, pattern in ROWS)
+
+
+@cache
+def compiled(pattern: str) -> Pattern[str]:
+    """Compiled once, and only when a literal of its row was met."""
+    return compile(pattern)
+
+
+# -- assigned ----------------------------------------------------------------------------------------------
+# Secrets that only their names give away: `password = …`, `"api_key": "…"`, `the token is …`, `… is my
+# password`, and the columns of a table.
+
+
+_REST = re.compile(r"[^\s\"'`<>]*")
+_SHELL = re.compile(r"\s*(?:export |set |ENV |-e |- )?\w*")
+_HEADING = re.compile(r"(?:.*(?:\"|\\n))?[ \t>]*(?:[-*+] )?(?:#{1,6} |[*_]{1,2})[^\n]{0,60}")
+# `Users who lost their password:` is followed by users.
+_ABOUT_PEOPLE = re.compile(r"(?i)\b(?:who|whose|lost|forg\w+|reset\w*|without|how|know\w*|not|never|no)\b")
+_MORE = re.compile(
+    rf"[\"'`]?[ \t]{{0,8}}{LINE}[ \t>]{{0,40}}[-*+] [\"'`]?(?P<value>[^\s\"'`<>\\]{{4,512}})"
+    rf"(?=[\"'`]?[ \t]{{0,8}}(?:{LINE}|[\"\\]|\Z))"
+)
+_STEM = re.compile("|".join(STEMS), re.IGNORECASE)
+_RULE = re.compile(rf"{LINE}(?=[^\n]{{0,400}}--)[ \t>|:-]{{3,400}}+(?={LINE})")
+_LINE_END = re.compile(LINE)
+_NO_VALUE = re.compile(r"[,;|\\]|&(?=&|[\w.%[\]-]*=|#?\w+;|$)")  # `&` only where a query or a shell goes on
+_NOTHING = re.compile(rf"[ \t*]*(?:\\{{1,2}}(?={LINE}))?{LINE}")
+_COMMAND = re.compile(r"(?:.*[\s\"'`])?(?:(?:ENV|ARG|setenv|export|set(?: -\w+)?) \w*|--[\w-]*|login .*)")
+
+
+def _line_before(text: str, match: Match[str]) -> str:
+    return text[max(text.rfind("\n", 0, match.start()) + 1, match.start() - 80) : match.start()]
+
+
+def _bare(text: str, match: Match[str]) -> tuple[str, bool]:
+    """The bare value without what its language puts after it, and whether it ends the line."""
+    value, sign = match["bare"], match["sign"]
+    shell = sign.strip() == "=" and _SHELL.fullmatch(_line_before(text, match)) is not None
+    if not shell or value.endswith((",", ")")):
+        value = _NO_VALUE.split(value, maxsplit=1)[0].rstrip(".:)]}*\\?")
+    end = match.start("bare") + len(value)
+    rest = text[end : end + 4].lstrip(" ,.;*|)]}\\?")
+    joined = sign == "=" or text[end : end + 1] in {"&", ";", '"', "'", "`", "<", ","}
+    return value, joined or not rest or rest[0] in "\n#\r" or text.startswith(("\\n", "\\r\\n"), end)
+
+
+def _variable(text: str, end: int, value: str) -> bool:
+    """`connect(password=secret_value)`: a bare word before a bracket is a variable."""
+    plain = value.isidentifier() and not any(map(str.isdigit, value))
+    return plain and text[end : end + 1] in {")", ",", "(", ";"}
+
+
+def _listed(text: str, match: Match[str], value: str) -> bool:
+    """`"password", "…"`: a call may set one so, a list of words does not."""
+    before = text[max(0, match.start() - 44) : match.start()]
+    return not strong_password(value) or not re.search(r"[(\[]\\{0,3}[\"'][\w.-]{0,40}$", before)
+
+
+def _broken(match: Match[str]) -> bool:
+    """Whether the value stands on another line, where only a block or `value:` says that it is one."""
+    sign = match["sign"]
+    return match["block"] is None and "value" not in sign and _LINE_END.search(sign) is not None
+
+
+def _stands_below(text: str, match: Match[str], value: str, sort: str, alone: bool) -> bool:
+    """Whether what stands on the next line is a value, and not how the text goes on."""
+    before = _line_before(text, match)
+    if not alone or " " in value or _ABOUT_PEOPLE.search(before):
+        return False
+    if _NOTHING.match(match["sign"]) and not _HEADING.fullmatch(before):
+        return False
+    if sort == "password":
+        return strong_password(value) or (match["quoted"] is not None and "=" in match["sign"])
+    return random_looking(value, 12)
+
+
+def _is_password(text: str, match: Match[str], value: str, alone: bool) -> bool:
+    sign, name, line = match["sign"].strip(), match["password"].lower(), _line_before(text, match)
+    if sign and sign.split()[-1][-1] in "=:>|,-→(":
+        variable = value.isidentifier() and "_" in value and not any(map(str.isdigit, value))
+        plain = alone and not variable and name != "pass"
+        return not value.endswith(":") and (strong_password(value) or plain)
+    flag = re.search(r"--[\w-]{0,20}$", line) is not None
+    if name in {"pass", "passes"} and not flag:
+        return False
+    if sign or _COMMAND.fullmatch(line):
+        return strong_password(value) or (flag and alone)
+    odd = sum(map(str.isdigit, value)) >= 2 and (value != value.lower() or not value.isalnum())
+    return (
+        strong_password(value)
+        and len(value) >= 7
+        and (odd or mixed(value) >= 0.4 or match["quoted"] is not None)
+    )
+
+
+def _is_phrase(value: str) -> bool:
+    """Whether words between quotes are a passphrase and not a sentence."""
+    words = value.split()
+    if FUNCTION_WORD.search(value) or re.search(r"(?i)secret|passw", value):
+        return False
+    return len(words) >= 3 or any(map(strong_password, words))
+
+
+def _holds(text: str, match: Match[str], sort: str) -> tuple[int, int] | None:
+    """Where the value of one assignment is secret, or None."""
+    sign = match["sign"].strip()
+    if match["quoted"] is not None:
+        value, start, alone = match["quoted"], match.start("quoted"), True
+        if " " in value.strip() and (sort != "password" or not _is_phrase(value)):
+            return None
+    else:
+        (value, alone), start = _bare(text, match), match.start("bare")
+        if _variable(text, start + len(value), value):
+            return None
+    if len(value) < 4 or placeholder(value) or (sign == "," and _listed(text, match, value)):
+        return None
+    if _broken(match):
+        good = _stands_below(text, match, value, sort, alone)
+    elif sort == "password":
+        good = _is_password(text, match, value, alone)
+    elif not sign:  # `the API key Xk9…`
+        good = random_looking(value, 16) and not re.search(r"[/.]", value)
+    else:
+        good = random_looking(value, 8 if mixed(value) >= 0.3 else 10)
+    end = start + len(value)
+    if good and len(value) == LONGEST and (rest := _REST.match(text, start)):
+        end = max(end, rest.end())
+    return (start, end) if good else None
+
+
+def _kind(text: str, match: Match[str], sort: str) -> str:
+    around = PROVIDERS.findall(text[max(0, match.start() - 32) : match.start()])
+    if sort == "password" or not around:
+        return "api-key" if sort == "key" else sort
+    provider = around[-1].lower()
+    return f"{provider}-{'secret' if provider == 'aws' else sort}"
+
+
+def assignments(text: str, low: str) -> Iterator[Span]:
+    """Values given to secret-sounding names; `low` is the text with A–Z lowered at the same offsets."""
+    for stem in STEMS:
+        at = low.find(stem)
+        while at >= 0:
+            match = assignment().match(text, at)
+            sort = sort_of(text, match) if match else None
+            span = _holds(text, match, sort) if match and sort else None
+            if match and sort and span:
+                yield (_kind(text, match, sort), *span)
+                if _broken(match) and match["sign"].endswith(("- ", "* ", "+ ")):
+                    yield from _listed_below(text, match, sort, span[1])
+            at = low.find(stem, max(at + len(stem), span[1] if span else 0))
+
+
+def _listed_below(text: str, match: Match[str], sort: str, end: int) -> Iterator[Span]:
+    """The other items of a list whose first is a value."""
+    while (more := _MORE.match(text, end)) and _stands_below(text, match, more["value"], sort, True):
+        yield (_kind(text, match, sort), *more.span("value"))
+        end = more.end()
+
+
+def columns(text: str) -> Iterator[Span]:
+    """Values in a table's column whose head is a secret's name, read as if the name stood above each."""
+    rules = [*_RULE.finditer(text)] if "|" in text and "--" in text else []
+    for rule, last in zip(rules, [*(each.start() for each in rules[1:]), len(text)], strict=False):
+        ends = [
+            0,
+            *(line.end() for line in _LINE_END.finditer(text, max(0, rule.start() - 400), rule.start())),
+        ]
+        heads = {
+            n: head for n, (_, head) in enumerate(_cells(text, ends[-1], rule.start())) if _STEM.search(head)
+        }
+        below = _LINE_END.match(text, rule.end())
+        at = below.end() if heads and below else last
+        while at < last:
+            line = _LINE_END.search(text, at, last)
+            end, after = line.span() if line else (last, last)
+            cells = _cells(text, at, end)
+            if len(cells) < 2 and "|" not in text[at:end]:
+                break
+            for number, (start, cell) in enumerate(cells):
+                above = f"{heads.get(number, '')}:\n"
+                found = assignments(above + cell, (above + cell).lower()) if number in heads else ()
+                yield from ((kind, start + a - len(above), start + b - len(above)) for kind, a, b in found)
+            at = after
+
+
+def _cells(text: str, start: int, end: int) -> list[tuple[int, str]]:
+    """The cells of a table's row, each with where it begins."""
+    found, at = [], start
+    for cell in text[start:end].split("|"):
+        found.append((at, cell))
+        at += len(cell) + 1
+    outer = (
+        not found[0][1].rpartition('"')[2].strip(" \t>*+-")
+    )  # `| a | b |`: what stands before the first bar is no cell
+    return found[1:] if outer and len(found) > 1 else found
+
+
+_VERB = r"(?:is|was|are|ist|war|wird|est|était|es|era|é)"
+_THAT = r"(?:that|this|it|which|das|dies|ce|cela|ça|eso|ese|esa|esto|isso|esse)"
+_WHOSE = (
+    r"(?:the|my|our|your|his|her|their|its|mein|unser|dein|ihr|sein|das|le|la|les|mon|notre|votre|son|el|mi"
+    r"|tu|su|nuestra|minha|nossa)"
+)
+# `… is my password`, `… (that is the password)`, `… ist das WLAN-Passwort`: the words behind say what it was.
+_BEFORE_NAME = (
+    r"(?i)(?<![\w/.@:=-])(?:(?P<quote>[\"'`“„«])(?P<quoted>[^\n\"'`“”„«»]{4,120})\\?[\"'`”“»]"
+    r"|(?P<bare>[^\s\"'`“”„«»()<>]{4,120}+))[*)]{0,3}"
+    rf"(?P<link>,?(?:\s|\\n){{1,6}}{_VERB}|[,;:]?(?:\s|\\n){{0,6}}(?:[—–-] )?[(\[]?"
+    rf"(?:{_THAT}(?:\s{_VERB}|['’]s)|c['’](?:est|était))|\s{{1,6}}(?:as|als|comme|como)|\s{{0,6}}(?P<loose>[(\[]|<-|←|—|–))"
+    rf"(?:\s{{0,6}}(?P<whose>{_WHOSE})(?=\s))?\s{{0,6}}(?P<words>(?:[\w.'/-]{{1,24}}\s){{0,3}}[\w-]{{0,24}})\Z"
+)
+_VARIABLE = (
+    r"(?i)(?P<password>pass(?:[ -]?(?:word|phrase|code)|wd|wort)|kennwort|mot de passe|contrase[ñn]a|senha"
+    r"|clave(?!\s(?:para|del? (?!wi-?fi|router|correo|servidor|cuenta|red\b)))|пароль)"
+    r"|(?P<key>key)|(?P<token>token)|(?P<secret>secret)|(?P<pin>(?-i:PIN))"
+)
+_STEMS = ("pass", "kennwort", "mot de passe", "contrase", "clave", "senha", "пароль", "key", "token",
+          "secret", "pin")  # fmt: skip
+_AFTER_NAME = (
+    r"[\"'`*)\]\\]{0,4}(?:\s{0,4}(?:\Z|[.,;!?)\]\n\"]|\\n|\\\")|\s(?P<on>(?:for|of|on|at|in|here|there|now|since"
+    r"|fürs?|von|vom|zum|im|am|auf|bei|pour|de|du|des|sur|del|para|en|do|da"
+    r"|(?:and|but|so|und|et|y|e)\s(?!\w*(?:token|user|login|secret|key|auth|session|account)))\b))"
+)
+_NO_NAME_OF_IT = re.compile(
+    r"(?i)\b(?:where|when|why|how|what|who|whose|before|after|behind|under|without)\b"
+)
+
+
+def named_behind(text: str, low: str) -> Iterator[Span]:
+    """Values that the words behind them call a secret."""
+    for stem in _STEMS:
+        at = low.find(stem)
+        while at >= 0:
+            name = compiled(_VARIABLE).match(text, at)
+            ends = compiled(_AFTER_NAME).match(text, name.end()) if name else None
+            match = compiled(_BEFORE_NAME).search(text[max(0, at - 200) : at]) if ends else None
+            if name and ends and match and (span := _called(text, name, ends, match)):
+                yield ("api-key" if name["key"] else str(name.lastgroup), *span)
+            at = low.find(stem, at + len(stem))
+
+
+def _called(text: str, name: Match[str], ends: Match[str], match: Match[str]) -> tuple[int, int] | None:
+    """Where the value is that is called so, or None where these words speak of something else."""
+    which = "quoted" if match["bare"] is None else "bare"
+    start = max(0, name.start() - 200) + match.start(which)
+    value = match[which].rstrip(".,;:" if which == "bare" else "")
+    words = match["words"] if name[0].lower() != "senha" else re.sub(r"\b[ao] ", "", match["words"])
+    apart = match[which].endswith(".") or "\n" in match["link"]  # its own sentence may go on elsewhere
+    if FUNCTION_WORD.search(words) or _NO_NAME_OF_IT.search(words) or placeholder(value):
+        return None
+    if name["pin"]:
+        good = re.fullmatch(r"\d{4,10}", value) is not None
+    elif not name["password"]:
+        wanted = name["key"] is None or KEY_BEFORE.search(text[max(0, name.start() - 16) : name.start()])
+        good = wanted is not None and random_looking(value, 16)
+    elif apart and ends["on"]:
+        good = False
+    elif " " in value:
+        good = _is_phrase(value)
+    elif match["loose"] in ("(", "[", "—", "–") and (ends["on"] or not match["whose"]):
+        good = ends["on"] is None and len(value) >= 8 and strong_password(value) and mixed(value) >= 0.4
+    else:
+        words_of_it = match["whose"] and re.fullmatch(r"[A-Za-z]{3,}(?:-[A-Za-z]{3,}){3,}", value)
+        good = strong_password(value) or bool(words_of_it) or (which == "quoted" and len(value) >= 6)
+    return (start, start + len(value)) if good else None
+
+
+# -- cards -------------------------------------------------------------------------------------------------
+# Numbers of payment cards: an issuer's first digits, its lengths, and the check digit (Luhn).
+#
+# One number in ten passes the check, so that alone takes nothing: order numbers, ids, telephone numbers
+# and timestamps stay. A number written as cards write it, or of a length and beginning that an issuer has
+# today, is taken; a rarer one only with a word beside it that speaks of a card.
+
+
+_DIGIT_GAP = "[ .\u00a0\u2007\u2009\u202f\u2010\u2011\u2012\u2013-]"
+# In fours (a fifth group is the end of a long number, or the three digits on the back), as Amex and Diners
+# print it, or in one piece. Not inside a word, a path, a decimal or an account's number in fours (IBAN).
+_NUMBER = (
+    r"(?:(?<![A-Za-z0-9_/#+-])(?<!\d\.)|(?<=\\[nrt])|(?<=%20))"
+    rf"(?:(?<!\d{{4}}{_DIGIT_GAP})(?<![A-Z]{{2}}\d{{2}}{_DIGIT_GAP})\d{{4}}(?P<four>{_DIGIT_GAP})\d{{4}}(?P=four)\d{{4}}(?P=four)\d{{4}}"
+    rf"(?P<rest>(?P=four)\d{{3}}(?!\d))?(?!{_DIGIT_GAP}(?!20\d\d|0[1-9]\d\d|1[0-2]\d\d)\d{{4}}(?!\d))"
+    rf"|\d{{4}}(?P<six>{_DIGIT_GAP})\d{{6}}(?P=six)\d{{4,5}}|\d{{12,19}})(?![A-Za-z0-9_]|\.\w|-\d)"
+)
+# First digits and lengths in use: Visa, Mastercard, American Express, Discover, JCB, UnionPay, Diners.
+_COMMON = (
+    r"4\d{15}|(?:5[1-5]\d\d|222[1-9]|22[3-9]\d|2[3-6]\d\d|27[01]\d|2720)\d{12}|3[47]\d{13}"
+    r"|6(?:011|4[4-9]\d|5\d\d)\d{12}|35(?:2[89]|[3-8]\d)\d{12}|62\d{14}"
+)
+# Rarer ones: Diners' fourteen, Maestro and its like, thirteen or nineteen digits.
+_RARE = r"3(?:0[0-5]|[689]\d)\d{11}|4\d{12}(?:\d{6})?|(?:5[06-8]|6\d)\d{10,17}"
+_CARD = (
+    r"(?i)card|\bvisa\b|amex|american express|maestro|diners|union ?pay|\bjcb\b|discover|\bcvv|\bcvc|\bpan\b"
+    r"|kart[ae]|carte|tarjeta|cart[ãa]o|карт|カード|卡|카드"
+)
+_CARD_LABEL = (
+    r"(?i)(?:(?P<thing>order|invoice|ticket|tracking|parcel|booking|reference|ref|serial|imei|iccid|isbn|ean|gtin"
+    r"|upc|sku|timestamp|\bts|nonce|seed|snowflake|message|msg|chat|user|thread|channel|job|build|run|trace|span"
+    r"|request|session|transaction|commit|tweet|post|status|video|meeting|zoom|item|product|customer|member"
+    r"|bestell\w*|rechnung\w*|kunden\w*|artikel\w*|commande|facture|pedido|cliente|注文|订单)"
+    r"|_?id|№|#|(?P<number>\bno|nr|num|number|nummer|número|numéro|番号|号码))s?"
+    r"[\"'`*]{0,2}[ _-]?(?:no|nr|num|numbers?|nummer|番号|号|id|ids|key)?[.:#=\"'`*]{0,4}"
+    r"(?: (?:is|was|ist|est|es))?[ \"'`#:=：]{0,3}$"
+)
+_SOME = re.compile(rf"\d{{4}}{_DIGIT_GAP}?\d{{4}}")
+
+
+def luhn(digits: str) -> bool:
+    """Whether the last digit checks the others."""
+    doubled = (sum(divmod(2 * int(digit), 10)) for digit in digits[-2::-2])
+    return (sum(doubled) + sum(map(int, digits[-1::-2]))) % 10 == 0
+
+
+def cards(text: str) -> Iterator[tuple[str, int, int]]:
+    """Where card numbers stand, as kind, start and end."""
+    if not _SOME.search(text):  # most texts: no pattern is compiled for them
+        return
+    card, thing, common, rarer = map(compiled, (_CARD, _CARD_LABEL, _COMMON, _RARE))
+    for match in compiled(_NUMBER).finditer(text):
+        start = match.start()
+        before = text[max(text.rfind("\n", 0, start) + 1, start - 60) : start]
+        behind = text[match.end() : match.end() + 30].split("\n", 1)[0]
+        told, other = card.search(before), thing.search(before)
+        grouped, named = match["four"] or match["six"], told or card.search(behind)
+        sure = grouped and named  # `my card for the order is 4111 1111 …`
+        if other and not sure and (other["thing"] or not (told or (grouped and other["number"]))):
+            continue
+        rare = named or grouped
+        for end in (match.end(), match.start("rest")) if match["rest"] else (match.end(),):
+            digits = "".join(str(int(digit)) for digit in text[start:end] if digit.isdecimal())
+            if (common.fullmatch(digits) or (rare and rarer.fullmatch(digits))) and luhn(digits):
+                yield ("card-number", start, end)
+                break
+
+
+# -- redaction ---------------------------------------------------------------------------------------------
+# Takes secrets out of text before it is written, indexed or sent.
+#
+# `find` tells where they stand, `redact` puts `[redacted: kind]` there. Five sources: shapes that
+# speak for themselves (`kinds`), card numbers (`cards`), values given to secret-sounding names
+# (`assigned`),
+# detect-secrets' plugins (`detectors`), and what a run of base64 hides; own patterns come from the bank's
+# settings.
+# Nothing here logs, stores or raises with the text of a secret.
+
+
+_MARKER = re.compile(r"\[redacted: [a-z][a-z0-9-]{0,39}\]")
+_KIND = re.compile(r"[a-z][a-z0-9-]{0,39}")
+_LONG_RUN = re.compile(
+    r"[A-Za-z0-9+/_-]{16,}(?:(?<=[A-Za-z0-9+/]{60})\r?\n[ \t>]{0,12}[A-Za-z0-9+/]{4,})*={0,2}"
+)
+_DECODED = 262_144  # characters of base64 that are looked into
+_ASCII_LOWER = {c: c + 32 for c in range(65, 91)}
+_VAGUE = frozenset(
+    {
+        "password",
+        "secret",
+        "token",
+        "api-key",
+        "high-entropy",
+        "url-password",
+        "url-token",
+        "bearer-token",
+        "basic-auth",
+        "azure-sas",
+        "password-hash",
+    }
+)
+_ASIDE = re.compile(r"(?i)\b(?:see|ask|vault|policy|required|stored|words|none|same|rotated)\b")
+_HEX_SAID = re.compile(r"(?i)\b(?:key|token|secret)\b[^\n.:;]{0,40}(?:\bis|=|:)\s?[\"'`]?$")
+_HASHES = re.compile(
+    r"(?i)sha-?\d*\b|md5|hash|integrity|fingerprint|checksum|digest|commit|cache|public|primary|partition"
+    r"|idempot|revision"
+)
+_NEAR = re.compile(r"(?i)(?:key|token|secret|passw|credential|bearer|auth)[^\n]{0,60}$")
+NO_PATTERNS: Mapping[str, str] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True)
+class Secret:
+    """One secret: `text[start:end]` is the value alone, without its name or the user of its URL."""
+
+    kind: str
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Redacted:
+    """`text` with `[redacted: kind]` for each secret, and how many of each kind were `taken`."""
+
+    text: str
+    taken: Mapping[str, int]
+
+
+def redact(text: str, patterns: Mapping[str, str] = NO_PATTERNS) -> Redacted:
+    """Take every secret out; a second time takes nothing. `patterns` are own ones, kind to regex.
+
+    Raises Malformed, naming the setting, for a kind or regex that is none.
+    """
+    taken: Counter[str] = Counter()
+    while found := find(
+        text, patterns
+    ):  # what stands beside a marker may read differently: until nothing is left
+        pieces, at = [], 0
+        for secret in found:
+            pieces += [text[at : secret.start], f"[redacted: {secret.kind}]"]
+            at = secret.end
+            taken[secret.kind] += 1
+        text = "".join((*pieces, text[at:]))
+    return Redacted(text, dict(taken))
+
+
+def masked(text: str, patterns: Mapping[str, str] = NO_PATTERNS) -> str:
+    """A text as it may be shown to a model: without its secrets, each line with the number it had."""
+    pieces, at = [], 0
+    for secret in find(text, patterns):
+        lines = "\n" * text.count("\n", secret.start, secret.end)
+        pieces += [text[at : secret.start], f"[redacted: {secret.kind}]{lines}"]
+        at = secret.end
+    return redact("".join((*pieces, text[at:])), patterns).text
+
+
+def find(text: str, patterns: Mapping[str, str] = NO_PATTERNS) -> tuple[Secret, ...]:
+    """Where the secrets are, in order and apart from each other; markers are never taken again.
+
+    Raises Malformed as `redact` does. Time grows with the length of the text alone, own patterns aside.
+    """
+    own = [(kind, _own(kind, regex)) for kind, regex in patterns.items()]
+    spans = [(kind, *m.span()) for kind, regex in own for m in regex.finditer(text)]
+    spans += _standing(text)
+    spans += _encoded(text)
+    return tuple(_merged(_without_markers(text, spans), frozenset(patterns)))
+
+
+def _own(kind: str, regex: str) -> re.Pattern[str]:
+    if not _KIND.fullmatch(kind):
+        raise Malformed(
+            "a kind is a-z, 0-9 and -, at most 40 characters",
+            where=f"ua-memory.toml: redact.{kind}",
+            mend="rename it in ua-memory.toml",
+        )
+    try:
+        return re.compile(regex)
+    except (re.error, OverflowError, RecursionError) as error:
+        raise Malformed(
+            f"not a regular expression: {error}",
+            where=f"ua-memory.toml: redact.{kind}",
+            mend="correct it in ua-memory.toml",
+        ) from error
+
+
+def _standing(text: str) -> list[Span]:
+    """What can be read without decoding."""
+    low = text.lower() if text.isascii() else text.translate(_ASCII_LOWER)
+    by_name = [*assignments(text, low), *named_behind(text, low), *columns(text)]
+    return [*_shapes(text), *by_name, *cards(text), *_bare_runs(text), *plugin_finds(text, low)]
+
+
+def _shapes(text: str) -> Iterator[Span]:
+    runs = [m.start() for m in re.finditer(r"[A-Za-z0-9_-]{22,}", text)]
+    heads = [
+        head for run in runs for head in (run, run + 1, run + 2)
+    ]  # past the `n` of `\\n`, the `3D` of `%3D`
+    for kind, literals, back, pattern in rows():
+        places = _places(text, literals, back) if literals else ((head, head) for head in heads)
+        done = 0
+        for first, last in places:
+            if last < done:
+                continue
+            regex = compiled(pattern)
+            match = regex.match(text, first) if first == last else regex.search(text, first, last + 400)
+            if match is None or match.start() > last:
+                continue
+            done = match.end()
+            group = 1 if regex.groups else 0
+            if kind not in CHECKED or _stands_up(kind, match[group]):
+                yield (kind, *match.span(group))
+
+
+def _places(text: str, literals: tuple[str, ...], back: int) -> Iterator[tuple[int, int]]:
+    """From where to where a secret may begin, for each literal met."""
+    for literal in literals:
+        at = text.find(literal)
+        while at >= 0:
+            yield (max(0, at - back), at)
+            at = text.find(literal, at + len(literal))
+
+
+def _stands_up(kind: str, value: str) -> bool:
+    """A value in a place made for secrets may still be a variable or a stand-in."""
+    if kind in {"seed-phrase", "passphrase"}:
+        return not FUNCTION_WORD.search(value) and not _ASIDE.search(value)
+    if kind == "login":
+        return strong_password(value.rstrip(".)")) and not placeholder(value)
+    if kind == "basic-auth":
+        return ":" in _plain(value)
+    if placeholder(value):
+        return False
+    return (
+        random_looking(value, 12) if kind in {"url-token", "bearer-token"} else any(map(str.isalpha, value))
+    )
+
+
+def _bare_runs(text: str) -> Iterator[Span]:
+    """Random runs with a secret's word before them on the line, and AWS secrets beside their key id."""
+    for match in re.finditer(r"(?<![\w+/-])[A-Za-z0-9+/_-]{24,200}={0,2}(?![\w+/-])", text):
+        value = match[0]
+        before = text[max(0, match.start() - 160) : match.start()]
+        if is_hex(value):
+            if len(value) >= 32 and _HEX_SAID.search(before) and not _HASHES.search(before[-60:]):
+                yield ("api-key", *match.span())
+        elif not very_random(value):
+            continue
+        elif len(value) == 40 and re.search(r"(?i)A[KS]IA|aws", before):
+            yield ("aws-secret", *match.span())
+        elif _NEAR.search(before) and not re.search(r"://\S*$", before) and not _HASHES.search(before[-24:]):
+            yield ("high-entropy", *match.span())
+
+
+def _plain(value: str) -> str:
+    """What base64 says, '' where it is none or no text."""
+    value = value.rstrip("=")
+    try:
+        decode = urlsafe_b64decode if "-" in value or "_" in value else b64decode
+        said = decode(value[: len(value) - (len(value) % 4 == 1)] + "=" * (-len(value) % 4)).decode()
+    except (BadBase64, ValueError):
+        return ""
+    return said if sum(c.isprintable() or c.isspace() for c in said) == len(said) else ""
+
+
+def _encoded(text: str, depth: int = 2) -> Iterator[Span]:
+    """Runs of base64, at whichever of four alignments reads as text, that hide a secret."""
+    for match in _LONG_RUN.finditer(text):
+        whole = match[0][:_DECODED]
+        run = re.sub(r"\s[ \t>\s]*", "", whole) if "\n" in whole else whole
+        for shift in range(4):
+            if not _plain(run[shift : shift + 16]):
+                continue
+            said = _plain(run[shift:])
+            inner = _standing(said) if said else []
+            inner += _encoded(said, depth - 1) if said and depth > 1 else ()
+            if inner:
+                vague = sorted(inner, key=lambda s: s[0] in _VAGUE)
+                yield (vague[0][0], match.start(), match.end())
+                break
+
+
+def _without_markers(text: str, spans: Iterable[Span]) -> Iterator[Span]:
+    """The spans less the markers in them: what was taken once is never taken again."""
+    markers = [m.span() for m in _MARKER.finditer(text)] if "[redacted: " in text else []
+    ends = [end for _, end in markers]
+    for kind, start, end in spans:
+        for a, b in islice(markers, bisect_right(ends, start), None):
+            if a >= end:
+                break
+            if start < a:
+                yield (kind, start, a)
+            start = b
+        if start < end:
+            yield (kind, start, end)
+
+
+def _merged(spans: Iterable[Span], own: frozenset[str]) -> Iterator[Secret]:
+    """Overlapping finds as one; its kind is an own one, else the most telling, else the longest find's."""
+
+    def telling(span: Span) -> tuple[bool, bool, bool, int]:
+        return (span[0] in own, span[0] not in _VAGUE, span[0] != "high-entropy", span[2] - span[1])
+
+    group: list[Span] = []
+    end = -1
+    for span in sorted(spans, key=lambda s: (s[1], -s[2])):
+        if span[1] >= end and group:
+            yield Secret(max(group, key=telling)[0], group[0][1], end)
+            group, end = [], -1
+        group.append(span)
+        end = max(end, span[2])
+    if group:
+        yield Secret(max(group, key=telling)[0], group[0][1], end)

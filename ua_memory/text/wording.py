@@ -1,0 +1,130 @@
+"""Small wordings used everywhere: counts, money, scopes, and the label of untrusted text."""
+
+from __future__ import annotations
+
+import math
+import re
+
+TYPE_CHECKING = False  # typing's own constant would cost the import of typing
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from typing import Any
+
+
+# -- wording -----------------------------------------------------------------------------------------------
+# Words that texts of every layer need alike: commits, errors, and what a model is told.
+
+
+OFF = (
+    "Memory is off: its user has switched it off (UA_MEMORY_ENABLED, or `enabled` in the settings)."
+    " Nothing was read or written."
+)
+"""What every tool of an agent answers then."""
+
+
+def counted(number: int, noun: str) -> str:
+    """`1 fact`, `3 facts`."""
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+CORE_INTRO = "What every session begins with: one `## Section` a block, kept short."
+"""The sentence that a new MEMORY.md begins with. As long as nobody has changed it, it is no memory: it is not
+indexed, not given to an agent, not counted."""
+
+
+# -- money -------------------------------------------------------------------------------------------------
+# Dollars as people read them: cents, and below a cent as many digits as it takes to be seen.
+
+
+def dollars(amount: float) -> str:
+    """`$12.50`, `$1,400.00`, `$0.0004`; `$0.00` is nothing at all."""
+    if not amount or abs(amount) >= 0.01:
+        return f"${amount:,.2f}"
+    places = 1 - math.floor(math.log10(abs(amount)))
+    return f"${amount:.{places}f}".rstrip("0")
+
+
+# -- places ------------------------------------------------------------------------------------------------
+# Where and in what something is said or asked: `{session} {parent} {cwd} {basedir} {project}` in tags, and
+# the tags that say it of what is kept.
+#
+# Alone, a placeholder is the tag that says so (`{project}` is `project:api`); inside other text it is the
+# bare
+# value (`team:{project}`). What is not known, such as the session of a person at a terminal, takes the tags
+# that need it with it: a scope that nobody can be in would only hide things.
+
+
+GROUP = "group"
+"""The key of the tag that says in which group chat something was said."""
+NAMES = ("session", "parent", "cwd", "basedir", "project")
+OF_ONE_SESSION = ("session:", "parent:")
+AUTO, TOOL = "store_method:auto", "store_method:tool"
+"""Who had it kept: a flush, or an agent that called a tool."""
+_PLACE = re.compile("{(" + "|".join(NAMES) + ")}")
+
+
+def filled(tags: Iterable[str], known: Mapping[str, str]) -> list[str]:
+    """The tags with their placeholders filled in, without those for which something is not known."""
+    found = []
+    for tag in tags:
+        names = _PLACE.findall(tag)
+        if all(known.get(name) for name in names):
+            alone = f"{names[0]}:{known[names[0]]}" if names and _PLACE.fullmatch(tag) else ""
+            found.append(alone or _PLACE.sub(lambda name: known[name[1]], tag))
+    return found
+
+
+def filled_groups(groups: Any, known: Mapping[str, str]) -> Any:
+    """Groups of tags, as JSON has them, with the placeholders of all their tags filled in."""
+    if isinstance(groups, dict):
+        return {key: filled_groups(value, known) for key, value in groups.items()}
+    if isinstance(groups, list):
+        if groups and all(isinstance(each, str) for each in groups):
+            return filled(groups, known)
+        return [filled_groups(each, known) for each in groups]
+    return groups
+
+
+def group_of(tags: Iterable[str]) -> str:
+    """The tag that says in which group chat something was said, '' where it was none."""
+    return next((tag for tag in tags if tag.startswith(f"{GROUP}:")), "")
+
+
+def said_in(
+    harness: str, known: Mapping[str, str], method: str, scopes: Iterable[str] = ()
+) -> tuple[str, ...]:
+    """The tags of all that is kept there; what is not known is left out. `scopes` (`observationScopes`) are
+    the tags by whose values beliefs are kept apart."""
+    named = {"harness": harness, **{name: known.get(name, "") for name in (*NAMES, GROUP)}}
+    where = [f"{name}:{value}" for name, value in named.items() if value]
+    return (*where, method, *(f"scope:{tag.removeprefix('scope:')}" for tag in filled(scopes, known)))
+
+
+# -- trust -------------------------------------------------------------------------------------------------
+# Whose words may speak for the house: what a tool or the web said, and what an agent ingested, may not.
+#
+# Such facts are found, behind equal ones and with a label. They do not become beliefs, pages or core memory
+# before a person has vouched for them: by `origin: person` below the line, or an import or ingest by
+# command.
+# Read by every hook: nothing is imported that costs.
+
+
+BY_COMMAND = frozenset({"terminal", "cli", "watch", "hindsight"})
+"""Clients under whose names a person's own command imports. No agent may call itself so."""
+IMPORTED = "memory/imported/"
+"""Where `import` puts copies of files; their headings name whoever wrote there."""
+CAME = {"web": "from the web", "tool": "from a tool", "import": "imported by an agent"}
+
+
+def untrusted(origin: str | None, client: str | None, path: str = "") -> bool:
+    """Whether nobody of the house has said or vouched for it. What a person imports or ingests by command
+    counts as theirs, and what an agent says in its own words as the agent's."""
+    if origin not in CAME:
+        return False
+    by_agent = client not in (None, "", *BY_COMMAND) and not path.startswith(IMPORTED)
+    return origin != "import" or by_agent
+
+
+def label(origin: str, is_untrusted: bool) -> str:
+    """What is said behind a recalled line that nobody of the house has said: let its reader weigh it."""
+    return f"; untrusted: {CAME.get(origin, origin)}" if is_untrusted else ""

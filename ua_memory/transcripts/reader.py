@@ -1,0 +1,269 @@
+"""Bytes to turns: detects the client and calls its reader."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Iterator
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from datetime import datetime
+from typing import IO
+
+from ua_memory.errors import Malformed
+from ua_memory.errors import Usage as UsageError
+from ua_memory.records import Problem
+from ua_memory.text.noise import in_envelope
+from ua_memory.transcripts.claude_code import ClaudeCode
+from ua_memory.transcripts.codex import Codex
+from ua_memory.transcripts.format import ByteSource, Format, Unreadable, parse
+from ua_memory.transcripts.hermes import Hermes
+from ua_memory.transcripts.messages import Markdown, Messages, Prose, is_markdown, named_speakers
+from ua_memory.transcripts.pi import Clawdbot, OpenClaw, Pi
+from ua_memory.transcripts.turns import Boundary, ContextUsage, Record, Session, Turn, settle, table, word
+
+# -- sniff -------------------------------------------------------------------------------------------------
+# Which client wrote a transcript, by what is in it: names and suffixes of files say nothing in a pipe.
+
+
+CLIENTS = ("claude-code", "pi", "clawdbot", "openclaw", "codex", "hermes", "messages", "markdown", "text")
+
+_LOOKED_AT = 50
+_CODEX = ("session_meta", "response_item", "event_msg", "turn_context", "compacted", "world_state")
+_CLAUDE_CODE = (
+    "summary",
+    "file-history-snapshot",
+    "queue-operation",
+    "last-prompt",
+    "permission-mode",
+    "mode",
+    "agent-name",
+    "custom-title",
+    "ai-title",
+)
+_CUT_SHORT = (
+    (re.compile(r'^\{\s*"type"\s*:\s*"session"'), "pi"),
+    (re.compile(r'"type"\s*:\s*"(?:session_meta|response_item|event_msg)"\s*,\s*"payload"'), "codex"),
+    (re.compile(r'"(?:parentUuid|isSidechain|sessionId)"\s*:'), "claude-code"),
+    (re.compile(r'^\{\s*"(?:messages|model|system|max_tokens|tools|role|content)"\s*:'), "messages"),
+)
+"""For a line longer than the head: what its beginning gives away."""
+
+
+_OBJECT = re.compile(r'\{\s*(?:"|\}|$)')
+_KEY = re.compile(r',\s*"\w+"\s*:')
+_RECORD = re.compile(r'\s*\{\s*"')
+
+
+def sniff(head: bytes) -> str:
+    """One of `CLIENTS`, from the first bytes of a transcript (64 KB are plenty).
+
+    Raises Malformed for JSON that is no transcript we know, and for bytes that are no text: what is in it
+    would otherwise be taken for a person's words.
+    """
+    text = head.decode("utf-8", "replace").lstrip("\ufeff \t\r\n")
+    if re.match(r"\[\s*(?:\{|\]|$)", text):
+        return "messages"
+    lines = [line for line in text.split("\n")[:_LOOKED_AT] if line.strip()]
+    if not _OBJECT.match(text) and not _mostly_objects(lines):
+        if b"\0" in head:
+            raise Malformed("this is a binary file, not a transcript", mend="ua-memory flush --help")
+        return "markdown" if is_markdown(text) or named_speakers(text) else "text"
+    records = [record for line in lines if (record := parse(line.encode("utf-8", "replace")))]
+    for record in records:
+        if client := _client(record, records):
+            return client
+    for part in (text, *lines):
+        for pattern, client in _CUT_SHORT:
+            if pattern.search(part):
+                return client
+    raise Malformed(
+        "this is JSON, but no transcript of a client known here",
+        mend="known are: " + ", ".join(CLIENTS),
+    )
+
+
+def _mostly_objects(lines: list[str]) -> bool:
+    """Whether most lines are JSON objects though the first is not: it is damaged, or
+    the end of one, as `tail` cuts it. A person's text with a pasted record in it is still a person's."""
+    looks = sum(_RECORD.match(line) is not None for line in lines)
+    first = lines[0].rstrip() if lines and not _RECORD.match(lines[0]) else ""
+    cut = first.endswith("}")
+    rest = cut and first.count("}") > first.count("{") and _KEY.search(first) is not None
+    return (looks > 0 or rest) and 2 * (looks + cut) > len(lines)
+
+
+def _client(record: Record, records: list[Record]) -> str:
+    kind = record.get("type")
+    if kind == "session" and ("cwd" in record or "version" in record):
+        return _of_the_pi_family(record, records)
+    if kind in _CODEX and isinstance(record.get("payload"), dict):
+        return "codex"
+    if (
+        kind is None
+        and "id" in record
+        and "timestamp" in record
+        and ("instructions" in record or "git" in record)
+    ):
+        return "codex"
+    if ("session_id" in record and "role" in record) or ("started_at" in record and "source" in record):
+        return "hermes"
+    if "role" in record and "content" in record and kind in (None, "message"):
+        return "codex" if kind and _has_input_text(record) else "messages"
+    if isinstance(record.get("messages"), list):
+        return "messages"
+    if ("uuid" in record and "parentUuid" in record) or "sessionId" in record or kind in _CLAUDE_CODE:
+        return "claude-code"
+    if kind == "message" and "timestamp" in record and isinstance(record.get("message"), dict):
+        return "pi"  # a session file whose header is broken
+    return ""
+
+
+def _has_input_text(record: Record) -> bool:
+    content = record.get("content")
+    return isinstance(content, list) and any(
+        word(table(block).get("type")) in ("input_text", "output_text") for block in content
+    )
+
+
+def _of_the_pi_family(header: Record, records: list[Record]) -> str:
+    """v4 is OpenClaw's alone; Clawdbot's v3 is pi's, but chat channels deliver its messages."""
+    version = header.get("version")
+    if isinstance(version, int) and version >= 4:
+        return "openclaw"
+    cwd = word(header.get("cwd")).rstrip("/")
+    if re.search(r"/(?:clawd|\.clawdbot|\.openclaw|\.moltbot)(?:/|$)", cwd):
+        return "clawdbot"
+    for record in records:
+        message = table(record.get("message"))
+        if message.get("role") == "user":
+            content = message.get("content")
+            first = (
+                content
+                if isinstance(content, str)
+                else word(table((content or [{}])[0]).get("text"))
+                if isinstance(content, list)
+                else ""
+            )
+            return "clawdbot" if in_envelope(first) else "pi"
+    return "pi"
+
+
+# -- reading -----------------------------------------------------------------------------------------------
+# Bytes → turns: the one call that the rest of the package makes.
+
+
+_FORMATS: dict[str, type[Format]] = {
+    format.client: format
+    for format in (ClaudeCode, Pi, Clawdbot, OpenClaw, Codex, Hermes, Messages, Markdown, Prose)
+}
+_PART = re.compile(r"^(.+)\.(\d{1,6})$")
+
+
+class TranscriptReading:
+    """A transcript that has been surveyed: its header, its size, and its turns on demand.
+
+    `turns()` may be called again; one iteration at a time, and only while the stream is open. `problems`
+    holds the first lines that could not be read and `broken` counts them all; `cut` says that the end is half
+    written, `undecoded` how many characters were not UTF-8.
+    `resumed` tells whether an id of `since` was found, None where none was given; `reached` are those of
+    them that stand where the turns go on.
+    """
+
+    def __init__(self, source: ByteSource, format: Format, since: Collection[str]) -> None:
+        self._source, self._format = source, format
+        report = Unreadable()
+        names = {id: max(1, int(part[2])) if (part := _PART.match(id)) else 1 for id in since}
+        bases = {part[1] if (part := _PART.match(id)) else id for id in since} | set(names)
+        found: dict[str, int] = {}
+        last = 0
+        for last, record in format.records(source, report):
+            format.survey(last, record)
+            if bases and (name := format.name(last, record)) in bases:
+                found[name] = last
+        source.freeze()
+        format.close(last)
+        self.session: Session = format.session
+        self.usage: ContextUsage = format.usage
+        self.boundary: Boundary | None = format.boundary
+        self.problems: tuple[Problem, ...] = tuple(report.problems)
+        self.broken: int = report.broken
+        self.cut: bool = report.cut
+        self.undecoded: int = report.undecoded
+        self.resumed: bool | None = bool(found) if since else None
+        places = {id: self._position(id, found) for id in since}
+        self._after = max(places.values(), default=(0, 0))
+        self.reached = {id for id, place in places.items() if place == self._after > (0, 0)}
+
+    def _position(self, id: str, found: dict[str, int]) -> tuple[int, int]:
+        """Line and part up to which the turns have been read, if `id` was the last of them."""
+        part = 1
+        base = id
+        if id not in found and (named := _PART.match(id)):
+            base, part = named[1], int(named[2])
+        if base not in found:
+            return 0, 0
+        line = found[base]
+        if self._format.keep[line]:
+            return line, part
+        return self._format.read_to(base, line), 1 << 30
+
+    def __iter__(self) -> Iterator[Turn]:
+        return self.turns()
+
+    def turns(self) -> Iterator[Turn]:
+        """The turns after `since`, in the order of the conversation."""
+        for turn in settle(self._format.events(self._kept())):
+            named = _PART.match(turn.id)
+            part = int(named[2]) if named else 1
+            if (turn.line, part) > self._after:
+                yield turn
+
+    def context(self) -> Iterator[str]:
+        """All text that fills the model's context since the last compaction, in pieces, for counting alone.
+
+        Tool outputs and summaries are in it: it must never be stored, shown or sent anywhere.
+        """
+        first = self.boundary.kept if self.boundary else 0
+        own = self.boundary.line if self.boundary else 0
+        for line, record in self._kept():
+            if line >= first or line == own:
+                yield from filter(None, self._format.contents(line, record))
+
+    def _kept(self) -> Iterator[tuple[int, Record]]:
+        keep = self._format.keep
+        for line, record in self._format.records(self._source, Unreadable(), keep):
+            if line < len(keep) and keep[line]:
+                yield line, record
+
+
+def read(
+    stream: IO[bytes], *, client: str | None = None, since: str | Collection[str] | None = None
+) -> TranscriptReading:
+    """Read a transcript from where the stream stands; it stays open as long as the reading is used.
+
+    `client` is one of `CLIENTS`, or None to tell by the content. `since` is the id, or the ids, of the last
+    turn that has been read before: only what follows on the conversation's path comes out. Raises Usage for
+    an unknown client and Malformed for what is no transcript at all; lines that cannot be read are problems.
+    """
+    if client is not None and client not in _FORMATS:
+        raise UsageError(f"no reader for transcripts of {client!r}", mend="known are: " + ", ".join(CLIENTS))
+    source = ByteSource(stream)
+    ids = (since,) if isinstance(since, str) else tuple(since or ())
+    return TranscriptReading(source, _FORMATS[client or sniff(source.start)](), ids)
+
+
+# -- transcript --------------------------------------------------------------------------------------------
+# A transcript that lies somewhere and was not opened yet.
+
+
+@dataclass(frozen=True, slots=True)
+class Transcript:
+    """`where` it lies, in a person's words; `client` names its reader, None to tell by its content; `changed`
+    is when it was last written to, `opened` gives its bytes. `machine` says what speaks in it, where no
+    person does and that is known without reading it."""
+
+    where: str
+    client: str | None
+    changed: datetime
+    opened: Callable[[], AbstractContextManager[IO[bytes]]]
+    machine: str = ""

@@ -1,0 +1,1 @@
+"""Keeping a bank in order: init, verify, undo, forget, purge, sync, archive, import."""

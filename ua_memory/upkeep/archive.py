@@ -1,0 +1,390 @@
+"""A whole bank as one tar file: its memory, its history and a manifest."""
+
+from __future__ import annotations
+
+import contextlib
+import glob
+import hashlib
+import io
+import json
+import os
+import tarfile
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+
+from ua_memory import discovery
+from ua_memory.discovery import SETTINGS
+from ua_memory.errors import CannotWrite, GitFailed, Malformed, NotFound, TooLarge, Usage
+from ua_memory.git.repository import blob_id
+from ua_memory.paths import is_truth
+from ua_memory.store import swap
+from ua_memory.store.files import MAX_FILE
+from ua_memory.store.lock import aside
+from ua_memory.store.store import Store
+from ua_memory.upkeep.merge import Merge, prepare, settings
+from ua_memory.upkeep.sync import RemoteTombstones, joined
+
+if TYPE_CHECKING:
+    from ua_memory.index.sync import Index
+
+
+# -- tarred ------------------------------------------------------------------------------------------------
+# The frame of an archive, looked through before anything reads it: tar's own headers, and all between them.
+#
+# Python's tarfile takes in a header of any length as a whole, and follows one that announces another
+# without an
+# end. An archive of ours has plain files and nothing else, each at most with one header of a longer name or
+# size, and zeros wherever nothing stands.
+
+
+BLOCK = tarfile.BLOCKSIZE
+MOST_HEADER = 1 << 16
+"""Bytes of a header that says a longer name: more than any system allows."""
+_PIECE = 1 << 20
+_SAYS = frozenset((b"path", b"size"))
+
+
+class Strange(tarfile.TarError):
+    """Something that no archive of ours has; in words for a person."""
+
+
+def look_through(raw: IO[bytes], most: int) -> None:
+    """See that a file is such an archive of at most so many members. TarError, among them Strange, says what
+    it is instead."""
+    at, said, number = 0, dict[bytes, bytes](), 0
+    while True:
+        raw.seek(at)
+        block = raw.read(BLOCK)
+        if not block.strip(b"\0"):
+            break
+        member = tarfile.TarInfo.frombuf(block, "utf-8", "surrogateescape")
+        if block[148:156] != b"%06o\0 " % member.chksum:  # numbers may be written in several ways
+            raise Strange(f"a header was changed, at byte {at}")
+        size = member.size
+        if member.type == tarfile.XHDTYPE and not said and 0 < size <= MOST_HEADER:
+            said = _extended(raw.read(size))
+        elif member.type == tarfile.REGTYPE:
+            size = _number(said.get(b"size", b"%d" % size))
+            said, number = {}, number + 1
+        else:
+            raise Strange(f"it holds more than files, at byte {at}")
+        if size < 0 or number > most:
+            raise Strange("it holds too many files, or one without a size")
+        end = at + BLOCK + size
+        at = end + -size % BLOCK
+        raw.seek(end)
+        if raw.read(at - end).strip(b"\0"):
+            raise Strange(f"something stands between its files, at byte {end}")
+    raw.seek(at)
+    while piece := raw.read(_PIECE):
+        if piece.strip(b"\0"):
+            raise Strange(f"something stands behind its files, at byte {at}")
+    raw.seek(0)
+
+
+def _extended(data: bytes) -> dict[bytes, bytes]:
+    """What a header says for the file behind it: `LENGTH KEY=VALUE` and a newline each."""
+    said: dict[bytes, bytes] = {}
+    while data:
+        length = _number(data.partition(b" ")[0])
+        row, data = data[:length], data[max(length, 1) :]
+        key, has, value = row.partition(b" ")[2].removesuffix(b"\n").partition(b"=")
+        if len(row) != length or not row.endswith(b"\n") or not has or key not in _SAYS or key in said:
+            raise Strange("one of its headers cannot be read")
+        said[key] = value
+    return said
+
+
+def _number(text: bytes) -> int:
+    if not text.isdigit() or len(text) > 20:
+        raise Strange("one of its headers cannot be read")
+    return int(text)
+
+
+# -- archive -----------------------------------------------------------------------------------------------
+# A whole bank as one file: a tar of its memory, its history as a git bundle, and a manifest of all hashes.
+#
+# Nothing of the state goes in: no index, no cache, nothing that waits, no remote. What comes in is looked
+# through to the last byte before one is written.
+
+
+MANIFEST, BUNDLE, FILES = "manifest.json", "trail.bundle", "files/"
+FORMAT = "ua-memory archive 1"
+MOST_FILES = 200_000
+MOST_MANIFEST = 64 << 20
+MOST_BUNDLE = 16 << 30
+PIECE = 1 << 20
+MADE = "%Y-%m-%dT%H:%M:%S%z"
+
+
+@dataclass(frozen=True, slots=True)
+class Archived:
+    """An archive that was written: what is in it. `revision` is the newest it has, `bytes` its size."""
+
+    file: str
+    bank: str
+    revision: str
+    revisions: int
+    files: int
+    bytes: int
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Restored:
+    """An archive that was taken in, after all of it was verified."""
+
+    file: str
+    bank: str
+    made: str
+    files: int
+    received: int
+    merge: Merge
+    revision: str | None
+    notes: tuple[str, ...] = ()
+    trial: bool = False
+    heard: RemoteTombstones | None = None
+    """What was forgotten there, and here now, too."""
+
+
+# -- export ----------------------------------------------------------------------------------------------
+
+
+def export(store: Store, file: Path, *, trial: bool = False) -> Archived:
+    """Write the bank's archive. Usage where it would lie inside the bank, CannotWrite where there is such a
+    file already; nothing is there until all of it is."""
+    _outside(store, file)
+    notes = prepare(store, look=trial)
+    history, head = store.history, store.history.head()
+    if head is None:
+        raise NotFound("there is no history yet", where=str(store.bank.root), mend="ua-memory init")
+    blobs = {path: blob for path, blob in history.blobs(rev=head).items() if is_truth(path)}
+    # By one process: one each took 13 s for ten years of logs.
+    whole = history.read_all([(blob, "") for blob in blobs.values()])
+    contents = {path: data for path, data in zip(blobs, whole, strict=True) if data is not None}
+    if len(contents) < len(blobs):
+        raise GitFailed("the history lacks some files", where=str(history.git_dir), mend="ua-memory verify")
+    number = history.number(None, head)
+    if trial:
+        size = sum(map(len, contents.values()))
+        return Archived(str(file), store.config.id, head, number, len(contents), size, notes)
+    with aside(store.bank.state, store.config.lock_seconds) as folder:
+        bundle = folder / BUNDLE
+        history.bundle(bundle)
+        made = f"{store.now():{MADE}}"
+        manifest = _manifest(store.config.id, made, head, contents, bundle)
+        size = _write(file, manifest, contents, bundle, int(store.now().timestamp()))
+    return Archived(str(file), store.config.id, head, number, len(contents), size, notes)
+
+
+def _outside(store: Store, file: Path) -> None:
+    for inner in (store.bank.root, store.bank.state, store.bank.git_dir):
+        if file.resolve().is_relative_to(inner.resolve()):
+            raise Usage("an archive inside the bank", where=str(file), mend="name a file outside of it")
+    if file.exists() or file.is_symlink():
+        raise CannotWrite("there is a file of this name", where=str(file), mend="name another")
+
+
+def _manifest(bank: str, made: str, head: str, contents: Mapping[str, bytes], bundle: Path) -> bytes:
+    members = {FILES + path: (len(data), hashlib.sha256(data).hexdigest()) for path, data in contents.items()}
+    with bundle.open("rb") as whole:
+        members[BUNDLE] = (bundle.stat().st_size, hashlib.file_digest(whole, "sha256").hexdigest())
+    rows = [{"name": name, "bytes": size, "sha256": digest} for name, (size, digest) in members.items()]
+    said = {"format": FORMAT, "bank": bank, "made": made, "revision": head, "members": rows}
+    return json.dumps(said, indent=1, ensure_ascii=False).encode("utf-8", "surrogateescape")
+
+
+def _write(file: Path, manifest: bytes, contents: Mapping[str, bytes], bundle: Path, when: int) -> int:
+    try:
+        with _unnamed(file) as (fd, named):
+            with os.fdopen(fd, "wb", closefd=False) as out:
+                with tarfile.open(fileobj=out, mode="w", format=tarfile.PAX_FORMAT) as tar:
+                    _add(tar, MANIFEST, io.BytesIO(manifest), len(manifest), when)
+                    for path, data in contents.items():
+                        _add(tar, FILES + path, io.BytesIO(data), len(data), when)
+                    with bundle.open("rb") as whole:
+                        _add(tar, BUNDLE, whole, bundle.stat().st_size, when)
+                out.flush()
+                os.fsync(fd)
+            named()
+        swap.sync_folder(file.parent)
+        return file.stat().st_size
+    except OSError as error:
+        raise CannotWrite(error.strerror or str(error), where=str(file), mend="name another file") from error
+
+
+@contextlib.contextmanager
+def _unnamed(file: Path) -> Iterator[tuple[int, Callable[[], None]]]:
+    """A descriptor to write to, and what gives the file its name, replacing nothing. Until then it has none,
+    so that a process that is killed leaves nothing behind; where a file system knows no such files it has a
+    hidden one, and what a killed process has left of them is swept up."""
+    flags = os.O_WRONLY | os.O_CLOEXEC
+    start, fresh = f".{file.name[:200]}.", file.with_name(f".{file.name[:200]}.{os.getpid()}.part")
+    for left in file.parent.glob(f"{glob.escape(start)}*.part"):
+        pid = left.name[len(start) : -len(".part")]
+        if pid.isdecimal() and left.is_file() and not _lives(int(pid)):
+            left.unlink(missing_ok=True)
+    folder = os.open(file.parent, os.O_RDONLY | os.O_CLOEXEC | os.O_DIRECTORY)
+    try:
+        try:
+            fd = os.open(file.parent, flags | os.O_TMPFILE, 0o600)
+        except (AttributeError, OSError):
+            fd = os.open(fresh, flags | os.O_CREAT | os.O_EXCL, 0o600)
+            source = str(fresh)
+        else:
+            source = f"/proc/self/fd/{fd}"
+        # With a folder `link` follows the link that /proc has in place of the file.
+        try:
+            yield fd, lambda: os.link(source, file.name, src_dir_fd=folder, dst_dir_fd=folder)
+        finally:
+            os.close(fd)
+    finally:
+        fresh.unlink(missing_ok=True)
+        os.close(folder)
+
+
+def _lives(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except (OSError, OverflowError) as error:
+        return not isinstance(error, ProcessLookupError)
+    return True
+
+
+def _add(tar: tarfile.TarFile, name: str, data: IO[bytes], size: int, when: int) -> None:
+    member = tarfile.TarInfo(name)
+    member.size, member.mtime, member.mode = size, when, 0o600
+    tar.addfile(member, data)
+
+
+# -- import ----------------------------------------------------------------------------------------------
+
+
+def restore(
+    store: Store, file: Path, *, door: str, index: Callable[[], Index], trial: bool = False
+) -> Restored:  # fmt: skip
+    """Take an archive in: verified whole, then joined as `sync` joins. Malformed for one that is cut short,
+    was changed, or holds what it should not; Conflict where it is another bank's."""
+    notes = prepare(store, look=trial)
+    store.make_state()
+    with aside(store.bank.state, store.config.lock_seconds) as folder:
+        bundle = folder / BUNDLE
+        manifest, files = _verified(file, bundle)
+        heads = store.history.bundled(bundle)
+        wanted = manifest["revision"]
+        ref = next((ref for ref, sha in heads.items() if sha == wanted), None)
+        if ref is None:
+            raise _bad(file, "its history does not end where the manifest says")
+        with store.history.fetched(str(bundle), ref) as other:
+            there = {p: blob for p, blob in store.history.blobs(rev=other).items() if is_truth(p)}
+            known = settings(store.history.read(other, SETTINGS)) or {}
+            if other != wanted or there != files or known.get("id", manifest["bank"]) != manifest["bank"]:
+                raise _bad(file, "its files are not those of its history")
+            done, heard = joined(store, other, index, door=door, subject=f"import: {file.name}", look=trial)
+    result = done.result
+    notes = (*notes, *done.notes, *(result.notes if result else ()))
+    return Restored(
+        str(file), str(manifest["bank"]), str(manifest["made"]), len(files), done.revisions, done.merge,
+        result.revision if result else None, notes, trial, heard,
+    )  # fmt: skip
+
+
+def _verified(file: Path, bundle: Path) -> tuple[dict[str, Any], dict[str, str]]:
+    """(the manifest, {path: blob id}) of an archive every byte of which was looked at; its bundle is put
+    where `bundle` says."""
+    try:
+        with discovery.open_regular(file) as raw, _tar(raw) as tar:
+            members = iter(tar)
+            manifest = _read_manifest(file, tar, next(members, None))
+            files: dict[str, str] = {}
+            left = {row["name"]: (row["bytes"], row["sha256"]) for row in manifest["members"]}
+            for member in members:
+                size, digest = left.pop(member.name, (None, None))
+                if digest is None or not member.isreg() or member.size != size:
+                    raise _bad(file, f"{member.name[:200]!r} is not what the manifest says")
+                found = hashlib.sha256()
+                with _place(member.name, bundle) as out:
+                    for piece in _pieces(tar, member):
+                        found.update(piece)
+                        out.write(piece)
+                    if isinstance(out, io.BytesIO):
+                        files[member.name.removeprefix(FILES)] = blob_id(out.getvalue())
+                if found.hexdigest() != digest:
+                    raise _bad(file, f"{member.name[:200]!r} is not what it was")
+            if left or os.fstat(raw.fileno()).st_size % tarfile.RECORDSIZE:
+                raise _bad(file, f"it is not whole: its end is missing, or {len(left)} of its files")
+            return manifest, files
+    except FileNotFoundError as error:
+        raise NotFound("there is nothing", where=str(file), mend="name the archive") from error
+    except (tarfile.TarError, EOFError, UnicodeError) as error:
+        raise _bad(file, f"it cannot be read: {error}") from error
+    except (IsADirectoryError, discovery.Irregular) as error:
+        raise _bad(file, error.strerror or "no file") from error
+    except OSError as error:
+        raise CannotWrite(error.strerror or str(error), where=str(file)) from error
+
+
+def _tar(raw: IO[bytes]) -> tarfile.TarFile:
+    look_through(raw, MOST_FILES + 2)
+    return tarfile.open(fileobj=raw, mode="r:")
+
+
+def _read_manifest(file: Path, tar: tarfile.TarFile, member: tarfile.TarInfo | None) -> dict[str, Any]:
+    if member is None or member.name != MANIFEST or not member.isreg() or member.size > MOST_MANIFEST:
+        raise _bad(file, "it is no archive of a bank: it does not begin with a manifest")
+    try:
+        said = json.loads(b"".join(_pieces(tar, member)))
+        if said["format"] != FORMAT:
+            raise _bad(file, f"it is {str(said['format'])[:80]!r}, which this version does not read")
+        rows = said["members"]
+        names = [row["name"] for row in rows]
+        for row in rows:
+            _check_row(file, row)
+        str(said["bank"]), str(said["revision"])
+        when = datetime.fromisoformat(said["made"])
+        if when.timestamp() != member.mtime or f"{when:{MADE}}" != said["made"]:
+            raise _bad(file, "it was not made when it says")
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise _bad(file, "its manifest cannot be read") from error
+    if len(set(names)) != len(names) or BUNDLE not in names or len(names) > MOST_FILES:
+        raise _bad(file, "its manifest names a file twice, no history, or too many files")
+    return dict(said)
+
+
+def _check_row(file: Path, row: Mapping[str, Any]) -> None:
+    name, size = row["name"], row["bytes"]
+    inside = name == BUNDLE or (name.startswith(FILES) and is_truth(name.removeprefix(FILES)))
+    if not inside:
+        raise _bad(file, f"{name[:200]!r} has no place in a bank")
+    most = MOST_BUNDLE if name == BUNDLE else MAX_FILE
+    if type(size) is not int or size < 0 or not isinstance(row["sha256"], str):
+        raise _bad(file, "its manifest cannot be read")
+    if size > most:
+        raise TooLarge(f"{name[:200]!r} is larger than {most >> 20} MB", where=str(file))
+
+
+@contextlib.contextmanager
+def _place(name: str, bundle: Path) -> Iterator[IO[bytes]]:
+    if name != BUNDLE:
+        yield io.BytesIO()
+        return
+    with os.fdopen(os.open(bundle, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "wb") as out:
+        yield out
+
+
+def _pieces(tar: tarfile.TarFile, member: tarfile.TarInfo) -> Iterator[bytes]:
+    data = tar.extractfile(member)
+    left = member.size
+    while data is not None and left > 0:
+        piece = data.read(min(PIECE, left))
+        if not piece:
+            raise EOFError("it ends too early")
+        left -= len(piece)
+        yield piece
+
+
+def _bad(file: Path, why: str) -> Malformed:
+    return Malformed(f"the archive was not taken in: {why}", where=str(file), mend="export it again")

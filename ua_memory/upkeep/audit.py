@@ -1,0 +1,302 @@
+"""The audit trail: what was done, by whom, and checking that every promise holds. Taking back: `undo`."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from hashlib import sha256
+from pathlib import Path
+
+from ua_memory.discovery import CORE_NAMES, LOGS, SETTINGS
+from ua_memory.errors import GitFailed, NotFound, Usage
+from ua_memory.git import repository
+from ua_memory.git.repository import BlameLine, Revision
+from ua_memory.git.trail import additions
+from ua_memory.knowledge import statements, tombstones, trust
+from ua_memory.knowledge.statements import Statement
+from ua_memory.markdown import document as markdown_document
+from ua_memory.paths import is_truth
+from ua_memory.records import Place, Problem, Tombstone, is_generated
+from ua_memory.store.files import MAX_FILE, UNSEARCHED, searched
+from ua_memory.store.scan import sayable
+from ua_memory.store.store import Store
+from ua_memory.text import redaction
+from ua_memory.upkeep import doctor
+
+
+def log(
+    store: Store, *, about: str | None = None, op: str | None = None, limit: int | None = 20
+) -> list[Revision]:
+    """Revisions, newest first: all, those of a file, or those that wrote, named or changed a fact.
+
+    NotFound where nothing is known of the file or fact, Usage for a path outside the bank.
+    """
+    grep = [f"Memory-Op: {op}"] if op else []
+    if not about:
+        return [r for r in store.history.log(grep=grep, limit=None if op else limit) if _is(r, op)][:limit]
+    return [r for r in _about(store, about) if _is(r, op)][:limit]
+
+
+def _about(store: Store, about: str) -> list[Revision]:
+    named = statements.read(about)
+    try:
+        found = statements.find_excerpts(store, about)
+    except NotFound:
+        if not named.id:
+            raise
+        found = statements.Target("", id=named.id)  # it is gone, and the trail knows it still
+    if block := found.id or _only_id(store, found):
+        return _about_fact(store, block, found)
+    if not is_truth(found.path):
+        raise Usage(
+            "not a file of the bank", where=about[:200], mend="use MEMORY.md or a .md file under memory/"
+        )
+    done = store.history.log([found.path])
+    if not done and found.path not in store.survey().changed:
+        raise NotFound("no revision has this file", where=found.path, mend="ua-memory status")
+    return done
+
+
+def _only_id(store: Store, named: statements.Target) -> str | None:
+    """The id of the statement whose lines these are, as a search cites it."""
+    if not named.span:
+        return None
+    document = markdown_document.parse(store.truth(named.path), named.path)
+    first, last = statements.line_span(named.span, len(document.lines))
+    there = (r for r in document.records if isinstance(r, Statement) and r.place.line == first)
+    return next((r.id for r in there if r.id and last <= r.place.end), None)
+
+
+MANY = 50
+"""Files of one revision: a whole bank that was adopted, whose million facts would be read to tell a few."""
+
+
+def brought(
+    store: Store, revisions: Sequence[Revision], about: str | None = None
+) -> dict[str, tuple[Statement, ...]]:
+    """{revision: the statements it brought or changed}, each as it stood there; those of a file, or of a fact
+    (`^id`), where it is `about` one. What was forgotten since is left out, secrets are taken out, and what
+    brought MANY files or more is not read."""
+    rows: dict[tuple[str, str], set[int]] = {}
+    for each in additions(store.history, only=[one.id for one in revisions if 0 < len(one.paths) < MANY]):
+        meant = not about or about.startswith("^") or each.path == about
+        if meant and is_truth(each.path) and each.path.endswith(".md"):
+            lines = range(each.line, each.line + each.text.count("\n") + 1)
+            rows.setdefault((each.revision, each.path), set()).update(lines)
+    stones = tombstones.read(store)
+    found: dict[str, list[Statement]] = {}
+    for (revision, path), data in zip(rows, store.history.read_all(list(rows)), strict=True):
+        for record in markdown_document.parse(data or b"", path).records:
+            here = range(record.place.line, record.place.end + 1)
+            if not isinstance(record, Statement) or rows[revision, path].isdisjoint(here):
+                continue
+            meant = not about or about in (path, f"^{record.id}")
+            if meant and not stones.forbid(record):
+                text = redaction.redact(record.text, store.config.redact).text
+                found.setdefault(revision, []).append(replace(record, text=text))
+    return {revision: tuple(records) for revision, records in found.items()}
+
+
+def _is(revision: Revision, op: str | None) -> bool:
+    # git greps whole messages: `Memory-Op: insert` also finds a longer word, and a body that quotes it.
+    return op is None or revision.trailer("Memory-Op") == op
+
+
+def _about_fact(store: Store, block: str, named: statements.Target) -> list[Revision]:
+    """By its trailers, by the lines its id ever stood on, and by who wrote its lines as they are now: of an
+    id that a person typed, in its file alone."""
+    name, within = f"^{block}", [] if is_generated(block) or not named.path else [named.path]
+    done = [] if within else store.history.log(grep=[f"Facts: {name}"])
+    found = {r.id: r for r in done if name in r.trailers["Facts"]}
+    paths = {path for r in found.values() for path in r.paths} | {*within}
+    ids = set(found)
+    if re.fullmatch(r"[A-Za-z0-9-]+", block) and store.history.head():
+        asked = ("--no-textconv", "-G", f"\\^{block}([^A-Za-z0-9-]|$)", "--", *within)
+        ids |= set(store.history.run("log", "--format=%H", *asked).decode().split())
+    if named.path:
+        ids |= {line.revision for line in _blamed(store, named)}
+    elif not ids:
+        raise NotFound("nothing has this id", where=name, mend="ua-memory search")
+    for sha in ids - found.keys():
+        if sha.strip("0"):
+            paths |= set(store.history.show(sha).paths)
+    return [r for r in store.history.log(sorted(paths)) if r.id in ids] if paths else []
+
+
+def diff(store: Store, revision: str | None = None) -> str:
+    """What a revision changed; without one, what people changed by hand that is not committed yet."""
+    if revision is None:
+        changed = sorted(store.survey().changed)
+        return store.history.diff(store.history.head(), None, changed) if changed else ""
+    sha = store.history.resolve(statements.bare(revision))
+    return store.history.diff(parent(store, sha), sha)
+
+
+def parent(store: Store, sha: str) -> str | None:
+    """The revision before one, None for the first."""
+    try:
+        return store.history.resolve(f"{sha}^")
+    except NotFound:
+        return None
+
+
+def blame(store: Store, target: str) -> list[BlameLine]:
+    """Who wrote each line of what is named (`excerpts`), uncommitted ones too."""
+    return _blamed(store, statements.find_excerpts(store, target))
+
+
+def _blamed(store: Store, named: statements.Target) -> list[BlameLine]:
+    data = store.truth(named.path)
+    last = data.count(b"\n") + (not data.endswith(b"\n"))
+    lines = statements.line_span(named.span, last) if named.span else None
+    return store.history.blame(named.path, data, lines=lines)
+
+
+def verify(store: Store) -> list[Problem]:
+    """Every invariant that can be checked from the files: syntax, ids, proofs, tombstones, held files, the
+    trail."""
+    held = trust.FileProofs()
+    return [*file_problems(store, held), *_trail_problems(store), *_uncited(store, held)]
+
+
+def _uncited(store: Store, held: trust.FileProofs) -> Iterator[Problem]:
+    for one in trust.unsupported(store, held.loose):
+        yield Problem(one.path, one.line, one.message)
+
+
+def file_problems(store: Store, held: trust.FileProofs | None = None) -> Iterator[Problem]:
+    """What is wrong in the files themselves, the trail aside. `held` takes in what they say and cite."""
+    held = held or trust.FileProofs()
+    seen: dict[str, tuple[str, Place]] = {}
+    living: dict[str, Place] = {}
+    typed: list[Statement] = []
+    buried: dict[str, Tombstone] = {}
+    read: set[str] = set()
+    for path, data in statements.texts(store):
+        read.add(path)
+        if rest := searched(data)[1]:
+            yield Problem(path, rest, UNSEARCHED)
+        document = markdown_document.parse(data, path)
+        yield from document.problems
+        held.read(document)
+        buried |= {stone.id: stone for stone in document.of(Tombstone)}
+        for record in document.records:
+            if not isinstance(record, Statement) or not record.id:
+                continue
+            if not is_generated(record.id):
+                typed.append(record)  # which may stand in every file
+                continue
+            text, place = seen.setdefault(record.id, (record.text, record.place))
+            living.setdefault(record.id, record.place)
+            if text != record.text and place.path != path:  # within one file the parser says so
+                what = f"^{record.id} is also {place.path}:{place.line}, with another text"
+                yield Problem(path, record.place.line, what)
+    for block in sorted(buried.keys() & living.keys()):
+        yield Problem(living[block].path, living[block].line, f"^{block} was forgotten and is here again")
+    stones = tombstones.Tombstones(buried, store.config.redact)
+    for record in filter(stones.buried, typed if buried else ()):
+        yield Problem(record.place.path, record.place.line, f"^{record.id} was forgotten and is here again")
+    yield from held.problems(store)
+    refused = {path: why for path, why, _ in doctor.unreadable(store)}
+    for path, why in refused.items():
+        yield Problem(path, 1, f"cannot be read: {why} (ua-memory doctor)")
+    for file in store.survey().files:
+        if file.path.endswith(".md") and file.path not in read and file.path not in refused:
+            yield Problem(file.path, 1, _unread(file.size))
+    links, unsayable = _passed_over(store)
+    for path in links:
+        yield Problem(path, 1, "a symbolic link is not followed; put the file itself here")
+    for path in unsayable:
+        yield Problem(path, 1, "its name holds a backslash, a control character or no UTF-8: rename it")
+    for key in store.config.unknown:
+        yield Problem(SETTINGS, 1, f"no setting is called {key!r}: `ua-memory config` lists them")
+
+
+def _unread(size: int) -> str:
+    if size > MAX_FILE:
+        most = f"{MAX_FILE >> 20} MB"
+        return f"larger than {most}: it stays as it is, unread, in no revision and in no search; split it"
+    return "cannot be read: its name or its permissions do not allow it"
+
+
+def _passed_over(store: Store) -> tuple[list[str], list[str]]:
+    """What lies in the places of truth and is in no revision and no search, hidden things aside: symbolic
+    links, and files whose names cannot be said, as they can be printed (an archive made on Windows may hold
+    such)."""
+    root = store.bank.root
+    links, odd = [name for name in (*CORE_NAMES, SETTINGS, LOGS) if (root / name).is_symlink()], list[str]()
+    for path in () if LOGS in links else _entries(root / LOGS):
+        name = path.relative_to(root).as_posix()
+        if path.is_symlink():
+            links += [name] if path.suffix == ".md" or path.is_dir() else []
+        elif path.suffix == ".md" and not sayable(name) and path.is_file():
+            odd.append(repr(name)[1:-1])
+    return sorted(links), sorted(odd)
+
+
+def _entries(top: Path) -> Iterator[Path]:
+    """All that lies below a folder, hidden things and what may not be looked into aside."""
+    for here, folders, files in os.walk(top):
+        folders[:] = [name for name in folders if not name.startswith(".")]
+        if os.access(here, os.X_OK, effective_ids=os.access in os.supports_effective_ids):
+            yield from (Path(here, name) for name in (*folders, *files) if not name.startswith("."))
+
+
+def _trail_problems(store: Store) -> Iterator[Problem]:
+    for path in sorted(store.survey().held):
+        yield Problem(path, 1, "facts are gone all at once: `ua-memory status --accept`, or `ua-memory undo`")
+    if not store.history.exists:
+        return
+    try:
+        store.history.run("fsck", "--full", "--no-dangling", "--no-progress")
+    except GitFailed as error:
+        yield Problem(str(store.bank.git_dir), 1, error.what)
+    else:
+        try:
+            store.history.require_born()
+        except GitFailed as error:
+            yield Problem(str(store.bank.git_dir), 1, f"{error.what}: {error.mend}")
+
+
+def newest(store: Store) -> tuple[Revision | None, str]:
+    """The newest revision; and what is wrong where none can be found, or something of it is missing."""
+    found: list[Revision] = []
+    try:
+        if not store.history.exists or not store.history.head():
+            return None, ""
+        store.history.require_born()
+        found = store.history.log(limit=1)
+        wrong = repository.of_head(store.history)
+    except GitFailed as error:
+        wrong = error.what
+    return (found[0] if found else None), wrong
+
+
+def secrets(store: Store) -> list[tuple[str, int, str]]:
+    """(path, line, kind) of every secret in the files: people's own lines are committed as they stand."""
+    found: Counter[tuple[str, int, str]] = Counter()
+    for path, data in statements.texts(store):
+        text = data.decode("utf-8", "replace")
+        for secret in redaction.find(text, store.config.redact):
+            found[path, text.count("\n", 0, secret.start) + 1, secret.kind] += 1
+    return sorted(found)
+
+
+def past_secrets(store: Store) -> list[tuple[str, str, int, str]]:
+    """(revision, path, line, kind) of every secret that ever came into the trail, oldest first, each where it
+    came in first; the path is '' where it stands in a revision's own message."""
+    ours = (*CORE_NAMES, LOGS, SETTINGS) if store.bank.own else ()
+    seen: set[tuple[str, str, bytes]] = set()
+    found = []
+    for added in additions(store.history, *ours):
+        for secret in redaction.find(added.text, store.config.redact):
+            value = added.text[secret.start : secret.end].encode()
+            name = (added.path, secret.kind, sha256(value).digest())
+            if name not in seen:
+                seen.add(name)
+                line = added.line + added.text.count("\n", 0, secret.start)
+                found.append((added.revision, added.path, line, secret.kind))
+    return found

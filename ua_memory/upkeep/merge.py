@@ -1,0 +1,1259 @@
+"""Two machines' files made one: three-way by id, without what either has forgotten."""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import hashlib
+import re
+import shlex
+import tomllib
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from datetime import date
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+from ua_memory.discovery import BESIDE, CORE_NAMES, SETTINGS
+from ua_memory.errors import CannotWrite, ChangedOnDisk, Conflict, Held, NotFound, TooLarge
+from ua_memory.git.repository import blob_id
+from ua_memory.git.trail import History
+from ua_memory.knowledge import statements
+from ua_memory.knowledge.statements import Statement
+from ua_memory.knowledge.tombstones import PATH, Tombstones, bury, stones
+from ua_memory.markdown import document as markdown_document
+from ua_memory.markdown import printer
+from ua_memory.markdown.blocks import BlockShape, scan
+from ua_memory.paths import is_truth
+from ua_memory.records import (
+    CoreBlock,
+    Entity,
+    Fact,
+    Observation,
+    Opinion,
+    Record,
+    Tombstone,
+    is_generated,
+    written_id,
+)
+from ua_memory.store import swap
+from ua_memory.store.draft import Draft, Result
+from ua_memory.store.files import MAX_FILE
+from ua_memory.store.merge3 import merge_parts
+from ua_memory.store.store import Store
+from ua_memory.upkeep import forget, init
+from ua_memory.upkeep.forget import ASKED, Changing, Deriving, Ours, Owners, Plan, told
+
+# -- units -------------------------------------------------------------------------------------------------
+# A file taken apart for merging: what has an identity, and everything between, piece by piece.
+#
+# A unit is what is known by name on every machine: a statement by its id, a block of core memory, a settled
+# name, a tombstone, the front matter of a file. The rest is cut into blocks of markdown, each a part that
+# is kept or goes as a whole: an item without an id, a paragraph, a heading, an empty line.
+
+
+Key = tuple[str, str]
+FRONT = "front matter"
+MARK = b"\n\0"
+"""Begins the part that stands for a unit. No part of a file does: an empty line is one by itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class MergeUnit:
+    """Something with an identity as one side has it: its lines to the byte, and what they say."""
+
+    key: Key
+    path: str
+    lines: bytes
+    record: Record | None
+
+    @property
+    def said(self) -> str:
+        """Who said it, where that matters: the heading above may say it, and is not part of the lines."""
+        return self.record.said_by if isinstance(self.record, Fact) else ""
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """The files of one side: their parts, where a unit is `MARK` and its number, and the units."""
+
+    parts: Mapping[str, list[bytes]] = field(default_factory=dict)
+    units: Mapping[Key, MergeUnit] = field(default_factory=dict)
+    twice: frozenset[Key] = frozenset()
+
+
+def key_of(record: Record) -> Key | None:
+    """What a record is known by on every machine, if by anything."""
+    match record:
+        case Fact() | Observation() | Opinion():
+            if not record.id or is_generated(record.id):
+                return ("id", record.id) if record.id else None
+            return ("id", f"{record.place.path}#^{record.id}")  # a person's own is of its file
+        case CoreBlock(top=True):
+            return None  # its title is no part of it: it is merged line by line
+        case CoreBlock() | Entity():
+            return (type(record).__name__, record.name)
+        case Tombstone():
+            return ("Tombstone", record.id)
+    return None
+
+
+def read(files: Mapping[str, bytes], plain: Iterable[Key] = ()) -> Side:
+    """Take files apart. `plain` are units to be treated like any other lines; those that stand twice are."""
+    found: dict[Key, MergeUnit] = {}
+    seen: Counter[Key] = Counter()
+    cut: dict[str, list[tuple[Key | None, bytes]]] = {}
+    leave = set(plain)
+    for path, data in files.items():
+        cut[path] = list(_cut(data, path, found, seen))
+    twice = frozenset(key for key, number in seen.items() if number > 1)
+    leave |= twice
+    parts = {
+        path: [raw if key is None or key in leave else token(key) for key, raw in rows]
+        for path, rows in cut.items()
+    }
+    return Side(parts, {key: unit for key, unit in found.items() if key not in leave}, twice)
+
+
+def token(key: Key) -> bytes:
+    """The part that stands for a unit."""
+    return MARK + "\0".join(key).encode("utf-8", "surrogateescape")
+
+
+def key_in(part: bytes) -> Key | None:
+    """The unit that a part stands for, if it does."""
+    if not part.startswith(MARK):
+        return None
+    kind, _, name = part[len(MARK) :].decode("utf-8", "surrogateescape").partition("\0")
+    return kind, name
+
+
+def _cut(
+    data: bytes, path: str, found: dict[Key, MergeUnit], seen: Counter[Key]
+) -> Iterator[tuple[Key | None, bytes]]:
+    lines = BytesIO(data if not data or data.endswith(b"\n") else data + b"\n").readlines()
+    if not path.endswith(".md"):
+        yield from ((None, line) for line in lines)
+        return
+    document = markdown_document.parse(data, path)
+    starts: dict[int, tuple[int, Key | None, Record | None]] = {}
+    for block in scan(document.lines, document.front_end):
+        starts[block.start] = (block.end, None, None)
+    for each in document.records:
+        if (key := key_of(each)) and (path in CORE_NAMES) == isinstance(each, CoreBlock):
+            starts[each.place.line - 1] = (each.place.end, key, each)
+    if document.front_end:
+        starts[0] = (document.front_end, (FRONT, path), None)
+    at = 0
+    while at < len(lines):
+        end, key, record = starts.get(at, (at + 1, None, None))
+        raw = b"".join(lines[at:end])
+        if key:
+            seen[key] += 1
+            found.setdefault(key, MergeUnit(key, path, raw, record))
+        yield key, raw
+        at = max(end, at + 1)
+
+
+def joined(parts: Iterable[bytes], lines_of: Callable[[Key], bytes]) -> bytes:
+    """The file that parts make up. Two texts from different machines do not run into each other."""
+    out: list[bytes] = []
+    for part in parts:
+        key = key_in(part)
+        raw = lines_of(key) if key else part
+        if not raw:
+            continue
+        if out and _is_text(raw) and out[-1].strip() and not out[-1].startswith((b"#", b"---")):
+            out.append(b"\r\n" if out[-1].endswith(b"\r\n") else b"\n")
+        out.append(raw)
+    return b"".join(out)
+
+
+def _is_text(raw: bytes) -> bool:
+    """Whether a part is a paragraph, which what stands above it would take in."""
+    first = raw.split(b"\n", 1)[0].decode("utf-8", "surrogateescape")
+    shapes = [block.shape for block in scan([first])]
+    return shapes == [BlockShape.PARAGRAPH]
+
+
+# -- settling ----------------------------------------------------------------------------------------------
+# What becomes of one unit that two machines have: three-way, and where both changed it, word by word.
+#
+# Deleted on one side and unchanged on the other, it is deleted; deleted against changed, it is kept.
+# Changed on
+# both sides, the fields are merged one by one; where one says two things, both stand side by side.
+
+
+EARLIEST, LATEST = ("since", "on"), ("last", "importance")
+FOLLOWS_LAST = "trend"
+"""Told by the side whose evidence is newer."""
+Clash = Callable[..., None]
+_NOWHERE = ("place", "heading")
+
+
+@dataclass(frozen=True, slots=True)
+class SettledUnit:
+    """A unit as it shall be, None if it goes; `beside` stands next to it. `why` is empty where nothing is
+    to be told, else `kept` (deleted here, changed there, or the other way round), `both`, or `theirs` (of
+    which one reading can stand)."""
+
+    unit: MergeUnit | None
+    beside: MergeUnit | None = None
+    why: str = ""
+
+
+def settle(base: MergeUnit | None, ours: MergeUnit | None, theirs: MergeUnit | None) -> SettledUnit:
+    """One unit of three sides."""
+    if ours is None or theirs is None:
+        left = ours or theirs
+        if base is None or left is None:
+            return SettledUnit(left)
+        return SettledUnit(None) if _same(left, base) else SettledUnit(left, why="kept")
+    path = theirs.path if base and ours.path == base.path else ours.path
+    if base and ours.path != base.path != theirs.path:
+        path = theirs.path
+    if _same(ours, theirs) or (base and _same(ours, base)):
+        return SettledUnit(replace(theirs, path=path))
+    if base and _same(theirs, base):
+        return SettledUnit(replace(ours, path=path))
+    return _both(base, ours, theirs, path)
+
+
+def _same(one: MergeUnit, other: MergeUnit) -> bool:
+    return one.lines.split() == other.lines.split() if one.record is None else _bare(one) == _bare(other)
+
+
+def _bare(unit: MergeUnit) -> list[bytes]:
+    return [line.rstrip() for line in unit.lines.splitlines() if line.strip()]
+
+
+def _both(base: MergeUnit | None, ours: MergeUnit, theirs: MergeUnit, path: str) -> SettledUnit:
+    lines = merged_lines(base.lines if base else None, ours.lines, theirs.lines)
+    if lines is not None and (unit := _read(theirs.key, path, lines)):
+        return SettledUnit(replace(unit, path=path))
+    if ours.key[0] == FRONT:
+        return SettledUnit(theirs, why="theirs")
+    if isinstance(ours.record, CoreBlock):
+        both = settled_lines(base.lines if base else None, ours.lines, theirs.lines)
+        unit = _read(theirs.key, path, both)
+        return SettledUnit(replace(unit or theirs, path=path), why="both")
+    record = _by_field(base.record if base else None, ours.record, theirs.record)
+    if record is not None:
+        return SettledUnit(MergeUnit(ours.key, path, _shown(record), record))
+    copy = _copy(ours, path)
+    return SettledUnit(replace(theirs, path=path), copy, "both" if copy else "theirs")
+
+
+def merged_lines(base: bytes | None, ours: bytes, theirs: bytes) -> bytes | None:
+    """Three-way by lines; None where both sides changed the same ones."""
+    if base is None:
+        return None
+    old, one, other = (BytesIO(text).readlines() for text in (base, ours, theirs))
+    out, clashes = merge_parts(old, one, other)
+    return None if clashes else b"".join(out)
+
+
+def settled_lines(base: bytes | None, ours: bytes, theirs: bytes) -> bytes:
+    """Three-way by lines, two readings of one line below each other."""
+    return b"".join(parts(None if base is None else _rows(base), _rows(ours), _rows(theirs)))
+
+
+def _rows(text: bytes) -> list[bytes]:
+    return BytesIO(text if text.endswith(b"\n") else text + b"\n").readlines()
+
+
+def parts(
+    base: list[bytes] | None, ours: list[bytes], theirs: list[bytes], met: Clash | None = None
+) -> list[bytes]:
+    """The same of texts in parts. Without a base what both have in common stands for it. `met` hears of each
+    stretch that both changed: base, ours, theirs."""
+    if base is None:
+        _, common = _common(ours, theirs)
+        base = common
+
+    def both(*sides: list[bytes]) -> list[bytes]:
+        if met:
+            met(*sides)
+        return side_by_side(*sides)
+
+    return merge_parts(base, ours, theirs, both)[0]
+
+
+def _common(ours: list[bytes], theirs: list[bytes]) -> tuple[int, list[bytes]]:
+    from difflib import SequenceMatcher
+
+    blocks = SequenceMatcher(None, ours, theirs, autojunk=False).get_matching_blocks()
+    return len(blocks), [part for block in blocks for part in ours[block.a : block.a + block.size]]
+
+
+def side_by_side(old: list[bytes], ours: list[bytes], theirs: list[bytes]) -> list[bytes]:
+    """Where both changed something: what one took away is gone, what one brought stands, theirs first."""
+    gone = {part for part in old if part.strip() and (part not in ours or part not in theirs)}
+    kept = [part for part in theirs if part not in gone]
+    there = {part for part in (*theirs, *old) if part.strip() and not part.startswith(b"#")}
+    fresh = [part for part in ours if part not in there]
+    if not any(part.strip() for part in fresh):
+        return kept
+    if kept and not kept[-1].strip() and not fresh[0].strip():
+        fresh = fresh[1:]
+    return kept + fresh
+
+
+def _read(key: Key, path: str, lines: bytes) -> MergeUnit | None:
+    """The unit that lines make up, if they are that one and nothing else."""
+    if key[0] == FRONT:
+        document = markdown_document.parse(lines, path)
+        whole = document.front and document.front_end == len(document.lines) and not document.problems
+        return MergeUnit(key, path, lines, None) if whole else None
+    found = [record for record in markdown_document.parse(lines, path).records if key_of(record)]
+    if len(found) != 1 or key_of(found[0]) != key or markdown_document.parse(lines, path).problems:
+        return None
+    return MergeUnit(key, path, lines, found[0])
+
+
+def _by_field(base: Any, ours: Any, theirs: Any) -> Record | None:
+    """A record whose fields are merged one by one; None where one field says two things."""
+    if type(ours) is not type(theirs) or not isinstance(
+        ours, Fact | Observation | Opinion | Entity | Tombstone
+    ):
+        return None
+    base = base if type(base) is type(ours) else None
+    values: dict[str, Any] = {}
+    for name in (each.name for each in fields(ours) if each.name not in _NOWHERE):
+        old, one, other = (getattr(side, name, None) if side else None for side in (base, ours, theirs))
+        if one == other or (base and one == old):
+            values[name] = other
+        elif base and other == old:
+            values[name] = one
+        elif isinstance(one, tuple) and isinstance(other, tuple):
+            values[name] = _union(old or (), one, other)
+        elif name in (*EARLIEST, *LATEST) and one and other:
+            values[name] = (min if name in EARLIEST else max)(one, other)
+        elif name == FOLLOWS_LAST:
+            values[name] = one if _newest(ours) > _newest(theirs) else other
+        elif name == "hash":
+            values[name] = " ".join(dict.fromkeys(f"{other} {one}".split()))
+        elif not one or not other:
+            values[name] = one or other
+        else:
+            return None
+    merged: Record = replace(theirs, **values)
+    return merged
+
+
+def _newest(record: Record) -> str:
+    return (isinstance(record, Observation) and record.last) or ""
+
+
+def _union(old: Sequence[Any], ours: Sequence[Any], theirs: Sequence[Any]) -> tuple[Any, ...]:
+    gone = {each for each in old if each not in ours or each not in theirs}
+    return tuple(each for each in dict.fromkeys((*theirs, *ours)) if each not in gone)
+
+
+def _copy(ours: MergeUnit, path: str) -> MergeUnit | None:
+    """This machine's reading, to stand beside the other: under an id of its own, which says so."""
+    record = ours.record
+    if not isinstance(record, Fact | Observation | Opinion) or not record.id:
+        return None
+    digest = hashlib.sha256(f"{record.id}\0".encode() + ours.lines).digest()
+    block = base64.b32encode(digest)[:10].decode().lower()
+    flag = f"another machine has this otherwise: ^{record.id}"
+    new: Any = replace(record, id=block, flag=f"{record.flag}; {flag}" if record.flag else flag)
+    if isinstance(new, Fact) and not new.origin:
+        new = replace(new, origin=record.said_by) if isinstance(record, Fact) else new
+    return MergeUnit(("id", block), path, _shown(new), new)
+
+
+def _shown(record: Record) -> bytes:
+    return (printer.show(record) + "\n").encode("utf-8", "surrogateescape")
+
+
+def with_origin(unit: MergeUnit, said: Any) -> MergeUnit:
+    """The same fact with who said it in its own lines: the heading that did stands above it no more."""
+    if not isinstance(unit.record, Fact):
+        return unit
+    record = replace(unit.record, origin=said)
+    return replace(unit, lines=_shown(record), record=record)
+
+
+# -- renamed -----------------------------------------------------------------------------------------------
+# Files that were renamed on one side, or on both: they are merged under the name that they are to have.
+#
+# Lines with an id are known wherever they stand. All others are known by their file, and a file that has
+# two
+# names would stand there twice.
+
+
+Files = Mapping[str, bytes]
+_ID = re.compile(rb"\s+\^[A-Za-z0-9-]+\s*$")
+
+
+@dataclass(frozen=True, slots=True)
+class Aligned:
+    """Three sides, each file under the name that it is to have. `twice` are those that both sides renamed:
+    (this side's name, the other's, which it gets); `there` is {name: what the other calls that file}."""
+
+    base: Files
+    ours: Files
+    theirs: Files
+    twice: tuple[tuple[str, str], ...]
+    there: Mapping[str, str]
+
+
+def aligned(base: Files, ours: Files, theirs: Files) -> Aligned:
+    """The sides with renamed files under one name. What one side renamed and the other deleted stays as it
+    is; so does a file whose new name the other side gave to another one."""
+    here, there = renamed(base, ours), renamed(base, theirs)
+    old, mine, other = dict[str, str](), dict[str, str](), dict[str, str]()
+    twice: list[tuple[str, str]] = []
+    for path in {**here, **there}:
+        one, two = here.get(path), there.get(path)
+        if one and two and one != two and two not in ours and one not in theirs:
+            mine[one] = two
+            twice.append((one, two))
+        elif one and two is None and path in theirs and one not in theirs:
+            other[path] = one
+        elif two and one is None and path in ours and two not in ours:
+            mine[path] = two
+        elif not (one and one == two):
+            continue
+        old[path] = two or one or path
+    back = {new: path for path, new in other.items()}
+    return Aligned(_named(base, old), _named(ours, mine), _named(theirs, other), tuple(twice), back)
+
+
+def _named(files: Files, names: Mapping[str, str]) -> Files:
+    return {names.get(path, path): data for path, data in files.items()}
+
+
+def renamed(base: Files, side: Files) -> dict[str, str]:
+    """{a file of the base that is gone: the new one that has its lines}: at least half of those of the
+    shorter one, whatever ids they were given since; each new file once, the likest first."""
+    gone = {path: lines for path in base if path not in side and (lines := _lines(path, base[path]))}
+    new = {path: lines for path in side if path not in base and (lines := _lines(path, side[path]))}
+    alike: list[tuple[int, str, str]] = []
+    for path, lines in gone.items():
+        for name, others in new.items():
+            common = (lines & others).total()
+            if 2 * common >= min(lines.total(), others.total()):
+                alike.append((-common, path, name))
+    found: dict[str, str] = {}
+    for _, path, name in sorted(alike):
+        if path not in found and name not in found.values():
+            found[path] = name
+    return found
+
+
+def _lines(path: str, data: bytes) -> Counter[bytes]:
+    """The lines of a file that say something: no headings, and no ids."""
+    if path in (*CORE_NAMES, SETTINGS) or not path.endswith(".md"):
+        return Counter()
+    lines = (_ID.sub(b"", line).strip() for line in data.split(b"\n"))
+    return Counter(line for line in lines if line.strip(b"-*_") and not line.startswith(b"#"))
+
+
+# -- burying -----------------------------------------------------------------------------------------------
+# Both sides of a merge without what the other has forgotten since, and what went along with it.
+#
+# A tombstone holds against whatever the other machine did meanwhile. What somebody had written or changed
+# there
+# is told with its place, never with its words: its revision has them.
+
+
+_COUNTED = re.compile(rb"\s*[-*+] (?:seen|proofs|last|trend):")
+"""What machines note of a statement as they go: nobody misses it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Dropped:
+    """Lines that were written or changed on one machine and that another had forgotten: the id, if they have
+    one, the place, whose they were (`here` or `there`), and the revision that has them still: empty where
+    they are in none yet, the file with the old history where that was purged."""
+
+    id: str
+    path: str
+    line: int
+    side: str
+    revision: str = ""
+
+
+def buried(
+    base: Files, mine: Files, theirs: Files, patterns: Mapping[str, str]
+) -> tuple[Files, Files, list[Dropped]]:
+    """Both sides without the statements that the other has forgotten since, by what they say: there they may
+    have another id, or none. An undone forgetting is not done again."""
+    known, here, there = (stones(side.get(PATH)) for side in (base, mine, theirs))
+    lines = {line.strip() for data in base.values() for line in data.split(b"\n")}
+    sides: list[Files] = []
+    dropped: list[Dropped] = []
+    for side, files, own, others in (("here", mine, here, there), ("there", theirs, there, here)):
+        new = {name: stone for name, stone in others.items() if name not in own and name not in known}
+        buried = Tombstones(new, patterns)
+        # What is as it was here, the other side has seen when it forgot: as that left it, it stands.
+        notes = {
+            path: data
+            for path, data in files.items()
+            if path.endswith(".md") and path != PATH and data != base.get(path)
+        }
+        for path, data in notes.items() if here or there else ():
+            rows = data.split(b"\n")
+            for block, numbers in _lost(buried, {**here, **there}, data, path):
+                fresh = [rows[n - 1] for n in numbers if rows[n - 1].strip() not in lines]
+                if any(row.strip() and not _COUNTED.match(row) for row in fresh):
+                    dropped.append(Dropped(block, path, numbers[0], side))
+        sides.append({**files, **{p: buried.without(data, p)[0] for p, data in notes.items() if new}})
+    return sides[0], sides[1], dropped
+
+
+def _lost(
+    stones: Tombstones, all_stones: Mapping[str, Tombstone], data: bytes, path: str
+) -> Iterator[tuple[str, list[int]]]:
+    """What goes of a file: by what is new, and what has an id that both know to be forgotten."""
+    gone = list(stones.found(data, path)) if stones.stones else []
+    found = {numbers[0] for _, numbers in gone}
+    yield from gone
+    both = Tombstones(all_stones, stones.redact)
+    if any(f"^{written_id(block)}".encode() in data for block in all_stones):
+        for record in markdown_document.parse(data, path).records:
+            if isinstance(record, Statement) and both.buried(record) and record.place.line not in found:
+                yield str(record.id), [*range(record.place.line, record.place.end + 1)]
+
+
+# -- banks -------------------------------------------------------------------------------------------------
+# Two machines' files made one: three-way by id, whatever file a thing stands in, and by parts between.
+#
+# Pure: bytes in, bytes out. No conflict marks are ever written: where both sides say something else, both
+# stand side by side. What comes out is read again, and must say what was decided, nothing more or less.
+
+
+NAMED = {"id": "^{}", "CoreBlock": "## {}", "Entity": "[[{}]]", "Tombstone": "^{}"}
+KEPT = "## Kept from another machine"
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """Something that both machines changed. `why` is `kept` (one deleted it, the other changed it, and it
+    stays), `both` (each changed it, and both readings stand) or `theirs` (of settings and of the header of a
+    file one reading can hold); the texts are what each side has."""
+
+    what: str
+    path: str
+    why: str
+    ours: str
+    theirs: str
+
+
+@dataclass(frozen=True, slots=True)
+class Merge:
+    """What all files become (None: goes), what there is to tell, and the ids that stay forgotten."""
+
+    files: Mapping[str, bytes | None]
+    told: tuple[Told, ...] = ()
+    forgotten: tuple[str, ...] = ()
+    came: int = 0
+    changed: int = 0
+    went: int = 0
+    """Statements that this machine had not, had otherwise, and has no more."""
+    dropped: tuple[Dropped, ...] = ()
+    """What was written or changed on one machine and forgotten on the other."""
+
+
+def merge(base: Files, ours: Files, theirs: Files, other: str = "") -> Merge:
+    """Three sides of the same paths; `other` is the revision of the third. Conflict where a file cannot be
+    merged without harm to what it says."""
+    sides = aligned(base, ours, theirs)
+    done = _Merging(sides.base, sides.ours, sides.theirs, other, sides.there).merged()
+    named = tuple(Told("file name", there, "theirs", here, there) for here, there in sides.twice)
+    files = {**dict.fromkeys(ours.keys() - sides.ours.keys()), **done.files}
+    return replace(done, files=files, told=(*named, *done.told))
+
+
+@dataclass
+class _Merging:
+    base: Files
+    ours: Files
+    theirs: Files
+    revision: str = ""
+    there: Mapping[str, str] = field(default_factory=dict)
+    """What the other side calls a file that this one has renamed."""
+    told: list[Told] = field(default_factory=list)
+    settled: dict[Key, SettledUnit] = field(default_factory=dict)
+    units: dict[Key, MergeUnit] = field(default_factory=dict)
+
+    def merged(self) -> Merge:
+        self.paths = sorted({*self.base, *self.ours, *self.theirs})
+        sides = [read(files) for files in (self.base, self.ours, self.theirs)]
+        if twice := frozenset[Key]().union(*(side.twice for side in sides)):
+            # What stands twice has no identity, on no side.
+            sides = [read(files, twice) for files in (self.base, self.ours, self.theirs)]
+        self.old, self.mine, self.other = sides
+        self._settle()
+        dead = self._bury()
+        files = {path: self._file(path, rows) for path, rows in self._placed().items()}
+        mine = {key: unit for key, unit in self.mine.units.items() if key[0] == "id"}
+        new = {key: unit for key, unit in self.units.items() if key[0] == "id"}
+        changed = sum(key in mine and mine[key].lines != unit.lines for key, unit in new.items())
+        figures = len(new.keys() - mine.keys()), changed, len(mine.keys() - new.keys())
+        return Merge(files, tuple(self.told), tuple(dead), *figures)
+
+    # -- units -------------------------------------------------------------------------------------
+
+    def _settle(self) -> None:
+        for key in dict.fromkeys((*self.other.units, *self.mine.units)):
+            b, o, t = (side.units.get(key) for side in (self.old, self.mine, self.other))
+            done = self.settled[key] = settle(b, o, t)
+            if done.unit:
+                self.units[key] = done.unit
+            if done.beside and done.beside.key not in {**self.mine.units, **self.other.units}:
+                self.units[done.beside.key] = done.beside
+            if done.why:
+                said = [_text(side) for side in (o, t)]
+                what = NAMED.get(key[0], "{}'s " + key[0]).format(key[1])
+                what = what.removeprefix("^") if "#^" in what else what
+                self.told.append(Told(what, (done.unit or o or t).path, done.why, *said))  # type: ignore[union-attr]
+
+    def _bury(self) -> list[str]:
+        """Take out what has a tombstone; the ids that one of the machines still had."""
+        stones = {name: None for kind, name in self.units if kind == "Tombstone"}
+        for name in stones:
+            self.units.pop(("id", name), None)
+        self.told = [told for told in self.told if told.what.removeprefix("^") not in stones]
+        for done in self.settled.values():
+            if done.beside and done.unit and done.unit.key[1] in stones:
+                self.units.pop(done.beside.key, None)
+        return [
+            name for name in stones if any(("id", name) in side.units for side in (self.mine, self.other))
+        ]
+
+    # -- places ------------------------------------------------------------------------------------
+
+    def _placed(self) -> dict[str, list[bytes] | None]:
+        """The parts of each file, where every unit that stays has one place."""
+        rows = {path: self._rows(path) for path in self.paths}
+        seen: set[Key] = set()
+        for path, there in rows.items():
+            kept = []
+            for part in there or ():
+                key = key_in(part)
+                if key and (key not in self.units or self.units[key].path != path or key in seen):
+                    continue
+                seen |= {key} if key else set()
+                kept.append(part)
+            if there is not None:
+                rows[path] = kept
+        for key, unit in self.units.items():
+            if key not in seen:
+                rows[unit.path] = self._put(rows[unit.path] or [], key, unit)
+        return rows
+
+    def _rows(self, path: str) -> list[bytes] | None:
+        old, mine, other = (side.parts.get(path) for side in (self.old, self.mine, self.other))
+        if mine in (old, other) or other == old:
+            return other if mine == old else mine
+        both = parts(old, mine or [], other or [], lambda *sides: self._clash(path, *sides))
+        if mine is not None and other is not None:
+            return both
+        return both if any(part.strip() for part in both) else None  # gone on one side, and nothing is new
+
+    def _clash(self, path: str, old: list[bytes], mine: list[bytes], other: list[bytes]) -> None:
+        """Tell of prose that both changed, each otherwise: both readings stand."""
+        new = ([p for p in s if p.strip() and p not in (*old, *t)] for s, t in ((mine, other), (other, mine)))
+        said = [
+            b"".join(p for p in side if not p.startswith(MARK)).decode("utf-8", "replace") for side in new
+        ]
+        changed = any(p.strip() and p not in (*mine, *other) and not p.startswith(MARK) for p in old)
+        if changed and path != SETTINGS and all(text.strip() for text in said):
+            self.told.append(Told("text", path, "both", *(text.strip() for text in said)))
+
+    def _put(self, rows: list[bytes], key: Key, unit: MergeUnit) -> list[bytes]:
+        """Give a unit a place: behind what stands before it on the side that has it, else at the end."""
+        aside = next((k for k, s in self.settled.items() if s.beside and s.beside.key == key), key)
+        if aside != key and token(aside) in rows:
+            at = rows.index(token(aside)) + 1
+            return [*rows[:at], token(key), *rows[at:]]
+        for side in (self.other, self.mine):
+            there = side.parts.get(unit.path) or []
+            if token(key) in there:
+                before = there[: there.index(token(key))]
+                near = (rows.index(part) for part in reversed(before) if part.strip() and part in rows)
+                at = next(near, len(rows) - 1) + 1
+                return [*rows[:at], token(key), *rows[at:]]
+        return [*rows, token(key)]
+
+    # -- files -------------------------------------------------------------------------------------
+
+    def _file(self, path: str, rows: list[bytes] | None) -> bytes | None:
+        if rows is None:
+            return None
+        for side, files in ((self.other, self.theirs), (self.mine, self.ours)):
+            if rows == side.parts.get(path) and all(
+                self.units[key].lines == side.units[key].lines for part in rows if (key := key_in(part))
+            ):
+                return files[path]  # as it stands there, to the byte
+        if not any(part.strip() for part in rows) and (path not in self.ours or path not in self.theirs):
+            return None
+        data = self._joined(rows)
+        if path == SETTINGS:
+            return self._settings()
+        if self._restamp(path, data):
+            data = self._joined(rows)
+        if self._says(path, data):
+            return data
+        return self._apart(path)
+
+    def _settings(self) -> bytes:
+        """The settings by lines; where both changed the same, or nobody could read the outcome, theirs."""
+        texts = [files.get(SETTINGS) for files in (self.base, self.ours, self.theirs)]
+        data = merged_lines(texts[0], texts[1] or b"", texts[2] or b"")
+        with contextlib.suppress(tomllib.TOMLDecodeError, UnicodeDecodeError):
+            if data is not None and tomllib.loads(data.decode("utf-8-sig")) is not None:
+                return data
+        said = [(text or b"").decode("utf-8", "replace").strip() for text in texts[1:]]
+        self.told.append(Told(SETTINGS, SETTINGS, "theirs", *said))
+        return texts[2] or b""
+
+    def _joined(self, rows: list[bytes]) -> bytes:
+        return joined(rows, lambda key: self.units[key].lines)
+
+    def _restamp(self, path: str, data: bytes) -> bool:
+        """Say in a fact's own lines who said it, where the heading above it does not any more."""
+        done = False
+        for record in markdown_document.parse(data, path).of(Fact):
+            key = key_of(record)
+            unit = self.units.get(key) if key else None
+            if key and unit and unit.path == path and (said := self._said(key)) and said != record.said_by:
+                self.units[key] = with_origin(unit, said)
+                done = True
+        return done
+
+    def _said(self, key: Key) -> str:
+        sides = (side.units.get(key) for side in (self.other, self.mine))
+        return next((unit.said for unit in sides if unit), self.units[key].said)
+
+    def _says(self, path: str, data: bytes) -> bool:
+        """Whether a file, read again, has the units it should and no words that neither side has."""
+        wanted = {key: unit.record for key, unit in self.units.items() if unit.path == path and unit.record}
+        rest: list[Record] = []
+        found: dict[Key, Record] = {}
+        for record in markdown_document.parse(data, path).records:
+            key = key_of(record)
+            if key in wanted:
+                found[key] = record
+            elif isinstance(record, Fact | CoreBlock):
+                rest.append(record)
+        known: Counter[Record] = Counter()
+        for files in (self.ours, self.theirs):
+            known |= Counter(markdown_document.parse(files.get(path, b""), path).records)
+        return found == wanted and all(record in known for record in rest)
+
+    def _apart(self, path: str) -> bytes:
+        """The other machine's file as it stands but for what is settled, and below it what is only ours."""
+        theirs = self.other.parts.get(path) or []
+        rows = [part for part in theirs if not (key := key_in(part)) or self._is_here(key, path)]
+        data = self._joined(rows)
+        core = path in CORE_NAMES
+        mine = list(self._only_ours(path, {*theirs}))
+        for n, text in enumerate(mine):
+            lines = text.decode("utf-8", "surrogateescape").rstrip("\n").split("\n")
+            data = markdown_document.append(data, lines if core or n else [KEPT, "", *lines])
+        if self._restamp(path, data):
+            return self._apart(path)
+        if not self._says(path, data):
+            raise Conflict(
+                "the two machines' versions do not go together", where=path,
+                mend="change it by hand here until both say the same there, then sync; the other machine's is"
+                f" shown by: ua-memory git show {self.revision[:10]}:{self.there.get(path, path)}",
+            )  # fmt: skip
+        return data
+
+    def _is_here(self, key: Key, path: str) -> bool:
+        return key in self.units and self.units[key].path == path
+
+    def _only_ours(self, path: str, theirs: set[bytes]) -> Iterator[bytes]:
+        old = set(self.old.parts.get(path) or ())
+        for part in self.mine.parts.get(path) or ():
+            key = key_in(part)
+            if part in theirs or not part.strip():
+                continue
+            if key and self._is_here(key, path):
+                yield self.units[key].lines
+            elif not key and part not in old and not part.startswith(b"#"):
+                yield part
+        for key, unit in self.units.items():
+            if unit.path == path and key not in self.mine.units and token(key) not in theirs:
+                yield unit.lines
+
+
+def _text(unit: MergeUnit | None) -> str:
+    return "" if unit is None else unit.lines.decode("utf-8", "replace").strip()
+
+
+# -- along -------------------------------------------------------------------------------------------------
+# What goes along with what the other machine has forgotten: each side without it, as `forget` leaves a
+# bank.
+#
+# What was derived from it on one machine is nothing that the other could have let go of. So each side
+# forgets
+# what the other has, before the two are merged.
+
+
+Read = Callable[[str], bytes | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Along:
+    """What goes along on each side, `here` and `there`."""
+
+    here: Plan = field(default_factory=Plan)
+    there: Plan = field(default_factory=Plan)
+
+    @property
+    def paths(self) -> set[str]:
+        """The files that it changes on either side."""
+        return {*self.here.files, *self.there.files}
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """What went along here, and must not be found any more where nothing else says it."""
+        return self.here.also
+
+    def ids(self, files: Mapping[str, bytes | None]) -> set[str]:
+        """The ids that go along with it, but for those that stand in the merged files all the same."""
+        gone = {*self.here.ids, *self.there.ids}
+        for path, data in files.items():
+            if path != PATH and data and any(f"^{written_id(block)}".encode() in data for block in gone):
+                records = markdown_document.parse(data, path).records
+                gone -= {str(each.ref) for each in records if isinstance(each, Statement)}
+        return gone
+
+    def dropped(self, known: Collection[Dropped]) -> list[Dropped]:
+        """What a person wrote of it, and facts that said the same: where they stood."""
+        seen = {(each.path, each.line) for each in known}
+        return [
+            Dropped(piece.id or "", piece.place.path, piece.place.line, side)
+            for side, plan in (("here", self.here), ("there", self.there))
+            for piece in plan.gone
+            if piece.why != ASKED and (piece.by_person or piece.what == "fact")
+            if (piece.place.path, piece.place.line) not in seen
+        ]
+
+    def notes(self) -> list[str]:
+        """What went along and was revised, in numbers."""
+        gone = tuple(each for each in (*self.here.gone, *self.there.gone) if each.why != ASKED)
+        both = Plan(gone, (*self.here.revised, *self.there.revised))
+        if not both.gone and not both.revised:
+            return []
+        return [f"what rested on it went along: {told(both)}"]
+
+    def buried(self, store: Store, draft: Draft) -> None:
+        """Put stones on what went along, as `forget` does. A line without an id has the other's already."""
+        gone = self.ids(draft.files)
+        burials = [one for plan in (self.here, self.there) for one in plan.burials if one.id in gone]
+        bury(store, draft, burials, store.now().date().isoformat())
+
+
+def along(store: Store, fork: str | None, other: str, ours: Read, edited: Collection[str]) -> Along:
+    """What each side loses with what the other has forgotten since both last met at `fork`. `ours` reads this
+    machine's files, of which some are `edited` since its last revision."""
+    history = store.history
+    known = stones(history.read(fork, PATH)) if fork else {}
+    here, there = stones(ours(PATH)), stones(history.read(other, PATH))
+    head = history.head()
+    mine = {block: stone for block, stone in there.items() if block not in here and block not in known}
+    theirs = {block: stone for block, stone in here.items() if block not in there and block not in known}
+    # Who has nothing of its own has derived nothing that the other did not see when it forgot.
+    mine = {} if head and not edited and history.is_within(head, other) else mine
+    found: dict[str, Plan] = {}
+    old = history.blobs(rev=fork) if fork and (mine or theirs) else {}
+    if mine and head:
+        texts = dict(statements.texts(store))
+        texts |= {path: ours(path) or b"" for path in {*edited} & texts.keys()}
+        found["here"] = _plan(store, texts, mine, old, "HEAD")
+    if theirs:
+        names = {path: blob for path, blob in history.blobs(rev=other).items()
+                 if is_truth(path) and path.endswith(".md")}  # fmt: skip
+        read = history.read_all([(blob, "") for blob in names.values()])
+        texts = {path: data for path, data in zip(names, read, strict=True) if data is not None}
+        found["there"] = _plan(store, texts, theirs, old, other)
+    return Along(**found)
+
+
+def _plan(
+    store: Store, texts: Mapping[str, bytes], new: Mapping[str, Tombstone], old: Mapping[str, str], rev: str
+) -> Plan:
+    fresh = {path for path, data in texts.items() if old.get(path) != blob_id(data)}
+    ours, today = Owners(store, texts, rev).ours, store.now().date()
+    return forgetting(texts, Tombstones(new, store.config.redact), fresh, ours, today)
+
+
+def forgetting(
+    texts: Mapping[str, bytes], forgotten: Tombstones, fresh: Collection[str], ours: Ours, today: date
+) -> Plan:
+    """A forgetting of what has these tombstones, by its id; in files that are `fresh` since both met also
+    by what it says: of the others, who forgot it has seen and left what stands there."""
+    marks, targets = [f"^{written_id(block)}".encode() for block in forgotten.stones], []
+    for path, data in texts.items():
+        if path == PATH or not (path in fresh or any(mark in data for mark in marks)):
+            continue
+        for record in markdown_document.parse(data, path).records:
+            if isinstance(record, Statement) and (
+                forgotten.buried(record) or (path in fresh and forgotten.forbid(record))
+            ):
+                targets.append(forget.of(record))
+    deriving = Deriving(
+        texts, targets, ours, today, take=False, patterns=forgotten.redact, ids=forgotten.stones.keys()
+    )
+    return Changing(deriving).plan()
+
+
+# -- refusing ----------------------------------------------------------------------------------------------
+# What of a revision another machine cannot take in, said so that it can be mended where it came from.
+
+
+def refuse(history: History, other: str, there: Mapping[str, tuple[str, str]]) -> None:
+    """Conflict for a link in the place of memory, TooLarge for a file that nobody would read. `there` is
+    {path: (mode, blob)} of what the revision `other` has otherwise."""
+    if path := link_in(there):
+        raise Conflict(
+            "a symbolic link stands there in the place of memory", where=f"{other[:10]}:{path}",
+            mend=f"on the machine that made it: {undone(path)}; then sync there, and here again",
+        )  # fmt: skip
+    large = (p for p, size in history.sizes(other).items() if is_truth(p) and size > MAX_FILE)
+    if path := next(large, ""):
+        raise TooLarge(
+            f"larger than {MAX_FILE >> 20} MB", where=f"{other[:10]}:{path}",
+            mend="on the machine that made it: split the file, sync; then sync here again",
+        )  # fmt: skip
+
+
+def link_in(there: Mapping[str, tuple[str, str]]) -> str:
+    """The first path of memory at which something else than a file stands; empty where there is none."""
+    return next((p for p, (mode, _) in there.items() if is_truth(p) and mode[:3] not in ("100", "")), "")
+
+
+def undone(path: str) -> str:
+    """How a committed link is taken back."""
+    name = shlex.quote(path)
+    gone = f"ua-memory git rm {name}; ua-memory git commit -m 'no link'"
+    return f"put the file itself in the place of the link, or take that out ({gone})"
+
+
+def refuse_push(history: History, offered: str | None, head: str) -> None:
+    """Conflict where a link was committed here that no other machine would take in."""
+    if path := link_in(history.differing(offered, head)):
+        raise Conflict(
+            "a symbolic link was committed in the place of memory, which no other machine takes in",
+            where=path, mend=f"{undone(path)}; then sync again",
+        )  # fmt: skip
+
+
+# -- carrying ----------------------------------------------------------------------------------------------
+# What else a bank of its own has in its repository, and is no memory: it comes along where only the other
+# machine has changed it.
+
+
+SHOWN = 3
+
+
+def carried(
+    store: Store, strange: Mapping[str, str], fork: str | None, other: str
+) -> tuple[dict[str, bytes | None], list[str]]:
+    """What else a bank of its own has in its repository: taken where only the other changed it."""
+    if not strange:
+        return {}, []
+    if not store.bank.own:
+        raise Conflict(
+            "the other history has files that are no memory", where=", ".join(sorted(strange)[:SHOWN]),
+            mend="give the trail a remote of its own: ua-memory git remote set-url origin ADDRESS",
+        )  # fmt: skip
+    history = store.history
+    head = history.head()
+    here = history.differing(fork, head) if head else {}
+    there = history.differing(fork, other)
+    plain = not head or history.is_within(head, other)
+    linked = [path for path in strange if there[path][0][:3] not in ("100", "")]
+    if linked and not plain:
+        raise Conflict("links and submodules are not merged here", where=linked[0], mend="ua-memory git pull")
+    both = sorted(path for path in strange if path in here and here[path] != there[path])
+    data = {
+        path: history.blob(blob) if blob else None
+        for path, blob in strange.items()
+        if there[path][0] != "160000"
+    }
+    notes = [
+        f"{path} was changed on both machines; this one's stands, {other[:10]} has the other" for path in both
+    ]
+    return {path: each for path, each in data.items() if path not in both}, notes
+
+
+def brought_along(store: Store, carried: Mapping[str, bytes | None], was: Mapping[str, str]) -> list[str]:
+    """Bring files in the folder along that are no memory, where nobody has changed them; what was not."""
+    notes = []
+    for path, data in carried.items():
+        file = store.bank.root / path
+        if not _ours(store.bank.root, path):
+            notes.append(f"{path} was not written")
+            continue
+        here = file.read_bytes() if file.is_file() else None
+        if (here is None) != (path not in was) or (here is not None and blob_id(here) != was[path]):
+            if here != data:
+                notes.append(f"{path} differs from the repository's: see git status")
+            continue
+        try:
+            if data is None:
+                file.unlink(missing_ok=True)
+            else:
+                file.parent.mkdir(parents=True, exist_ok=True)
+                fresh = file.with_name(f".ua-{file.name[:100]}.fresh")
+                fresh.unlink(missing_ok=True)
+                swap.write(fresh, data)
+                fresh.replace(file)
+        except OSError as error:
+            raise CannotWrite(
+                error.strerror or str(error), where=str(file), mend="check owner, mode and free space"
+            ) from error
+    return notes
+
+
+def _ours(root: Path, path: str) -> bool:
+    """Whether a path stays in the folder, outside of what git and we keep there."""
+    here = root
+    for part in path.split("/"):
+        here = here / part
+        if part in ("", ".", "..", BESIDE) or part.lower() == ".git" or here.is_symlink():
+            return False
+    return True
+
+
+# -- joining -----------------------------------------------------------------------------------------------
+# Bringing another copy of the bank in: its history joined to this one's, its files merged into these.
+#
+# One revision, as any other: recorded before a file is touched, finished by the next command if it is
+# killed.
+
+
+OP = "sync"
+_SEE = "docs/sync.md tells what to do"
+
+
+@dataclass(frozen=True, slots=True)
+class Joined:
+    """What came in: the merge, how many revisions, and what brought it (None: nothing was to be brought)."""
+
+    merge: Merge
+    revisions: int = 0
+    result: Result | None = None
+    notes: tuple[str, ...] = ()
+    along: Along = field(default_factory=Along)
+    """What went along with what one of the machines has forgotten."""
+
+
+@dataclass(frozen=True)
+class Meeting:
+    """Where this history and another part, and what each has otherwise since."""
+
+    store: Store
+    other: str
+    fresh: bool = field(default=False)
+    """This bank is as `init` made it, and becomes the other one."""
+    base: str | None = None
+    """What both have in common, where the history that was rewritten cannot tell."""
+
+    @property
+    def fork(self) -> str | None:
+        return self.base or self.store.history.fork(self.store.history.head() or self.other, self.other)
+
+    def merged(
+        self, ours: Callable[[str], bytes | None], edited: Collection[str]
+    ) -> tuple[Merge, Mapping[str, str], Along]:
+        """The files merged, {path: blob id} of what the other has otherwise and is no memory, and what went
+        along with what one of them has forgotten."""
+        history, fork = self.store.history, self.fork
+        head = history.head()
+        there = history.differing(fork, self.other)
+        here = history.differing(fork, head) if head else {}
+        refuse(history, self.other, there)
+        paths = sorted({path for path in (*there, *here, *edited) if is_truth(path)})
+        went = along(self.store, fork, self.other, ours, edited)
+        paths = sorted({*paths, *went.paths})
+        old = history.blobs(paths, rev=fork) if fork and paths else {}
+        new = {path: there[path][1] if path in there else old.get(path, "") for path in paths}
+        wanted = sorted({blob for blob in (*old.values(), *new.values()) if blob})
+        read = dict(zip(wanted, history.read_all([(blob, "") for blob in wanted]), strict=True))
+        base = {path: read[blob] or b"" for path, blob in old.items()}
+        theirs = {path: read[blob] or b"" for path, blob in new.items() if blob}
+        mine = {path: data for path in paths if (data := ours(path)) is not None}
+        done = together(base, mine, theirs, went, self.store.config.redact, self.other, fresh=self.fresh)
+        return done, {path: blob for path, (_, blob) in there.items() if not is_truth(path)}, went
+
+
+def together(
+    base: Files, mine: Files, theirs: Files, went: Along, redact: Mapping[str, str], other: str = "", *,
+    fresh: bool = False,
+) -> Merge:  # fmt: skip
+    """Both sides made one: without what either has forgotten, and what went along; then by id. `other` is the
+    revision of theirs."""
+    left, right, dropped = buried(base, mine, theirs, redact)
+    if went.paths:
+        left, right, _ = buried(base, went.here.without(mine), went.there.without(theirs), redact)
+    done = merge(left if fresh else base, left, right, other)
+    # A file that goes whole along, and that nobody else has, is in no merge.
+    done = replace(done, files={**dict.fromkeys(mine.keys() - done.files), **done.files})
+    # What was taken out before it came to the merge is told as well.
+    there_now = {path: data for path, data in done.files.items() if data is not None}
+    had, has, now = (set(read(files).units) for files in (mine, left, there_now))
+    gone = [name for kind, name in sorted(had - has - now) if kind == "id"]
+    gone = [*done.forgotten, *(name for name in gone if name not in done.forgotten)]
+    number = done.went + len(gone) - len(done.forgotten)
+    gone += sorted(went.ids(done.files) - {*gone})
+    dropped += went.dropped(dropped)
+    dropped = [each for each in dropped if ("id", each.id) not in now]  # its forgetting was taken back
+    return replace(done, went=number, forgotten=(*gone,), dropped=(*dropped,))
+
+
+def prepare(store: Store, *, look: bool = False) -> tuple[str, ...]:
+    """Commit what people changed and finish what is owed, so that all of this machine's memory takes part;
+    what there is to tell of it. Held where facts disappeared and nobody said whether that was meant."""
+    if store.survey().held:
+        raise Held(
+            "facts disappeared here all at once", where=", ".join(sorted(store.survey().held)[:SHOWN]),
+            mend="ua-memory undo brings them back, ua-memory status --accept lets them go",
+        )  # fmt: skip
+    if look:
+        return ()
+    store.require_settled()
+    return store.adopt().notes
+
+
+@dataclass(frozen=True, slots=True)
+class Cleaned:
+    """This machine's files without what another has purged: {path: (before, after)}, the revision that both
+    have in common then, what looks at the files that come out before anything is written, and the lines of a
+    person's that went."""
+
+    files: Mapping[str, tuple[bytes, bytes | None]]
+    base: str | None
+    look: Callable[[Mapping[str, bytes | None]], None]
+    went: tuple[Dropped, ...] = ()
+
+
+def join(
+    store: Store, other: str, *, door: str, subject: str, look: bool = False, cleaned: Cleaned | None = None
+) -> Joined:
+    """Bring in another history that was fetched; with `look` only say what would be. Conflict where the two
+    are no copies of one bank."""
+    history = store.history
+    meeting = Meeting(store, other, _compared(store, other), cleaned.base if cleaned else None)
+    number = history.number(history.head(), other)
+    if look:
+        changed = {*store.survey().changed, *(cleaned.files if cleaned else ())}
+        done, _, went = meeting.merged(lambda path: _clean(path, _read_joined(store, path), cleaned), changed)
+        if cleaned:
+            cleaned.look(done.files)
+        return Joined(_placed(store, done, other), number, notes=tuple(went.notes()), along=went)
+    with store.revision(OP, door=door) as draft:
+        if history.holds(other):
+            return Joined(Merge({}))
+        edited = {*store.survey().changed, *(cleaned.files if cleaned else ())}
+
+        def ours(path: str) -> bytes | None:
+            return _clean(path, draft.read(path) if draft.exists(path) else None, cleaned)
+
+        done, strange, went = meeting.merged(ours, edited)
+        if cleaned:
+            # A file that goes whole, and that nobody else has, is in no merge.
+            whole = {path: None for path, (_, after) in cleaned.files.items() if after is None}
+            done = replace(done, files={**whole, **done.files})
+            cleaned.look(done.files)
+        held = [path for path, touched in draft.touched.items() if touched.held]
+        if held:
+            raise Held("facts disappeared here all at once", where=held[0], mend="ua-memory status")
+        draft.carried, notes = carried(store, strange, meeting.fork, other)
+        was = history.blobs(sorted(draft.carried)) if draft.carried else {}
+        for path, data in done.files.items():
+            if data is not None:
+                draft.write(path, data, restored=True)
+            elif draft.exists(path):
+                draft.delete(path)
+        went.buried(store, draft)
+        draft.joins, draft.even_if_empty, draft.subject = other, True, subject
+        draft.trailers["Joins"] = [other]
+    notes += [*brought_along(store, draft.carried, was), *went.notes()]
+    done = _placed(store, done, other, draft.result.revision)
+    return Joined(done, number, draft.result, tuple(notes), went)
+
+
+def _placed(store: Store, done: Merge, other: str, merged: str | None = None) -> Merge:
+    """A merge with the revisions that have what it dropped: this machine's is the one before."""
+    here = ""
+    with contextlib.suppress(NotFound):
+        here = store.history.resolve(f"{merged}^" if merged else "HEAD") if done.dropped else ""
+    changed = set() if merged else set(store.survey().changed)
+
+    def has(each: Dropped) -> str:
+        return other if each.side == "there" else "" if each.path in changed else here
+
+    return replace(done, dropped=tuple(replace(each, revision=has(each)) for each in done.dropped))
+
+
+def _clean(path: str, data: bytes | None, cleaned: Cleaned | None) -> bytes | None:
+    if cleaned is None or path not in cleaned.files:
+        return data
+    before, after = cleaned.files[path]
+    if data != before:
+        raise ChangedOnDisk("it was saved meanwhile", where=path, mend="try again")
+    return after
+
+
+def _read_joined(store: Store, path: str) -> bytes | None:
+    with contextlib.suppress(NotFound):
+        return store.read(path)
+    return None
+
+
+# -- whether they are one bank ---------------------------------------------------------------------------
+
+
+def _compared(store: Store, other: str) -> bool:
+    """See that another history is of this bank; whether this one is new, and becomes that one."""
+    history = store.history
+    there = settings(history.read(other, SETTINGS))
+    if there is None:
+        raise Conflict("that is no memory bank: it has no ua-memory.toml", where=other[:10], mend=_SEE)
+    here = {"id": store.config.id, "trail": store.config.trail}
+    alike = all(there.get(key, here[key]) == value for key, value in here.items())
+    if alike:
+        return False
+    if there.get("trail", "beside") != store.config.trail:
+        raise Conflict(
+            "one is a git repository of its own, the other is kept beside somebody's code", where=SETTINGS,
+            mend='make `trail = "…"` the same in both, which `ua-memory init` sets up; ' + _SEE,
+        )  # fmt: skip
+    if store.bank.own and _new(store):
+        return True
+    raise Conflict(
+        f"these are two banks: {store.config.id} here, {there.get('id')} there", where=SETTINGS,
+        mend=f'to make them one, write `id = "{there.get("id")}"` here, run `ua-memory init .`, sync again',
+    )  # fmt: skip
+
+
+def settings(data: bytes | None) -> dict[str, object] | None:
+    """The settings of a bank as a file has them, None where it cannot be read."""
+    try:
+        return None if data is None else tomllib.loads(data.decode("utf-8-sig"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError):
+        return None
+
+
+def _new(store: Store) -> bool:
+    """Whether a bank is as `init` made it."""
+    log = store.history.log(limit=2)
+    files = {file.path for file in store.survey().files}
+    made = len(log) == 1 and log[0].trailer("Memory-Op") == "init"
+    return (
+        made
+        and files <= {CORE_NAMES[0], SETTINGS}
+        and _read_joined(store, CORE_NAMES[0]) in (None, init.CORE)
+    )

@@ -1,0 +1,245 @@
+"""Taking back revisions: three-way against everything since, never a rewrite of the trail."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from difflib import SequenceMatcher
+from io import BytesIO
+from itertools import pairwise
+
+from ua_memory.errors import Conflict, NotFound, Usage
+from ua_memory.git.repository import Revision
+from ua_memory.knowledge import statements, tombstones
+from ua_memory.knowledge.entities import ENTITIES, give_back_all
+from ua_memory.knowledge.statements import Statement
+from ua_memory.markdown import document as markdown_document
+from ua_memory.markdown.blocks import BlockShape, scan
+from ua_memory.records import CoreBlock, Entity, Record
+from ua_memory.store import saves
+from ua_memory.store.draft import Draft, Result
+from ua_memory.store.merge3 import Clash, merge
+from ua_memory.store.store import Store
+from ua_memory.text.wording import counted
+from ua_memory.upkeep.audit import parent
+from ua_memory.upkeep.forget import let_go
+
+SHOWN = 5
+"""So many places of a conflict are shown in full."""
+
+
+@dataclass(frozen=True, slots=True)
+class Undone:
+    """The revision that was taken back, and what did it. Where held facts were restored, the newest one."""
+
+    revision: Revision
+    result: Result
+
+
+def undo(store: Store, revision: str | None = None, *, door: str) -> Undone:
+    """Take back any revision, also an old one: what came later stays. Conflict shows both sides, and
+    nothing is written.
+
+    Without a revision: restore what disappeared and is held, else take back the newest one that was not
+    taken back yet, so that undoing again goes further back.
+    """
+    store.require_settled()
+    if revision is not None:
+        return _take_back(store, store.history.show(statements.bare(revision)), "undo", door)
+    if store.survey().held:
+        return _restore_held(store, door)
+    settled = store.history.taken_back()
+    for done in store.history.log():
+        op = done.trailer("Memory-Op")
+        if op == "init":  # what was there before the bank is not taken away unless it is named
+            break
+        if done.paths and op not in ("undo", "redo", "sync") and done.id not in settled:
+            return _take_back(store, done, "undo", door)
+    raise NotFound("nothing is left to take back", mend="ua-memory log")
+
+
+def redo(store: Store, *, door: str) -> Undone:
+    """Take back the newest undo that was not taken back yet."""
+    store.require_settled()
+    settled = store.history.taken_back()
+    for done in store.history.log():
+        if done.trailer("Memory-Op") == "undo" and done.id not in settled:
+            return _take_back(store, done, "redo", door)
+    raise NotFound("nothing was undone", mend="ua-memory log")
+
+
+def _take_back(store: Store, done: Revision, op: str, door: str) -> Undone:
+    if done.trailer("Memory-Op") == "init":
+        raise Usage("the making of the bank is not taken back", where=done.id[:10], mend="delete its folder")
+    before = parent(store, done.id)
+    with store.revision(op, door=door) as draft:
+        names = _entities(draft) if ENTITIES in done.paths else ()
+        clashes: list[tuple[str, Clash]] = []
+        for path in done.paths:
+            clashes += [(path, c) for c in _take_back_file(store, draft, path, before, done.id)]
+        if clashes:
+            raise Conflict(
+                _shown(clashes),
+                where=done.id[:10],
+                mend="change the file by hand, or undo the later revision first",
+            )
+        _refuse_forgotten(store, draft, done)
+        if (lost := _lost(draft)) and (rested := let_go(store, draft, lost)):
+            draft.notes.append(f"what rested on it went along: {rested}")
+        if not draft.changed():
+            raise Conflict("nothing of it is left to take back", where=done.id[:10], mend="ua-memory log")
+        give_back_all(store, draft, names, _entities(draft) if names else ())
+        draft.trailers["Undoes"] = [done.id]
+        draft.facts = list(done.trailers.get("Facts", ()))
+        draft.subject = f"{op}: {done.subject}"
+    return Undone(done, draft.result)
+
+
+def _lost(draft: Draft) -> dict[str, Statement]:
+    """The statements that a draft takes out of the bank, by their ids."""
+    was: dict[str, Statement] = {}
+    stay: set[str | None] = set()
+    for path, data in draft.changed().items():
+        records = markdown_document.parse(draft.touched[path].start or b"", path).records
+        was |= {r.ref: r for r in records if isinstance(r, Statement) and r.ref}
+        stay |= {
+            r.ref for r in markdown_document.parse(data or b"", path).records if isinstance(r, Statement)
+        }
+    return {block: record for block, record in was.items() if block not in stay}
+
+
+def _entities(draft: Draft) -> tuple[Entity, ...]:
+    return markdown_document.parse(draft.read(ENTITIES), ENTITIES).of(Entity)
+
+
+def _refuse_forgotten(store: Store, draft: Draft, done: Revision) -> None:
+    """Stop what would bring back something forgotten. Who takes back the forgetting takes its stone away,
+    unless the history has nothing any more that it could bring back."""
+    stones = tombstones.read(store, draft.read(tombstones.PATH))
+    lifted = tombstones.read(store).stones.keys() - stones.stones.keys()
+    if lifted and tombstones.purged(store, lifted):
+        raise Conflict(
+            "it was purged from the history: nothing can bring it back", where=done.id[:10],
+            mend="its backup may (ua-memory status); ua-memory undo REVISION takes back an earlier one",
+        )  # fmt: skip
+    for path, data in draft.changed().items() if stones.stones else ():
+        old = set(markdown_document.parse(draft.touched[path].start or b"", path).records)
+        for record in markdown_document.parse(data or b"", path).records:
+            if isinstance(record, Statement) and record not in old and stones.forbid(record):
+                name = f"^{record.id}" if record.id else f"{path}:{record.place.line}"
+                raise Conflict(
+                    "it would bring back what was forgotten", where=name,
+                    mend="undo the forgetting first (ua-memory log --op forget)",
+                )  # fmt: skip
+
+
+def _take_back_file(store: Store, draft: Draft, path: str, parent: str | None, sha: str) -> tuple[Clash, ...]:
+    """Write into the draft what a file is without one revision's change of it."""
+    then = store.history.read(sha, path)
+    before = store.history.read(parent, path) if parent else None
+    now = draft.read(path) if draft.exists(path) else None
+    if now == then:
+        _set(draft, path, before)
+        return ()
+    added, there = _added(then or b"", before or b"", path), saves.keys(now, path)
+    if added is None or any(kind == "text" and (kind, name) not in there for kind, name in added):
+        merged = merge(then or b"", now or b"", before or b"")
+        draft.write(path, merged.data, restored=True)
+        return merged.clashes
+    # A log grows at its end, where the lines around a fact come and go: it is taken back fact by fact.
+    changed = [there[key] for key, record in added.items() if key in there and there[key] != record]
+    # A block of core memory is known by its value, too: one of the same name has another value now.
+    lost = {r.name for key, r in added.items() if key not in there and isinstance(r, CoreBlock)}
+    changed += [r for r in there.values() if isinstance(r, CoreBlock) and r.name in lost]
+    if changed:
+        lines = _lines(now or b"")
+        return tuple(Clash(r.place.line, tuple(lines[r.place.line - 1 : r.place.end]), ()) for r in changed)
+    left = _without(
+        now or b"", path, [there[key] for key in added if key in there], then or b"", before or b""
+    )
+    bare = not any(line.strip() and not line.startswith(b"# ") for line in _lines(left))
+    _set(draft, path, None if before is None and bare else left)
+    return ()
+
+
+def _set(draft: Draft, path: str, data: bytes | None) -> None:
+    if data is not None:
+        draft.write(path, data, restored=True)
+    elif draft.exists(path):
+        draft.delete(path)
+
+
+def _added(then: bytes, before: bytes, path: str) -> Mapping[saves.Key, Record] | None:
+    """The facts and beliefs that a revision added to a file; None if it changed anything else of it."""
+    old, new = saves.keys(before, path), saves.keys(then, path)
+    added = {key: record for key, record in new.items() if key not in old}
+    if not added or any(new.get(key) != record for key, record in old.items()):
+        return None
+    rest = _without(then, path, list(added.values()), then, before)
+    title = 1 if not before and rest.startswith(b"# ") else 0
+    return added if _solid(rest)[title:] == _solid(before) else None
+
+
+def _lines(data: bytes) -> list[bytes]:
+    return BytesIO(data).readlines()  # at newlines alone, as `markdown` counts them
+
+
+def _solid(data: bytes) -> list[bytes]:
+    return [line.rstrip() for line in _lines(data) if line.strip()]
+
+
+def _without(data: bytes, path: str, records: Sequence[Record], then: bytes, before: bytes) -> bytes:
+    """A file without some of its records, and without the revision's headings that nothing is under then."""
+    lines = _lines(data)
+    gone = {n for record in records for n in range(record.place.line - 1, record.place.end)}
+    document = markdown_document.parse(data, path)
+    starts = [b.start for b in scan(document.lines, document.front_end) if b.shape is BlockShape.HEADING]
+    for start, end in pairwise([*starts, len(lines)]):
+        body = [n for n in range(start + 1, end) if lines[n].strip()]
+        its_own = _solid(then).count(lines[start].rstrip()) > _solid(before).count(lines[start].rstrip())
+        if its_own and gone.intersection(body) and gone.issuperset(body):
+            gone.update(range(start, end))
+            if end == len(lines) and start and not lines[start - 1].strip():
+                gone.add(start - 1)
+    return b"".join(line for n, line in enumerate(lines) if n not in gone)
+
+
+def _restore_held(store: Store, door: str) -> Undone:
+    held = store.survey().held
+    newest = store.history.show("HEAD")
+    with store.revision("restore", door=door) as draft:
+        for path, blob in held.items():
+            draft.read(path)
+            # Decided: the save goes into the trail as the person's, and what it dropped comes back.
+            draft.touched[path] = replace(draft.touched[path], held=False)
+            disk = draft.touched[path].disk or b""
+            draft.write(path, _with_both(store.history.blob(blob), disk, path), restored=True)
+        draft.subject = f"restore: what disappeared from {counted(len(held), 'file')}"
+    return Undone(newest, draft.result)
+
+
+def _with_both(trail: bytes, disk: bytes, path: str) -> bytes:
+    """The trail's lines and, at their places, those that only the disk has; of a reworded fact the disk's."""
+    kept = saves.keys(disk, path)
+    reworded = {
+        number
+        for key, record in saves.keys(trail, path).items()
+        if key in kept and kept[key] != record
+        for number in range(record.place.line - 1, record.place.end)
+    }
+    a, b = _lines(trail), _lines(disk)
+    out: list[bytes] = []
+    for tag, i, j, k, m in SequenceMatcher(None, a, b, autojunk=False).get_opcodes():
+        out += [line for n, line in enumerate(a[i:j], i) if tag == "equal" or n not in reworded]
+        out += b[k:m] if tag in ("insert", "replace") else []
+    return b"".join(line if line.endswith(b"\n") else line + b"\n" for line in out)
+
+
+def _shown(clashes: list[tuple[str, Clash]]) -> str:
+    count = len(clashes)
+    parts = [f"{count} place{'s were' if count > 1 else ' was'} changed again since:"]
+    for path, clash in clashes[:SHOWN]:
+        parts.append(f"{path}:{clash.line}")
+        parts += [f"  now:    {line.decode('utf-8', 'replace').rstrip()}" for line in clash.ours]
+        parts += [f"  wanted: {line.decode('utf-8', 'replace').rstrip()}" for line in clash.theirs]
+    return "\n".join(parts)

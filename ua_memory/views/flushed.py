@@ -1,0 +1,729 @@
+"""What a flush, a retain, a survey or an import did or would do."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from difflib import ndiff
+from itertools import groupby
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ua_memory import discovery
+from ua_memory.clients import sessions
+from ua_memory.errors import Malformed, NotFound
+from ua_memory.paths import project_of
+from ua_memory.text.wording import dollars
+from ua_memory.views import output
+from ua_memory.views.output import Piece, Screen, commit, count, emit, note
+
+if TYPE_CHECKING:
+    from ua_memory.caller import Call
+    from ua_memory.knowledge.core import Replaced
+    from ua_memory.llm.ledger import Estimate
+    from ua_memory.records import Fact
+    from ua_memory.retain.flush import Flush, Flushed
+    from ua_memory.retain.queue import TextItem
+    from ua_memory.retain.retain import Priced, Retained
+    from ua_memory.retain.survey import Survey, Surveyed
+    from ua_memory.upkeep.import_ import Brought, Taken
+
+
+# -- kept --------------------------------------------------------------------------------------------------
+# What a flush kept, as a diff a person likes to read, and as JSON.
+
+
+NO_MODEL = (
+    "without a model the speakers' own sentences were taken; one would choose better and phrase them "
+    "(ANTHROPIC_API_KEY, or ANTHROPIC_BASE_URL for one of your own)"
+)
+SHORT = 8
+"""Characters of a session's id that are shown."""
+
+
+def show_flushed(call: Call, one: Flushed) -> None:
+    """One session's flush: what came in, then file by file what was added and changed."""
+    screen = Screen(call)
+    session = f" session {one.session[:SHORT]}" if one.session else ""
+    screen.line(
+        f"{count(one.turns, 'turn')} of {one.client}{session}: {_counted(one)} (", commit(one.revision), ")"
+    )
+    for path, facts in groupby(one.facts, key=lambda fact: fact.place.path):
+        screen.line()
+        screen.line((path, "path"))
+        for fact in facts:
+            _added(screen, fact)
+    for each in one.core:
+        _replaced(screen, each)
+    if one.refused:
+        screen.line()
+        screen.line((f"Proposed by {one.by}, and not kept as proposed:", "faint"))
+        for text in one.refused:
+            screen.item([("  ? ", "warn")], (text, "faint"))
+    for kind, number in one.redacted.items():
+        note(call, f"taken out before writing: {kind}{f' ({number} times)' if number > 1 else ''}")
+    for text in one.notes:
+        note(call, text)
+
+
+def conclude_flush(call: Call, found: Flush | None, done: Sequence[Flushed], modelled: bool) -> None:
+    """What there is to say at the end: why nothing happened, what was taken out, that a model does better."""
+    screen = Screen(call)
+    if not done and found is None:
+        screen.line("Nothing waits for a flush.")
+    elif not done and found is not None and (found.due or not found.notes):
+        _nothing(screen, found)
+    for kind, number in (found.redacted if found else {}).items():
+        note(
+            call, f"taken out before it was kept or sent: {kind}{f' ({number} times)' if number > 1 else ''}"
+        )
+    for text in found.notes if found else ():
+        note(call, text)
+    if done and not modelled:
+        note(call, NO_MODEL)
+
+
+def _nothing(screen: Screen, found: Flush) -> None:
+    if found.due is None:
+        screen.line("Nothing waits for a flush.")
+    elif found.silent:
+        screen.line("Nothing was said in it.")
+    elif found.looked:
+        screen.line(f"{found.due}: all of it was read by an earlier flush.")
+    else:
+        screen.line(f"{found.due}: nothing to do yet. Flush anyway with --force.")
+
+
+def _counted(one: Flushed) -> str:
+    parts = [f"kept {count(len(one.facts), 'fact')}"]
+    parts += [f"{len(one.seen_again)} seen again"] if one.seen_again else []
+    parts += [f"{count(len(one.core), 'core block')} changed"] if one.core else []
+    return ", ".join(parts)
+
+
+def _added(screen: Screen, fact: Fact) -> None:
+    more: list[Piece] = [(f" #{tag}", "faint") for tag in fact.tags]
+    more += [(f"  ({fact.when})", "faint")] if fact.when else []
+    screen.item([("  + ", "added")], fact.text, *more, (f"  ^{fact.id}", "id"))
+
+
+def _replaced(screen: Screen, one: Replaced) -> None:
+    screen.line()
+    screen.line((one.after.place.path, "path"), "  ", (one.after.name, "strong"))
+    before = one.before.value if one.before else ""
+    for row in ndiff(before.splitlines(), one.after.value.splitlines()):
+        if not row.startswith("?"):
+            style = {"+": "added", "-": "removed"}.get(row[0], "faint")
+            screen.item([(f"  {row[:2]}", style)], (row[2:], style))
+
+
+# -- a dry run -----------------------------------------------------------------------------------------
+
+
+def show_preview(call: Call, found: Flush, cost: Estimate | None) -> None:
+    """What would be kept without a model, and what one would cost."""
+    screen = Screen(call)
+    if found.preview:
+        screen.line(f"{count(len(found.preview), 'fact')} would be kept without a model:")
+    for each in found.preview or ():
+        screen.item([("  + ", "added")], each.text, (f"  {each.at:%Y-%m-%d}" if each.at else "", "faint"))
+    if found.due and not found.turns:
+        _nothing(screen, found)
+    elif found.due and not found.preview:
+        screen.line(f"{found.due}: nothing would be kept.")
+    elif not found.preview:
+        screen.line("Nothing would be kept.")
+    if cost:
+        screen.line(costs(cost))
+    for text in found.notes:
+        note(call, text)
+
+
+def costs(cost: Estimate) -> str:
+    """What a model would take, in a sentence."""
+    price = "no price known" if cost.usd is None else f"about {dollars(cost.usd)}, prices of {cost.as_of}"
+    price = "no bill: it is on this network" if cost.usd == 0 else price
+    return f"{cost.model} would read about {cost.tokens:,} tokens: {price}."
+
+
+# -- JSON ----------------------------------------------------------------------------------------------
+
+
+def flushed_shape(found: Flush | None, done: Iterable[Flushed], waiting: int) -> dict[str, Any]:
+    """The result of a flush; `context`, `client` and `session` only where a transcript was given."""
+    return {
+        **_of_transcript(found),
+        "flushed": [flushed(one) for one in done],
+        "waiting": waiting,
+        "redacted": dict(found.redacted) if found else {},
+        "notes": list(found.notes) if found else [],
+    }
+
+
+def _of_transcript(found: Flush | None) -> dict[str, Any]:
+    if found is None or found.due is None or found.session is None:
+        return {}
+    due = found.due
+    return {
+        "context": {
+            "tokens": due.size,
+            "threshold": due.threshold,
+            "reported": due.reported,
+            "due": due.fires,
+        },
+        "client": found.session.client,
+        "session": found.session.session,
+        "turns": found.turns,
+    }
+
+
+def flushed(one: Flushed) -> dict[str, Any]:
+    """One session's flush."""
+    used = one.usage
+    return {
+        "client": one.client,
+        "session": one.session,
+        "turns": one.turns,
+        "model": one.by,
+        "facts": [{**output.place(fact.place, fact.id), "text": fact.text} for fact in one.facts],
+        "seenAgain": [{**output.place(fact.place, fact.id), "text": fact.text} for fact in one.seen_again],
+        "core": [
+            {
+                "name": each.after.name,
+                "before": each.before.value if each.before else "",
+                "value": each.after.value,
+            }
+            for each in one.core
+        ],
+        "refused": list(one.refused),
+        "revision": one.revision,
+        "redacted": dict(one.redacted),
+        "usage": output.usage(used),
+        "notes": list(one.notes),
+    }
+
+
+def shape_of_preview(found: Flush, cost: Estimate | None) -> dict[str, Any]:
+    """What a dry run found; `estimate` only where a model is configured."""
+    told = {
+        **_of_transcript(found),
+        "preview": [
+            {
+                "text": one.text,
+                "kind": one.kind,
+                "who": one.who,
+                "turn": one.turn,
+                "quote": one.quote,
+                "entities": list(one.entities),
+                "tags": list(one.tags),
+                **({"when": one.when} if one.when else {}),
+            }
+            for one in found.preview or ()
+        ],
+        "redacted": dict(found.redacted),
+        "notes": list(found.notes),
+    }
+    if cost:
+        told["estimate"] = estimate(cost)
+    return told
+
+
+def estimate(cost: Estimate) -> dict[str, Any]:
+    """What a model would take."""
+    usd = {} if cost.usd is None else {"usd": round(cost.usd, 4)}
+    return {"model": cost.model, "tokens": cost.tokens, "requests": cost.requests, **usd}
+
+
+# -- retained ----------------------------------------------------------------------------------------------
+# What a retain kept, as a person likes to read it, and as JSON.
+
+
+RETAINED_WITHOUT_MODEL = (
+    "without a model the author's own sentences were taken; one would choose better and phrase them "
+    "(ANTHROPIC_API_KEY, or ANTHROPIC_BASE_URL for one of your own)"
+)
+
+
+def show_retained(call: Call, done: Sequence[Retained], *, modelled: bool) -> None:
+    """Texts that were retained."""
+    if call.as_json:
+        emit(call, {"retained": [retained_shape(one) for one in done]})
+        return
+    for one in done:
+        _one(call, one)
+    if not modelled and any(one.facts and one.item.mode != "chunks" for one in done):
+        note(call, RETAINED_WITHOUT_MODEL)
+
+
+def _one(call: Call, one: Retained) -> None:
+    screen = Screen(call)
+    name = one.item.document_id or "The text"
+    if one.repeated:
+        screen.line(f"{name} was retained before: nothing changed (", commit(one.revision), ")")
+        return
+    if not one.item.text:
+        screen.line(
+            f"{name} is gone: {count(len(one.removed), 'fact')} went with it (", commit(one.revision), ")"
+        )
+    elif one.item.document_id and not one.read and not one.removed:
+        each = "chunk costs" if one.chunks == 1 else "chunks cost"
+        screen.line(f"{name} has not changed: its {one.chunks:,} {each} nothing.")
+    else:
+        screen.line(f"{name}: {_counted_facts(one)} (", commit(one.revision), ")")
+    if not (one.facts or one.seen_again or one.removed or one.repeated or one.by) and one.read:
+        note(call, "no sentence of it weighs enough without a model; to keep it as it is: --mode chunks")
+    if one.facts:
+        screen.line()
+        screen.line((one.path, "path"))
+    for fact in one.facts:
+        more = "".join(f" #{tag}" for tag in fact.tags) + (f"  ({fact.when})" if fact.when else "")
+        screen.item([("  + ", "added")], fact.text, (more, "faint"), (f"  ^{fact.id}", "id"))
+    for fact in one.removed:
+        screen.item([("  - ", "removed")], fact.text, (f"  ^{fact.id}", "id"))
+    if one.refused:
+        screen.line()
+        screen.line((f"Proposed by {one.by}, and not kept as proposed:", "faint"))
+        for text in one.refused:
+            screen.item([("  ? ", "warn")], (text, "faint"))
+    for kind, number in one.redacted.items():
+        note(call, f"taken out before writing: {kind}{f' ({number} times)' if number > 1 else ''}")
+    for text in (*kept_lines(one), *one.notes):
+        note(call, text)
+
+
+def kept_lines(one: Retained) -> list[str]:
+    """That a person's lines were left where they are."""
+    lines = [f"yours, and left as it is in {one.path}: {text[:80]}" for text in one.kept]
+    return lines
+
+
+def _counted_facts(one: Retained) -> str:
+    of = "" if one.read == one.chunks else f", {one.read} of them new or changed"
+    parts = [f"{count(one.chunks, 'chunk')}{of}"] if one.item.document_id else []
+    parts += [f"kept {count(len(one.facts), 'fact')}"]
+    parts += [f"{len(one.seen_again)} seen again"] if one.seen_again else []
+    parts += [f"{len(one.removed)} gone"] if one.removed else []
+    return ", ".join(parts)
+
+
+def show_offered(call: Call, items: Sequence[TextItem], keys: Sequence[str], log: str) -> None:
+    """Texts that were handed over."""
+    if call.as_json:
+        told = [
+            {"key": key, **({"documentId": item.document_id} if item.document_id else {})}
+            for key, item in zip(keys, items, strict=True)
+        ]
+        emit(call, {"offered": told, "log": log})
+        return
+    what = count(len(items), "text") if len(items) > 1 else items[0].document_id or "The text"
+    wait = "are safe and wait" if len(items) > 1 else "is safe and waits"
+    Screen(call).line(f"{what} {wait} for the model; it goes on behind, and writes to ", (log, "path"))
+
+
+def show_priced(call: Call, found: Sequence[Priced]) -> None:
+    """What a dry run found."""
+    if call.as_json:
+        emit(call, {"preview": [shape_of_priced(one) for one in found]})
+        return
+    screen = Screen(call)
+    for one in found:
+        name = one.item.document_id or "The text"
+        screen.line(f"{name}: {count(one.chunks, 'chunk')}, {one.read} to be read")
+        if one.facts:
+            screen.line(f"{count(len(one.facts), 'fact')} would be kept without a model:")
+        for fact in one.facts:
+            screen.item([("  + ", "added")], fact.text, (f"  {fact.when}" if fact.when else "", "faint"))
+    costs = [one.cost for one in found if one.cost]
+    if costs:
+        total = sum(cost.tokens for cost in costs)
+        usd = None if any(cost.usd is None for cost in costs) else sum(cost.usd or 0 for cost in costs)
+        price = "no price known" if usd is None else f"about ${usd:.2f}, prices of {costs[0].as_of}"
+        price = "no bill: it is on this network" if usd == 0 else price
+        requests = sum(cost.requests for cost in costs)
+        asks = count(requests, "request")
+        screen.line(f"{costs[0].model} would read about {total:,} tokens in {asks}: {price}.")
+
+
+# -- JSON ----------------------------------------------------------------------------------------------
+
+
+def _facts(facts: Sequence[Fact]) -> list[dict[str, Any]]:
+    return [{**output.place(fact.place, fact.id), "text": fact.text} for fact in facts]
+
+
+def retained_shape(one: Retained) -> dict[str, Any]:
+    used = one.usage
+    return {
+        **({"documentId": one.item.document_id} if one.item.document_id else {}),
+        "path": one.path,
+        "model": one.by,
+        "chunks": one.chunks,
+        "read": one.read,
+        "repeated": one.repeated,
+        "facts": _facts(one.facts),
+        "seenAgain": _facts(one.seen_again),
+        "removed": [{"id": fact.id, "text": fact.text} for fact in one.removed],
+        "kept": list(one.kept),
+        "refused": list(one.refused),
+        "revision": one.revision,
+        "redacted": dict(one.redacted),
+        "usage": output.usage(used),
+        "notes": list(one.notes),
+    }
+
+
+def shape_of_priced(one: Priced) -> dict[str, Any]:
+    """What a dry run found of one text; `estimate` only where a model is configured."""
+    told: dict[str, Any] = {
+        **({"documentId": one.item.document_id} if one.item.document_id else {}),
+        "chunks": one.chunks,
+        "read": one.read,
+        "facts": [{"text": f.text, **({"when": f.when} if f.when else {})} for f in one.facts],
+    }
+    if one.cost:
+        usd = {} if one.cost.usd is None else {"usd": round(one.cost.usd, 4)}
+        cost = one.cost
+        told["estimate"] = {"model": cost.model, "tokens": cost.tokens, "requests": cost.requests, **usd}
+    return told
+
+
+# -- surveyed ----------------------------------------------------------------------------------------------
+# Sessions that were found: for a person as a table, for a script as JSON.
+
+
+SHOWN = 12
+"""Lines of a list that a person is shown; `--json` has all."""
+SHORT_TITLE = 13
+"""Characters of a session's id that are shown: those of a UUID that begins with the time tell two apart."""
+
+
+@dataclass(frozen=True, slots=True)
+class SurveyRequest:
+    """What was asked for; an empty `since` is all, no `clients` are all of them, no `path` the machine."""
+
+    path: str | None
+    since: str
+    clients: tuple[str, ...]
+    project: str | None
+    dry_run: bool
+
+
+def family(one: Surveyed) -> str:
+    """The client whose folder a session is kept in: Clawdbot is OpenClaw's older name."""
+    return {"clawdbot": "openclaw"}.get(one.session.client, one.session.client)
+
+
+def project(one: Surveyed) -> str:
+    """The project a session was held in, '' if it does not say."""
+    return project_of(Path(one.session.cwd)) if one.session.cwd else ""
+
+
+# -- for a person ----------------------------------------------------------------------------------------
+
+
+def show_survey(
+    call: Call, asked: SurveyRequest, found: Survey, chosen: Sequence[Surveyed], day: str | None
+) -> None:
+    screen = Screen(call)
+    within = f" since {day}" if day else ""
+    if not chosen:
+        screen.line(f"No sessions{within}.")
+    else:
+        screen.line((f"Sessions{within}", "strong"), _where(call, asked))
+        screen.line()
+        screen.rows(list(_table(chosen)))
+        screen.line()
+    for text in _aside(found, day):
+        screen.item("", (text, "faint"))
+    lines = found.problems
+    for line in lines[:SHOWN]:
+        screen.item([("  ! ", "warn")], line)
+    if len(lines) > SHOWN:
+        screen.line((f"  … and {len(lines) - SHOWN:,} more (--json lists all)", "faint"))
+    if chosen and not any(one.new or one.waits for one in chosen):
+        screen.line("Nothing new: what was said in them was flushed before.")
+
+
+def _where(call: Call, asked: SurveyRequest) -> Piece:
+    if asked.path is not None:
+        return f" in {asked.path}"
+    places = sessions.places(call, asked.clients or sessions.CLIENTS)
+    names = dict.fromkeys(_short(call, folder) for _, folder in places)
+    return (f" in {', '.join(names)}", "faint")
+
+
+def _short(call: Call, folder: Path) -> str:
+    return f"~/{folder.relative_to(call.home)}" if folder.is_relative_to(call.home) else str(folder)
+
+
+def _table(chosen: Sequence[Surveyed]) -> Iterator[list[Piece]]:
+    """A row for each client and project, those with the most that is new first, and their sums."""
+    groups: dict[tuple[str, str], list[Surveyed]] = {}
+    for one in chosen:
+        groups.setdefault((one.session.client, project(one)), []).append(one)
+    waits = any(one.waits for one in chosen)
+    numbers = {key: _numbers(group, waits) for key, group in groups.items()}
+    total = _numbers(chosen, waits)
+    head = ["sessions", "turns", "flushed", *(["waiting"] if waits else []), "new"]
+    shown = [[f"{n:,}" if n else "-" for n in row] for row in (*numbers.values(), total)]
+    widths = [max(len(title), *(len(row[n]) for row in shown)) for n, title in enumerate(head)]
+    faint: list[Piece] = [("  client", "faint"), ("project", "faint")]
+    yield [*faint, *((t.rjust(w), "faint") for t, w in zip(head, widths, strict=True)), ("days", "faint")]
+    for key in sorted(groups, key=lambda key: (key[0], -numbers[key][-1], key[1])):
+        yield [f"  {key[0]}", (key[1] or "-", "path"), *_cells(numbers[key], widths), _days(groups[key])]
+    if len(groups) > 1:
+        yield ["  in all", "", *_cells(total, widths), _days(chosen)]
+
+
+def _numbers(group: Sequence[Surveyed], waits: bool) -> list[int]:
+    new, waiting = sum(len(one.new) for one in group), sum(one.waits for one in group)
+    sums = [len(group), sum(one.turns for one in group), sum(one.flushed for one in group)]
+    return [*sums, *([waiting] if waits else []), new]
+
+
+def _cells(numbers: Sequence[int], widths: Sequence[int]) -> Iterator[Piece]:
+    for n, (number, width) in enumerate(zip(numbers, widths, strict=True)):
+        text = (f"{number:,}" if number else "-").rjust(width)
+        yield (text, "good") if number and n == len(numbers) - 1 else text
+
+
+def _days(group: Iterable[Surveyed]) -> str:
+    times = [at for one in group for at in (one.first, one.last) if at]
+    days = sorted({f"{at:%Y-%m-%d}" for at in times})
+    return "" if not days else days[0] if len(days) == 1 else f"{days[0]} to {days[-1]}"
+
+
+def _aside(found: Survey, day: str | None) -> Iterator[str]:
+    left = [count(number, f"{kind} transcript") for kind, number in sorted(found.machines.items())]
+    left += [count(found.silent, "session") + " without a word"] if found.silent else []
+    left += [f"{count(found.older, 'session')} from before {day}"] if found.older else []
+    if left:
+        yield f"Left aside: {', '.join(left)}."
+    if found.going:
+        names = ", ".join(f"{each.client} {each.session[:SHORT_TITLE]}" for each in found.going[:3])
+        more = " …" if len(found.going) > 3 else ""
+        yield f"{count(len(found.going), 'session')} that still run: their hooks keep them ({names}{more})."
+
+
+def show_one_flushed(call: Call, screen: Screen, one: Surveyed, flushed: Flushed) -> None:
+    day = f"{one.last:%Y-%m-%d}" if one.last else "no date   "
+    again = f", {len(flushed.seen_again)} seen again" if flushed.seen_again else ""
+    again += f", {count(len(flushed.core), 'core block')} changed" if flushed.core else ""
+    where = f"{one.session.client} {project(one)} {one.session.session[:SHORT_TITLE]}".replace("  ", " ")
+    told = f"{count(flushed.turns, 'turn')}, kept {count(len(flushed.facts), 'fact')}{again} ("
+    screen.item([(f"{day}  ", "faint")], f"{where}: {told}", commit(flushed.revision), ")")
+    for kind, number in flushed.redacted.items():
+        note(call, f"taken out before writing: {kind}{f' ({number} times)' if number > 1 else ''}")
+    for text in flushed.notes:
+        note(call, text)
+
+
+def conclude_survey(screen: Screen, done: Sequence[Flushed]) -> None:
+    facts, turns = sum(len(one.facts) for one in done), sum(one.turns for one in done)
+    again = sum(len(one.seen_again) for one in done)
+    more = f", {again:,} seen again" if again else ""
+    told = f"{count(facts, 'fact')}{more}, of {count(turns, 'turn')} in {count(len(done), 'session')}."
+    screen.line(("Kept ", "strong"), told)
+
+
+# -- JSON ------------------------------------------------------------------------------------------------
+
+
+def survey_shape(
+    asked: SurveyRequest,
+    chosen: Iterable[Surveyed],
+    found: Survey | None,
+    done: Iterable[Flushed],
+    notes: Iterable[str],
+) -> dict[str, Any]:
+    """What was found, and what was flushed of it."""
+    return {
+        "dry_run": asked.dry_run,
+        "sessions": [_session(one) for one in chosen],
+        "leftAside": dict(found.machines) if found else {},
+        "older": found.older if found else 0,
+        "silent": found.silent if found else 0,
+        "going": [{"client": s.client, "session": s.session} for s in (found.going if found else ())],
+        "problems": list(found.problems) if found else [],
+        "flushed": [flushed(one) for one in done],
+        "notes": list(notes),
+    }
+
+
+def _session(one: Surveyed) -> dict[str, Any]:
+    session = one.session
+    known = {"project": project(one), "cwd": session.cwd, "parent": session.parent}
+    known |= {
+        "first": one.first.isoformat() if one.first else "",
+        "last": one.last.isoformat() if one.last else "",
+    }
+    return {
+        "client": session.client,
+        "session": session.session,
+        "path": one.transcript.where,
+        "turns": one.turns,
+        "flushed": one.flushed,
+        "waiting": one.waits,
+        "new": len(one.new),
+        **output.without_empty(known),
+    }
+
+
+# -- imported ----------------------------------------------------------------------------------------------
+# Reading a source's files, and telling what an import did or would do.
+
+
+READ = {"hindsight": (".md", ".json", ".jsonl")}
+NAMED = {"claude-code": (".jsonl",)}
+"""What is read for a source besides markdown, and what is only noticed: transcripts may be large."""
+SKIPPED = ("node_modules", "__pycache__", "venv")
+LARGEST = 64 * 1024 * 1024
+"""Bytes of a file; a larger one is no note, and an export of that size is better cut into documents."""
+
+
+def files_of(root: Path, ours: Path, source: str) -> tuple[dict[str, bytes], list[str]]:
+    """The files that a reader may want, by their path below `root`, and what could not be read. A link to a
+    file is followed, one to a folder is not; nothing hidden is looked into, nor is
+    the bank itself, `ours`. NotFound; Malformed where `root` is a file that cannot be read."""
+    files: dict[str, bytes] = {}
+    unread: list[str] = []
+    if not root.exists():
+        raise NotFound("there is nothing", where=str(root), mend="name the folder or file to import")
+    wanted, named = READ.get(source, (".md",)), NAMED.get(source, ())
+
+    def refused(error: OSError) -> None:
+        unread.append(f"{error.filename}: {error.strerror}")
+
+    for file in _walk(root, ours, (*wanted, *named), refused):
+        name = file.name if file == root else file.relative_to(root).as_posix()
+        try:
+            if name.lower().endswith(named):
+                files[name] = b""
+            else:
+                files[name] = discovery.read(file, LARGEST)
+        except OSError as error:
+            if file == root:  # it was named, not found
+                why = f"cannot be read: {error.strerror or error}"
+                raise Malformed(why, where=str(root), mend="name a folder or a file") from error
+            unread.append(f"{name}: {error.strerror or error}")
+    return files, unread
+
+
+def _walk(
+    root: Path, ours: Path, wanted: tuple[str, ...], unread: Callable[[OSError], None]
+) -> Iterator[Path]:
+    if not root.is_dir():
+        yield root
+        return
+    for folder, below, names in os.walk(root, onerror=unread):
+        fit = (name for name in below if not name.startswith(".") and name not in SKIPPED)
+        below[:] = sorted(name for name in fit if Path(folder, name).resolve() != ours)
+        for name in sorted(names):
+            file = Path(folder, name)
+            if name.lower().endswith(wanted) and not name.startswith(".") and not file.is_dir():
+                yield file
+
+
+def import_shape(done: Brought, unread: list[str]) -> dict[str, Any]:
+    """The JSON of an import."""
+    found = done.found
+    result: dict[str, Any] = {
+        "source": found.source,
+        "name": found.name,
+        "dry_run": done.result is None,
+        "taken": [_taken(each) for each in done.taken],
+        "later": found.later,
+        "left": [*found.left, *unread],
+        "problems": [str(problem) for problem in found.problems],
+        "redacted": dict(done.redacted),
+    }
+    if done.result:
+        result |= {"revision": done.result.revision, "notes": list(done.result.notes)}
+    return result
+
+
+def _taken(one: Taken) -> dict[str, Any]:
+    known = {"day": one.day, "why": one.why, "facts": one.facts, "prose": one.prose}
+    return {
+        "what": one.what,
+        "source": one.source,
+        "path": one.path,
+        "state": one.state,
+        **output.without_empty(known),
+    }
+
+
+# -- for a person ----------------------------------------------------------------------------------------
+
+
+def tell(call: Call, done: Brought, unread: list[str]) -> None:
+    """The report: what was found and how well, what was not taken, and what to do next."""
+    screen, found, changed = Screen(call), done.found, _changes(done)
+    if done.result is None:
+        screen.line(("Would import", "strong"), f" {found.name} ({found.source}):")
+    elif changed:
+        screen.line("Imported ", (found.name, "strong"), f" ({found.source}): ", commit(done.result.revision))
+    else:
+        screen.line(f"Nothing new in {found.name} ({found.source}): all of it is here already.")
+    screen.rows([["  " + label, text] for label, text in _figures(done)])
+    for title, lines in _lists(done, unread):
+        _listed(screen, title, lines)
+    _next(screen, done, changed)
+    for text in done.result.notes if done.result else ():
+        note(call, text)
+
+
+def _changes(done: Brought) -> int:
+    return sum(1 for each in done.taken if each.state in ("new", "updated"))
+
+
+def _figures(done: Brought) -> Iterator[tuple[str, str]]:
+    names = {"block": "core memory", "note": "notes", "item": "records", "model": "models", "page": "pages"}
+    words = {"new": "new", "same": "here already", "updated": "brought up to date", "left": "not taken"}
+    for what, label in names.items():
+        words["left"] = "in a note instead" if what == "block" else "not taken"
+        parts = [f"{n:,} {word}" for state, word in words.items() if (n := done.count(what, state))]  # type: ignore[arg-type]
+        if parts:
+            yield label, ", ".join(parts)
+    fresh = [t for t in done.taken if t.state in ("new", "updated") and (t.what == "note" or t.facts)]
+    if fresh:
+        facts, prose = sum(t.facts for t in fresh), sum(t.prose for t in fresh)
+        beliefs = done.count("item", "new") - sum(t.what == "item" for t in fresh)
+        more = f", {count(beliefs, 'observation or opinion', 'observations and opinions')}" if beliefs else ""
+        yield "in them", f"{count(facts, 'fact')}, {count(prose, 'passage')} of prose{more}"
+        days = sorted(t.day for t in fresh if t.day)
+        bare = len(fresh) - len(days)
+        span = f"{days[0]} to {days[-1]}" if days else "none found"
+        yield "days", span + (f"; {bare:,} without a day" if bare else "")
+    if done.redacted:
+        kinds = ", ".join(f"{kind} {number}" for kind, number in sorted(done.redacted.items()))
+        yield "secrets", f"{'taken out' if done.result else 'would be taken out'}: {kinds}"
+
+
+def _lists(done: Brought, unread: list[str]) -> Iterator[tuple[str, list[str]]]:
+    left = [t for t in done.taken if t.state == "left"]
+    yield "Not in core memory, but in a note:", [f"{t.source}: {t.why}" for t in left if t.what == "block"]
+    yield "Not taken:", [f"{t.source}: {t.why}" for t in left if t.what != "block"]
+    yield "Brought up to date:", [t.path for t in done.taken if t.state == "updated"]
+    yield "Left out:", [*done.found.left, *unread]
+    yield "Read as text, or not at all:", [str(problem) for problem in done.found.problems]
+
+
+def _listed(screen: Screen, title: str, lines: list[str]) -> None:
+    if not lines:
+        return
+    screen.line((title, "strong"))
+    for line in lines[:SHOWN]:
+        screen.item("  ", line)
+    if len(lines) > SHOWN:
+        screen.line((f"  … and {len(lines) - SHOWN:,} more (--json lists all)", "faint"))
+
+
+def _next(screen: Screen, done: Brought, changed: int) -> None:
+    if done.found.later:
+        screen.line(f"Not asked for: {count(done.found.later, 'older or undated note')}; --all takes them.")
+    if done.result is None:
+        screen.line(("Nothing was changed. Without --dry-run it is done, in one commit.", "faint"))
+    elif changed:
+        screen.line(("Next: ua-memory search WORDS; ua-memory undo takes all of it back.", "faint"))

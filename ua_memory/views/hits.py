@@ -1,0 +1,339 @@
+"""Hits and reflections for a person."""
+
+from __future__ import annotations
+
+import re
+from datetime import date
+from typing import TYPE_CHECKING, Any
+
+from ua_memory.views import output
+from ua_memory.views.output import Piece, Screen, ago_day, commit, count, dumps, note
+
+if TYPE_CHECKING:
+    from ua_memory.caller import Call
+    from ua_memory.knowledge.opinions import Changed
+    from ua_memory.memory import Memory
+    from ua_memory.recall.search import Answer, Hit
+    from ua_memory.records import Opinion
+    from ua_memory.reflect.evidence import EvidencePiece
+    from ua_memory.reflect.reflection import Reflection
+
+
+# -- hits --------------------------------------------------------------------------------------------------
+# Hits as a person reads them: ranked, dated, with the query's words standing out.
+
+
+LINES = 6
+"""Lines of a snippet that are shown; `get` shows the rest."""
+FOLDED = 5
+"""Places of folded items that are shown; `--json` has all."""
+ENDING = 3
+"""Letters by which two words may differ at their ends and still be taken for forms of one."""
+
+_WORD = re.compile(r"[^\W_]+")
+_CJK = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff]")
+
+
+def show_hits(call: Call, memory: Memory, query: str, answer: Answer, explain: bool, filtered: bool) -> None:
+    """Print the hits of one query, and on standard error what has to be said about them."""
+    screen, today = Screen(call), memory.store.now().date()
+    for rank, hit in enumerate(answer.hits, 1):
+        if rank > 1:
+            screen.line()
+        _one(screen, rank, hit, query, today)
+        if explain:
+            _explained(screen, hit)
+    if not answer.hits:
+        advice = "without the filters" if filtered else "other words, or fewer of them"
+        shown = query if len(query) <= 80 else f"{query[:79]}…"
+        screen.line(f"Nothing found for “{shown}”. Try {advice}.")
+    for text in answer.notes:
+        note(call, text)
+
+
+def _one(screen: Screen, rank: int, hit: Hit, query: str, today: date) -> None:
+    item = hit.item
+    head: list[Piece] = [
+        (f"{item.path}:{item.line}" + (f"-{item.end}" if item.end > item.line else ""), "path")
+    ]
+    head += [f"  {_when(item.date, today)}" if item.date and screen.fancy else ""]
+    head += [("  ^" + item.id, "id")] if item.id else []
+    heading = re.sub(r"^\d{4}-\d\d-\d\d( > |$)", "", item.heading)  # the day's title says what the path says
+    head += [(f"  {heading}", "faint")] if heading else []
+    screen.item([(f"{rank}. ", "strong"), (f"{hit.score:.2f}  ", "faint")], *head)
+    lines = hit.snippet.strip().split("\n")
+    shown = "\n".join(lines[:LINES]) + ("\n…" if len(lines) > LINES else "")
+    screen.item("   ", *highlighted(shown, query))
+    if hit.folded:
+        places = [f"^{one.id}" if one.id else one.place.citation for one in hit.folded]
+        more = f" … ({len(places)})" if len(places) > FOLDED else ""
+        says = "also      " if item.record != "observation" else "rests on  "
+        screen.item([(f"   {says}", "faint")], (", ".join(places[:FOLDED]) + more, "faint"))
+
+
+def _when(day: str, today: date) -> str:
+    try:
+        return ago_day(date.fromisoformat(day), today)
+    except ValueError:  # a month or a year
+        return day
+
+
+def _explained(screen: Screen, hit: Hit) -> None:
+    arms = [f"{name} rank {rank} ({raw:.3f})" for name, (rank, raw) in hit.arms.items()]
+    parts = [f"{name} {value:.3f}" for name, value in hit.parts.items()]
+    screen.item([("   found by  ", "faint")], (", ".join(arms) or "its neighbours", "faint"))
+    screen.item([("   score     ", "faint")], (", ".join(parts) or f"{hit.score:.3f}", "faint"))
+
+
+def highlighted(text: str, query: str) -> list[Piece]:
+    """The text in pieces, those that match the query marked as such."""
+    pieces: list[Piece] = []
+    at = 0
+    for start, end in matches(text, query):
+        pieces += [text[at:start], (text[start:end], "match")]
+        at = end
+    return [piece for piece in (*pieces, text[at:]) if piece and piece[0]]
+
+
+def matches(text: str, query: str) -> list[tuple[int, int]]:
+    """Where words of the query, or other forms of them, stand in a text: (start, end), in order."""
+    asked = [w.casefold() for w in _WORD.findall(query)]
+    telling = [w for w in asked if w not in STOP and (len(w) > 2 or w.isdigit())] or asked
+    wanted = [w for w in telling if not _CJK.search(w)]
+    pairs = {w[n : n + 2] for w in asked if _CJK.search(w) for n in range(max(len(w) - 1, 1))}
+    spans = []
+    for found in _WORD.finditer(text):
+        word = found[0].casefold()
+        if any(_akin(word, other) for other in wanted):
+            spans.append(found.span())
+        elif pairs and _CJK.search(word):
+            spans += _runs(found[0], pairs, found.start())
+    return spans
+
+
+def _akin(word: str, other: str) -> bool:
+    if word == other:
+        return True
+    stem = max(3, len(other) - ENDING)
+    same = len(other) > 3 and word[:stem] == other[:stem]
+    return same and abs(len(word) - len(other)) <= ENDING and word not in STOP
+
+
+_COMMON = "the and for was were are did does why what when who how with from that this have has had"
+STOP = frozenset(_COMMON.split())
+"""Words that every text has; they are marked only where nothing else was asked."""
+
+
+def _runs(text: str, pairs: set[str], offset: int) -> list[tuple[int, int]]:
+    marked = [False] * len(text)
+    for n in range(len(text)):
+        for pair in pairs:
+            if text.startswith(pair, n):
+                marked[n : n + len(pair)] = [True] * len(pair)
+    spans, start = [], None
+    for n, on in enumerate([*marked, False]):
+        if on and start is None:
+            start = n
+        elif not on and start is not None:
+            spans.append((offset + start, offset + n))
+            start = None
+    return spans
+
+
+# -- answers -----------------------------------------------------------------------------------------------
+# A reflection as a person reads it, with its citations as footnotes, and as JSON.
+
+
+LONGEST = 300
+"""Characters of a footnote; `get` shows the rest, `--json` has all."""
+TITLES = {"models": "Mental models", "observations": "Observations", "facts": "Facts and notes"}
+STYLES = {"high": "good", "medium": "strong", "low": "warn", "none": "warn"}
+_NUMBERS = re.compile(r"(\[[\d, ]+\])")
+
+
+def show_answer(call: Call, found: Reflection, explain: bool) -> None:
+    """The answer, how sure it is, and what it rests on; without a model the evidence by layers."""
+    screen = Screen(call)
+    if found.text:
+        for line in found.text.split("\n"):
+            screen.item(_indent(line), *_with_numbers(line.strip()))
+    if found.citations:
+        screen.line()
+        screen.line(*_confidence(found))
+        screen.line()
+        for piece in found.citations:
+            _footnote(screen, piece)
+    elif not found.model:
+        _layers(screen, found)
+    if found.structured is not None:
+        screen.line()
+        screen.raw(dumps(found.structured, call.stdout, indent=2))
+    for one in found.opinions:
+        screen.line()
+        show_change(screen, one)
+    if explain:
+        _path(screen, found)
+    for text in found.notes:
+        note(call, text)
+
+
+def _indent(line: str) -> str:
+    """What stands before a line's text, so that what is wrapped of a list item stands under it."""
+    found = re.match(r"\s*(?:[-*+•]|\d+[.)])?\s*", line)
+    return found[0] if found else ""
+
+
+def _with_numbers(line: str) -> list[Piece]:
+    rest = line[len(_indent(line)) :] if _indent(line).strip() else line
+    return [(part, "id") if _NUMBERS.fullmatch(part) else part for part in _NUMBERS.split(rest) if part]
+
+
+def _confidence(found: Reflection) -> list[Piece]:
+    proofs = {proof for piece in found.citations for proof in piece.proofs}
+    said: list[Piece] = [("Confidence: ", "faint"), (found.level, STYLES[found.level])]
+    said += [(f" ({found.confidence:g}), {count(len(proofs), 'proof')}", "faint")]
+    stale = sum(piece.stale for piece in found.citations)
+    return [*said, (f", {stale} stale", "warn")] if stale else said
+
+
+def _footnote(screen: Screen, piece: EvidencePiece) -> None:
+    head: list[Piece] = [(piece.citation, "path"), (f"  {piece.about}", "warn" if piece.stale else "faint")]
+    head += [(f"  ^{piece.id}", "id")] if piece.id else []
+    screen.item([(f"[{piece.number}]", "id"), " " * (5 - len(f"[{piece.number}]"))], *head)
+    flat = " ".join(piece.text.split())
+    screen.item("     ", flat if len(flat) <= LONGEST else f"{flat[:LONGEST]}…")
+
+
+def _layers(screen: Screen, found: Reflection) -> None:
+    for layer, pieces in found.based_on.items():
+        if pieces:
+            screen.line() if pieces[0] is not found.evidence[0] else None
+            screen.line((TITLES[layer], "strong"))
+            for piece in pieces:
+                _footnote(screen, piece)
+
+
+def _path(screen: Screen, found: Reflection) -> None:
+    screen.line()
+    screen.line(("Path", "strong"))
+    for number, step in enumerate(found.path, 1):
+        brought = f"{step.found} found, {step.tokens:,} tokens" if step.found or not step.said else ""
+        said = "; ".join(filter(None, (brought, f"refused: {step.said}" if step.said else "")))
+        asked = "the question" if step.asked == found.question else step.asked
+        front: list[Piece] = [(f"{number:>2}. ", "faint"), (step.what, "strong"), "  "]
+        screen.item(front, asked, (f"  {said}" if asked else said, "faint"))
+    used = found.usage
+    if found.model:
+        told = f"{used.prompt:,} tokens in, {used.cache_read:,} of them cached, {used.output:,} out"
+        screen.line((f"{found.model}: {told}", "faint"))
+
+
+# -- opinions ------------------------------------------------------------------------------------------
+
+
+def show_change(screen: Screen, one: Changed) -> None:
+    """An opinion that was formed, revised or dropped: a line of what was, one of what is."""
+    did = "Dropped" if one.after.retired else "Revised" if one.before else "Formed"
+    screen.line(f"{did} {_a(one.after)} (", commit(one.result.revision), ")")
+    if one.before and (one.before.text != one.after.text or one.after.retired):
+        screen.item([("  - ", "removed")], *_opinion(one.before))
+    if not one.after.retired:
+        screen.item([("  + ", "added")], *_opinion(one.after))
+
+
+def show_opinion(screen: Screen, one: Opinion) -> None:
+    """An opinion with what it rests on."""
+    screen.item([(f"{one.confidence or 0:.2f}  ", STYLES[word(one)])], *_opinion(one))
+    for proof in one.because:
+        screen.item(
+            [("      because ", "faint")], (f"[[{proof.file}#^{proof.id}]] ", "id"), f"“{proof.quote}”"
+        )
+    told = [one.when and f"since {one.when}", one.retired and f"dropped {one.retired}"]
+    if any(told):
+        screen.item("      ", (", ".join(filter(None, told)), "faint"))
+
+
+def word(one: Opinion) -> str:
+    """An opinion's confidence in a word."""
+    share = one.confidence or 0.0
+    return "high" if share >= 0.75 else "medium" if share >= 0.5 else "low"
+
+
+def _a(one: Opinion) -> str:
+    return f"{'an' if one.kind == 'opinion' else 'a'} {one.kind}"
+
+
+def _opinion(one: Opinion) -> list[Piece]:
+    kind: list[Piece] = [(f"  {one.kind}", "faint")] if one.kind != "opinion" else []
+    return [one.text, *kind, *([(f"  ^{one.id}", "id")] if one.id else [])]
+
+
+def shape_of_opinion(one: Opinion) -> dict[str, Any]:
+    """An opinion as JSON."""
+    more = {"confidence": one.confidence, "when": one.when, "retired": one.retired, "flag": one.flag}
+    return {
+        **output.place(one.place, one.id),
+        "text": one.text,
+        "kind": one.kind,
+        **output.without_empty(more),
+        "because": [{"file": each.file, "id": each.id, "quote": each.quote} for each in one.because],
+    }
+
+
+def shape_of_change(one: Changed) -> dict[str, Any]:
+    """What became of an opinion, as JSON."""
+    return {
+        "did": "drop" if one.after.retired else "revise" if one.before else "form",
+        "opinion": shape_of_opinion(one.after),
+        **({"before": one.before.text} if one.before else {}),
+        "revision": one.result.revision,
+        "notes": list(one.result.notes),
+    }
+
+
+# -- JSON ----------------------------------------------------------------------------------------------
+
+
+def shape(found: Reflection, explain: bool) -> dict[str, Any]:
+    """The answer as JSON; `evidence` without a model or with `--explain`, `path` with it."""
+    used = found.usage
+    told: dict[str, Any] = {
+        "question": found.question,
+        "answered": found.answered,
+        "text": found.text,
+        "confidence": {"number": found.confidence, "word": found.level},
+        "citations": [_piece(piece) for piece in found.citations],
+        "basedOn": {layer: len(pieces) for layer, pieces in found.based_on.items()},
+        **({"model": found.model} if found.model else {}),
+        **({"structured": found.structured} if found.structured is not None else {}),
+        "opinions": [shape_of_change(one) for one in found.opinions],
+        "usage": output.usage(used),
+        "notes": list(found.notes),
+    }
+    if explain or not found.model:
+        told["evidence"] = [_piece(piece) for piece in found.evidence]
+    if explain:
+        told["path"] = [
+            {
+                "step": each.what,
+                "asked": each.asked,
+                "found": each.found,
+                "tokens": each.tokens,
+                "by": each.by,
+            }
+            | ({"refused": each.said} if each.said else {})
+            for each in found.path
+        ]
+    return told
+
+
+def _piece(piece: EvidencePiece) -> dict[str, Any]:
+    more = {"day": piece.day, "origin": piece.origin, "about": piece.about, "disputed": piece.disputed}
+    return {
+        "number": piece.number,
+        "layer": piece.layer,
+        **output.place(piece.place, piece.id),
+        "text": piece.text,
+        **output.without_empty(more),
+        **({"stale": piece.stale} if piece.layer != "facts" else {}),
+    }

@@ -1,0 +1,575 @@
+"""Printing: text for a person, JSON for a script, errors with their exit code, dates and progress."""
+
+from __future__ import annotations
+
+import calendar
+import contextlib
+import json
+import re
+import threading
+import traceback
+import unicodedata
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import date, datetime, time, timedelta
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING, Any, TextIO
+
+from ua_memory.errors import OutOfMemory, UaMemoryError, Usage
+from ua_memory.records import Place
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from ua_memory.caller import Call
+    from ua_memory.git.repository import BlameLine, Revision
+    from ua_memory.knowledge.core import Budget
+    from ua_memory.store.draft import Result
+
+
+# -- format ------------------------------------------------------------------------------------------------
+# What is printed: text for a person, JSON for a script. Rich is loaded only where somebody looks.
+#
+# A `Screen` takes pieces of text with the names of styles. On a terminal it wraps and colours them; in a
+# pipe
+# the same words come plain, uncut and without colours. Control characters of remembered text are spelled
+# out
+# in both, so that no fact can move the cursor, set the title or turn the line around.
+
+
+Piece = str | tuple[str, str]
+"""Text, or text and the name of a style in STYLES."""
+
+STYLES = {
+    "strong": "bold",
+    "faint": "dim",
+    "match": "bold yellow",
+    "path": "cyan",
+    "id": "magenta",
+    "rev": "yellow",
+    "good": "green",
+    "bad": "red",
+    "warn": "yellow",
+    "added": "green",
+    "removed": "red",
+    "hunk": "cyan",
+}
+ROOM = 24
+"""Columns that a text needs beside its label; where there are fewer it begins on the next line."""
+
+_HIDDEN = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
+)
+_UNSAFE_IN_JSON = re.compile("[\x7f-\x9f\u2028\u2029\ud800-\udfff]")
+
+
+def visible(text: str) -> str:
+    """The text with control characters, direction marks and broken bytes spelled out: `\\x1b`."""
+    return _HIDDEN.sub(lambda found: _spelled(ord(found[0])), text)
+
+
+def _spelled(code: int) -> str:
+    if 0xDC80 <= code <= 0xDCFF:  # a byte that is not UTF-8, as Python carries it along
+        code -= 0xDC00
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
+
+
+def dumps(value: object, stream: TextIO, *, indent: int | None = None) -> str:
+    """JSON whose strings no reader can take for a line's end, in ASCII where the stream is not UTF-8."""
+    ascii_only = (getattr(stream, "encoding", None) or "utf-8").lower().replace("-", "") != "utf8"
+    text = json.dumps(value, ensure_ascii=ascii_only, indent=indent)
+    return _UNSAFE_IN_JSON.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+
+
+def emit(call: Call, value: object, *, line: bool = False) -> None:
+    """Print a value as JSON: on one line for a script, indented where a person looks, unless `line`."""
+    indent = 2 if call.on_terminal and not line else None
+    call.stdout.write(dumps(value, call.stdout, indent=indent) + "\n")
+
+
+def note(call: Call, text: str) -> None:
+    """Say something beside the result, on standard error. With `--json` it is in the JSON instead."""
+    if not call.as_json:
+        call.stdout.flush()
+        call.stderr.write(f"ua-memory: {visible(text)}\n")
+
+
+def agrees(call: Call, question: str) -> bool:
+    """Ask a person at a terminal; anything but yes is no."""
+    call.stdout.flush()
+    call.stderr.write(f"{question} [y/N] ")
+    call.stderr.flush()
+    return call.stdin.readline().strip().lower() in (b"y", b"yes")
+
+
+def commit(revision: str | None) -> Piece:
+    """`commit 1a2b3c4`, or that the commit is still owed."""
+    return (f"commit {revision[:7]}", "rev") if revision else ("not committed yet", "warn")
+
+
+def outcome(call: Call, result: Result, *more: str) -> None:
+    """Say what a revision took out, and what else there is to say about it."""
+    for kind, number in result.redacted.items():
+        note(call, f"taken out before writing: {kind}{f' ({number} times)' if number > 1 else ''}")
+    for text in (*more, *result.notes):
+        note(call, text)
+
+
+def cells(text: str) -> int:
+    """Columns that a text takes on a terminal: two for CJK and emoji, none for what combines."""
+    if text.isascii():
+        return len(text)
+    return sum(
+        0
+        if unicodedata.combining(c) or c in "\u200d\ufe0f"
+        else 1 + (unicodedata.east_asian_width(c) in "WF")
+        for c in text
+    )
+
+
+def count(number: int, noun: str, plural: str | None = None) -> str:
+    """`1 file`, `12 files`, `1,234 revisions`."""
+    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
+
+
+class Screen:
+    """Where the human form of a result goes."""
+
+    def __init__(self, call: Call) -> None:
+        self.call, self.width = call, call.width
+        self.fancy = call.on_terminal and call.env.get("TERM") != "dumb"
+        self._console: Console | None = None
+
+    # -- printing ------------------------------------------------------------------------------
+
+    def line(self, *pieces: Piece) -> None:
+        """One line, or on a terminal as many as it takes."""
+        self.item("", *pieces)
+
+    def item(self, label: Piece | Sequence[Piece], *pieces: Piece) -> None:
+        """A label and a text; on a terminal the text's further lines stand under its first."""
+        front: list[Piece] = [*label] if isinstance(label, list) else [label]  # type: ignore[list-item]
+        lead = visible("".join(_text(piece) for piece in front))
+        if not self.fancy:
+            body = visible("".join(_text(piece) for piece in pieces)).replace("\n", "\n" + " " * cells(lead))
+            self.call.stdout.write(f"{lead}{body}".rstrip() + "\n")
+            return
+        self._wrapped(front, lead, pieces)
+
+    def raw(self, text: str, *, exact: bool = False) -> None:
+        """A text uncut and unwrapped, its control characters spelled out but for those that end its lines; a
+        pipe, too, may end at a terminal. To the byte if `exact`."""
+        if not text.endswith("\n"):
+            text += "\n"
+        self.call.stdout.write(text if exact else "\r\n".join(map(visible, text.split("\r\n"))))
+
+    def _wrapped(self, front: list[Piece], lead: str, pieces: Iterable[Piece]) -> None:
+        from rich.text import Text
+
+        console = self.console()
+        indent = cells(lead)
+        body = self._styled(pieces)
+        out = self._styled(front)
+        if indent and self.width - indent < ROOM and cells(body.plain) > self.width - indent:
+            out.rstrip()
+            out.append("\n")
+            indent = min(2, indent)
+            out.append(" " * indent)
+        lines = body.wrap(console, max(self.width - indent, 8)) if body.plain else [Text("")]
+        for number, each in enumerate(lines):
+            each.rstrip()
+            out.append("\n" + " " * indent if number else "")
+            out.append_text(each)
+        console.print(out, soft_wrap=True)
+
+    def _styled(self, pieces: Iterable[Piece]) -> Any:
+        from rich.text import Text
+
+        text = Text()
+        for piece in pieces:
+            text.append(visible(_text(piece)), None if isinstance(piece, str) else STYLES[piece[1]])
+        return text
+
+    def console(self) -> Console:
+        """Rich's console on the caller's terminal."""
+        if self._console is None:
+            self._console = _console(self.call, self.call.stdout)
+        return self._console
+
+    # -- shapes --------------------------------------------------------------------------------
+
+    def rows(self, rows: Sequence[Sequence[Piece]], *, gap: int = 2) -> None:
+        """A table without lines: columns as wide as their widest cell, the last one wrapped."""
+        if not rows:
+            return
+        columns = max(len(row) for row in rows) - 1
+        widths = [
+            max((cells(visible(_text(row[n]))) for row in rows if n < len(row) - 1), default=0)
+            for n in range(columns)
+        ]
+        for row in rows:
+            label: list[Piece] = []
+            for cell, width in zip(row[:-1], widths, strict=False):
+                label += [cell, " " * (width - cells(visible(_text(cell))) + gap)]
+            self.item(label, row[-1])
+
+    def bar(self, part: float, size: int = 10) -> list[Piece]:
+        """How full something is, drawn; nothing in a pipe."""
+        if not self.fancy:
+            return []
+        filled = min(size, round(part * size)) if part < 1 else size
+        style = "bad" if part > 1 else "warn" if part >= 0.8 else "good"
+        return [("█" * filled, style), ("░" * (size - filled), "faint"), "  "]
+
+    def diff(self, text: str, *, exact: bool = False) -> None:
+        """A unified diff, coloured where a person looks; to the byte if `exact`."""
+        if not self.fancy or exact:
+            self.raw(text, exact=exact) if text else None
+            return
+        for row in text.splitlines():
+            start = row[:4]
+            style = (
+                "strong"
+                if start in ("diff", "+++ ", "--- ", "inde", "new ", "dele")
+                else "hunk"
+                if row.startswith("@@")
+                else "added"
+                if row.startswith("+")
+                else "removed"
+                if row.startswith("-")
+                else ""
+            )
+            self.line((row, style) if style else row)
+
+
+def _text(piece: Piece) -> str:
+    return piece if isinstance(piece, str) else piece[0]
+
+
+def _console(call: Call, stream: TextIO) -> Console:
+    from rich.console import Console
+
+    return Console(
+        file=stream,
+        force_terminal=True,
+        width=call.width,
+        highlight=False,
+        markup=False,
+        emoji=False,
+        _environ=call.env,
+    )
+
+
+# -- shapes ------------------------------------------------------------------------------------------------
+# The JSON shapes that several verbs print, as docs/json.md describes them.
+
+
+def place(at: Place, block: str | None) -> dict[str, Any]:
+    """Where something stands: path, lines, citation; for what has an id also id and link."""
+    found: dict[str, Any] = {
+        "path": at.path,
+        "startLine": at.line,
+        "endLine": at.end,
+        "citation": at.citation,
+    }
+    if block:
+        found |= {"id": block, "link": link(at.path, block)}
+    return found
+
+
+def searched(proof: Any) -> dict[str, Any]:
+    """What a forgetting looked through, and where it was found still."""
+    return {
+        "searched": dict(proof.looked),
+        "found": [{"where": each.where, "kind": each.kind} for each in proof.found],
+    }
+
+
+def link(path: str, block: str) -> str:
+    """Obsidian's link to a block: `[[2026-11-21#^k7m2q9x4tb]]`."""
+    return f"[[{PurePosixPath(path).stem}#^{block}]]"
+
+
+def revision(one: Revision) -> dict[str, Any]:
+    """A revision with everything the trail says of it."""
+    return {
+        "revision": one.id,
+        "when": one.when.isoformat(),
+        "author": one.author,
+        "op": one.trailer("Memory-Op"),
+        "subject": one.subject,
+        "paths": list(one.paths),
+        "trailers": {name: list(values) for name, values in one.trailers.items()},
+    }
+
+
+def blame(one: BlameLine) -> dict[str, Any]:
+    """A line and who wrote it; `revision` is absent where no revision has it yet."""
+    known = {"revision": one.revision} if one.revision.strip("0") else {}
+    return {
+        "line": one.line,
+        **known,
+        "author": one.author,
+        "when": one.when.isoformat(),
+        "subject": one.subject,
+        "text": one.text,
+    }
+
+
+def budget(one: Budget) -> dict[str, Any]:
+    """Tokens used of a budget."""
+    return {"tokens": one.used, "budget": one.limit, **({"warning": one.warning} if one.warning else {})}
+
+
+def usage(used: Any) -> dict[str, int]:
+    """Tokens that models took, by kind."""
+    return {
+        "input": used.input,
+        "output": used.output,
+        "cacheRead": used.cache_read,
+        "cacheWrite": used.cache_write,
+    }
+
+
+def without_empty(values: dict[str, Any]) -> dict[str, Any]:
+    """The entries that say something: not None, not empty text, not an empty list."""
+    return {key: value for key, value in values.items() if value not in (None, "", [], (), {})}
+
+
+# -- times -------------------------------------------------------------------------------------------------
+# Dates as people say them, and dates that people write for options.
+
+
+def day_title(day: date, today: date) -> str:
+    """`Saturday 21 November 2026`, with `today` or `yesterday` where that helps."""
+    near = {0: " (today)", 1: " (yesterday)"}.get((today - day).days, "")
+    return f"{day:%A} {day.day} {day:%B} {day.year}{near}"
+
+
+def ago(then: datetime, now: datetime) -> str:
+    """`just now`, `5 minutes ago`, `yesterday`, `12 days ago`; the date from two months on."""
+    seconds = (now - then).total_seconds()
+    if seconds < 0:
+        return f"{then:%Y-%m-%d %H:%M}"
+    for size, noun in ((60, ""), (3600, "minute"), (86400, "hour")):
+        if seconds < size:
+            number = int(seconds // {60: 1, 3600: 60, 86400: 3600}[size])
+            return f"{number} {noun}{'' if number == 1 else 's'} ago" if noun else "just now"
+    return ago_day(then.date(), now.date())
+
+
+def ago_day(day: date, today: date) -> str:
+    """`today`, `yesterday`, `12 days ago`, `in 3 days`; the date itself from two months on."""
+    days = (today - day).days
+    if days in (0, 1, -1):
+        return {0: "today", 1: "yesterday", -1: "tomorrow"}[days]
+    if abs(days) > 60:
+        return day.isoformat()
+    return f"{days} days ago" if days > 0 else f"in {-days} days"
+
+
+def parse_moment(text: str | None, option: str, now: datetime) -> datetime:
+    """A moment out of what an option was given: `2026-11-21` (its noon), `2026-11-21T14:00`.
+
+    With an offset or in the zone of `now`, which is the answer to None. Usage for anything else.
+    """
+    if text is None:
+        return now
+    word = text.strip()
+    try:
+        if re.fullmatch(r"\d{4}-\d\d-\d\d", word, re.ASCII):
+            return datetime.combine(date.fromisoformat(word), time(12), now.tzinfo)
+        given = datetime.fromisoformat(word)
+        return given if given.tzinfo else given.replace(tzinfo=now.tzinfo)
+    except ValueError as error:
+        mend = "use 2026-11-21 or 2026-11-21T14:00"
+        raise Usage(f"{text!r} is no time", where=option, mend=mend) from error
+
+
+def parse_day(text: str | None, option: str, today: date, *, end: bool = False) -> str | None:
+    """An ISO day out of what an option was given: `2026-11-21`, `2026-11`, `2026`, `today`, `yesterday`, or
+    so many days or weeks ago: `30d`, `2w`.
+
+    Of a month or a year it is the first day, or with `end` the last. Usage for anything else.
+    """
+    if text is None:
+        return None
+    word = text.strip().lower()
+    if word in ("today", "yesterday"):
+        return (today - timedelta(days=word == "yesterday")).isoformat()
+    if ago := re.fullmatch(r"(\d{1,4})([dw])", word, re.ASCII):
+        return (today - timedelta(days=int(ago[1]) * {"d": 1, "w": 7}[ago[2]])).isoformat()
+    match = re.fullmatch(r"(\d{4})(?:-(\d\d)(?:-(\d\d))?)?", word, re.ASCII)
+    try:
+        if match is None:
+            raise ValueError(text)
+        year, month = int(match[1]), int(match[2] or (12 if end else 1))
+        last = calendar.monthrange(year, month)[1] if end else 1
+        return date(year, month, int(match[3] or last)).isoformat()
+    except ValueError as error:
+        raise Usage(
+            f"{text!r} is no date",
+            where=option,
+            mend="use 2026-11-21, 2026-11, 2026, 30d, today or yesterday",
+        ) from error
+
+
+# -- progress ----------------------------------------------------------------------------------------------
+# Progress of long work, on standard error, and only where that is a terminal.
+
+
+PATIENCE = 2.0
+"""Seconds that go by before anything is shown: most work is done by then."""
+
+
+@contextmanager
+def progress(call: Call, what: str) -> Iterator[Callable[[int, int], None] | None]:
+    """A function to be told (done, total), or None where nobody looks. The bar is gone at the end."""
+    if "stderr" not in call.terminals or call.env.get("TERM") == "dumb":
+        yield None
+        return
+    shown = _Bar(call, what)
+    # By the clock and not by the first report: what takes long may be long in reporting, too.
+    patience = threading.Timer(PATIENCE, shown.start)
+    patience.daemon = True
+    patience.start()
+    try:
+        yield shown.tell
+    finally:
+        patience.cancel()
+        shown.stop()
+
+
+class _Bar:
+    """A bar that begins without knowing how much there is to do. `start` runs in a timer's thread."""
+
+    def __init__(self, call: Call, what: str) -> None:
+        self.call, self.what = call, what
+        self.known: tuple[int, int] | None = None
+        self.lock, self.over = threading.Lock(), False
+        self.bar: Any = None
+        self.task: Any = None
+
+    def tell(self, done: int, total: int) -> None:
+        with self.lock:
+            self.known = (done, total)
+            if self.bar is not None:
+                self.bar.update(self.task, completed=done, total=total)
+
+    def start(self) -> None:
+        from rich.console import Console
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+        with self.lock:
+            if self.over:
+                return
+            call = self.call
+            console = Console(file=call.stderr, force_terminal=True, width=call.width, _environ=call.env)
+            columns = [TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn()]
+            columns += [TimeRemainingColumn(compact=True)] if call.width >= 60 else []
+            self.bar = Progress(*columns, console=console, transient=True)
+            done, total = self.known or (0, None)
+            self.task = self.bar.add_task(self.what, completed=done, total=total)
+            self.bar.start()
+
+    def stop(self) -> None:
+        with self.lock:
+            self.over = True
+            if self.bar is not None:
+                self.bar.stop()
+
+
+# -- errors ------------------------------------------------------------------------------------------------
+# The one boundary: every way a call can fail becomes a message on standard error and an exit code.
+
+
+INTERRUPTED = 130
+PIPE_CLOSED = 141
+
+
+def guarded(call: Call, work: Callable[[], int]) -> int:
+    """Run `work` and return its exit code, or that of what it raised, told to the caller."""
+    try:
+        code = work()
+        call.stdout.flush()
+        return code
+    except BrokenPipeError:
+        return PIPE_CLOSED
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except UaMemoryError as error:
+        return _tell(call, type(error).__name__, error.what, error.exit_code, error.where, error.mend)
+    except MemoryError:
+        mend = "raise the limit (ulimit -v), or end other programs"
+        return _tell(call, "OutOfMemory", "there is too little memory", OutOfMemory.exit_code, None, mend)
+    except OSError as error:
+        return _system(call, error)
+    except Exception as error:
+        return _usage(call, error) if _is_usage(error) else _bug(call, error)
+
+
+def _tell(
+    call: Call, kind: str, what: str, code: int, where: str | None = None, mend: str | None = None
+) -> int:
+    """Print the message for a person, or with `--json` the object for a script."""
+    if call.as_json:
+        told = {"type": kind, "message": what, "where": where, "mend": mend, "exit_code": code}
+        text = dumps({"error": told}, call.stderr)
+    else:
+        text = visible(f"ua-memory: error: {f'{where}: ' if where else ''}{what}")
+        text += f"\n  mend: {visible(mend)}" if mend else ""
+    # Nobody may listen any more, or only to one of them; the exit code still tells.
+    with contextlib.suppress(OSError):
+        call.stdout.flush()
+    with contextlib.suppress(OSError):
+        call.stderr.write(text + "\n")
+        call.stderr.flush()
+    return code
+
+
+def _is_usage(error: Exception) -> bool:
+    """Whether typer itself refused the arguments. Its base class has changed its module more than once."""
+    import typer
+
+    return isinstance(error, typer.BadParameter.__mro__[2])
+
+
+def _usage(call: Call, error: Exception) -> int:
+    what = str(getattr(error, "format_message", lambda: error)()).rstrip(".")
+    ctx = getattr(error, "ctx", None)
+    path = ctx.command_path if ctx is not None else "ua-memory"
+    if type(error).__name__ == "NoArgsIsHelpError" and ctx is not None:
+        call.stdout.write(ctx.get_help() + "\n")
+        return 2
+    mend = f"{path} --help"
+    if what.startswith("No such option") and path.endswith((" insert", " search")):
+        mend = f"{path} -- TEXT, if the text itself begins with a dash; else {mend}"
+    what = what[:1].lower() + what[1:] if what[1:2].islower() else what
+    return _tell(call, "Usage", " ".join(what.split()), 2, None, mend)
+
+
+def _system(call: Call, error: OSError) -> int:
+    """What the file system refused outside the store, which words its own refusals."""
+    from ua_memory.errors import CannotWrite
+
+    if call.debug:
+        traceback.print_exc(file=call.stderr)
+    what = error.strerror or str(error) or type(error).__name__
+    where = str(error.filename) if error.filename else None
+    return _tell(
+        call,
+        "CannotWrite",
+        what,
+        CannotWrite.exit_code,
+        where,
+        "check owner, mode and free space; UA_MEMORY_DEBUG=1 tells more",
+    )
+
+
+def _bug(call: Call, error: Exception) -> int:
+    if call.debug:
+        traceback.print_exc(file=call.stderr)
+    first = (str(error).splitlines() or [""])[0][:300]
+    what = f"a bug in ua-memory: {type(error).__name__}{f': {first}' if first else ''}"
+    mend = "run it again with UA_MEMORY_DEBUG=1 and report what it prints"
+    return _tell(call, "Bug", what, 1, None, mend)
