@@ -361,9 +361,9 @@ def test_no_dependency_calls_home(tmp_path: Path) -> None:
     calling = ("huggingface_hub", "posthog", "opentelemetry.exporter", "segment", "sentry_sdk")
     assert not [name for name in sys.modules if name.startswith(calling)]
     switched = {
-        "onnxruntime.disable_telemetry_events()": "index/runtime.py",
+        "onnxruntime.disable_telemetry_events()": "index/embedding.py",
         '"ORT_DISABLE_TELEMETRY": "1"': "cli/fast.py",
-        "open_telemetry=False": "llm/claude.py",
+        "open_telemetry=False": "llm/client.py",
     }
     assert not [name for how, name in switched.items() if how not in (SOURCE / name).read_text("utf-8")]
     # A program that uses `Memory` starts without the command line's settings.

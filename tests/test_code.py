@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from ua_memory.daemon import connect as daemon_connect
 from ua_memory.daemon import server as code
 
 
@@ -20,9 +19,9 @@ def package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (root / "index").mkdir(parents=True)
     for name in ("__init__.py", "index/__init__.py", "index/here.py", "index/there.py"):
         (root / name).write_text("")
-    monkeypatch.setattr(daemon_connect, "PACKAGE", str(root))
+    monkeypatch.setattr(code, "PACKAGE", str(root))
     monkeypatch.setattr(code, "EVERY", -1.0)
-    monkeypatch.setitem(sys.modules, "ua_memory.index.words.here", types.ModuleType("here"))
+    monkeypatch.setitem(sys.modules, "ua_memory.index.here", types.ModuleType("here"))
     return root
 
 

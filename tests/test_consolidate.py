@@ -594,7 +594,7 @@ def test_a_killed_run_goes_on_and_pays_for_nothing_twice(tmp_path: Path) -> None
     asked: list[int] = []
     with Decider(lambda seen: (asked.append(1), each_one(seen))[1]) as model:
         program = (
-            "import os, sys\nfrom ua_memory.memory import Memory\nfrom ua_memory.llm import Endpoint\n"
+            "import os, sys\nfrom ua_memory.memory import Memory\nfrom ua_memory.llm.model import Endpoint\n"
             "from ua_memory.reflect.decide import Answers\nreal, n = Answers.add, []\n"
             "def add(self, answer):\n    real(self, answer); n.append(1)\n"
             "    if len(n) == 2: os.kill(os.getpid(), 9)\n"

@@ -402,14 +402,13 @@ def _die(root: Path, where: str) -> None:
     try:
         memory = Memory.open(root, now=lambda: NOON)
         kill: Callable[..., None] = lambda *_, **__: os.kill(os.getpid(), signal.SIGKILL)  # noqa: E731
-        from ua_memory.retain import flush, queue
-        from ua_memory.retain import flush as keeping
+        from ua_memory.retain import flush, ledger, queue
         from ua_memory.store.draft import Draft
 
         model = Scripted([keep(TALK[0][3:])], DONE, on_ask=kill if where == "asking" else None)
         places: dict[str, tuple[Any, str]] = {
             "writing": (Draft, "write"),
-            "committing": (keeping.through, "write"),
+            "committing": (ledger, "write"),
             "letting go": (queue.TurnQueue, "taken"),
             "handing over": (flush.Flusher, "drain"),
         }

@@ -332,7 +332,7 @@ def test_a_git_that_does_not_run_says_why(tmp_path: Path) -> None:
     tool.write_text("#!/bin/sh\necho 'fatal: libfancy.so is missing' >&2\nexit 127\n")
     tool.chmod(0o755)
     code = (
-        "import sys\nfrom pathlib import Path\nfrom ua_memory.history.process import Process\n"
+        "import sys\nfrom pathlib import Path\nfrom ua_memory.git.process import Process\n"
         "from ua_memory.errors import GitFailed\n"
         "try: Process(Path(sys.argv[1]), Path(sys.argv[1]), own=True).run('version')\n"
         "except GitFailed as error: print(error)"

@@ -197,11 +197,10 @@ UNFILLED = """
 import sys
 from pathlib import Path
 import numpy as np
-from ua_memory.index import embedding as heap
-from ua_memory.index import vectors as chroma, vectors
+from ua_memory.index import embedding, vectors
 
-heap.shared()
-chroma.imported()
+embedding.share_heap()
+vectors.imported()
 read = [bytearray(b"hunter22x " * size) for size in range(1, 20_000, 37)]
 kept = read[::7]
 del read

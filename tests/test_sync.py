@@ -25,6 +25,7 @@ from ua_memory.index.sync import READY, Index
 from ua_memory.index.terms import read_query
 from ua_memory.index.vectors import Owner, Vectors
 from ua_memory.index.vectors import VectorMark as Mark
+from ua_memory.markdown import document
 from ua_memory.markdown.document import texthash
 from ua_memory.store import store as stores
 
@@ -138,10 +139,8 @@ def test_one_bad_file_never_stops_the_rest(tmp_path: Path, monkeypatch: pytest.M
 
 def test_a_bug_in_the_parser_is_a_failed_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     store = a_bank(tmp_path, {DAY: log(ALICE), "memory/2026-11-20.md": log(BOB)})
-    real = reading.markdown.parse
-    monkeypatch.setattr(
-        reading.markdown, "parse", lambda data, path: 1 // 0 if path == DAY else real(data, path)
-    )
+    real = document.parse
+    monkeypatch.setattr(document, "parse", lambda data, path: 1 // 0 if path == DAY else real(data, path))
     with an_index(store) as index:
         assert [problem.path for problem in index.refresh().failed] == [DAY]
         assert texts(index) == ["Bob paints boats"]

@@ -352,7 +352,7 @@ def test_english_never_loads_dateparser() -> None:
         "what did we eat at the café?",
     ]
     script = (
-        "import sys\nfrom datetime import datetime\nfrom ua_memory import dates\n"
+        "import sys\nfrom datetime import datetime\nfrom ua_memory.text import dates\n"
         f"for query in {queries!r}: dates.read(query, datetime(2026, 11, 21))\n"
         "sys.exit('dateparser' in sys.modules)"
     )

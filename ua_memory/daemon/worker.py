@@ -184,7 +184,7 @@ class Worker:
 # Taking up what waits for its flush, or to be retained, while nobody asks for anything: one at a time, in a
 # process of its own, so that no command waits for a model and nothing of a model stays in memory.
 #
-# As a module it is that process: `python -m ua_memory.daemon.flushing BANK KEY`.
+# As a module it is that process: `python -m ua_memory.daemon.worker BANK KEY`.
 
 
 EVERY = 10.0

@@ -27,23 +27,16 @@ from threading import Thread
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar, runtime_checkable
 from weakref import WeakValueDictionary
 
-import onnxruntime
-
 from ua_memory.index.terms import clean
 
 if TYPE_CHECKING:
     import numpy as np
+    import onnxruntime
     from numpy.typing import NDArray
 
 
 # -- runtime -----------------------------------------------------------------------------------------------
-# Sessions of onnxruntime as a small machine wants them; import this where a model is loaded, not before.
-
-
-# Read as it loads: else it keeps a device id and a database under the home directory to report home with.
-# A command has set it before; a program that uses `Memory` has not.
-os.putenv("ORT_DISABLE_TELEMETRY", "1")
-
+# Sessions of onnxruntime as a small machine wants them.
 
 PRODUCT = (
     b'\x08\x08B\x02\x10\r:b\n\x18\n\x01a\n\x01b\x12\x01c"\rMatMulInteger\x12\x01g'
@@ -94,6 +87,11 @@ def session(model: bytes | str, threads: int = 1) -> onnxruntime.InferenceSessio
 
     One thread a run: a short text takes no longer than with two, and half the processor time; batches are
     run side by side instead, which does a fifth more in the same time."""
+    # Read as it loads: else it keeps a device id and a database under the home directory to report home with.
+    # A command has set it before; a program that uses `Memory` has not.
+    os.putenv("ORT_DISABLE_TELEMETRY", "1")
+    import onnxruntime
+
     onnxruntime.disable_telemetry_events()
     options = onnxruntime.SessionOptions()
     # With the arena on, 595 MB stay taken after one batch of 32 × 128 tokens; with it off, 203 MB.
@@ -773,7 +771,9 @@ class _Child:
 
     def __init__(self) -> None:
         root = str(Path(__file__).resolve().parents[2])
-        code = f"import sys; sys.path.insert(0, {root!r}); from ua_memory.index.bulk import serve; serve()"
+        code = (
+            f"import sys; sys.path.insert(0, {root!r}); from ua_memory.index.embedding import serve; serve()"
+        )
         self._process = subprocess.Popen(
             [sys.executable, "-c", code],
             stdin=subprocess.PIPE,
