@@ -28,9 +28,8 @@ if TYPE_CHECKING:
 # One question's results into figures, the same as the MTEB's LMEB task takes them.
 #
 # `R@k` is the share of the evidence that the first k results cover, `all@k` whether it is all of it,
-# `hit@k`
-# whether it is any. The same within the first 2,000 tokens: a result that covers many lines earns their
-# evidence, and pays for them there. `ses@5`: is any session with evidence among the first five found?
+# `hit@k` whether it is any. The same within the first 2,000 tokens: a result that covers many lines earns
+# their evidence, and pays for them there. `ses@5`: is any session with evidence among the first five found?
 
 
 DEPTHS = (5, 10, 20)

@@ -128,12 +128,10 @@ RULES: Mapping[str, Callable[[Any, str], None]] = {
 # The settings: one table of names, defaults and environment variables, and where each value comes from.
 #
 # Environment over the user's own `config.toml` over the bank's `ua-memory.toml` over defaults. The
-# environment
-# is passed in by the door. A bank may have come with a stranger's repository: what would send text
-# elsewhere,
-# read other folders or keep something from being remembered is *sensitive*, and counts from a bank only
-# once
-# its owner has agreed to that very value (`trust`). That is remembered outside of the bank.
+# environment is passed in by the door. A bank may have come with a stranger's repository: what would send
+# text elsewhere, read other folders or keep something from being remembered is *sensitive*, and counts from
+# a bank only once its owner has agreed to that very value (`trust`). That is remembered outside of the
+# bank.
 
 
 MOST_TRUSTED = 100

@@ -19,10 +19,9 @@ if TYPE_CHECKING:
 # Opening a file that somebody named: a regular one, or a link to one.
 #
 # A named pipe, a device or a socket may have no end, or nobody who writes to it: who reads it waits for
-# ever.
-# The file is opened first, without waiting, and then asked what it is: between a look and an opening it
-# could
-# become another. What is refused is an OSError, so it is reported as any other file that cannot be read.
+# ever. The file is opened first, without waiting, and then asked what it is: between a look and an opening
+# it could become another. What is refused is an OSError, so it is reported as any other file that cannot be
+# read.
 #
 # It stands by itself, without `pathlib`, since hooks open files too.
 
@@ -75,8 +74,7 @@ def read(path: str | os.PathLike[str], most: int = MOST) -> bytes:
 # Which folder is a bank, and which git repository is around it, told by the names of files alone.
 #
 # It stands by itself, on plain texts, since a hook asks this and has no time to load `pathlib`; everyone
-# else
-# asks `paths`.
+# else asks `paths`.
 
 
 SETTINGS = "ua-memory.toml"

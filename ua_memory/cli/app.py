@@ -117,8 +117,7 @@ def new(**more: Any) -> typer.Typer:
 # The command line itself: the table of verbs, loaded one at a time, and the way in and out of a process.
 #
 # `ua-memory --help` must cost little more than starting Python, so the table says in one line what each
-# verb
-# does, and its module is imported when the verb is called.
+# verb does, and its module is imported when the verb is called.
 
 
 class Listed(NamedTuple):

@@ -20,8 +20,7 @@ if TYPE_CHECKING:
 # `ua-memory hook`: what an agent's client is told when something happens there.
 #
 # A hook never stands in the way: whatever goes wrong, nothing is printed, the exit code is 0, and why
-# stands in
-# the bank's `local/hook.log`. The fast path reads standard input before it comes here.
+# stands in the bank's `local/hook.log`. The fast path reads standard input before it comes here.
 
 
 hook_app = app.new()
@@ -64,8 +63,7 @@ def hook(
 # What a shell takes from us: completions (`ua-memory completion`) and functions (`ua-memory hook shell`).
 #
 # A completion script asks back with the words of the line, so it never gets old and costs nothing until Tab
-# is
-# pressed. Verbs are named from the table of `app`; only the verb that stands on the line is loaded.
+# is pressed. Verbs are named from the table of `app`; only the verb that stands on the line is loaded.
 
 
 completion_app = app.new()

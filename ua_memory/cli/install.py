@@ -160,8 +160,7 @@ def _write(held: RecalledSession) -> None:
 # Putting pieces into clients' files and taking them out: what would change, shown, and then written.
 #
 # Everything is worked out before the first byte is written, so that a file that cannot be read leaves all
-# of
-# them as they were. A file is replaced at once, keeps its mode, and stays a link if it is one.
+# of them as they were. A file is replaced at once, keeps its mode, and stays a link if it is one.
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,8 +11,7 @@ from typing import Any, NamedTuple
 # Where each value of a JSON text begins and ends: a scanner that keeps the places.
 #
 # It reads JSON, and with `loose` what OpenClaw's settings may have besides: comments, commas before a
-# bracket,
-# single quotes, names without quotes.
+# bracket, single quotes, names without quotes.
 
 
 DEEPEST = 100
@@ -147,10 +146,8 @@ def _unescaped(found: re.Match[str]) -> str:
 # JSON that somebody else keeps, changed in place: every byte that is not ours stays, comments and all.
 #
 # What was edited is read again and compared with what was meant. An edit can be taken back to the byte:
-# whether
-# a container was there before, empty, is told by how a member is put into it, behind one space into an
-# empty
-# one, on a line of its own or right behind the bracket into one that we made.
+# whether a container was there before, empty, is told by how a member is put into it, behind one space into
+# an empty one, on a line of its own or right behind the bracket into one that we made.
 
 
 _REMARK = re.compile(r"[ \t]*(?://[^\r\n]*|/\*[^\r\n]*?\*/(?=[ \t]*\r?\n))")
@@ -384,8 +381,7 @@ def removed(rows: list[str], start: int, end: int) -> list[str]:
 # One table in TOML that somebody else keeps: added at the end, found again by its name, taken out.
 #
 # Text is only ever added or cut in whole lines, and what comes of it is read and compared with what was
-# meant.
-# So comments, order and layout of everything else stay, and no library has to know them.
+# meant. So comments, order and layout of everything else stay, and no library has to know them.
 
 
 def table(text: str, name: tuple[str, str]) -> dict[str, Any] | None:

@@ -55,8 +55,8 @@ def folder(call: Call, client: str) -> Path:
 # Sessions that clients keep in SQLite, as the lines that their reader takes. They are never written.
 #
 # Hermes: `sessions` and `messages`. OpenClaw: `transcript_events`, which hold the lines of its former
-# files,
-# the long ones packed with zstd, which the command of that name unpacks: Python does from 3.14 on only.
+# files, the long ones packed with zstd, which the command of that name unpacks: Python does from 3.14 on
+# only.
 
 
 HELD = 4 << 20
@@ -334,8 +334,7 @@ def _changed(path: Path) -> datetime | None:
 #
 # pi keeps messages that extensions add as entries with a `customType`; Claude Code keeps what hooks said as
 # attachments; Codex as messages of a developer. Only these are looked at: our marks in anybody's words
-# stay.
-# Pure: bytes in, bytes out.
+# stay. Pure: bytes in, bytes out.
 
 
 TYPED = ("hindsight-recall",)

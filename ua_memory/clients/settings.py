@@ -19,10 +19,9 @@ from ua_memory.clients.edit import Broken, JsonDocument, added, removed, rows_of
 # What an installation puts into a client's own files, and takes out again: text to text, nothing else.
 #
 # A `Piece` is one thing of ours in one file. `put` and `cut` get what stands in the file (None: there is
-# none)
-# and give what is to stand there (None: no file); what is in place already comes back as it was, to the
-# byte.
-# Whatever else stands in the file stays, and where it cannot be read nothing is changed: `Broken`.
+# none) and give what is to stand there (None: no file); what is in place already comes back as it was, to
+# the byte. Whatever else stands in the file stays, and where it cannot be read nothing is changed:
+# `Broken`.
 
 
 NAME = "ua-memory"
@@ -276,9 +275,8 @@ def with_command(text: str, command: Sequence[str]) -> str:
 # Claude Code's settings: hooks in settings.json, the MCP server in .claude.json, and all of it as a plugin.
 #
 # Seen with 2.1.330: a hook has 600 s by default but 30 s at a prompt and 1.5 s at the end of a session,
-# which
-# only a `timeout` in a settings.json raises (one in a plugin's hooks.json does not); `args` is passed on
-# without a shell; hooks of types other than `command` do not run at the start of a session.
+# which only a `timeout` in a settings.json raises (one in a plugin's hooks.json does not); `args` is passed
+# on without a shell; hooks of types other than `command` do not run at the start of a session.
 
 
 CLAUDE_TIMEOUTS = {
@@ -438,8 +436,7 @@ def gemini_target(home: str, command: Sequence[str]) -> ClientTarget:
 # Hermes's settings: a memory provider in its plugins' folder. Seen with 0.19.0.
 #
 # Which provider is used stands in config.yaml, and there can be one only. Hermes itself sets it (`hermes
-# config
-# set`); taken out it is by us, since Hermes would go on asking for a provider that is gone.
+# config set`); taken out it is by us, since Hermes would go on asking for a provider that is gone.
 
 
 _HEAD = re.compile(r"memory:[ \t]*(?:#.*)?[\r\n]*")
@@ -475,8 +472,8 @@ def _unchosen(text: str | None) -> str | None:
 # OpenClaw's settings: the MCP server and leave for our plugin in openclaw.json (JSON5), and the plugin.
 #
 # Seen with 2026.9.6: plugins in folders below `extensions` are found by themselves; one that did not come
-# along
-# hears what is said only with `allowConversationAccess`; an `allow` list, where there is one, is strict.
+# along hears what is said only with `allowConversationAccess`; an `allow` list, where there is one, is
+# strict.
 
 
 ENTRY = ("plugins", "entries", NAME)

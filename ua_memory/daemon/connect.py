@@ -121,8 +121,7 @@ def made(env: Mapping[str, str]) -> str:
 # Speaking with a daemon: finding its socket, putting the call to it, printing what comes back.
 #
 # Nothing is imported that costs: no typer, no dataclasses, `_socket` and `_json` instead of the modules
-# around
-# them. Together those take longer than the answer.
+# around them. Together those take longer than the answer.
 
 
 PASSED = (

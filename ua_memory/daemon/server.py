@@ -125,8 +125,7 @@ def given(data: bytes | None) -> io.BufferedIOBase:
 
 # -- log ---------------------------------------------------------------------------------------------------
 # A log in `local/`, of the daemon and of hooks: one line an event, begun anew when it has grown, one old
-# one
-# kept.
+# one kept.
 
 
 LARGEST = 1 << 20
@@ -241,8 +240,7 @@ def _state(path: str) -> State:
 # The service of one bank: it listens, hands commands to the worker one by one, and knows when to leave.
 #
 # There is one per bank: whoever holds the lock in `local/`. Each caller has a thread of its own, so that
-# one
-# who is slow, silent or broken keeps nobody else waiting.
+# one who is slow, silent or broken keeps nobody else waiting.
 
 
 Perform = Callable[[Request, Output, Warm], int]

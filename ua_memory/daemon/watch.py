@@ -28,8 +28,7 @@ from ua_memory.paths import foreign, make_private
 # Hearing of changes to a bank's files: by native events, or, where there are none, by looking now and then.
 #
 # What is heard is only a mark. Whoever acts on it reads the files, so that a lost, doubled or late event
-# costs
-# time and nothing else.
+# costs time and nothing else.
 
 
 BEAT = 60.0

@@ -26,8 +26,7 @@ if TYPE_CHECKING:
 #
 # A git directory may have come from a stranger, in an archive or on a stick, and its settings, hooks and
 # attributes can name programs. None of them is run: what a setting of ours does not outrank is not called,
-# and
-# the network is reached from a directory without settings (`remotes`).
+# and the network is reached from a directory without settings (`remotes`).
 
 
 NOT_THERE = "git is not installed or does not run"
@@ -215,10 +214,9 @@ def _reason(said: str | bytes) -> str:
 # Locks that a killed git has left in a git directory: found, and removed where nobody holds them.
 #
 # git locks by making a file and unlocks by taking it away; who is killed in between leaves it there, and
-# every
-# later git gives up before it. Nothing in such a file says whose it is, so git's processes are looked at:
-# one
-# that works there holds it. Where they cannot be seen (another machine, another system), age alone tells.
+# every later git gives up before it. Nothing in such a file says whose it is, so git's processes are looked
+# at: one that works there holds it. Where they cannot be seen (another machine, another system), age alone
+# tells.
 
 
 PROCESSES = Path("/proc")

@@ -197,8 +197,7 @@ def blame_lines(out: str) -> Iterator[BlameLine]:
 # A branch that is gone while its history is there: nothing of it is lost, and none may begin in its place.
 #
 # Revisions of ours that no branch leads to are sought among git's objects, where HEAD names a branch
-# without
-# one. The newest of them that the files agree with is where the branch stood.
+# without one. The newest of them that the files agree with is where the branch stood.
 
 
 BACK = 50

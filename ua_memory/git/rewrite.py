@@ -26,8 +26,8 @@ from ua_memory.paths import make_private
 # A history written anew without some contents: made beside the old one, then put in its place.
 #
 # The work is git-filter-repo's, in a bare repository of its own: it resets work trees and drops remotes,
-# which
-# must not happen to somebody's repository. What is in the trail until the very end is the old history.
+# which must not happen to somebody's repository. What is in the trail until the very end is the old
+# history.
 
 
 REWRITTEN = ("refs/heads/*", "refs/tags/*", "refs/notes/*")
@@ -467,10 +467,8 @@ def hand_over(aside: History, history: History, tip: str, known: str | None) -> 
 # What a rewriting would not get rid of: packs that are marked to be kept, objects that are borrowed.
 #
 # git marks a pack (`.keep`) while it takes it in, so that nobody repacks it before a ref leads there, and
-# takes
-# the mark off again. Who is killed in between leaves it there, and every later repack leaves the pack. A
-# mark
-# of a git that lives, of another machine, or of a person's is none of ours to take off.
+# takes the mark off again. Who is killed in between leaves it there, and every later repack leaves the
+# pack. A mark of a git that lives, of another machine, or of a person's is none of ours to take off.
 
 
 WAITS, PAUSE = 20, 0.1

@@ -36,8 +36,7 @@ from ua_memory.git.repository import (
 # git at work on the files of a bank that is a repository of its own: a checkout, a merge, a reset, a stash.
 #
 # Such a command holds `index.lock` while it writes files, and moves HEAD when they are all there. Until
-# then
-# HEAD names one branch and the files are another's (docs/decisions/0018).
+# then HEAD names one branch and the files are another's (docs/decisions/0018).
 
 
 MOVERS = frozenset(
@@ -283,10 +282,8 @@ def unquoted(shown: bytes) -> bytes:
 # Who wrote each line of a file: who brought its words in.
 #
 # A machine that appends a block id to a person's line has not written it, and neither has what only brings
-# back
-# lines that were gone: an undo, or the merge that puts back what an old editor buffer had dropped. git's
-# own
-# `blame` names these, so it is asked again where they found the line.
+# back lines that were gone: an undo, or the merge that puts back what an old editor buffer had dropped.
+# git's own `blame` names these, so it is asked again where they found the line.
 
 
 GIVING_BACK = frozenset({"merge", "redo", "restore", "sync", "undo"})

@@ -33,10 +33,9 @@ if TYPE_CHECKING:
 # One answer to one event of a client whose hooks were set up twice: in its settings and by a plugin, say.
 #
 # The client starts them side by side. Each writes down what it was told, in the folder that daemons listen
-# in.
-# Who finds there that another was told the same by the same client, and only after it was itself started,
-# is
-# the second hook of one event, and stays silent. A hook that is called again later is nobody's second.
+# in. Who finds there that another was told the same by the same client, and only after it was itself
+# started, is the second hook of one event, and stays silent. A hook that is called again later is nobody's
+# second.
 
 
 MOST = 1 << 16
@@ -265,8 +264,7 @@ def _process(pid: int) -> tuple[str, int, str]:
 # -- beginning ---------------------------------------------------------------------------------------------
 # What a session is told at its start: core memory, which pages there are, and what is left open; after a
 # compaction also what it was told before, and what of it was kept. Read by hooks without a daemon: nothing
-# is
-# imported that costs.
+# is imported that costs.
 
 
 ROOM = {"pages": 2000, "session": 3000}
@@ -417,14 +415,13 @@ def _read_file(path: str) -> list[str]:
 
 # -- known -------------------------------------------------------------------------------------------------
 # What a hook must know of a bank, as it was when its settings were read last: where its state lies, and
-# what
-# they say. Reading them anew takes a hook longer than all else together (TOML, dataclasses, `pathlib`).
+# what they say. Reading them anew takes a hook longer than all else together (TOML, dataclasses,
+# `pathlib`).
 #
 # It stands in the bank's `cache/`, and counts only while all that it follows from is as it was: the
-# settings of
-# bank and user, what the user trusts, the repository around the bank, the variables that settings heed, and
-# our
-# own code. Else, and where anything is odd, nothing is known, and the settings are read.
+# settings of bank and user, what the user trusts, the repository around the bank, the variables that
+# settings heed, and our own code. Else, and where anything is odd, nothing is known, and the settings are
+# read.
 
 
 NAME = "known"

@@ -70,10 +70,9 @@ def plain(found: dict[str, Any], kinds: dict[str, Kind], client: str) -> Event |
 # Claude Code's hooks, as version 2.1.330 calls them; and any client's that says the same by `--client`.
 #
 # At `Stop` the transcript may lack what was said last, so `last_assistant_message` is kept: the last block
-# of
-# text alone, without blanks at its ends. Subagents' events bear an `agent_id`; a compaction stops one of
-# its
-# own, with no type. Before a compaction plain text would be put into its instructions: nothing is answered.
+# of text alone, without blanks at its ends. Subagents' events bear an `agent_id`; a compaction stops one of
+# its own, with no type. Before a compaction plain text would be put into its instructions: nothing is
+# answered.
 
 
 CLAUDE_CODE = "claude-code"
@@ -150,8 +149,7 @@ def gemini_event(found: dict[str, Any], client: str = GEMINI) -> Event | None:
 
 # -- clients -----------------------------------------------------------------------------------------------
 # What the hooks of agents' clients say, and what they are answered. Pure, and read for every prompt:
-# nothing
-# is imported that costs.
+# nothing is imported that costs.
 #
 # A client hands a hook one JSON object on standard input, with `hook_event_name`; what is put into
 # `additionalContext` goes to the model. Each client has a module that knows its names.

@@ -282,10 +282,9 @@ def _placed(found: Numbers) -> Numbers:
 #
 # Each query token is held against each token of a text, and its best match counts (ColBERT, Khattab and
 # Zaharia 2020, arXiv 2004.12832), here with the states of a model that was not trained for it. Of the
-# stored
-# side the signs suffice: on the development conversations R@10 is 84.3 with all bits and 84.6 with one.
-# Marks,
-# signs of the model and tokens without a letter or digit are left out; 30 tokens a turn stay, 1.4 KB.
+# stored side the signs suffice: on the development conversations R@10 is 84.3 with all bits and 84.6 with
+# one. Marks, signs of the model and tokens without a letter or digit are left out; 30 tokens a turn stay,
+# 1.4 KB.
 
 
 if TYPE_CHECKING:

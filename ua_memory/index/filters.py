@@ -20,8 +20,7 @@ from ua_memory.records import Kind
 #     all_strict   each of the tags
 #
 # The modes and the shape of a group are those of Hindsight's `tags_match` and `tag_groups`, so that what
-# its
-# users have written down goes on working. A tag also stands for those nested below it (`infra` for
+# its users have written down goes on working. A tag also stands for those nested below it (`infra` for
 # `infra/db`).
 
 

@@ -21,9 +21,8 @@ from ua_memory.paths import make_private
 # -- shelf -------------------------------------------------------------------------------------------------
 # The index folder: numbered generations, one of them current. A rebuild fills the next.
 #
-# index/current      the name of the folder in use
-# index/7/           words.db, chroma/, chroma.json (see `mark`), chroma.sums (see `sums`)
-# index/clock        touched to learn the file system's time
+# index/current      the name of the folder in use index/7/           words.db, chroma/, chroma.json (see
+# `mark`), chroma.sums (see `sums`) index/clock        touched to learn the file system's time
 # index/owner.lock   who has Chroma open       index/build.lock   who makes or removes generations
 
 

@@ -37,11 +37,10 @@ if TYPE_CHECKING:
 # SQLite's.
 #
 # Asked by `verify` and `doctor`, never by a search. The rows of every file that has not changed since it
-# was
-# read are made again and compared; FTS5 holds its words against its rows, Chroma's names are held against
-# the
-# texts', and each embedding that is kept against the sum noted with it. Chroma's files are held against the
-# sums noted when they were closed. Others may be at work: what cannot be told for that is `Unchecked`.
+# was read are made again and compared; FTS5 holds its words against its rows, Chroma's names are held
+# against the texts', and each embedding that is kept against the sum noted with it. Chroma's files are held
+# against the sums noted when they were closed. Others may be at work: what cannot be told for that is
+# `Unchecked`.
 
 
 MOST = 5

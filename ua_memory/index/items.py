@@ -99,9 +99,9 @@ def asks(text: str) -> bool:
 # -- items -------------------------------------------------------------------------------------------------
 # Records into items: what the index keeps of a bank's files, one row for each thing that can be found.
 #
-# An item's key is made of its file and its block id, or the hash of its text where it has none, so that
-# a line inserted above moves it without touching words or vectors. Text is masked here, before anything
-# else sees it: a person's line may hold a secret, the index never does.
+# An item's key is made of its file and its block id, or the hash of its text where it has none, so that a
+# line inserted above moves it without touching words or vectors. Text is masked here, before anything else
+# sees it: a person's line may hold a secret, the index never does.
 
 
 Masked = Callable[[str], str]
@@ -493,10 +493,9 @@ def chunks(values: list[T], size: int = 500) -> Iterator[list[T]]:
 # Names and the items they stand in: who speaks, who is spoken of. Drawn from the files, without a model.
 #
 # A name is declared, as a speaker, in an `entities:` line or by a wikilink, or drawn from the text: a
-# proper
-# name, handle, path, identifier, host or address. Looked up by the query's own words, so that a lookup
-# costs by
-# the query and not by the bank. What else somebody is called comes from `memory/entities.md`.
+# proper name, handle, path, identifier, host or address. Looked up by the query's own words, so that a
+# lookup costs by the query and not by the bank. What else somebody is called comes from
+# `memory/entities.md`.
 
 
 LONGEST = 6

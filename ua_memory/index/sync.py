@@ -57,8 +57,8 @@ if TYPE_CHECKING:
 # -- reading -----------------------------------------------------------------------------------------------
 # From files to rows: what differs from the manifest is read, parsed and put into the word index.
 #
-# All of one refresh is one transaction: killed at any moment, the index is what it was before or what it
-# is after. A file that cannot be read or parsed is reported and tried again next time; the others go on.
+# All of one refresh is one transaction: killed at any moment, the index is what it was before or what it is
+# after. A file that cannot be read or parsed is reported and tried again next time; the others go on.
 
 
 READY = "ready"
@@ -675,8 +675,7 @@ def _vectors(folder: Path, meta: dict[str, str]) -> str:
 #
 # For the time in which a Chroma server is away: what is new is embedded into the cache meanwhile, so that
 # nothing is embedded twice when it is back. And for a process beside the daemon, which has Chroma's folder
-# open
-# and embeds what is new.
+# open and embeds what is new.
 
 
 AT_ONCE = 20_000

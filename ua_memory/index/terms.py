@@ -21,8 +21,7 @@ if TYPE_CHECKING:
 # SQLite's tokenizer lowers, strips accents and stems; this module decides before it what a word is.
 # Identifiers (`UA_TRUNCATION_THRESHOLD`, `src/foo.py`, `getUserName`) stand both in parts and whole.
 # Chinese, Japanese, Thai and their like have no spaces to cut at, so their runs become overlapping pairs,
-# and
-# each character besides. A query is cut into plain terms before it meets FTS5, so no operator survives.
+# and each character besides. A query is cut into plain terms before it meets FTS5, so no operator survives.
 
 
 LONGEST_WORD = 100
@@ -202,11 +201,9 @@ def read_query(query: str) -> Query:
 # Words that were meant: for one that no item has, the nearest in spelling that some item has.
 #
 # Each word of the bank stands in a table under its trigrams (a blank at either end counts), so that a
-# lookup
-# reads the few words that share some, and not all. What shares enough, and begins or ends as it does, is
-# compared by the edits that it takes: a letter too many, missing or wrong, or two that changed places.
-# Nothing
-# is imported that costs.
+# lookup reads the few words that share some, and not all. What shares enough, and begins or ends as it
+# does, is compared by the edits that it takes: a letter too many, missing or wrong, or two that changed
+# places. Nothing is imported that costs.
 
 
 if TYPE_CHECKING:

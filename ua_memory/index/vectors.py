@@ -41,10 +41,9 @@ if TYPE_CHECKING:
 # Chroma's package, imported without what it never needs here, and how it fails.
 #
 # chromadb 1.5.9 imports the gRPC exporter of OpenTelemetry, which it uses where an endpoint is configured:
-# 150
-# modules, 12 MB that a resting daemon keeps, and a tenth of a second. Ours are never sent anywhere. It has
-# `overrides` read the byte code of its modules to compare the signatures of its own classes, and httpx its
-# command line (click, rich): a quarter of a second of processor time together.
+# 150 modules, 12 MB that a resting daemon keeps, and a tenth of a second. Ours are never sent anywhere. It
+# has `overrides` read the byte code of its modules to compare the signatures of its own classes, and httpx
+# its command line (click, rich): a quarter of a second of processor time together.
 
 
 EXPORTER = "opentelemetry.exporter.otlp.proto.grpc.trace_exporter"
@@ -216,13 +215,10 @@ def write_mark(file: Path, value: Mapping[str, Any]) -> None:
 # What Chroma's files were when they were closed, so that a byte which changed since is found.
 #
 # Nothing of Chroma's own tells that a number within its graph is another. So whoever closes it notes a sum
-# of
-# each file, as the last thing while the lock is still theirs, and whoever opens it takes the note away
-# before
-# a byte can change. A note that stands is therefore of files at rest: while somebody has them open, and
-# after
-# a kill, there is none, and nothing is said of them. A file that was only read is not read again for its
-# sum.
+# of each file, as the last thing while the lock is still theirs, and whoever opens it takes the note away
+# before a byte can change. A note that stands is therefore of files at rest: while somebody has them open,
+# and after a kill, there is none, and nothing is said of them. A file that was only read is not read again
+# for its sum.
 
 
 PORTION = 1 << 20
@@ -323,9 +319,9 @@ def _sum(file: Path) -> int:
 # -- vectors -----------------------------------------------------------------------------------------------
 # Chroma, embedded, with one owner: this process while it holds the lock, or nobody.
 #
-# A row is a text, not an item: its id is the text's hash, so equal lines share a vector, moved lines
-# touch nothing, and any difference between words and vectors is a difference of two sets of names.
-# Beside the folder a mark says which generation of the word index it stands for.
+# A row is a text, not an item: its id is the text's hash, so equal lines share a vector, moved lines touch
+# nothing, and any difference between words and vectors is a difference of two sets of names. Beside the
+# folder a mark says which generation of the word index it stands for.
 
 
 COLLECTION = "texts"

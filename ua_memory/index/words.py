@@ -129,14 +129,10 @@ class Vocabulary:
 # From a query to the rows that match it best: FTS5's BM25, terms OR-ed, phrases required.
 #
 # FTS5 scores every row that has any of the terms: 1.5 µs a row, 75 ms where "time" stands in a third of
-# 100,000
-# items. So where the query has rarer words, rows are looked up by those, and the common ones only add to
-# the
-# score of rows that have a rarer one. All scores are the full BM25. What cannot be found that way has none
-# but
-# common words of the query, each of which says little. In a bank of no more than ENOUGH items, and wherever
-# the
-# rarer words find too few, all terms look up rows.
+# 100,000 items. So where the query has rarer words, rows are looked up by those, and the common ones only
+# add to the score of rows that have a rarer one. All scores are the full BM25. What cannot be found that
+# way has none but common words of the query, each of which says little. In a bank of no more than ENOUGH
+# items, and wherever the rarer words find too few, all terms look up rows.
 
 
 CONTEXT_WEIGHT = 0.4
@@ -334,8 +330,8 @@ class Recent:
 # -- words -------------------------------------------------------------------------------------------------
 # The word index: every item in SQLite, and an FTS5 table over its words. BM25, terms OR-ed.
 #
-# Also the index's memory of what it has read: the generation, and the journal of texts whose vectors are
-# to be brought up to date. Everything here can be made again from the files.
+# Also the index's memory of what it has read: the generation, and the journal of texts whose vectors are to
+# be brought up to date. Everything here can be made again from the files.
 
 
 MOST_SPELT = 50_000

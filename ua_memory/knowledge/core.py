@@ -284,12 +284,9 @@ def _size(data: bytes) -> int:
 # What core memory may take from a conversation: what its person said.
 #
 # Every session begins with core memory, so an order that a page or a tool put into the assistant's mouth
-# would
-# be obeyed for ever. What only an assistant's or a tool's turn says, or a search showed, may become a fact
-# that
-# says whose it is. A sentence is a person's if its words are, in the main: stems are compared, so a
-# translation
-# is not recognised, and a "yes" to the assistant's words does not make them the person's.
+# would be obeyed for ever. What only an assistant's or a tool's turn says, or a search showed, may become a
+# fact that says whose it is. A sentence is a person's if its words are, in the main: stems are compared, so
+# a translation is not recognised, and a "yes" to the assistant's words does not make them the person's.
 
 
 _TELLING = "always never must ignore instead without skip bypass disable force trust obey forbid allow permit"

@@ -25,12 +25,9 @@ from ua_memory.store.store import Store
 # Whether two names may be one: pure comparison, which merges nothing.
 #
 # What only writing makes different (case, signs, accents, a genitive, two letters that changed places) is
-# one
-# name. A letter more, less or another may be somebody else (Daniel and Daniela, Martin and Marvin), and a
-# short
-# name may be anybody's: those are `maybe`, for the context or a person to decide. Numbers are never
-# rounded:
-# `Room 101` is not `Room 102`, and `Python 3` not `Python`.
+# one name. A letter more, less or another may be somebody else (Daniel and Daniela, Martin and Marvin), and
+# a short name may be anybody's: those are `maybe`, for the context or a person to decide. Numbers are never
+# rounded: `Room 101` is not `Room 102`, and `Python 3` not `Python`.
 
 
 LONG, LONGER = 5, 9
@@ -205,8 +202,7 @@ def _renamed(draft: Draft, path: str, block: str, names: Collection[str], other:
 # Decisions about names: each one some lines of `memory/entities.md`, one commit, and undone as such.
 #
 # Facts keep their words. Of the file only the lines that a decision is about are written anew, so that what
-# a
-# person wrote beside them stays; a record that cannot be changed so is left alone with Malformed.
+# a person wrote beside them stays; a record that cannot be changed so is left alone with Malformed.
 
 
 ENTITIES = "memory/entities.md"

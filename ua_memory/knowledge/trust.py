@@ -36,10 +36,8 @@ from ua_memory.text.grounding import locate
 # Keeps what nobody of the house has said out of what every session begins with (see `trust`).
 #
 # First it is asked where things come from: an address, path, file, host or flag that only untrusted facts
-# name
-# has come from them, in whatever words. Then each new sentence is held against theirs: word for word, and
-# by
-# the words they share. What a person has said as well, no less alike, is the person's.
+# name has come from them, in whatever words. Then each new sentence is held against theirs: word for word,
+# and by the words they share. What a person has said as well, no less alike, is the person's.
 
 
 FEWEST = 2
@@ -157,8 +155,7 @@ def _house(store: Store) -> Iterator[str]:
 # Whether what is said rests on something: the links from pages, observations and opinions to facts, held.
 #
 # One pass over the files collects what is there and what is cited; then each citation is looked up. The id
-# is
-# what is meant, the file in a link is a hint: facts move. A line of a person need not cite anything.
+# is what is meant, the file in a link is a hint: facts move. A line of a person need not cite anything.
 
 
 REFRESH = "refresh"

@@ -22,8 +22,8 @@ from ua_memory.text.wording import dollars
 # The usage ledger: one JSON line before each request with its worst case, one after it with what it cost.
 #
 # `local/usage.jsonl` is only ever appended to, and set aside under `usage-YYYY-NNN.jsonl` when it grows or
-# the year turns. A request without its second line was killed on the way and counts as its worst case.
-# So a half line, which a kill leaves, may be skipped: either the request was never sent, or its first line
+# the year turns. A request without its second line was killed on the way and counts as its worst case. So a
+# half line, which a kill leaves, may be skipped: either the request was never sent, or its first line
 # stands. Lines that are not ours at all make reading fail: a limit must not rest on what cannot be read.
 
 

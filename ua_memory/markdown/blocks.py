@@ -37,8 +37,8 @@ from ua_memory.records import ORIGINS, Heading, Origin
 # One top-level list item with its children: its lines of text, its metadata, its tags and id.
 #
 # What belongs to an item: lines indented by two columns or more, blank lines before such a line, and
-# unindented lines that carry on the item's paragraph. A code fence or a comment inside an item ends
-# with the item at the latest.
+# unindented lines that carry on the item's paragraph. A code fence or a comment inside an item ends with
+# the item at the latest.
 
 
 CHILD = 2
@@ -250,8 +250,8 @@ def read_item(lines: Sequence[str], start: int, keys: Collection[str]) -> Item:
 # -- blocks ------------------------------------------------------------------------------------------------
 # Lines → blocks: headings, list items, paragraphs, code, comments and rules, in file order.
 #
-# This is the part of CommonMark that decides what is a record and what is not. One pass; no line is
-# looked at more than a fixed number of times.
+# This is the part of CommonMark that decides what is a record and what is not. One pass; no line is looked
+# at more than a fixed number of times.
 
 
 class BlockShape(Enum):
@@ -415,8 +415,8 @@ def stamp_day(text: str) -> str:
 # -- passages ----------------------------------------------------------------------------------------------
 # Prose → passages: stretches of at most about 900 characters under one heading, cut where it hurts least.
 #
-# A passage's text is the file's lines as they stand; only a line longer than the limit is cut inside,
-# at the end of a sentence, else at a blank, else anywhere.
+# A passage's text is the file's lines as they stand; only a line longer than the limit is cut inside, at
+# the end of a sentence, else at a blank, else anywhere.
 
 
 LIMIT = 900
@@ -479,9 +479,9 @@ def _pieces(line: str, limit: int) -> Iterator[str]:
 # -- header ------------------------------------------------------------------------------------------------
 # The front matter of a file: found, read, and changed key by key without touching anything else.
 #
-# python-frontmatter (and YAML beneath it) gets the header's text only. It would sort keys, drop
-# comments, turn `007` into 7, CRLF into LF and eat the body's first blank lines; so the boundaries,
-# the body's bytes and every line whose key does not change are kept here.
+# python-frontmatter (and YAML beneath it) gets the header's text only. It would sort keys, drop comments,
+# turn `007` into 7, CRLF into LF and eat the body's first blank lines; so the boundaries, the body's bytes
+# and every line whose key does not change are kept here.
 
 
 LONGEST = 65_536

@@ -107,8 +107,8 @@ def _with_suffix(data: bytes, line: int, suffix: str) -> bytes:
 # -- markdown ----------------------------------------------------------------------------------------------
 # The files of a bank: bytes → records and problems, record → lines, and edits that keep every other byte.
 #
-# This is the face of the syntax: `docs/format.md` specifies it, and whatever else reads or writes a
-# bank's markdown imports it from here. Pure: no files, no clock.
+# This is the face of the syntax: `docs/format.md` specifies it, and whatever else reads or writes a bank's
+# markdown imports it from here. Pure: no files, no clock.
 
 
 R = TypeVar("R")

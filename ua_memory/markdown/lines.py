@@ -15,8 +15,8 @@ from ua_memory.records import Entity, Fact, Observation, Opinion, Place, Tombsto
 # -- lines -------------------------------------------------------------------------------------------------
 # What a single line of markdown is: how far it is indented, and which block it opens.
 #
-# Every function here takes one line without its newline and is linear in its length. Only spaces and
-# tabs are white space; U+00A0, U+0085 and their like are ordinary characters of a line.
+# Every function here takes one line without its newline and is linear in its length. Only spaces and tabs
+# are white space; U+00A0, U+0085 and their like are ordinary characters of a line.
 
 
 BLANK = " \t"

@@ -426,9 +426,8 @@ def _older_value(block: Block) -> str:
 # editor saves meanwhile; of a day of thousands of facts all but the end is the same each time.
 #
 # No block depends on a line behind the first one of the next block (`blocks`, `items`). So what was read
-# before
-# a line stays as it was while that line and all before it are the same: records, problems, and the headings
-# that it stands under.
+# before a line stays as it was while that line and all before it are the same: records, problems, and the
+# headings that it stands under.
 
 
 EVERY = 32

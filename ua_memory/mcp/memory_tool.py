@@ -164,8 +164,7 @@ def position(text: str, old: str, path: str) -> int:
 # How the Anthropic SDK knows our tools for its own, without being imported here: that takes it 1.3 seconds.
 #
 # Where it is loaded, its tool runner runs only what derives from its classes, and shows the model the words
-# of
-# its own `ToolError` alone: of another error it shows a `repr`, and its user a traceback.
+# of its own `ToolError` alone: of another error it shows a `repr`, and its user a traceback.
 
 
 _MODULE = "anthropic.lib.tools"
@@ -192,14 +191,11 @@ def _both(known: type) -> type[MemoryToolError]:
 
 # -- notes -------------------------------------------------------------------------------------------------
 # Whole notes, kept by an agent as files: what it may change, by one stretch of lines at a time, and how
-# what
-# it writes is stamped as its own.
+# what it writes is stamped as its own.
 #
 # A note that was made here says `origin: agent` in its front matter, which is not shown to the agent: it
-# reads
-# back exactly what it wrote. What it puts into a person's note is stamped fact by fact. A person's lines
-# are
-# neither changed nor taken away, and no text of an agent's can say that a person said it.
+# reads back exactly what it wrote. What it puts into a person's note is stamped fact by fact. A person's
+# lines are neither changed nor taken away, and no text of an agent's can say that a person said it.
 
 
 MARK = {"origin": "agent"}

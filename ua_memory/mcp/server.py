@@ -125,8 +125,7 @@ def _template(uri: str, name: str, title: str, says: str) -> ResourceTemplate:
 # Streamable HTTP for this machine alone: the SDK's server behind a token and a check of hosts and origins.
 #
 # Any program and any web page on the machine can reach a port of loopback. The token keeps programs of
-# other
-# users out; the check keeps out a page whose name was made to point here (DNS rebinding).
+# other users out; the check keeps out a page whose name was made to point here (DNS rebinding).
 
 
 HOST = "127.0.0.1"

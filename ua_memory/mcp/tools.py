@@ -787,11 +787,9 @@ def read_resource(memory: Memory, uri: str) -> str:
 # The tools that agents see over MCP: what each says of itself, and what it does.
 #
 # The tools stand in tables, by noun: `archival`, `pages`, `asking`, `documents`, `openclaw`. `sdk.server`
-# makes
-# the official SDK's server of them; what that answers to `tools/list` is kept in `data/mcp.json`, so that a
-# relay can say it without loading the SDK (0.9 s, 65 MB), and `answer` does what a tool does without it,
-# too.
-# A test holds the file to the SDK.
+# makes the official SDK's server of them; what that answers to `tools/list` is kept in `data/mcp.json`, so
+# that a relay can say it without loading the SDK (0.9 s, 65 MB), and `answer` does what a tool does without
+# it, too. A test holds the file to the SDK.
 
 
 TOOLS: Mapping[str, McpTool] = {

@@ -366,8 +366,7 @@ def cosines(index: Index, vector: Row, names: Sequence[str]) -> dict[str, float]
 # The entity arm: items in which somebody or something stands that the query names, and what these lead to.
 #
 # Seeds hold a rare name of the query. Names that stand beside it more often than chance would have it lead
-# on,
-# one step: "Alice's brother is Tom" to "Tom works at Initech". What is found so comes after every seed.
+# on, one step: "Alice's brother is Tom" to "Tom works at Initech". What is found so comes after every seed.
 
 
 COMMON = 200

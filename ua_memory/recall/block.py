@@ -25,8 +25,7 @@ if TYPE_CHECKING:
 # -- modelled ----------------------------------------------------------------------------------------------
 # What the parts of `Memory` that may ask a model stand on: the bank, its search, and the model itself.
 #
-# `Memory` is put together of parts that live beside what they do (`retain.bank`, `reflect`); each is a
-# base
+# `Memory` is put together of parts that live beside what they do (`retain.bank`, `reflect`); each is a base
 # of it, derives from this, and imports what it needs when it is used.
 
 

@@ -23,18 +23,13 @@ if TYPE_CHECKING:
 # the same for all of them.
 #
 # **Observations.** A fact that an observation names as its proof goes under that observation, which takes
-# the
-# fact's place where it stood lower, if by itself it answers nearly as well (`NEARLY`): "Alice chooses by
-# price"
-# is no answer to when she moved. Whoever asks for kinds gets what they asked for, unfolded.
+# the fact's place where it stood lower, if by itself it answers nearly as well (`NEARLY`): "Alice chooses
+# by price" is no answer to when she moved. Whoever asks for kinds gets what they asked for, unfolded.
 #
 # **Alike** are two items of one kind with the same words in the same order, endings, case, signs and
-# articles
-# aside, or where one has all of the other's words and one in ten more, none a number, a name or a denial.
-# Two
-# that name different days are two events; what was retired and what holds are not the same. The first in
-# the
-# order stands. By this "cheap" and "dear" never fold: what contradicts must be seen.
+# articles aside, or where one has all of the other's words and one in ten more, none a number, a name or a
+# denial. Two that name different days are two events; what was retired and what holds are not the same. The
+# first in the order stands. By this "cheap" and "dear" never fold: what contradicts must be seen.
 #
 # Folded items are no loss: the hit names them, with their days.
 

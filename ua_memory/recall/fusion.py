@@ -32,12 +32,9 @@ if TYPE_CHECKING:
 # neighbours are those under the same heading: a reply answers what the line above it asked. The score is
 # absolute, so it can be compared across queries, and the order is that of the score; the last step only
 # places it, so that 0.35 parts good hits from others. The constants were picked among some ninety settings
-# on
-# two development conversations, where most lie within a point of each other, which is noise. Scored
-# offline,
-# over all items, R@10 is 71.9 with these, 71.7 with standardised scores added up, 60.9 with reciprocal
-# ranks
-# and no neighbours; the search itself, which sees only its candidates, reaches 71.5.
+# on two development conversations, where most lie within a point of each other, which is noise. Scored
+# offline, over all items, R@10 is 71.9 with these, 71.7 with standardised scores added up, 60.9 with
+# reciprocal ranks and no neighbours; the search itself, which sees only its candidates, reaches 71.5.
 
 
 FLOOR = 0.1
@@ -235,18 +232,15 @@ def _evidence(
 # What may decide between hits that answer about equally well: `search.boosts` names those that are on.
 #
 # Each lifts a score by at most `EACH`, all together by at most `MOST`: a near tie is broken, an answer is
-# never
-# buried. None is on by itself: on the conversations at hand recency gains less than one question can, and
-# the
-# others cannot be measured, since nothing there has proofs, importance or another kind or origin.
+# never buried. None is on by itself: on the conversations at hand recency gains less than one question can,
+# and the others cannot be measured, since nothing there has proofs, importance or another kind or origin.
 #
-# What nobody of the house has said (`trust`) is lowered by `LOWERED`, always: beside an equal answer
-# of a person or an agent it stands behind it, and alone it is still found.
+# What nobody of the house has said (`trust`) is lowered by `LOWERED`, always: beside an equal answer of a
+# person or an agent it stands behind it, and alone it is still found.
 #
 # **Recency does not know what time it is.** It ranks the days of the candidates of one query, newest
-# highest: a
-# memory is for years, and a bank that nobody has written to for five must answer as it did on its last day.
-# A peer's decay of thirty days left it 15 of 71 answers on a bank of three years.
+# highest: a memory is for years, and a bank that nobody has written to for five must answer as it did on
+# its last day. A peer's decay of thirty days left it 15 of 71 answers on a bank of three years.
 
 
 EACH = 0.01

@@ -37,8 +37,7 @@ if TYPE_CHECKING:
 #     high  200 candidates of each arm,  6,000 tokens
 #
 # Greedy, in the order of the hits: each line that still fits whole is taken. Counted is all that is
-# printed:
-# marks, head, dates, places and line ends.
+# printed: marks, head, dates, places and line ends.
 
 
 LEAST = 12

@@ -23,9 +23,8 @@ if TYPE_CHECKING:
 # What the best hits have in common: candidates that are less like them fall behind.
 #
 # A question about "activities" finds the hike by that word, and the museum by nothing but being like the
-# hike.
-# What the best few of a first order say is taken for more of the query (pseudo-relevance feedback; Rocchio
-# 1971):
+# hike. What the best few of a first order say is taken for more of the query (pseudo-relevance feedback;
+# Rocchio 1971):
 #
 #     away     of a text's vector, what sets it apart from the mean of all candidates, brought to length 1
 #     aim      mean of `away` over the best FIRST, brought to length 1, and QUERY times that of the query
@@ -33,9 +32,8 @@ if TYPE_CHECKING:
 #     gain     ALIKE * (like - mean of like over the best FIRST), at most 0; 0 for those themselves
 #
 # Apart from the mean, since all candidates are like the query: what they share tells none of them from
-# another.
-# The best stay where they are, as good or as bad as they are: what is believed of them cannot make them
-# better.
+# another. The best stay where they are, as good or as bad as they are: what is believed of them cannot make
+# them better.
 
 
 if TYPE_CHECKING:
@@ -92,11 +90,10 @@ def _unit(rows: Table) -> Table:
 #     score    s placed between 0 and 1, so that 0.35 parts good hits from others
 #
 # A reply ("Yes, last Tuesday!") has none of the words that its question has: a question before it counts
-# 0.9.
-# In a talk anything before counts 0.8, what stands after 0.8, and two before 0.65; elsewhere neighbours are
-# less related, 0.5. Who is named must be named in the item itself: a neighbour speaks of somebody else.
-# Identifiers and words that the model does not know go by their letters, and so does all of a text that was
-# written a moment ago and has no tokens yet.
+# 0.9. In a talk anything before counts 0.8, what stands after 0.8, and two before 0.65; elsewhere
+# neighbours are less related, 0.5. Who is named must be named in the item itself: a neighbour speaks of
+# somebody else. Identifiers and words that the model does not know go by their letters, and so does all of
+# a text that was written a moment ago and has no tokens yet.
 
 
 EXACT = 0.8

@@ -48,10 +48,8 @@ from ua_memory.text.wording import counted
 #     the facts that wait → answers (asked, or left by a killed run) → operations → one revision
 #
 # A model's answers are durable before the next question is asked. Whatever ends a run early, what was
-# answered
-# is committed with the facts it is about, and the rest waits for the next run. Without a model, facts are
-# only
-# compared: `folding`.
+# answered is committed with the facts it is about, and the rest waits for the next run. Without a model,
+# facts are only compared: `folding`.
 
 
 CLAIM = "consolidation.lock"

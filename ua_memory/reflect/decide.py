@@ -39,8 +39,8 @@ from ua_memory.text.noise import defanged
 # Answers that were paid for and are not in the truth yet: one line each in `pending/`, fsynced.
 #
 # A run that is killed leaves them, and the next one takes them up before it asks anything; facts that
-# changed
-# since are asked about anew. After the commit the file goes, but for what waits for a person's word.
+# changed since are asked about anew. After the commit the file goes, but for what waits for a person's
+# word.
 
 
 FILE = "consolidation.jsonl"
@@ -133,11 +133,10 @@ def _read(line: bytes) -> BatchOutcome | None:
 # What a model is shown: the observations and the facts of a stretch, and which of these it decides on now.
 #
 # All requests of a stretch begin alike: instructions, tool, observations, facts. All but the first read
-# that
-# from the prompt cache, and end with no more than the numbers of one portion and what the run has changed
-# meanwhile. So a model sees what goes together in all of a stretch, and five sixths of what is sent stood
-# in
-# the request before. How much is shown at once, and in how many turns, is the cheapest `plan` that does so.
+# that from the prompt cache, and end with no more than the numbers of one portion and what the run has
+# changed meanwhile. So a model sees what goes together in all of a stretch, and five sixths of what is sent
+# stood in the request before. How much is shown at once, and in how many turns, is the cheapest `plan` that
+# does so.
 
 
 ALIKE = 600
@@ -491,10 +490,9 @@ class _Batch:
 # one.
 #
 # What was posted stands in `pending/` with the batch's name, so that any run that comes after, be it on
-# another
-# day, finds it. All portions are asked at once: none sees what the others change. What of it cannot be
-# taken
-# is reported, and nobody is asked a second time about it; facts without an answer are asked about as ever.
+# another day, finds it. All portions are asked at once: none sees what the others change. What of it cannot
+# be taken is reported, and nobody is asked a second time about it; facts without an answer are asked about
+# as ever.
 
 
 BATCH_FILE = "consolidation-batch.json"

@@ -28,10 +28,8 @@ if TYPE_CHECKING:
 # What one reflection has found: numbered pieces of memory, in three layers, each with where it stands.
 #
 # The layers are asked from above: what the user curated (mental models), what was consolidated
-# (observations,
-# each with its freshness), what was said (facts and notes). Pages are left out: they are written from the
-# same
-# facts, and an answer that rested on one would only seem to have another proof.
+# (observations, each with its freshness), what was said (facts and notes). Pages are left out: they are
+# written from the same facts, and an answer that rested on one would only seem to have another proof.
 
 
 Layer = Literal["models", "observations", "facts"]
@@ -302,8 +300,7 @@ def _trail(record: Record) -> tuple[str, ...]:
 # An answer held against what it cites: no number that was not shown, no name or date that nobody said.
 #
 # A model is told once what is wrong. What it still gets wrong then is cut out, sentence by sentence, and
-# the
-# answer says so: a shorter answer that holds is worth more than a fluent one that does not.
+# the answer says so: a shorter answer that holds is worth more than a fluent one that does not.
 
 
 _CITED = re.compile(r"\s*\[(\d{1,4}(?:\s*[-–,;]\s*\d{1,4})*)\]")

@@ -37,10 +37,8 @@ from ua_memory.text.grounding import claims, supported, terms, ungrounded
 # What a model may propose to do with observations, and what of it is let through.
 #
 # A proposal names facts and observations by the labels they were shown under, and nothing else exists for
-# it.
-# Its quotes must stand in their facts, its statement must name nothing that these do not name. It is data
-# until
-# `applying` writes it.
+# it. Its quotes must stand in their facts, its statement must name nothing that these do not name. It is
+# data until `applying` writes it.
 
 
 PROMPT = """\
@@ -218,8 +216,8 @@ def _check_text(
 # `Considered: ^k7m2q9x4tb:1f2e3d4c …` names facts that a model was shown, `Compared:` those that were only
 # compared with the others, and `Set-aside:` those that no answer could be had for. A name ends in the first
 # digits of the text's hash, so that an edited fact counts as new; a person's lines without an id are named
-# by
-# their path, `memory/2026-11-21.md#1f2e3d4c,…`. The newest mention counts, and an undone run said nothing.
+# by their path, `memory/2026-11-21.md#1f2e3d4c,…`. The newest mention counts, and an undone run said
+# nothing.
 
 
 CONSIDERED, COMPARED, ASIDE = "Considered", "Compared", "Set-aside"
@@ -466,10 +464,9 @@ class Applying:
 # Which facts belong together: for one request to a model, and as the same thing said again.
 #
 # Two words weigh the more the fewer facts have them (inverse document frequency, Spärck Jones 1972), an
-# entity
-# as much as three words. Near-duplicates are found as in set similarity joins with prefix filtering
-# (Chaudhuri,
-# Ganti, Kaushik 2006): two sets that are alike share one of their rarest words, so only those are compared.
+# entity as much as three words. Near-duplicates are found as in set similarity joins with prefix filtering
+# (Chaudhuri, Ganti, Kaushik 2006): two sets that are alike share one of their rarest words, so only those
+# are compared.
 
 
 ALIKE = 0.62
@@ -789,8 +786,7 @@ def plain(text: str) -> str:
 # Whose words an observation has: those that a person wrote over a machine's are the person's.
 #
 # Nothing in the file says so. The trail does: a revision of a person that changed the text of an id, and
-# the
-# text that stands there still. A file that a person brought as it was, or moved, made nobody's words
+# the text that stands there still. A file that a person brought as it was, or moved, made nobody's words
 # theirs.
 
 

@@ -183,8 +183,7 @@ def _counted(done: Sequence[tuple[Opinion | None, Opinion]]) -> str:
 # Structured answers: a caller's JSON schema, and whether an answer fits it.
 #
 # The home of jsonschema: what a caller writes may use all of JSON Schema, of which our own tools need
-# little
-# (`llm.tools`). Nothing is fetched: a schema refers to its own parts alone.
+# little (`llm.tools`). Nothing is fetched: a schema refers to its own parts alone.
 
 
 LONGEST = 8000
@@ -493,12 +492,9 @@ def said(sections: Sequence[str], asked: Sequence[str]) -> str:
 # one.
 #
 # The order of the layers is forced: models, observations, facts. The first search of each is made here,
-# with
-# the question itself, and its result is in the first message; that is what an agent would ask first anyway,
-# and
-# it saves three requests. Where a fresh mental model speaks of all that was asked, the layers below are
-# held
-# back, and an agent that wants them must ask from above. docs/reflect.md tells more.
+# with the question itself, and its result is in the first message; that is what an agent would ask first
+# anyway, and it saves three requests. Where a fresh mental model speaks of all that was asked, the layers
+# below are held back, and an agent that wants them must ask from above. docs/reflect.md tells more.
 
 
 _REMINDER = "Nobody sees what you write here. Give your answer with the tool `answer`."

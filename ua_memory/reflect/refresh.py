@@ -299,8 +299,7 @@ def _shown(unit: BodyUnit, numbers: Mapping[str, int]) -> str:
 # Whether a page is out of date: what recall finds for it now, against what its last refresh saw.
 #
 # Computed, never stored as truth: a refresh leaves hashes of what it saw in its commit (`Seen:`), and what
-# is
-# new, edited or gone since is told from the files.
+# is new, edited or gone since is told from the files.
 
 
 IN_A_LINE = 12
@@ -445,9 +444,8 @@ def owners(store: Store, path: str, data: bytes) -> list[Owner]:
 # What persons write on a page becomes a memory of theirs, once: a fact in the log of the day.
 #
 # What stood on the page at the last refresh is ours, or was learnt then; what a person's paragraphs have
-# beside
-# it is new. So nothing has to be remembered about it, and a fact that its person deletes does not come
-# back.
+# beside it is new. So nothing has to be remembered about it, and a fact that its person deletes does not
+# come back.
 
 
 CLIENT = "pages"

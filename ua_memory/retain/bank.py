@@ -32,8 +32,7 @@ if TYPE_CHECKING:
 # -- flushes -----------------------------------------------------------------------------------------------
 # What `Memory` does with conversations: flush them, keep them waiting, and account for what a model cost.
 #
-# A part of `Memory`. The parts are imported when they are
-# used: most commands flush nothing.
+# A part of `Memory`. The parts are imported when they are used: most commands flush nothing.
 
 
 OFF = "flush is switched off (UA_MEMORY_ENABLED, or `enabled` in ua-memory.toml): nothing was read"

@@ -30,10 +30,8 @@ from ua_memory.text.wording import OF_ONE_SESSION
 # A document's file in `memory/documents/`: which fact is from which chunk, and what a person made of it.
 #
 # Its header lists the chunks by name. The facts of each stand below `<!-- chunk: NAME -->`, under a heading
-# if
-# the chunk has one. A chunk that is still there keeps its lines to the byte; one that is gone takes its
-# facts
-# with it, but never a line that a person wrote or changed.
+# if the chunk has one. A chunk that is still there keeps its lines to the byte; one that is gone takes its
+# facts with it, but never a line that a person wrote or changed.
 
 
 FOLDER = f"{LOGS}/documents"
@@ -306,8 +304,8 @@ def _plain_heading(text: str) -> str:
 # A file → its text as markdown: markdown and plain text as they are, other formats by markitdown, an extra.
 #
 # Only the formats named here, each by its own converter: markitdown's own choice looks into archives,
-# pictures
-# and the network. Its converters for HTML, PDF and DOCX read the bytes they are given and nothing else.
+# pictures and the network. Its converters for HTML, PDF and DOCX read the bytes they are given and nothing
+# else.
 
 
 TEXTS = (".md", ".markdown", ".mdown", ".txt", ".text", ".rst", ".org", ".log", "")

@@ -23,8 +23,7 @@ from ua_memory.transcripts.turns import Turn
 # What makes a sentence worth keeping, as one table: cue, weights, and the words it is told by.
 #
 # A cue counts once however often it occurs, and weighs differently in a person's words and in an
-# assistant's.
-# The words are English: in another language little is found.
+# assistant's. The words are English: in another language little is found.
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,10 +258,8 @@ PENALTIES = (
 # The sentences of a turn, as their speaker said them: no code, no tables, no headings, no quoted text.
 #
 # Stripped from a sentence is what decorates it and nothing else: the marker of a list item with its task
-# box or
-# check mark, asterisks and underscores that make words bold or italic, and line breaks within it.
-# Backquotes,
-# links, punctuation and everything between them stay as they were said.
+# box or check mark, asterisks and underscores that make words bold or italic, and line breaks within it.
+# Backquotes, links, punctuation and everything between them stay as they were said.
 
 
 @dataclass(frozen=True, slots=True)
@@ -608,10 +605,8 @@ def _stands_alone(sentence: Sentence, person: bool) -> bool:
 # A flush without a model: the speakers' own sentences that are worth keeping, verbatim, and few of them.
 #
 # Sentences are weighed one by one (`weighing`). Those that lean on each other are one thought, what was
-# said
-# before is folded into one candidate, and only the heaviest stay within the budget. Memory is bounded by
-# what
-# is kept, not by what is read. Nothing is reworded, so nothing can be made up.
+# said before is folded into one candidate, and only the heaviest stay within the budget. Memory is bounded
+# by what is kept, not by what is read. Nothing is reworded, so nothing can be made up.
 
 
 PER_10_000_WORDS = 15
@@ -891,8 +886,7 @@ def _assistant(turn: Turn, following: Turn | None) -> Context:
 # Facts of a text without a model: its author's own sentences, list items and rows of tables.
 #
 # Nothing is reworded. A row is written with the words of its table's head before its own, since alone it
-# would
-# say nothing.
+# would say nothing.
 
 
 OWN_PER_10_000_WORDS, OWN_AT_LEAST = 300, 12

@@ -266,9 +266,8 @@ def _days(when: str) -> tuple[date, date] | None:
 #
 # A cut is decided by what stands near it and by nothing else, as content-defined chunking does for backups
 # (LBFS, 2001; the choice of local maxima after Bjørner, Blass and Gurevich, 2010): a line inserted at the
-# top
-# must not move the cuts below, or every edit of a document would have all of it read again and paid for.
-# Cutting at a fixed size would do exactly that.
+# top must not move the cuts below, or every edit of a document would have all of it read again and paid
+# for. Cutting at a fixed size would do exactly that.
 
 
 NEAR = 1_600
@@ -415,11 +414,9 @@ def _headings(text: str) -> Iterator[str]:
 # One chunk of a text → the facts in it, by a model; what it makes up does not get in.
 #
 # One request a chunk: a single tool takes the whole list, and taking it ends the turn. The chunks of a text
-# are
-# one growing conversation, so that a request begins with all of the one before, which the server has
-# cached,
-# and the model sees what it kept already; after a bound a new one is begun. What the text says in the
-# imperative is data like the rest of it.
+# are one growing conversation, so that a request begins with all of the one before, which the server has
+# cached, and the model sees what it kept already; after a bound a new one is begun. What the text says in
+# the imperative is data like the rest of it.
 
 
 TOGETHER = 64_000

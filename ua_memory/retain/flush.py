@@ -192,8 +192,7 @@ def _rereadable(stream: IO[bytes]) -> Iterator[IO[bytes]]:
 # What of a conversation is let wait, as the bank's settings have it: whose turns, which tools, which words.
 #
 # Before that, readers leave out what nobody said: recalled memory, machines' turns, our own tools
-# (`spoken`,
-# `transcripts`).
+# (`spoken`, `transcripts`).
 
 
 def sieved(turns: Iterable[Turn], config: Config) -> Iterator[Turn]:

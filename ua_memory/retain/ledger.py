@@ -23,9 +23,8 @@ from ua_memory.transcripts.turns import Session, Turn
 # How far a session has been read: `through:` in the files and `Through` in the trail, and nothing else.
 #
 # Both say `client/session/entry`, with what separates them written as %xx. Either suffices: the files'
-# marks
-# survive a lost trail, the trailers survive a file that somebody tidied up. A turn counts as read if it
-# stands at or before a marked one on its path.
+# marks survive a lost trail, the trailers survive a file that somebody tidied up. A turn counts as read if
+# it stands at or before a marked one on its path.
 
 
 TRAILER, SIZE = "Through", "Context"

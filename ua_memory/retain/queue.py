@@ -101,8 +101,7 @@ def plain(value: Any) -> Row:
 #
 # What keeps a model from answering (no network, a limit, a rejected key) passes: it is tried for ever, ever
 # more seldom. What a session's own turns cause (a refusal, nonsense, a crash) does not: after some times
-# the
-# session is set aside, until a person says to try again.
+# the session is set aside, until a person says to try again.
 
 
 FIRST, MOST = 60.0, 3600.0
@@ -162,9 +161,8 @@ def next_try(at: datetime, count: int, chance: float) -> datetime:
 # Turns that wait for their flush: one durable file a session in `pending/`, appended to, then drained.
 #
 # Whatever brings a turn (a hook, a transcript, a Python program) puts it here, redacted; whatever triggers
-# a
-# flush takes from here. A record holds the words themselves, since clients delete their transcripts. A turn
-# is known by its client, its session and its entry id, and is taken in once.
+# a flush takes from here. A record holds the words themselves, since clients delete their transcripts. A
+# turn is known by its client, its session and its entry id, and is taken in once.
 
 
 PREFIX, SUFFIX, CLAIM = "turns-", ".jsonl", ".claim"
@@ -437,8 +435,7 @@ def _waiting(key: str, rows: list[Row], *, garbled: bool) -> Waiting:
 # conversations.
 #
 # A record holds the text itself, without secrets, and what was drawn from its chunks so far, so that
-# neither a
-# killed process nor a spent budget has anything read and paid for twice.
+# neither a killed process nor a spent budget has anything read and paid for twice.
 
 
 RETAIN_PREFIX = "retain-"

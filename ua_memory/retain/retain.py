@@ -69,8 +69,7 @@ def talked_only(model: Model, talked: int, chunks: int) -> str:
 # out.
 #
 # The text waits first, so that whatever goes wrong afterwards loses nothing. What was read of it is noted
-# in
-# its record chunk by chunk; all of it is written in one revision; then the record is let go.
+# in its record chunk by chunk; all of it is written in one revision; then the record is let go.
 
 
 RETRY = "ua-memory queue retry"

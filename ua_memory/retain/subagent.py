@@ -61,8 +61,7 @@ NOTHING = _schema(())
 # What a flush's sub-agent is shown of memory.
 #
 # It stands apart from the sub-agent, which loads all that speaks with a model: a hook that only lets turns
-# wait
-# has no use for that.
+# wait has no use for that.
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,9 +26,8 @@ from ua_memory.transcripts.turns import Session, Turn
 # Transcripts that lie about: whose they are, and which of their turns nobody has read yet.
 #
 # Clients copy: a fork begins with the words of the session it came out of, a resumed one may, and a
-# compaction
-# makes a second session of one. A turn counts as known if any session's flush has read it, and goes to the
-# session that had it first.
+# compaction makes a second session of one. A turn counts as known if any session's flush has read it, and
+# goes to the session that had it first.
 
 
 TOLD = "told-"
@@ -246,8 +245,7 @@ def _hash(turn: Turn) -> str:
 #
 # The list lies in the bank's `local/`, and not in its settings: `ua-memory.toml` comes along with a cloned
 # repository, and must not make us read its new owner's other files. Lost, it is typed again; no memory
-# hangs on
-# it.
+# hangs on it.
 
 
 NAME = "watched.json"

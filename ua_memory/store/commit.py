@@ -231,8 +231,8 @@ def _on_top(base: bytes | None, tip: bytes | None, data: bytes | None) -> bytes 
 # A person's save that came while we wrote the file: what it was made from, and which commit has it.
 #
 # It was made from what the editor had read, and that stood in the file since the person's save before:
-# their
-# own last save, or what took its place, which lacks that save until it is merged in (docs/decisions/0014).
+# their own last save, or what took its place, which lacks that save until it is merged in
+# (docs/decisions/0014).
 
 
 SHOWN_MOST = 4

@@ -30,9 +30,8 @@ from ua_memory.text import redaction
 # -- draft -------------------------------------------------------------------------------------------------
 # A revision while it is being written: what it read, what it wants, what it says about itself.
 #
-# Everything a door adds passes through `Draft.write`, which takes out secrets and refuses text without
-# an origin or a change that would lose a record. No door can forget these, since no other way leads to a
-# file.
+# Everything a door adds passes through `Draft.write`, which takes out secrets and refuses text without an
+# origin or a change that would lose a record. No door can forget these, since no other way leads to a file.
 
 
 @dataclass(frozen=True, slots=True)

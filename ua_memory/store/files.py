@@ -133,8 +133,7 @@ def _lease(fd: int, kind: str) -> bool | None:
 #
 # A folder's time changes when a name in it comes or goes, so the names need not be listed again. A file or
 # folder that changed within 50 ms of being looked at may change again under the same time stamp; while
-# there
-# is such a one, nothing is proven.
+# there is such a one, nothing is proven.
 
 
 RACY_NS = 50_000_000

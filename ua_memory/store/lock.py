@@ -22,8 +22,7 @@ from ua_memory.store.swap import refused
 # The one writer lock of a bank: an advisory lock on a file, which the system gives back when we die.
 #
 # Who has to wait stands in the system's own queue, first come, first served. Looking again and again until
-# it
-# is free took a third of two cores where 64 processes waited, and left it to chance who came next.
+# it is free took a third of two cores where 64 processes waited, and left it to chance who came next.
 
 
 LOOK_SECONDS = 0.5
@@ -116,8 +115,7 @@ def _sign(fd: int) -> None:
 
 # -- aside -------------------------------------------------------------------------------------------------
 # A folder in the state for what is packed or unpacked whole: one process at a time has it, and what a
-# killed
-# one left there goes before the next one works.
+# killed one left there goes before the next one works.
 
 
 FOLDER = "archive"

@@ -37,8 +37,8 @@ if TYPE_CHECKING:
 # What a look at all files leaves for the next process: `cache/survey-2` and `cache/blobs-2`.
 #
 # Both may be deleted at any moment, and where they cannot be written the next look does the work again.
-# What is
-# not the bytes that were written is not read: a flipped bit in it could pass for a change of somebody's.
+# What is not the bytes that were written is not read: a flipped bit in it could pass for a change of
+# somebody's.
 
 
 SURVEY, BLOBS = "survey-2", "blobs-2"
@@ -122,8 +122,7 @@ def _make(cache: Path) -> None:
 # and is carried on by what was touched.
 #
 # Only the daemon has one. A mark is asked for before the look it belongs to, so that what happens during
-# the
-# look counts as after it.
+# the look counts as after it.
 
 
 Look = TypeVar("Look")
@@ -254,11 +253,9 @@ def _folder_time(file: Path) -> int:
 # What is seen of all truth files and the trail in one look, whole or carried on.
 #
 # A whole one takes a `stat` of each file and the trail's list of all. Who vouches for which files were
-# touched
-# since (`Witness`) has it carried on: only those are looked at and read, and of the trail only what came.
-# What
-# can be told in no other way (a name that came or went, a file with two names, anything held, owed or
-# unreadable) takes a whole one.
+# touched since (`Witness`) has it carried on: only those are looked at and read, and of the trail only what
+# came. What can be told in no other way (a name that came or went, a file with two names, anything held,
+# owed or unreadable) takes a whole one.
 
 
 MOST = 64
@@ -458,8 +455,7 @@ def _alone(root: Path, name: bytes) -> Row:
 # One look at all truth files: which there are, which differ from the trail, which are held back.
 #
 # While nothing changes, this is one `stat` a file and the comparison of one digest, and not even that where
-# a
-# witness has heard of no change. What it remembers (the proof in `cache/survey-2`, the blob ids in
+# a witness has heard of no change. What it remembers (the proof in `cache/survey-2`, the blob ids in
 # `cache/blobs-2`) may be deleted at any moment.
 
 

@@ -13,8 +13,7 @@ from datetime import date, datetime, timedelta, tzinfo
 # Stretches of days and what repeats: calendar arithmetic, without any words.
 #
 # A `Stretch` is a known stretch of days. A `Cycle` is what comes again, such as May, Friday or Christmas:
-# which
-# of them is meant depends on the words around it and on today.
+# which of them is meant depends on the words around it and on today.
 
 
 DAY, WEEK = timedelta(days=1), timedelta(weeks=1)
@@ -911,8 +910,7 @@ def is_feast(text: Text, i: int, j: int) -> bool:
 # Whether digits are a date: 2019 the year or the port, the 90s or a wait of 90s.
 #
 # In doubt it is no date: a window that nobody asked for hides what was asked for, while a date that is not
-# read
-# leaves a search as good as it was.
+# read leaves a search as good as it was.
 
 
 def stands_alone(text: Text, i: int, j: int) -> bool:

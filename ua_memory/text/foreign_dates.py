@@ -14,12 +14,9 @@ from ua_memory.text.calendar import Token, cut, several
 # Date words of other languages by the English word that the grammar knows: what dateparser leaves out.
 #
 # dateparser knows `three days ago` in each; this adds what joins and bounds it (since, between, last,
-# early),
-# the seasons, numerals, and the cases that Russian and Ukrainian put words into. It is also the gate:
-# without
-# one of these words nothing is loaded. `last<` stands behind its noun and goes before it, a key ending in
-# `*`
-# is a stem.
+# early), the seasons, numerals, and the cases that Russian and Ukrainian put words into. It is also the
+# gate: without one of these words nothing is loaded. `last<` stands behind its noun and goes before it, a
+# key ending in `*` is a stem.
 
 
 MONTHS = several("January February March April May June July August September October November December")
@@ -372,10 +369,8 @@ def _add(found: list[tuple[str, int, int]], word: str, at: int, to: int) -> None
 # Dates in other languages: their words through dateparser into English ones, which the grammar then reads.
 #
 # dateparser's own `search_dates` finds single words without what bounds them (of "между мартом и маем" a
-# month)
-# and answers with a day where a month was named; its language data is what is wanted here. Importing it
-# costs
-# some 0.4 s, so a gate of plain words comes first: English queries never load it.
+# month) and answers with a day where a month was named; its language data is what is wanted here. Importing
+# it costs some 0.4 s, so a gate of plain words comes first: English queries never load it.
 
 
 _CYRILLIC = re.compile("[Ѐ-ӿ]")

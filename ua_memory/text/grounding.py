@@ -20,9 +20,8 @@ from ua_memory.text.names import ORDINARY
 # Lower-case words that are not English: what a thing is called when nobody gives it a capital.
 #
 # `esbuild`, `heroku` and `lotte` name something although they do not look like it. A word counts as English
-# if
-# it is one of the some 20,000 whole words of the bundled tokenizer's table, is made from one by the usual
-# beginnings and endings, or joins two of them. The table knows many first names too: those pass.
+# if it is one of the some 20,000 whole words of the bundled tokenizer's table, is made from one by the
+# usual beginnings and endings, or joins two of them. The table knows many first names too: those pass.
 
 
 _WORD = re.compile(r"(?<![\w./_`@#:\\-])[a-z]+(?:-[a-z]+)*(?:'s)?(?![\w/_`@\\'-]|[.:]\w)")
@@ -189,8 +188,7 @@ def meant(text: str, said: date) -> Iterator[date]:
 # Numbers as a statement claims them: with their scale, sign, percent and currency.
 #
 # `500k` is no 500, and 500 euros are no 500 dollars. Written another way (1,500 or 1'500.0, twelve or 12,
-# 2k or
-# two thousand) a number is the same.
+# 2k or two thousand) a number is the same.
 
 
 _PLAIN = r"\d{1,3}(?:[ ,'.]\d{3})+(?!\d)(?:\.\d+)?|\d+(?:[.,]\d+)*"
@@ -312,8 +310,7 @@ def _scaled(plain: str, power: int) -> str:
 # Numbers inside a word: `web3`, `sha256`, `3D`, `3rd-party`, `2-step`. They count nothing by themselves.
 #
 # A date in the source that has a 3 in it does not say `3rd-party`. Such a word has to stand there as
-# itself,
-# however it is spelt: together, in two or with a hyphen, the number in digits or in letters.
+# itself, however it is spelt: together, in two or with a hyphen, the number in digits or in letters.
 
 
 _LATIN = r"[A-Za-z\u00c0-\u024f]"
@@ -454,8 +451,8 @@ def _term_stem(word: str) -> str:
 #
 # A model writes fluent sentences that were never said. So every name, number, date, path and URL in a
 # machine-written fact is looked for in the evidence; one that is not there takes the whole sentence down,
-# and the verbatim quote stands in its place. Ordinary words may differ: rewording is what a fact is for.
-# In doubt a word is a claim: to refuse a true sentence costs its wording, to keep a false one costs trust.
+# and the verbatim quote stands in its place. Ordinary words may differ: rewording is what a fact is for. In
+# doubt a word is a claim: to refuse a true sentence costs its wording, to keep a false one costs trust.
 
 
 _URL = re.compile(r"\b[a-z][a-z0-9+.-]*://[^\s<>\"'`)\]]+|\bwww\.[^\s<>\"'`)\]]+", re.IGNORECASE)
@@ -739,12 +736,10 @@ def _evidence_stem(word: str) -> str:
 
 # -- likeness ----------------------------------------------------------------------------------------------
 # How much one sentence is another in other words: shared words by their stems, and signs of scripts that
-# set
-# no spaces by twos and threes.
+# set no spaces by twos and threes.
 #
 # A second net only: who may say something somewhere is decided by where it comes from. What shares few
-# words
-# with its source, or stands in another language, is not recognised.
+# words with its source, or stands in another language, is not recognised.
 
 
 LIKE = {4: 0.5, 3: 0.6}

@@ -14,8 +14,7 @@ if TYPE_CHECKING:
 #
 # What reaches memory is often more than was typed: a prompt with reminders, recalled memory and a channel's
 # envelope in it, a slash command that a client expanded, a pasted log. The words that were typed win over
-# all
-# that. Read for every prompt: nothing is imported that costs.
+# all that. Read for every prompt: nothing is imported that costs.
 
 
 SKIP = "skip"
@@ -74,8 +73,7 @@ def read_query(raw: str, behavior: str = SKIP, longest: int = 2000) -> Wanted:
 #
 # `transcripts` leaves out what stands between the marks, so that nothing recalled is learnt again as if it
 # were new. A block is the same to the byte for the same lines: a prompt cache can keep it. Read by every
-# hook:
-# nothing is imported that costs.
+# hook: nothing is imported that costs.
 
 
 RECALL_OPEN = "<ua-memory-recall"
@@ -159,8 +157,7 @@ def block(
 # What of a recorded text its speaker said: without what a client, a hook or we ourselves put into it.
 #
 # Recalled memory goes into a prompt between the marks of `fence`. Nothing between them is ever read as if
-# it
-# were new.
+# it were new.
 
 
 MEMORIES = (

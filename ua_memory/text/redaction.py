@@ -251,11 +251,10 @@ def placeholder(value: str) -> bool:
 # -- detectors ---------------------------------------------------------------------------------------------
 # detect-secrets' plugins, called on single lines; the home of that package.
 #
-# Importing it costs about 0.25 s, more than all else that an insert does. So `suspects` first tells,
-# with string searches alone, where a plugin could find anything; only if there is such a place is
-# the package imported. A test draws strings from the plugins' own patterns and holds that the gate
-# lets every one of them through. The plugins are used as objects: no settings, no verification,
-# no network.
+# Importing it costs about 0.25 s, more than all else that an insert does. So `suspects` first tells, with
+# string searches alone, where a plugin could find anything; only if there is such a place is the package
+# imported. A test draws strings from the plugins' own patterns and holds that the gate lets every one of
+# them through. The plugins are used as objects: no settings, no verification, no network.
 
 
 Span = tuple[str, int, int]
@@ -465,11 +464,11 @@ def plugin_finds(text: str, low: str) -> Iterator[Span]:
 # -- kinds -------------------------------------------------------------------------------------------------
 # The shapes of secrets that can be told by themselves: provider tokens, keys and hashes.
 #
-# Each row is a kind, the literals one of which must occur (found by `str.find`, so that a text
-# without them costs microseconds and no pattern is compiled), how many characters before that
-# literal the secret may begin, and its pattern. A row without literals is tried where long runs of
-# token characters begin. A group, where there is one, is the secret; else the whole match is.
-# Quantifiers are bounded, possessive or last: matching stays linear.
+# Each row is a kind, the literals one of which must occur (found by `str.find`, so that a text without them
+# costs microseconds and no pattern is compiled), how many characters before that literal the secret may
+# begin, and its pattern. A row without literals is tried where long runs of token characters begin. A
+# group, where there is one, is the secret; else the whole match is. Quantifiers are bounded, possessive or
+# last: matching stays linear.
 
 
 Row = tuple[str, str, int, str]  # kind, literals separated by blanks, reach back, pattern
@@ -984,8 +983,8 @@ def _called(text: str, name: Match[str], ends: Match[str], match: Match[str]) ->
 # -- cards -------------------------------------------------------------------------------------------------
 # Numbers of payment cards: an issuer's first digits, its lengths, and the check digit (Luhn).
 #
-# One number in ten passes the check, so that alone takes nothing: order numbers, ids, telephone numbers
-# and timestamps stay. A number written as cards write it, or of a length and beginning that an issuer has
+# One number in ten passes the check, so that alone takes nothing: order numbers, ids, telephone numbers and
+# timestamps stay. A number written as cards write it, or of a length and beginning that an issuer has
 # today, is taken; a rarer one only with a word beside it that speaks of a card.
 
 
@@ -1052,12 +1051,10 @@ def cards(text: str) -> Iterator[tuple[str, int, int]]:
 # -- redaction ---------------------------------------------------------------------------------------------
 # Takes secrets out of text before it is written, indexed or sent.
 #
-# `find` tells where they stand, `redact` puts `[redacted: kind]` there. Five sources: shapes that
-# speak for themselves (`kinds`), card numbers (`cards`), values given to secret-sounding names
-# (`assigned`),
+# `find` tells where they stand, `redact` puts `[redacted: kind]` there. Five sources: shapes that speak for
+# themselves (`kinds`), card numbers (`cards`), values given to secret-sounding names (`assigned`),
 # detect-secrets' plugins (`detectors`), and what a run of base64 hides; own patterns come from the bank's
-# settings.
-# Nothing here logs, stores or raises with the text of a secret.
+# settings. Nothing here logs, stores or raises with the text of a secret.
 
 
 _MARKER = re.compile(r"\[redacted: [a-z][a-z0-9-]{0,39}\]")

@@ -49,9 +49,8 @@ def dollars(amount: float) -> str:
 # the tags that say it of what is kept.
 #
 # Alone, a placeholder is the tag that says so (`{project}` is `project:api`); inside other text it is the
-# bare
-# value (`team:{project}`). What is not known, such as the session of a person at a terminal, takes the tags
-# that need it with it: a scope that nobody can be in would only hide things.
+# bare value (`team:{project}`). What is not known, such as the session of a person at a terminal, takes the
+# tags that need it with it: a scope that nobody can be in would only hide things.
 
 
 GROUP = "group"
@@ -105,8 +104,7 @@ def said_in(
 #
 # Such facts are found, behind equal ones and with a label. They do not become beliefs, pages or core memory
 # before a person has vouched for them: by `origin: person` below the line, or an import or ingest by
-# command.
-# Read by every hook: nothing is imported that costs.
+# command. Read by every hook: nothing is imported that costs.
 
 
 BY_COMMAND = frozenset({"terminal", "cli", "watch", "hindsight"})

@@ -21,9 +21,8 @@ from ua_memory.transcripts.turns import Boundary, ContextUsage, Event, Record, S
 # Which lines of a transcript are the conversation: the path from its last leaf to its root.
 #
 # Clients append to one file and let each entry name its parent, so that going back and saying something
-# else
-# makes a fork. Kept per entry: three numbers of eight bytes, so that a million entries take 25 MB (ids in a
-# dict took five times that).
+# else makes a fork. Kept per entry: three numbers of eight bytes, so that a million entries take 25 MB (ids
+# in a dict took five times that).
 
 
 _NONE = 0
@@ -133,8 +132,7 @@ class Tree:
 #
 # A reader goes over a transcript once to find the path of the conversation and once to read it. What cannot
 # seek is spooled to a temporary file; what is compressed is unpacked there. No line longer than
-# `LONGEST_LINE`
-# is held, so that one pasted video does not decide how much memory a flush takes.
+# `LONGEST_LINE` is held, so that one pasted video does not decide how much memory a flush takes.
 
 
 LONGEST_LINE = 16 << 20

@@ -35,9 +35,8 @@ if TYPE_CHECKING:
 # The frame of an archive, looked through before anything reads it: tar's own headers, and all between them.
 #
 # Python's tarfile takes in a header of any length as a whole, and follows one that announces another
-# without an
-# end. An archive of ours has plain files and nothing else, each at most with one header of a longer name or
-# size, and zeros wherever nothing stands.
+# without an end. An archive of ours has plain files and nothing else, each at most with one header of a
+# longer name or size, and zeros wherever nothing stands.
 
 
 BLOCK = tarfile.BLOCKSIZE

@@ -67,8 +67,7 @@ class Brought:
 #
 # A file is copied to the byte below `memory/imported/NAME/`; two keys in its front matter say where it came
 # from and which bytes it was, so that a second import knows it. The blocks of a curated `MEMORY.md` become
-# core
-# memory where ours has no block of that name and there is room; nothing of ours is replaced.
+# core memory where ours has no block of that name and there is room; nothing of ours is replaced.
 
 
 FOLDER = f"{LOGS}/imported"

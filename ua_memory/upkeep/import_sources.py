@@ -22,8 +22,7 @@ from ua_memory.records import CoreBlock, Fact, MentalModel, Observation, Opinion
 
 # -- found -------------------------------------------------------------------------------------------------
 # What a source holds, as values: a file of markdown is taken over as it stands (`Note`); what a database
-# had
-# becomes records (`Item`), pages and mental models.
+# had becomes records (`Item`), pages and mental models.
 
 
 Files = Mapping[str, bytes]
@@ -149,8 +148,8 @@ def read(source: str, name: str, files: Files) -> SourceContents:
 # A folder of markdown notes, such as an Obsidian vault: each is copied, under its day where it has one.
 #
 # A note's day is said by its path (`2026-02-03`, `20260203`, `2026_02_03`, `2026/02/03`), else by its front
-# matter (`date`, `day`, `created`, `modified`). The file's own time is not
-# asked: copies and checkouts change it.
+# matter (`date`, `day`, `created`, `modified`). The file's own time is not asked: copies and checkouts
+# change it.
 
 
 DATE_KEYS = ("date", "day", "created", "created_at", "date_created", "creation_date", "modified")
@@ -333,8 +332,7 @@ def _reads_so(old: bytes, new: bytes, path: str) -> bool:
 # Claude Code's own memory: one fact a file with front matter (`projects/*/memory/*.md`), and `CLAUDE.md`.
 #
 # Named may be `~/.claude`, a project's folder in it, a `memory` folder, or a code project with a
-# `CLAUDE.md`.
-# Session transcripts are no memories yet: a flush reads them.
+# `CLAUDE.md`. Session transcripts are no memories yet: a flush reads them.
 
 
 INSTRUCTIONS = ("CLAUDE.md", "CLAUDE.local.md")
@@ -395,8 +393,7 @@ def _name(note: CopiedNote) -> str:
 # -- hindsight ---------------------------------------------------------------------------------------------
 # What Hindsight exports: an export of a bank, its memories as they are listed, dumps of its tables; JSON or
 # lines of JSON. The shapes differ from version to version, so each object is told by what it has, wherever
-# it
-# stands in the file.
+# it stands in the file.
 #
 # A memory's text is `what | When: … | Involving: … | why` in one string; here these are the fact's text and
 # fields. An observation whose source memories are in the export has them as its proofs, with their words.

@@ -182,8 +182,8 @@ def _is_text(raw: bytes) -> bool:
 # What becomes of one unit that two machines have: three-way, and where both changed it, word by word.
 #
 # Deleted on one side and unchanged on the other, it is deleted; deleted against changed, it is kept.
-# Changed on
-# both sides, the fields are merged one by one; where one says two things, both stand side by side.
+# Changed on both sides, the fields are merged one by one; where one says two things, both stand side by
+# side.
 
 
 EARLIEST, LATEST = ("since", "on"), ("last", "importance")
@@ -382,8 +382,7 @@ def with_origin(unit: MergeUnit, said: Any) -> MergeUnit:
 # Files that were renamed on one side, or on both: they are merged under the name that they are to have.
 #
 # Lines with an id are known wherever they stand. All others are known by their file, and a file that has
-# two
-# names would stand there twice.
+# two names would stand there twice.
 
 
 Files = Mapping[str, bytes]
@@ -458,8 +457,7 @@ def _lines(path: str, data: bytes) -> Counter[bytes]:
 # Both sides of a merge without what the other has forgotten since, and what went along with it.
 #
 # A tombstone holds against whatever the other machine did meanwhile. What somebody had written or changed
-# there
-# is told with its place, never with its words: its revision has them.
+# there is told with its place, never with its words: its revision has them.
 
 
 _COUNTED = re.compile(rb"\s*[-*+] (?:seen|proofs|last|trend):")
@@ -795,8 +793,7 @@ def _text(unit: MergeUnit | None) -> str:
 # bank.
 #
 # What was derived from it on one machine is nothing that the other could have let go of. So each side
-# forgets
-# what the other has, before the two are merged.
+# forgets what the other has, before the two are merged.
 
 
 Read = Callable[[str], bytes | None]

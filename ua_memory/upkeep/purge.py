@@ -307,10 +307,8 @@ def note(store: Store, one: Unfinished) -> None:
 # What a purge says of itself, for machines that have the history from before it: ids, and salted hashes.
 #
 # A purge's commit names the ids that left the history (`Purged:`) and the hashes of all texts that were
-# taken
-# out (`Purged-Words:`); `memory/forgotten.md` has a tombstone for each. By these another machine sees
-# whether
-# what a rewritten history lacks is that and nothing else. Nothing here has a word of what it was.
+# taken out (`Purged-Words:`); `memory/forgotten.md` has a tombstone for each. By these another machine sees
+# whether what a rewritten history lacks is that and nothing else. Nothing here has a word of what it was.
 
 
 _HASH = re.compile(r"([0-9a-f]{8}):([0-9a-f]{16})")

@@ -365,14 +365,11 @@ def _texts(history: History, places: Mapping[str, str]) -> list[tuple[str, bytes
 
 # -- following ---------------------------------------------------------------------------------------------
 # A purge on one machine, and the others: who has the history from before it follows, who purged carries
-# what
-# the others pushed meanwhile over to the new one.
+# what the others pushed meanwhile over to the new one.
 #
 # Nothing is believed: every revision that the remote had is held against what it is said to have become,
-# and
-# what no record of a purge covers is refused before anything is changed. What was here before lies in a
-# bundle
-# afterwards.
+# and what no record of a purge covers is refused before anything is changed. What was here before lies in a
+# bundle afterwards.
 
 
 WORK = "sync-work"
@@ -594,8 +591,7 @@ def _adds_nothing(pairing: Pairing, head: str) -> bool:
 
 # -- heard -------------------------------------------------------------------------------------------------
 # What another machine has forgotten and this one hears of by a sync: cleared away beside the files, too,
-# and
-# sought in everything, as `forget` does. A person's prose that has the words stays, and is named.
+# and sought in everything, as `forget` does. A person's prose that has the words stays, and is named.
 
 
 @dataclass(frozen=True, slots=True)
@@ -665,8 +661,7 @@ def _sought(store: Store, fork: str | None, new: dict[str, Tombstone]) -> tuple[
 
 # -- syncing -----------------------------------------------------------------------------------------------
 # `sync`: fetch, merge, push, and again where somebody else was faster. Nothing is forced, but for one
-# thing:
-# the history from after a purge takes the place of the one from before it, which is told.
+# thing: the history from after a purge takes the place of the one from before it, which is told.
 #
 # The network is waited for without the bank's lock: only the merge is a revision.
 

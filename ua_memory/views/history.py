@@ -215,8 +215,7 @@ def _quoted(texts: Sequence[str]) -> str:
 
 # -- forgotten ---------------------------------------------------------------------------------------------
 # What a forgetting does, or has done: for a person, and as JSON. Once it is done, its words are not
-# printed:
-# a terminal, and an agent's transcript, would keep them.
+# printed: a terminal, and an agent's transcript, would keep them.
 
 
 SIGNS = {"gone": ("-", "removed"), "revised": ("~", "warn"), "left": ("?", "bad"), "near": (" ", "faint")}

@@ -31,10 +31,8 @@ if TYPE_CHECKING:
 # What is printed: text for a person, JSON for a script. Rich is loaded only where somebody looks.
 #
 # A `Screen` takes pieces of text with the names of styles. On a terminal it wraps and colours them; in a
-# pipe
-# the same words come plain, uncut and without colours. Control characters of remembered text are spelled
-# out
-# in both, so that no fact can move the cursor, set the title or turn the line around.
+# pipe the same words come plain, uncut and without colours. Control characters of remembered text are
+# spelled out in both, so that no fact can move the cursor, set the title or turn the line around.
 
 
 Piece = str | tuple[str, str]
