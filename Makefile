@@ -21,17 +21,21 @@ STAMP := $(VENV)/.installed
 PYTEST = $(BIN)/pytest
 CODE   = ua_memory tests $(wildcard benchmarks examples)
 
+# uv, installed by pip first, takes a tenth of the time that pip takes; where it cannot be had, pip does it.
 define make_venv
 	@test -n "$(PYTHON)" || { echo "ua-memory needs Python 3.11 or later on the PATH, or: make PYTHON=/path/to/python3" >&2; exit 1; }
 	@"$(PYTHON)" -m venv "$(1)" || { echo "python could not make a virtual environment; on Debian: apt install python3-venv" >&2; exit 1; }
-	@"$(1)/bin/python" -m pip install -qq --disable-pip-version-check $(2)
+	@"$(1)/bin/python" -m pip install -qq --disable-pip-version-check uv 2>/dev/null \
+		&& "$(1)/bin/uv" pip install -q --python "$(1)/bin/python" $(2) \
+		|| { echo "without uv, which could not be used here; pip takes some two minutes" >&2; \
+		"$(1)/bin/python" -m pip install -qq --disable-pip-version-check $(2); }
 endef
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 $(STAMP): pyproject.toml
-	@echo "installing into $(VENV) (once, about a minute)"
+	@echo "installing into $(VENV) (once)"
 	$(call make_venv,$(VENV),$(EDITABLE) '.[dev]')
 	@touch "$@"
 

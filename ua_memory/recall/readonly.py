@@ -253,7 +253,7 @@ def source(path: str, line: int, end: int, block: str | None, retired: str | Non
 
 
 def preset_of(name: str, most: int) -> Preset:
-    """What a budget of that name holds; see `recall.readonly`."""
+    """What a budget of that name holds; see `PRESETS`."""
     return preset(name, most)
 
 
