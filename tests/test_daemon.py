@@ -98,7 +98,8 @@ def test_it_starts_answers_and_stops(place: Place) -> None:
 def test_one_that_is_frozen_can_be_stopped(served: Place) -> None:
     """It was said not to run, and `stop` gave up after half a minute."""
     os.kill(served.up()["pid"], signal.SIGSTOP)
-    code = "from ua_memory.cli import app\nfrom ua_memory.daemon import protocol as p\np.SECONDS = 0.3\napp.main()"
+    code = "from ua_memory.cli import app\nfrom ua_memory.daemon import protocol\n"
+    code += "protocol.SECONDS = 0.3\napp.main()"
     argv, env = [sys.executable, "-P", "-c", code, "daemon"], served.environment("auto")
     told = subprocess.run([*argv, "status"], cwd=served.root, env=env, capture_output=True, text=True)
     assert told.returncode == 5 and "does not answer" in told.stderr and "daemon restart" in told.stderr

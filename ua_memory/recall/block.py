@@ -148,7 +148,7 @@ class Recalls(Modelled):
         recall.max_tokens. With neither it has as many lines as a search has hits, and at most 9,500
         characters. `filters` are those of `Memory.filters`. Usage for no such budget.
         """
-        from ua_memory.recall.readonly import hits_block, preset_of
+        from ua_memory.recall.readonly import hits_block, preset
 
         budget, max_tokens = (
             budget or self.config.recall_budget,
@@ -156,7 +156,7 @@ class Recalls(Modelled):
         )
         most, depth, lines = 0, 0, None
         if budget or max_tokens:
-            chosen = preset_of(budget, max_tokens)
+            chosen = preset(budget, max_tokens)
             most, depth, lines = chosen.tokens, chosen.depth, min(chosen.lines, 1000)
         found = self.search_many(
             [query], limit=limit or lines, min_score=min_score, filters=filters, progress=progress,

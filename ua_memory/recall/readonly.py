@@ -252,11 +252,6 @@ def source(path: str, line: int, end: int, block: str | None, retired: str | Non
     return f"{known}, no longer so: {retired}" if retired else known
 
 
-def preset_of(name: str, most: int) -> Preset:
-    """What a budget of that name holds; see `PRESETS`."""
-    return preset(name, most)
-
-
 def hits_block(answer: Answer, most: int = 0) -> tuple[str, Sequence[str]]:
     """(the hits of a search as a block, '' where there are none; the lines that found no room in it).
 
