@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from pathlib import Path
 
 import pytest
 from banks import DAY, Bank, new_bank
 
-from ua_memory.errors import Malformed
+from ua_memory import discovery
+from ua_memory.errors import CannotWrite, Malformed
 from ua_memory.knowledge import statements
 from ua_memory.markdown import document as markdown
 from ua_memory.markdown import fields as markdown_fields
@@ -60,3 +63,26 @@ def test_links_are_read_as_they_are_made() -> None:
     ]  # fmt: skip
     first = next(markdown_fields.citations(text))
     assert text[first.start : first.end] == made
+
+
+def test_what_the_system_cannot_read_now_is_told_to_whom_it_matters(
+    there: Bank, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`forget` and consolidation conclude from what stands nowhere: no file may be left out."""
+    there.write("- Alice likes tea.\n")
+    real = discovery.open_regular
+
+    def failing(code: int) -> None:
+        def opened(path: os.PathLike[str]) -> object:
+            if Path(path).name == Path(DAY).name:
+                raise OSError(code, os.strerror(code))
+            return real(path)
+
+        monkeypatch.setattr(discovery, "open_regular", opened)
+
+    failing(errno.EIO)
+    assert DAY not in dict(statements.texts(there.store))
+    with pytest.raises(CannotWrite, match="Input/output error"):
+        dict(statements.texts(there.store, every=True))
+    failing(errno.EACCES)
+    assert DAY not in dict(statements.texts(there.store, every=True))

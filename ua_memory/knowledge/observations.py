@@ -209,7 +209,7 @@ def everyone(store: Store) -> Beliefs:
     observations: list[Observation] = []
     facts: list[Fact] = []
     miscounted: list[str] = []
-    for path, data in statements.texts(store):
+    for path, data in statements.texts(store, every=True):
         document = markdown_document.parse(data, path)
         observations += document.of(Observation)
         facts += document.of(Fact)

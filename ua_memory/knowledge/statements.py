@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import re
 import secrets
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -88,15 +89,22 @@ def _placed(data: bytes, path: str, block: str) -> tuple[bytes, Fact]:
     return data, next(f for f in markdown_document.parse(data, path).of(Fact) if f.id == block)
 
 
-def texts(store: Store) -> Iterator[tuple[str, bytes]]:
+_PASSING = {errno.EDQUOT, errno.EIO, errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOSPC, errno.EROFS}
+"""What the system says of itself, not of a file: the same file may be read a moment later."""
+
+
+def texts(store: Store, *, every: bool = False) -> Iterator[tuple[str, bytes]]:
     """Path and bytes of every markdown file that may be searched; what cannot be read is left out, and
-    `upkeep.audit.file_problems` names it."""
+    `upkeep.audit.file_problems` names it. With `every`, CannotWrite where the system could not read a file
+    that it may read a moment later: for who concludes from what stands nowhere."""
     seen = store.survey()
     for path in (file.path for file in seen.files if file.path.endswith(".md")):
         try:
             yield path, store.history.blob(seen.held[path]) if path in seen.held else store.read(path)
-        except (CannotWrite, NotFound, TooLarge, Usage, OSError):  # no permission, gone, no name of ours
-            continue
+        except (CannotWrite, NotFound, TooLarge, Usage, OSError) as error:  # no permission, gone, odd name
+            cause = error.__cause__ or error
+            if every and isinstance(cause, OSError) and cause.errno in _PASSING:
+                raise
 
 
 def having(store: Store, block: str, paths: Sequence[str] | None = None) -> Iterator[Statement]:

@@ -158,7 +158,7 @@ def short(name: str) -> str:
 def in_files(store: Store, start: str) -> set[str]:
     """The marks in all files that begin so."""
     found: set[str] = set()
-    for path, data in statements.texts(store):
+    for path, data in statements.texts(store, every=True):
         if start.encode() in data:
             found |= set(markdown_document.parse(data, path).through)
     return {each for each in found if each.startswith(start)}
@@ -249,7 +249,7 @@ class Marks:
 
     @cached_property
     def _files(self) -> By:
-        texts = (each for each in statements.texts(self.store) if b"through:" in each[1])
+        texts = (each for each in statements.texts(self.store, every=True) if b"through:" in each[1])
         return _by(mark for path, data in texts for mark in markdown_document.parse(data, path).through)
 
 

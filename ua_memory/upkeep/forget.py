@@ -937,7 +937,7 @@ class Forgetting(Clearing):
         return found[:limit], tuple(map(piece, near))
 
     def _texts(self) -> dict[str, bytes]:
-        return dict(statements.texts(self.store))
+        return dict(statements.texts(self.store, every=True))
 
     def _plan(self, chosen: Sequence[ForgetTarget], take: bool) -> Plan:
         seen = self.store.survey()
