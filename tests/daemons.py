@@ -169,7 +169,7 @@ import importlib, json, os, pkgutil, sys, time
 import ua_memory
 from ua_memory.cli import fast
 os.environ.update(fast.QUIET)
-for part in ("cli", "index", "recall", "store", "history"):
+for part in ("cli", "index", "recall", "store", "git", "views"):
     folder = importlib.import_module("ua_memory." + part)
     for found in pkgutil.iter_modules(folder.__path__, folder.__name__ + "."):
         importlib.import_module(found.name)
