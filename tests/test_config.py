@@ -33,7 +33,6 @@ GOOD: dict[str, tuple[str, Any]] = {
     "cross_encoder": ('search.cross_encoder = "/opt/ranker"', "/opt/ranker"),
     "search_limit": ("search.limit = 1000", 1000),
     "min_score": ("search.min_score = 0.35", 0.35),
-    "order": ('search.order = "rrf"', "rrf"),
     "long_query": ('recall.long_query_behavior = "condense"', "condense"),
     "boosts": ('search.boosts = ["recency", "trust"]', ("recency", "trust")),
     "mcp_tools": ('mcp.tools = ["recall"]', ("recall",)),

@@ -14,6 +14,7 @@ from ua_memory.index.filters import Filters
 from ua_memory.index.items import IndexItem as Item
 from ua_memory.index.sync import Index
 from ua_memory.recall import arms as entity
+from ua_memory.recall import fusion
 from ua_memory.recall.arms import ArmHit as Found
 from ua_memory.recall.arms import Ranked, read
 from ua_memory.recall.search import search
@@ -129,10 +130,13 @@ def test_one_step_on_is_found_after_the_seeds(tmp_path: Path) -> None:
         assert _texts(_found(index, "where does the brother of Alice work", 1)) == [TWO_STEPS[0]]
 
 
-@pytest.mark.parametrize("order", ["late", "score", "rrf"])
-def test_a_step_on_is_lifted_but_never_over_its_seed(tmp_path: Path, model: Embedder, order: str) -> None:
+@pytest.mark.parametrize("late", [True, False], ids=["late interaction", "scores added up"])
+def test_a_step_on_is_lifted_but_never_over_its_seed(
+    tmp_path: Path, model: Embedder, monkeypatch: pytest.MonkeyPatch, late: bool
+) -> None:
+    if not late:
+        monkeypatch.setattr(fusion, "_late", lambda *_: None)
     with an_index(a_bank(tmp_path, {DAY: log(*TWO_STEPS)}), model) as index:
-        index.store.config = index.store.config.__class__(order=order)
         hits = {hit.item.text: hit for hit in search(index, "where does Alice's brother work", limit=50).hits}
         seed, far = (hits[text] for text in TWO_STEPS[:2])
         assert far.parts["linked"] > 0 and "linked" not in seed.parts and seed.score > far.score

@@ -1,4 +1,4 @@
-"""The ranking's parts by themselves: talk and its runs, names, the arms, and the orders to choose from."""
+"""The ranking's parts by themselves: talk and its runs, names, the arms, and the order."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from index_bank import Counting, Missing, a_bank, an_index, log, write
+from index_bank import Missing, a_bank, an_index, log, write
 
 from ua_memory.index import items as links
 from ua_memory.index import items as talk
@@ -16,10 +16,10 @@ from ua_memory.index.filters import Filters
 from ua_memory.index.items import IndexItem as Item
 from ua_memory.recall import arms as entity
 from ua_memory.recall import arms as temporal
+from ua_memory.recall import fusion
 from ua_memory.recall import rerank as feedback
-from ua_memory.recall.arms import ArmHit as Found
 from ua_memory.recall.arms import Ranked, Window, read
-from ua_memory.recall.fusion import BOOSTS, in_time, reciprocal
+from ua_memory.recall.fusion import BOOSTS, in_time
 from ua_memory.recall.search import search
 from ua_memory.text import foreign_dates as text_foreign_dates
 
@@ -140,32 +140,16 @@ def test_the_temporal_arm_keeps_to_its_window(tmp_path: Path) -> None:
             assert " ".join(one.item.text[-2:] for one in found) == days
 
 
-@pytest.mark.parametrize("order", ["late", "score", "rrf"])
-def test_every_order_answers_and_is_told_apart(tmp_path: Path, model: Embedder, order: str) -> None:
-    store = a_bank(tmp_path, {DAY: TALK + NAMED.removeprefix("## 10:00\n\n")})
-    store.config = replace(store.config, order=order)
-    with an_index(store, model) as index:
-        hits = search(index, "lunch with Bob", limit=9).hits
-        assert hits[0].item.text.startswith("Lunch with") and 0 < hits[0].score <= 1
-        assert set(hits[0].arms) == {"keyword", "semantic", "entity"}
-        parts = {
-            "late": {"words", "beside", "named", "when", "alike"},
-            "score": {"meaning", "words", "before", "after"},
-        }
-        assert set(hits[0].parts) == parts.get(order, set())
-
-
-def test_reciprocal_ranks_prefer_what_both_arms_found(tmp_path: Path) -> None:
-    with an_index(a_bank(tmp_path, {DAY: log("a", "b", "c")}), Counting()) as index:
-        index.refresh()
-        a, b, c = index.words.all_items()
-        arms = {
-            "keyword": [Found(a, 1, 9.0), Found(b, 2, 1.0)],
-            "semantic": [Found(c, 1, 0.9), Found(b, 2, 0.1)],
-        }
-        assert [one.item.text for one in reciprocal(arms)] == ["b", "a", "c"]
-        assert reciprocal({"keyword": [Found(a, 1, 9.0)], "entity": []})[0].score == 1
-        assert reciprocal({"keyword": []}) == []
+def test_a_hit_tells_what_its_score_is_made_of(
+    tmp_path: Path, model: Embedder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with an_index(a_bank(tmp_path, {DAY: TALK + NAMED.removeprefix("## 10:00\n\n")}), model) as index:
+        for parts in ({"words", "beside", "named", "when", "alike"}, {"meaning", "words", "before", "after"}):
+            hits = search(index, "lunch with Bob", limit=9).hits
+            assert hits[0].item.text.startswith("Lunch with") and 0 < hits[0].score <= 1
+            assert set(hits[0].arms) == {"keyword", "semantic", "entity"}
+            assert set(hits[0].parts) == parts
+            monkeypatch.setattr(fusion, "_late", lambda *_: None)  # as where no text has token vectors
 
 
 def test_identifiers_and_unknown_words_go_by_their_letters(tmp_path: Path, model: Embedder) -> None:

@@ -28,7 +28,6 @@ from ua_memory.paths import git_around, lies, make_private
 # What a setting may be, beyond being of its type: one rule for each that has one.
 
 
-ORDERS = ("late", "score", "rrf")
 LONG_QUERIES = ("skip", "condense")
 BOOSTS = ("recency", "proofs", "importance", "kind", "trust")
 BUDGETS = ("low", "mid", "high")
@@ -117,7 +116,7 @@ def _expressions(value: Sequence[str], _: str) -> None:
 RULES: Mapping[str, Callable[[Any, str], None]] = {
     "id": _id, "trail": _trail, "timezone": _zone, "redact": _patterns,
     "extra_paths": _paths, "cross_encoder": _paths,
-    "order": _among(*ORDERS), "long_query": _among(*LONG_QUERIES), "recall_budget": _among("", *BUDGETS),
+    "long_query": _among(*LONG_QUERIES), "recall_budget": _among("", *BUDGETS),
     "boosts": _boosts,
     "retain_content": _contents, "strip": _expressions,
     "auto_recall_tags_match": _among(*MATCHES), "auto_recall_tag_groups": _json_list,
@@ -189,7 +188,6 @@ class Config:
     search_seconds: float = _setting(
         2.0, "search.seconds", "time to read changes before a search answers without them; 0: any", low=0
     )
-    order: str = _setting("late", "search.order", "late, score or rrf: how candidates become one order")
     cross_encoder: str = _setting(
         "",
         "search.cross_encoder",

@@ -43,8 +43,6 @@ WORDS_WEIGHT = 0.95
 BM25_PART = 0.25
 NEIGHBOUR = 0.2
 PLACED = 0.85
-RANKS = 60
-"""What is added to a rank: the first places do not drown the rest."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,19 +72,6 @@ def fuse(candidates: Sequence[Signals], weight: float) -> list[Ranked]:
     return sorted(fused, key=lambda f: (-f.score, f.item.path, f.item.line, f.item.key))
 
 
-def reciprocal(arms: Arms) -> list[Ranked]:
-    """All that the arms found by the sum of 1 / (60 + rank), a first place in every arm being 1 (Cormack et
-    al. 2009). It needs no scores, and loses what one arm alone is sure of."""
-    items = {one.item.key: one.item for found in arms.values() for one in found}
-    sums = dict.fromkeys(items, 0.0)
-    for found in arms.values():
-        for one in found:
-            sums[one.item.key] += 1 / (RANKS + one.rank)
-    most = sum(1 / (RANKS + 1) for found in arms.values() if found) or 1.0
-    fused = [Ranked(item, round(sums[key] / most, 6), {}) for key, item in items.items()]
-    return sorted(fused, key=lambda f: (-f.score, f.item.path, f.item.line, f.item.key))
-
-
 def own_score(one: Signals, weight: float) -> float:
     """A candidate's score by itself, without its neighbours."""
     return _own(one, weight)[2]
@@ -107,8 +92,7 @@ def _beside(item: IndexItem, other: IndexItem | None, own: Mapping[str, tuple[fl
 # -- order -------------------------------------------------------------------------------------------------
 # From what the arms find to one order: all candidates and what stands beside them, scored in one way.
 #
-# `late` is the default; `score` adds calibrated scores up, and stands in where there are no token vectors;
-# `rrf` adds reciprocal ranks.
+# Candidates are ranked by late interaction; where there are no token vectors, by calibrated scores added up.
 
 
 DEPTH = 60
@@ -123,15 +107,15 @@ CLOSE = 60
 
 
 def ordered(
-    index: Index, asked: ParsedQuery, said: EmbeddedQuery | None, arms: Arms, where: Filters, order: str
+    index: Index, asked: ParsedQuery, said: EmbeddedQuery | None, arms: Arms, where: Filters
 ) -> list[Ranked]:
     """What the arms found and what stands beside it, best first. Without `said` words decide."""
     strict = bool(where or asked.query.phrases)
     ranked: Sequence[Ranked] | None = None
-    if order == "late" and said is not None and len(said.tokens):
+    if said is not None and len(said.tokens):
         ranked = _late(index, asked, said, arms, where)
     if ranked is None:
-        ranked = reciprocal(arms) if order == "rrf" else _scored(index, asked, said, arms, strict)
+        ranked = _scored(index, asked, said, arms, strict)
     return [one for one in recall_arms.linked(ranked, arms["entity"]) if one.score > 0]
 
 

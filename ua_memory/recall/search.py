@@ -300,7 +300,7 @@ class _Wanted:
     ) -> Answer:
         index, known = self.index, said if said is not None and said.vector.any() else None
         arms = self._arms(one, known, near)
-        every = ordered(index, one.asked, known, arms, self.where, index.store.config.order)
+        every = ordered(index, one.asked, known, arms, self.where)
         found, uncrossed = _placed(index, text, every, one.newest)
         kept, missing = folded(
             index.words, found, self.present.confirm, self.limit, self.min_score, beliefs=not self.where.kinds
