@@ -48,7 +48,6 @@ def test_every_module_states_its_job() -> None:
 # -- what is installed is what is used -----------------------------------------------------------------
 
 IMPORT_NAMES = {
-    "detect-secrets": "detect_secrets",
     "gitpython": "git",
     "markitdown[docx,pdf]": "markitdown",
     "pyyaml": "yaml",

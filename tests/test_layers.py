@@ -58,7 +58,6 @@ HOMES: dict[str, tuple[str, ...]] = {
     "chromadb": ("index",),
     "click": ("cli",),
     "dateparser": ("text",),
-    "detect_secrets": ("text",),
     "frontmatter": ("markdown",),
     "git": ("git",),
     "jsonschema": ("reflect",),

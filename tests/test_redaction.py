@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
-import sys
 import time
 from collections import Counter
-from importlib import import_module
 from pathlib import Path
 from random import Random
 
@@ -18,7 +15,6 @@ from hypothesis import strategies as st
 from secret_plants import Plant, makers, pem, plants
 
 from ua_memory.errors import Malformed
-from ua_memory.text import redaction as detectors
 from ua_memory.text.redaction import Secret as Found
 from ua_memory.text.redaction import find, redact
 
@@ -148,47 +144,34 @@ def test_own_patterns_go_first_and_bad_ones_are_named() -> None:
             redact("text", patterns)
 
 
-@given(st.data())
-@settings(deadline=None, max_examples=max(200, settings().max_examples))
-def test_the_gate_lets_through_whatever_a_plugin_may_take(data: st.DataObject) -> None:
-    """Strings drawn from detect-secrets' own patterns: none may be held back before its import."""
-    module, name, _group, _kind = data.draw(st.sampled_from(detectors._PLUGINS))
-    plugin = getattr(import_module(f"detect_secrets.plugins.{module}"), name)()
-    pattern = data.draw(st.sampled_from(list(plugin.denylist)))
-    one_line = st.characters(codec="ascii", exclude_characters="\n\r\x0b\x0c\x1c\x1d\x1e")
-    drawn = data.draw(st.from_regex(pattern, alphabet=one_line))
-    text = f"note: {drawn} end"
-    if pattern.search(text) and not set(text) & set("{}"):
-        assert any(True for _ in detectors.suspects(text, text.lower())) or _worthless(text, pattern)
+FORMS = """%s = "%s"
+%s: "%s"
+%s => '%s'
+char %s[25] = "%s"
+%s !== "%s"
+%s "%s";"""
+NAMES = "api_key auth_key client_key db_pass password pwd my_password_secure app_secret"
 
 
-def _worthless(text: str, pattern: re.Pattern[str]) -> bool:
-    """What a plugin matches and we would drop again: no digit beside letters, one character over and over."""
-    match = pattern.search(text)
-    assert match
-    value = match[match.lastindex or 0]
-    return len(set(value)) < 8 or value.isalpha() or re.fullmatch(r"[\W\d_]*|.*[-_]{2}.*", value) is not None
+def test_values_of_code_are_taken_in_the_forms_that_detect_secrets_knows() -> None:
+    rng = Random(5)
+    for name in NAMES.split():
+        for size in (10, 12, 16, 24, 40):
+            value = (
+                "".join(rng.sample("abcdefghjkmnpqrstuvwxyzABCDEFGHJKMNPQRSTUVWXYZ0123456789" * 2, size))
+                + "7q"
+            )
+            texts = [form % (name, value) for form in FORMS.split("\n")]
+            texts += [f'"{value}" == {name}', f"if ('{value}' != {name})"]
+            assert [text for text in texts if value in redact(text).text] == []
 
 
-def test_the_gate_lets_the_planted_corpus_through() -> None:
-    for plant in PLANTS:
-        low = plant.text.lower()
-        if any(True for p in detectors._regex_finds(plant.text)):
-            assert any(True for _ in detectors.suspects(plant.text, low)), plant.kind
-
-
-def test_an_ordinary_sentence_imports_nothing() -> None:
-    code = """import sys
-from ua_memory.text.redaction import redact
-redact("Alice moved the API to Fly.io as Heroku's price doubled; reset the password. #infra ^k7m2q9x4tb")
-redact("Bob says the tests pass on 2026-11-21, see memory/2026-11-21.md and 4ff832c.")
-assert not any(name.startswith("detect_secrets") for name in sys.modules)"""
-    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
-
-
-def test_few_ordinary_lines_wake_detect_secrets() -> None:
-    woken = [line for line in INNOCENT if any(True for _ in detectors.suspects(line, line.lower()))]
-    assert len(woken) <= len(INNOCENT) // 4
+def test_random_strings_in_quotes_need_no_name() -> None:
+    rng = Random(6)
+    for size in (28, 32, 40, 64):
+        value = "".join(rng.sample("abcdefghjkmnpqrstuvwxyzABCDEFGHJKMNPQRSTUVWXYZ0123456789+/" * 2, size))
+        assert value not in redact(f'x = "{value}"').text
+        assert value in redact(f'"integrity": "{value}"').text
 
 
 @pytest.mark.parametrize(

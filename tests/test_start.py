@@ -16,7 +16,6 @@ HEAVY = {
     "anthropic",
     "chromadb",
     "dateparser",
-    "detect_secrets",
     "frontmatter",
     "git",
     "httpx",

@@ -7,12 +7,12 @@ from base64 import b64decode, urlsafe_b64decode
 from binascii import Error as BadBase64
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from itertools import islice, pairwise
 from math import log2
-from re import Match, Pattern, compile
+from re import Match, Pattern
 from types import MappingProxyType
 
 from ua_memory.errors import Malformed
@@ -20,6 +20,9 @@ from ua_memory.errors import Malformed
 # -- names -------------------------------------------------------------------------------------------------
 # Names that promise a secret, how a value is given to them, and names that only speak of one.
 
+
+Span = tuple[str, int, int]
+"""A kind, and where in the text its secret stands."""
 
 # Some part of every name, to be looked for before any pattern is tried.
 STEMS = ("pass", "pwd", "pw", "contrase", "kennwort", "mot de passe", "senha", "key", "token", "jwt", "otp",
@@ -48,7 +51,7 @@ _BREAK = (
 # the end of a heading.
 _SIGN = (
     r"(?P<sign>(?:,|\\n|\s){1,20}\\?[\"']?value\\?[\"']?\s?[:=]\s?"
-    rf"|[ \t]{{0,8}}(?:=>|:=|={{1,3}}|!=|::?|->|→|\|)[ \t]{{0,8}}"
+    rf"|[ \t]{{0,8}}(?:=>|:=|={{1,3}}|!={{1,2}}|::?|->|→|\|)[ \t]{{0,8}}"
     rf"(?:(?P<block>[|>][-+\d]{{0,2}})[ \t]{{0,20}})?(?:{_BREAK})?"
     rf"|[ \t]{{0,4}},[ \t]{{0,4}}(?=\\{{0,3}}[\"'`])|>(?:{_BREAK})?"
     r"|(?:(?: (?:for|of|on|in|to) [\w./@ -]{1,40}?)? (?:is|was|are|to|has been|will be)|['’]s)"
@@ -114,17 +117,18 @@ def assignment() -> Pattern[str]:
     return re.compile(_NAME + _GAP + _SIGN + _VALUE)
 
 
-def sort_of(text: str, match: Match[str]) -> str | None:
+def category_of(text: str, match: Match[str]) -> str | None:
     """`password`, `key`, `token` or `secret`; None where the name only speaks of a secret."""
-    sort = next(g for g in ("password", "key", "token", "secret") if match[g])
+    category = next(g for g in ("password", "key", "token", "secret") if match[g])
     before = text[max(0, match.start() - 16) : match.start()]
-    if _ABOUT.fullmatch(match["suffix"]) or (_BEFORE_PASS if sort == "password" else _BEFORE).search(before):
+    only_speaks = _BEFORE_PASS if category == "password" else _BEFORE
+    if _ABOUT.fullmatch(match["suffix"]) or only_speaks.search(before):
         return None
-    if sort == "key" and not (KEY_BEFORE.search(before) or _ENV_KEY.search(before)):
+    if category == "key" and not (KEY_BEFORE.search(before) or _ENV_KEY.search(before)):
         return None
     if match["secret"] == "string" and not _STRING_BEFORE.search(before):
         return None
-    return sort
+    return category
 
 
 # -- values ------------------------------------------------------------------------------------------------
@@ -248,219 +252,6 @@ def placeholder(value: str) -> bool:
     return len(set(value)) < 3 or bare in _STOP or _CODE.match(value) is not None
 
 
-# -- detectors ---------------------------------------------------------------------------------------------
-# detect-secrets' plugins, called on single lines; the home of that package.
-#
-# Importing it costs about 0.25 s, more than all else that an insert does. So `suspects` first tells, with
-# string searches alone, where a plugin could find anything; only if there is such a place is the package
-# imported. A test draws strings from the plugins' own patterns and holds that the gate lets every one of
-# them through. The plugins are used as objects: no settings, no verification, no network.
-
-
-Span = tuple[str, int, int]
-
-# Left out: private keys, JWTs and passwords in URLs, which `kinds` takes in full and in linear time;
-# IP addresses and hex strings, which are no secrets.
-# Module, class, group of the secret in its patterns, kind.
-_PLUGINS = (
-    ("artifactory", "ArtifactoryDetector", 0, "artifactory-token"),
-    ("aws", "AWSKeyDetector", 1, "aws-secret"),
-    ("azure_storage_key", "AzureStorageKeyDetector", 0, "azure-key"),
-    ("cloudant", "CloudantDetector", 1, "cloudant-key"),
-    ("discord", "DiscordBotTokenDetector", 0, "discord-token"),
-    ("github_token", "GitHubTokenDetector", 0, "github-token"),
-    ("gitlab_token", "GitLabTokenDetector", 0, "gitlab-token"),
-    ("ibm_cloud_iam", "IbmCloudIamDetector", 1, "ibm-key"),
-    ("ibm_cos_hmac", "IbmCosHmacDetector", 1, "ibm-key"),
-    ("mailchimp", "MailchimpDetector", 0, "mailchimp-key"),
-    ("npm", "NpmDetector", 1, "npm-token"),
-    ("openai", "OpenAIDetector", 0, "openai-key"),
-    ("pypi_token", "PypiTokenDetector", 0, "pypi-token"),
-    ("sendgrid", "SendGridDetector", 0, "sendgrid-key"),
-    ("slack", "SlackDetector", 0, "slack-token"),
-    ("softlayer", "SoftlayerDetector", 1, "softlayer-key"),
-    ("square_oauth", "SquareOAuthDetector", 0, "square-token"),
-    ("stripe", "StripeDetector", 0, "stripe-key"),
-    ("telegram_token", "TelegramBotTokenDetector", 0, "telegram-token"),
-    ("twilio", "TwilioKeyDetector", 0, "twilio-key"),
-)
-# `placeholder` and friends judge these; the other plugins' patterns speak for themselves.
-_LOOSE = frozenset({"artifactory-token", "npm-token", "ibm-key", "softlayer-key", "cloudant-key"})
-
-# What the plugins need at the least. Case-sensitive literals, literals of any case, patterns.
-_LITERALS = (
-    "AKC",
-    "AKIA",
-    "ASIA",
-    "ABIA",
-    "ACCA",
-    "A3T",
-    "AccountKey=",
-    "ghp_",
-    "gho_",
-    "ghu_",
-    "ghs_",
-    "ghr_",
-    "GR1348941",
-    "glpat-",
-    "gldt-",
-    "glft-",
-    "glsoat-",
-    "glrt-",
-    "glcbt-",
-    "glimt-",
-    "glptt-",
-    "glagent-",
-    "gloas-",
-    "_authToken",
-    "T3BlbkFJ",
-    "pypi-AgE",
-    "SG.",
-    "sq0csp-",
-    "k_live_",
-)
-_ANY_CASE = (
-    "xoxa-",
-    "xoxb-",
-    "xoxp-",
-    "xoxo-",
-    "xoxs-",
-    "xoxr-",
-    "hooks.slack.com/services/t",
-    "softlayer.com/soap/",
-)
-_AP = r"(?:AP[\dA-F][a-zA-Z0-9]{8})"
-_QUOTED = r"[\"'][A-Za-z0-9+/\\_=-]{23,}[\"']"
-_RUN = r"[A-Za-z0-9_-]{24,}"
-_KEYWORD = ("key", "pass", "pwd", "pw", "secret", "contrase", "token")
-_KEYWORD_HIT = (
-    r"\w{0,60}[\]'\"]{0,2}(?:\[\d{0,9}\])?\s{0,40}(?:[:=!(]|\.assign)[^\n]{0,40}?[\"'`]"
-    r"|[^\s]{0,60}\s{0,40}[\"'`][^\n]{1,2000};|[\w\[\]\"']{0,9}[ :=>-]{1,9}[\"']?[A-Za-z0-9_-]{24}"
-)
-_REVERSED = (
-    r"[\"'`]\s{0,40}[!=]{2,3}\s{0,40}\w{0,60}"
-    r"(?i:api_?key|\w{2,9}_?key|db_?pass|\w{3,8}_?pass|passw|pwd|secret|contrase)"
-)
-_DENIED = r"(?i)(?:api|auth|service|account|db|database|priv|private|client)_?key|pass|pwd|secret|contrase"
-_LINE = 2000  # characters of a line a plugin is given at most: their patterns are not linear
-_OVERLAP = 500
-_DATA = 512  # a longer random string is an image or a signature
-_NO_SECRET = r"integrity|sha\d*|checksum|digest|etag|fingerprint|hash|cid|signature|model|uuid|_id\b|\bid\b"
-
-
-@cache
-def _compiled(pattern: str) -> Pattern[str]:
-    return re.compile(pattern)
-
-
-def _suspicious_run(run: str) -> bool:
-    """A run of token characters that no plugin could take whole: words and dates, uuids, git's hashes."""
-    if is_hex(run) and len(run) in {36, 40}:
-        return False
-    pieces = re.split(r"[_-]", run)
-    return (
-        max(map(len, pieces)) >= 20
-        or sum(any(map(str.isdigit, p)) and any(map(str.isalpha, p)) for p in pieces) >= 1
-    )
-
-
-def suspects(text: str, low: str) -> Iterator[int]:
-    """Offsets of places a plugin may take something from, in no order; none for ordinary sentences."""
-    for literals, where in ((_LITERALS, text), (_ANY_CASE, low)):
-        for literal in literals:
-            at = where.find(literal)
-            while at >= 0:
-                yield at
-                at = where.find(literal, at + len(literal))
-    if "AP" in text:
-        yield from (m.start() for m in _compiled(_AP).finditer(text))
-    for mark in "\"'":
-        if mark in text:
-            yield from (m.start() for m in _compiled(_QUOTED).finditer(text))
-            break
-    if "==" in text or "!=" in text:
-        yield from (m.start() for m in _compiled(_REVERSED).finditer(text))
-    yield from (m.start() for m in _compiled(_RUN).finditer(text) if _suspicious_run(m[0]))
-    for word in _KEYWORD:
-        at = low.find(word)
-        while at >= 0:
-            if _compiled(_KEYWORD_HIT).match(text, at + len(word)):
-                yield at
-            at = low.find(word, at + len(word))
-
-
-def _windows(text: str, low: str) -> list[tuple[int, int]]:
-    """The lines with a suspect, long ones cut to what lies around it; ordered, apart from overlaps."""
-    windows: list[tuple[int, int]] = []
-    for at in sorted(set(suspects(text, low))):
-        last = windows[-1][1] if windows else -1
-        if at + _OVERLAP <= last or (at < last and text[last : last + 1] in {"\n", ""}):
-            continue
-        start, end = text.rfind("\n", 0, at) + 1, text.find("\n", at)
-        end = len(text) if end < 0 else end
-        windows.append((max(start, at - _OVERLAP), min(end, at + _LINE)))
-    return windows
-
-
-@cache
-def _plugins() -> tuple[tuple[str, int, tuple[Pattern[str], ...], object], ...]:
-    from importlib import import_module
-
-    made = []
-    for module, name, group, kind in _PLUGINS:
-        plugin = getattr(import_module(f"detect_secrets.plugins.{module}"), name)()
-        made.append((kind, group, tuple(plugin.denylist), plugin))
-    return tuple(made)
-
-
-def _regex_finds(line: str) -> Iterator[Span]:
-    for kind, group, patterns, _plugin in _plugins():
-        for pattern in patterns:
-            for match in pattern.finditer(line):
-                which = group if group and pattern.groups and match[group] else 0
-                value = match[which].strip(" \t\"'=:")
-                start = match.start(which) + match[which].find(value)
-                if kind in _LOOSE and (placeholder(value) or not random_looking(value)):
-                    continue
-                yield ("slack-webhook" if "hooks.slack" in value.lower() else kind, start, start + len(value))
-
-
-def _keyword_finds(line: str) -> Iterator[Span]:
-    from detect_secrets.plugins.keyword import QUOTES_REQUIRED_DENYLIST_REGEX_TO_GROUP
-
-    if not _compiled(_DENIED).search(line):  # the patterns themselves look at every quotation mark
-        return
-    for pattern, group in QUOTES_REQUIRED_DENYLIST_REGEX_TO_GROUP.items():
-        match = pattern.search(line)
-        if (
-            match
-            and len(match[group]) >= 8
-            and random_looking(match[group])
-            and not placeholder(match[group])
-        ):
-            yield ("secret", match.start(group), match.end(group))
-
-
-def _entropy_finds(line: str) -> Iterator[Span]:
-    from detect_secrets.plugins.high_entropy_strings import Base64HighEntropyString
-
-    plugin = Base64HighEntropyString(limit=4.3)
-    for match in plugin.regex.finditer(line):
-        value, before = match[2].rstrip("\\"), line[max(0, match.start() - 40) : match.start()].lower()
-        if len(value) > _DATA or not very_random(value) or re.search(_NO_SECRET, before):
-            continue
-        if plugin.calculate_shannon_entropy(value) > plugin.entropy_limit:
-            yield ("high-entropy", match.start(2), match.start(2) + len(value))
-
-
-def plugin_finds(text: str, low: str) -> Iterator[Span]:
-    """What detect-secrets takes, with exact offsets in `text`, less what is plainly no secret."""
-    for start, end in _windows(text, low):
-        line = text[start:end]
-        for finds in (_regex_finds, _keyword_finds, _entropy_finds):
-            yield from ((kind, start + a, start + b) for kind, a, b in finds(line))
-
-
 # -- kinds -------------------------------------------------------------------------------------------------
 # The shapes of secrets that can be told by themselves: provider tokens, keys and hashes.
 #
@@ -508,8 +299,8 @@ ROWS: tuple[Row, ...] = (
     ("atlassian-token", "ATATT3", 0, r"ATATT3[\w=-]{60,}"),
     ("slack-token", "xoxa- xoxb- xoxc- xoxd- xoxe- xoxo- xoxp- xoxr- xoxs- xoxe. xapp- xwfp-", 0,
      r"(?:xox[a-eoprs][-.]|xapp-|xwfp-)[A-Za-z0-9%.-]{14,}[A-Za-z0-9]"),
-    ("slack-webhook", "hooks.slack.com/", 0,
-     r"hooks\.slack\.com/(?:services|workflows|triggers)/([A-Za-z0-9+/]{30,})"),
+    ("slack-webhook", "hooks.slack.com/", 8,
+     r"(?:https?://)?hooks\.slack\.com/(?:services|workflows|triggers)/[A-Za-z0-9+/]{30,}"),
     ("discord-webhook", "/api/webhooks/", 0, r"/api/webhooks/(\d{15,22}/[\w-]{40,})"),
     ("teams-webhook", ".webhook.office.com/", 0, r"\.webhook\.office\.com/webhookb?2?/([\w@/-]{60,})"),
     ("zapier-webhook", "hooks.zapier.com/", 0, r"hooks\.zapier\.com/hooks/catch/(\d+/[a-z0-9]{6,})"),
@@ -547,7 +338,7 @@ ROWS: tuple[Row, ...] = (
     ("twilio-key", "SK AC", 0, _EDGE + r"(?:SK|AC)(?=[a-f]*\d)[0-9a-f]{32}" + _END),
     ("mailgun-key", "key-", 0, _EDGE + r"(?:pub)?key-[0-9a-f]{32}" + _END),
     ("mailgun-key", "", 0, _TOP + r"[0-9a-f]{32}-[0-9a-f]{8}-[0-9a-f]{8}(?![0-9a-f-])"),
-    ("mailchimp-key", "-us", 32, r"(?<![0-9a-z])[0-9a-f]{32}-us\d{1,2}" + _END),
+    ("mailchimp-key", "-us", 32, _EDGE + r"[0-9a-f]{32}-us\d{1,2}" + _END),
     ("brevo-key", "xkeysib- xsmtpsib-", 0, r"x(?:key|smtp)sib-[0-9a-f]{64}-[A-Za-z0-9]{16}"),
     ("resend-key", "re_", 0, _EDGE + r"re_[A-Za-z0-9]{8}_[A-Za-z0-9]{20,}"),
     ("digitalocean-token", "dop_v1_ doo_v1_ dor_v1_", 0, r"do[por]_v1_[0-9a-f]{64}"),
@@ -628,6 +419,8 @@ ROWS: tuple[Row, ...] = (
     ("plaid-token", "access-", 0, r"access-(?:sandbox|development|production)-" + _UUID_FORM),
     ("paypal-token", "access_token$", 0, r"access_token\$(?:production|sandbox)\$[0-9a-z]{16}\$[0-9a-f]{32}"),
     ("artifactory-token", "AKCp cmVmdGtu", 0, _EDGE + r"(?:AKCp[A-Za-z0-9]{60,}|cmVmdGtu[A-Za-z0-9]{50,})"),
+    ("artifactory-password", "AKC AP", 0,
+     r"(?<![\w./+-])(A(?:KC|P[0-9A-F])[A-Za-z0-9]{10,200})(?![\w./+-])"),
     ("adobe-secret", "p8e-", 0, _EDGE + r"p8e-[\w-]{32}"),
     ("alibaba-key", "LTAI", 0, _EDGE + r"LTAI(?=[A-Za-z]*\d)[A-Za-z0-9]{12,26}" + _END),
     ("tencent-key", "AKID", 0, _EDGE + r"AKID(?=[A-Za-z]*\d)[A-Za-z0-9]{32}" + _END),
@@ -643,7 +436,7 @@ ROWS: tuple[Row, ...] = (
     ("password-hash", "$2a$ $2b$ $2y$ $argon2 $6$ $5$ $1$ $apr1$ $y$ $scrypt %242", 0,
      r"(?:\$|%24)(?:2[aby](?:\$|%24)\d\d(?:\$|%24)[./A-Za-z0-9%]{53,59}|argon2(?:id|i"
      r"|d)\$[\w=,+/$.-]{40,}|(?:[156]|apr1|y|scrypt)\$[\w=,+/$.-]{20,})"),
-    # What stands in a place made for secrets: `CHECKED` kinds, whose values are judged besides.
+    # What stands in a place made for secrets: `_JUDGES` has the kinds whose values are judged besides.
     ("cookie", "sessionid= PHPSESSID= JSESSIONID= connect.sid= ookie:", 0,
      r"(?:sessionid|PHPSESSID|JSESSIONID|connect\.sid|ookie: [^\n]{0,200}?(?:sess|auth|sid|token)\w*)"
      r"=([\w%.~+/-]{16,})"),
@@ -684,6 +477,9 @@ ROWS: tuple[Row, ...] = (
      r"(?<![\w:/.+-])(?!(?i:mailto|e?-?mail|b?cc|to|from|contact|acct|sip|xmpp|jid|author|by|user):)[\w.-]{1,40}"
      r":([^\s:/\"'<>()]{6,70})@\w[\w-]*(?:\.[\w-]+)+"),
     ("pin", "PIN", 0, r"PIN\b(?: code)?(?: (?:for|of|to) [\w ]{1,40}?)?(?:\s?[:=]\s?| is )(\d{4,10})\b"),
+    ("secret", "== !=", 220,
+     r"[\"'`]([^\"'`\n]{8,200})[\"'`]\s{0,4}[!=]=\=?\s{0,4}[\w.]{0,40}?"
+     r"(?i:api_?key|\w{2,9}_?key|passw|pwd|pass\b|secret|token|contrase)"),
     ("otp-secret", "otp Otp OTP 2fa 2FA mfa MFA", 0,
      r"(?i:otp|[2m]fa)[_ ]?(?:seed|secret|key|code)[ :=]{1,4}[\"'`]?([A-Z2-7]{16,64}|[a-z2-7]{32})\b"),
     ("passphrase", "passphrase Passphrase PASSPHRASE", 0,
@@ -693,19 +489,6 @@ ROWS: tuple[Row, ...] = (
      r"(?i:mnemonic|seed|recovery)[^\n]{0,40}?[\s\"'`:=]((?:[a-z]{3,8},?\s){11,23}[a-z]{3,8})\b"),
 )
 # fmt: on
-
-CHECKED = frozenset(
-    (
-        "url-password",
-        "url-token",
-        "bearer-token",
-        "basic-auth",
-        "password",
-        "login",
-        "seed-phrase",
-        "passphrase",
-    )
-)
 
 
 @cache
@@ -717,7 +500,7 @@ def rows() -> tuple[tuple[str, tuple[str, ...], int, str], ...]:
 @cache
 def compiled(pattern: str) -> Pattern[str]:
     """Compiled once, and only when a literal of its row was met."""
-    return compile(pattern)
+    return re.compile(pattern)
 
 
 # -- assigned ----------------------------------------------------------------------------------------------
@@ -770,20 +553,20 @@ def _listed(text: str, match: Match[str], value: str) -> bool:
     return not strong_password(value) or not re.search(r"[(\[]\\{0,3}[\"'][\w.-]{0,40}$", before)
 
 
-def _broken(match: Match[str]) -> bool:
+def _on_next_line(match: Match[str]) -> bool:
     """Whether the value stands on another line, where only a block or `value:` says that it is one."""
     sign = match["sign"]
     return match["block"] is None and "value" not in sign and _LINE_END.search(sign) is not None
 
 
-def _stands_below(text: str, match: Match[str], value: str, sort: str, alone: bool) -> bool:
+def _is_value_below(text: str, match: Match[str], value: str, category: str, alone: bool) -> bool:
     """Whether what stands on the next line is a value, and not how the text goes on."""
     before = _line_before(text, match)
     if not alone or " " in value or _ABOUT_PEOPLE.search(before):
         return False
     if _NOTHING.match(match["sign"]) and not _HEADING.fullmatch(before):
         return False
-    if sort == "password":
+    if category == "password":
         return strong_password(value) or (match["quoted"] is not None and "=" in match["sign"])
     return random_looking(value, 12)
 
@@ -793,7 +576,7 @@ def _is_password(text: str, match: Match[str], value: str, alone: bool) -> bool:
     if sign and sign.split()[-1][-1] in "=:>|,-→(":
         variable = value.isidentifier() and "_" in value and not any(map(str.isdigit, value))
         plain = alone and not variable and name != "pass"
-        return not value.endswith(":") and (strong_password(value) or plain)
+        return not value.endswith(":") and (strong_password(value) or plain or random_looking(value))
     flag = re.search(r"--[\w-]{0,20}$", line) is not None
     if name in {"pass", "passes"} and not flag:
         return False
@@ -815,12 +598,12 @@ def _is_phrase(value: str) -> bool:
     return len(words) >= 3 or any(map(strong_password, words))
 
 
-def _holds(text: str, match: Match[str], sort: str) -> tuple[int, int] | None:
+def _value_span(text: str, match: Match[str], category: str) -> tuple[int, int] | None:
     """Where the value of one assignment is secret, or None."""
     sign = match["sign"].strip()
     if match["quoted"] is not None:
         value, start, alone = match["quoted"], match.start("quoted"), True
-        if " " in value.strip() and (sort != "password" or not _is_phrase(value)):
+        if " " in value.strip() and (category != "password" or not _is_phrase(value)):
             return None
     else:
         (value, alone), start = _bare(text, match), match.start("bare")
@@ -828,9 +611,11 @@ def _holds(text: str, match: Match[str], sort: str) -> tuple[int, int] | None:
             return None
     if len(value) < 4 or placeholder(value) or (sign == "," and _listed(text, match, value)):
         return None
-    if _broken(match):
-        good = _stands_below(text, match, value, sort, alone)
-    elif sort == "password":
+    if _on_next_line(match):
+        good = _is_value_below(text, match, value, category, alone)
+    elif not sign and match["quoted"] and text.startswith(";", match.end()) and random_looking(value):
+        good = True  # `api_key "Xk9…";`
+    elif category == "password":
         good = _is_password(text, match, value, alone)
     elif not sign:  # `the API key Xk9…`
         good = random_looking(value, 16) and not re.search(r"[/.]", value)
@@ -842,37 +627,37 @@ def _holds(text: str, match: Match[str], sort: str) -> tuple[int, int] | None:
     return (start, end) if good else None
 
 
-def _kind(text: str, match: Match[str], sort: str) -> str:
+def _kind(text: str, match: Match[str], category: str) -> str:
     around = PROVIDERS.findall(text[max(0, match.start() - 32) : match.start()])
-    if sort == "password" or not around:
-        return "api-key" if sort == "key" else sort
+    if category == "password" or not around:
+        return "api-key" if category == "key" else category
     provider = around[-1].lower()
-    return f"{provider}-{'secret' if provider == 'aws' else sort}"
+    return f"{provider}-{'secret' if provider == 'aws' else category}"
 
 
-def assignments(text: str, low: str) -> Iterator[Span]:
+def _assignments(text: str, low: str) -> Iterator[Span]:
     """Values given to secret-sounding names; `low` is the text with A–Z lowered at the same offsets."""
     for stem in STEMS:
         at = low.find(stem)
         while at >= 0:
             match = assignment().match(text, at)
-            sort = sort_of(text, match) if match else None
-            span = _holds(text, match, sort) if match and sort else None
-            if match and sort and span:
-                yield (_kind(text, match, sort), *span)
-                if _broken(match) and match["sign"].endswith(("- ", "* ", "+ ")):
-                    yield from _listed_below(text, match, sort, span[1])
+            category = category_of(text, match) if match else None
+            span = _value_span(text, match, category) if match and category else None
+            if match and category and span:
+                yield (_kind(text, match, category), *span)
+                if _on_next_line(match) and match["sign"].endswith(("- ", "* ", "+ ")):
+                    yield from _list_below(text, match, category, span[1])
             at = low.find(stem, max(at + len(stem), span[1] if span else 0))
 
 
-def _listed_below(text: str, match: Match[str], sort: str, end: int) -> Iterator[Span]:
+def _list_below(text: str, match: Match[str], category: str, end: int) -> Iterator[Span]:
     """The other items of a list whose first is a value."""
-    while (more := _MORE.match(text, end)) and _stands_below(text, match, more["value"], sort, True):
-        yield (_kind(text, match, sort), *more.span("value"))
+    while (more := _MORE.match(text, end)) and _is_value_below(text, match, more["value"], category, True):
+        yield (_kind(text, match, category), *more.span("value"))
         end = more.end()
 
 
-def columns(text: str) -> Iterator[Span]:
+def _table_columns(text: str) -> Iterator[Span]:
     """Values in a table's column whose head is a secret's name, read as if the name stood above each."""
     rules = [*_RULE.finditer(text)] if "|" in text and "--" in text else []
     for rule, last in zip(rules, [*(each.start() for each in rules[1:]), len(text)], strict=False):
@@ -893,7 +678,7 @@ def columns(text: str) -> Iterator[Span]:
                 break
             for number, (start, cell) in enumerate(cells):
                 above = f"{heads.get(number, '')}:\n"
-                found = assignments(above + cell, (above + cell).lower()) if number in heads else ()
+                found = _assignments(above + cell, (above + cell).lower()) if number in heads else ()
                 yield from ((kind, start + a - len(above), start + b - len(above)) for kind, a, b in found)
             at = after
 
@@ -941,7 +726,7 @@ _NO_NAME_OF_IT = re.compile(
 )
 
 
-def named_behind(text: str, low: str) -> Iterator[Span]:
+def _named_afterwards(text: str, low: str) -> Iterator[Span]:
     """Values that the words behind them call a secret."""
     for stem in _STEMS:
         at = low.find(stem)
@@ -949,12 +734,12 @@ def named_behind(text: str, low: str) -> Iterator[Span]:
             name = compiled(_VARIABLE).match(text, at)
             ends = compiled(_AFTER_NAME).match(text, name.end()) if name else None
             match = compiled(_BEFORE_NAME).search(text[max(0, at - 200) : at]) if ends else None
-            if name and ends and match and (span := _called(text, name, ends, match)):
+            if name and ends and match and (span := _named_value(text, name, ends, match)):
                 yield ("api-key" if name["key"] else str(name.lastgroup), *span)
             at = low.find(stem, at + len(stem))
 
 
-def _called(text: str, name: Match[str], ends: Match[str], match: Match[str]) -> tuple[int, int] | None:
+def _named_value(text: str, name: Match[str], ends: Match[str], match: Match[str]) -> tuple[int, int] | None:
     """Where the value is that is called so, or None where these words speak of something else."""
     which = "quoted" if match["bare"] is None else "bare"
     start = max(0, name.start() - 200) + match.start(which)
@@ -1051,10 +836,11 @@ def cards(text: str) -> Iterator[tuple[str, int, int]]:
 # -- redaction ---------------------------------------------------------------------------------------------
 # Takes secrets out of text before it is written, indexed or sent.
 #
-# `find` tells where they stand, `redact` puts `[redacted: kind]` there. Five sources: shapes that speak for
-# themselves (`kinds`), card numbers (`cards`), values given to secret-sounding names (`assigned`),
-# detect-secrets' plugins (`detectors`), and what a run of base64 hides; own patterns come from the bank's
-# settings. Nothing here logs, stores or raises with the text of a secret.
+# `find` tells where they stand, `redact` puts `[redacted: kind]` there. Five sources: patterns that speak for
+# themselves (`ROWS`), card numbers, values given to secret-sounding names, random runs, and what a run of
+# base64 hides; own patterns come from the bank's settings.
+#
+# Nothing here logs, stores or raises with the text of a secret.
 
 
 _MARKER = re.compile(r"\[redacted: [a-z][a-z0-9-]{0,39}\]")
@@ -1084,6 +870,9 @@ _HEX_SAID = re.compile(r"(?i)\b(?:key|token|secret)\b[^\n.:;]{0,40}(?:\bis|=|:)\
 _HASHES = re.compile(
     r"(?i)sha-?\d*\b|md5|hash|integrity|fingerprint|checksum|digest|commit|cache|public|primary|partition"
     r"|idempot|revision"
+)
+_NO_SECRET = re.compile(
+    r"(?i)integrity|sha\d*|checksum|digest|etag|fingerprint|hash|cid|signature|model|uuid|_id\b|\bid\b"
 )
 _NEAR = re.compile(r"(?i)(?:key|token|secret|passw|credential|bearer|auth)[^\n]{0,60}$")
 NO_PATTERNS: Mapping[str, str] = MappingProxyType({})
@@ -1141,7 +930,7 @@ def find(text: str, patterns: Mapping[str, str] = NO_PATTERNS) -> tuple[Secret, 
     """
     own = [(kind, _own(kind, regex)) for kind, regex in patterns.items()]
     spans = [(kind, *m.span()) for kind, regex in own for m in regex.finditer(text)]
-    spans += _standing(text)
+    spans += _in_plain_text(text)
     spans += _encoded(text)
     return tuple(_merged(_without_markers(text, spans), frozenset(patterns)))
 
@@ -1163,14 +952,14 @@ def _own(kind: str, regex: str) -> re.Pattern[str]:
         ) from error
 
 
-def _standing(text: str) -> list[Span]:
+def _in_plain_text(text: str) -> list[Span]:
     """What can be read without decoding."""
     low = text.lower() if text.isascii() else text.translate(_ASCII_LOWER)
-    by_name = [*assignments(text, low), *named_behind(text, low), *columns(text)]
-    return [*_shapes(text), *by_name, *cards(text), *_bare_runs(text), *plugin_finds(text, low)]
+    by_name = [*_assignments(text, low), *_named_afterwards(text, low), *_table_columns(text)]
+    return [*_by_pattern(text), *by_name, *cards(text), *_random_runs(text)]
 
 
-def _shapes(text: str) -> Iterator[Span]:
+def _by_pattern(text: str) -> Iterator[Span]:
     runs = [m.start() for m in re.finditer(r"[A-Za-z0-9_-]{22,}", text)]
     heads = [
         head for run in runs for head in (run, run + 1, run + 2)
@@ -1187,7 +976,7 @@ def _shapes(text: str) -> Iterator[Span]:
                 continue
             done = match.end()
             group = 1 if regex.groups else 0
-            if kind not in CHECKED or _stands_up(kind, match[group]):
+            if kind not in _JUDGES or _JUDGES[kind](match[group]):
                 yield (kind, *match.span(group))
 
 
@@ -1200,35 +989,54 @@ def _places(text: str, literals: tuple[str, ...], back: int) -> Iterator[tuple[i
             at = text.find(literal, at + len(literal))
 
 
-def _stands_up(kind: str, value: str) -> bool:
-    """A value in a place made for secrets may still be a variable or a stand-in."""
-    if kind in {"seed-phrase", "passphrase"}:
-        return not FUNCTION_WORD.search(value) and not _ASIDE.search(value)
-    if kind == "login":
-        return strong_password(value.rstrip(".)")) and not placeholder(value)
-    if kind == "basic-auth":
-        return ":" in _plain(value)
-    if placeholder(value):
-        return False
-    return (
-        random_looking(value, 12) if kind in {"url-token", "bearer-token"} else any(map(str.isalpha, value))
-    )
+def _is_word_list(value: str) -> bool:
+    return not FUNCTION_WORD.search(value) and not _ASIDE.search(value)
 
 
-def _bare_runs(text: str) -> Iterator[Span]:
-    """Random runs with a secret's word before them on the line, and AWS secrets beside their key id."""
-    for match in re.finditer(r"(?<![\w+/-])[A-Za-z0-9+/_-]{24,200}={0,2}(?![\w+/-])", text):
-        value = match[0]
-        before = text[max(0, match.start() - 160) : match.start()]
+def _is_login(value: str) -> bool:
+    return strong_password(value.rstrip(".)")) and not placeholder(value)
+
+
+def _has_letters(value: str) -> bool:
+    return not placeholder(value) and any(map(str.isalpha, value))
+
+
+def _is_random(value: str) -> bool:
+    return not placeholder(value) and random_looking(value, 12)
+
+
+# A value in a place made for secrets may still be a variable or a stand-in: kind → whether it is a secret.
+_JUDGES: Mapping[str, Callable[[str], bool]] = {
+    "url-password": _has_letters,
+    "password": _has_letters,
+    "url-token": _is_random,
+    "bearer-token": _is_random,
+    "artifactory-password": _is_random,
+    "secret": lambda value: not placeholder(value) and random_looking(value),
+    "basic-auth": lambda value: ":" in _plain(value),
+    "login": _is_login,
+    "seed-phrase": _is_word_list,
+    "passphrase": _is_word_list,
+}
+
+
+def _random_runs(text: str) -> Iterator[Span]:
+    """Random runs in quotes or after a secret's word on the line, and AWS secrets beside their key id."""
+    for match in re.finditer(r"(?<![\w+/-])[A-Za-z0-9+/_-]{24,512}={0,2}(?![\w+/-])", text):
+        value, (start, end) = match[0], match.span()
+        before = text[max(0, start - 160) : start]
         if is_hex(value):
             if len(value) >= 32 and _HEX_SAID.search(before) and not _HASHES.search(before[-60:]):
-                yield ("api-key", *match.span())
+                yield ("api-key", start, end)
         elif not very_random(value):
             continue
         elif len(value) == 40 and re.search(r"(?i)A[KS]IA|aws", before):
-            yield ("aws-secret", *match.span())
+            yield ("aws-secret", start, end)
+        elif before.endswith(('"', "'")) and text[end : end + 1] == before[-1]:
+            if entropy(value) > 4.3 and not _NO_SECRET.search(before[-40:]):
+                yield ("high-entropy", start, end)
         elif _NEAR.search(before) and not re.search(r"://\S*$", before) and not _HASHES.search(before[-24:]):
-            yield ("high-entropy", *match.span())
+            yield ("high-entropy", start, end)
 
 
 def _plain(value: str) -> str:
@@ -1251,7 +1059,7 @@ def _encoded(text: str, depth: int = 2) -> Iterator[Span]:
             if not _plain(run[shift : shift + 16]):
                 continue
             said = _plain(run[shift:])
-            inner = _standing(said) if said else []
+            inner = _in_plain_text(said) if said else []
             inner += _encoded(said, depth - 1) if said and depth > 1 else ()
             if inner:
                 vague = sorted(inner, key=lambda s: s[0] in _VAGUE)
