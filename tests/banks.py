@@ -180,17 +180,17 @@ def repository(folder: Path, files: dict[str, str] | None = None) -> Path:
     return folder
 
 
-Equal = Callable[[str], list[Fact]]
+Equal = Callable[[str], list[str]]
 
 
 def everywhere(bank: Bank) -> Equal:
     """What the index would say of an equal text, read from the files themselves."""
     from ua_memory.markdown import document as markdown
 
-    def equal(text: str) -> list[Fact]:
+    def equal(text: str) -> list[str]:
         found = []
         for stat in bank.store.files():
             found += markdown.parse(bank.store.truth(stat.path), stat.path).of(Fact)
-        return [fact for fact in found if fact.text == text]
+        return [fact.place.path for fact in found if fact.text == text]
 
     return equal

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -11,9 +13,10 @@ from zoneinfo import ZoneInfo
 import pytest
 from banks import DAY, NOON, Clock, git
 
-from ua_memory import Memory
+from ua_memory import Memory, discovery
 from ua_memory.config import Config
-from ua_memory.errors import ChangedOnDisk, NoBank, NotFound, Usage
+from ua_memory.errors import CannotWrite, ChangedOnDisk, NoBank, NotFound, Usage
+from ua_memory.index.outside import OutsideFiles
 from ua_memory.knowledge.facts import Inserted
 from ua_memory.records import Fact, Quote
 
@@ -128,6 +131,34 @@ def test_an_equal_text_is_seen_again_in_another_file(fresh: Memory) -> None:
     two = fresh.insert("said", tags=["a"])
     assert two.sighting and two.fact.id == one.fact.id and two.fact.place.path == DAY
     assert not fresh.insert("said", tags=["b"]).sighting
+
+
+def test_an_equal_text_is_known_though_the_index_cannot_read_its_file(
+    fresh: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """That the index knows of no equal fact does not mean that there is none where a read failed."""
+    refused = OSError(errno.EIO, os.strerror(errno.EIO))
+    one = fresh.insert("said")
+    clock, real = fresh.store.now, discovery.open_regular
+    assert isinstance(clock, Clock)
+    clock.later(days=3)
+
+    def by_the_index(self: OutsideFiles, path: str) -> bytes:
+        raise CannotWrite("cannot be read", where=path) from refused
+
+    def by_anybody(path: os.PathLike[str]) -> object:
+        if Path(path).name == Path(DAY).name:
+            raise refused
+        return real(path)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(OutsideFiles, "read", by_the_index)
+        two = fresh.insert("said")
+        assert two.sighting and two.fact.id == one.fact.id
+    with monkeypatch.context() as patch:
+        patch.setattr(discovery, "open_regular", by_anybody)
+        assert fresh.rebuild().failed
+        assert not fresh.insert("said").sighting, "an unreadable file keeps no fact from being written"
 
 
 def test_an_equal_text_is_known_when_the_index_is_gone(fresh: Memory) -> None:

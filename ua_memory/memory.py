@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from ua_memory import config as config_module
 from ua_memory.config import Config
-from ua_memory.errors import CannotWrite, NoBank, NotFound
+from ua_memory.errors import CannotWrite, NoBank, NotFound, UaMemoryError
 from ua_memory.knowledge import core, facts, statements
 from ua_memory.knowledge.core import Budget, Replaced
 from ua_memory.knowledge.entities import Decision, Suggestion
@@ -198,13 +198,20 @@ class Memory(Surveys, Paged, Adopts, Believing, Naming, Recalls, Reflections, Wa
         return None if sync.absent(self.store) else self.index.words.files_of(block) or None
 
     def _known(self) -> facts.Equal:
-        self.index.refresh(vectors=False)
-        return self._with_text
+        unread = [path for path in self.index.refresh(vectors=False).unread if self._is_readable(path)]
+        return lambda text: [*self._files_with(text), *unread]
 
-    def _with_text(self, text: str) -> Sequence[Fact]:
+    def _files_with(self, text: str) -> list[str]:
         with self.index.turn:
             items = self.index.words.by_texthash(document.texthash(text))
-        return [Fact(text, place=i.place) for i in items if i.kind != "passage"]
+        return [item.path for item in items if item.kind != "passage"]
+
+    def _is_readable(self, path: str) -> bool:
+        try:
+            self.store.read(path)
+        except UaMemoryError:  # a file that stays unreadable must not keep facts from being written
+            return False
+        return True
 
     # -- search ----------------------------------------------------------------------------------------
 

@@ -41,7 +41,7 @@ from ua_memory.index.vectors import (
 from ua_memory.index.words import Current, WordIndex, broken
 from ua_memory.markdown import document, lines
 from ua_memory.records import Problem
-from ua_memory.store.files import RACY_NS, UNSEARCHED, searched
+from ua_memory.store.files import RACY_NS, UNSEARCHED, passing, searched
 from ua_memory.store.lock import in_turn
 
 if TYPE_CHECKING:
@@ -77,7 +77,8 @@ def within(seconds: float) -> Stop | None:
 @dataclass(frozen=True, slots=True)
 class Refresh:
     """What a refresh did, in items. `semantic` is 'ready', or why there are no vectors. Where it was stopped,
-    `left_files` have changed and were not read, `left_texts` have no vector yet."""
+    `left_files` have changed and were not read, `left_texts` have no vector yet. `unread` are files of the
+    bank that could not be read for a reason that may pass."""
 
     added: int = 0
     changed: int = 0
@@ -90,6 +91,7 @@ class Refresh:
     notes: tuple[str, ...] = ()
     left_files: int = 0
     left_texts: int = 0
+    unread: tuple[str, ...] = ()
 
 
 @dataclass(slots=True)
@@ -104,6 +106,7 @@ class IndexReading:
     read: int = 0
     left: int = 0
     failed: list[Problem] = field(default_factory=list)
+    unread: list[str] = field(default_factory=list)
 
     @property
     def any(self) -> bool:
@@ -222,6 +225,8 @@ def _read_one(
         raise
     except Exception as error:  # a bug or a bad file must not take the other files from the index
         failed = True
+        if passing(error) and not outside(stat.path):
+            done.unread.append(stat.path)
         done.failed.append(Problem(stat.path, 1, f"not indexed: {error}"))
     racy = failed or max(stat.mtime_ns, stat.ctime_ns) >= now - RACY_NS
     return KnownFile(
@@ -389,6 +394,7 @@ class Index:
         return Refresh(
             reading.added, reading.changed, reading.removed, reading.files, tuple(reading.failed),
             time.perf_counter() - began, semantic, caught.embedded, notes, reading.left, caught.left,
+            tuple(reading.unread),
         )  # fmt: skip
 
     @in_turn

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
@@ -26,8 +26,8 @@ MAX_TEXT = 64 * 1024
 SAME_BREATH = timedelta(hours=1)
 """Facts of one client and session said within this time share a heading."""
 
-Equal = Callable[[str], Sequence[Fact]]
-"""Facts with exactly this text anywhere in the bank, as the index knows them; it may miss one."""
+Equal = Callable[[str], Iterable[str]]
+"""The files in which a fact with exactly this text may stand, as the index knows them; it may miss one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,7 +184,7 @@ def _place(draft: Draft, fact: Fact, said: Said, heading: str, equal: Equal | No
 
 def _ours_with_text(draft: Draft, fact: Fact, said: Said, equal: Equal | None) -> Iterator[Fact]:
     """Live facts of ours that say all of this and have its origin, by the files as they are now."""
-    for path in dict.fromkeys(known.place.path for known in (equal(fact.text) if equal else ())):
+    for path in dict.fromkeys(equal(fact.text) if equal else ()):
         for there in markdown_document.parse(draft.read(path), path).of(Fact):
             # A flush writes a person's words down as theirs; what they gave us themselves stays apart.
             came = there.heading.client and (there.heading.origin or "agent") == said.origin

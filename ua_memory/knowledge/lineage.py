@@ -225,7 +225,7 @@ class _Tracer:
 
     def buried(self, ref: str) -> str | None:
         """The day on which something was forgotten, None where it was not."""
-        for path, data in statements.texts(self.store):
+        for path, data in statements.texts(self.store, every=True):
             if ref.encode() in data:
                 for stone in markdown_document.parse(data, path).of(Tombstone):
                     if stone.id == ref:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import re
 import secrets
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -31,6 +30,7 @@ from ua_memory.records import (
     written_id,
 )
 from ua_memory.store.draft import Draft
+from ua_memory.store.files import passing
 from ua_memory.store.store import Store
 from ua_memory.text.wording import counted
 
@@ -89,10 +89,6 @@ def _placed(data: bytes, path: str, block: str) -> tuple[bytes, Fact]:
     return data, next(f for f in markdown_document.parse(data, path).of(Fact) if f.id == block)
 
 
-_PASSING = {errno.EDQUOT, errno.EIO, errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOSPC, errno.EROFS}
-"""What the system says of itself, not of a file: the same file may be read a moment later."""
-
-
 def texts(store: Store, *, every: bool = False) -> Iterator[tuple[str, bytes]]:
     """Path and bytes of every markdown file that may be searched; what cannot be read is left out, and
     `upkeep.audit.file_problems` names it. With `every`, CannotWrite where the system could not read a file
@@ -102,15 +98,14 @@ def texts(store: Store, *, every: bool = False) -> Iterator[tuple[str, bytes]]:
         try:
             yield path, store.history.blob(seen.held[path]) if path in seen.held else store.read(path)
         except (CannotWrite, NotFound, TooLarge, Usage, OSError) as error:  # no permission, gone, odd name
-            cause = error.__cause__ or error
-            if every and isinstance(cause, OSError) and cause.errno in _PASSING:
+            if every and passing(error):
                 raise
 
 
 def having(store: Store, block: str, paths: Sequence[str] | None = None) -> Iterator[Statement]:
     """All that has a block id, as it stands in a file or by its `ref`, in the given files, else in all."""
     written = written_id(block)
-    for path, data in texts(store) if paths is None else some(store, paths):
+    for path, data in texts(store, every=True) if paths is None else some(store, paths):
         if written and written.encode("utf-8", "replace") in data:
             for record in markdown_document.parse(data, path).records:
                 if isinstance(record, Statement) and record.id and block in (record.ref, record.id):
@@ -341,7 +336,7 @@ def _listed(names: Sequence[str]) -> str:
 def _block(store: Store, block: str, paths: Sequence[str] | None) -> Place | None:
     """The paragraph, no statement, that an id stands behind: Obsidian links to such."""
     mark = re.compile(rf"(?:^|\s)\^{re.escape(block)}[ \t\r]*$", re.MULTILINE)
-    for path, data in texts(store) if paths is None else some(store, paths):
+    for path, data in texts(store, every=True) if paths is None else some(store, paths):
         if f"^{block}".encode() not in data or markdown_lines.kind_of(path) is FileKind.TOMBSTONES:
             continue
         document = markdown_document.parse(data, path)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from ua_memory.llm.ledger import Spent
     from ua_memory.llm.model import Endpoint, Model
     from ua_memory.recall.search import Answer
-    from ua_memory.records import CoreBlock, Fact
+    from ua_memory.records import CoreBlock
 
 
 # -- modelled ----------------------------------------------------------------------------------------------
@@ -56,10 +56,10 @@ class Modelled:
         return [noise.harmless(f"{head}: {' '.join(words)}") for head, words in rows]
 
     def _known(self) -> Equal:
-        """Facts by their exact text, as the index knows them now."""
+        """The files of facts by their exact text, as the index knows them, and those it could not read."""
         raise NotImplementedError
 
-    def _equal(self, text: str) -> Sequence[Fact]:
+    def _equal(self, text: str) -> Iterable[str]:
         return self._known()(text)
 
     # -- the model ---------------------------------------------------------------------------------------

@@ -499,7 +499,7 @@ class Learning:
             return
         said = own_sentences(unit)
         for text in dict.fromkeys((" ".join(said), *said)):
-            for path in dict.fromkeys(known.place.path for known in equal(text)):
+            for path in dict.fromkeys(equal(text)):
                 for fact in document.parse(draft.read(path), path).of(Fact):
                     if fact.text == text and fact.trail == self.trail and not fact.retired:
                         yield fact

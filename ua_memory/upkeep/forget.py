@@ -998,7 +998,7 @@ def _word(what: str, number: int) -> str:
 def let_go(store: Store, draft: Draft, lost: Mapping[str, Statement]) -> str:
     """Take out of an open revision what was derived only from the `lost`, revise what was partly; in words
     what that comes to, empty for nothing. A person's own lines stay."""
-    texts = dict(statements.texts(store))
+    texts = dict(statements.texts(store, every=True))
     for path, data in draft.files.items():
         texts.pop(path, None)
         if data is not None:
