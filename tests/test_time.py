@@ -1,4 +1,5 @@
-"""The reader of time words: each row of docs/time.md, and what must hold for whole families of phrases."""
+"""The reader of time words: each row of tests/data/time_words.md and docs/time.md, and what must hold for
+whole families of phrases."""
 
 from __future__ import annotations
 
@@ -17,7 +18,8 @@ from hypothesis import strategies as st
 from ua_memory.text import dates
 from ua_memory.text import foreign_dates as foreign
 
-DOC = (Path(__file__).parent.parent / "docs" / "time.md").read_text("utf-8")
+DOC = (Path(__file__).parent / "data" / "time_words.md").read_text("utf-8")
+PAGE = (Path(__file__).parent.parent / "docs" / "time.md").read_text("utf-8")
 ROW = re.compile(r"^\| (.+?) \| (\d{4}-\d\d-\d\d) \| (\S+) \| (\S*) *\| (\S*) *\|$", re.M)
 ROWS = [match.groups() for match in ROW.finditer(DOC)]
 KYIV = ZoneInfo("Europe/Kyiv")
@@ -45,6 +47,9 @@ def test_the_table_is_read() -> None:
     )
     assert sum(count for name, count in rows.items() if name not in languages) >= 160
     assert rows["Not a time"] >= 40 and all(rows[name] >= 12 for name in languages)
+    shown = {match.groups() for match in ROW.finditer(PAGE)}
+    assert len(shown) == sum(line.count("|") == 6 for line in PAGE.splitlines()) - 2 >= 15
+    assert shown <= set(ROWS)
 
 
 def test_every_row_is_read_as_it_says() -> None:
