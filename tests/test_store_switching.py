@@ -4,14 +4,18 @@ acknowledged on it, and gets nothing of the other's (I12)."""
 from __future__ import annotations
 
 import random
+import shutil
 import subprocess
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 from killing import whole
 from truth import DAY, finish, git, insert, leftovers, make, on_disk, open_again, python, texts, write
 
+from ua_memory.errors import Busy
+from ua_memory.git.process import Process
 from ua_memory.knowledge import tombstones
 from ua_memory.knowledge.tombstones import Burial
 from ua_memory.store.store import Store
@@ -225,6 +229,62 @@ def test_a_git_that_lives_is_waited_for(store: Store) -> None:
     store = open_again(root)
     assert on_branch(store, "main") == on_disk(store) == [*MAIN, "amid"]
     assert on_branch(store, "side") == SIDE and edits(store) == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("way", ["there", "there and back"])
+@pytest.mark.parametrize("first", range(4))
+def test_a_checkout_at_each_step_of_a_write(store: Store, tmp_path: Path, way: str, first: int) -> None:
+    """Before each look at HEAD and each process of git in a write, HEAD goes to another branch, or there and
+    back."""
+    for stop in range(first, 200, 4):
+        root = tmp_path / f"{stop}"
+        shutil.copytree(store.bank.root, root, symlinks=True)
+        if not switching(open_again(root), stop, ["side"] if way == "there" else ["side", "main"]):
+            break
+        shutil.rmtree(root)
+    assert 15 < stop < 190
+
+
+def switching(store: Store, stop: int, to: list[str]) -> bool:
+    """Insert a fact, with checkouts before the step of this number; whether it came so far. Each branch has
+    what is its own, and the fact is on main or nowhere."""
+    ask, read_text, count = Process.ask, Path.read_text, []
+
+    def step() -> None:
+        count.append(None)
+        for branch in to if len(count) == stop + 1 else ():
+            git(store.bank.root, "checkout", "--quiet", "-f", branch)
+
+    def asked(trail: Process, *words: str, **how: Any) -> tuple[bytes, str]:
+        step()
+        return ask(trail, *words, **how)
+
+    def looked(file: Path, *how: Any, **named: Any) -> str:
+        if file.name == "HEAD":
+            step()
+        return read_text(file, *how, **named)
+
+    done = True
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Process, "ask", asked)
+        patch.setattr(Path, "read_text", looked)
+        try:
+            insert(store, "amid", request="amid")
+        except Busy:
+            done = False
+    at = git(store.bank.root, "symbolic-ref", "--short", "HEAD").strip()
+    again = open_again(store.bank.root)
+    insert(again, "after")
+    again.adopt()
+    mine = ["amid"] if done else []
+    begun = "side" if done and "amid" in on_branch(again, "side") and at == "side" else "main"
+    for branch, rows in {"main": MAIN, "side": SIDE}.items():
+        new = [*(mine if branch == begun else []), *(["after"] if branch == at else [])]
+        assert on_branch(again, branch) == [*rows, *new], (stop, branch)
+    assert on_disk(again) == on_branch(again, at) and edits(again) == [], stop
+    whole(again)
+    return len(count) > stop
 
 
 MOST = 100

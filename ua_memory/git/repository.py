@@ -518,23 +518,30 @@ class Repository(Process):
         if not head.startswith("ref: "):
             return head or None
         name = head[5:]
-        with contextlib.suppress(OSError):
-            found = (self.shared / name).read_text().strip()
-            return self._asked() if found.startswith("ref: ") else found or self._asked()
-        packed = ""
-        with contextlib.suppress(FileNotFoundError):
-            packed = (self.shared / "packed-refs").read_text()
-            for line in packed.splitlines():
-                if line.endswith(f" {name}"):
-                    return line.split()[0]
+        found = self.stored(name)
+        if found is not None:
+            return found if found and not found.startswith("ref: ") else self._asked()
         if self._reftable:
             return self._asked()
         others = any(file.is_file() for file in (self.shared / "refs/heads").rglob("*"))
-        if others or " refs/heads/" in packed:
+        if others or " refs/heads/" in self._packed_refs():
             return name
         with contextlib.suppress(GitFailed):
             return name if find_lost(self, name) else None
         return name  # git cannot say what its objects are: nothing is to begin there
+
+    def stored(self, ref: str) -> str | None:
+        """What a ref's file or its line in `packed-refs` says, a commit's id as a rule; None where it has
+        neither. No process is started."""
+        with contextlib.suppress(OSError):
+            return (self.shared / ref).read_text().strip()
+        rows = self._packed_refs().splitlines()
+        return next((row.split()[0] for row in rows if row.endswith(f" {ref}")), None)
+
+    def _packed_refs(self) -> str:
+        with contextlib.suppress(FileNotFoundError):
+            return (self.shared / "packed-refs").read_text()
+        return ""
 
     def person(self) -> tuple[str, str]:
         """Whose name and address hand edits are committed under: git's own for this user, or a stand-in."""

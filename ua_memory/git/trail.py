@@ -52,23 +52,33 @@ MOST = 10
 """So many branches are looked at, the newest."""
 
 
+FileState = tuple[int, int] | None
+"""Inode and time of a file; None where there is none."""
+
+
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """Where a repository stands: the branch that HEAD names, if it does, and the index as it lies there."""
+    """Where a repository stands: the branch that HEAD names, if it does, and its files HEAD and index."""
 
     branch: str = ""
-    index: tuple[int, int] | None = None
+    index: FileState = None
+    head: FileState = None
+    """Another after each switch, also after one there and back."""
 
 
 def moment(trail: Repository) -> Moment:
     """Where a bank's own repository stands now; of a trail that is kept beside, where it always does."""
     if not trail.own or not trail.exists:
         return Moment()
-    index = None
+    head = _state(trail.git_dir / "HEAD")  # first: who reads a newer name finds another state, too
+    return Moment(branch_of(trail), _state(trail.git_dir / "index"), head)
+
+
+def _state(file: Path) -> FileState:
     with contextlib.suppress(OSError):
-        stat = (trail.git_dir / "index").stat()
-        index = stat.st_ino, stat.st_mtime_ns
-    return Moment(branch_of(trail), index)
+        stat = file.stat()
+        return stat.st_ino, stat.st_mtime_ns
+    return None
 
 
 def branch_of(trail: Repository) -> str:
@@ -440,6 +450,7 @@ BEHIND = "ua-memory/index-behind"
 """In the bank's own git directory: paths whose index entries could not be brought along yet."""
 NOT_YET = "not committed yet"
 STALE_NS = SECONDS * 10**9
+_OBJECT = re.compile("[0-9a-f]{40}([0-9a-f]{24})?")
 FEW_PATHS = 10
 """Files of a commit, with which it is less than a hundred objects: git keeps those loose, not in a pack."""
 
@@ -597,27 +608,37 @@ class History(Remotes):
 
     # -- writing -----------------------------------------------------------------------------------
 
-    def standing(self, branch: str) -> str:
-        """The name under which a branch is reached: `HEAD` where that names it, or it is gone."""
-        here = not self.own or not branch or branch == branch_of(self)
-        return "HEAD" if here or self.tip(branch) is None else branch
+    def target(self, branch: str) -> str:
+        """The ref that revisions made for a branch go to: the branch, whatever HEAD names now; `HEAD` where
+        it has no commit, or the trail is not the bank's own repository."""
+        return branch if self.own and branch and self.tip(branch) else "HEAD"
 
-    def tip(self, rev: str) -> str | None:
-        """The newest revision of what `standing` tells."""
-        if rev == "HEAD":
+    def is_away(self, branch: str) -> bool:
+        """Whether HEAD names another branch than this one, which is there still."""
+        return self.target(branch) not in ("HEAD", branch_of(self))
+
+    def tip(self, ref: str) -> str | None:
+        """The newest revision of a branch or of HEAD; None where there is none."""
+        if ref == "HEAD":
             return self.head()
-        words = ("rev-parse", "--verify", "--quiet", f"{rev}^{{commit}}")
+        found = self.stored(ref) or ""
+        if _OBJECT.fullmatch(found):
+            return found
+        words = ("rev-parse", "--verify", "--quiet", f"{ref}^{{commit}}")
         return self.run(*words, ok=(0, 1, 128)).decode().strip() or None
 
-    def commit(self, commits: Sequence[Commit], rev: str = "HEAD") -> list[str]:
-        """Write commits on top of the branch, or of another one, durably (`core.fsync=all`); their ids.
+    def commit(self, commits: Sequence[Commit], target: str = "HEAD", parent: str | None = None) -> list[str]:
+        """Write commits durably (`core.fsync=all`) on top of `parent`, by default the target's tip; their
+        ids. The target is a branch, or HEAD for the one that it names.
 
         GitFailed also where the branch moved meanwhile: nothing is committed then.
         """
-        self._clear_locks()
-        if rev == "HEAD" and (joined := self.joined(commits)):
+        here = self.ref()
+        ref = here if target == "HEAD" else target
+        self._clear_locks(ref)
+        if ref == here and (joined := self.joined(commits)):
             return joined
-        stream = repository.fast_import(self.ref() if rev == "HEAD" else rev, commits, self.tip(rev))
+        stream = repository.fast_import(ref, commits, parent or self.tip(ref))
         try:
             env = PLAIN_PACK if sum(len(c.files) for c in commits) <= FEW_PATHS else {}
             out = self.run("fast-import", "--quiet", "--done", "--date-format=raw", stdin=stream, env=env)
@@ -625,10 +646,9 @@ class History(Remotes):
             for report in self.git_dir.glob("fast_import_crash_*"):
                 report.unlink(missing_ok=True)
             raise
-        if rev != "HEAD":  # the index is another branch's
-            return out.decode().split()
-        final = {path: data for c in commits for path, data in c.files.items()}
-        self._follow({path: None if data is None else blob_id(data) for path, data in final.items()})
+        if not self.own or ref == branch_of(self):  # else the index is another branch's
+            final = {path: data for c in commits for path, data in c.files.items()}
+            self._follow({path: None if data is None else blob_id(data) for path, data in final.items()})
         return out.decode().split()
 
     def not_loose(self, contents: Iterable[bytes | None]) -> tuple[bytes, ...]:
@@ -638,10 +658,10 @@ class History(Remotes):
         named = {blob_id(data): data for data in contents if data is not None}
         return tuple(data for name, data in named.items() if not (objects / name[:2] / name[2:]).exists())
 
-    def _clear_locks(self) -> None:
+    def _clear_locks(self, ref: str) -> None:
         """Remove ref locks that a killed git left: nothing but us writes a trail kept beside, and in a bank
         of its own no git holds one for ten seconds. GitFailed names one that may be alive."""
-        for lock in (self.git_dir / "HEAD.lock", self.shared / f"{self.ref()}.lock"):
+        for lock in (self.git_dir / "HEAD.lock", self.shared / f"{ref}.lock"):
             if not lock.exists():
                 continue
             try:

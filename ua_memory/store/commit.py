@@ -176,27 +176,27 @@ def is_own(commit: Commit, record: InFlight) -> bool:
 
 def stands(record: InFlight, history: History) -> bool:
     """Whether the record's own commit is in the trail already."""
-    rev = history.standing(record.branch)
+    rev = history.target(record.branch)
     if (joins := record.commits[-1].joins) and history.head() and history.holds(joins):
         return True
     newest = history.log(grep=[f"Request: {record.request}"], rev=rev)
     return any(r.trailer("Request") == record.request for r in newest)
 
 
-def due(record: InFlight, history: History, *, moved: bool) -> list[Commit]:
-    """The commits that a record still owes, as it has them, or as they are on a trail that has `moved`."""
+def due(record: InFlight, history: History, parent: str | None, *, moved: bool) -> list[Commit]:
+    """The commits that a record still owes, as it has them, or as they are on a trail that has `moved` to
+    another `parent`."""
     commits = [*record.commits, *record.after]
     nameless = any(commit.author == SOMEBODY for commit in commits)
-    return rebased(record, history) if moved or nameless else commits
+    return rebased(record, history, parent) if moved or nameless else commits
 
 
-def rebased(record: InFlight, history: History) -> list[Commit]:
-    """The record's commits on top of a trail that may have moved since (a branch switch, a commit by hand),
-    with the person's name where git knew none when the record was written."""
+def rebased(record: InFlight, history: History, parent: str | None) -> list[Commit]:
+    """The record's commits on top of `parent`, which may be newer than what they were made for (a commit by
+    hand), with the person's name where git knew none when the record was written."""
     wanted = (*record.commits, *record.after)
     paths = sorted({path for commit in wanted for path in commit.files})
-    rev = history.standing(record.branch)
-    there = history.blobs(paths, rev) if history.exists and paths else {}
+    there = history.blobs(paths, parent) if parent and paths else {}
     known = {c.path: c.trail for c in record.changes}
     tip = {path: _content(there.get(path), known.get(path), history) for path in paths}
     base = {path: known.get(path, tip[path]) for path in paths}

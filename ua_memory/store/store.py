@@ -114,7 +114,7 @@ class Store:
                 raise Busy("git is changing the files", where=str(self.history.git_dir), mend=mend)
             found = self.history.put_back()
             owed = self._finish_pending()
-            self._began = self._judge.begin(), self.history.head()
+            self._began = self._where()
             draft = Draft(
                 op, door, lambda path: self._judge.touch(path, owed), self.config.redact, self.typed,
                 LinkNames(self.bank.root),
@@ -157,7 +157,7 @@ class Store:
             if not self._begin():  # what git is writing is nobody's edit
                 return Result(self.history.head())
             owed = self._finish_pending()
-            self._began = self._judge.begin(), self.history.head()
+            self._began = self._where()
             draft = Draft(
                 "adopt",
                 "editor",
@@ -240,6 +240,17 @@ class Store:
         """Wait until no git writes files of the bank; whether it is so."""
         return trail.settled(self.history, min(GIT_SECONDS, self.config.lock_seconds))
 
+    def _where(self) -> tuple[Moment, str | None]:
+        """Where the repository stands, and the newest revision of its branch, as a revision begins."""
+        began = self._judge.begin()
+        return began, self.history.tip(self.history.target(began.branch))
+
+    def _has_switched(self) -> bool:
+        """Whether HEAD was written since a revision began: what it read may be of another branch, also where
+        HEAD names the first again."""
+        now, began = trail.moment(self.history), self._began[0]
+        return self.bank.own and (now.branch, now.head) != (began.branch, began.head)
+
     def _stirred(self, record: InFlight) -> bool:
         """Whether a git may have moved files since a revision began."""
         if not self.bank.own:
@@ -258,24 +269,30 @@ class Store:
     def _follow_git(self, record: InFlight, *, stirred: bool = False) -> None:
         """Give way to a git that has switched branches meanwhile: what we wrote is on the branch it was meant
         for, and no file of another has it. On that branch the file has it, though git may have put back what
-        was there before."""
+        was there before. Where git switches again within this, it is looked at again."""
         if not record.branch or not self.bank.own:
             return
-        if trail.is_locked(self.history):
-            self._begin()
-        with contextlib.suppress(GitFailed, CannotWrite, Busy):
-            away = self.history.standing(record.branch) != "HEAD"
-            changes = []
-            for change in record.changes if away or stirred else ():
-                there = self.history.read("HEAD", change.path)
-                now = read(self.bank.root / change.path)
-                if now == (change.wanted if away else change.trail) != there:
-                    changes.append(FileChange(change.path, now, there, there, now, there))
-            if changes:
-                key = pending.new_key(self.bank.pending, secrets.token_hex(4))
-                back = InFlight(key, key, tuple(changes), (), branch=trail.branch_of(self.history))
-                pending.save(self.bank.pending, back)
-                self._settle(land(back, self._ground))
+        placed: dict[str, bytes | None] = {}
+        for _ in range(TRIES):
+            if trail.is_locked(self.history):
+                self._begin()
+            before = trail.moment(self.history)
+            with contextlib.suppress(GitFailed, CannotWrite, Busy):
+                away, changes = self.history.is_away(record.branch), []
+                for change in record.changes if away or stirred or placed else ():
+                    there = self.history.read("HEAD", change.path)
+                    now = read(self.bank.root / change.path)
+                    ours = change.wanted if away else change.trail
+                    if now != there and now in (ours, placed.get(change.path, ours)):
+                        placed[change.path] = there
+                        changes.append(FileChange(change.path, now, there, there, now, there))
+                if changes:
+                    key = pending.new_key(self.bank.pending, secrets.token_hex(4))
+                    back = InFlight(key, key, tuple(changes), (), branch=before.branch)
+                    pending.save(self.bank.pending, back)
+                    self._settle(land(back, self._ground))
+            if trail.moment(self.history).head == before.head:
+                return
 
     # -- how a revision goes on its way ----------------------------------------------------------------
 
@@ -293,7 +310,7 @@ class Store:
         if not commits and all(c.wanted == c.placed for c in changes):
             return Result(self.history.head(), notes=tuple(notes), redacted=redacted)
         began, head = self._began
-        if trail.branch_of(self.history) != began.branch and self.bank.own:
+        if self._has_switched():
             raise Busy("git has switched branches", where=str(self.history.git_dir), mend="try again")
         record = InFlight(key, request or key, tuple(changes), tuple(commits), branch=began.branch)
         pending.save(self.bank.pending, record)
@@ -302,37 +319,37 @@ class Store:
             self._awaited(landed)
         both = [c.path for c, was in zip(landed.changes, record.changes, strict=True) if c.turn > was.turn]
         notes += [f"{path} was saved meanwhile; both changes are in it" for path in both]
-        moved = (
-            self._judge.guessed(draft.touched)
-            or self.history.tip(self.history.standing(began.branch)) != head
-        )
-        done, trouble = self._commit(landed, again=moved)
-        self._follow_git(landed, stirred=stirred)
+        done, trouble = self._commit(landed, None if self._judge.guessed(draft.touched) else head)
+        self._follow_git(landed, stirred=stirred or self._has_switched())
         if trouble:
             notes.append(
                 f"written, but not committed yet: {trouble.what} ({trouble.mend or 'ua-memory doctor'})"
             )
         return Result(done, tuple(draft.changed()), tuple(notes), redacted)
 
-    def _commit(self, record: InFlight, *, again: bool = False) -> tuple[str | None, GitFailed | None]:
-        """Make a record's commits (W7) and drop it (W8); or, where git refuses, keep it and say why."""
+    def _commit(self, record: InFlight, head: str | None = None) -> tuple[str | None, GitFailed | None]:
+        """Make a record's commits (W7) and drop it (W8); or, where git refuses, keep it and say why.
+
+        `head` is the revision that the record starts from, if that is known: on any other one its commits are
+        made anew. Which branch they go to and what is on it are asked once for both.
+        """
         trouble: GitFailed | None = None
         if not record.commits:  # the files alone were to be changed
             self._settle(record)
             return self.history.head(), None
-        for attempt in range(TRIES):
-            rev = self.history.standing(record.branch) if self.history.exists else "HEAD"
-            parent = self.history.tip(rev) if self.history.exists else None
+        for _ in range(TRIES):
+            target = self.history.target(record.branch) if self.history.exists else "HEAD"
+            parent = self.history.tip(target) if self.history.exists else None
             try:
                 self.history.create()
-                commits = store_commit.due(record, self.history, moved=again or attempt > 0)
+                commits = store_commit.due(record, self.history, parent, moved=head is None or parent != head)
                 kept = self.history.not_loose(change.trail for change in record.changes)
                 commits[0] = replace(commits[0], blobs=(*commits[0].blobs, *kept))
                 own = next(n for n, c in enumerate(commits) if store_commit.is_own(c, record))
-                done = self.history.commit(commits, rev)[own]
+                done = self.history.commit(commits, target, parent)[own]
             except GitFailed as error:
                 trouble = error
-                if not self.history.exists or self.history.tip(rev) == parent:
+                if not self.history.exists or self.history.tip(target) == parent:
                     break
                 continue
             self._settle(record)
@@ -356,7 +373,7 @@ class Store:
                 stands = bool(record.commits) and not stuck and store_commit.stands(record, self.history)
             except GitFailed:
                 stands = False
-            away = self.history.exists and self.history.standing(record.branch) != "HEAD"
+            away = self.history.exists and self.history.is_away(record.branch)
             if not record.written and not stands:
                 there = lambda path: self.history.read("HEAD", path)  # noqa: E731
                 record = let_be(record, self._ground, there) if away else resume(record, self._ground)
@@ -367,7 +384,7 @@ class Store:
             elif stuck:
                 pending.save(self.bank.pending, replace(record, written=True))
             else:
-                self._stuck = self._commit(record, again=True)[1]
+                self._stuck = self._commit(record)[1]
                 stuck = self._stuck is not None  # the rest stays owed, in order
             self._follow_git(record)
         return pending.owed(pending.found(self.bank.pending)) if stuck else {}
