@@ -20,7 +20,7 @@ from ua_memory.errors import Malformed, TooLarge, Usage
 from ua_memory.memory import Memory
 
 HERE = Path(__file__).parent
-PAGE = (HERE.parent / "docs/limits.md").read_text("utf-8")
+PAGE = "".join((HERE / name).read_text("utf-8") for name in ("../docs/limits.md", "data/internal_bounds.md"))
 UNITS = {"KB": 1 << 10, "MB": 1 << 20, "GB": 1 << 30}
 ROWS = [
     [cell.strip() for cell in line.strip("|\n").split("|")]
