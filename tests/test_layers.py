@@ -57,7 +57,6 @@ HOMES: dict[str, tuple[str, ...]] = {
     "anthropic": ("llm",),
     "chromadb": ("index",),
     "click": ("cli",),
-    "dateparser": ("text",),
     "frontmatter": ("markdown",),
     "git": ("git",),
     "jsonschema": ("reflect",),

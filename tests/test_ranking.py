@@ -21,7 +21,6 @@ from ua_memory.recall import rerank as feedback
 from ua_memory.recall.arms import Ranked, Window, read
 from ua_memory.recall.fusion import BOOSTS, in_time
 from ua_memory.recall.search import search
-from ua_memory.text import foreign_dates as text_foreign_dates
 
 DAY = "memory/2026-11-21.md"
 TALK = log(
@@ -233,17 +232,6 @@ def test_who_asks_for_nothing_but_days_is_told_what_there_was(tmp_path: Path, mo
                 assert all(one.score < 0.35 for one in others)
             asked = search(index, "How green was the gate in November?").hits
             assert asked[0].item.text == "Grün is the gate", "a day beside other words is one sign of many"
-
-
-def test_time_words_that_cannot_be_read_are_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from ua_memory.text import dates
-
-    def fails(*_: object) -> None:
-        raise text_foreign_dates.DatesUnavailable("dateparser cannot be imported")
-
-    monkeypatch.setattr(dates, "read", fails)
-    with an_index(a_bank(tmp_path, {DAY: TALK})) as index:
-        assert "time words were not read: dateparser" in "".join(search(index, "dentist").notes)
 
 
 @pytest.mark.parametrize("boosts", [(), tuple(BOOSTS)])

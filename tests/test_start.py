@@ -15,7 +15,6 @@ import pytest
 HEAVY = {
     "anthropic",
     "chromadb",
-    "dateparser",
     "frontmatter",
     "git",
     "httpx",

@@ -24,7 +24,7 @@ from ua_memory.recall import dedupe
 from ua_memory.recall.arms import ArmHit, Arms, Explained, ParsedQuery, Ranked, Window, explain, idle, read
 from ua_memory.recall.dedupe import KeptHit, folded
 from ua_memory.recall.fusion import DEPTH, boosted, by_words, crossed, in_time, ordered
-from ua_memory.text import dates, foreign_dates
+from ua_memory.text import dates
 from ua_memory.text.noise import Wanted, read_query
 from ua_memory.text.wording import counted
 
@@ -285,10 +285,10 @@ class _Wanted:
             return [], {}, [f"searched by words alone: {error}"]
 
     def _read(self, text: str, said: EmbeddedQuery | None) -> _Read:
-        window, newest, unread = _time(self.index, text)
+        window, newest = _time(self.index, text)
         asked = read(self.index.words, text, window, said.spans if said else ())
         arms = by_words(self.index, asked, self.depth, self.where)
-        return _Read(asked, newest, [*unread, *asked.guesses], arms)
+        return _Read(asked, newest, asked.guesses, arms)
 
     def _answer(
         self,
@@ -322,16 +322,13 @@ class _Wanted:
         return {**one.arms, "semantic": found}
 
 
-def _time(index: Index, text: str) -> tuple[Window | None, dates.Order | None, list[str]]:
+def _time(index: Index, text: str) -> tuple[Window | None, dates.Order | None]:
     """The days that a query means, as of now and where the bank is, and whether it asks for the newest or the
-    oldest; or why they could not be read."""
+    oldest."""
     text = clean(text)
-    try:
-        time = dates.read(text, index.store.now(), index.store.config.zone)
-    except foreign_dates.DatesUnavailable as error:
-        return None, None, [f"its time words were not read: {error.what}"]
+    time = dates.read(text, index.store.now(), index.store.config.zone)
     window = Window(time.start or "", time.end or "", idle(text, time.at)) if time else None
-    return window, time.order, []
+    return window, time.order
 
 
 def _placed(

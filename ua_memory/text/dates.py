@@ -278,14 +278,13 @@ def _offset(text: Text, i: int) -> Found | None:
         return (cycle.past(start) if earlier else cycle.coming(end - DAY)), inner[1]
     if unit in ("minute", "hour", "second"):
         return base, inner[1]
+    if unit == "weekend":
+        saturday = weekday(5).past(start, number) if earlier else weekday(5).coming(end - DAY, number)
+        return unit_of(saturday.parts()[0], unit), inner[1]
     if at != i and unit != "day":  # the week before it, up to it
         if base.grain == unit:
             return unit_of(start - DAY if earlier else end, unit), inner[1]
-        size = "week" if unit == "weekend" else unit
-        near = Stretch(shifted(start, -1, size), start) if earlier else Stretch(end, shifted(end, 1, size))
-        if unit == "weekend":
-            saturday = weekday(5).past(start) if earlier else weekday(5).coming(end - DAY)
-            return unit_of(saturday.parts()[0], "weekend"), inner[1]
+        near = Stretch(shifted(start, -1, unit), start) if earlier else Stretch(end, shifted(end, 1, unit))
         return near, inner[1]
     return day(shifted(start, -number, unit) if earlier else shifted(end - DAY, number, unit)), inner[1]
 
@@ -676,7 +675,7 @@ def read(text: str, now: datetime, zone: tzinfo | None = None) -> Reading:
     """The stretch of days that a query is about, asked at `now`; days are those of `zone`, else of `now`.
 
     Several expressions make one stretch: the narrower where one lies in the other, else from the first to the
-    last. `DatesUnavailable` where another language's reader is wanted and cannot be loaded.
+    last.
     """
     local = now.astimezone(zone) if zone and now.tzinfo else now
     text = text[:LONGEST]

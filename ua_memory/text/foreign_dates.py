@@ -5,21 +5,20 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
-from ua_memory.errors import UaMemoryError
 from ua_memory.text.calendar import Token, cut, several
 
-# -- tongues -----------------------------------------------------------------------------------------------
-# Date words of other languages by the English word that the grammar knows: what dateparser leaves out.
+# -- languages ---------------------------------------------------------------------------------------------
+# Date words of other languages by the English words that the grammar knows, which then reads them.
 #
-# dateparser knows `three days ago` in each; this adds what joins and bounds it (since, between, last,
-# early), the seasons, numerals, and the cases that Russian and Ukrainian put words into. It is also the
-# gate: without one of these words nothing is loaded. `last<` stands behind its noun and goes before it, a
-# key ending in `*` is a stem.
+# Names of months and days in every case that they take in a query, units, seasons, numerals, and what bounds
+# a date: since, between, last, early. `last<` stands behind its noun and goes before it; `ago>before` goes
+# behind the count that follows it (`vor drei Tagen`) and is `before` where none does. A key that ends in `*`
+# is a stem. A test holds the names of months and days against CLDR's.
 
 
 MONTHS = several("January February March April May June July August September October November December")
+NUMBERS = (*map(str, range(1, 21)), "30")
 DAYS = several("Monday Tuesday Wednesday Thursday Friday Saturday Sunday")
 
 
@@ -40,7 +39,7 @@ def _words(text: str) -> dict[str, str]:
 
 
 @dataclass(frozen=True)
-class Tongue:
+class Language:
     """One language: `names` are dates by themselves, `joins` only beside them.
 
     `signs` tell which language it is; `doubtful` names are words of another one, too.
@@ -53,7 +52,7 @@ class Tongue:
     doubtful: frozenset[str] = frozenset()
 
 
-_DE = Tongue(
+_DE = Language(
     "de",
     _row(
         "januar/jänner februar/feber märz april mai juni juli august september oktober november dezember",
@@ -69,14 +68,16 @@ _DE = Tongue(
         "Easter: ostern; New_Year's_Eve: silvester"
     ),
     _words(
-        "in: im in während; on: am; from: vom von; until: bis; between: zwischen; and: und; since: seit ab;"
-        "before: vor; after: nach; last: letzte* vergangene*; this: diese*; next: nächste* kommende*;"
-        "early: anfang; mid: mitte; late: ende; the: der die das den dem; of: des; morning: vormittag;"
-        "evening: abend; afternoon: nachmittag; night: nacht; 1: ein eine einem einer einen; 2:"
-        " zwei; 3: drei;"
-        "4: vier; 5: fünf; 6: sechs; 7: sieben; 8: acht; 9: neun; 10: zehn; 12: zwölf; 20: zwanzig;"
-        " 30: dreißig;"
-        "or: oder; over: über; early: anfangs"
+        "in: im während; from_now>in: in; on: am; from: vom von; until: bis; between: zwischen; and: und; "
+        "since: seit ab; ago>before: vor; after: nach; last: letzte* vergangene*; this: diese*; "
+        "next: nächste* kommende*; early: anfang; mid: mitte; late: ende; the: der die das den dem; "
+        "of: des; morning: vormittag; evening: abend; afternoon: nachmittag; night: nacht; or: oder; "
+        "over: über; early: anfangs"
+    )
+    | _row(
+        "ein/eine/einem/einer/einen zwei drei vier fünf sechs sieben acht neun zehn elf zwölf"
+        " dreizehn vierzehn fünfzehn sechzehn siebzehn achtzehn neunzehn zwanzig dreißig",
+        NUMBERS,
     ),
     frozenset(
         several(
@@ -89,7 +90,7 @@ _DE = Tongue(
     ),
     frozenset(several("april august september november winter morgen mai ostern tag tage juni juli sommer")),
 )
-_FR = Tongue(
+_FR = Language(
     "fr",
     _row(
         "janvier février/fevrier mars avril mai juin juillet août/aout septembre octobre novembre décembre",
@@ -106,16 +107,18 @@ _FR = Tongue(
         "Christmas: noël; Easter: pâques"
     ),
     _words(
-        "in: en dans pendant durant; on: le; the: la les l au; of: de du d des; since: depuis;"
-        " until: jusqu'à"
-        " jusqu'au jusqu'en jusque; before: avant; after: après; between: entre; from: dès; and: et; to: à;"
-        "last<: dernier dernière derniers dernières passé passée; next<: prochain prochaine prochains;"
-        "this: ce cet cette ces; early: début; mid: mi milieu; late: fin; morning: matin; evening: soir;"
-        "afternoon: après-midi; night: nuit; 1: un une; 2: deux; 3: trois; 4: quatre; 5: cinq; 6:"
-        " six; 7: sept;"
-        "8: huit; 9: neuf; 10: dix; 12: douze; 20: vingt; 30: trente; early: au_début; late:"
-        " à_la_fin; or: ou;"
-        "of_April: d'avril; of_August: d'août; of_October: d'octobre"
+        "in: en pendant durant; from_now>in: dans; ago>: il_y_a; on: le; the: la les l au; "
+        "of: de du d des; since: depuis; until: jusqu'à jusqu'au jusqu'en jusque; before: avant; "
+        "after: après; between: entre; from: dès; and: et; to: à; "
+        "last<: dernier dernière derniers dernières passé passée; next<: prochain prochaine prochains; "
+        "this: ce cet cette ces; early: début; mid: mi milieu; late: fin; morning: matin; evening: soir; "
+        "afternoon: après-midi; night: nuit; early: au_début; late: à_la_fin; or: ou; of_April: d'avril; "
+        "of_August: d'août; of_October: d'octobre"
+    )
+    | _row(
+        "un/une deux trois quatre cinq six sept huit neuf dix onze douze treize quatorze quinze"
+        " seize dix-sept dix-huit dix-neuf vingt trente",
+        NUMBERS,
     ),
     frozenset(
         several(
@@ -126,7 +129,7 @@ _FR = Tongue(
     ),
     frozenset(several("mars mai an ans jour jours mois hier noël avril")),
 )
-_ES = Tongue(
+_ES = Language(
     "es",
     _row(
         "enero febrero marzo abril mayo junio julio agosto septiembre/setiembre octubre noviembre diciembre",
@@ -141,16 +144,16 @@ _ES = Tongue(
         "day: día días dia dias; quarter: trimestre; weekend: fin_de_semana; Christmas: navidad"
     ),
     _words(
-        "in: en durante; on: el; the: la las los; of: de del; since: desde; until: hasta; before:"
-        " antes_de antes_del;"
-        "after: después_de después_del; between: entre; and: y e; to: a al; last<: pasado pasada"
-        " pasados pasadas;"
-        "last: último última últimos últimas; next: próximo próxima; this: este esta; early:"
-        " principios comienzos;"
-        "mid: mediados; late: finales fines; morning: mañana; evening: noche; afternoon: tarde; or: o u;"
-        "1: un una; 2: dos; 3: tres; 4: cuatro; 5: cinco; 6: seis; 7: siete; 8: ocho; 9: nueve; 10:"
-        " diez; 12: doce;"
-        "20: veinte; 30: treinta; ago>: hace"
+        "in: durante; from_now>in: en; on: el; the: la las los; of: de del; since: desde; until: hasta; "
+        "before: antes_de antes_del; after: después_de después_del; between: entre; and: y e; to: a al; "
+        "last<: pasado pasada pasados pasadas; last: último última últimos últimas; next: próximo próxima; "
+        "this: este esta; early: principios comienzos; mid: mediados; late: finales fines; "
+        "morning: mañana; evening: noche; afternoon: tarde; or: o u; ago>: hace; from_now>: dentro_de"
+    )
+    | _row(
+        "un/una dos tres cuatro cinco seis siete ocho nueve diez once doce trece catorce quince"
+        " dieciséis diecisiete dieciocho diecinueve veinte treinta",
+        NUMBERS,
     ),
     frozenset(
         several(
@@ -168,7 +171,7 @@ _RU_UNITS = (
     " неделю недели недель;"
     "day: день дня дней дни; quarter: квартал квартале квартала; weekend: выходные выходных"
 )
-_RU = Tongue(
+_RU = Language(
     "ru",
     _row(
         "январь/января/январе февраль/февраля/феврале март/марта/марте апрель/апреля/апреле"
@@ -191,14 +194,17 @@ _RU = Tongue(
         "ago: назад; Christmas: рождество;" + _RU_UNITS
     ),
     _words(
-        "in: в во на за; since: с со; from: от; until: до; to: по; between: между; and: и; after: после;"
-        "before: перед; last: прошл* последн* минувш*; this: эт*; next: следующ* будущ*; early:"
-        " начале начала;"
-        "mid: середине; late: конце конца; morning: утром; evening: вечером; night: ночью; 1: один"
-        " одну одна;"
-        "2: два две двух; 3: три трёх трех; 4: четыре; 5: пять пяти; 6: шесть; 7: семь; 8: восемь;"
-        " 9: девять;"
-        "10: десять; 12: двенадцать; or: или; the_day_before: накануне"
+        "in: в во на за; from_now>: через; some: несколько нескольких; since: с со; from: от; until: до; "
+        "to: по; between: между; and: и; after: после; before: перед; last: прошл* последн* минувш*; "
+        "this: эт*; next: следующ* будущ*; early: начале начала; mid: середине; late: конце конца; "
+        "morning: утром; evening: вечером; night: ночью; or: или; the_day_before: накануне; "
+        "18_month: полтора_года; 6_week: полтора_месяца"
+    )
+    | _row(
+        "один/одну/одна два/две/двух/пару три/трёх/трех четыре пять/пяти шесть семь восемь девять"
+        " десять одиннадцать двенадцать тринадцать четырнадцать пятнадцать шестнадцать семнадцать"
+        " восемнадцать девятнадцать двадцать тридцать",
+        NUMBERS,
     ),
     frozenset(several("что мы как когда был была было были с в и это ы э ъ")),
     frozenset(several("лет день дня год лета лето")),
@@ -208,7 +214,7 @@ _UK_UNITS = (
     " тижнів тижню;"
     "day: день дня дні днів; quarter: квартал кварталі кварталу; weekend: вихідні вихідних"
 )
-_UK = Tongue(
+_UK = Language(
     "uk",
     _row(
         "січень/січня/січні лютий/лютого/лютому березень/березня/березні квітень/квітня/квітні"
@@ -230,19 +236,22 @@ _UK = Tongue(
         "winter: зима зими зиму; Christmas: різдво;" + _UK_UNITS
     ),
     _words(
-        "in: у в на за; since: з із зі; from: від; until: до; to: по; between: між; and: і й та;"
-        " after: після;"
-        "before: перед; last: минул* останн*; this: цього цьому цей ця цю цієї цій; next: наступн*;"
-        "early: початку; mid: середині; late: кінці наприкінці; morning: вранці зранку; evening:"
-        " ввечері увечері;"
-        "night: вночі; ago: тому; 1: один одну одна; 2: два дві двох; 3: три трьох; 4: чотири; 5:"
-        " п'ять; 6: шість;"
-        "7: сім; 8: вісім; 9: дев'ять; 10: десять; 12: дванадцять; or: або чи"
+        "in: у в на; from_now>in: за; from_now>: через; some: кілька декілька; since: з із зі; from: від; "
+        "until: до; to: по; between: між; and: і й та; after: після; before: перед; last: минул* останн*; "
+        "this: цього цьому цей ця цю цієї цій; next: наступн*; early: початку; mid: середині; "
+        "late: кінці наприкінці; morning: вранці зранку; evening: ввечері увечері; night: вночі; "
+        "ago: тому; or: або чи; 18_month: півтора_року; 6_week: півтора_місяця"
+    )
+    | _row(
+        "один/одну/одна два/дві/двох/пару три/трьох чотири п'ять шість сім вісім дев'ять десять"
+        " одинадцять дванадцять тринадцять чотирнадцять п'ятнадцять шістнадцять сімнадцять"
+        " вісімнадцять дев'ятнадцять двадцять тридцять",
+        NUMBERS,
     ),
     frozenset(several("що ми як коли був була було були з у і це")),
     frozenset(several("день дня року літа літо лютий")),
 )
-TONGUES = (_DE, _FR, _ES, _RU, _UK)
+LANGUAGES = (_DE, _FR, _ES, _RU, _UK)
 
 
 # -- chinese -----------------------------------------------------------------------------------------------
@@ -365,23 +374,17 @@ def _add(found: list[tuple[str, int, int]], word: str, at: int, to: int) -> None
         found[-1] = (f"{word[1:]} {plain}", first, to)
 
 
-# -- foreign -----------------------------------------------------------------------------------------------
-# Dates in other languages: their words through dateparser into English ones, which the grammar then reads.
-#
-# dateparser's own `search_dates` finds single words without what bounds them (of "между мартом и маем" a
-# month) and answers with a day where a month was named; its language data is what is wanted here. Importing
-# it costs some 0.4 s, so a gate of plain words comes first: English queries never load it.
+# -- translation -------------------------------------------------------------------------------------------
+# Which language a text's date words are of, and those words in English.
 
 
 _CYRILLIC = re.compile("[Ѐ-ӿ]")
 _ONLY_UKRAINIAN, _ONLY_RUSSIAN = re.compile("[іїєґ]", re.I), re.compile("[ыэёъ]", re.I)
-_DONE = re.compile(
-    r"(?:in )?\d+ (?:second|minute|hour|day|week|month|year)s?(?: ago)?"
-    r"|(?:january|february|march|april|may|june|july|august|september|october|november|december)"
-    r"|(?:monday|tuesday|wednesday|thursday|friday|saturday|sunday)"
-)
+_APOSTROPHES = str.maketrans("’ʼ", "''")
 _WIDEST = 5
-"""Tokens of one expression that dateparser is asked for: `il y a trois jours`."""
+"""Tokens of one entry of a table at most: `après-demain`, `fin de semana`."""
+_GO_BEFORE_IN = ("last", "this", "next", "early", "mid", "late", "since", "until")
+_UNITS = {"day", "week", "month", "quarter", "year"}
 
 _BOUNDS = {"in", "since", "until", "before", "after", "between", "early", "mid", "late", "from"}
 """What makes a date of a bare year: `Anfang 2026`."""
@@ -390,58 +393,52 @@ Piece = tuple[str, int, int]
 """An English word or two, and the place [from, to) of what it was made of."""
 
 
-class DatesUnavailable(UaMemoryError):
-    """dateparser is not installed or fails; nobody is told that the text has no date."""
-
-    exit_code = 1
-
-
 def language(text: str) -> str | None:
     """The language whose date words a text has, if it is one we read: 'de', 'fr', 'es', 'ru', 'uk', 'zh'."""
     if HAN.search(text):
         return "zh" if in_english(text) else None
-    low = {token.low: token for token in cut(text.replace("’", "'")) if token.kind == "word"}
+    low = {token.low: token for token in cut(text.translate(_APOSTROPHES)) if token.kind == "word"}
     words = set(low) | {f"{token.text.lower()}" for token in low.values()}
     best, score = None, 0
-    for tongue in TONGUES:
-        cyrillic = tongue.code in ("ru", "uk")
-        if cyrillic != bool(_CYRILLIC.search(text)) or _excluded(tongue, text):
+    for spoken in LANGUAGES:
+        cyrillic = spoken.code in ("ru", "uk")
+        if cyrillic != bool(_CYRILLIC.search(text)) or _excluded(spoken, text):
             continue
-        names = words & set(tongue.names)
-        sure = names - tongue.doubtful
-        signs = words & tongue.signs - names
-        short = bool(sure) and all(word in tongue.names or _known(word, tongue) for word in words)
+        names = words & set(spoken.names)
+        sure = names - spoken.doubtful
+        signs = words & spoken.signs - names
+        short = bool(sure) and all(word in spoken.names or _known(word, spoken) for word in words)
         dated = len(words) <= 2 and bool(names) and re.search(r"\b\d{4}\b", text) is not None
         if not names and re.search(r"\b(?:19|20)\d\d\b", text):
-            bounds = {word for word in words if tongue.joins.get(word) in _BOUNDS}
+            bounds = {word for word in words if spoken.joins.get(word) in _BOUNDS}
             names, dated = bounds, bool(bounds and (len(words) <= 2 or len(signs - bounds) > 0))
             signs = set()
-        weight = (3 if names & set(tongue.names) else 1) * len(names) + len(signs)
+        weight = (3 if names & set(spoken.names) else 1) * len(names) + len(signs)
         if names and (signs or short or cyrillic or dated) and weight > score:
-            best, score = tongue.code, weight
+            best, score = spoken.code, weight
     return best
 
 
-def _known(word: str, tongue: Tongue) -> bool:
-    return word in tongue.joins or _stem(word, tongue) is not None
+def _known(word: str, spoken: Language) -> bool:
+    return word in spoken.joins or _stem(word, spoken) is not None
 
 
-def _excluded(tongue: Tongue, text: str) -> bool:
-    if tongue.code == "ru":
+def _excluded(spoken: Language, text: str) -> bool:
+    if spoken.code == "ru":
         return bool(_ONLY_UKRAINIAN.search(text))
-    return tongue.code == "uk" and bool(_ONLY_RUSSIAN.search(text))
+    return spoken.code == "uk" and bool(_ONLY_RUSSIAN.search(text))
 
 
 def translated(text: str, code: str) -> list[Piece]:
     """The text's date words in English, in order; anything between them is a comma."""
     if code == "zh":
         return in_english(text)
-    tongue = next(each for each in TONGUES if each.code == code)
-    tokens = cut(text.replace("’", "'"))
+    spoken = next(each for each in LANGUAGES if each.code == code)
+    tokens = cut(text.translate(_APOSTROPHES))
     pieces: list[Piece] = []
     i = 0
     while i < len(tokens):
-        word, width = _piece(text, tokens, i, tongue)
+        word, width = _piece(text, tokens, i, spoken)
         at, to = tokens[i].at, tokens[i + width - 1].to
         i += width
         if word.endswith("<"):
@@ -451,17 +448,15 @@ def translated(text: str, code: str) -> list[Piece]:
     return _settled(pieces)
 
 
-def _piece(text: str, tokens: list[Token], i: int, tongue: Tongue) -> tuple[str, int]:
+def _piece(text: str, tokens: list[Token], i: int, spoken: Language) -> tuple[str, int]:
     """English for what begins at a token, and how many tokens that is."""
     for width in range(min(_WIDEST, len(tokens) - i), 1, -1):
         window = tokens[i : i + width]
         if any(token.kind not in ("word", "number", "dash") for token in window):
             continue
         key = " ".join(token.text.lower() for token in window)
-        known = tongue.names.get(key) or tongue.joins.get(key)
-        known = known or tongue.names.get(key.replace(" - ", "-"))
-        if known is None and any(token.text.lower() in tongue.names for token in window):
-            known = _asked(" ".join(_numeral(token, tongue) for token in window).replace(" - ", "-"), tongue)
+        key = key.replace(" - ", "-")
+        known = spoken.names.get(key) or spoken.joins.get(key)
         if known:
             return known, width
     token = tokens[i]
@@ -471,56 +466,12 @@ def _piece(text: str, tokens: list[Token], i: int, tongue: Tongue) -> tuple[str,
     if token.kind == "mark":
         dotted = token.text == "." and i and tokens[i - 1].kind == "number" and len(tokens[i - 1].text) <= 2
         return ("" if dotted else ","), 1
-    return tongue.names.get(low) or tongue.joins.get(low) or _stem(low, tongue) or ",", 1
+    return spoken.names.get(low) or spoken.joins.get(low) or _stem(low, spoken) or ",", 1
 
 
-def _numeral(token: Token, tongue: Tongue) -> str:
-    english = tongue.joins.get(token.text.lower(), "")
-    return english if english.isdigit() else token.text
-
-
-def _stem(low: str, tongue: Tongue) -> str | None:
-    stems = (key for key in tongue.joins if key.endswith("*") and low.startswith(key[:-1]))
-    return next((tongue.joins[key] for key in stems), None)
-
-
-def _asked(phrase: str, tongue: Tongue) -> str | None:
-    """What dateparser makes of a phrase, where that is a date through and through."""
-    english = _locale(tongue.code).translate(phrase.lower()).strip()
-    if tongue.code == "es" and english.startswith("ago "):
-        english = english[4:] + " ago"
-    if not _DONE.fullmatch(english) or not english[-1].isalpha():
-        return None
-    if english.startswith("in "):
-        return f"{english[3:]} from now"
-    return english if english.endswith("ago") else None
-
-
-_locales: dict[str, Any] = {}
-
-
-def _locale(code: str) -> Any:
-    if code not in _locales:
-        try:
-            from dateparser.conf import settings
-            from dateparser.languages.loader import default_loader
-        except ImportError as error:
-            raise DatesUnavailable(
-                f"dateparser, which reads dates in other languages, cannot be loaded: {error}",
-                mend="pip install 'dateparser==1.5.0'",
-            ) from error
-        _locales[code] = _Known(default_loader.get_locale(code), settings)
-    return _locales[code]
-
-
-class _Known:
-    """dateparser's words for one language."""
-
-    def __init__(self, locale: Any, settings: Any) -> None:
-        self._locale, self._settings = locale, settings
-
-    def translate(self, phrase: str) -> str:
-        return str(self._locale.translate(phrase, keep_formatting=True, settings=self._settings))
+def _stem(low: str, spoken: Language) -> str | None:
+    stems = (key for key in spoken.joins if key.endswith("*") and low.startswith(key[:-1]))
+    return next((spoken.joins[key] for key in stems), None)
 
 
 def _before_its_noun(pieces: list[Piece], which: Piece) -> None:
@@ -533,29 +484,34 @@ def _before_its_noun(pieces: list[Piece], which: Piece) -> None:
         pieces.append(which)
 
 
+def _counted(words: list[str]) -> bool:
+    return bool(words) and (words[-1].isdigit() or words[-1] == "some")
+
+
 def _settled(pieces: list[Piece]) -> list[Piece]:
     """What depends on neighbours: `с марта по май`, `в 2019 году`, `hace tres días`, `10 last days`."""
     words = [word for word, _, _ in pieces]
     found: list[Piece] = []
-    for n, piece in enumerate(pieces):
-        word, before = piece[0], words[n - 1] if n else ""
+    waiting: Piece | None = None  # a word that goes behind the count that follows it
+    for n, (word, at, to) in enumerate(pieces):
+        before, after = words[n - 1] if n else "", words[n + 1 : n + 3]
         if word == "since" and any(each in ("to", "until") for each in words[n + 1 : n + 6]):
             word = "from"
         if word == "year" and re.fullmatch(r"(?:19|20)\d\d", before):
-            found[-1] = (found[-1][0], found[-1][1], piece[2])
+            found[-1] = (found[-1][0], found[-1][1], to)
             continue
-        if word.startswith("in ") and before in (
-            "last",
-            "this",
-            "next",
-            "early",
-            "mid",
-            "late",
-            "since",
-            "until",
-        ):
+        if ">" in word:
+            behind, _, alone = word.partition(">")
+            if len(after) == 2 and after[0].isdigit() and after[1] in _UNITS:
+                waiting = (behind, at, to)
+                continue
+            word = alone or ","
+        if word.startswith("in ") and before in _GO_BEFORE_IN:
             word = word[3:]
-        if word == "ago>":
-            word = ","
-        found.append((word, piece[1], piece[2]))
+        if word == "ago" and before in _UNITS and not _counted(words[: n - 1]):
+            found[-1] = (f"1 {before}", *found[-1][1:])
+        found.append((word, at, to))
+        if waiting and word in _UNITS:
+            found.append(waiting)
+            waiting = None
     return found

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 from typing import Literal
 
+from ua_memory.text.calendar import ALL_MONTHS, NUMBERS, WEEKDAYS, months_on
+
 # -- tense -------------------------------------------------------------------------------------------------
 # Whether a sentence speaks of a day as past or as to come: told by the verb nearest to the day.
 #
@@ -88,36 +90,14 @@ class Span:
         return self.end - self.start == timedelta(days=1)
 
 
-_MONTHS = {name.lower(): n for n, name in enumerate(calendar.month_name) if n}
-_MONTHS |= {name.lower(): n for n, name in enumerate(calendar.month_abbr) if n} | {"sept": 9}
-_WEEKDAYS = {name.lower(): n for n, name in enumerate(calendar.day_name)}
-_NUMBERS = {
-    word: n
-    for n, word in enumerate(
-        [
-            "zero",
-            "one",
-            "two",
-            "three",
-            "four",
-            "five",
-            "six",
-            "seven",
-            "eight",
-            "nine",
-            "ten",
-            "eleven",
-            "twelve",
-        ]
-    )
-}
-_NUMBERS |= {"a": 1, "an": 1, "a couple of": 2, "a few": 3}
+_NUMBERS = {word: n for word, n in NUMBERS.items() if word not in ("couple", "few", "several", "dozen")}
+_NUMBERS |= {"zero": 0, "a couple of": 2, "a few": 3}
 
-_MONTH = "(?P<month>" + "|".join(sorted(_MONTHS, key=len, reverse=True)) + r")\.?"
+_MONTH = "(?P<month>" + "|".join(sorted(ALL_MONTHS, key=len, reverse=True)) + r")\.?"
 _DAY = r"(?P<day>[12]\d|3[01]|0?[1-9])(?:st|nd|rd|th)?"
 _YEAR = r"(?P<year>(?:19|20)\d\d)"
 _COUNT = r"(?P<count>\d{1,3}|" + "|".join(sorted(_NUMBERS, key=len, reverse=True)) + ")"
-_WEEKDAY = "(?P<weekday>" + "|".join(_WEEKDAYS) + ")"
+_WEEKDAY = "(?P<weekday>" + "|".join(WEEKDAYS) + ")"
 
 Reader = Callable[[re.Match[str], date], tuple[date, date] | None]
 
@@ -157,7 +137,7 @@ def _iso(match: re.Match[str], said: date) -> tuple[date, date]:
 
 
 def _named(match: re.Match[str], said: date) -> tuple[date, date]:
-    month, day, year = _MONTHS[match["month"].lower()], int(match["day"]), match["year"]
+    month, day, year = ALL_MONTHS[match["month"].lower()], int(match["day"]), match["year"]
     if year:
         return _day(date(int(year), month, day))
     near = in_years(said, month, day)
@@ -178,8 +158,8 @@ def in_years(said: date, month: int, day: int) -> list[date]:
 
 
 def _month(match: re.Match[str], said: date) -> tuple[date, date]:
-    start = date(int(match["year"]), _MONTHS[match["month"].lower()], 1)
-    return start, _months_on(start, 1)
+    start = date(int(match["year"]), ALL_MONTHS[match["month"].lower()], 1)
+    return start, months_on(start, 1)
 
 
 def _near(match: re.Match[str], said: date) -> tuple[date, date]:
@@ -196,7 +176,7 @@ def _near(match: re.Match[str], said: date) -> tuple[date, date]:
 
 
 def _weekday(match: re.Match[str], said: date) -> tuple[date, date]:
-    wanted, which = _WEEKDAYS[match["weekday"].lower()], match["which"].lower()
+    wanted, which = WEEKDAYS[match["weekday"].lower()], match["which"].lower()
     back = (said.weekday() - wanted) % 7
     if which == "last":
         return _day(said - timedelta(days=back or 7))
@@ -213,7 +193,7 @@ def _ago(match: re.Match[str], said: date) -> tuple[date, date]:
         return _day(said - timedelta(days=count))
     if unit == "week":
         return _day(said - timedelta(weeks=count))
-    return _day(_months_on(said, -count * (12 if unit == "year" else 1)))
+    return _day(months_on(said, -count * (12 if unit == "year" else 1)))
 
 
 def _last(match: re.Match[str], said: date) -> tuple[date, date]:
@@ -223,15 +203,9 @@ def _last(match: re.Match[str], said: date) -> tuple[date, date]:
         monday = said - timedelta(days=said.weekday()) + timedelta(weeks=step)
         return monday, monday + timedelta(weeks=1)
     if unit == "month":
-        start = _months_on(said.replace(day=1), step)
-        return start, _months_on(start, 1)
+        start = months_on(said.replace(day=1), step)
+        return start, months_on(start, 1)
     return date(said.year + step, 1, 1), date(said.year + step + 1, 1, 1)
-
-
-def _months_on(day: date, months: int) -> date:
-    """So many months later, on the same day or the month's last."""
-    year, month = divmod(day.year * 12 + day.month - 1 + months, 12)
-    return date(year, month + 1, min(day.day, calendar.monthrange(year, month + 1)[1]))
 
 
 def _readers() -> Iterator[tuple[re.Pattern[str], Reader]]:
