@@ -59,7 +59,7 @@ def by_machine(bank: Bank, text: str, path: str = PAGE) -> None:
 
 
 def link(fact: Fact) -> str:
-    return markdown_fields.link(fact.place.path, str(fact.id))
+    return markdown_fields.link_to(Path(fact.place.path).stem, str(fact.id))
 
 
 def forget(bank: Bank, *targets: str, **more: object) -> object:
@@ -172,7 +172,7 @@ def test_what_rests_on_it_alone_goes_and_the_rest_is_revised(there: Bank) -> Non
         there,
         f"{HEADER}## Hosting\n\nThe API moved. {link(said)} It is paid by card. {link(card)}\n\n"
         f"Alice uses Fly.io. {link(said)}, {link(card)}\n\n## Why\n\n- Dear. {link(said)}\n\n"
-        f"Alice left. {markdown_fields.link(BELIEFS, str(alone.id))}\n\n## Rest\n\nNothing else.\n",
+        f"Alice left. {markdown_fields.link_to('Alice', str(alone.id))}\n\n## Rest\n\nNothing else.\n",
     )
     done = forget(there, f"^{said.id}")
     assert {(piece.id, piece.why) for piece in done.plan.gone if piece.id} == {

@@ -56,7 +56,7 @@ def test_a_line_that_changed_is_not_cited(there: Bank) -> None:
 
 
 def test_links_are_read_as_they_are_made() -> None:
-    made = markdown_fields.link("memory/pages/my infra.md", "k7m2q9x4tb")
+    made = markdown_fields.link_to("my infra", "k7m2q9x4tb")
     text = f"Moved. {made} [[Alice]] [[2026-11-21#^abc|there]] [[x#heading]] [[#^abc]]"
     assert [(c.file, c.id) for c in markdown_fields.citations(text)] == [
         ("my infra", "k7m2q9x4tb"), ("2026-11-21", "abc"), ("", "abc"),

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from ua_memory.config import Config
     from ua_memory.llm.model import Endpoint
     from ua_memory.memory import Memory
+    from ua_memory.paths import LinkNames
     from ua_memory.records import Origin
 
 
@@ -54,6 +55,7 @@ class Call:
 
     `terminals` names those of "stdin", "stdout" and "stderr" that are terminals. `now` is None for the
     bank's own clock. `bank` is what `--bank` said, set while the arguments are read.
+    `link_names` are those of the bank that was opened.
     """
 
     argv: Sequence[str]
@@ -69,6 +71,7 @@ class Call:
     opener: Opener = in_process
     bank: str | None = None
     as_json: bool = field(init=False)
+    link_names: LinkNames | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
         words = list(self.argv)
@@ -248,6 +251,7 @@ def bank_of(call: Call, *, lenient: bool = False) -> Iterator[Memory]:
     """The bank of a call, open for as long as the block lasts."""
     root = bank_root(call)
     with call.opener(root, settings_of(call, root, lenient=lenient), call.now) as memory:
+        call.link_names = memory.store.link_names
         yield memory
 
 

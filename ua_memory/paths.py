@@ -10,10 +10,13 @@ import contextlib
 import hashlib
 import os
 import re
+import threading
+import time
 import unicodedata
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from ua_memory import discovery
 from ua_memory.discovery import BESIDE, CORE_NAMES, LOGS, SETTINGS
@@ -157,7 +160,9 @@ class LinkNames:
     by the path in the vault, `memory/2026-11-21`, where another note of it has that name.
 
     The vault is the nearest folder with `.obsidian` at or above the bank, else the bank. It is walked once;
-    where it holds more than can be walked, a vault's notes are called by their paths.
+    after `renew` each folder costs a stat, and those that have changed are listed again. Where the vault
+    holds more than can be walked, an Obsidian vault's notes are called by their paths. Threads may share
+    one.
     """
 
     MOST = 50_000
@@ -165,30 +170,88 @@ class LinkNames:
 
     def __init__(self, root: Path) -> None:
         self.root = root
-        self._vault: Path | None = None
+        self._above = (root, *root.parents)
+        self._vault = root
+        self._folders: dict[str, _Folder] = {}
         self._names: Counter[str] | None = None
+        self._known = False
+        self._turn = threading.Lock()
+
+    def renew(self) -> LinkNames:
+        """Answer what is asked from now on by the folders as they are then; gives itself."""
+        self._known = False
+        return self
 
     def __call__(self, path: str) -> str:
         bare = path.rpartition("/")[2].removesuffix(".md")
-        if self._vault is None:
-            above = (folder for folder in (self.root, *self.root.parents) if (folder / ".obsidian").is_dir())
-            self._vault = next(above, self.root)
-            self._names = self._counted(self._vault)
-        if self._names is not None and self._names[bare.casefold()] < 2:
+        with self._turn:
+            if not self._known:
+                self._look()
+            vault, names = self._vault, self._names
+        if names is None:
+            alone = not (vault / ".obsidian").is_dir()
+        else:  # the file itself may be about to be written
+            alone = names[bare.casefold()] <= os.path.exists(f"{self.root}/{path}")  # noqa: PTH110 (False where it may not be seen)
+        if alone:
             return bare
-        if self._names is None and not (self._vault / ".obsidian").is_dir():
-            return bare
-        return (self.root / path).relative_to(self._vault).as_posix().removesuffix(".md")
+        return (self.root / path).relative_to(vault).as_posix().removesuffix(".md")
 
-    def _counted(self, vault: Path) -> Counter[str] | None:
-        names, left = Counter[str](), self.MOST
-        for _, folders, files in os.walk(vault):
-            folders[:] = [name for name in folders if name[0] != "." and name != "node_modules"]
-            left -= len(folders) + len(files)
-            if left < 0:
-                return None
-            names.update(name[:-3].casefold() for name in files if name.endswith(".md"))
-        return names
+    def _look(self) -> None:
+        vault = next((each for each in self._above if os.path.isdir(f"{each}/.obsidian")), self.root)  # noqa: PTH112
+        before = self._folders if vault == self._vault else {}
+        if before and all(_changed(at) == folder.changed_ns for at, folder in before.items()):
+            self._known = True
+            return
+        folders, waiting, left = dict[str, _Folder](), [str(vault)], self.MOST
+        while waiting and left >= 0:
+            at = waiting.pop()
+            folders[at] = found = _folder(at, before.get(at))
+            left -= found.entries
+            waiting += found.below
+        if left < 0:
+            self._names = None
+        elif self._names is None or folders != before:
+            self._names = Counter(name for each in folders.values() for name in each.notes)
+        self._vault, self._folders, self._known = vault, folders, True
+
+
+class _Folder(NamedTuple):
+    """A folder of a vault: when it was changed (-1 where that may have been after it was listed), the folders
+    in it by their paths, the names of its notes, and how many entries count."""
+
+    changed_ns: int = -1
+    below: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    entries: int = 0
+
+
+_SETTLED_NS = 2_000_000_000
+"""A folder changed so recently may change again within the same tick of the file system's clock."""
+
+
+def _changed(folder: str) -> int:
+    """When a folder was changed; 0 where that cannot be said."""
+    try:
+        return os.stat(folder).st_mtime_ns  # noqa: PTH116 (each folder of a vault, before each answer)
+    except OSError:
+        return 0
+
+
+def _folder(path: str, before: _Folder | None) -> _Folder:
+    """The folder as it is; `before` as it was listed last. Empty where it cannot be read."""
+    changed, now = _changed(path), time.time_ns()
+    if before and before.changed_ns == changed:
+        return before
+    try:
+        with os.scandir(path) as found:
+            entries = [(each.name, each.is_dir(follow_symlinks=False)) for each in found]
+    except OSError:
+        return _Folder()
+    below = [name for name, folder in entries if folder and name[0] != "." and name != "node_modules"]
+    files = [name for name, folder in entries if not folder]
+    notes = tuple(name[:-3].casefold() for name in files if name.endswith(".md"))
+    settled = changed if changed < now - _SETTLED_NS else -1
+    return _Folder(settled, tuple(f"{path}/{name}" for name in below), notes, len(below) + len(files))
 
 
 def make_private(folder: Path) -> None:

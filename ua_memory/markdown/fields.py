@@ -7,7 +7,6 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
-from pathlib import PurePosixPath
 from typing import Any
 
 from ua_memory.markdown.blocks import Item
@@ -418,11 +417,6 @@ class Citation:
     def ref(self) -> str:
         """What the id is known by; see `ref_of`."""
         return ref_of(self.file, self.id)
-
-
-def link(path: str, block: str) -> str:
-    """The link to a block of the file at `path`: Obsidian's, which knows files by their bare names."""
-    return link_to(PurePosixPath(path).stem, block)
 
 
 def link_to(name: str, block: str) -> str:

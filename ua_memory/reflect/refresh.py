@@ -1165,9 +1165,9 @@ def _rehearsed(done: Refreshed, state: State, links: Mapping[int, str]) -> Refre
     return replace(done, diff=shown(done.diff), learnt=learnt, flagged=flagged, dry_run=True)
 
 
-def preview_links(evidence: Sequence[Evidence]) -> dict[int, str]:
-    """The links of a dry run, in which no fact is given an id."""
-    return {e.number: fields.link(e.record.place.path, e.record.id or NEW_ID) for e in evidence}
+def preview_links(evidence: Sequence[Evidence], named: Callable[[str], str]) -> dict[int, str]:
+    """The links of a dry run, in which no fact is given an id. `named` is what a file is called in links."""
+    return {e.number: fields.link_to(named(e.record.place.path), e.record.id or NEW_ID) for e in evidence}
 
 
 def _page(data: bytes, page: Page) -> Page:
@@ -1230,7 +1230,7 @@ def propose(refresher: Refresher, model: MentalModel, tell: Tell | None = None) 
         if tell:
             tell(estimate(refresher.at or refresher.model, *asked))
         written = write(refresher.model, *asked)
-    new = sheet.data(preview_links(evidence))
+    new = sheet.data(preview_links(evidence, refresher.store.link_names.renew()))
     by = refresher.model.name if refresher.model else ""
     return Proposal(
         model, by, difference(path, data, new), len(evidence), tuple(written.refused), tuple(notes),

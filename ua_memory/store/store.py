@@ -57,6 +57,7 @@ class Store:
         self.history = History(bank.git_dir, bank.root, own=bank.own)
         self._judge = Judge(bank, config, self.history, self.survey)
         self._ground = Landing(bank.root, bank.pending, self._judge.save, self.history.person, self._stirred)
+        self.link_names = LinkNames(bank.root)
         self._began: tuple[Moment, str | None] = Moment(), None
         self._glance: tuple[float, FileSurvey] | None = None
         self._stuck: GitFailed | None = None
@@ -117,7 +118,7 @@ class Store:
             self._began = self._where()
             draft = Draft(
                 op, door, lambda path: self._judge.touch(path, owed), self.config.redact, self.typed,
-                LinkNames(self.bank.root),
+                self.link_names.renew(),
             )  # fmt: skip
             draft.notes += found
             draft.answered = self.answered(request) if request else None

@@ -11,6 +11,7 @@ import traceback
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, TextIO
@@ -72,17 +73,35 @@ def _spelled(code: int) -> str:
     return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
 
 
-def dumps(value: object, stream: TextIO, *, indent: int | None = None) -> str:
-    """JSON whose strings no reader can take for a line's end, in ASCII where the stream is not UTF-8."""
+@dataclass(frozen=True, slots=True)
+class Link:
+    """A link to a block of the file at `path`. How it is written depends on the vault: see `emit`."""
+
+    path: str
+    block: str
+
+
+def dumps(
+    value: object, stream: TextIO, *, indent: int | None = None, default: Callable[[Any], str] | None = None
+) -> str:
+    """JSON whose strings no reader can take for a line's end, in ASCII where the stream is not UTF-8.
+    `default` writes what is no JSON."""
     ascii_only = (getattr(stream, "encoding", None) or "utf-8").lower().replace("-", "") != "utf8"
-    text = json.dumps(value, ensure_ascii=ascii_only, indent=indent)
+    text = json.dumps(value, ensure_ascii=ascii_only, indent=indent, default=default)
     return _UNSAFE_IN_JSON.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 def emit(call: Call, value: object, *, line: bool = False) -> None:
     """Print a value as JSON: on one line for a script, indented where a person looks, unless `line`."""
+
+    names = call.link_names.renew() if call.link_names else None
+
+    def linked(found: Link) -> str:
+        """Obsidian's link to a block: `[[2026-11-21#^k7m2q9x4tb]]`."""
+        return f"[[{names(found.path) if names else PurePosixPath(found.path).stem}#^{found.block}]]"
+
     indent = 2 if call.on_terminal and not line else None
-    call.stdout.write(dumps(value, call.stdout, indent=indent) + "\n")
+    call.stdout.write(dumps(value, call.stdout, indent=indent, default=linked) + "\n")
 
 
 def note(call: Call, text: str) -> None:
@@ -271,7 +290,7 @@ def place(at: Place, block: str | None) -> dict[str, Any]:
         "citation": at.citation,
     }
     if block:
-        found |= {"id": block, "link": link(at.path, block)}
+        found |= {"id": block, "link": Link(at.path, block)}
     return found
 
 
@@ -281,11 +300,6 @@ def searched(proof: Any) -> dict[str, Any]:
         "searched": dict(proof.looked),
         "found": [{"where": each.where, "kind": each.kind} for each in proof.found],
     }
-
-
-def link(path: str, block: str) -> str:
-    """Obsidian's link to a block: `[[2026-11-21#^k7m2q9x4tb]]`."""
-    return f"[[{PurePosixPath(path).stem}#^{block}]]"
 
 
 def revision(one: Revision) -> dict[str, Any]:
