@@ -133,11 +133,12 @@ def test_an_equal_text_is_seen_again_in_another_file(fresh: Memory) -> None:
     assert not fresh.insert("said", tags=["b"]).sighting
 
 
+@pytest.mark.parametrize("code", [errno.EIO, errno.EACCES])
 def test_an_equal_text_is_known_though_the_index_cannot_read_its_file(
-    fresh: Memory, monkeypatch: pytest.MonkeyPatch
+    fresh: Memory, monkeypatch: pytest.MonkeyPatch, code: int
 ) -> None:
     """That the index knows of no equal fact does not mean that there is none where a read failed."""
-    refused = OSError(errno.EIO, os.strerror(errno.EIO))
+    refused = OSError(code, os.strerror(code))
     one = fresh.insert("said")
     clock, real = fresh.store.now, discovery.open_regular
     assert isinstance(clock, Clock)

@@ -172,7 +172,7 @@ class LinkNames:
         self.root = root
         self._above = (root, *root.parents)
         self._vault = root
-        self._folders: dict[str, _Folder] = {}
+        self._folders: dict[str, _VaultFolder] = {}
         self._names: Counter[str] | None = None
         self._known = False
         self._turn = threading.Lock()
@@ -202,7 +202,7 @@ class LinkNames:
         if before and all(_changed(at) == folder.changed_ns for at, folder in before.items()):
             self._known = True
             return
-        folders, waiting, left = dict[str, _Folder](), [str(vault)], self.MOST
+        folders, waiting, left = dict[str, _VaultFolder](), [str(vault)], self.MOST
         while waiting and left >= 0:
             at = waiting.pop()
             folders[at] = found = _folder(at, before.get(at))
@@ -215,7 +215,7 @@ class LinkNames:
         self._vault, self._folders, self._known = vault, folders, True
 
 
-class _Folder(NamedTuple):
+class _VaultFolder(NamedTuple):
     """A folder of a vault: when it was changed (-1 where that may have been after it was listed), the folders
     in it by their paths, the names of its notes, and how many entries count."""
 
@@ -237,7 +237,7 @@ def _changed(folder: str) -> int:
         return 0
 
 
-def _folder(path: str, before: _Folder | None) -> _Folder:
+def _folder(path: str, before: _VaultFolder | None) -> _VaultFolder:
     """The folder as it is; `before` as it was listed last. Empty where it cannot be read."""
     changed, now = _changed(path), time.time_ns()
     if before and before.changed_ns == changed:
@@ -246,12 +246,12 @@ def _folder(path: str, before: _Folder | None) -> _Folder:
         with os.scandir(path) as found:
             entries = [(each.name, each.is_dir(follow_symlinks=False)) for each in found]
     except OSError:
-        return _Folder()
+        return _VaultFolder()
     below = [name for name, folder in entries if folder and name[0] != "." and name != "node_modules"]
     files = [name for name, folder in entries if not folder]
     notes = tuple(name[:-3].casefold() for name in files if name.endswith(".md"))
     settled = changed if changed < now - _SETTLED_NS else -1
-    return _Folder(settled, tuple(f"{path}/{name}" for name in below), notes, len(below) + len(files))
+    return _VaultFolder(settled, tuple(f"{path}/{name}" for name in below), notes, len(below) + len(files))
 
 
 def make_private(folder: Path) -> None:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from ua_memory.errors import Busy
+from ua_memory.errors import Busy, CannotWrite
 from ua_memory.git.process import filesystem_now
 from ua_memory.index import items as index_items
 from ua_memory.index import vectors as index_vectors
@@ -41,7 +41,7 @@ from ua_memory.index.vectors import (
 from ua_memory.index.words import Current, WordIndex, broken
 from ua_memory.markdown import document, lines
 from ua_memory.records import Problem
-from ua_memory.store.files import RACY_NS, UNSEARCHED, passing, searched
+from ua_memory.store.files import RACY_NS, UNSEARCHED, searched
 from ua_memory.store.lock import in_turn
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ def within(seconds: float) -> Stop | None:
 class Refresh:
     """What a refresh did, in items. `semantic` is 'ready', or why there are no vectors. Where it was stopped,
     `left_files` have changed and were not read, `left_texts` have no vector yet. `unread` are files of the
-    bank that could not be read for a reason that may pass."""
+    bank that the system did not let be read."""
 
     added: int = 0
     changed: int = 0
@@ -225,7 +225,7 @@ def _read_one(
         raise
     except Exception as error:  # a bug or a bad file must not take the other files from the index
         failed = True
-        if passing(error) and not outside(stat.path):
+        if isinstance(error, CannotWrite) and not outside(stat.path):
             done.unread.append(stat.path)
         done.failed.append(Problem(stat.path, 1, f"not indexed: {error}"))
     racy = failed or max(stat.mtime_ns, stat.ctime_ns) >= now - RACY_NS

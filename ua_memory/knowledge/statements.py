@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import re
 import secrets
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -30,7 +31,6 @@ from ua_memory.records import (
     written_id,
 )
 from ua_memory.store.draft import Draft
-from ua_memory.store.files import passing
 from ua_memory.store.store import Store
 from ua_memory.text.wording import counted
 
@@ -89,6 +89,10 @@ def _placed(data: bytes, path: str, block: str) -> tuple[bytes, Fact]:
     return data, next(f for f in markdown_document.parse(data, path).of(Fact) if f.id == block)
 
 
+_PASSING = {errno.EDQUOT, errno.EIO, errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOSPC, errno.EROFS}
+"""What the system says of itself, not of a file: the same file may be read a moment later."""
+
+
 def texts(store: Store, *, every: bool = False) -> Iterator[tuple[str, bytes]]:
     """Path and bytes of every markdown file that may be searched; what cannot be read is left out, and
     `upkeep.audit.file_problems` names it. With `every`, CannotWrite where the system could not read a file
@@ -98,7 +102,8 @@ def texts(store: Store, *, every: bool = False) -> Iterator[tuple[str, bytes]]:
         try:
             yield path, store.history.blob(seen.held[path]) if path in seen.held else store.read(path)
         except (CannotWrite, NotFound, TooLarge, Usage, OSError) as error:  # no permission, gone, odd name
-            if every and passing(error):
+            cause = error.__cause__ or error
+            if every and isinstance(cause, OSError) and cause.errno in _PASSING:
                 raise
 
 

@@ -43,15 +43,6 @@ _BETWEEN_NAMES = 6
 """So many of the waits are given to a file that is missing: an editor that renames the old one away
 and then writes the new one leaves none for a moment."""
 
-_PASSING = {errno.EDQUOT, errno.EIO, errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOSPC, errno.EROFS}
-
-
-def passing(error: BaseException) -> bool:
-    """Whether a file could not be read for a reason of the system's, not of the file's: the same file may be
-    read a moment later."""
-    cause = error.__cause__ or error
-    return isinstance(cause, OSError) and cause.errno in _PASSING
-
 
 def read(file: Path, *, expected: bool = False) -> bytes | None:
     """A file's bytes once nobody is in the midst of writing it; None where there is none.

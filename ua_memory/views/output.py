@@ -74,7 +74,7 @@ def _spelled(code: int) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Link:
+class BlockLink:
     """A link to a block of the file at `path`. How it is written depends on the vault: see `emit`."""
 
     path: str
@@ -96,7 +96,7 @@ def emit(call: Call, value: object, *, line: bool = False) -> None:
 
     names = call.link_names.renew() if call.link_names else None
 
-    def linked(found: Link) -> str:
+    def linked(found: BlockLink) -> str:
         """Obsidian's link to a block: `[[2026-11-21#^k7m2q9x4tb]]`."""
         return f"[[{names(found.path) if names else PurePosixPath(found.path).stem}#^{found.block}]]"
 
@@ -290,7 +290,7 @@ def place(at: Place, block: str | None) -> dict[str, Any]:
         "citation": at.citation,
     }
     if block:
-        found |= {"id": block, "link": Link(at.path, block)}
+        found |= {"id": block, "link": BlockLink(at.path, block)}
     return found
 
 
