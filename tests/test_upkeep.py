@@ -14,7 +14,7 @@ from index_bank import Counting
 from ua_memory.daemon.worker import NEVER, REST, Upkeep, Warm
 from ua_memory.errors import Busy
 from ua_memory.index import sync as condition
-from ua_memory.store.scan import Witness
+from ua_memory.store.scan import SnapshotCache
 from ua_memory.text import tokens
 
 DAY = "memory/2026-11-20.md"
@@ -146,7 +146,7 @@ def upkeep(bank: Bank) -> tuple[Upkeep, list[str], list[str]]:
     said: list[str] = []
     nudged: list[str] = []
     warm = Warm(bank.root, bank.store.config, bank.store.bank.pending, {})
-    warm.witness = Witness(lambda: None)
+    warm.snapshots = SnapshotCache(lambda: None)
     return Upkeep(warm, said.append, lambda: nudged.append("x"), lambda: False), said, nudged
 
 

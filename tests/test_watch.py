@@ -18,7 +18,7 @@ from daemons import until
 
 from ua_memory.daemon import watch as watching
 from ua_memory.daemon.watch import Observed, Watch
-from ua_memory.store.scan import Witness
+from ua_memory.store.scan import SnapshotCache
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="inotify is Linux's")
 DAY = "memory/2026-11-20.md"
@@ -37,8 +37,8 @@ class Watched:
         self.heard += 1
 
     def spare(self) -> None:
-        """Have the store look through a witness."""
-        self.bank.store.witness = Witness(self.watch.marks)
+        """Give the store a snapshot cache."""
+        self.bank.store.snapshots = SnapshotCache(self.watch.marks)
 
     def path(self, path: str = DAY) -> Path:
         return self.bank.root / path
@@ -131,7 +131,7 @@ def test_editors(watched: Watched, edit: Callable[[Path], None]) -> None:
         pytest.skip("not installed")
     assert watched.bank.store.survey().changed.keys() == {DAY}
     watched.bank.store.adopt()
-    until(lambda: not watched.bank.store.survey().passing, 5)
+    until(lambda: not watched.bank.store.survey().racy, 5)
     assert not watched.bank.store.survey().changed
     edit(watched.path())
     assert watched.bank.store.survey().changed.keys() == {DAY}, "seen by the next look, not by a later one"
@@ -194,7 +194,7 @@ def test_case_changes(watched: Watched) -> None:
 def test_files_are_not_looked_at_again(watched: Watched, monkeypatch: pytest.MonkeyPatch) -> None:
     store = watched.bank.store
     store.adopt()
-    until(lambda: not store.survey().passing, 5)
+    until(lambda: not store.survey().racy, 5)
     known = store.survey()
     looked: list[int] = []
     monkeypatch.setattr("ua_memory.discovery.stamp", lambda *_: looked.append(1) or "another")

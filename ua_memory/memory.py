@@ -26,7 +26,7 @@ from ua_memory.records import CoreBlock, Fact, Kind, Origin, Quote
 from ua_memory.reflect.bank import Believing, Paged, Reflections
 from ua_memory.retain.bank import Surveys, Watches
 from ua_memory.store.draft import Result
-from ua_memory.store.scan import Sight, Witness
+from ua_memory.store.scan import Snapshot, SnapshotCache
 from ua_memory.store.store import Store
 from ua_memory.upkeep import doctor, init
 from ua_memory.upkeep.bank import Adopts, Audited, Known, Naming, Portrait, Syncs
@@ -71,9 +71,9 @@ __all__ = [
     "Forgotten", "Hit",
     "Inserted", "Item", "Kept", "Known", "Link", "Look", "Memory", "Model", "Piece", "Portrait", "Preview",
     "Price", "Priced", "Proposal", "Purged", "Purging", "Recalled", "Reflection", "Refresh", "Refreshed",
-    "Replaced", "Restored", "Result", "Retained", "Revision", "SentenceStep", "Sight", "Spent", "Stale",
-    "Standing", "Stats", "Status", "Suggestion", "Survey", "Surveyed", "Synced", "Taken", "Totals", "Undone",
-    "Unfinished", "Waiting", "WaitingItem", "Watched", "Witness", "Written",
+    "Replaced", "Restored", "Result", "Retained", "Revision", "SentenceStep", "Snapshot", "SnapshotCache",
+    "Spent", "Stale", "Standing", "Stats", "Status", "Suggestion", "Survey", "Surveyed", "Synced", "Taken",
+    "Totals", "Undone", "Unfinished", "Waiting", "WaitingItem", "Watched", "Written",
 ]  # fmt: skip
 """The types that a door meets, which imports them from here."""
 

@@ -24,7 +24,7 @@ from ua_memory.daemon.protocol import INPUT, OTHER_CODE, Request, RequestRefused
 from ua_memory.daemon.watch import Watch
 from ua_memory.daemon.worker import Flushing, Job, Upkeep, Warm, Worker
 from ua_memory.paths import is_bank, make_private
-from ua_memory.store.scan import Witness
+from ua_memory.store.scan import SnapshotCache
 
 # -- peer --------------------------------------------------------------------------------------------------
 # Who is at the other end of a socket, as the kernel says.
@@ -312,7 +312,7 @@ class Service:
             warm, self.log.say, lambda: self.worker.nudge(), lambda: self.worker.wanted, self.flushing
         )
         self.watch = Watch(warm.root, local, self.upkeep.heard, self.log.say)
-        warm.witness = Witness(self.watch.marks, self.watch.touched)
+        warm.snapshots = SnapshotCache(self.watch.marks, self.watch.touched)
         self.worker = Worker(self._rest, TICK, self.log.say)
         self._callers, self._why = threading.Semaphore(CALLERS), ""
         self._awake, self._wake = socket.socketpair()

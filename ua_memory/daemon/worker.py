@@ -24,7 +24,7 @@ from ua_memory.daemon.protocol import BUSY, ELSEWHERE, INTERNAL, LATE, RequestRe
 from ua_memory.errors import UaMemoryError
 from ua_memory.index import embedding
 from ua_memory.memory import Memory
-from ua_memory.store.scan import Sight, Witness
+from ua_memory.store.scan import SnapshotCache
 
 if TYPE_CHECKING:
     from ua_memory.daemon.watch import Watch
@@ -341,7 +341,7 @@ def main(argv: Sequence[str]) -> int:
 # A bank kept warm between commands: each opens it anew, as a process of its own would, but for the index.
 #
 # Settings and trail are read afresh each time; what is kept is what costs seconds to open: the word index,
-# Chroma and the model. And the files are not looked at again while a witness vouches for the last look.
+# Chroma and the model. And the files are not looked at again while the watch reports no change.
 
 
 OFTEN = 4
@@ -363,7 +363,7 @@ class Warm:
     def __init__(self, root: Path, config: Config, pending: Path, env: Mapping[str, str]) -> None:
         self.root, self.config, self.pending = root, config, pending
         self._env = dict(env)
-        self.witness: Witness[Sight] = Witness(lambda: None)
+        self.snapshots = SnapshotCache(lambda: None)
         self._index: Any = None
         self._settled, self._used = False, False
         self.untold: list[str] = []
@@ -425,7 +425,7 @@ class Warm:
     @contextmanager
     def _lent(self, memory: Memory) -> Iterator[None]:
         self._lend(memory)
-        memory.store.witness, memory.store.put_off = self.witness, self._put_off
+        memory.store.snapshots, memory.store.put_off = self.snapshots, self._put_off
         try:
             yield
         except (UaMemoryError, RequestRefused):
@@ -555,7 +555,7 @@ class Upkeep:
         self._pack(resting)
         whole = self.watch is not None and self.watch.tend()
         if whole:
-            self._warm.witness.forget()
+            self._warm.snapshots.invalidate()
         if not whole and (time.monotonic() < self._due() or self._put_off(resting)):
             return
         with self._lock:

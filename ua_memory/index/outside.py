@@ -48,9 +48,9 @@ class Looked(Protocol):
     @property
     def proof(self) -> str: ...
     @property
-    def passing(self) -> frozenset[str]: ...
+    def racy(self) -> frozenset[str]: ...
     def touched(self, proof: str) -> frozenset[str] | None: ...
-    def some(self, paths: Iterable[str]) -> Sequence[FileStat]: ...
+    def stats_of(self, paths: Iterable[str]) -> Sequence[FileStat]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,8 +74,8 @@ class _Both:
         return f"{self.seen.proof} {self.stamp}" if self.seen.proof and self.stamp else ""
 
     @property
-    def passing(self) -> frozenset[str]:
-        return self.seen.passing
+    def racy(self) -> frozenset[str]:
+        return self.seen.racy
 
     def touched(self, proof: str) -> frozenset[str] | None:
         theirs = f" {self.stamp}"
@@ -83,8 +83,8 @@ class _Both:
             self.seen.touched(proof.removesuffix(theirs)) if self.stamp and proof.endswith(theirs) else None
         )
 
-    def some(self, paths: Iterable[str]) -> Sequence[FileStat]:
-        return self.seen.some(paths)
+    def stats_of(self, paths: Iterable[str]) -> Sequence[FileStat]:
+        return self.seen.stats_of(paths)
 
 
 def outside(path: str) -> bool:

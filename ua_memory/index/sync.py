@@ -170,7 +170,7 @@ def _due(manifest: Manifest, seen: Looked) -> _Due:
     asked for."""
     touched = seen.touched(manifest.sealed())
     if touched is not None:
-        due = [stat for stat in seen.some(touched) if stat.path.endswith(".md")]
+        due = [stat for stat in seen.stats_of(touched) if stat.path.endswith(".md")]
         return _Due(due, manifest.files(touched), [], manifest.count())
     files = {stat.path: stat for stat in seen.files if stat.path.endswith(".md")}
     known = manifest.files()
@@ -183,7 +183,7 @@ def _due(manifest: Manifest, seen: Looked) -> _Due:
 
 def _sure(read: KnownFile, seen: Looked) -> bool:
     """Whether a file was read, and cannot change unseen any more, or will be looked at again."""
-    return not read.racy or (bool(read.hash) and read.path in seen.passing)
+    return not read.racy or (bool(read.hash) and read.path in seen.racy)
 
 
 def _known(stat: FileStat, before: KnownFile | None) -> bool:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from ua_memory import discovery
 from ua_memory.discovery import SETTINGS, sealed, unsealed
@@ -33,10 +33,10 @@ if TYPE_CHECKING:
     from ua_memory.discovery import Row
 
 
-# -- memo --------------------------------------------------------------------------------------------------
-# What a look at all files leaves for the next process: `cache/survey-2` and `cache/blobs-2`.
+# -- on disk -----------------------------------------------------------------------------------------------
+# What a scan leaves for the next process: `cache/survey-2` and `cache/blobs-2`.
 #
-# Both may be deleted at any moment, and where they cannot be written the next look does the work again.
+# Both may be deleted at any moment, and where they cannot be written the next scan does the work again.
 # What is not the bytes that were written is not read: a flipped bit in it could pass for a change of
 # somebody's.
 
@@ -46,8 +46,9 @@ SURVEY, BLOBS = "survey-2", "blobs-2"
 
 
 @dataclass(slots=True)
-class Seen:
-    """The remembered verdicts and what they hold for: the names and stamp of all files, the trail's head."""
+class CachedDiff:
+    """What differs from the trail and is held, and the state it is true of: the names and stamp of all files,
+    the trail's head and the setting `few`."""
 
     names: list[bytes] = field(default_factory=list)
     stamp: str = ""
@@ -56,8 +57,8 @@ class Seen:
     changed: dict[str, int] = field(default_factory=dict)
     held: dict[str, str] = field(default_factory=dict)
 
-    def holds(self, head: str, few: int) -> bool:
-        """Whether these are the verdicts with that head of the trail and that setting."""
+    def is_current(self, head: str, few: int) -> bool:
+        """Whether it was made with that head of the trail and that setting."""
         return (self.head, self.few) == (head, few)
 
 
@@ -67,106 +68,106 @@ Blobs = dict[str, Blob]
 """{path: that}."""
 
 
-def read_seen(cache: Path) -> Seen:
-    """The verdicts of the last look; empty ones where there are none."""
-    raw = _recalled(cache / SURVEY)
-    return Seen(*raw) if isinstance(raw, list) and len(raw) == len(Seen.__slots__) else Seen()
+def load_diff(cache: Path) -> CachedDiff:
+    """The diff of the last scan; an empty one where there is none."""
+    raw = _load(cache / SURVEY)
+    return (
+        CachedDiff(*raw) if isinstance(raw, list) and len(raw) == len(CachedDiff.__slots__) else CachedDiff()
+    )
 
 
-def keep_seen(cache: Path, found: Seen) -> None:
-    _keep(cache, SURVEY, [getattr(found, name) for name in Seen.__slots__])
+def save_diff(cache: Path, found: CachedDiff) -> None:
+    _save(cache, SURVEY, [getattr(found, name) for name in CachedDiff.__slots__])
 
 
-def read_blobs(cache: Path) -> Blobs:
+def load_blobs(cache: Path) -> Blobs:
     """What each file was when it was read last, of those that cannot have changed unseen since."""
-    return _recalled(cache / BLOBS) or {}
+    return _load(cache / BLOBS) or {}
 
 
-def keep_blobs(cache: Path, found: Blobs) -> None:
-    _keep(cache, BLOBS, found)
+def save_blobs(cache: Path, found: Blobs) -> None:
+    _save(cache, BLOBS, found)
 
 
-def now(cache: Path) -> int:
+def filesystem_now(cache: Path) -> int:
     """The clock of the file system that the state lies on, in ns since the epoch."""
     try:
-        _make(cache)
+        _make_cache(cache)
         return process.filesystem_now(cache)
     except OSError:
         return time.time_ns()  # a folder we cannot write to: its files' clock cannot be asked
 
 
-def _recalled(file: Path) -> Any:
+def _load(file: Path) -> Any:
     try:
         return marshal.loads(unsealed(file.read_bytes()))
     except (OSError, ValueError, EOFError, TypeError):
         return None
 
 
-def _keep(cache: Path, name: str, what: Any) -> None:
+def _save(cache: Path, name: str, what: Any) -> None:
     with contextlib.suppress(OSError):
-        _make(cache)
+        _make_cache(cache)
         fresh = cache / f"{name}.{os.getpid()}-{threading.get_ident()}.fresh"
         fresh.touch(mode=0o600)
         fresh.write_bytes(sealed(marshal.dumps(what)))
         fresh.replace(cache / name)
 
 
-def _make(cache: Path) -> None:
+def _make_cache(cache: Path) -> None:
     # `parents` would make the state folder with the mode of any other.
     make_private(cache.parent)
     cache.mkdir(exist_ok=True, mode=0o700)
 
 
-# -- witness -----------------------------------------------------------------------------------------------
-# What a live watch spares a look at the files: the last one stands while nothing is heard to have happened,
-# and is carried on by what was touched.
+# -- snapshot cache ----------------------------------------------------------------------------------------
+# The last snapshot, which stands until a file watch reports a change and is updated by what it reports.
 #
-# Only the daemon has one. A mark is asked for before the look it belongs to, so that what happens during
-# the look counts as after it.
+# Only the daemon has one. The watch's position is read before the scan it belongs to, so that what happens
+# during the scan counts as after it.
 
 
-Look = TypeVar("Look")
+Position = Callable[[], int | None]
+"""The number of changes that the watch has reported, all that ended before the call among them; None where
+that is not known."""
+ChangedSince = Callable[[int], frozenset[bytes] | None]
+"""The names of the files, below the bank's root, that changed since a position; None where something else
+changed, or that is not known."""
 
-Marks = Callable[[], int | None]
-"""How many changes have been heard of, all that ended before the call among them; None if nobody knows."""
-Heard = Callable[[int], frozenset[bytes] | None]
-"""The names of the files, below the bank's root, that were touched since a mark, and of nothing else; None
-if something else was, or nobody knows."""
 
+class SnapshotCache:
+    """The newest snapshot of one bank's files, and the watch's position before it was taken."""
 
-class Witness(Generic[Look]):
-    """The newest look at the files of one bank, and the mark that it began with."""
-
-    def __init__(self, marks: Marks, heard: Heard = lambda _: None) -> None:
-        self.marks, self._heard = marks, heard
-        self.spared = 0
-        """So many looks were not needed."""
+    def __init__(self, position: Position, changed_since: ChangedSince = lambda _: None) -> None:
+        self.position, self._changed_since = position, changed_since
+        self.hits = 0
+        """The number of scans that were not needed."""
         self._at: int | None = None
-        self._look: Look | None = None
+        self._snapshot: Snapshot | None = None
 
-    def last(self, at: int | None) -> tuple[Look | None, frozenset[bytes] | None]:
-        """The last look, and what was touched from before it until the mark `at` or later; None where that is
-        not known."""
+    def last(self, at: int | None) -> tuple[Snapshot | None, frozenset[bytes] | None]:
+        """The last snapshot, and the files that changed from before it until the position `at` or later; None
+        where that is not known."""
         if at is None or self._at is None:
-            return self._look, None
-        return self._look, frozenset() if at == self._at else self._heard(self._at)
+            return self._snapshot, None
+        return self._snapshot, frozenset() if at == self._at else self._changed_since(self._at)
 
-    def keep(self, look: Look, at: int | None) -> None:
-        """Remember a look that began after the mark `at`."""
-        self._look, self._at = look, at
+    def store(self, snapshot: Snapshot, at: int | None) -> None:
+        """Remember a snapshot that was begun after the position `at`."""
+        self._snapshot, self._at = snapshot, at
 
-    def forget(self) -> None:
-        """Have the next one look at every file, whatever is heard."""
+    def invalidate(self) -> None:
+        """Have the next scan look at every file, whatever the watch reports."""
         self._at = None
 
 
-# -- verdict -----------------------------------------------------------------------------------------------
-# The files held against the trail: which differ from it, since when, and which are held back.
+# -- diff to head ------------------------------------------------------------------------------------------
+# The files compared with the trail: which differ from it, since when, and which are held back.
 
 
-def blobs_of(bank: Bank, files: Sequence[FileStat]) -> tuple[Blobs, set[str]]:
+def hash_files(bank: Bank, files: Sequence[FileStat]) -> tuple[Blobs, set[str]]:
     """The blob id of every file, read only where its stat is new, and the paths that could not be read."""
-    before = read_blobs(bank.cache)
+    before = load_blobs(bank.cache)
     blobs: Blobs = {}
     unread: set[str] = set()
     horizon = time.time_ns() - store_files.RACY_NS
@@ -174,17 +175,17 @@ def blobs_of(bank: Bank, files: Sequence[FileStat]) -> tuple[Blobs, set[str]]:
         known = before.get(f.path)
         if known and known[:4] == (f.size, f.mtime_ns, f.ctime_ns, f.inode) and f.changed_ns < horizon:
             blobs[f.path] = known
-        elif (row := blob_of(bank.root, f)) is not None:
+        elif (row := hash_file(bank.root, f)) is not None:
             # Read within its own time stamp it may change again unseen: remembered so that it is read again.
             blobs[f.path] = row
         else:
             unread.add(f.path)
     if blobs != before:
-        keep_blobs(bank.cache, {p: row for p, row in blobs.items() if max(row[1], row[2]) < horizon})
+        save_blobs(bank.cache, {p: row for p, row in blobs.items() if max(row[1], row[2]) < horizon})
     return blobs, unread
 
 
-def blob_of(root: Path, f: FileStat) -> Blob | None:
+def hash_file(root: Path, f: FileStat) -> Blob | None:
     """A file's row in `Blobs`; None where it cannot be read, which must not keep all others from being
     seen."""
     with contextlib.suppress(CannotWrite, TooLarge):
@@ -194,7 +195,7 @@ def blob_of(root: Path, f: FileStat) -> Blob | None:
     return None
 
 
-def differing(root: Path, paths: Iterable[str], blobs: Blobs, trail: Mapping[str, str]) -> dict[str, int]:
+def diff_to_head(root: Path, paths: Iterable[str], blobs: Blobs, trail: Mapping[str, str]) -> dict[str, int]:
     """Which of these paths differ from the trail, and when they were changed."""
     changed: dict[str, int] = {}
     for path in paths:
@@ -207,7 +208,7 @@ def differing(root: Path, paths: Iterable[str], blobs: Blobs, trail: Mapping[str
     return changed
 
 
-def held_back(
+def held_files(
     bank: Bank,
     history: History,
     changed: Mapping[str, int],
@@ -223,7 +224,7 @@ def held_back(
     found = {}
     for path in words:
         trail = owed[path] if path in owed else had[mine[path]] if path in mine else None
-        found[path] = Edit(path, trail, _at(bank.root / path))
+        found[path] = Edit(path, trail, _bytes_on_disk(bank.root / path))
     held = {path for path in saves.held(found, few) if path in mine}
     held = {path for path in held if not saves.stale(found[path], saves.Past(path, history, None))}
     if held and SETTINGS in changed and SETTINGS in mine and not (bank.root / SETTINGS).exists():
@@ -238,7 +239,7 @@ def contents(history: History, names: Sequence[str]) -> dict[str, bytes]:
     return {name: history.blob(name) if data is None else data for name, data in found}
 
 
-def _at(file: Path) -> bytes | None:
+def _bytes_on_disk(file: Path) -> bytes | None:
     return None if file.is_symlink() else read(file)
 
 
@@ -249,33 +250,33 @@ def _folder_time(file: Path) -> int:
     return 0
 
 
-# -- sight -------------------------------------------------------------------------------------------------
-# What is seen of all truth files and the trail in one look, whole or carried on.
+# -- snapshot ----------------------------------------------------------------------------------------------
+# All truth files and the trail as one scan sees them, a full or an incremental one.
 #
-# A whole one takes a `stat` of each file and the trail's list of all. Who vouches for which files were
-# touched since (`Witness`) has it carried on: only those are looked at and read, and of the trail only what
-# came. What can be told in no other way (a name that came or went, a file with two names, anything held,
-# owed or unreadable) takes a whole one.
+# A full scan takes a `stat` of each file and the trail's list of all. Where the watch says which files
+# changed since (`SnapshotCache`), an incremental one looks at those alone, and of the trail at what was
+# added. What it cannot tell (a name that came or went, a file with two names, anything held, owed or
+# unreadable) takes a full one.
 
 
-MOST = 64
-"""Files that are looked at one by one; where more were touched a whole look is as quick."""
-STATES = 8
-"""Earlier states of which it is known what was touched since."""
+MAX_CHECKED = 64
+"""Files that are looked at one by one; where more changed a full scan is as quick."""
+KEPT_STATES = 8
+"""Earlier states of which it is known what changed since."""
 _COMMIT = re.compile("[0-9a-f]{40,64}")
 
 
 @dataclass(frozen=True)
-class Sight:
-    """What lay there. `open` are the names of `seen` that may change again without a trace. `blobs` and
-    `trail` are what was compared, None where the verdicts were remembered or not all of it could be.
-    `places` tells where in `seen.names` each stands that may be looked at alone, and `folders` which of them
-    are folders."""
+class Snapshot:
+    """What lay there. `racy` are the names in `diff` that may change again without a new time stamp. `blobs`
+    and `trail` are what was compared, None where the diff was cached or not all of it could be. `places`
+    tells where in `diff.names` each name stands that may be looked at alone, and `folders` which are
+    folders."""
 
     root: Path
-    seen: Seen
+    diff: CachedDiff
     rows: Sequence[Row]
-    open: frozenset[bytes]
+    racy: frozenset[bytes]
     blobs: Blobs | None = field(default=None, repr=False)
     trail: Mapping[str, str] | None = field(default=None, repr=False)
     places: Mapping[bytes, int] = field(default_factory=dict, repr=False)
@@ -286,7 +287,7 @@ class Sight:
     @cached_property
     def name(self) -> str:
         """The state's own: the stamp, which says it to every process, or one that no other ever has."""
-        return self.seen.stamp or f"~{secrets.token_hex(8)}"
+        return self.diff.stamp or f"~{secrets.token_hex(8)}"
 
     @cached_property
     def files(self) -> list[FileStat]:
@@ -297,9 +298,9 @@ class Sight:
         except OSError as error:
             refused(error, self.root)
         found: list[FileStat] = []
-        for name, row in zip(self.seen.names, self.rows, strict=True):
+        for name, row in zip(self.diff.names, self.rows, strict=True):
             path = os.fsdecode(name)
-            if row and stat.S_ISREG(row[0]) and sayable(path):
+            if row and stat.S_ISREG(row[0]) and valid_name(path):
                 if not path.startswith("./"):
                     found.append(FileStat(path, *row[1:]))
                 elif path[2:] in top:
@@ -307,7 +308,7 @@ class Sight:
         return sorted(found, key=lambda f: f.path)
 
 
-def sayable(path: str) -> bool:
+def valid_name(path: str) -> bool:
     """Whether a name can stand in a link, a trailer and a line of output: no control characters, no
     backslash, valid UTF-8."""
     if path.isprintable() and "\\" not in path:
@@ -316,7 +317,7 @@ def sayable(path: str) -> bool:
 
 
 def names(root: Path) -> list[bytes]:
-    """The names of all files and folders, but for what lies in `proof.closed` ones. CannotWrite where the
+    """The names of all files and folders, but for what lies in `files.closed` ones. CannotWrite where the
     file system fails."""
     try:
         return store_files.listing(root)
@@ -324,89 +325,91 @@ def names(root: Path) -> list[bytes]:
         refused(error, Path(os.fsdecode(error.filename or root)))
 
 
-# -- the whole of it -----------------------------------------------------------------------------------------
+# -- full scan ---------------------------------------------------------------------------------------------
 
 
-def whole(
-    bank: Bank, history: History, few: int, head: str, waiting: Sequence[str], last: Sight | None
-) -> Sight:
-    """Look at every file. Where all are as they were in the `last` look, or in the remembered one, so are the
-    verdicts."""
-    known = last.seen if last and last.seen.holds(head, few) else read_seen(bank.cache)
-    if known.stamp and known.holds(head, few):
+def full_scan(
+    bank: Bank, history: History, few: int, head: str, waiting: Sequence[str], last: Snapshot | None
+) -> Snapshot:
+    """Look at every file. Where all are as they were in the `last` snapshot, or in the cached diff, nothing
+    is compared again."""
+    known = last.diff if last and last.diff.is_current(head, few) else load_diff(bank.cache)
+    if known.stamp and known.is_current(head, few):
         rows = discovery.look(bank.root, known.names)
         if discovery.stamp(rows) == known.stamp:
-            return last if last and known is last.seen else Sight(bank.root, known, rows, frozenset())
-    began = now(bank.cache)
+            return last if last and known is last.diff else Snapshot(bank.root, known, rows, frozenset())
+    began = filesystem_now(bank.cache)
     listed = names(bank.root)
     rows = discovery.look(bank.root, listed)
-    unsure = _open(zip(listed, rows, strict=True), began)
-    look = Sight(bank.root, Seen(listed, "" if unsure else discovery.stamp(rows)), rows, unsure)
+    unsure = _racy(zip(listed, rows, strict=True), began)
+    snapshot = Snapshot(bank.root, CachedDiff(listed, "" if unsure else discovery.stamp(rows)), rows, unsure)
     owed = pending.owed(pending.found(bank.pending)) if waiting else {}
-    blobs, unread = blobs_of(bank, look.files)
+    blobs, unread = hash_files(bank, snapshot.files)
     try:
         # By its id: the branch may move meanwhile, and move back.
         commit = head.partition(" ")[0]
         trail = history.blobs(rev=commit if _COMMIT.fullmatch(commit) else "HEAD") if history.exists else {}
         trail |= {path: blob_id(data) for path, data in owed.items() if data is not None}
-        unread |= _within(store_files.closed(bank.root, _folders(listed, rows)), trail)
+        unread |= _below(store_files.closed(bank.root, _folders(listed, rows)), trail)
         out = {path for path, data in owed.items() if data is None} | unread
         mine = {path: name for path, name in trail.items() if path not in out}
-        changed = differing(bank.root, blobs.keys() | mine.keys(), blobs, mine)
-        held = held_back(bank, history, changed, mine, few, owed)
+        changed = diff_to_head(bank.root, blobs.keys() | mine.keys(), blobs, mine)
+        held = held_files(bank, history, changed, mine, few, owed)
     except GitFailed:  # no git: nothing can be told apart now, and nothing is remembered of that
-        return look
-    seen = Seen(listed, look.seen.stamp, head, few, changed, held)
-    keep_seen(bank.cache, seen)
-    if waiting or unread or held or _linked(rows):
-        return Sight(bank.root, seen, rows, unsure)
+        return snapshot
+    seen = CachedDiff(listed, snapshot.diff.stamp, head, few, changed, held)
+    save_diff(bank.cache, seen)
+    if waiting or unread or held or _has_hard_links(rows):
+        return Snapshot(bank.root, seen, rows, unsure)
     places = {name: number for number, name in enumerate(listed)}
-    return Sight(bank.root, seen, rows, unsure, blobs, trail, places, _folders(listed, rows))
+    return Snapshot(bank.root, seen, rows, unsure, blobs, trail, places, _folders(listed, rows))
 
 
 def _folders(names: Iterable[bytes], rows: Iterable[Row]) -> frozenset[bytes]:
     return frozenset(name for name, row in zip(names, rows, strict=True) if row and stat.S_ISDIR(row[0]))
 
 
-def _within(closed: Collection[str], trail: Iterable[str]) -> set[str]:
+def _below(closed: Collection[str], trail: Iterable[str]) -> set[str]:
     """What the trail has in folders that may not be looked into."""
     return (
         {path for path in trail if any(path.startswith(f"{each}/") for each in closed)} if closed else set()
     )
 
 
-def _linked(rows: Iterable[Row]) -> bool:
-    """Whether one file has two of the names, so that it changes under both when one of them is heard of."""
+def _has_hard_links(rows: Iterable[Row]) -> bool:
+    """Whether one file has two of the names: it changes under both, and the watch reports one."""
     inodes = [row[4] for row in rows if row]
     return len(set(inodes)) < len(inodes)
 
 
-def _open(rows: Iterable[tuple[bytes, Row]], began: int) -> frozenset[bytes]:
-    """What changed later than 50 ms before a look began (`proof.settled`): it may change again unseen."""
+def _racy(rows: Iterable[tuple[bytes, Row]], began: int) -> frozenset[bytes]:
+    """What changed later than 50 ms before a scan began (`files.settled`): it may change again unseen."""
     late = began - store_files.RACY_NS
     return frozenset(name for name, row in rows if row and max(row[2], row[3]) >= late)
 
 
-# -- what is left of it ------------------------------------------------------------------------------------
+# -- incremental scan --------------------------------------------------------------------------------------
 
 
-def carried(bank: Bank, history: History, last: Sight, head: str, heard: frozenset[bytes]) -> Sight | None:
-    """The look as it is now, if nothing but what was `heard` of may have been touched; None where that does
-    not tell all."""
-    seen, again = last.seen, _again(last, heard)
+def incremental_scan(
+    bank: Bank, history: History, last: Snapshot, head: str, events: frozenset[bytes]
+) -> Snapshot | None:
+    """The snapshot as it is now, if nothing but the files in `events` changed; None where that does not tell
+    all."""
+    seen, again = last.diff, _to_check(last, events)
     if again is None or last.blobs is None or last.trail is None or seen.held:
         return None
     if not (_COMMIT.fullmatch(seen.head) and _COMMIT.fullmatch(head)):
         return None  # before the first revision, or one is in flight
-    began = now(bank.cache)
+    began = filesystem_now(bank.cache)
     rows, fresh = list(last.rows), {}
     for name in again:
-        was, row = rows[last.places[name]], _alone(bank.root, name)
+        was, row = rows[last.places[name]], _stat_one(bank.root, name)
         if row is None or was is None or stat.S_IFMT(row[0]) != stat.S_IFMT(was[0]):
             return None
         rows[last.places[name]] = row
-        if stat.S_ISREG(row[0]) and sayable(path := os.fsdecode(name).removeprefix("./")):
-            blob = blob_of(bank.root, FileStat(path, *row[1:]))
+        if stat.S_ISREG(row[0]) and valid_name(path := os.fsdecode(name).removeprefix("./")):
+            blob = hash_file(bank.root, FileStat(path, *row[1:]))
             if blob is None or path not in last.blobs:
                 return None
             fresh[path] = blob
@@ -415,33 +418,37 @@ def carried(bank: Bank, history: History, last: Sight, head: str, heard: frozens
         moved = history.moved(seen.head, head) if head != seen.head else {}
         trail = {path: name for path, name in {**last.trail, **moved}.items() if name}
         judged = seen.changed.keys() | fresh.keys() | moved.keys()
-        changed = differing(bank.root, judged, blobs, trail)
-        if held_back(bank, history, changed, trail, seen.few, {}):
+        changed = diff_to_head(bank.root, judged, blobs, trail)
+        if held_files(bank, history, changed, trail, seen.few, {}):
             return None
     except GitFailed:
         return None
-    unsure = _open(((name, rows[last.places[name]]) for name in again), began)
-    found = Seen(seen.names, "" if unsure else discovery.stamp(rows), head, seen.few, changed)
+    unsure = _racy(((name, rows[last.places[name]]) for name in again), began)
+    found = CachedDiff(seen.names, "" if unsure else discovery.stamp(rows), head, seen.few, changed)
     if found.stamp:
-        keep_seen(bank.cache, found)
+        save_diff(bank.cache, found)
     touched = frozenset(fresh)
     since = {last.name: touched} | {state: paths | touched for state, paths in last.since.items()}
-    latest = dict([*since.items()][:STATES])
-    return Sight(bank.root, found, rows, unsure, blobs, trail, last.places, last.folders, latest)
+    latest = dict([*since.items()][:KEPT_STATES])
+    return Snapshot(bank.root, found, rows, unsure, blobs, trail, last.places, last.folders, latest)
 
 
-def _again(last: Sight, heard: frozenset[bytes]) -> set[bytes] | None:
-    """The names to look at: what was heard of, what may have changed unheard of, and every folder; None
-    where one of them is new, or there are many."""
-    names = {*heard, *last.open}
-    if len(names) > MOST or not names <= last.places.keys() or any(name.startswith(b"./") for name in heard):
+def _to_check(last: Snapshot, events: frozenset[bytes]) -> set[bytes] | None:
+    """The names to look at: those in `events`, those that may have changed without one, and every folder;
+    None where one of them is new, or there are many."""
+    names = {*events, *last.racy}
+    if (
+        len(names) > MAX_CHECKED
+        or not names <= last.places.keys()
+        or any(name.startswith(b"./") for name in events)
+    ):
         return None  # of those at the top, another may be the same where case is folded
     return {*names, *last.folders}
 
 
-def _alone(root: Path, name: bytes) -> Row:
-    """What a name is now; None if it is gone, or a file that has a second name, by which it may be changed
-    without being heard of."""
+def _stat_one(root: Path, name: bytes) -> Row:
+    """What a name is now; None if it is gone, or a file that has a second name, under which it may change
+    without an event."""
     try:
         s = os.lstat(os.fsencode(root) + b"/" + name)
     except OSError:
@@ -454,9 +461,9 @@ def _alone(root: Path, name: bytes) -> Row:
 # -- survey ------------------------------------------------------------------------------------------------
 # One look at all truth files: which there are, which differ from the trail, which are held back.
 #
-# While nothing changes, this is one `stat` a file and the comparison of one digest, and not even that where
-# a witness has heard of no change. What it remembers (the proof in `cache/survey-2`, the blob ids in
-# `cache/blobs-2`) may be deleted at any moment.
+# While nothing changes, this is one `stat` a file and the comparison of one digest, and not even that with a
+# snapshot cache. What is written (the digest in `cache/survey-2`, the blob ids in `cache/blobs-2`) may be
+# deleted at any moment.
 
 
 @dataclass(frozen=True)
@@ -464,23 +471,23 @@ class FileSurvey:
     """What lies in the bank. `proof` names the state of all files; it is empty while one of them may change
     again without a trace and nobody would hear of it."""
 
-    sight: Sight
+    snapshot: Snapshot
     proof: str = ""
 
     @property
     def changed(self) -> Mapping[str, int]:
         """The paths that differ from the trail (gone ones too)."""
-        return self.sight.seen.changed
+        return self.snapshot.diff.changed
 
     @property
     def held(self) -> Mapping[str, str]:
         """{path: the trail's blob id} of those whose facts disappeared all at once."""
-        return self.sight.seen.held
+        return self.snapshot.diff.held
 
     @cached_property
     def files(self) -> tuple[FileStat, ...]:
         """The files that may be searched, by path: those on disk, with the trail's where they are held."""
-        shown = [f for f in self.sight.files if f.path not in self.held]
+        shown = [f for f in self.snapshot.files if f.path not in self.held]
         shown += [FileStat(path, 0, 0, 0, int(blob, 16)) for path, blob in self.held.items()]
         return tuple(sorted(shown, key=lambda f: f.path))
 
@@ -491,42 +498,41 @@ class FileSurvey:
     def touched(self, proof: str) -> frozenset[str] | None:
         """The paths of which something may be another since the state that an earlier proof names; None where
         that is not known."""
-        return self.sight.since.get(proof)
+        return self.snapshot.since.get(proof)
 
-    def some(self, paths: Iterable[str]) -> tuple[FileStat, ...]:
+    def stats_of(self, paths: Iterable[str]) -> tuple[FileStat, ...]:
         """Those of the files that have these paths; quick where they are few that were touched."""
-        known = self.sight.blobs or {}
+        known = self.snapshot.blobs or {}
         return tuple(FileStat(path, *known[path][:4]) for path in sorted(paths))
 
     @cached_property
-    def passing(self) -> frozenset[str]:
+    def racy(self) -> frozenset[str]:
         """The paths of files that may change again without a trace, and will be looked at again."""
-        return frozenset(os.fsdecode(name).removeprefix("./") for name in self.sight.open)
+        return frozenset(os.fsdecode(name).removeprefix("./") for name in self.snapshot.racy)
 
 
-def survey(bank: Bank, history: History, few: int, witness: Witness[Sight] | None = None) -> FileSurvey:
+def survey(bank: Bank, history: History, few: int, cache: SnapshotCache | None = None) -> FileSurvey:
     """Compare disk and trail. Before the first revision nothing differs and nothing is held.
 
-    With a `witness` who has heard of no change, the files are not looked at again; of changes to some
-    files, only those.
+    With a `cache` only the files that changed since are looked at again.
     """
     waiting = pending.keys(bank.pending)
     head = " ".join([history.head() or "", *waiting])
-    at = witness.marks() if witness else None
-    last, heard = witness.last(at) if witness else (None, None)
-    sight: Sight | None = None
-    if witness and last and heard is not None and last.seen.few == few:
-        stands = last.seen.head == head and not heard and not last.open
-        witness.spared += stands
-        sight = last if stands else carried(bank, history, last, head, heard)
-    sight = sight or whole(bank, history, few, head, waiting, last)
-    if witness:
-        witness.keep(sight, at)
-    if sight.trail is not None:
-        history.known = (sight.seen.head, sight.trail)
-    return FileSurvey(sight, _named(sight) if sight.seen.stamp or at is not None else "")
+    at = cache.position() if cache else None
+    last, events = cache.last(at) if cache else (None, None)
+    snapshot: Snapshot | None = None
+    if cache and last and events is not None and last.diff.few == few:
+        stands = last.diff.head == head and not events and not last.racy
+        cache.hits += stands
+        snapshot = last if stands else incremental_scan(bank, history, last, head, events)
+    snapshot = snapshot or full_scan(bank, history, few, head, waiting, last)
+    if cache:
+        cache.store(snapshot, at)
+    if snapshot.trail is not None:
+        history.known = (snapshot.diff.head, snapshot.trail)
+    return FileSurvey(snapshot, _state_name(snapshot) if snapshot.diff.stamp or at is not None else "")
 
 
-def _named(sight: Sight) -> str:
+def _state_name(snapshot: Snapshot) -> str:
     """The state's name: the files by their stamp, and the trail's content of those that are held."""
-    return " ".join([sight.name, *sight.seen.held.values()])
+    return " ".join([snapshot.name, *snapshot.diff.held.values()])

@@ -24,7 +24,7 @@ from ua_memory.store.draft import Draft, Judge, Result
 from ua_memory.store.files import FileStat, read
 from ua_memory.store.lock import locked
 from ua_memory.store.pending import FileChange, InFlight
-from ua_memory.store.scan import FileSurvey, Sight, Witness, survey
+from ua_memory.store.scan import FileSurvey, SnapshotCache, survey
 from ua_memory.store.swap import refused
 from ua_memory.text import redaction
 from ua_memory.text.wording import counted
@@ -62,8 +62,8 @@ class Store:
         self._glance: tuple[float, FileSurvey] | None = None
         self._stuck: GitFailed | None = None
         """Why what is owed could not be committed, when that was last tried."""
-        self.witness: Witness[Sight] | None = None
-        """Who spares a look while nothing happens to the files; a daemon has one."""
+        self.snapshots: SnapshotCache | None = None
+        """The last scan, used again while nothing happens to the files; a daemon has one."""
         self.put_off: Callable[[], bool] | None = None
         """Whether somebody who calls `pack` soon, when nobody waits, takes it over; a daemon does."""
 
@@ -78,7 +78,7 @@ class Store:
 
     def survey(self) -> FileSurvey:
         """All truth files, which differ from the trail, and which are held. Cheap while nothing changed."""
-        seen = survey(self.bank, self.history, self.config.few, self.witness)
+        seen = survey(self.bank, self.history, self.config.few, self.snapshots)
         self._glance = (time.monotonic(), seen)
         return seen
 

@@ -21,7 +21,7 @@ from ua_memory.markdown import document as markdown_document
 from ua_memory.paths import is_truth
 from ua_memory.records import Place, Problem, Tombstone, is_generated
 from ua_memory.store.files import MAX_FILE, UNSEARCHED, searched
-from ua_memory.store.scan import sayable
+from ua_memory.store.scan import valid_name
 from ua_memory.store.store import Store
 from ua_memory.text import redaction
 from ua_memory.upkeep import doctor
@@ -232,7 +232,7 @@ def _passed_over(store: Store) -> tuple[list[str], list[str]]:
         name = path.relative_to(root).as_posix()
         if path.is_symlink():
             links += [name] if path.suffix == ".md" or path.is_dir() else []
-        elif path.suffix == ".md" and not sayable(name) and path.is_file():
+        elif path.suffix == ".md" and not valid_name(name) and path.is_file():
             odd.append(repr(name)[1:-1])
     return sorted(links), sorted(odd)
 

@@ -1,4 +1,4 @@
-"""A look that is carried on by what was heard sees what a look at every file sees, whatever was done."""
+"""An incremental scan sees what a full scan sees, whatever was done."""
 
 from __future__ import annotations
 
@@ -21,10 +21,9 @@ from hypothesis import strategies as st
 from ua_memory.daemon.watch import Watch
 from ua_memory.errors import UaMemoryError
 from ua_memory.index.sync import Index
-from ua_memory.store import scan as sight
-from ua_memory.store import scan as survey
+from ua_memory.store import scan
 from ua_memory.store.scan import FileSurvey as Survey
-from ua_memory.store.scan import Witness
+from ua_memory.store.scan import SnapshotCache
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="inotify is Linux's")
 NAMES = ("memory/2026-11-20.md", "memory/2026-11-21.md", "memory/notes.md", "memory/sub/deep.md", "MEMORY.md")
@@ -118,8 +117,8 @@ def rested(bank: Bank, file: Path) -> None:
 
 def lost(bank: Bank, file: Path) -> None:
     """The daemon's look once a minute."""
-    assert bank.store.witness
-    bank.store.witness.forget()
+    assert bank.store.snapshots
+    bank.store.snapshots.invalidate()
 
 
 DEEDS = (
@@ -138,7 +137,7 @@ def watched(bank: Bank) -> Iterator[Watch]:
     watch = Watch(bank.root, bank.store.bank.local, lambda: None, lambda _: None)
     watch.start()
     assert not watch.polls
-    bank.store.witness = Witness(watch.marks, watch.touched)
+    bank.store.snapshots = SnapshotCache(watch.marks, watch.touched)
     try:
         yield watch
     finally:
@@ -163,7 +162,7 @@ def copied(template: Path) -> Iterator[Bank]:
 
 @pytest.fixture(scope="module")
 def looks() -> Iterator[list[bool]]:
-    """Of each look that might be carried on, whether it was: otherwise the test below has shown nothing."""
+    """Of each scan that might be incremental, whether it was: otherwise the test below has shown nothing."""
     found: list[bool] = []
     yield found
     assert sum(found) > 10
@@ -175,18 +174,18 @@ def looks() -> Iterator[list[bool]]:
         st.tuples(st.sampled_from(DEEDS), st.sampled_from(NAMES), st.booleans()), min_size=12, max_size=25
     )
 )
-def test_it_sees_what_a_look_at_every_file_sees(
+def test_it_sees_what_a_full_scan_sees(
     template: Path, looks: list[bool], deeds: list[tuple[Callable[[Bank, Path], None], str, bool]]
 ) -> None:
-    carried = sight.carried
+    incremental = scan.incremental_scan
 
     def counted(*given: object) -> object:
-        found = carried(*given)  # type: ignore[arg-type]
+        found = incremental(*given)  # type: ignore[arg-type]
         looks.append(found is not None)
         return found
 
     with copied(template) as bank, watched(bank), pytest.MonkeyPatch.context() as patch:
-        patch.setattr(survey, "carried", counted)
+        patch.setattr(scan, "incremental_scan", counted)
         with Index(bank.store) as index:
             for deed, name, searched in deeds:
                 deed(bank, bank.path(name))
@@ -206,7 +205,7 @@ def test_only_what_was_touched_is_looked_at(template: Path, monkeypatch: pytest.
     with copied(template) as bank, watched(bank), Index(bank.store) as index:
         bank.insert("one")  # so that today's log is there
         index.refresh(vectors=False)
-        monkeypatch.setattr(survey, "whole", lambda *_: pytest.fail("every file was looked at"))
+        monkeypatch.setattr(scan, "full_scan", lambda *_: pytest.fail("every file was looked at"))
         monkeypatch.setattr("ua_memory.index.generations.Manifest.files", only_some())
         git_s, asked = bank.store.history.run, list[str]()
         monkeypatch.setattr(
