@@ -191,7 +191,7 @@ def test_a_persons_line_with_the_words_stops_it_before_anything_is_done(pair: tu
     was = tree(two), heads(two)
     with pytest.raises(UaMemoryError, match="purged on another machine") as refused:
         sync(two)
-    assert refused.value.where == "memory/notes.md" and (tree(two), heads(two)) == was
+    assert refused.value.where == "memory/notes.md:3" and (tree(two), heads(two)) == was
     two.write("# Notes\n", "memory/notes.md")
     sync(two)
     assert b"door code" not in objects(two)

@@ -186,7 +186,11 @@ class Remotes(Repository):
 
     def agree(self, name: str, sha: str) -> None:
         """Note up to where both agree. git's own note of the remote's branch moves with any fetch."""
-        self.run("update-ref", self._tracked(name, AGREED), sha)
+        self.run("update-ref", self.agreement(name), sha)
+
+    def agreement(self, name: str) -> str:
+        """The ref that notes up to where this machine and a remote agree."""
+        return self._tracked(name, AGREED)
 
     def _tracked(self, name: str, last: str = "") -> str:
         return f"refs/remotes/{name}/{last or self.ref().removeprefix('refs/heads/')}"

@@ -10,15 +10,15 @@ import shutil
 import socket
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
 from ua_memory.errors import CannotWrite, Conflict, GitFailed
 from ua_memory.git.process import IMPORTS, TAKES_IN, is_there, lives, processes, text
-from ua_memory.git.remotes import LOCAL
-from ua_memory.git.repository import ASIDE, NOBODY
+from ua_memory.git.remotes import AGREED, LOCAL
+from ua_memory.git.repository import ASIDE
 from ua_memory.git.trail import History
 from ua_memory.paths import make_private
 
@@ -37,12 +37,19 @@ _BLOB = (
     "import os; p = os.path.join({0!r}, blob.original_id.decode())\n"
     "if os.path.exists(p): blob.data = open(p, 'rb').read()"
 )
-_MESSAGE = (
-    "import json, re\n"
-    "for p, f in json.load(open({0!r})):\n"
-    "  message = re.sub(p.encode('latin-1'), b'[forgotten]', message, flags=f)\n"
-    "return message"
-)
+_MESSAGE = """import json, re
+said = json.load(open({0!r}))
+for pattern, flags in said["patterns"]:
+  message = re.sub(pattern.encode("latin-1"), b"[forgotten]", message, flags=flags)
+def renamed(found):
+  old = found[0].decode()
+  new = [name for was, name in said["revisions"].items() if was.startswith(old)]
+  return new[0][: len(old)].encode() if len(new) == 1 else found[0]
+return re.sub(rb"\\b[0-9a-f]{{7,40}}\\b", renamed, message) if said["revisions"] else message"""
+_COMMIT = """import json
+revisions = json.load(open({0!r}))["revisions"]
+known = lambda parent: revisions.get(parent.decode()) if isinstance(parent, bytes) else None
+commit.parents = [(known(each) or "").encode() or each for each in commit.parents]"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,9 +96,9 @@ def refuse(history: History) -> None:
     history.require_whole()
 
 
-def named_objects(history: History) -> dict[str, str]:
-    """{id: path} of all contents that branches, tags and notes lead to."""
-    names = ["--branches", "--tags", "--glob=refs/notes/*"]
+def named_objects(history: History, revs: Sequence[str] = ()) -> dict[str, str]:
+    """{id: path} of all contents that these revisions lead to, else branches, tags and notes."""
+    names = revs or ["--branches", "--tags", "--glob=refs/notes/*"]
     rows = history.run("rev-list", "--objects", *names).decode("utf-8", "surrogateescape").splitlines()
     return {sha: path for sha, _, path in (row.partition(" ") for row in rows) if path}
 
@@ -125,60 +132,82 @@ def back_up(history: History, file: Path) -> None:
 
 def rewrite(
     history: History, bundle: Path, work: Path, contents: Mapping[str, bytes],
-    patterns: Sequence[tuple[bytes, int]],
+    patterns: Sequence[re.Pattern[bytes]], notes: Sequence[Ref] = (),
 ) -> dict[str, tuple[str, str]]:  # fmt: skip
     """Make the history in a bundle anew in the folder `work`, with other contents for some, and messages
-    without what matches; put it in the trail's place. {ref: (old, new)} of those that changed. GitFailed."""
+    without what matches; put it in the trail's place. `notes` are refs that go on to what their revision
+    became. {ref: (old, new)} of the branches and tags that changed. GitFailed."""
     old = {ref.name: ref.id for ref in refs(history)}
     head = history.run("rev-parse", "HEAD^{tree}")
-    fresh = _made(history, bundle, work)
-    blobs = work / "contents"
-    blobs.mkdir()
-    for name, data in contents.items():
-        (blobs / name).write_bytes(data)
-    said = work / "messages.json"
-    said.write_text(json.dumps([[pattern.decode("latin-1"), flags] for pattern, flags in patterns]))
-    _filtered(fresh, blobs, said)
+    fresh = workspace(history, work, borrows=False)  # made from the backup, which proves that it is whole
+    wanted = [f"+{pattern}:{pattern}" for pattern in REWRITTEN]
+    fresh.run("fetch", "--quiet", "--no-tags", "--update-head-ok", str(bundle), *wanted, env=LOCAL)
+    _filtered(fresh, contents, patterns)
     new = {ref.name: ref.id for ref in refs(fresh)}
     if new.keys() != old.keys() or fresh.run("rev-parse", f"{history.ref()}^{{tree}}") != head:
         raise GitFailed("the new history does not end where the old one does", where=str(work))
     changed = {name: (old[name], sha) for name, sha in new.items() if old[name] != sha}
     if changed:
         kept = [f"+{pattern}:{_ASIDE}{pattern.removeprefix('refs/')}" for pattern in REWRITTEN]
-        how = [
-            "--quiet",
-            "--no-tags",
-            "--no-auto-gc",
-            "--no-recurse-submodules",
-            "--upload-pack=git-upload-pack",
-        ]
+        how = ["--quiet", "--no-tags", "--no-auto-gc", "--no-recurse-submodules"]
+        how += ["--upload-pack=git-upload-pack"]
         history.run("fetch", *how, str(fresh.git_dir), *kept, env=LOCAL)
-        lines = [f"update {name} {sha} {old[name]}" for name, (_, sha) in changed.items()]
-        history.run("update-ref", "--stdin", stdin="".join(f"{line}\n" for line in lines).encode())
+        rows = (fresh.git_dir / "filter-repo" / "commit-map").read_text().splitlines()[1:]
+        became = dict(row.split() for row in rows)
+        moved = [Ref(name, sha) for name, (_, sha) in changed.items()]
+        move(history, [*moved, *(Ref(ref.name, became[ref.id]) for ref in notes if ref.id in became)])
     return changed
 
 
-def became(work: Path) -> dict[str, str]:
-    """{old: new} of all revisions that a rewriting in `work` went through."""
-    rows = (work / "history.git" / "filter-repo" / "commit-map").read_text().splitlines()[1:]
-    return {row.partition(" ")[0]: row.partition(" ")[2].strip() for row in rows}
+def move(history: History, to: Sequence[Ref]) -> None:
+    """Let refs lead elsewhere: all of them or, where git is killed or fails, none."""
+    history.run("update-ref", "--stdin", stdin="".join(f"update {r.name} {r.id}\n" for r in to).encode())
 
 
-def _made(history: History, bundle: Path, work: Path) -> History:
-    fresh = History(work / "history.git", work / "tree", own=False)
+def workspace(history: History, folder: Path, *, borrows: bool = True) -> History:
+    """A repository in a new folder in which to work on a history, whose objects it can read if it `borrows`
+    them. What comes into it does not get into the history."""
+    fresh = History(folder / "history.git", folder / "tree", own=False)
     fresh.root.mkdir(parents=True)
     fresh.create()
     fresh.run("symbolic-ref", "HEAD", history.ref())
-    wanted = [f"+{pattern}:{pattern}" for pattern in REWRITTEN]
-    fresh.run("fetch", "--quiet", "--no-tags", "--update-head-ok", str(bundle), *wanted, env=LOCAL)
+    if borrows:
+        (fresh.git_dir / "objects" / "info").mkdir(exist_ok=True)
+        (fresh.git_dir / "objects" / "info" / "alternates").write_text(f"{history.shared / 'objects'}\n")
+        fresh.run("update-ref", history.ref(), str(history.head()))
     return fresh
 
 
-def _filtered(fresh: History, blobs: Path, said: Path) -> None:
-    """Run git-filter-repo. Revisions that become empty stay: their trailers say what was read."""
+def replant(
+    work: History, tip: str, without: Sequence[str], parents: Mapping[str, str],
+    contents: Mapping[str, bytes], patterns: Sequence[re.Pattern[bytes]],
+) -> str:  # fmt: skip
+    """Make the revisions up to `tip` that are not `without` anew in a workspace: on what their `parents` are
+    now ({old: new}), with other contents for some, and messages without what matches. The new tip; the
+    workspace's branch leads to it."""
+    move(work, [Ref(work.ref(), tip)])
+    revs = [work.ref(), *(f"^{each}" for each in without)]
+    if work.run("rev-list", "-1", *revs).strip():
+        _filtered(work, contents, patterns, revs, parents)
+    return work.resolve(work.ref())
+
+
+def _filtered(
+    fresh: History, contents: Mapping[str, bytes], patterns: Sequence[re.Pattern[bytes]],
+    revs: Sequence[str] = (), revisions: Mapping[str, str] | None = None,
+) -> None:  # fmt: skip
+    """Run git-filter-repo. Revisions that become empty stay: their trailers say what was read. `revisions`
+    are names of parents, and in messages, for which others stand."""
+    blobs, said = fresh.root.parent / "contents", fresh.root.parent / "messages.json"
+    blobs.mkdir()
+    for name, data in contents.items():
+        (blobs / name).write_bytes(data)
+    rows = [[each.pattern.decode("latin-1"), int(each.flags)] for each in patterns]
+    said.write_text(json.dumps({"patterns": rows, "revisions": dict(revisions or {})}))
     words = [sys.executable, "-m", "git_filter_repo", "--force", "--quiet", "--prune-empty", "never"]
     words += ["--prune-degenerate", "never", "--blob-callback", _BLOB.format(str(blobs))]
     words += ["--message-callback", _MESSAGE.format(str(said))]
+    words += ["--commit-callback", _COMMIT.format(str(said)), "--refs", *revs] if revs else []
     status, _, trouble = fresh.git().execute(
         words, with_extended_output=True, with_exceptions=False, stdout_as_string=False
     )
@@ -188,12 +217,14 @@ def _filtered(fresh: History, blobs: Path, said: Path) -> None:
 
 
 def let_go(history: History, work: Path) -> None:
-    """Delete everything that no branch or tag leads to now: old revisions, reflogs, what remotes had."""
-    gone = [*refs(history, [f"{_ASIDE}*"]), *refs(history, ["refs/remotes/*", "refs/original/*"])]
+    """Delete everything that no branch or tag leads to now: old revisions, reflogs, what remotes had. Up to
+    where a remote agreed stays noted if that is in this history."""
+    gone = refs(history, [f"{_ASIDE}*", "refs/remotes/*", "refs/original/*"])
+    gone = [ref for ref in gone if not ref.name.endswith(f"/{AGREED}") or not history.holds(ref.id)]
+    for ref in gone:
+        if ref.name.endswith("/HEAD"):
+            history.run("symbolic-ref", "--delete", ref.name, ok=(0, 1, 128))
     lines = "".join(f"delete {ref.name}\n" for ref in gone if not ref.name.endswith("/HEAD"))
-    heads = [ref.name for ref in gone if ref.name.endswith("/HEAD")]
-    for name in heads:
-        history.run("symbolic-ref", "--delete", name, ok=(0, 1, 128))
     history.run("update-ref", "--stdin", stdin=lines.encode())
     # An editor's last message stays in a file that git never clears.
     for name in ("FETCH_HEAD", "ORIG_HEAD", "COMMIT_EDITMSG", "TAG_EDITMSG"):
@@ -209,258 +240,6 @@ def let_go(history: History, work: Path) -> None:
     history.run("prune", "--expire=now")
     shutil.rmtree(history.git_dir / ASIDE, ignore_errors=True)  # half an object of it may be there
     shutil.rmtree(work, ignore_errors=True)
-
-
-# -- replaying ---------------------------------------------------------------------------------------------
-# Commits as they stand, what differs between their trees, and commits written anew on other parents.
-#
-# What a history is compared with once it was rewritten, and what this machine alone has is put on top of it
-# with.
-
-
-_TIP = "refs/ua-memory-replay"
-_HEADER = re.compile(rb"[0-9a-f]{40} [0-9a-f]{40}\n")
-_FIRST_BLOB = 1 << 30
-NAME = re.compile(rb"\b[0-9a-f]{7,40}\b")
-"""What may be the name of a commit in a message."""
-
-Change = Callable[[bytes, str, str], bytes]
-"""What becomes of a content that stands at a path and has a blob id."""
-
-
-@dataclass(frozen=True, slots=True)
-class RawCommit:
-    """One commit: who and when as git writes it, to the byte; signatures are left out."""
-
-    id: str
-    parents: tuple[str, ...]
-    tree: str
-    author: bytes
-    committer: bytes
-    encoding: bytes
-    message: bytes
-
-
-@dataclass(frozen=True, slots=True)
-class TreeChange:
-    """A path that two trees have otherwise: modes and blob ids, of which all zeros mean that it is not
-    there."""
-
-    path: str
-    modes: tuple[str, str]
-    blobs: tuple[str, str]
-
-
-class Quarantine(History):
-    """A trail whose new objects go into a folder of their own: another history can be looked at without
-    letting it in, and nothing of it stays when the folder goes."""
-
-    def __init__(self, history: History, folder: Path) -> None:
-        super().__init__(history.git_dir, history.root, own=history.own)
-        self.objects = folder / "objects"
-        try:
-            self.objects.mkdir(parents=True, mode=0o700)
-        except OSError as error:
-            raise CannotWrite(error.strerror or str(error), where=str(self.objects)) from error
-
-    def environment(self) -> dict[str, str]:
-        """Pinned to the trail, but for where objects are written."""
-        there = str(self.shared / "objects").replace("\\", "\\\\").replace('"', '\\"')
-        return {
-            **super().environment(),
-            "GIT_OBJECT_DIRECTORY": str(self.objects),
-            "GIT_ALTERNATE_OBJECT_DIRECTORIES": f'"{there}"',
-        }
-
-
-def nodes(history: History, tip: str, without: str | None) -> list[RawCommit]:
-    """The commits that one history has and another has not, parents first."""
-    words = ["rev-list", "--topo-order", "--reverse", tip, *([f"^{without}"] if without else [])]
-    names = history.run(*words).decode().split()
-    return [_node(name, raw) for name, raw in zip(names, contents(history, names), strict=True)]
-
-
-def _node(name: str, raw: bytes) -> RawCommit:
-    head, _, message = raw.partition(b"\n\n")
-    said: dict[bytes, bytes] = {}
-    parents = []
-    for row in head.split(b"\n"):
-        key, _, value = row.partition(b" ")
-        if key == b"parent":
-            parents.append(value.decode())
-        elif key:
-            said.setdefault(key, value)
-    return RawCommit(
-        name, tuple(parents), said[b"tree"].decode(), said[b"author"], said[b"committer"],
-        said.get(b"encoding", b""), message,
-    )  # fmt: skip
-
-
-def contents(history: History, names: Sequence[str]) -> list[bytes]:
-    """The raw contents of objects that are there. GitFailed where one is missing."""
-    asked = "".join(f"{name}\n" for name in names).encode()
-    out, at, found = history.run("cat-file", "--batch", stdin=asked), 0, []
-    for name in names:
-        end = out.index(b"\n", at)
-        words = out[at:end].split()
-        if len(words) != 3 or not words[2].isdigit():
-            raise GitFailed("an object is missing", where=name, mend="ua-memory doctor --mend")
-        found.append(out[end + 1 : end + 1 + int(words[2])])
-        at = end + int(words[2]) + 2
-    return found
-
-
-def trees(history: History, commits: Sequence[str]) -> dict[str, str]:
-    """{commit: its tree}."""
-    asked = "".join(f"{name}^{{tree}}\n" for name in commits).encode()
-    rows = history.run("cat-file", "--batch-check=%(objectname)", stdin=asked).decode().splitlines()
-    return dict(zip(commits, rows, strict=True))
-
-
-def differences(history: History, pairs: Sequence[tuple[str, str]]) -> list[list[TreeChange]]:
-    """What each two trees have otherwise; one process for all."""
-    wanted = [pair for pair in dict.fromkeys(pairs) if pair[0] != pair[1]]
-    asked = "".join(f"{old} {new}\n" for old, new in wanted).encode()
-    words = ["diff-tree", "--stdin", "-r", "-z", "--raw", "--no-renames", "--full-index"]
-    out = history.run(*words, stdin=asked) if wanted else b""
-    found: dict[tuple[str, str], list[TreeChange]] = {pair: [] for pair in pairs}
-    here: list[TreeChange] = []
-    tokens = iter(out.split(b"\0"))
-    for token in tokens:
-        while header := _HEADER.match(token):  # several in a row where nothing differed
-            old, new = header[0].decode().split()
-            here, token = found[old, new], token[header.end() :]
-        if token:
-            before, after, one, other, _ = token[1:].decode().split(" ")
-            path = next(tokens).decode("utf-8", "surrogateescape")
-            here.append(TreeChange(path, (before, after), (one, other)))
-    return [found[pair] for pair in pairs]
-
-
-def empty_tree(history: History) -> str:
-    """The id of a tree that has nothing; it is written, so that it can be compared with."""
-    return history.run("hash-object", "-w", "-t", "tree", "--stdin", stdin=b"").decode().strip()
-
-
-def replay(
-    history: History, own: Sequence[RawCommit], mapped: Mapping[str, str], change: Change,
-    said: Callable[[bytes, Mapping[str, str]], bytes],
-) -> dict[str, str]:  # fmt: skip
-    """Write commits anew, parents first: on what their parents were `mapped` to, with contents changed and
-    messages as `said` by what is mapped by then. {old: new} of them. No ref is moved; nothing leads to
-    them."""
-    done: dict[str, str] = {}
-    for part in _portions(own):
-        done |= _replay(history, part, {**mapped, **done}, change, said)
-    return done
-
-
-def _portions(own: Sequence[RawCommit]) -> Iterator[list[RawCommit]]:
-    """Commits in runs, none of which names another of its run in its message: names are known afterwards."""
-    here: list[RawCommit] = []
-    short: set[bytes] = set()
-    for node in own:
-        if any(name[:7] in short for name in NAME.findall(node.message)):
-            yield here
-            here, short = [], set()
-        here.append(node)
-        short.add(node.id[:7].encode())
-    if here:
-        yield here
-
-
-def _replay(
-    history: History, own: Sequence[RawCommit], mapped: Mapping[str, str], change: Change,
-    said: Callable[[bytes, Mapping[str, str]], bytes],
-) -> dict[str, str]:  # fmt: skip
-    of = trees(history, sorted({node.parents[0] for node in own if node.parents}))
-    nothing = empty_tree(history)
-    before = [of[node.parents[0]] if node.parents else nothing for node in own]
-    changes = differences(history, [(old, node.tree) for old, node in zip(before, own, strict=True)])
-    blobs = sorted({e.blobs[1] for each in changes for e in each if e.modes[1][:3] == "100"})
-    stream = _Stream(dict(zip(blobs, contents(history, blobs), strict=True)), change)
-    marks = {node.id: f":{n}" for n, node in enumerate(own, 1)}
-    for n, (node, entries) in enumerate(zip(own, changes, strict=True), 1):
-        parents = [mapped.get(name) or marks.get(name) or name for name in node.parents]
-        stream.commit(n, node, parents, said(node.message, mapped), entries)
-    asked = [b"get-mark :%d\n" % n for n in range(1, len(own) + 1)]
-    stream.parts += [*asked, f"reset {_TIP}\nfrom {NOBODY}\n\ndone\n".encode()]
-    words = ["fast-import", "--quiet", "--done", "--force", "--date-format=raw-permissive"]
-    made = history.run(*words, stdin=b"".join(stream.parts)).decode().split()
-    return {node.id: sha for node, sha in zip(own, made, strict=True)}
-
-
-def brought(history: History, tips: Sequence[str], without: Sequence[str]) -> dict[str, str]:
-    """{blob id: path} of the contents that some histories have and others have not."""
-    if not tips:
-        return {}
-    asked = "".join(f"{name}\n" for name in (*tips, *(f"^{each}" for each in without))).encode()
-    out = history.run("rev-list", "--objects", "--stdin", stdin=asked).decode("utf-8", "surrogateescape")
-    rows = (row.partition(" ") for row in out.splitlines())
-    places = {sha: path for sha, _, path in rows if path}
-    asked = "".join(f"{sha}\n" for sha in places).encode()
-    kinds = history.run("cat-file", "--batch-check=%(objecttype)", stdin=asked).decode().splitlines()
-    return {sha: path for (sha, path), kind in zip(places.items(), kinds, strict=True) if kind == "blob"}
-
-
-class _Stream:
-    """What is told to `git fast-import`."""
-
-    def __init__(self, data: Mapping[str, bytes], change: Change) -> None:
-        self.data, self.change = data, change
-        self.parts: list[bytes] = []
-        self._known: dict[tuple[str, str], str] = {}
-
-    def commit(
-        self,
-        mark: int,
-        node: RawCommit,
-        parents: Sequence[str],
-        message: bytes,
-        entries: Sequence[TreeChange],
-    ) -> None:
-        """One commit and, before it, the contents that it brings."""
-        rows = list(self._rows(entries))
-        start = b"" if parents else f"reset {_TIP}\n\n".encode()
-        head = [start + f"commit {_TIP}\nmark :{mark}".encode(), b"author " + node.author]
-        head += [b"committer " + node.committer]
-        head += [b"encoding " + node.encoding] if node.encoding else []
-        self.parts.append(b"\n".join(head) + b"\ndata %d\n%b\n" % (len(message), message))
-        self.parts += [
-            f"{word} {parent}\n".encode()
-            for word, parent in zip(["from", *["merge"] * len(parents)], parents, strict=False)
-        ]
-        self.parts += rows
-        self.parts.append(b"\n")
-
-    def _rows(self, entries: Sequence[TreeChange]) -> Iterator[bytes]:
-        for each in entries:
-            raw = each.path.encode("utf-8", "surrogateescape").replace(b"\\", b"\\\\")
-            name = b'"' + raw.replace(b'"', b'\\"').replace(b"\n", b"\\n") + b'"'
-            if each.blobs[1] == NOBODY:
-                yield b"D %b\n" % name
-            else:
-                blob = self._blob(each.blobs[1], each.path) if each.modes[1][:3] == "100" else each.blobs[1]
-                yield b"M %b %b %b\n" % (each.modes[1].encode(), blob.encode(), name)
-
-    def _blob(self, blob: str, path: str) -> str:
-        key = (blob, path)
-        if key not in self._known:
-            data = self.data[blob]
-            new = self.change(data, path, blob)
-            self._known[key] = blob
-            if new != data:
-                mark = _FIRST_BLOB + len(self._known)
-                self.parts.append(b"blob\nmark :%d\ndata %d\n%b\n" % (mark, len(new), new))
-                self._known[key] = f":{mark}"
-        return self._known[key]
-
-
-def hand_over(aside: History, history: History, tip: str, known: str | None) -> None:
-    """Bring commits that were made in a quarantine into the trail, with what they need and no more."""
-    asked = f"{tip}\n" + (f"^{known}\n" if known else "")
-    pack = aside.run("pack-objects", "--stdout", "--revs", "--quiet", stdin=asked.encode())
-    history.run("index-pack", "--stdin", "--fix-thin", stdin=pack)
 
 
 # -- kept --------------------------------------------------------------------------------------------------

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from ua_memory.discovery import BESIDE, CORE_NAMES, SETTINGS
-from ua_memory.errors import CannotWrite, ChangedOnDisk, Conflict, Held, NotFound, TooLarge
+from ua_memory.errors import CannotWrite, Conflict, Held, NotFound, TooLarge
 from ua_memory.git.repository import blob_id
 from ua_memory.git.trail import History
 from ua_memory.knowledge import statements
@@ -1124,46 +1124,24 @@ def prepare(store: Store, *, look: bool = False) -> tuple[str, ...]:
     return store.adopt().notes
 
 
-@dataclass(frozen=True, slots=True)
-class Cleaned:
-    """This machine's files without what another has purged: {path: (before, after)}, the revision that both
-    have in common then, what looks at the files that come out before anything is written, and the lines of a
-    person's that went."""
-
-    files: Mapping[str, tuple[bytes, bytes | None]]
-    base: str | None
-    look: Callable[[Mapping[str, bytes | None]], None]
-    went: tuple[Dropped, ...] = ()
-
-
 def join(
-    store: Store, other: str, *, door: str, subject: str, look: bool = False, cleaned: Cleaned | None = None
+    store: Store, other: str, *, door: str, subject: str, look: bool = False, base: str | None = None
 ) -> Joined:
-    """Bring in another history that was fetched; with `look` only say what would be. Conflict where the two
-    are no copies of one bank."""
+    """Bring in another history that was fetched; with `look` only say what would be. `base` is the revision
+    to merge against where the other history was rewritten. Conflict where the two are no copies of one
+    bank."""
     history = store.history
-    meeting = Meeting(store, other, _compared(store, other), cleaned.base if cleaned else None)
+    meeting = Meeting(store, other, _compared(store, other), base)
     number = history.number(history.head(), other)
     if look:
-        changed = {*store.survey().changed, *(cleaned.files if cleaned else ())}
-        done, _, went = meeting.merged(lambda path: _clean(path, _read_joined(store, path), cleaned), changed)
-        if cleaned:
-            cleaned.look(done.files)
+        done, _, went = meeting.merged(lambda path: _read_joined(store, path), store.survey().changed)
         return Joined(_placed(store, done, other), number, notes=tuple(went.notes()), along=went)
     with store.revision(OP, door=door) as draft:
         if history.holds(other):
             return Joined(Merge({}))
-        edited = {*store.survey().changed, *(cleaned.files if cleaned else ())}
-
-        def ours(path: str) -> bytes | None:
-            return _clean(path, draft.read(path) if draft.exists(path) else None, cleaned)
-
-        done, strange, went = meeting.merged(ours, edited)
-        if cleaned:
-            # A file that goes whole, and that nobody else has, is in no merge.
-            whole = {path: None for path, (_, after) in cleaned.files.items() if after is None}
-            done = replace(done, files={**whole, **done.files})
-            cleaned.look(done.files)
+        done, strange, went = meeting.merged(
+            lambda path: draft.read(path) if draft.exists(path) else None, store.survey().changed
+        )
         held = [path for path, touched in draft.touched.items() if touched.held]
         if held:
             raise Held("facts disappeared here all at once", where=held[0], mend="ua-memory status")
@@ -1193,15 +1171,6 @@ def _placed(store: Store, done: Merge, other: str, merged: str | None = None) ->
         return other if each.side == "there" else "" if each.path in changed else here
 
     return replace(done, dropped=tuple(replace(each, revision=has(each)) for each in done.dropped))
-
-
-def _clean(path: str, data: bytes | None, cleaned: Cleaned | None) -> bytes | None:
-    if cleaned is None or path not in cleaned.files:
-        return data
-    before, after = cleaned.files[path]
-    if data != before:
-        raise ChangedOnDisk("it was saved meanwhile", where=path, mend="try again")
-    return after
 
 
 def _read_joined(store: Store, path: str) -> bytes | None:

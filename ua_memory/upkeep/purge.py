@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import json
-import re
 import shutil
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import date
-from difflib import SequenceMatcher
-from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -105,27 +102,19 @@ def plan(store: Store, ids: Collection[str], sought: Sequence[Needle] = ()) -> P
     store.require_settled()
     rewrite.refuse(store.history)
     paths = rewrite.named_objects(store.history)
-    facts, derived, unknown = _texts(store, paths, {block: known.stones[block] for block in chosen})
+    stones = {block: known.stones[block] for block in chosen}
     now = {file.path: store.truth(file.path) for file in store.files()}
-    for needle in (*sought, *facts):
-        for path, data in now.items():
-            if met := needle.pattern.search(data):
-                line = data.count(b"\n", 0, met.start()) + 1
-                raise _still(f"{path}:{line}")
-    more = [needle for needle in derived if not any(map(needle.within, now.values()))]
-    sure = tuple(dict.fromkeys((*sought, *facts, *more)))
+    sure, unknown = texts(store.history, paths, stones, now, store.config.redact, sought)
     here = set(store.history.blobs().values())
     contents: dict[str, bytes] = {}
     citing: set[str] = set()
-    for name, kind, data in rewrite.all_objects(store.history):
-        if kind == b"blob" and name in paths:
-            new = without(data, paths[name], chosen, sure, store.config.redact)
-            if new != data and name in here:
-                if any(needle.within(data) for needle in sure):  # another file of the owner's repository
-                    raise _still(paths[name])
-                citing.add(paths[name])
-            elif new != data:
-                contents[name] = new
+    for name, data, new in changes(store.history, paths, chosen, sure, store.config.redact):
+        if name not in here:
+            contents[name] = new
+        elif any(needle.within(data) for needle in sure):  # another file of the owner's repository
+            raise _still(paths[name])
+        else:
+            citing.add(paths[name])
     remotes = [
         ref.name.removeprefix("refs/remotes/") for ref in rewrite.refs(store.history, ["refs/remotes/*"])
     ]
@@ -151,20 +140,22 @@ def _still(place: str) -> StillThere:
     return StillThere("the files have it still", where=place, mend=mend)
 
 
-def _texts(
-    store: Store, paths: Mapping[str, str], stones: Mapping[str, Tombstone]
-) -> tuple[list[Needle], list[Needle], set[str]]:
-    """All texts that these ids ever had, in any revision, and their secrets: of facts, and of what was
-    derived, which something else may say, too; and the ids of which there is no text.
+def texts(
+    history: History, paths: Mapping[str, str], stones: Mapping[str, Tombstone], now: Mapping[str, bytes],
+    patterns: Mapping[str, str], more: Sequence[Needle] = (),
+) -> tuple[tuple[Needle, ...], set[str]]:  # fmt: skip
+    """All texts that these ids ever had, in any revision, and their secrets, with `more` of them: none may
+    stand in the files as they are `now` (StillThere), and of what was derived those are left out that do.
+    And the ids of which there is no text. `paths` are {blob id: path}.
 
     A line that had no id when it was forgotten is known by its hash.
     """
-    marks = [f"^{written_id(block)}".encode() for block in stones]
+    marks = [f"^{written_id(block)}".encode() for block in stones if block]
     facts: dict[str, None] = {}
     derived: dict[str, None] = {}
     met: set[str] = set()
     lines: set[bytes] = set()
-    for name, kind, data in rewrite.all_objects(store.history):
+    for name, kind, data in rewrite.all_objects(history):
         path = paths.get(name, "")
         if kind == b"blob" and (not path or is_truth(path)) and path != tombstones.PATH:
             lines.update(data.split(b"\n"))
@@ -175,15 +166,32 @@ def _texts(
                         (facts if path and isinstance(record, Fact) else derived)[record.text] = None
                         met |= _names(record) & stones.keys()
     lost = {block: stone for block, stone in stones.items() if block not in met}
-    facts |= dict.fromkeys(said(lines, tombstones.Tombstones(lost, store.config.redact))) if lost else {}
+    facts |= dict.fromkeys(said(lines, tombstones.Tombstones(lost, patterns))) if lost else {}
     if lost and facts:
-        found = [tombstones.Tombstones({block: stone}, store.config.redact) for block, stone in lost.items()]
+        found = [tombstones.Tombstones({block: stone}, patterns) for block, stone in lost.items()]
         met |= {next(iter(each.stones)) for each in found if any(map(each.has, facts))}
+    sure = [*more, *(needle for needle in needles(facts, patterns) if not needle.short)]
+    for path, data in now.items():
+        for needle in sure:
+            if place := needle.pattern.search(data):
+                line = data.count(b"\n", 0, place.start()) + 1
+                raise _still(f"{path}:{line}")
+    rest = needles((text for text in derived if text not in facts), patterns)
+    sure += [n for n in rest if not n.short and not any(map(n.within, now.values()))]
+    return tuple(dict.fromkeys(sure)), stones.keys() - met
 
-    def sought(texts: Iterable[str]) -> list[Needle]:
-        return [needle for needle in needles(texts, store.config.redact) if not needle.short]
 
-    return sought(facts), sought(text for text in derived if text not in facts), set(stones) - met
+def changes(
+    history: History, paths: Mapping[str, str], ids: Collection[str], sought: Sequence[Needle],
+    patterns: Mapping[str, str],
+) -> Iterator[tuple[str, bytes, bytes]]:  # fmt: skip
+    """(blob id, content, content without these ids and texts) of what has any of them; `paths` are
+    {blob id: path}."""
+    for name, kind, data in rewrite.all_objects(history):
+        if kind == b"blob" and name in paths:
+            new = without(data, paths[name], ids, sought, patterns)
+            if new != data:
+                yield name, data, new
 
 
 def _names(record: Statement) -> set[str]:
@@ -239,10 +247,11 @@ def purge(store: Store, planned: Purging, backup: Path, *, door: str) -> Purged:
         lock.sweep(store.bank.state)
         rewrite.back_up(store.history, backup)
         note(store, Unfinished(str(backup), f"{store.now():%Y-%m-%d}", False))
-        patterns = [(needle.pattern.pattern, int(needle.pattern.flags)) for needle in planned.needles]
-        met = rewrite.refs(store.history, ["refs/remotes/*"])
-        rewrote = rewrite.rewrite(store.history, backup, work, planned.contents, patterns)
-        became = rewrite.became(work)
+        patterns = [needle.pattern for needle in planned.needles]
+        remote = store.history.remote()
+        agreed = store.history.agreed(remote[0]) if remote else None
+        notes = [rewrite.Ref(store.history.agreement(remote[0]), agreed)] if remote and agreed else []
+        rewrote = rewrite.rewrite(store.history, backup, work, planned.contents, patterns, notes)
         rewrite.let_go(store.history, work)
     with store.revision("purge", door=door) as draft:
         draft.even_if_empty = True
@@ -250,10 +259,8 @@ def purge(store: Store, planned: Purging, backup: Path, *, door: str) -> Purged:
         draft.subject = f"purge: {counted(number, 'forgotten statement')} out of the history"
         draft.trailers[tombstones.PURGED] = [f"^{block}" for block in planned.ids]
         draft.trailers[REWROTE] = [f"{name} {old} {new}" for name, (old, new) in rewrote.items()]
-        # Where a remote stood, for the sync that brings the new history there.
-        draft.trailers[REWROTE] += [f"{r.name} {r.id} {became[r.id]}" for r in met if r.id in became]
-        texts = [needle.text for needle in planned.needles]
-        draft.trailers[tombstones.WORDS] = tombstones.hashes(texts, tombstones.read(store).salt)
+        words = [needle.text for needle in planned.needles]
+        draft.trailers[tombstones.WORDS] = tombstones.hashes(words, tombstones.read(store).salt)
     proof = traces.look(store, planned.needles, objects=True)
     note(store, Unfinished(str(backup), f"{store.now():%Y-%m-%d}", proof.holds))
     return Purged(planned.ids, rewrote, str(backup), draft.result.revision, proof)
@@ -303,172 +310,160 @@ def note(store: Store, one: Unfinished) -> None:
         swap.refused(error, file)
 
 
-# -- recorded ----------------------------------------------------------------------------------------------
-# What a purge says of itself, for machines that have the history from before it: ids, and salted hashes.
+# -- purges of another machine ---------------------------------------------------------------------------
+# What a purge says of itself, by which other machines see what a rewritten history may lack.
 #
 # A purge's commit names the ids that left the history (`Purged:`) and the hashes of all texts that were
-# taken out (`Purged-Words:`); `memory/forgotten.md` has a tombstone for each. By these another machine sees
-# whether what a rewritten history lacks is that and nothing else. Nothing here has a word of what it was.
+# taken out (`Purged-Words:`); `memory/forgotten.md` has a tombstone for each id. A rewriting keeps the order
+# of revisions, their authors and times, so each old revision has a counterpart in the new history.
 
 
-_HASH = re.compile(r"([0-9a-f]{8}):([0-9a-f]{16})")
 _OUT = MARK.encode()
-Knows = Callable[[str], bool]
-MOST_PLACES = 200
-"""So often the words that follow a mark are sought in one stretch of a text, before it counts as another."""
+MEND = "nothing was changed here; docs/sync.md, A rewritten history, tells what to do"
 
 
 @dataclass(frozen=True)
-class Record:
-    """One purge: the revision that says so, the ids, and the hashes of what was taken out."""
+class Purges:
+    """What one history has purged and another has not."""
 
-    revision: str
-    ids: frozenset[str]
-    marks: Mapping[str, frozenset[str]] = field(default_factory=dict)
-    """{salt: hashes}."""
-
-    def knows(self, text: str) -> bool:
-        """Whether this is one of the texts that were taken out."""
-        form = tombstones.folded(text)
-        return any(tombstones.mark(salt, form) in marks for salt, marks in self.marks.items())
-
-
-@dataclass(frozen=True)
-class PurgeRecords:
-    """The purges that one history has and another has not, oldest first."""
-
-    each: Sequence[Record] = ()
+    each: Sequence[frozenset[str]] = ()
+    """The ids of each purge, oldest first."""
+    stones: Mapping[str, Tombstone] = field(default_factory=dict)
+    """{id: tombstone} of all of them; under '' one with the hashes of all texts that were taken out."""
     patterns: Mapping[str, str] = field(default_factory=dict)
 
     def __bool__(self) -> bool:
         return bool(self.each)
 
-    @cached_property
+    @property
     def ids(self) -> frozenset[str]:
         """All ids that were purged."""
-        return frozenset[str]().union(*(record.ids for record in self.each))
+        return frozenset[str]().union(*self.each)
 
-    def knows(self, text: str) -> bool:
-        """Whether one of them took this text out."""
-        return any(record.knows(text) for record in self.each)
-
-    def applied(self, data: bytes, path: str, sought: Sequence[Needle] = ()) -> bytes:
-        """A content as if these ids had never been, and without the texts that are `sought`."""
-        for record in self.each:
-            data = without(data, path, record.ids, (), self.patterns)
-        return without(data, path, (), sought, self.patterns) if sought else data
-
-    def covers(self, old: bytes, new: bytes, paths: Collection[str]) -> bool:
-        """Whether a content was changed by these purges and by nothing else."""
-        return any(covered(self.applied(old, path), new, self.knows) for path in paths)
-
-    def sought(self, blobs: Iterable[tuple[str, bytes]], others: Iterable[tuple[str, bytes]]) -> list[Needle]:
-        """The texts that (path, content) of a history before these purges have: what the ids said, and lines
-        that are known by their hash. Of `others`, which only this machine has, whatever wording the ids
-        have."""
-        found: dict[str, None] = {}
-        lines: set[bytes] = set()
-        for own, rows in ((False, blobs), (True, others)):
-            for path, data in rows:
-                if path == tombstones.PATH:
-                    continue
-                for record in document.parse(data, path).records:
-                    if not isinstance(record, Statement) or record.ref not in self.ids:
-                        continue
-                    if isinstance(record, Fact) or own or self.knows(record.text):
-                        found[record.text] = None
-                lines.update(data.split(b"\n"))
-        hashes = tombstones.Tombstones({"": Tombstone("", self._hashes, "")}, self.patterns)
-        found |= dict.fromkeys(said(lines, hashes))
-        return [needle for needle in needles(found, self.patterns) if not needle.short]
-
-    @cached_property
-    def _hashes(self) -> str:
-        rows = (f"{salt}:{m}" for r in self.each for salt, marks in r.marks.items() for m in marks)
-        return " ".join(dict.fromkeys(rows))
-
-
-def records(history: History, tip: str, without_: str | None, patterns: Mapping[str, str]) -> PurgeRecords:
-    """The purges of one history that another has not. Conflict where one names an id that has no
-    tombstone."""
-    span = f"{without_}..{tip}" if without_ else tip
-    done = history.log(grep=[f"{tombstones.PURGED}: "], rev=span)
-    return PurgeRecords([_record(history, each.id, each.trailers) for each in reversed(done)], patterns)
-
-
-def _record(history: History, revision: str, trailers: Mapping[str, Sequence[str]]) -> Record:
-    ids = frozenset(block.removeprefix("^") for block in trailers.get(tombstones.PURGED, ()))
-    stones = tombstones.stones(history.read(revision, tombstones.PATH))
-    if strange := sorted(ids - stones.keys()):
-        raise Conflict(
-            f"a purge names ^{strange[0]}, which has no tombstone",
-            where=f"{revision[:10]} {tombstones.PATH}",
-            mend="nothing was changed here; docs/sync.md, A rewritten history, tells what to do",
-        )  # fmt: skip
-    said = [*trailers.get(tombstones.WORDS, ()), *(stones[block].hash for block in ids)]
-    marks: dict[str, set[str]] = {}
-    for salt, mark in _HASH.findall(" ".join(said)):
-        marks.setdefault(salt, set()).add(mark)
-    return Record(revision, ids, {salt: frozenset(found) for salt, found in marks.items()})
-
-
-# -- whether a text was changed by what is recorded, and by nothing else ---------------------------------
-
-
-def covered(old: bytes, new: bytes, knows: Knows) -> bool:
-    """Whether `new` is `old` with `[forgotten]` in the place of texts that are known, and nothing else."""
-    if old == new:
-        return True
-    if _OUT not in new:
+    def account_for(self, old: bytes, new: bytes, paths: Collection[str]) -> bool:
+        """Whether a content at one of these paths was changed by the purges and by nothing else."""
+        for path in paths:
+            data = old
+            for ids in self.each:
+                data = without(data, path, ids, (), self.patterns)
+            if _is_marked(data, new):
+                return True
         return False
-    one, other = old.splitlines(keepends=True), new.splitlines(keepends=True)
-    for kind, a, b, c, d in SequenceMatcher(None, one, other, autojunk=False).get_opcodes():
-        if kind != "equal" and not _stretch(b"".join(one[a:b]), b"".join(other[c:d]), knows):
-            return False
-    return True
 
 
-def _stretch(old: bytes, new: bytes, knows: Knows) -> bool:
-    """The same of lines that differ: between the marks both say the same, and what a mark stands for is
-    known."""
+def _is_marked(old: bytes, new: bytes) -> bool:
+    """Whether one text is the other with `[forgotten]` in the place of some of it."""
     first, *rest = new.split(_OUT)
-    if not old.startswith(first):
-        return False
-    ends = {len(first)}
-    for n, literal in enumerate(rest, 1):
-        last, found, tried = n == len(rest), set[int](), 0
-        for start in ends:
-            for at in _places(old, literal, start, last):
-                tried += 1
-                if tried > MOST_PLACES:
-                    break
-                if old[start:at] == _OUT or any(map(knows, _forms(old[start:at]))):
-                    found.add(at + len(literal))
-        ends = found
-    return len(old) in ends
+    if not rest:
+        return old == new
+    at = len(first) if old.startswith(first) else -1
+    for part in rest[:-1]:
+        found = old.find(part, at) if at >= 0 else -1
+        at = found + len(part) if found >= 0 else -1
+    return 0 <= at <= len(old) - len(rest[-1]) and old.endswith(rest[-1])
 
 
-def _places(old: bytes, literal: bytes, start: int, last: bool) -> Iterator[int]:
-    if last:
-        if old.endswith(literal) and len(old) - len(literal) >= start:
-            yield len(old) - len(literal)
-        return
-    at = old.find(literal, start)
-    while at >= 0:
-        yield at
-        at = old.find(literal, at + 1)
+def purges(history: History, tip: str, base: str | None, patterns: Mapping[str, str]) -> Purges:
+    """The purges of the history up to `tip` that the one up to `base` has not. Conflict where one names an
+    id that has no tombstone."""
+    each, stones, words = list[frozenset[str]](), dict[str, Tombstone](), list[str]()
+    done = history.log(grep=[f"{tombstones.PURGED}: "], rev=f"{base}..{tip}" if base else tip)
+    for one in reversed(done):
+        ids = frozenset(block.removeprefix("^") for block in one.trailers.get(tombstones.PURGED, ()))
+        known = tombstones.stones(history.read(one.id, tombstones.PATH))
+        if strange := sorted(ids - known.keys()):
+            raise Conflict(
+                f"a purge names ^{strange[0]}, which has no tombstone",
+                where=f"{one.id[:10]} {tombstones.PATH}", mend=MEND,
+            )  # fmt: skip
+        each.append(ids)
+        stones |= {block: known[block] for block in ids}
+        words += one.trailers.get(tombstones.WORDS, ())
+    if words:
+        stones[""] = Tombstone("", " ".join(words), "")
+    return Purges(each, stones, patterns)
 
 
-def _forms(piece: bytes) -> Iterator[str]:
-    """A text as it may have stood: plain, quoted, with the escapes of our files or of JSON."""
-    text = piece.decode("utf-8", "replace")
-    yield text
-    yield re.sub(r"\n[ \t]*>+[ \t]?", "\n", text)
-    yield re.sub(r"\\(?=\W)", "", text)
-    plain = re.sub(r"\\[nrt]", " ", text)
-    yield re.sub(r"\\+(?=\W)", "", re.sub(r"(?:\\u[0-9a-f]{4})+", _unicode, plain))
+@dataclass(frozen=True, slots=True)
+class _Commit:
+    """A revision as it stands in its history; `stamp` is what no purge changes: who, when, and which of our
+    operations."""
+
+    parents: tuple[str, ...]
+    stamp: str
 
 
-def _unicode(found: re.Match[str]) -> str:
-    units = bytes.fromhex(found[0].replace("\\u", ""))
-    return units.decode("utf-16-be", "replace")
+def _commits(history: History, tip: str) -> dict[str, _Commit]:
+    """{id: revision} of a history, newest first."""
+    shown = "%H%x00%P%x00%an%x00%ae%x00%at%x00%cn%x00%ce%x00%ct%x00%(trailers:key=Memory-Op,separator=%x00)"
+    out = history.run("log", "--topo-order", f"--format={shown}", tip).decode("utf-8", "surrogateescape")
+    parts = (row.split("\0", 2) for row in out.split("\n") if row)
+    return {sha: _Commit(tuple(parents.split()), stamp) for sha, parents, stamp in parts}
+
+
+def counterparts(
+    history: History, old: str, new: str, purged: Purges, *, at: str | None = None, to: str | None = None
+) -> tuple[str, dict[str, str]]:
+    """What a history was rewritten to: its newest revision that has a counterpart in the `new` history, and
+    {old: new} of that and all before it. With `at` no other than this old revision, with `to` no other than
+    this new one. Conflict names what the new history lacks, or the file that differs by more than was
+    purged."""
+    there, here = _commits(history, new), _commits(history, old)
+    alike: dict[str, list[str]] = {}
+    for sha, commit in there.items():
+        alike.setdefault(commit.stamp, []).append(sha)
+    wrong = ""
+    for one in [at] if at else [sha for sha in here if sha not in there]:
+        for other in [to] if to else alike.get(here[one].stamp, ()):
+            found = _side_by_side(here, there, one, other)
+            path = _differing(history, one, other, purged) if found else ""
+            if found and not path:
+                return one, found
+            wrong = wrong or (f"{one[:10]} {path}" if path else "")
+    if wrong:
+        why = "the history was rewritten, and a file differs by more than what was purged"
+        raise Conflict(why, where=wrong, mend=MEND)
+    lost = history.show(at or old)
+    raise Conflict(
+        "the history was rewritten, and a revision is missing from it that no purge accounts for",
+        where=f"{lost.id[:10]} ({lost.subject[:60]})", mend=MEND,
+    )  # fmt: skip
+
+
+def _side_by_side(
+    here: Mapping[str, _Commit], there: Mapping[str, _Commit], old: str, new: str
+) -> dict[str, str]:
+    """{old: new} of two revisions and of all before them; empty where these are not the same revisions."""
+    found: dict[str, str] = {}
+    left = [(old, new)]
+    while left:
+        one, other = left.pop()
+        if one == other or found.get(one) == other:
+            continue
+        was, now = here.get(one), there.get(other)
+        if (
+            one in found
+            or not was
+            or not now
+            or was.stamp != now.stamp
+            or len(was.parents) != len(now.parents)
+        ):
+            return {}
+        found[one] = other
+        left += zip(was.parents, now.parents, strict=True)
+    return found
+
+
+def _differing(history: History, old: str, new: str, purged: Purges) -> str:
+    """The first file that two revisions have otherwise by more than what was purged; '' for none."""
+    was, now = history.differing(new, old), history.differing(old, new)
+    read = iter(history.read_all([(blob, "") for path in was for _, blob in (was[path], now[path]) if blob]))
+    data = {path: [next(read) if blob else None for _, blob in (was[path], now[path])] for path in was}
+    for path, (before, after) in data.items():
+        modes = {was[path][0], now[path][0]}
+        # The same content elsewhere may have been taken for what has to be changed.
+        paths = [path, *(name for name in data if data[name][0] == before), "memory/unknown.md"]
+        plain = before is not None and after is not None and len(modes) == 1
+        if not plain or not purged.account_for(before or b"", after or b"", paths):
+            return path
+    return ""

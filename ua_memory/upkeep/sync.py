@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 import shlex
 import shutil
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -24,46 +25,19 @@ from ua_memory.errors import (
 )
 from ua_memory.git import process, rewrite
 from ua_memory.git.remotes import REMOTE, shown
-from ua_memory.git.repository import NOBODY
-from ua_memory.git.rewrite import (
-    NAME,
-    Quarantine,
-    RawCommit,
-    TreeChange,
-    brought,
-    contents,
-    differences,
-    hand_over,
-    nodes,
-    replay,
-    trees,
-    unmarked,
-)
+from ua_memory.git.rewrite import unmarked
 from ua_memory.git.trail import History
 from ua_memory.knowledge import statements
 from ua_memory.knowledge.statements import Statement
 from ua_memory.knowledge.tombstones import PATH, PURGED, Tombstones, stones
 from ua_memory.markdown import document
 from ua_memory.records import Tombstone, written_id
-from ua_memory.store import swap
 from ua_memory.store.lock import locked
 from ua_memory.store.store import Store
-from ua_memory.upkeep import forget, purge, traces
-from ua_memory.upkeep.forget import Changing, Deriving, Owners
-from ua_memory.upkeep.merge import (
-    Cleaned,
-    Dropped,
-    Joined,
-    Merge,
-    join,
-    prepare,
-    refuse,
-    refuse_push,
-    settings,
-)
-from ua_memory.upkeep.purge import PurgeRecords, covered
-from ua_memory.upkeep.traces import BEGUN, MARK, Clearing, Needle, Searched, unsaid
-from ua_memory.upkeep.traces import needles as needles_words
+from ua_memory.upkeep import purge, traces
+from ua_memory.upkeep.merge import Joined, Merge, join, prepare, refuse, refuse_push, settings
+from ua_memory.upkeep.purge import Purges
+from ua_memory.upkeep.traces import BEGUN, Clearing, Needle, Searched, needles, unsaid
 
 if TYPE_CHECKING:
     from ua_memory.index.sync import Index
@@ -202,174 +176,94 @@ def _check_out(history: History, files: dict[str, tuple[str, str]]) -> None:
     history.run("update-index", "-q", "--refresh", ok=(0, 1))
 
 
-# -- rewritten ---------------------------------------------------------------------------------------------
-# A history from before a purge held against the one from after it: which commit became which, and whether
-# what the new one lacks is covered by the records of the purge. Anything else is refused, and named.
+# -- joining ------------------------------------------------------------------------------------------------
+# Another history comes in. What it has forgotten is cleared away beside the files, too, and sought in
+# everything, as `forget` does. A person's prose that has the words stays, and is named.
 
 
-MEND = "nothing was changed here; docs/sync.md, A rewritten history, tells what to do"
+@dataclass(frozen=True, slots=True)
+class RemoteTombstones:
+    """The ids that are forgotten here now, too, and the search for what they said here."""
+
+    ids: tuple[str, ...]
+    proof: Searched
 
 
-@dataclass(frozen=True)
-class Pairing:
-    """Two histories side by side: what the old commits are now, and those that only the old one has."""
+@dataclass(frozen=True, slots=True)
+class _Foreseen:
+    """What joining another history comes to: what both histories have in common (`base`), the ids that are
+    forgotten there and not here, the texts that go with them, and the files afterwards where any do."""
 
-    new: str
-    """Where the new history stands."""
-    mapped: Mapping[str, str]
-    own: Sequence[RawCommit]
-    contents: Mapping[tuple[str, str], str] = field(default_factory=dict)
-    """{(path, old blob): new blob} of what was seen to be covered."""
-    walked: Sequence[RawCommit] = ()
+    base: str | None
+    joined: Joined
+    forgotten: tuple[str, ...] = ()
+    sought: tuple[Needle, ...] = ()
+    files: Mapping[str, bytes] = field(default_factory=dict)
 
-
-def pair(history: History, old: str, new: str, must: str | None, records: PurgeRecords) -> Pairing:
-    """Find for each commit of an old history what it is in the new one. Of those that `must` leads to each
-    has to be there; the others may be nobody else's yet, and are not what another machine did in the same
-    second. Conflict names the commit, and the path where it is one, that no record covers."""
-    walked = nodes(history, old, new)
-    # Not only what `old` has not: who was killed after both were joined has all of it.
-    there = nodes(history, new, walked[0].parents[0] if walked and walked[0].parents else None)
-    needed = {node.id for node in nodes(history, must, new)} if must else set[str]()
-    offered: dict[tuple[tuple[str, ...], bytes, bytes], list[RawCommit]] = {}
-    for node in there:
-        offered.setdefault((node.parents, node.author, node.committer), []).append(node)
-    mapped: dict[str, str] = {}
-    pairs: list[tuple[RawCommit, RawCommit]] = []
-    own: list[RawCommit] = []
-    for node in walked:
-        parents = tuple(mapped.get(name, name) for name in node.parents)
-        alike = offered.get((parents, node.author, node.committer), [])
-        same = (n for n in alike if _says_the_same(node.message, n.message, mapped, records))
-        if must and node.id not in needed:
-            same = (n for n in same if _may_be(history, node, n, records))
-        found = next(same, None)
-        if found is not None:
-            alike.remove(found)
-            mapped[node.id] = found.id
-            pairs.append((node, found))
-        elif node.id in needed:
-            raise Conflict(
-                "the history was rewritten, and a revision is missing from it that no purge accounts for",
-                where=f"{node.id[:10]} ({_subject(node)})", mend=MEND,
-            )  # fmt: skip
-        else:
-            own.append(node)
-    return Pairing(new, mapped, own, _covered(history, pairs, records), walked)
+    @property
+    def ids(self) -> set[str]:
+        """All ids that go."""
+        return {*self.forgotten, *self.joined.along.ids(self.files)}
 
 
-def _may_be(history: History, old: RawCommit, new: RawCommit, records: PurgeRecords) -> bool:
-    """Whether one commit can have become another by what is recorded."""
-    try:
-        _covered(history, [(old, new)], records)
-    except Conflict:
-        return False
-    return True
+def joined(
+    store: Store, other: str, index: Callable[[], Index], *, door: str, subject: str, look: bool = False
+) -> tuple[Joined, RemoteTombstones | None]:
+    """Join another history, and clear away what it has forgotten. Killed in the midst of it, the next sync or
+    `forget` brings that to its end. With `look` say what would be, and where the words would stand still."""
+    seen = _foreseen(store, other, always=look)
+    if look:
+        proof = traces.within(seen.files, seen.sought)
+        return seen.joined, RemoteTombstones(seen.forgotten, proof) if seen.sought else None
+    if not seen.sought:
+        return join(store, other, door=door, subject=subject), None
+    clearing = Clearing(store, index)
+    with clearing.begun(seen.forgotten, seen.ids, seen.sought) as begun:
+        done = join(store, other, door=door, subject=subject)
+        return done, RemoteTombstones(seen.forgotten, clearing.end(begun, seen.sought, seen.ids)[1])
 
 
-def _subject(node: RawCommit) -> str:
-    return node.message.partition(b"\n")[0].decode("utf-8", "replace")[:60]
+def _foreseen(store: Store, other: str, *, base: str | None = None, always: bool = True) -> _Foreseen:
+    """Work out what joining another history comes to; unless `always`, only where it has forgotten something.
+    Of a `base` that is given nothing else is held to be in common."""
+    history = store.history
+    head = history.head()
+    base = base or (history.fork(head, other) if head else None)
+    known = {block for rev in (head, base) if rev for block in stones(history.read(rev, PATH))}
+    new = {name: stone for name, stone in stones(history.read(other, PATH)).items() if name not in known}
+    if not new and not always:
+        return _Foreseen(base, Joined(Merge({})))
+    seen = join(store, other, door="", subject="", look=True, base=base)
+    after = {**dict(statements.texts(store)), **seen.merge.files}
+    files = {path: data for path, data in after.items() if data is not None}
+    sought = _sought(store, base, new) if new else ()
+    sought += unsaid(seen.along.texts, sought, files.values(), store.config.redact)
+    return _Foreseen(base, seen, tuple(sorted(new)), sought, files)
 
 
-def _says_the_same(old: bytes, new: bytes, mapped: Mapping[str, str], records: PurgeRecords) -> bool:
-    return old == new or any(covered(each, new, records.knows) for each in (renamed(old, mapped), old))
+def _sought(store: Store, base: str | None, new: dict[str, Tombstone]) -> tuple[Needle, ...]:
+    """What was said here under these ids, now and when both last met, and what says the same."""
+    history, forgotten = store.history, Tombstones(new, store.config.redact)
+    here = list(statements.texts(store))
+    before = [path for path, data in here if any(f"^{written_id(block)}".encode() in data for block in new)]
+    old = zip(before, history.read_all([(base, path) for path in before]), strict=True) if base else ()
+    said = [
+        record.text
+        for path, data in (*here, *old)
+        if data
+        for record in document.parse(data, path).records
+        if isinstance(record, Statement) and forgotten.forbid(record)
+    ]
+    return needles(dict.fromkeys(said), store.config.redact)
 
 
-def renamed(message: bytes, mapped: Mapping[str, str]) -> bytes:
-    """A message with the new names of the commits that it names."""
-
-    def name(found: re.Match[bytes]) -> bytes:
-        said = found[0].decode()
-        if len(said) == 40:
-            return mapped.get(said, said).encode()
-        meant = {new for old, new in mapped.items() if old.startswith(said)}
-        return (meant.pop()[: len(said)] if len(meant) == 1 else said).encode()
-
-    return NAME.sub(name, message)
-
-
-def _covered(
-    history: History, pairs: Sequence[tuple[RawCommit, RawCommit]], records: PurgeRecords
-) -> dict[tuple[str, str], str]:
-    """{(path, old blob): new blob} of all that the pairs have otherwise. Conflict where it is no purge's
-    doing."""
-    found = differences(history, [(old.tree, new.tree) for old, new in pairs])
-    places: dict[str, set[str]] = {}
-    for entries in found:
-        for each in entries:
-            places.setdefault(each.blobs[0], set()).add(each.path)
-    names = sorted({blob for entries in found for each in entries for blob in each.blobs} - {NOBODY})
-    data = dict(zip(names, contents(history, names), strict=True)) if names else {}
-    seen: dict[tuple[str, str], str] = {}
-    for (old, _), entries in zip(pairs, found, strict=True):
-        for each in entries:
-            key = (each.path, each.blobs[0])
-            if seen.get(key) == each.blobs[1] and each.modes[0] == each.modes[1]:
-                continue
-            if not _is_covered(each, data, places[each.blobs[0]], records):
-                raise Conflict(
-                    "the history was rewritten, and a file differs by more than what was purged",
-                    where=f"{old.id[:10]} {each.path}", mend=MEND,
-                )  # fmt: skip
-            seen[key] = each.blobs[1]
-    return seen
-
-
-def _is_covered(each: TreeChange, data: Mapping[str, bytes], paths: set[str], records: PurgeRecords) -> bool:
-    if NOBODY in each.blobs or each.modes[0] != each.modes[1] or each.modes[0][:3] != "100":
-        return False
-    before, after = (data[blob] for blob in each.blobs)
-    return records.covers(before, after, [each.path, *sorted(paths - {each.path})])
-
-
-def onward(
-    history: History, pairing: Pairing, records: PurgeRecords, sought: Sequence[Needle],
-    keep: Mapping[str, str] | None = None,
-) -> dict[str, str]:  # fmt: skip
-    """Write what only the old history has anew on top of the new one, without what was purged; {old: new} of
-    all commits that were walked. `keep` are files ({path: blob}) that stay as they are."""
-    kept = set((keep or {}).items())
-
-    def change(data: bytes, path: str, blob: str) -> bytes:
-        if (path, blob) in kept:
-            return data
-        known = pairing.contents.get((path, blob))
-        return history.blob(known) if known else records.applied(data, path, sought)
-
-    def said(message: bytes, mapped: Mapping[str, str]) -> bytes:
-        for needle in sought:
-            message = needle.pattern.sub(MARK.encode(), message)
-        return renamed(message, mapped)
-
-    return {**pairing.mapped, **replay(history, pairing.own, pairing.mapped, change, said)}
-
-
-def needles(
-    history: History, pairing: Pairing, records: PurgeRecords, agreed: str | None = None
-) -> list[Needle]:
-    """The texts that left the new history, as the old one has them (up to `agreed` at least), and as its own
-    commits worded them."""
-    mine = {node.id for node in pairing.own}
-    shared = [node.id for node in pairing.walked if node.id not in mine] + ([agreed] if agreed else [])
-    tips = [*[node.id for node in pairing.walked][-1:], *([agreed] if agreed else [])]
-    own = brought(history, tips, [pairing.new, *shared])
-    rest = {name: path for name, path in brought(history, tips, [pairing.new]).items() if name not in own}
-    return records.sought(_texts(history, rest), _texts(history, own))
-
-
-def _texts(history: History, places: Mapping[str, str]) -> list[tuple[str, bytes]]:
-    names = list(places)
-    data = contents(history, names) if names else []
-    return [(places[name], text) for name, text in zip(names, data, strict=True)]
-
-
-# -- following ---------------------------------------------------------------------------------------------
-# A purge on one machine, and the others: who has the history from before it follows, who purged carries
-# what the others pushed meanwhile over to the new one.
+# -- purged histories --------------------------------------------------------------------------------------
+# A remote whose history another machine has purged, and one that still has what was purged here.
 #
-# Nothing is believed: every revision that the remote had is held against what it is said to have become,
-# and what no record of a purge covers is refused before anything is changed. What was here before lies in a
-# bundle afterwards.
+# The other's history is not believed: where both last agreed it must have what this machine has, but for
+# what the records of the purge name; anything else is refused before something is changed. Then both are
+# merged against that revision as ever, and this machine's own revisions are put on the other history. What
+# was here before lies in a bundle afterwards.
 
 
 WORK = "sync-work"
@@ -403,74 +297,48 @@ class Following:
         """Join a history that was rewritten by a purge, and take what it lacks out of this one. Conflict
         where it lacks anything else, StillThere where a person's lines have the words; nothing is changed
         then."""
-        history = self.store.history
+        history, redact = self.store.history, self.store.config.redact
         head, agreed = str(history.head()), history.agreed(name)
-        records = self._records(other, agreed)
-        pairing = pair(history, head, other, agreed, records)
-        sought = needles(history, pairing, records, agreed)
-        if trial:
-            base = next(
-                (pairing.mapped[n.id] for n in reversed(pairing.walked) if n.id in pairing.mapped), None
-            )
-            cleaned = self._cleaned(records, sought, base)
-            return join(
-                self.store, other, door=self.door, subject=subject, look=True, cleaned=cleaned
-            ), Followed(tuple(sorted(records.ids)), head)
-        mapped = onward(history, pairing, records, sought)
-        cleaned = self._cleaned(records, sought, history.fork(mapped.get(head, head), other))
-        backup = self._backed_up()
-        done = join(self.store, other, door=self.door, subject=subject, cleaned=cleaned)
-        self.store.require_settled()  # what is not joined yet is not to be let go of
-        went = (replace(each, revision=str(backup)) for each in cleaned.went)
-        done = replace(done, merge=replace(done.merge, dropped=(*done.merge.dropped, *went)))
-        new = self._moved(name, other, agreed, records, sought)
-        return done, self._cleared(
-            name, other, Followed(tuple(sorted(records.ids)), head, new, str(backup)), sought
-        )
-
-    def _records(self, other: str, agreed: str | None) -> PurgeRecords:
-        history = self.store.history
         history.require_whole()
-        records = purge.records(history, other, agreed, self.store.config.redact)
-        if not records:
-            lost = nodes(history, agreed, other) if agreed else []
-            where = f"it lacks {lost[0].id[:10]}" if lost else other[:10]
+        purged = purge.purges(history, other, agreed, redact)
+        if not purged:
+            lost = history.run("rev-list", "-1", "--reverse", agreed or head, f"^{other}").decode()
             raise Conflict(
-                "the remote's history was rewritten, and no purge accounts for it", where=where, mend=MEND
-            )
-        return records
+                "the remote's history was rewritten, and no purge accounts for it",
+                where=f"it lacks {lost[:10]}", mend=purge.MEND,
+            )  # fmt: skip
+        base, parents = purge.counterparts(history, agreed or head, other, purged, at=agreed)
+        seen = _foreseen(self.store, other, base=base)
+        sought = self._words(purged, [head, other], seen.files)
+        ids = tuple(sorted(purged.ids))
+        if trial:
+            return seen.joined, Followed(ids, head)
+        backup = self._backed_up()
+        clearing = Clearing(self.store, self.index)
+        everything, gone = tuple(dict.fromkeys((*sought, *seen.sought))), {*ids, *seen.ids}
+        with clearing.begun(ids, gone, everything) as begun:
+            done = join(self.store, other, door=self.door, subject=subject, base=base)
+            self.store.require_settled()  # what is not joined yet is not to be let go of
+            new = self._moved(name, other, base, parents, purged, sought)
+            _, proof = clearing.end(begun, everything, gone, objects=True)
+        purge.note(self.store, self._unfinished(backup, proof.holds))
+        # What was dropped here was in revisions that are no more.
+        dropped = (replace(d, revision=str(backup)) if d.side == "here" else d for d in done.merge.dropped)
+        done = replace(done, merge=replace(done.merge, dropped=tuple(dropped)))
+        holding = () if proof.holds else tuple(self._holding())
+        return done, Followed(ids, head, new, str(backup), proof, holding)
 
-    def _cleaned(self, records: PurgeRecords, sought: list[Needle], base: str | None) -> Cleaned:
-        """This machine's files without what was purged, and what was derived from it here."""
-        store = self.store
-        texts = dict(statements.texts(store))
-        targets = [
-            forget.of(record)
-            for path, data in texts.items()
-            if any(f"^{written_id(block)}".encode() in data for block in records.ids)
-            for record in document.parse(data, path).records
-            if isinstance(record, Statement) and record.ref in records.ids
-        ]
-        deriving = Deriving(
-            texts, targets, Owners(store, texts).ours, store.now().date(), take=False,
-            patterns=store.config.redact, ids=records.ids,
-        )  # fmt: skip
-        plan = Changing(deriving).plan()
-        went = tuple(
-            Dropped(piece.id or "", piece.place.path, piece.place.line, "here")
-            for piece in plan.gone
-            if piece.by_person
-        )
-
-        def look(merged: Mapping[str, bytes | None]) -> None:
-            for path, data in {**texts, **merged}.items():
-                if data and any(needle.within(data) for needle in sought):
-                    raise StillThere(
-                        "it was purged on another machine, and is worded here still", where=path,
-                        mend=f"take it out of {path} (ua-memory scan and search find lines), then sync",
-                    )  # fmt: skip
-
-        return Cleaned(plan.files, base, look, went)
+    def _words(self, purged: Purges, revs: list[str], files: Mapping[str, bytes]) -> tuple[Needle, ...]:
+        """What the purged ids ever said here. StillThere where the files would have it still."""
+        history = self.store.history
+        try:
+            paths = rewrite.named_objects(history, revs)
+            return purge.texts(history, paths, purged.stones, files, self.store.config.redact)[0]
+        except StillThere as error:
+            raise StillThere(
+                "it was purged on another machine, and is worded here still", where=error.where,
+                mend=f"ua-memory forget {error.where}, or take it out of the file; then sync",
+            ) from error  # fmt: skip
 
     def _backed_up(self) -> Path:
         store, backup = self.store, self.backup
@@ -491,36 +359,50 @@ class Following:
         return purge.Unfinished(str(backup), f"{self.store.now():%Y-%m-%d}", done, sync=True)
 
     def _moved(
-        self, name: str, other: str, agreed: str | None, records: PurgeRecords, sought: list[Needle]
+        self, name: str, other: str, base: str, parents: Mapping[str, str], purged: Purges,
+        sought: Sequence[Needle],
     ) -> str:  # fmt: skip
-        """Put this machine's own revisions on the new history; where the branch stands then."""
+        """Put this machine's own revisions on the other history, and let go of the old one; where the branch
+        stands then."""
         history = self.store.history
-        with self.store.locked():
+        with self.store.locked(), self._workspace() as space:
             head = str(history.head())
-            pairing = pair(history, head, other, agreed, records)
-            new = onward(history, pairing, records, sought, history.blobs()).get(head, head)
-            of = trees(history, [head, new, other])
-            if of[head] != of[new]:
+            own = history.run("rev-list", head, f"^{base}", f"^{other}").decode().split()
+            new = other
+            if own not in ([], [head]) or history.differing(head, other):  # more than joining both
+                new = self._replanted(space, head, [base, other], parents, purged, sought)
+            if history.differing(head, new):
                 raise GitFailed("the new history does not end where the old one does", where=new[:10])
-            if of[head] == of[other] and _adds_nothing(pairing, head):
-                new = other
-            history.run("update-ref", history.ref(), new, head)
+            to = [rewrite.Ref(history.ref(), new), rewrite.Ref(history.agreement(name), other)]
+            rewrite.move(history, to)
             rewrite.let_go(history, self.store.bank.state / WORK)
-            history.agree(name, other)
         return new
 
-    def _cleared(self, name: str, other: str, done: Followed, sought: list[Needle]) -> Followed:
-        """Beside the files, too, and the proof."""
-        store, cleared = self.store, traces.Cleared()
-        with swap.told(store.bank.state):
-            traces.clear(store, sought, done.ids, cleared)
-            traces.reindex(store, self.index(), store.config.search_seconds, cleared)
-        proof = traces.look(store, sought, objects=True)
-        purge.note(store, self._unfinished(Path(done.backup), proof.holds))
-        holding = () if proof.holds else tuple(self._holding(done.old))
-        return Followed(done.ids, done.old, done.new, done.backup, proof, holding)
+    @contextmanager
+    def _workspace(self) -> Iterator[History]:
+        work = self.store.bank.state / WORK
+        shutil.rmtree(work, ignore_errors=True)
+        try:
+            yield rewrite.workspace(self.store.history, work)
+        finally:
+            shutil.rmtree(work, ignore_errors=True)
 
-    def _holding(self, old: str) -> list[str]:
+    def _replanted(
+        self, space: History, tip: str, without: list[str], parents: Mapping[str, str], purged: Purges,
+        sought: Sequence[Needle],
+    ) -> str:  # fmt: skip
+        """Revisions as they are without what was purged, on what their parents were rewritten to. Files that
+        stand here now stay as they are."""
+        if tip in parents:  # nothing is on top of what was rewritten
+            return parents[tip]
+        history, redact = self.store.history, self.store.config.redact
+        here, paths = set(history.blobs().values()), rewrite.named_objects(space, [tip])
+        changes = purge.changes(space, paths, purged.ids, sought, redact)
+        contents = {blob: new for blob, _, new in changes if blob not in here}
+        rewrite.replant(space, tip, without, parents, contents, [needle.pattern for needle in sought])
+        return history.fetch_objects(str(space.git_dir), history.ref())
+
+    def _holding(self) -> list[str]:
         """What of the owner's leads to the history from before."""
         history = self.store.history
         named = rewrite.refs(history, [*rewrite.REWRITTEN, "refs/stash"])
@@ -538,7 +420,7 @@ class Following:
     # -- a remote that has still what was purged here ----------------------------------------------------
 
     def pending(self, name: str, offered: str) -> bool:
-        """Whether something was purged here that the remote has not heard of."""
+        """Whether something was purged here that the remote does not know of."""
         history = self.store.history
         if history.holds(offered):
             return False
@@ -546,117 +428,41 @@ class Following:
         done = [each.id for each in history.log(grep=[f"{PURGED}: "]) if each.trailers.get(PURGED)]
         return bool(done) and not (agreed and history.is_within(done[0], agreed))
 
-    def carry(self, name: str, url: str, offered: str, *, trial: bool) -> tuple[str, int, bool] | None:
-        """What others pushed onto the history from before a purge here, written anew on top of the one from
-        after it: (where that ends, its number of revisions, whether it was purged there, too). Nothing of
-        what was purged gets in. None where the remote has heard of the purge, or moved meanwhile."""
-        history, work = self.store.history, self.store.bank.state / WORK
-        head = str(history.head())
-        shutil.rmtree(work, ignore_errors=True)
-        try:
-            aside = Quarantine(history, work)
-            aside.fetch_objects(url)
-            mine = (
-                purge.records(aside, head, offered, self.store.config.redact) if aside.has(offered) else None
-            )
+    def carry(self, name: str, url: str, *, trial: bool) -> Carried | None:
+        """What others pushed onto the history from before a purge here, made anew on top of the one from
+        after it. Nothing of what was purged gets in. None where the remote knows of the purge."""
+        history, redact = self.store.history, self.store.config.redact
+        head, agreed = str(history.head()), history.agreed(name)
+        with self._workspace() as space:
+            # An address may be a path as seen from the bank.
+            offered = History(space.git_dir, history.root, own=False).fetch_objects(url, history.ref())
+            mine = purge.purges(space, head, offered, redact)
             if not mine:
                 return None
-            theirs = purge.records(aside, offered, head, self.store.config.redact)
-            if theirs:
-                walked = nodes(aside, offered, head)
-                pairing = Pairing(head, {}, walked, walked=walked)
-            else:
-                pairing = pair(aside, offered, head, self._stood(aside, offered), mine)
+            theirs = purge.purges(space, offered, head, redact)
+            without, parents = [head], dict[str, str]()
+            if not theirs and not (agreed and space.is_within(agreed, offered)):
+                base, parents = purge.counterparts(space, offered, head, mine, to=agreed)
+                without.append(base)
+            number = len(space.run("rev-list", offered, *(f"^{each}" for each in without)).split())
             tip = offered
             if not trial:
-                tip = onward(aside, pairing, mine, needles(aside, pairing, mine)).get(offered, offered)
-                hand_over(aside, history, tip, head)
-            return tip, len(pairing.own), bool(theirs)
-        finally:
-            shutil.rmtree(work, ignore_errors=True)
-
-    def _stood(self, aside: Quarantine, offered: str) -> str | None:
-        """Where the remote stood when something was purged here, if it has that still."""
-        rows = [
-            row for each in aside.log(grep=[f"{PURGED}: "]) for row in each.trailers.get(purge.REWROTE, ())
-        ]
-        old = [row.split()[1] for row in rows if row.startswith("refs/remotes/")]
-        return next((sha for sha in old if aside.has(sha) and aside.is_within(sha, offered)), None)
-
-
-def _adds_nothing(pairing: Pairing, head: str) -> bool:
-    """Whether only the revision that joined both is this machine's own."""
-    return [node.id for node in pairing.own] in ([], [head])
-
-
-# -- heard -------------------------------------------------------------------------------------------------
-# What another machine has forgotten and this one hears of by a sync: cleared away beside the files, too,
-# and sought in everything, as `forget` does. A person's prose that has the words stays, and is named.
+                paths = rewrite.named_objects(space, [offered])
+                sought, _ = purge.texts(space, paths, mine.stones, {}, redact)
+                tip = self._replanted(space, offered, without, parents, mine, sought)
+        return Carried(offered, tip, number, bool(theirs))
 
 
 @dataclass(frozen=True, slots=True)
-class RemoteTombstones:
-    """The ids that are forgotten here now, too, and the search for what they said here."""
+class Carried:
+    """What a remote has on top of a history that was purged here: where its branch stands, where that ends
+    once it was made anew without what was purged, its number of revisions, and whether something was purged
+    there, too."""
 
-    ids: tuple[str, ...]
-    proof: Searched
-
-
-def joined(
-    store: Store, other: str, index: Callable[[], Index], *, door: str, subject: str, look: bool = False
-) -> tuple[Joined, RemoteTombstones | None]:
-    """Join another history, and clear away what it has forgotten. Killed in the midst of it, the next sync or
-    `forget` brings that to its end. With `look` say what would be, and where the words would stand still."""
-    head = store.history.head()
-    fork = store.history.fork(head, other) if head else None
-    new = _new(store.history, other, [rev for rev in (head, fork) if rev])
-    foreseen = join(store, other, door=door, subject=subject, look=True) if look or new else Joined(Merge({}))
-    files = _after(store, foreseen) if new else {}
-    sought = _sought(store, fork, new) if new else ()
-    sought += unsaid(foreseen.along.texts, sought, files.values(), store.config.redact)
-    if look:
-        heard = RemoteTombstones(tuple(sorted(new)), traces.within(files, sought)) if sought else None
-        return foreseen, heard
-    if not sought:
-        return join(store, other, door=door, subject=subject), None
-    ids = {*new, *foreseen.along.ids(files)}
-    clearing = Clearing(store, index)
-    with clearing.alone():
-        begun = clearing.begin(new, ids, sought)
-        try:
-            done = join(store, other, door=door, subject=subject)
-        except UaMemoryError:
-            begun.unlink(missing_ok=True)
-            raise
-        return done, RemoteTombstones(tuple(sorted(new)), clearing.end(begun, sought, ids)[1])
-
-
-def _after(store: Store, foreseen: Joined) -> dict[str, bytes]:
-    """The files as they would be."""
-    there = {**dict(statements.texts(store)), **foreseen.merge.files}
-    return {path: data for path, data in there.items() if data is not None}
-
-
-def _new(history: History, other: str, ours: Sequence[str]) -> dict[str, Tombstone]:
-    """What the other has forgotten since both last met. What was forgotten and taken back here is not."""
-    known = {block for rev in ours for block in stones(history.read(rev, PATH))}
-    return {name: stone for name, stone in stones(history.read(other, PATH)).items() if name not in known}
-
-
-def _sought(store: Store, fork: str | None, new: dict[str, Tombstone]) -> tuple[Needle, ...]:
-    """What was said here under these ids, now and when both last met, and what says the same."""
-    history, forgotten = store.history, Tombstones(new, store.config.redact)
-    here = list(statements.texts(store))
-    before = [path for path, data in here if any(f"^{written_id(block)}".encode() in data for block in new)]
-    old = zip(before, history.read_all([(fork, path) for path in before]), strict=True) if fork else ()
-    said = [
-        record.text
-        for path, data in (*here, *old)
-        if data
-        for record in document.parse(data, path).records
-        if isinstance(record, Statement) and forgotten.forbid(record)
-    ]
-    return needles_words(dict.fromkeys(said), store.config.redact)
+    offered: str
+    tip: str
+    revisions: int
+    purged: bool
 
 
 # -- syncing -----------------------------------------------------------------------------------------------
@@ -809,7 +615,8 @@ class _Syncing:
         history, lease = self.store.history, ""
         offered = history.offered(self.url)
         if offered and self.following.pending(self.name, offered):
-            lease = offered if self._carried(offered) else ""
+            lease = self._carried()
+            offered = lease or offered
         if not lease and offered and (not history.holds(offered) or _rewritten(history, self.name, offered)):
             self._take(self._received())
         head = history.head()
@@ -849,21 +656,21 @@ class _Syncing:
                 history.agree(self.name, other)
         return done
 
-    def _carried(self, offered: str) -> bool:
-        """Bring in what the remote has on top of a history that was purged here; whether that takes its
-        place."""
-        found = self.following.carry(self.name, self.url, offered, trial=self.trial)
+    def _carried(self) -> str:
+        """Bring in what the remote has on top of a history that was purged here. The revision of the remote
+        that this history takes the place of, empty where the remote knows of the purge."""
+        history = self.store.history
+        found = self.following.carry(self.name, self.url, trial=self.trial)
         if found is None:
-            return False
-        tip, number, purged = found
+            return ""
         if self.trial:
-            self.received, self.sent = number, self.store.history.number(None, str(self.store.history.head()))
-        elif purged:
-            done, self.followed = self.following.follow(self.name, tip, self._subject, trial=False)
+            self.received, self.sent = found.revisions, history.number(None, str(history.head()))
+        elif found.purged and history.agreed(self.name) != found.tip:
+            done, self.followed = self.following.follow(self.name, found.tip, self._subject, trial=False)
             self._take(done)
-        elif not self.store.history.holds(tip):
-            self._take(self._joined(tip))
-        return True
+        elif not history.holds(found.tip):
+            self._take(self._joined(found.tip))
+        return found.offered
 
     def _joined(self, other: str) -> Joined:
         index = self.following.index

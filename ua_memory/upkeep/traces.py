@@ -15,7 +15,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ua_memory.errors import Busy, Malformed, NotFound
+from ua_memory.errors import Busy, Malformed, NotFound, UaMemoryError
 from ua_memory.git import rewrite
 from ua_memory.index.sync import within as within_reading
 from ua_memory.index.words import Current
@@ -475,8 +475,7 @@ class Clearing:
                     "a forgetting was cut short, and cannot be read", where=str(file), mend=mend
                 ) from error
             self.store.require_settled()
-            known = tombstones.read(self.store)
-            if buried and all(block in known for block in buried):
+            if self._is_done(buried):
                 done.append(self.end(file, sought, ids, session)[1])
             else:
                 file.unlink(missing_ok=True)
@@ -503,9 +502,27 @@ class Clearing:
             swap.refused(error, file)
         return file
 
+    @contextmanager
+    def begun(self, buried: Sequence[str], ids: Collection[str], sought: Sequence[Needle]) -> Iterator[Path]:
+        """The same for the length of a block that does it. Where that fails before anything was forgotten
+        there is nothing to be finished."""
+        with self.alone():
+            file = self.begin(buried, ids, sought)
+            try:
+                yield file
+            except UaMemoryError:
+                if not self._is_done(buried):
+                    file.unlink(missing_ok=True)
+                raise
+
+    def _is_done(self, buried: Sequence[str]) -> bool:
+        known = tombstones.read(self.store)
+        return bool(buried) and all(block in known for block in buried)
+
     def end(
-        self, begun: Path, sought: Sequence[Needle], ids: Collection[str], session: str = ""
-    ) -> tuple[Cleared, Searched]:
+        self, begun: Path, sought: Sequence[Needle], ids: Collection[str], session: str = "", *,
+        objects: bool = False,
+    ) -> tuple[Cleared, Searched]:  # fmt: skip
         """Take it out of what waits, the logs, index and caches, and search everything for it. CannotWrite:
         the record stays, and the next forgetting goes on from it."""
         cleared = Cleared()
@@ -515,4 +532,4 @@ class Clearing:
             clear(self.store, sought, ids, cleared)
             reindex(self.store, self.index(), self.store.config.search_seconds, cleared)
             begun.unlink(missing_ok=True)
-        return cleared, look(self.store, sought, objects=False)
+        return cleared, look(self.store, sought, objects=objects)
