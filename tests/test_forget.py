@@ -577,3 +577,13 @@ def test_nothing_of_it_is_left_and_all_else_is_to_the_byte(there: Bank, seed: in
 
 def _solid(rows: list[bytes]) -> list[bytes]:
     return [row for row in rows if row.strip() and not row.startswith(b"#")]
+
+
+def test_an_old_copy_that_an_editor_saved_is_merged_before_something_is_forgotten(there: Bank) -> None:
+    gone = there.insert(SAID).fact
+    old = there.bytes()
+    there.insert(CARD)
+    there.path(DAY).write_bytes(old)
+    done = Memory(there.store).forget(f"^{gone.id}")
+    assert done.proof.holds and CARD in there.text() and SAID not in there.text()
+    assert done.result and any("put back" in note for note in done.result.notes)

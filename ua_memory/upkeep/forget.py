@@ -868,6 +868,9 @@ class Forgetting(Clearing):
         """See `Forgets.forget`."""
         with self.alone():
             self.end_begun()
+            # What people saved is merged first where it has to be, so that it stands as it is read here.
+            held = dry_run or self.store.survey().held
+            notes = () if held else self.store.adopt().notes
             chosen, session, near = self._chosen(targets, query, session, entity, limit)
             waits = [one for _, one in traces.of_session(self.store, session)] if session else []
             if not chosen and not waits:
@@ -882,6 +885,7 @@ class Forgetting(Clearing):
             begun = self.begin((one.id for one in plan.burials), plan.ids, sought, session)
             result = self._write(plan, session, waits)
             cleared, proof = self.end(begun, sought, plan.ids, session)
+            result = replace(result, notes=(*notes, *result.notes))
             return replace(found, result=result, cleared=cleared, proof=proof)
 
     # -- what is meant -----------------------------------------------------------------------------------
