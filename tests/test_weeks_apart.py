@@ -18,7 +18,7 @@ from ua_memory.knowledge.tombstones import PATH, Tombstones, folded, mark, stone
 from ua_memory.markdown import document as markdown
 from ua_memory.markdown import lines as markdown_lines
 from ua_memory.records import CoreBlock, Entity, Fact, Observation, Opinion, Record, Tombstone
-from ua_memory.upkeep.merge import Along, forgetting, together
+from ua_memory.upkeep.merge import Losses, forgetting, together
 
 TODAY, SALT = date(2026, 11, 22), "0" * 8
 DAYS = ("memory/2026-11-21.md", "memory/2026-11-22.md")
@@ -78,14 +78,14 @@ class Machine:
         base, mine = self.met, self.files
         known, here, there = (stones(side.get(PATH)) for side in (base, mine, hub))
         sides = {}
-        for name, side, own, others in (("here", mine, here, there), ("there", hub, there, here)):
+        for name, side, own, others in (("ours", mine, here, there), ("theirs", hub, there, here)):
             new = {block: s for block, s in others.items() if block not in own and block not in known}
             fresh = {path for path, data in side.items() if base.get(path) != data}
             if new and fresh:
                 texts = {path: data for path, data in side.items() if path.endswith(".md")}
                 sides[name] = forgetting(texts, Tombstones(new), fresh, lambda *_: True, TODAY)
-        went = Along(**sides)
-        done = together(base, mine, hub, went, {})
+        went = Losses(**sides)
+        done = together(base, mine, hub, went)
         self.files = {path: data for path, data in done.files.items() if data is not None}
         for plan in sides.values():
             self.bury([(one.id, one.text) for one in plan.burials if one.id in went.ids(self.files)])

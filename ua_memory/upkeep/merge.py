@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from datetime import date
+from functools import partial
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ from ua_memory.errors import CannotWrite, Conflict, Held, NotFound, TooLarge
 from ua_memory.git.repository import blob_id
 from ua_memory.git.trail import History
 from ua_memory.knowledge import statements
+from ua_memory.knowledge.lineage import plain
 from ua_memory.knowledge.statements import Statement
 from ua_memory.knowledge.tombstones import PATH, Tombstones, bury, stones
 from ua_memory.markdown import document as markdown_document
@@ -33,6 +35,7 @@ from ua_memory.records import (
     Fact,
     Observation,
     Opinion,
+    Place,
     Record,
     Tombstone,
     is_generated,
@@ -44,7 +47,7 @@ from ua_memory.store.files import MAX_FILE
 from ua_memory.store.merge3 import merge_parts
 from ua_memory.store.store import Store
 from ua_memory.upkeep import forget, init
-from ua_memory.upkeep.forget import ASKED, Changing, Deriving, Ours, Owners, Plan, told
+from ua_memory.upkeep.forget import ASKED, Changing, Deriving, ForgetTarget, Ours, Owners, Plan, told
 
 # -- units -------------------------------------------------------------------------------------------------
 # A file taken apart for merging: what has an identity, and everything between, piece by piece.
@@ -453,72 +456,6 @@ def _lines(path: str, data: bytes) -> Counter[bytes]:
     return Counter(line for line in lines if line.strip(b"-*_") and not line.startswith(b"#"))
 
 
-# -- burying -----------------------------------------------------------------------------------------------
-# Both sides of a merge without what the other has forgotten since, and what went along with it.
-#
-# A tombstone holds against whatever the other machine did meanwhile. What somebody had written or changed
-# there is told with its place, never with its words: its revision has them.
-
-
-_COUNTED = re.compile(rb"\s*[-*+] (?:seen|proofs|last|trend):")
-"""What machines note of a statement as they go: nobody misses it."""
-
-
-@dataclass(frozen=True, slots=True)
-class Dropped:
-    """Lines that were written or changed on one machine and that another had forgotten: the id, if they have
-    one, the place, whose they were (`here` or `there`), and the revision that has them still: empty where
-    they are in none yet, the file with the old history where that was purged."""
-
-    id: str
-    path: str
-    line: int
-    side: str
-    revision: str = ""
-
-
-def buried(
-    base: Files, mine: Files, theirs: Files, patterns: Mapping[str, str]
-) -> tuple[Files, Files, list[Dropped]]:
-    """Both sides without the statements that the other has forgotten since, by what they say: there they may
-    have another id, or none. An undone forgetting is not done again."""
-    known, here, there = (stones(side.get(PATH)) for side in (base, mine, theirs))
-    lines = {line.strip() for data in base.values() for line in data.split(b"\n")}
-    sides: list[Files] = []
-    dropped: list[Dropped] = []
-    for side, files, own, others in (("here", mine, here, there), ("there", theirs, there, here)):
-        new = {name: stone for name, stone in others.items() if name not in own and name not in known}
-        buried = Tombstones(new, patterns)
-        # What is as it was here, the other side has seen when it forgot: as that left it, it stands.
-        notes = {
-            path: data
-            for path, data in files.items()
-            if path.endswith(".md") and path != PATH and data != base.get(path)
-        }
-        for path, data in notes.items() if here or there else ():
-            rows = data.split(b"\n")
-            for block, numbers in _lost(buried, {**here, **there}, data, path):
-                fresh = [rows[n - 1] for n in numbers if rows[n - 1].strip() not in lines]
-                if any(row.strip() and not _COUNTED.match(row) for row in fresh):
-                    dropped.append(Dropped(block, path, numbers[0], side))
-        sides.append({**files, **{p: buried.without(data, p)[0] for p, data in notes.items() if new}})
-    return sides[0], sides[1], dropped
-
-
-def _lost(
-    stones: Tombstones, all_stones: Mapping[str, Tombstone], data: bytes, path: str
-) -> Iterator[tuple[str, list[int]]]:
-    """What goes of a file: by what is new, and what has an id that both know to be forgotten."""
-    gone = list(stones.found(data, path)) if stones.stones else []
-    found = {numbers[0] for _, numbers in gone}
-    yield from gone
-    both = Tombstones(all_stones, stones.redact)
-    if any(f"^{written_id(block)}".encode() in data for block in all_stones):
-        for record in markdown_document.parse(data, path).records:
-            if isinstance(record, Statement) and both.buried(record) and record.place.line not in found:
-                yield str(record.id), [*range(record.place.line, record.place.end + 1)]
-
-
 # -- banks -------------------------------------------------------------------------------------------------
 # Two machines' files made one: three-way by id, whatever file a thing stands in, and by parts between.
 #
@@ -588,7 +525,7 @@ class _Merging:
             sides = [read(files, twice) for files in (self.base, self.ours, self.theirs)]
         self.old, self.mine, self.other = sides
         self._settle()
-        dead = self._bury()
+        dead = self._apply_tombstones()
         files = {path: self._file(path, rows) for path, rows in self._placed().items()}
         mine = {key: unit for key, unit in self.mine.units.items() if key[0] == "id"}
         new = {key: unit for key, unit in self.units.items() if key[0] == "id"}
@@ -612,7 +549,7 @@ class _Merging:
                 what = what.removeprefix("^") if "#^" in what else what
                 self.told.append(Told(what, (done.unit or o or t).path, done.why, *said))  # type: ignore[union-attr]
 
-    def _bury(self) -> list[str]:
+    def _apply_tombstones(self) -> list[str]:
         """Take out what has a tombstone; the ids that one of the machines still had."""
         stones = {name: None for kind, name in self.units if kind == "Tombstone"}
         for name in stones:
@@ -788,93 +725,79 @@ def _text(unit: MergeUnit | None) -> str:
     return "" if unit is None else unit.lines.decode("utf-8", "replace").strip()
 
 
-# -- along -------------------------------------------------------------------------------------------------
-# What goes along with what the other machine has forgotten: each side without it, as `forget` leaves a
-# bank.
+# -- forgotten elsewhere -------------------------------------------------------------------------------------
+# Each side without what the other has forgotten since the merge base, exactly as `forget` leaves a bank: what
+# was derived from it on one machine is nothing that the other could have let go of.
 #
-# What was derived from it on one machine is nothing that the other could have let go of. So each side
-# forgets what the other has, before the two are merged.
+# A tombstone holds against whatever the other machine did meanwhile. What somebody had written or changed
+# there is told with its place, never with its words: its revision has them.
 
 
 Read = Callable[[str], bytes | None]
+_COUNTED = re.compile(rb"\s*[-*+] (?:seen|proofs|last|trend):")
+"""What machines note of a statement as they go: nobody misses it."""
 
 
 @dataclass(frozen=True, slots=True)
-class Along:
-    """What goes along on each side, `here` and `there`."""
+class Losses:
+    """What each side loses with what the other has forgotten."""
 
-    here: Plan = field(default_factory=Plan)
-    there: Plan = field(default_factory=Plan)
+    ours: Plan = field(default_factory=Plan)
+    theirs: Plan = field(default_factory=Plan)
 
     @property
     def paths(self) -> set[str]:
         """The files that it changes on either side."""
-        return {*self.here.files, *self.there.files}
-
-    @property
-    def texts(self) -> tuple[str, ...]:
-        """What went along here, and must not be found any more where nothing else says it."""
-        return self.here.also
+        return {*self.ours.files, *self.theirs.files}
 
     def ids(self, files: Mapping[str, bytes | None]) -> set[str]:
-        """The ids that go along with it, but for those that stand in the merged files all the same."""
-        gone = {*self.here.ids, *self.there.ids}
+        """The ids that go, but for those that stand in the merged files all the same."""
+        gone = {*self.ours.ids, *self.theirs.ids}
         for path, data in files.items():
             if path != PATH and data and any(f"^{written_id(block)}".encode() in data for block in gone):
                 records = markdown_document.parse(data, path).records
                 gone -= {str(each.ref) for each in records if isinstance(each, Statement)}
         return gone
 
-    def dropped(self, known: Collection[Dropped]) -> list[Dropped]:
-        """What a person wrote of it, and facts that said the same: where they stood."""
-        seen = {(each.path, each.line) for each in known}
-        return [
-            Dropped(piece.id or "", piece.place.path, piece.place.line, side)
-            for side, plan in (("here", self.here), ("there", self.there))
-            for piece in plan.gone
-            if piece.why != ASKED and (piece.by_person or piece.what == "fact")
-            if (piece.place.path, piece.place.line) not in seen
-        ]
-
     def notes(self) -> list[str]:
-        """What went along and was revised, in numbers."""
-        gone = tuple(each for each in (*self.here.gone, *self.there.gone) if each.why != ASKED)
-        both = Plan(gone, (*self.here.revised, *self.there.revised))
+        """What rested on the forgotten and went with it or was revised, in numbers."""
+        gone = tuple(each for each in (*self.ours.gone, *self.theirs.gone) if each.why != ASKED)
+        both = Plan(gone, (*self.ours.revised, *self.theirs.revised))
         if not both.gone and not both.revised:
             return []
         return [f"what rested on it went along: {told(both)}"]
 
-    def buried(self, store: Store, draft: Draft) -> None:
-        """Put stones on what went along, as `forget` does. A line without an id has the other's already."""
+    def record(self, store: Store, draft: Draft) -> None:
+        """Write tombstones for what went with it, as `forget` does. A line without an id has the other's
+        already."""
         gone = self.ids(draft.files)
-        burials = [one for plan in (self.here, self.there) for one in plan.burials if one.id in gone]
+        burials = [one for plan in (self.ours, self.theirs) for one in plan.burials if one.id in gone]
         bury(store, draft, burials, store.now().date().isoformat())
 
 
-def along(store: Store, fork: str | None, other: str, ours: Read, edited: Collection[str]) -> Along:
-    """What each side loses with what the other has forgotten since both last met at `fork`. `ours` reads this
-    machine's files, of which some are `edited` since its last revision."""
+def losses(store: Store, base: str | None, other: str, ours: Read, edited: Collection[str]) -> Losses:
+    """What each side loses with what the other has forgotten since the merge base. `ours` reads this side
+    files, of which some are `edited` since its last revision."""
     history = store.history
-    known = stones(history.read(fork, PATH)) if fork else {}
+    known = stones(history.read(base, PATH)) if base else {}
     here, there = stones(ours(PATH)), stones(history.read(other, PATH))
     head = history.head()
-    mine = {block: stone for block, stone in there.items() if block not in here and block not in known}
-    theirs = {block: stone for block, stone in here.items() if block not in there and block not in known}
+    new_there = {block: stone for block, stone in there.items() if block not in here and block not in known}
+    new_here = {block: stone for block, stone in here.items() if block not in there and block not in known}
+    old = history.blobs(rev=base) if base and (new_there or new_here) else {}
+    found = Losses()
     # Who has nothing of its own has derived nothing that the other did not see when it forgot.
-    mine = {} if head and not edited and history.is_within(head, other) else mine
-    found: dict[str, Plan] = {}
-    old = history.blobs(rev=fork) if fork and (mine or theirs) else {}
-    if mine and head:
+    if new_there and head and (edited or not history.is_within(head, other)):
         texts = dict(statements.texts(store))
         texts |= {path: ours(path) or b"" for path in {*edited} & texts.keys()}
-        found["here"] = _plan(store, texts, mine, old, "HEAD")
-    if theirs:
+        found = replace(found, ours=_plan(store, texts, new_there, old, "HEAD"))
+    if new_here:
         names = {path: blob for path, blob in history.blobs(rev=other).items()
                  if is_truth(path) and path.endswith(".md")}  # fmt: skip
         read = history.read_all([(blob, "") for blob in names.values()])
         texts = {path: data for path, data in zip(names, read, strict=True) if data is not None}
-        found["there"] = _plan(store, texts, theirs, old, other)
-    return Along(**found)
+        found = replace(found, theirs=_plan(store, texts, new_here, old, other))
+    return found
 
 
 def _plan(
@@ -888,21 +811,57 @@ def _plan(
 def forgetting(
     texts: Mapping[str, bytes], forgotten: Tombstones, fresh: Collection[str], ours: Ours, today: date
 ) -> Plan:
-    """A forgetting of what has these tombstones, by its id; in files that are `fresh` since both met also
-    by what it says: of the others, who forgot it has seen and left what stands there."""
+    """A forgetting of what has these tombstones, by its id; in files that are `fresh` since the merge base
+    also by what it says: of the others, who forgot it has seen and left what stands there."""
     marks, targets = [f"^{written_id(block)}".encode() for block in forgotten.stones], []
     for path, data in texts.items():
         if path == PATH or not (path in fresh or any(mark in data for mark in marks)):
             continue
-        for record in markdown_document.parse(data, path).records:
+        document = markdown_document.parse(data, path)
+        for record in document.records:
             if isinstance(record, Statement) and (
                 forgotten.buried(record) or (path in fresh and forgotten.forbid(record))
             ):
                 targets.append(forget.of(record))
+        said = {each.place.line for each in targets if each.place.path == path}
+        for _, rows in forgotten.found(data, path) if path in fresh else ():
+            if rows[0] not in said:
+                text = "\n".join(document.lines[rows[0] - 1 : rows[-1]])
+                targets.append(ForgetTarget(Place(path, rows[0], rows[-1]), plain(text).strip()))
     deriving = Deriving(
         texts, targets, ours, today, take=False, patterns=forgotten.redact, ids=forgotten.stones.keys()
     )
     return Changing(deriving).plan()
+
+
+@dataclass(frozen=True, slots=True)
+class Dropped:
+    """Lines that were written or changed on one machine and that another had forgotten: the id, if they have
+    one, the place, whose they were (`here` or `there`), and the revision that has them still: empty where
+    they are in none yet, the file with the old history where that was purged."""
+
+    id: str
+    path: str
+    line: int
+    side: str
+    revision: str = ""
+
+
+def _dropped(base: Files, side: str, files: Files, plan: Plan, gone: Collection[str]) -> Iterator[Dropped]:
+    """What somebody had written or changed on a side since the merge base, of what goes by a plan and of what
+    is `gone` by its id."""
+    old = {line.strip() for data in base.values() for line in data.split(b"\n")}
+    pieces = [
+        (piece.id or "", piece.place)
+        for piece in plan.gone
+        if piece.why == ASKED or piece.by_person or piece.what == "fact"
+    ]
+    left = read(plan.without(files)).units
+    pieces += [(name, unit.record.place) for name in gone if (unit := left.get(("id", name))) and unit.record]
+    for block, place in sorted(pieces, key=lambda each: (each[1].path, each[1].line)):
+        rows = files[place.path].split(b"\n")[place.line - 1 : place.end]
+        if any(row.strip() and row.strip() not in old and not _COUNTED.match(row) for row in rows):
+            yield Dropped(block, place.path, place.line, side)
 
 
 # -- refusing ----------------------------------------------------------------------------------------------
@@ -946,37 +905,37 @@ def refuse_push(history: History, offered: str | None, head: str) -> None:
         )  # fmt: skip
 
 
-# -- carrying ----------------------------------------------------------------------------------------------
-# What else a bank of its own has in its repository, and is no memory: it comes along where only the other
+# -- foreign files -----------------------------------------------------------------------------------------
+# What else a bank of its own has in its repository, and is no memory: it is taken where only the other
 # machine has changed it.
 
 
 SHOWN = 3
 
 
-def carried(
-    store: Store, strange: Mapping[str, str], fork: str | None, other: str
+def foreign_files(
+    store: Store, foreign: Mapping[str, str], base: str | None, other: str
 ) -> tuple[dict[str, bytes | None], list[str]]:
     """What else a bank of its own has in its repository: taken where only the other changed it."""
-    if not strange:
+    if not foreign:
         return {}, []
     if not store.bank.own:
         raise Conflict(
-            "the other history has files that are no memory", where=", ".join(sorted(strange)[:SHOWN]),
+            "the other history has files that are no memory", where=", ".join(sorted(foreign)[:SHOWN]),
             mend="give the trail a remote of its own: ua-memory git remote set-url origin ADDRESS",
         )  # fmt: skip
     history = store.history
     head = history.head()
-    here = history.differing(fork, head) if head else {}
-    there = history.differing(fork, other)
+    here = history.differing(base, head) if head else {}
+    there = history.differing(base, other)
     plain = not head or history.is_within(head, other)
-    linked = [path for path in strange if there[path][0][:3] not in ("100", "")]
+    linked = [path for path in foreign if there[path][0][:3] not in ("100", "")]
     if linked and not plain:
         raise Conflict("links and submodules are not merged here", where=linked[0], mend="ua-memory git pull")
-    both = sorted(path for path in strange if path in here and here[path] != there[path])
+    both = sorted(path for path in foreign if path in here and here[path] != there[path])
     data = {
         path: history.blob(blob) if blob else None
-        for path, blob in strange.items()
+        for path, blob in foreign.items()
         if there[path][0] != "160000"
     }
     notes = [
@@ -985,10 +944,10 @@ def carried(
     return {path: each for path, each in data.items() if path not in both}, notes
 
 
-def brought_along(store: Store, carried: Mapping[str, bytes | None], was: Mapping[str, str]) -> list[str]:
-    """Bring files in the folder along that are no memory, where nobody has changed them; what was not."""
+def write_foreign(store: Store, files: Mapping[str, bytes | None], was: Mapping[str, str]) -> list[str]:
+    """Write files that are no memory, where nobody has changed them; what was not written."""
     notes = []
-    for path, data in carried.items():
+    for path, data in files.items():
         file = store.bank.root / path
         if not _ours(store.bank.root, path):
             notes.append(f"{path} was not written")
@@ -1043,60 +1002,44 @@ class Joined:
     revisions: int = 0
     result: Result | None = None
     notes: tuple[str, ...] = ()
-    along: Along = field(default_factory=Along)
-    """What went along with what one of the machines has forgotten."""
+    losses: Losses = field(default_factory=Losses)
+    """What went with what one of the machines has forgotten."""
 
 
-@dataclass(frozen=True)
-class Meeting:
-    """Where this history and another part, and what each has otherwise since."""
-
-    store: Store
-    other: str
-    fresh: bool = field(default=False)
-    """This bank is as `init` made it, and becomes the other one."""
-    base: str | None = None
-    """What both have in common, where the history that was rewritten cannot tell."""
-
-    @property
-    def fork(self) -> str | None:
-        return self.base or self.store.history.fork(self.store.history.head() or self.other, self.other)
-
-    def merged(
-        self, ours: Callable[[str], bytes | None], edited: Collection[str]
-    ) -> tuple[Merge, Mapping[str, str], Along]:
-        """The files merged, {path: blob id} of what the other has otherwise and is no memory, and what went
-        along with what one of them has forgotten."""
-        history, fork = self.store.history, self.fork
-        head = history.head()
-        there = history.differing(fork, self.other)
-        here = history.differing(fork, head) if head else {}
-        refuse(history, self.other, there)
-        paths = sorted({path for path in (*there, *here, *edited) if is_truth(path)})
-        went = along(self.store, fork, self.other, ours, edited)
-        paths = sorted({*paths, *went.paths})
-        old = history.blobs(paths, rev=fork) if fork and paths else {}
-        new = {path: there[path][1] if path in there else old.get(path, "") for path in paths}
-        wanted = sorted({blob for blob in (*old.values(), *new.values()) if blob})
-        read = dict(zip(wanted, history.read_all([(blob, "") for blob in wanted]), strict=True))
-        base = {path: read[blob] or b"" for path, blob in old.items()}
-        theirs = {path: read[blob] or b"" for path, blob in new.items() if blob}
-        mine = {path: data for path in paths if (data := ours(path)) is not None}
-        done = together(base, mine, theirs, went, self.store.config.redact, self.other, fresh=self.fresh)
-        return done, {path: blob for path, (_, blob) in there.items() if not is_truth(path)}, went
+def merged(
+    store: Store, base: str | None, other: str, ours: Read, edited: Collection[str], *, fresh: bool
+) -> tuple[Merge, Mapping[str, str], Losses]:
+    """This machine's files, some `edited` since its last revision, merged with another revision's against a
+    base, and what goes on either side with what the other has forgotten; {path: blob id} of what the other
+    has otherwise and is no memory. A bank that is `fresh` becomes the other one."""
+    history = store.history
+    head = history.head()
+    there = history.differing(base, other)
+    here = history.differing(base, head) if head else {}
+    refuse(history, other, there)
+    lost = losses(store, base, other, ours, edited)
+    paths = sorted({path for path in (*there, *here, *edited) if is_truth(path)} | lost.paths)
+    old = history.blobs(paths, rev=base) if base and paths else {}
+    new = {path: there[path][1] if path in there else old.get(path, "") for path in paths}
+    wanted = sorted({blob for blob in (*old.values(), *new.values()) if blob})
+    read = dict(zip(wanted, history.read_all([(blob, "") for blob in wanted]), strict=True))
+    sides = (
+        {path: read[blob] or b"" for path, blob in old.items()},
+        {path: data for path in paths if (data := ours(path)) is not None},
+        {path: read[blob] or b"" for path, blob in new.items() if blob},
+    )
+    done = together(*sides, lost, other, fresh=fresh)
+    return done, {path: blob for path, (_, blob) in there.items() if not is_truth(path)}, lost
 
 
 def together(
-    base: Files, mine: Files, theirs: Files, went: Along, redact: Mapping[str, str], other: str = "", *,
-    fresh: bool = False,
-) -> Merge:  # fmt: skip
-    """Both sides made one: without what either has forgotten, and what went along; then by id. `other` is the
-    revision of theirs."""
-    left, right, dropped = buried(base, mine, theirs, redact)
-    if went.paths:
-        left, right, _ = buried(base, went.here.without(mine), went.there.without(theirs), redact)
+    base: Files, mine: Files, theirs: Files, lost: Losses, other: str = "", *, fresh: bool = False
+) -> Merge:
+    """Both sides made one: without what either has forgotten, and what went with it; then by id. `other` is
+    the revision of theirs."""
+    left, right = lost.ours.without(mine), lost.theirs.without(theirs)
     done = merge(left if fresh else base, left, right, other)
-    # A file that goes whole along, and that nobody else has, is in no merge.
+    # A file that goes whole, and that nobody else has, is in no merge.
     done = replace(done, files={**dict.fromkeys(mine.keys() - done.files), **done.files})
     # What was taken out before it came to the merge is told as well.
     there_now = {path: data for path, data in done.files.items() if data is not None}
@@ -1104,10 +1047,13 @@ def together(
     gone = [name for kind, name in sorted(had - has - now) if kind == "id"]
     gone = [*done.forgotten, *(name for name in gone if name not in done.forgotten)]
     number = done.went + len(gone) - len(done.forgotten)
-    gone += sorted(went.ids(done.files) - {*gone})
-    dropped += went.dropped(dropped)
-    dropped = [each for each in dropped if ("id", each.id) not in now]  # its forgetting was taken back
-    return replace(done, went=number, forgotten=(*gone,), dropped=(*dropped,))
+    gone += sorted(lost.ids(done.files) - {*gone})
+    dropped = (
+        *_dropped(base, "here", mine, lost.ours, done.forgotten),
+        *_dropped(base, "there", theirs, lost.theirs, done.forgotten),
+    )
+    dropped = tuple(each for each in dropped if ("id", each.id) not in now)  # its forgetting was taken back
+    return replace(done, went=number, forgotten=(*gone,), dropped=dropped)
 
 
 def prepare(store: Store, *, look: bool = False) -> tuple[str, ...]:
@@ -1131,33 +1077,37 @@ def join(
     to merge against where the other history was rewritten. Conflict where the two are no copies of one
     bank."""
     history = store.history
-    meeting = Meeting(store, other, _compared(store, other), base)
-    number = history.number(history.head(), other)
+    fresh, head = _compared(store, other), history.head()
+    base = base or history.fork(head or other, other)
+    number = history.number(head, other)
     if look:
-        done, _, went = meeting.merged(lambda path: _read_joined(store, path), store.survey().changed)
-        return Joined(_placed(store, done, other), number, notes=tuple(went.notes()), along=went)
+        changed = store.survey().changed
+        done, _, lost = merged(store, base, other, partial(_read_joined, store), changed, fresh=fresh)
+        return Joined(_placed(store, done, other), number, notes=tuple(lost.notes()), losses=lost)
+
+    def ours(path: str) -> bytes | None:
+        return draft.read(path) if draft.exists(path) else None
+
     with store.revision(OP, door=door) as draft:
         if history.holds(other):
             return Joined(Merge({}))
-        done, strange, went = meeting.merged(
-            lambda path: draft.read(path) if draft.exists(path) else None, store.survey().changed
-        )
+        done, foreign, lost = merged(store, base, other, ours, store.survey().changed, fresh=fresh)
         held = [path for path, touched in draft.touched.items() if touched.held]
         if held:
             raise Held("facts disappeared here all at once", where=held[0], mend="ua-memory status")
-        draft.carried, notes = carried(store, strange, meeting.fork, other)
+        draft.carried, notes = foreign_files(store, foreign, base, other)
         was = history.blobs(sorted(draft.carried)) if draft.carried else {}
         for path, data in done.files.items():
             if data is not None:
                 draft.write(path, data, restored=True)
             elif draft.exists(path):
                 draft.delete(path)
-        went.buried(store, draft)
+        lost.record(store, draft)
         draft.joins, draft.even_if_empty, draft.subject = other, True, subject
         draft.trailers["Joins"] = [other]
-    notes += [*brought_along(store, draft.carried, was), *went.notes()]
+    notes += [*write_foreign(store, draft.carried, was), *lost.notes()]
     done = _placed(store, done, other, draft.result.revision)
-    return Joined(done, number, draft.result, tuple(notes), went)
+    return Joined(done, number, draft.result, tuple(notes), lost)
 
 
 def _placed(store: Store, done: Merge, other: str, merged: str | None = None) -> Merge:

@@ -203,7 +203,7 @@ class _Foreseen:
     @property
     def ids(self) -> set[str]:
         """All ids that go."""
-        return {*self.forgotten, *self.joined.along.ids(self.files)}
+        return {*self.forgotten, *self.joined.losses.ids(self.files)}
 
 
 def joined(
@@ -237,7 +237,7 @@ def _foreseen(store: Store, other: str, *, base: str | None = None, always: bool
     after = {**dict(statements.texts(store)), **seen.merge.files}
     files = {path: data for path, data in after.items() if data is not None}
     sought = _sought(store, base, new) if new else ()
-    sought += unsaid(seen.along.texts, sought, files.values(), store.config.redact)
+    sought += unsaid(seen.losses.ours.also, sought, files.values(), store.config.redact)
     return _Foreseen(base, seen, tuple(sorted(new)), sought, files)
 
 
