@@ -7,6 +7,8 @@
 SHELL := /bin/bash
 .DEFAULT_GOAL := help
 MAKEFLAGS += --no-print-directory
+# Python and pytest keep what they compiled: to do it anew for each run takes ten seconds of each worker's time.
+unexport PYTHONDONTWRITEBYTECODE
 
 VENV     ?= .venv
 BENCH    ?= .venv-bench
@@ -21,11 +23,14 @@ STAMP := $(VENV)/.installed
 PYTEST = $(BIN)/pytest
 CODE   = ua_memory tests $(wildcard benchmarks examples)
 
-# uv, installed by pip first, takes a tenth of the time that pip takes; where it cannot be had, pip does it.
+# uv takes a tenth of the time that pip takes; where there is none, pip installs it first, and where that
+# cannot be had, pip does it all.
 define make_venv
 	@test -n "$(PYTHON)" || { echo "ua-memory needs Python 3.11 or later on the PATH, or: make PYTHON=/path/to/python3" >&2; exit 1; }
-	@"$(PYTHON)" -m venv "$(1)" || { echo "python could not make a virtual environment; on Debian: apt install python3-venv" >&2; exit 1; }
-	@"$(1)/bin/python" -m pip install -qq --disable-pip-version-check uv 2>/dev/null \
+	@if command -v uv >/dev/null && uv venv -q --allow-existing --python "$(PYTHON)" "$(1)" 2>/dev/null \
+		&& uv pip install -q --python "$(1)/bin/python" $(2); then exit 0; fi; \
+	"$(PYTHON)" -m venv "$(1)" || { echo "python could not make a virtual environment; on Debian: apt install python3-venv" >&2; exit 1; }; \
+	"$(1)/bin/python" -m pip install -qq --disable-pip-version-check uv 2>/dev/null \
 		&& "$(1)/bin/uv" pip install -q --python "$(1)/bin/python" $(2) \
 		|| { echo "without uv, which could not be used here; pip takes some two minutes" >&2; \
 		"$(1)/bin/python" -m pip install -qq --disable-pip-version-check $(2); }

@@ -5,10 +5,11 @@ set -euo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)
 place=$(mktemp -d "${TMPDIR:-/tmp}/ua-memory-demo.XXXXXX")
-trap 'cd / && rm -rf "$place"' EXIT
+trap 'ua-memory daemon stop >/dev/null 2>&1 || true; cd / && rm -rf "$place"' EXIT
 # Nothing of the machine takes part: no bank, no settings and no git identity from outside.
-export HOME="$place" GIT_CONFIG_GLOBAL="$place/.gitconfig" GIT_CONFIG_NOSYSTEM=1 UA_MEMORY_DAEMON=off
-unset UA_MEMORY_BANK UA_MEMORY_ENABLED UA_TRUNCATION_THRESHOLD UA_CONTEXT_WINDOW ANTHROPIC_API_KEY ANTHROPIC_BASE_URL
+export HOME="$place" XDG_RUNTIME_DIR="$place/run" GIT_CONFIG_GLOBAL="$place/.gitconfig" GIT_CONFIG_NOSYSTEM=1
+mkdir -m 700 "$place/run"
+unset UA_MEMORY_DAEMON UA_MEMORY_BANK UA_MEMORY_ENABLED UA_TRUNCATION_THRESHOLD UA_CONTEXT_WINDOW ANTHROPIC_API_KEY ANTHROPIC_BASE_URL
 git config --global user.name "Noor Lindqvist"
 git config --global user.email noor@example.org
 
@@ -35,6 +36,7 @@ tell "Noor keeps notes in markdown. They become a bank; not a byte of them chang
 cp -r "$here/day" "$place/notes" && rm "$place/notes/README.md"
 cd "$place/notes"
 run ua-memory init
+ua-memory daemon start >/dev/null & # which any search would do; the first does not wait for the model then
 run ua-memory log
 check "Noor Lindqvist" ua-memory log
 
@@ -95,6 +97,7 @@ tell "Where does that come from?"
 run ua-memory why "$(grep -n -m 1 -F '[[2026-10-14#^' memory/pages/tiles.md | sed 's/:.*//; s/^/tiles:/')"
 
 tell "Does everything hold?"
+ua-memory daemon stop >/dev/null # so that its Chroma is compared, too
 run ua-memory verify
 
 tell "It was a folder of markdown under git all along."

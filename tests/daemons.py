@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
+import functools
 import json
 import os
 import pty
@@ -47,7 +49,13 @@ class Place:
     def run(
         self, *argv: str, daemon: str = "auto", stdin: str = "", cwd: Path | None = None, **env: str
     ) -> Done:
-        """A whole process; its output in pipes."""
+        """A process that has its imports from the one it was forked off."""
+        return forking().run(argv, cwd or self.root, self.environment(daemon, **env), stdin)
+
+    def whole(
+        self, *argv: str, daemon: str = "auto", stdin: str = "", cwd: Path | None = None, **env: str
+    ) -> Done:
+        """A process that starts from nothing; its output in pipes."""
         done = subprocess.run(
             [sys.executable, "-P", "-m", "ua_memory", *argv],
             cwd=cwd or self.root,
@@ -59,9 +67,7 @@ class Place:
         )
         return Done(done.returncode, done.stdout.decode(), done.stderr.decode())
 
-    def terminal(
-        self, *argv: str, daemon: str = "auto", width: int = 70, forking: Forking | None = None
-    ) -> Done:
+    def terminal(self, *argv: str, daemon: str = "auto", width: int = 70) -> Done:
         """The same on a terminal of its own; what it shows is in `out`."""
         ours, theirs = pty.openpty()
         import fcntl
@@ -69,17 +75,7 @@ class Place:
         import termios
 
         fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, width, 0, 0))
-        if forking:
-            ended = forking.begun(self, argv, [os.ttyname(theirs)] * 3)
-        else:
-            ended = subprocess.Popen(
-                [sys.executable, "-P", "-m", "ua_memory", *argv],
-                cwd=self.root,
-                env=self.environment(daemon),
-                stdin=theirs,
-                stdout=theirs,
-                stderr=theirs,
-            ).wait
+        begun = forking().begun(argv, self.root, self.environment(daemon), [theirs] * 3)
         os.close(theirs)
         shown = b""
         try:
@@ -93,7 +89,7 @@ class Place:
                 shown += got
         finally:
             os.close(ours)
-        return Done(ended(), shown.decode(), "")
+        return Done(begun.wait(), shown.decode(), "")
 
     # -- its daemon --------------------------------------------------------------------------------
 
@@ -164,71 +160,64 @@ class Lasting:
             assert self.place.up()["pid"] == self.pid
 
 
-FORKING = """
-import importlib, json, os, pkgutil, sys, time
-import ua_memory
-from ua_memory.cli import fast
-os.environ.update(fast.QUIET)
-for part in ("cli", "index", "recall", "store", "git", "views"):
-    folder = importlib.import_module("ua_memory." + part)
-    for found in pkgutil.iter_modules(folder.__path__, folder.__name__ + "."):
-        importlib.import_module(found.name)
-importlib.import_module("git")
-importlib.import_module("tokenizers")
-importlib.import_module("ua_memory.index.vectors").imported()
-for line in sys.stdin:
-    told = json.loads(line)
-    files = [os.open(path, os.O_RDWR) for path in told["streams"]]
-    print("begun", flush=True)
-    child = os.fork()
-    if not child:
-        for number, file in enumerate(files):
-            os.dup2(file, number)
-        sys.stdin, sys.stdout, sys.stderr = open(0, closefd=False), open(1, "w"), open(2, "w")
-        os.environ.clear()
-        os.environ.update(told["env"])
-        os.chdir(told["cwd"])
-        time.tzset()
-        fast.main(told["argv"])
-    for file in files:
-        os.close(file)
-    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
-"""
-
-
 class Forking:
-    """Processes of the command line without a daemon, forked off one that has imported all they need: a
-    search that starts from nothing takes a second of processor time, most of it to import Chroma."""
+    """Processes of the command line, forked off one that has imported all they need (`forked.py`): a search
+    that starts from nothing takes a second of processor time, most of it to import Chroma."""
 
-    def __enter__(self) -> Forking:
-        self.process = subprocess.Popen(
-            [sys.executable, "-P", "-c", FORKING],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        return self
+    def __init__(self) -> None:
+        self.asks, theirs = socket.socketpair()
+        with theirs:
+            argv = [sys.executable, "-P", str(Path(__file__).with_name("forked.py")), str(theirs.fileno())]
+            self.process = subprocess.Popen(argv, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL)
 
-    def __exit__(self, *_: object) -> None:
-        self.process.communicate()
+    def close(self) -> None:
+        self.asks.close()
+        self.process.wait(60)
 
-    def begun(self, place: Place, argv: Sequence[str], streams: Sequence[str]) -> Callable[[], int]:
-        """Start a command in `place` whose three streams are these files; what waits for its exit code."""
-        env = place.environment("off")
-        told = {"argv": argv, "streams": streams, "cwd": str(place.root), "env": env}
-        asks, answers = self.process.stdin, self.process.stdout
-        assert asks and answers
-        asks.write(json.dumps(told) + "\n")
-        asks.flush()
-        assert answers.readline() == "begun\n"
-        return lambda: int(answers.readline())
+    def begun(self, argv: Sequence[str], cwd: Path, env: dict[str, str], streams: Sequence[int]) -> Begun:
+        """Start a command whose three streams are these files."""
+        answers, theirs = socket.socketpair()
+        with theirs:
+            answers.sendall(json.dumps({"argv": argv, "cwd": str(cwd), "env": env}).encode() + b"\n")
+            socket.send_fds(self.asks, [b"!"], [*streams, theirs.fileno()])
+        return Begun(answers)
 
-    def run(self, place: Place, *argv: str, stdin: str = "") -> Done:
+    def run(self, argv: Sequence[str], cwd: Path, env: dict[str, str], stdin: str = "") -> Done:
         with contextlib.ExitStack() as opened:
-            files = [opened.enter_context(tempfile.NamedTemporaryFile()) for _ in range(3)]
-            Path(files[0].name).write_text(stdin, "utf-8")
-            code = self.begun(place, argv, [file.name for file in files])()
+            files = [opened.enter_context(tempfile.TemporaryFile()) for _ in range(3)]
+            files[0].write(stdin.encode())
+            files[0].seek(0)
+            code = self.begun(argv, cwd, env, [file.fileno() for file in files]).wait()
+            for file in files[1:]:
+                file.seek(0)
             return Done(code, *(file.read().decode() for file in files[1:]))
+
+
+class Begun:
+    """A command that was forked off."""
+
+    def __init__(self, answers: socket.socket) -> None:
+        answers.settimeout(60)
+        self.lines = answers.makefile("rb")
+        answers.close()  # once `lines` is
+        self.pid = int(self.lines.readline())
+
+    def wait(self) -> int:
+        """Its exit code; it is killed after a minute."""
+        with self.lines:
+            try:
+                return int(self.lines.readline())
+            except TimeoutError:
+                os.kill(self.pid, signal.SIGKILL)
+                raise
+
+
+@functools.cache
+def forking() -> Forking:
+    """One for all tests of this process."""
+    found = Forking()
+    atexit.register(found.close)
+    return found
 
 
 def answer(caller: socket.socket) -> Any:

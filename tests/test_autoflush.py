@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from banks import NOON
+from banks import NOON, new_bank
 from hypothesis import given
 from hypothesis import strategies as st
 from scripted_model import DONE, Scripted, keep, offline
@@ -57,7 +57,7 @@ TALK = [
 
 @pytest.fixture
 def memory(tmp_path: Path) -> Memory:
-    Memory.init(tmp_path / "bank", now=lambda: NOON, timezone="UTC")
+    new_bank(tmp_path / "bank")
     return Memory.open(tmp_path / "bank", now=lambda: NOON)
 
 

@@ -75,7 +75,7 @@ def called(lasting: Lasting) -> Iterator[Place]:
 
 def test_it_starts_answers_and_stops(place: Place) -> None:
     assert place.run("daemon", "status", "--json").json == {"running": False}
-    started = place.run("daemon", "start", "--json").json
+    started = place.whole("daemon", "start", "--json").json
     assert started["running"] and started["commands"] == 0
     for told in (started, place.run("daemon", "status", "--json").json):
         # Events come a moment after the answers, or not at all where a probe is late on a busy machine.
@@ -88,7 +88,7 @@ def test_it_starts_answers_and_stops(place: Place) -> None:
     assert place.run("daemon", "start", "--json").json["pid"] == started["pid"]
     again = place.run("daemon", "restart", "--json").json
     assert again["pid"] != started["pid"]
-    assert "Stopped: process" in place.run("daemon", "stop").out
+    assert "Stopped: process" in place.whole("daemon", "stop").out
     assert not runs(place.local) and not place.socket().exists()
     assert "No daemon" in place.run("daemon", "stop").out
     logs = place.run("daemon", "logs", "--json").json["lines"]

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 from banks import new_bank
-from daemons import Forking, Lasting, Place, until
+from daemons import Lasting, Place, until
 
 from ua_memory.caller import AGENTS
 from ua_memory.cli import fast
@@ -60,12 +60,6 @@ def served(lasting: Lasting) -> Iterator[Place]:
     """With a daemon that other tests ask, too."""
     with lasting.asked() as place:
         yield place
-
-
-@pytest.fixture(scope="module")
-def forking() -> Iterator[Forking]:
-    with Forking() as found:
-        yield found
 
 
 READS = (
@@ -126,9 +120,9 @@ def _plain(text: str) -> str:
     return re.sub(r"\d+ (seconds?|minutes?) ago", "N ago", text)
 
 
-def test_a_daemon_answers_as_the_process_itself(place: Place, forking: Forking) -> None:
-    here = {" ".join(argv): forking.run(place, *argv, stdin="heroku\nfly\n") for argv in READS}
-    whole = place.run(*READS[0], daemon="off")
+def test_a_daemon_answers_as_the_process_itself(place: Place) -> None:
+    here = {" ".join(argv): place.run(*argv, daemon="off", stdin="heroku\nfly\n") for argv in READS}
+    whole = place.whole(*READS[0], daemon="off")
     assert (whole.code, _plain(whole.out), _plain(whole.err)) == (0, _plain(here["search heroku"].out), "")
     assert place.run("daemon", "start").code == 0
     for argv in READS:
@@ -142,10 +136,10 @@ def test_a_daemon_answers_as_the_process_itself(place: Place, forking: Forking) 
     assert status and status["commands"] >= len(READS)  # it was the daemon that answered
 
 
-def test_on_a_terminal_too(place: Place, forking: Forking) -> None:
+def test_on_a_terminal_too(place: Place) -> None:
     some = [READS[n] for n in (0, 1, 2, 6, 11, 13, 16, 18)]
     some.remove(["search", "--batch"])
-    here = [place.terminal(*argv, forking=forking) for argv in some]
+    here = [place.terminal(*argv, daemon="off") for argv in some]
     assert place.run("daemon", "start").code == 0
     for argv, own in zip(some, here, strict=True):
         there = place.terminal(*argv)

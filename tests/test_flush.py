@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from banks import NOON
+from banks import NOON, new_bank
 from made_up import made_up
 from scripted_model import DONE, SAID, Answer, Scripted, keep, offline, turns
 from secret_plants import plants
@@ -49,7 +49,7 @@ def memory(tmp_path: Path) -> Memory:
 
 
 def opened(root: Path, **settings: Any) -> Memory:
-    Memory.init(root, now=lambda: NOON, timezone="UTC")
+    new_bank(root)
     from ua_memory import config
 
     loaded: Config = replace(config.load(root, {}), **settings)

@@ -66,10 +66,10 @@ def log(place: Place) -> str:
 @pytest.mark.parametrize("daemon", ["off", "auto"])
 def test_a_prompt_is_told_what_memory_holds(place: Place, daemon: str) -> None:
     (place.local / "daemon.started").touch()  # so that none is started
-    found = context(place.run("hook", daemon=daemon, stdin=PROMPT), "UserPromptSubmit")
+    found = context(place.whole("hook", daemon=daemon, stdin=PROMPT), "UserPromptSubmit")
     assert found.startswith('<ua-memory-recall kind="search">') and "words alone" in found
     assert "- 2026-11-19: Alice moved the API" in found
-    core = context(place.run("hook", daemon=daemon, stdin=START), "SessionStart")
+    core = context(place.whole("hook", daemon=daemon, stdin=START), "SessionStart")
     assert core.startswith('<ua-memory-recall kind="core">') and "## Me\nShort answers." in core
     assert log(place) == ""
 

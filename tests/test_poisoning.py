@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from attacks import ATTACKS, marks, read_leniently
-from banks import DAY, NOON
+from banks import DAY, NOON, new_bank
 from scripted_model import DONE, Call, Scripted, keep, session, turns
 
 from ua_memory import config
@@ -43,7 +43,7 @@ EVERY = pytest.mark.parametrize("attack", list(ATTACKS.values()), ids=list(ATTAC
 @pytest.fixture
 def memory(tmp_path: Path) -> Memory:
     root = tmp_path / "bank"
-    Memory.init(root, now=lambda: NOON, timezone="UTC")
+    new_bank(root)
     (root / "MEMORY.md").write_text(CORE)
     chosen = replace(config.load(root, {}), embedding="none")
     return Memory.open(root, config=chosen, now=lambda: NOON, door="test")

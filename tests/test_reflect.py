@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from banks import NOON
+from banks import NOON, new_bank
 from fake_model import FakeModel
 from test_llm import prefixes
 
@@ -53,7 +53,7 @@ SAID = "Alice moved the API from Heroku because the price doubled to $1,400 [{a}
 
 
 def bank(root: Path, files: dict[str, str] | None = None, **settings: Any) -> Memory:
-    Memory.init(root, now=lambda: NOON, timezone="UTC")
+    new_bank(root)
     chosen = {"memory/2026-11-20.md": LOG, "memory/observations/Alice.md": OBSERVED}
     for path, text in (chosen if files is None else files).items():
         (root / path).parent.mkdir(parents=True, exist_ok=True)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from banks import DAY, NOON
+from banks import DAY, NOON, new_bank
 from fake_model import FakeModel
 from scripted_model import Scripted, offline
 from test_drawing import SAID, fact, keep
@@ -43,7 +43,7 @@ def memory(tmp_path: Path) -> Memory:
 
 
 def opened(root: Path, **settings: Any) -> Memory:
-    Memory.init(root, now=lambda: NOON, timezone="UTC")
+    new_bank(root)
     loaded = replace(config.load(root, {}), **settings)
     return Memory.open(root, config=loaded, now=lambda: NOON)
 

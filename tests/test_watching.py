@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from banks import Clock
+from banks import Clock, new_bank
 from fake_model import FakeModel
 from scripted_model import Scripted
 from terminal import Shell, new_shell
@@ -28,7 +28,7 @@ def clock() -> Clock:
 
 @pytest.fixture
 def memory(tmp_path: Path, clock: Clock) -> Memory:
-    Memory.init(tmp_path / "bank", now=clock, timezone="UTC")
+    new_bank(tmp_path / "bank", clock)
     return Memory.open(tmp_path / "bank", config=config.load(tmp_path / "bank", {}), now=clock)
 
 
