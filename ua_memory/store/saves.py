@@ -357,8 +357,7 @@ def _with_what_came(edit: Edit, base: Buffer, past: Past) -> StaleSave | None:
         own |= _lines(trail, past.left(0))
     theirs_alone = not (base.shown or back - own or gone - taken)
     uncommitted = bool(past.young) and base.number <= 1
-    rewritten = 2 * back.total() > _lines(trail, b"").total()  # who writes a file anew has not overlooked it
-    if not (back or gone) or (theirs_alone and (uncommitted or rewritten or not _fresh(edit, base))):
+    if not (back or gone) or (theirs_alone and (uncommitted or not _fresh(edit, base))):
         return None
     own |= _written_by_hand(back - own, past)
     was = keys(disk, edit.path)
