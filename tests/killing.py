@@ -131,16 +131,16 @@ def _with_hand(store: Store, acknowledged: bool) -> None:
 
 def racing_insert(store: Store) -> None:
     """A person saves, from a buffer read before, in the moment between laying and entering."""
-    file, enter, buffer = store.bank.root / DAY, swap.enter, (store.bank.root / DAY).read_text()
+    file, enter, buffer = store.bank.root / DAY, swap.swap_in, (store.bank.root / DAY).read_text()
 
     def enter_after_save(path: Path, out: Path) -> None:
-        swap.enter = enter
+        swap.swap_in = enter
         fresh = file.with_name("editor.tmp")
         fresh.write_text(buffer + "- by hand\n")
         REAL["rename"](fresh, file)  # an editor's step, and none of ours
         enter(path, out)
 
-    swap.enter = enter_after_save
+    swap.swap_in = enter_after_save
     insert(store, "killed")
 
 

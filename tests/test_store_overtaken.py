@@ -44,7 +44,7 @@ class Editor:
 
 def amid(script: Mapping[Moment, Callable[[], None]], work: Callable[[], object]) -> None:
     """Do the work with the script carried out around its exchanges."""
-    enter, count = swap.enter, 0
+    enter, count = swap.swap_in, 0
 
     def entered(file: Path, out: Path) -> None:
         nonlocal count
@@ -54,7 +54,7 @@ def amid(script: Mapping[Moment, Callable[[], None]], work: Callable[[], object]
         script.get(("after", number), lambda: None)()
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(swap, "enter", entered)
+        patch.setattr(swap, "swap_in", entered)
         work()
     assert {number for _, number in script} <= {*range(count)}, "all of the script was carried out"
 

@@ -30,7 +30,7 @@ from ua_memory.git.repository import SOMEBODY
 from ua_memory.knowledge import facts
 from ua_memory.knowledge.facts import Said
 from ua_memory.records import Fact
-from ua_memory.store import commit as landing
+from ua_memory.store import commit as store_commit
 from ua_memory.store import pending, swap
 from ua_memory.store.store import Store
 
@@ -51,7 +51,7 @@ def killed_before_its_commit(root: Path) -> Store:
     insert(store, "first")
 
     def act() -> None:
-        landing.clear = lambda *_: os._exit(0)  # type: ignore[assignment]
+        store_commit.remove_leftovers = lambda *_: os._exit(0)  # type: ignore[assignment]
         open_again(root)._commit = lambda *_, **__: os._exit(17)  # type: ignore[method-assign]
         other = open_again(root)
         other._commit = lambda *_, **__: os._exit(17)  # type: ignore[method-assign]
@@ -320,7 +320,7 @@ def test_a_save_that_comes_in_two_pieces(tmp_path: Path) -> None:
 def test_saved_again_and_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     store = make(tmp_path / "b")
     insert(store, "first")
-    file, enter, saves = store.bank.root / DAY, swap.enter, []
+    file, enter, saves = store.bank.root / DAY, swap.swap_in, []
 
     def enter_after_save(path: Path, out: Path) -> None:
         saves.append(f"- save {len(saves)}\n")
@@ -329,8 +329,8 @@ def test_saved_again_and_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         fresh.rename(file)
         enter(path, out)
 
-    monkeypatch.setattr(landing, "ROUNDS", 5)
-    monkeypatch.setattr(swap, "enter", enter_after_save)
+    monkeypatch.setattr(store_commit, "ROUNDS", 5)
+    monkeypatch.setattr(swap, "swap_in", enter_after_save)
     with pytest.raises(Busy):
         insert(store, "second")
     monkeypatch.undo()

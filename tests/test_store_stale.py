@@ -161,14 +161,14 @@ def test_a_buffer_read_in_the_moment_of_writing_loses_nothing(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Between our exchange and the merge of a save that came just before, the file lacks that save."""
-    from ua_memory.store import commit as landing
+    from ua_memory.store import commit as store_commit
     from ua_memory.store import swap
 
     insert(store, "first")
-    old, enter, came_out, seen = buffer(store), swap.enter, swap.came_out, []
+    old, enter, came_out, seen = buffer(store), swap.swap_in, swap.swapped_out, []
 
     def saved(file: Path, out: Path) -> None:
-        monkeypatch.setattr(swap, "enter", enter)
+        monkeypatch.setattr(swap, "swap_in", enter)
         write(store, DAY, old + "- by hand\n")
         enter(file, out)
 
@@ -176,8 +176,8 @@ def test_a_buffer_read_in_the_moment_of_writing_loses_nothing(
         seen.append(buffer(store))
         return came_out(file, out)
 
-    monkeypatch.setattr(swap, "enter", saved)
-    monkeypatch.setattr(landing.swap, "came_out", read)
+    monkeypatch.setattr(swap, "swap_in", saved)
+    monkeypatch.setattr(store_commit.swap, "swapped_out", read)
     insert(store, "second")
     monkeypatch.undo()
     assert "by hand" not in seen[0] and "second" in seen[0]
@@ -190,14 +190,14 @@ def test_a_buffer_read_in_the_moment_of_writing_loses_nothing(
 
 def test_a_save_on_top_of_ours_while_another_is_merged(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     """The second save was made from what we had put in place: it is the person's, after ours."""
-    from ua_memory.store import commit as landing
+    from ua_memory.store import commit as store_commit
     from ua_memory.store import swap
 
     insert(store, "first")
-    old, enter, came_out, shown = buffer(store), swap.enter, swap.came_out, []
+    old, enter, came_out, shown = buffer(store), swap.swap_in, swap.swapped_out, []
 
     def saved(file: Path, out: Path) -> None:
-        monkeypatch.setattr(swap, "enter", enter)
+        monkeypatch.setattr(swap, "swap_in", enter)
         write(store, DAY, old + "- by hand\n")
         enter(file, out)
 
@@ -207,8 +207,8 @@ def test_a_save_on_top_of_ours_while_another_is_merged(store: Store, monkeypatch
             write(store, DAY, shown[0] + "- on top\n")
         return came_out(file, out)
 
-    monkeypatch.setattr(swap, "enter", saved)
-    monkeypatch.setattr(landing.swap, "came_out", read)
+    monkeypatch.setattr(swap, "swap_in", saved)
+    monkeypatch.setattr(store_commit.swap, "swapped_out", read)
     insert(store, "second")
     monkeypatch.undo()
     assert len(shown) == 3
@@ -229,14 +229,14 @@ def test_a_save_in_the_moment_of_writing_is_judged_like_any_other(
     insert(store, "first")
     old = buffer(store)
     insert(store, "second")
-    enter = swap.enter
+    enter = swap.swap_in
 
     def saved(file: Path, out: Path) -> None:
         monkeypatch.undo()
         write(store, DAY, old + "- by hand\n")
         enter(file, out)
 
-    monkeypatch.setattr(swap, "enter", saved)
+    monkeypatch.setattr(swap, "swap_in", saved)
     insert(store, "third")
     assert sorted(on_disk(store)) == sorted(in_trail(store)) == ["by hand", "first", "second", "third"]
     assert [r.trailer("Memory-Op") for r in store.history.log(limit=3)] == ["insert", "merge", "edit"]

@@ -146,7 +146,7 @@ def hooked(store: Store, moment: str, action: object) -> None:
     """Insert a fact, with a checkout from start to end within it."""
     from ua_memory.store import swap
 
-    enter, count = swap.enter, []
+    enter, count = swap.swap_in, []
 
     def entered(file: Path, out: Path) -> None:
         count.append(file)
@@ -157,7 +157,7 @@ def hooked(store: Store, moment: str, action: object) -> None:
             action()  # type: ignore[operator]
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(swap, "enter", entered)
+        patch.setattr(swap, "swap_in", entered)
         insert(store, "amid")
     assert count
 

@@ -19,10 +19,10 @@ from ua_memory.store.files import abandoned, being_written, read
 def put(file: Path, data: bytes | None) -> bytes | None:
     out = file.with_name(".ua-out-key.0-x")
     if data is not None:
-        swap.lay(file, data, out)
-    swap.enter(file, out)
-    swap.settle(file.parent)
-    return swap.came_out(file, out)
+        swap.stage(file, data, out)
+    swap.swap_in(file, out)
+    swap.sync_swapped(file.parent)
+    return swap.swapped_out(file, out)
 
 
 @pytest.fixture(params=["exchange", "without"])
@@ -95,12 +95,12 @@ def test_a_save_between_laying_and_entering_comes_out(file: Path) -> None:
     file.parent.mkdir()
     file.write_bytes(b"old\n")
     out = file.with_name(".ua-out-key.0-x")
-    swap.lay(file, b"ours\n", out)
+    swap.stage(file, b"ours\n", out)
     fresh = file.with_name("temp")
     fresh.write_bytes(b"theirs\n")
     fresh.replace(file)
-    swap.enter(file, out)
-    assert swap.came_out(file, out) == b"theirs\n"
+    swap.swap_in(file, out)
+    assert swap.swapped_out(file, out) == b"theirs\n"
     assert file.read_bytes() == b"ours\n"
 
 
@@ -108,7 +108,7 @@ def test_without_exchange_a_save_in_the_gap_is_kept(tmp_path: Path, monkeypatch:
     monkeypatch.setattr(swap, "exchange_call", lambda: None)
     file, out = tmp_path / "a.md", tmp_path / ".ua-out-key.0-x"
     file.write_bytes(b"old\n")
-    swap.lay(file, b"ours\n", out)
+    swap.stage(file, b"ours\n", out)
     link, calls = os.link, []
 
     def saved_just_before(one: Path, other: Path) -> None:
@@ -118,10 +118,10 @@ def test_without_exchange_a_save_in_the_gap_is_kept(tmp_path: Path, monkeypatch:
         link(one, other)
 
     monkeypatch.setattr(os, "link", saved_just_before)
-    swap.enter(file, out)
+    swap.swap_in(file, out)
     assert file.read_bytes() == b"ours\n"
     assert sorted(p.read_bytes() for p in tmp_path.iterdir()) == [b"old\n", b"ours\n", b"theirs\n"]
-    assert swap.came_out(file, out) == b"theirs\n"
+    assert swap.swapped_out(file, out) == b"theirs\n"
 
 
 def test_a_name_as_long_as_names_get(tmp_path: Path) -> None:

@@ -42,7 +42,7 @@ from ua_memory.index.words import Current, WordIndex, broken
 from ua_memory.markdown import document, lines
 from ua_memory.records import Problem
 from ua_memory.store.files import RACY_NS, UNSEARCHED, searched
-from ua_memory.store.lock import in_turn
+from ua_memory.store.lock import synchronized
 
 if TYPE_CHECKING:
     import numpy as np
@@ -336,13 +336,13 @@ class Index:
         self._cache = self._cache or Cache(self.store.bank.cache)
         return self._cache
 
-    @in_turn
+    @synchronized
     def end(self) -> None:
         """Close, and let go of the models too."""
         self.close()
         self._embeds, self._cross = self._given, None
 
-    @in_turn
+    @synchronized
     def close(self) -> None:
         """Let go of all files and of the lock. What is used after it opens again."""
         self._close_vectors()
@@ -360,7 +360,7 @@ class Index:
 
     # -- bringing up to date -------------------------------------------------------------------------------
 
-    @in_turn
+    @synchronized
     def refresh(
         self, vectors: bool = True, progress: Progress | None = None, seen: FileSurvey | None = None,
         stop: Stop | None = None,
@@ -374,7 +374,7 @@ class Index:
         reading = self._refresh_words(seen or self.store.survey(), stop)
         return self._report(began, reading, vectors, progress, stop)
 
-    @in_turn
+    @synchronized
     def embed_first(self, names: list[str], progress: Progress | None = None) -> None:
         """Embed these texts before a refresh without the time for all; it tells why, where that fails."""
         with suppress(EmbeddingUnavailable, sqlite3.DatabaseError, OSError):
@@ -397,7 +397,7 @@ class Index:
             tuple(reading.unread),
         )  # fmt: skip
 
-    @in_turn
+    @synchronized
     def unchanged(self, seen: FileSurvey | None = None) -> bool:
         """Whether the words are those of the files as they are, by one stat of each."""
         there, manifest = (
@@ -407,7 +407,7 @@ class Index:
         return manifest.stands_for(there.proof) and manifest.masks() == self.files.masks
 
     @told
-    @in_turn
+    @synchronized
     def rebuild(self, vectors: bool = True, progress: Progress | None = None) -> Refresh:
         """Make the whole index again beside the old one, from files and cache, then put it in its place. Busy
         while another process has the vectors open."""
@@ -493,7 +493,7 @@ class Index:
             self._vectors = None
             drop(self._current.folder / "chroma")  # the lock is still ours
 
-    @in_turn
+    @synchronized
     def nearest(self, vectors: Sequence[NDArray[np.float32]], limit: int) -> list[list[tuple[str, float]]]:
         """For each vector the nearest texts as (name, cosine). VectorsUnavailable says why not."""
         try:

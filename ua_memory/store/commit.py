@@ -17,15 +17,15 @@ from ua_memory.git.repository import MACHINE, SOMEBODY, Commit, blob_id, parse_t
 from ua_memory.git.trail import History
 from ua_memory.store import pending as store_pending
 from ua_memory.store import saves, swap
-from ua_memory.store.draft import Draft, Touched
+from ua_memory.store.draft import Draft, TouchedFile
 from ua_memory.store.files import abandoned, read
 from ua_memory.store.merge3 import merge
 from ua_memory.store.pending import FileChange, InFlight
 from ua_memory.store.saves import DroppedLine
 from ua_memory.text.wording import counted
 
-# -- flight ------------------------------------------------------------------------------------------------
-# What a revision comes to in the trail: its commits, composed, and set on top of a trail that moved on.
+# -- commits -----------------------------------------------------------------------------------------------
+# The commits of a revision, composed, and rebased on a branch that moved on.
 
 
 NAMED = 50
@@ -97,13 +97,13 @@ def edit_commit(
     new: list[str] = []
     for path, data in disk.items():
         if naming and path != SETTINGS:
-            new += saves.fresh(trail[path], data, path)
+            new += saves.new_names(trail[path], data, path)
     what = next(iter(disk)) if len(disk) == 1 else counted(len(disk), "file")
     said = {"Memory-Op": [saves.EDIT], "Door": ["editor"], "Facts": brief(new)}
     return Commit(author, when, message(f"edit: {what}", "", said), disk)
 
 
-def put_back_commits(touched: Sequence[Touched], when: datetime, person: Person) -> list[Commit]:
+def put_back_commits(touched: Sequence[TouchedFile], when: datetime, person: Person) -> list[Commit]:
     """What undoes that a stale buffer had dropped lines: the person's in a commit of theirs, so that they
     stay theirs, and then ours. It names every fact."""
     made = []
@@ -111,7 +111,7 @@ def put_back_commits(touched: Sequence[Touched], when: datetime, person: Person)
         stages = {t.path: (t.saved, t.theirs) if theirs else (t.theirs, t.start) for t in touched}
         files = {path: after for path, (before, after) in stages.items() if before != after}
         if files:
-            new = [saves.fresh(before, after, path) for path, (before, after) in stages.items()]
+            new = [saves.new_names(before, after, path) for path, (before, after) in stages.items()]
             named = [name for names in new for name in names]
             said = {"Memory-Op": [saves.MERGED], "Door": ["store"], "Facts": named}
             facts = sum(name.startswith("^") for name in named)  # the others are blocks, or have no id
@@ -126,25 +126,25 @@ def put_back_notes(draft: Draft) -> list[str]:
     """What to tell of stale buffers: a merge that nobody hears of looks like a line that will not go away."""
     notes = [_put_back_note(t) for t in draft.touched.values() if t.put_back]
     for t in draft.touched.values():
-        if t.branch:
-            name = t.branch.removeprefix("refs/heads/").removeprefix("refs/remotes/")
+        if t.other_branch:
+            name = t.other_branch.removeprefix("refs/heads/").removeprefix("refs/remotes/")
             notes.append(f"{t.path} was as on the branch {name}; it is as on this one again")
-        if t.left:
-            named = ", ".join(f"^{block}" for block in t.left)
+        if t.forgotten:
+            named = ", ".join(f"^{block}" for block in t.forgotten)
             notes.append(f"{t.path} was saved with what was forgotten, which is left out: {named}")
     return notes
 
 
-def _put_back_note(t: Touched) -> str:
-    facts = [line for line in t.back if not line.theirs and line.name]
-    lines = [line for line in t.back if not line.theirs and not line.name]
-    yours = [line for line in t.back if line.theirs]
+def _put_back_note(t: TouchedFile) -> str:
+    facts = [line for line in t.restored if not line.theirs and line.name]
+    lines = [line for line in t.restored if not line.theirs and not line.name]
+    yours = [line for line in t.restored if line.theirs]
     number = [counted(len(facts), "fact")] if facts else []
     number += [counted(len(lines), "line")] if lines else []
     number += [f"{counted(len(yours), 'line')} of yours"] if yours else []
     what = ", ".join(number[:-1]) + " and " * (len(number) > 1) + number[-1] if number else "nothing"
-    named = [_quoted(line) for line in t.back[:NAMED]]
-    named += [f"and {len(t.back) - NAMED} more"] if len(t.back) > NAMED else []
+    named = [_quoted(line) for line in t.restored[:NAMED]]
+    named += [f"and {len(t.restored) - NAMED} more"] if len(t.restored) > NAMED else []
     return (
         f"{t.path} was saved from an old copy; {what} put back{': ' * bool(named)}{', '.join(named)};"
         " delete again what should not be there"
@@ -162,7 +162,7 @@ def brief(names: Sequence[str]) -> list[str]:
     return list(names) if len(names) <= NAMED else [str(len(names))]
 
 
-def for_trail(data: bytes | None, touched: Touched) -> bytes | None:
+def for_trail(data: bytes | None, touched: TouchedFile) -> bytes | None:
     """What the trail gets of a file: our bytes; where a disappearance is held, our change of what it had."""
     if not touched.held or data is None:
         return data
@@ -174,7 +174,7 @@ def is_own(commit: Commit, record: InFlight) -> bool:
     return record.request in trailers(commit).get("Request", ())
 
 
-def stands(record: InFlight, history: History) -> bool:
+def is_committed(record: InFlight, history: History) -> bool:
     """Whether the record's own commit is in the trail already."""
     rev = history.target(record.branch)
     if (joins := record.commits[-1].joins) and history.head() and history.holds(joins):
@@ -183,7 +183,7 @@ def stands(record: InFlight, history: History) -> bool:
     return any(r.trailer("Request") == record.request for r in newest)
 
 
-def due(record: InFlight, history: History, parent: str | None, *, moved: bool) -> list[Commit]:
+def commits_due(record: InFlight, history: History, parent: str | None, *, moved: bool) -> list[Commit]:
     """The commits that a record still owes, as it has them, or as they are on a trail that has `moved` to
     another `parent`."""
     commits = [*record.commits, *record.after]
@@ -227,8 +227,8 @@ def _on_top(base: bytes | None, tip: bytes | None, data: bytes | None) -> bytes 
     return merged if merged or (tip is not None and data is not None) else None
 
 
-# -- caught ------------------------------------------------------------------------------------------------
-# A person's save that came while we wrote the file: what it was made from, and which commit has it.
+# -- concurrent saves --------------------------------------------------------------------------------------
+# A person's save that came while we wrote the file: its merge base, and which commit has it.
 #
 # It was made from what the editor had read, and that stood in the file since the person's save before:
 # their own last save, or what took its place, which lacks that save until it is merged in
@@ -241,27 +241,27 @@ two. All of them made the record of one write, which an editor kept meeting, gro
 
 
 @dataclass(frozen=True, slots=True)
-class Landing:
-    """Where revisions land. `judge(path, bytes, trail, amid)` tells what a person's save is that came when
-    these contents had stood in the file."""
+class WriteContext:
+    """What writing a revision's files takes. `inspect_save(path, bytes, trail, intermediate)` tells what a
+    person's save is that came when the file had had these contents."""
 
     root: Path
     pending: Path
-    judge: Callable[[str, bytes | None, bytes | None, Sequence[bytes]], Touched]
+    inspect_save: Callable[[str, bytes | None, bytes | None, Sequence[bytes]], TouchedFile]
     person: Person
-    stirred: Callable[[InFlight], bool] = lambda _: False
+    git_moved: Callable[[InFlight], bool] = lambda _: False
     """Whether a git may have moved files since the revision began: what comes out then may be its doing."""
 
 
-def merged(record: InFlight, number: int, came: bytes, ground: Landing) -> InFlight:
+def with_save(record: InFlight, number: int, came: bytes, context: WriteContext) -> InFlight:
     """The record after a person's save was found: it goes into the file, and into a commit of theirs."""
     change = record.changes[number]
-    if not record.commits or _caught_on_top(record, change, came):
+    if not record.commits or _is_on_top(record, change, came):
         # Made from what we had put in place: an edit that came after ours, and is committed after it.
-        newer = merge(_read_before(record, change, came), change.wanted or b"", came).data
-        if record.commits and not (_lacking(change.wanted, newer) and _held(change, newer, ground)):
-            record = _with_after(record, change, newer, ground)
-        record = _showing(record, change, came)
+        newer = merge(_merge_base(record, change, came), change.wanted or b"", came).data
+        if record.commits and not (_lacking(change.wanted, newer) and _held(change, newer, context)):
+            record = _with_edit_after(record, change, newer, context)
+        record = _with_intermediate(record, change, came)
         return record.with_change(number, change.next(came, newer))
     own = record.commits[-1]
     earlier = record.commits[:-1]
@@ -271,7 +271,7 @@ def merged(record: InFlight, number: int, came: bytes, ground: Landing) -> InFli
             own.files[change.path]
         )  # the last one is a person's, too, or puts back what they dropped
     # Another editor may have read the file before a save that we have taken in already.
-    touched = ground.judge(change.path, came, before[-1], _stood(change, before))
+    touched = context.inspect_save(change.path, came, before[-1], _intermediate(change, before))
     wanted: bytes | None = merge(change.start or b"", change.aim or b"", touched.start or b"").data
     if change.aim is None and not (wanted or b"").strip():
         wanted = None
@@ -280,44 +280,44 @@ def merged(record: InFlight, number: int, came: bytes, ground: Landing) -> InFli
     if not touched.held:
         edited = [change.trail, *(c.files[change.path] for c in earlier if change.path in c.files)]
         trail = {change.path: edited[-1]}
-        theirs.append(edit_commit({change.path: touched.saved}, trail, own.when, _person(record, ground)))
+        theirs.append(edit_commit({change.path: touched.saved}, trail, own.when, _person(record, context)))
     if touched.put_back:
-        theirs += put_back_commits([touched], own.when, lambda: _person(record, ground))
+        theirs += put_back_commits([touched], own.when, lambda: _person(record, context))
     record = replace(record, commits=(*earlier, *theirs, own))
     record = record.with_file(change.path, for_trail(wanted, touched))
-    return _showing(record, change, came).with_change(number, change.next(came, wanted))
+    return _with_intermediate(record, change, came).with_change(number, change.next(came, wanted))
 
 
-def given_back(record: InFlight, number: int, came: bytes | None) -> InFlight:
+def with_swap_back(record: InFlight, number: int, came: bytes | None) -> InFlight:
     """The record once what came out is to stand in the file again: git may have put it there, on its way to
     another branch. Whoever did, nothing is lost: the trail has ours, and the next look at the file tells."""
     return record.with_change(number, record.changes[number].next(came, came))
 
 
-def _held(change: FileChange, newer: bytes, ground: Landing) -> bool:
-    return ground.judge(change.path, newer, change.wanted, ()).held
+def _held(change: FileChange, newer: bytes, context: WriteContext) -> bool:
+    return context.inspect_save(change.path, newer, change.wanted, ()).held
 
 
-def _stood(change: FileChange, before: Sequence[bytes | None]) -> list[bytes]:
+def _intermediate(change: FileChange, before: Sequence[bytes | None]) -> list[bytes]:
     """What stood in the file since the write began, the newest first. The saves that are `taken` care of may
     be told from their commits alone."""
     every = (*reversed(change.taken), change.placed, change.start, *reversed(before))
     return [*dict.fromkeys(data for data in every if data)]
 
 
-def _read_before(record: InFlight, change: FileChange, came: bytes) -> bytes:
+def _merge_base(record: InFlight, change: FileChange, came: bytes) -> bytes:
     """What a save was made from: of what stood in the file, that which it is most like."""
     theirs = [c.files[change.path] for c in (*record.commits[:-1], *record.after) if change.path in c.files]
-    stood = _stood(change, [change.trail, *theirs])
-    stood += [saves.so_far(change.trail or b"", data, came) for data in stood]
-    return min(stood, key=lambda data: saves.unlike(data, came), default=b"")
+    stood = _intermediate(change, [change.trail, *theirs])
+    stood += [saves.partial_content(change.trail or b"", data, came) for data in stood]
+    return min(stood, key=lambda data: saves.distance(data, came), default=b"")
 
 
 def _lacking(data: bytes | None, other: bytes) -> Counter[bytes]:
     return Counter((data or b"").splitlines()) - Counter(other.splitlines())
 
 
-def _caught_on_top(record: InFlight, change: FileChange, came: bytes) -> bool:
+def _is_on_top(record: InFlight, change: FileChange, came: bytes) -> bool:
     """Whether a save was made after ours was in place: it has what this revision adds, or goes on from one
     that has; where nothing was added, it looks like what stood there."""
     if any(change.path in commit.files for commit in record.after):
@@ -327,15 +327,15 @@ def _caught_on_top(record: InFlight, change: FileChange, came: bytes) -> bool:
         added = saves.keys(change.aim, change.path).keys() - saves.keys(change.start, change.path).keys()
     if added:
         return not added.isdisjoint(saves.keys(came, change.path))
-    return change.turn > 0 and _read_before(record, change, came) == change.placed
+    return change.turn > 0 and _merge_base(record, change, came) == change.placed
 
 
-def _with_after(record: InFlight, change: FileChange, data: bytes, ground: Landing) -> InFlight:
+def _with_edit_after(record: InFlight, change: FileChange, data: bytes, context: WriteContext) -> InFlight:
     """The record with one commit of the person's after ours, which leaves the file so."""
     blobs = [b for c in (record.commits[-1], *record.after) if change.path in c.files for b in c.blobs]
-    edit = _edit_after(record, change, data, _person(record, ground), naming=False)
+    edit = _edit_after(record, change, data, _person(record, context), naming=False)
     others = (commit for commit in record.after if change.path not in commit.files)
-    return replace(record, after=(*others, _with_shown(edit, blobs)))
+    return replace(record, after=(*others, _with_shown_trailers(edit, blobs)))
 
 
 def _edit_after(
@@ -346,7 +346,7 @@ def _edit_after(
     return edit_commit({path: data}, trail, own.when, author, naming=naming)
 
 
-def named(record: InFlight, number: int) -> InFlight:
+def with_named_facts(record: InFlight, number: int) -> InFlight:
     """The record once no more saves come: what is committed after ours names its facts. In each round that
     would make it longer, and so meet the next save: of a long file it was most of the round's work."""
     change = record.changes[number]
@@ -354,21 +354,21 @@ def named(record: InFlight, number: int) -> InFlight:
     for c in record.after:
         if change.path in c.files and record.commits:
             edit = _edit_after(record, change, c.files[change.path], c.author, naming=True)
-            c = _with_shown(edit, c.blobs)
+            c = _with_shown_trailers(edit, c.blobs)
         after.append(c)
     return replace(record, after=tuple(after))
 
 
-def _person(record: InFlight, ground: Landing) -> tuple[str, str]:
+def _person(record: InFlight, context: WriteContext) -> tuple[str, str]:
     """Who the person is: asked of git once, since each round that takes longer may meet the next save."""
     edits = (c for c in (*record.commits, *record.after) if trailers(c).get("Memory-Op") == (saves.EDIT,))
-    return next((c.author for c in edits), None) or ground.person()
+    return next((c.author for c in edits), None) or context.person()
 
 
-def _showing(record: InFlight, change: FileChange, came: bytes) -> InFlight:
+def _with_intermediate(record: InFlight, change: FileChange, came: bytes) -> InFlight:
     """The record with a note of what stood in the file for a moment, in the newest commit of that file: an
-    editor may have read just that, and its next save then lacks what is merged in now. `saves.stale` looks
-    for it."""
+    editor may have read just that, and its next save then lacks what is merged in now. `saves.detect_stale`
+    looks for it."""
     all_ = [*record.commits, *record.after]
     own = len(record.commits)
     at = max((n for n, commit in enumerate(all_) if change.path in commit.files), default=None)
@@ -376,11 +376,11 @@ def _showing(record: InFlight, change: FileChange, came: bytes) -> InFlight:
         return record
     committed = any(commit.files.get(change.path) == came for commit in all_)
     stood = (change.wanted, None if committed else came)
-    all_[at] = _with_shown(all_[at], [data for data in stood if data])
+    all_[at] = _with_shown_trailers(all_[at], [data for data in stood if data])
     return replace(record, commits=tuple(all_[:own]), after=tuple(all_[own:]))
 
 
-def _with_shown(commit: Commit, contents: Sequence[bytes]) -> Commit:
+def _with_shown_trailers(commit: Commit, contents: Sequence[bytes]) -> Commit:
     newest = list(dict.fromkeys(reversed((*commit.blobs, *contents))))[:SHOWN_MOST]
     old = {_note(data) for data in commit.blobs}
     said = [line for line in commit.message.splitlines() if line not in old]
@@ -407,7 +407,7 @@ def _superseded(commits: tuple[Commit, ...], path: str, came: bytes) -> int:
     return number
 
 
-# -- landing -----------------------------------------------------------------------------------------------
+# -- writing the files -------------------------------------------------------------------------------------
 # How a recorded revision reaches the files (W4 to W6), the first time or after a crash.
 #
 # Between any two lines here the process may be killed; what `resume` can then find is listed there.
@@ -416,11 +416,11 @@ def _superseded(commits: tuple[Commit, ...], path: str, came: bytes) -> int:
 ROUNDS = 100
 DURABLE_ROUNDS = 3
 """So often a person may save the same file while one revision is being written."""
-_MARK = re.compile(r"-[0-9a-f]{10}")
-"""In a name beside a file: which file it is of, as `_mark` writes it."""
+_NAME_HASH = re.compile(r"-[0-9a-f]{10}")
+"""In a name beside a file: which file it is of, as `_name_hash` writes it."""
 
 
-def land(record: InFlight, ground: Landing) -> InFlight:
+def write_files(record: InFlight, context: WriteContext) -> InFlight:
     """Write all files, then exchange them, then look at what came out; the record with what was merged.
 
     CannotWrite before the first exchange withdraws the revision whole; after it the next command goes on.
@@ -429,23 +429,23 @@ def land(record: InFlight, ground: Landing) -> InFlight:
     waiting = [c for c in record.changes if c.wanted != c.placed]
     try:
         for change in waiting:
-            _lay(change, record.key, ground)
+            _stage(change, record.key, context)
         for change in waiting:
-            swap.enter(ground.root / change.path, _out(change, record.key, ground))
+            swap.swap_in(context.root / change.path, _out_path(change, record.key, context))
             begun = True
     except CannotWrite:
         if not begun:
-            _withdraw(record, ground)
+            _withdraw(record, context)
         raise
-    for folder in {(ground.root / change.path).parent: None for change in waiting}:
-        swap.settle(folder)
+    for folder in {(context.root / change.path).parent: None for change in waiting}:
+        swap.sync_swapped(folder)
     for number, change in enumerate(record.changes):
         if change.wanted != change.placed:
-            record = _look(record, number, ground)
+            record = _merge_saves(record, number, context)
     return record
 
 
-def resume(record: InFlight, ground: Landing) -> InFlight:
+def resume(record: InFlight, context: WriteContext) -> InFlight:
     """Finish the files of a revision whose process died. For each file one of these is found:
 
     - nothing beside it under this turn's name, or there what is wanted and not yet in place: exchange now;
@@ -455,62 +455,62 @@ def resume(record: InFlight, ground: Landing) -> InFlight:
     for number, change in enumerate(record.changes):
         if change.wanted == change.placed:
             continue
-        file, out = ground.root / change.path, _out(change, record.key, ground)
+        file, out = context.root / change.path, _out_path(change, record.key, context)
         if not out.exists():
-            _lay(change, record.key, ground)
-            swap.enter(file, out)
+            _stage(change, record.key, context)
+            swap.swap_in(file, out)
         elif not swap.same_file(out, file) and read(out) == change.wanted != read(file):
-            swap.enter(file, out)
-        swap.settle(file.parent)
-        record = _look(record, number, ground)
+            swap.swap_in(file, out)
+        swap.sync_swapped(file.parent)
+        record = _merge_saves(record, number, context)
     return record
 
 
-def let_be(record: InFlight, ground: Landing, there: Callable[[str], bytes | None]) -> InFlight:
+def leave_files(record: InFlight, context: WriteContext, there: Callable[[str], bytes | None]) -> InFlight:
     """The same where git has switched branches since: the files are another branch's, and stay so. A person's
     save that came out goes into the commits; `there` tells what git itself has put in place."""
     for number, change in enumerate(record.changes):
-        out = _out(change, record.key, ground)
-        came = read(out) if out.exists() and not swap.same_file(out, ground.root / change.path) else None
+        out = _out_path(change, record.key, context)
+        came = read(out) if out.exists() and not swap.same_file(out, context.root / change.path) else None
         known = (change.start, change.aim, change.trail, change.placed, change.wanted, there(change.path))
         if came and came not in known:
-            record = merged(record, number, came, ground)
+            record = with_save(record, number, came, context)
         change = record.changes[number]
         record = record.with_change(number, replace(change, placed=change.wanted))
     return record
 
 
-def _look(record: InFlight, number: int, ground: Landing) -> InFlight:
+def _merge_saves(record: InFlight, number: int, context: WriteContext) -> InFlight:
     """Look at what came out, and merge a person's save until none comes any more (step W6)."""
     for turn in range(ROUNDS):
         change = record.changes[number]
-        file, out = ground.root / change.path, _out(change, record.key, ground)
-        came = swap.came_out(file, out)
+        file, out = context.root / change.path, _out_path(change, record.key, context)
+        came = swap.swapped_out(file, out)
         # A file that was gone for a moment: an editor that renames the old one away, or a deletion within
         # these milliseconds, which its owner will have to repeat.
-        by_git = came not in (change.placed, change.wanted) and ground.stirred(record)
+        by_git = came not in (change.placed, change.wanted) and context.git_moved(record)
         if not by_git and (came is None or came in (change.placed, change.wanted)):
             if turn > DURABLE_ROUNDS:
-                swap.settle(file.parent)
-            return named(record, number)
+                swap.sync_swapped(file.parent)
+            return with_named_facts(record, number)
         if came is None or by_git:
-            record = given_back(record, number, came)
+            record = with_swap_back(record, number, came)
         else:
-            record = merged(record, number, came, ground)
+            record = with_save(record, number, came, context)
         # Who saves faster than a disk can sync would keep us here; a kill finds the record in any case.
-        store_pending.save(ground.pending, record, durably=turn < DURABLE_ROUNDS)
-        record = _forget_taken(record, number, out, ground)
+        store_pending.save(context.pending, record, durably=turn < DURABLE_ROUNDS)
+        record = _drop_merged(record, number, out, context)
         change = record.changes[number]
         if change.wanted == change.placed:
-            return named(record, number)
-        _lay(change, record.key, ground)
-        swap.enter(file, _out(change, record.key, ground))
+            return with_named_facts(record, number)
+        _stage(change, record.key, context)
+        swap.swap_in(file, _out_path(change, record.key, context))
         if turn < DURABLE_ROUNDS:
-            swap.settle(file.parent)
+            swap.sync_swapped(file.parent)
     raise Busy("the file is being saved again and again", where=record.changes[number].path, mend="try again")
 
 
-def _forget_taken(record: InFlight, number: int, out: Path, ground: Landing) -> InFlight:
+def _drop_merged(record: InFlight, number: int, out: Path, context: WriteContext) -> InFlight:
     """Remove a save that is merged and recorded, and to which nobody can write any more; else a person
     who saves faster than we write would make the record longer and the next round slower. The bytes of the
     last one are kept: the next may be made from it."""
@@ -521,15 +521,16 @@ def _forget_taken(record: InFlight, number: int, out: Path, ground: Landing) -> 
         out.unlink()
     *before, last = change.taken
     kept = (
-        data if _out(change, record.key, ground, turn).exists() else None for turn, data in enumerate(before)
+        data if _out_path(change, record.key, context, turn).exists() else None
+        for turn, data in enumerate(before)
     )
     return record.with_change(number, replace(change, taken=(*kept, last)))
 
 
-# -- what lies beside ------------------------------------------------------------------------------------
+# -- leftovers beside the files ----------------------------------------------------------------------------
 
 
-def clear(record: InFlight, ground: Landing) -> tuple[InFlight, bool]:
+def remove_leftovers(record: InFlight, context: WriteContext) -> tuple[InFlight, bool]:
     """Remove what lies beside the files; (the record, whether nothing is left).
 
     A program that had the old file open and wrote to it after the exchange has written there. Once no
@@ -538,21 +539,23 @@ def clear(record: InFlight, ground: Landing) -> tuple[InFlight, bool]:
     """
     done = True
     seen: set[Path] = set()
-    looked, lying = record, _lying(record, ground)
+    looked, leftovers = record, _leftovers(record, context)
     for number, change in enumerate(record.changes):
-        while fresh := [p for p in lying.get(ground.root / change.path, ()) if p not in seen]:
+        while fresh := [p for p in leftovers.get(context.root / change.path, ()) if p not in seen]:
             seen.update(fresh)
             for out in fresh:
-                record, gone = _clear_one(record, number, out, ground)
+                record, gone = _remove_leftover(record, number, out, context)
                 done = done and gone
             if record is not looked:  # late words were put in, by one more turn, which leaves something too
-                looked, lying = record, _lying(record, ground)
+                looked, leftovers = record, _leftovers(record, context)
     return record, done
 
 
-def _clear_one(record: InFlight, number: int, out: Path, ground: Landing) -> tuple[InFlight, bool]:
+def _remove_leftover(
+    record: InFlight, number: int, out: Path, context: WriteContext
+) -> tuple[InFlight, bool]:
     change = record.changes[number]
-    if not out.name.startswith(swap.FRESH) and not swap.same_file(out, ground.root / change.path):
+    if not out.name.startswith(swap.FRESH) and not swap.same_file(out, context.root / change.path):
         if not abandoned(out):
             return record, False
         late = read(out)
@@ -560,7 +563,7 @@ def _clear_one(record: InFlight, number: int, out: Path, ground: Landing) -> tup
         if late and late.strip() and late not in known:
             if record.commits:
                 return record, False
-            record = _take_late(record, number, out, late, ground)
+            record = _merge_late_write(record, number, out, late, context)
     try:
         out.unlink(missing_ok=True)
     except OSError:
@@ -568,51 +571,55 @@ def _clear_one(record: InFlight, number: int, out: Path, ground: Landing) -> tup
     return record, True
 
 
-def _take_late(record: InFlight, number: int, out: Path, late: bytes, ground: Landing) -> InFlight:
+def _merge_late_write(
+    record: InFlight, number: int, out: Path, late: bytes, context: WriteContext
+) -> InFlight:
     """Merge words that were written into an exchanged-away file: one more turn of the same change."""
     change = record.changes[number]
     turn = int(out.name.removeprefix(_prefix(swap.OUT, record.key)).partition("-")[0])
     taken = [*change.taken, change.placed]
     base, taken[turn] = taken[turn], late
-    now = read(ground.root / change.path)
+    now = read(context.root / change.path)
     wanted = merge(base or b"", now or b"", late).data
     new = FileChange(change.path, now, now, change.trail, now, wanted, tuple(taken))
     record = replace(record.with_change(number, new), written=False)
-    store_pending.save(ground.pending, record)
-    record = replace(resume(record, ground), written=True)
-    store_pending.save(ground.pending, record)
+    store_pending.save(context.pending, record)
+    record = replace(resume(record, context), written=True)
+    store_pending.save(context.pending, record)
     return record
 
 
-def _withdraw(record: InFlight, ground: Landing) -> None:
+def _withdraw(record: InFlight, context: WriteContext) -> None:
     """Forget a revision of which nothing has happened yet."""
     with contextlib.suppress(CannotWrite):
-        store_pending.drop(ground.pending, record.key)
-    for outs in _lying(record, ground).values():
+        store_pending.drop(context.pending, record.key)
+    for outs in _leftovers(record, context).values():
         for out in outs:
             with contextlib.suppress(OSError):
                 out.unlink()
 
 
-def _lay(change: FileChange, key: str, ground: Landing) -> None:
+def _stage(change: FileChange, key: str, context: WriteContext) -> None:
     if change.wanted is not None:
-        swap.lay(ground.root / change.path, change.wanted, _out(change, key, ground))
+        swap.stage(context.root / change.path, change.wanted, _out_path(change, key, context))
 
 
-def _out(change: FileChange, key: str, ground: Landing, turn: int | None = None) -> Path:
-    file = ground.root / change.path
-    return file.with_name(f"{_prefix(swap.OUT, key)}{change.turn if turn is None else turn}{_mark(file)}")
+def _out_path(change: FileChange, key: str, context: WriteContext, turn: int | None = None) -> Path:
+    file = context.root / change.path
+    return file.with_name(
+        f"{_prefix(swap.OUT, key)}{change.turn if turn is None else turn}{_name_hash(file)}"
+    )
 
 
-def _lying(record: InFlight, ground: Landing) -> dict[Path, list[Path]]:
+def _leftovers(record: InFlight, context: WriteContext) -> dict[Path, list[Path]]:
     """What lies beside each file of a revision. Each folder is read once for all of its files: once for each
     of them, 2,000 imported notes took five minutes."""
-    files = [ground.root / change.path for change in record.changes]
-    marks = {(file.parent, _mark(file)): file for file in files}
+    files = [context.root / change.path for change in record.changes]
+    marks = {(file.parent, _name_hash(file)): file for file in files}
     found: dict[Path, list[Path]] = {}
     for folder in dict.fromkeys(file.parent for file in files):
         for out in swap.beside(folder, *(_prefix(kind, record.key) for kind in (swap.FRESH, swap.OUT))):
-            mark = _MARK.search(out.name, out.name.index(record.key) + len(record.key))
+            mark = _NAME_HASH.search(out.name, out.name.index(record.key) + len(record.key))
             if mark and (file := marks.get((folder, mark[0]))):
                 found.setdefault(file, []).append(out)
     return found
@@ -622,6 +629,6 @@ def _prefix(kind: str, key: str) -> str:
     return f"{kind}{key}."
 
 
-def _mark(file: Path) -> str:
+def _name_hash(file: Path) -> str:
     # Not the name itself: it may be as long as a name can be.
     return "-" + hashlib.sha256(file.name.encode("utf-8", "surrogateescape")).hexdigest()[:10]

@@ -21,7 +21,7 @@ from ua_memory.paths import Bank, confined
 from ua_memory.records import Fact, Passage, Record
 from ua_memory.store import saves, swap
 from ua_memory.store.files import read
-from ua_memory.store.lock import in_turn
+from ua_memory.store.lock import synchronized
 from ua_memory.store.merge3 import changes
 from ua_memory.store.saves import DroppedLine, Edit
 from ua_memory.store.scan import FileSurvey, contents
@@ -35,7 +35,7 @@ from ua_memory.text import redaction
 
 
 @dataclass(frozen=True, slots=True)
-class Touched:
+class TouchedFile:
     """A file a revision looked at: bytes on disk, in the trail, and where the revision starts from.
 
     `start` differs from `disk` only where a stale buffer was merged. A `held` file's trail is not what
@@ -47,25 +47,25 @@ class Touched:
     trail: bytes | None
     start: bytes | None
     held: bool = False
-    back: tuple[DroppedLine, ...] = ()
+    restored: tuple[DroppedLine, ...] = ()
     theirs: bytes | None = None
     """Where something was put back: the save with the person's own lines among it."""
-    left: tuple[str, ...] = ()
+    forgotten: tuple[str, ...] = ()
     """The ids of what was forgotten that a save has again: it is left out of the file, and of the trail."""
-    hand: bytes | None = None
+    without_forgotten: bytes | None = None
     """The save without it."""
-    branch: str = ""
+    other_branch: str = ""
     """Another branch, of which the file is at the moment: nobody has edited it; it starts from the trail."""
 
     @property
     def put_back(self) -> bool:
-        """Whether an old buffer lacked something that is put back: `back` tells what."""
+        """Whether an old buffer lacked something that is put back: `restored` tells what."""
         return self.start != self.saved
 
     @property
     def saved(self) -> bytes | None:
         """What the trail gets of the person's save."""
-        return self.trail if self.branch else self.hand if self.left else self.disk
+        return self.trail if self.other_branch else self.without_forgotten if self.forgotten else self.disk
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +84,7 @@ class Draft:
 
     op: str
     door: str
-    touch: Callable[[str], Touched]
+    touch: Callable[[str], TouchedFile]
     patterns: Mapping[str, str]
     typed: Callable[[str, bytes, int], bool] = lambda path, data, line: False
     """Whether a person typed this line of a file as the trail has it, whatever it was given since."""
@@ -107,7 +107,7 @@ class Draft:
     answered: Revision | None = None
     """The revision that carried out this request id already: leave the block, nothing will be written."""
     files: dict[str, bytes | None] = field(default_factory=dict)
-    touched: dict[str, Touched] = field(default_factory=dict)
+    touched: dict[str, TouchedFile] = field(default_factory=dict)
     redacted: Counter[str] = field(default_factory=Counter)
     notes: list[str] = field(default_factory=list)
     result: Result = Result(None)
@@ -224,23 +224,23 @@ def _where(record: Record, path: str) -> str:
     return f"{path}:{place.line}"
 
 
-# -- judge -------------------------------------------------------------------------------------------------
-# What a revision finds in a file: what is the person's, what a stale buffer dropped, what is held back.
+# -- edits -------------------------------------------------------------------------------------------------
+# How a file differs from HEAD: what the person changed, what a stale buffer dropped, what is held.
 
 
 FORGOTTEN = f"{LOGS}/forgotten.md"
-YOUNG = "young.json"
-"""In the state folder: {path: [its newest revision, its blob there, the blob that stood there]} of edits that
-are too young to be committed. An old buffer saved over one takes with it what nothing else knows."""
-YOUNG_MOST = 20
-ALONE = 8
+SEEN_EDITS = "young.json"
+"""In the state folder: {path: [its newest revision, its blob there, the blob on disk]} of edits that a search
+has read and that are too recent to be committed. A stale buffer saved over one would lose it."""
+SEEN_MOST = 20
+SINGLE_LOOKUPS = 8
 """Files that git is asked for one by one: a process each, and each of 4 ms."""
 
 
-class Judge:
-    """Compares disk and trail of one bank, file by file; `survey` is asked where all files matter.
+class EditInspector:
+    """Compares disk and HEAD of one bank, file by file; `survey` is asked where all files matter.
 
-    Threads may share it: while one writes, another may look for old buffers.
+    Threads may share it: while one writes, another may look for stale buffers.
     """
 
     def __init__(
@@ -248,20 +248,20 @@ class Judge:
     ) -> None:
         self._root, self._few, self._history, self._survey = bank.root, config.few, history, survey
         self.turn = threading.RLock()
-        self._known: dict[str, saves.Past] = {}
+        self._known: dict[str, saves.FileHistory] = {}
         self._at: str | None = None
-        self._alone = 0
+        self._lookups = 0
         self._names: dict[str, str] | None = None
-        self._guessed: set[str] = set()
+        self._unsure: set[str] = set()
         self._read: dict[str, bytes] = {}
         self._others = Others(history, "")
         self._stale: dict[str, tuple[str | None, bytes | None, bool]] = {}
-        self._young = bank.state / YOUNG
+        self._seen_file = bank.state / SEEN_EDITS
 
-    @in_turn
-    def touch(
+    @synchronized
+    def inspect(
         self, path: str, owed: Mapping[str, bytes | None], *, adopting: bool = False, accept: bool = False
-    ) -> Touched:
+    ) -> TouchedFile:
         """A file as a revision meets it. `owed` are the bytes that commits still owed will give the trail;
         `adopting` takes a link in its place for a file that went, where else Usage is raised; `accept` lets
         a held disappearance stand."""
@@ -275,40 +275,40 @@ class Judge:
         if disk is None and file and trail is not None:
             disk = read(file, expected=True)
         if trail == disk:
-            return Touched(path, disk, trail, disk)
-        if path not in owed and not accept and (branch := self._elsewhere(path, disk, trail)):
-            return Touched(path, disk, trail, trail, branch=branch)
+            return TouchedFile(path, disk, trail, disk)
+        if path not in owed and not accept and (branch := self._other_branch(path, disk, trail)):
+            return TouchedFile(path, disk, trail, trail, other_branch=branch)
         if path == SETTINGS:
-            return Touched(
+            return TouchedFile(
                 path, disk, trail, disk, held=disk is None and not accept and path in self._survey().held
             )
-        return self._judge(Edit(path, trail, disk), accept=accept)
+        return self._classify(Edit(path, trail, disk), accept=accept)
 
-    @in_turn
+    @synchronized
     def begin(self) -> Moment:
         """Where the repository stands as a revision begins."""
         now = git_trail.moment(self._history)
         self._others = Others(self._history, now.branch)
         return now
 
-    def _elsewhere(self, path: str, disk: bytes | None, trail: bytes | None) -> str:
+    def _other_branch(self, path: str, disk: bytes | None, trail: bytes | None) -> str:
         """The branch that a differing file is of, byte by byte: git put it there, and not an editor."""
         with contextlib.suppress(GitFailed):
             blob = None if disk is None else blob_id(disk)
             return self._others.has(path, blob, new=trail is None)
         return ""
 
-    @in_turn
-    def is_elsewhere(self, path: str) -> bool:
+    @synchronized
+    def is_of_other_branch(self, path: str) -> bool:
         """Whether a file is as on another branch."""
         self.begin()
         with contextlib.suppress(UaMemoryError):
-            return bool(self.touch(path, {}, adopting=True).branch)
+            return bool(self.inspect(path, {}, adopting=True).other_branch)
         return False
 
-    @in_turn
+    @synchronized
     def is_stale(self, path: str) -> bool:
-        """Whether a file is an old buffer as it lies there; asked again and again while an edit is young."""
+        """Whether a file on disk is a stale buffer; asked again and again until its edit is committed."""
         try:
             disk = read(confined(self._root, path))
         except UaMemoryError:  # who is to commit it will be told
@@ -316,39 +316,40 @@ class Judge:
         head, known = self._history.head(), self._stale.get(path)
         if known is None or known[:2] != (head, disk):
             self.begin()
-            found = path != SETTINGS and self.touch(path, {}, adopting=True).put_back
+            found = path != SETTINGS and self.inspect(path, {}, adopting=True).put_back
             known = self._stale[path] = head, disk, found
             if disk is not None and not found:
-                self._remember(path, disk)
+                self._record_seen(path, disk)
         return known[2]
 
-    def _remember(self, path: str, disk: bytes) -> None:
-        """Keep what a young edit left: somebody has seen it, and an old buffer may be saved over it."""
+    def _record_seen(self, path: str, disk: bytes) -> None:
+        """Keep the content of an edit that is not committed yet: a stale buffer may be saved over it."""
         with contextlib.suppress(UaMemoryError, OSError):
             trail = self._name(path) if self._history.exists else None
-            known, name = self._remembered(), blob_id(disk)
+            known, name = self._seen_edits(), blob_id(disk)
             if not trail or trail == name or known.get(path, [])[1:] == [trail, name]:
                 return
             revision = self._newest(path)
             self._history.run("hash-object", "-w", "--stdin", stdin=disk)
             rows = {**{p: row for p, row in known.items() if p != path}, path: [revision, trail, name]}
-            fresh = self._young.with_suffix(".fresh")
+            fresh = self._seen_file.with_suffix(".fresh")
             fresh.unlink(missing_ok=True)
-            swap.write(fresh, json.dumps(dict([*rows.items()][-YOUNG_MOST:])).encode(), mode=0o600)
-            fresh.replace(self._young)
+            swap.write(fresh, json.dumps(dict([*rows.items()][-SEEN_MOST:])).encode(), mode=0o600)
+            fresh.replace(self._seen_file)
 
-    def _remembered(self) -> dict[str, list[str]]:
+    def _seen_edits(self) -> dict[str, list[str]]:
         with contextlib.suppress(OSError, ValueError, TypeError, AttributeError):
-            found = json.loads(self._young.read_bytes())
+            found = json.loads(self._seen_file.read_bytes())
             return {path: row for path, row in found.items() if len(row) == 3}
         return {}
 
     def _newest(self, path: str) -> str:
-        return next((revision.id for revision in self._past(path).newest()), "")
+        return next((revision.id for revision in self._file_history(path).newest()), "")
 
-    def _from_young(self, edit: Edit) -> saves.StaleSave | None:
-        """What is to come of a save over a young edit of the person's, which the trail has not yet."""
-        known = self._remembered().get(edit.path)
+    def _stale_against_seen(self, edit: Edit) -> saves.StaleSave | None:
+        """The merge of a save over an edit of the person's that is not committed yet, if the save is
+        stale."""
+        known = self._seen_edits().get(edit.path)
         if not known or edit.trail is None or edit.disk is None:
             return None
         revision, trail, name = known
@@ -356,67 +357,74 @@ class Judge:
             return None
         if revision != self._newest(edit.path):
             return None
-        past = saves.Past(edit.path, self._history, self._history.head(), name)
-        young = self._history.read_all([(name, "")])[0]
-        return saves.stale(Edit(edit.path, young, edit.disk), past) if young else None
+        past = saves.FileHistory(edit.path, self._history, self._history.head(), name)
+        seen = self._history.read_all([(name, "")])[0]
+        return saves.detect_stale(Edit(edit.path, seen, edit.disk), past) if seen else None
 
-    @in_turn
-    def expect(self, paths: Sequence[str]) -> None:
+    @synchronized
+    def prefetch(self, paths: Sequence[str]) -> None:
         """Read at once what the trail has of files that are to be touched, where they are many."""
-        if len(paths) > ALONE and self._history.exists:
+        if len(paths) > SINGLE_LOOKUPS and self._history.exists:
             with contextlib.suppress(GitFailed):  # it will be told of each when that is touched
-                self._at, self._alone, self._names, self._read = self._history.head(), ALONE, None, {}
+                self._at, self._lookups, self._names, self._read = (
+                    self._history.head(),
+                    SINGLE_LOOKUPS,
+                    None,
+                    {},
+                )
                 self._names = names = self._history.blobs(rev=self._at or "HEAD")
                 self._read = contents(self._history, [names[path] for path in paths if path in names])
 
     def _trail(self, path: str, disk: bytes | None) -> bytes | None:
         """What the trail has of a file. Where git cannot say, what is on disk: nothing can be told apart
         then, and the commit that is owed is put on top of what the trail turns out to have."""
-        self._guessed.discard(path)
+        self._unsure.discard(path)
         try:
             name = self._name(path) if self._history.exists else None
             if name is None or (disk is not None and blob_id(disk) == name):
                 return disk if name else None
             return self._read[name] if name in self._read else self._history.blob(name)
         except GitFailed:
-            self._guessed.add(path)
+            self._unsure.add(path)
             return disk
 
-    @in_turn
-    def guessed(self, paths: Iterable[str]) -> bool:
+    @synchronized
+    def is_unsure(self, paths: Iterable[str]) -> bool:
         """Whether git could not say what it has of one of them: it may have other bytes than were taken."""
-        return not self._guessed.isdisjoint(paths)
+        return not self._unsure.isdisjoint(paths)
 
     def _name(self, path: str) -> str | None:
         """Under what git keeps a file. Who asks for many, as an import does, has them all named at once."""
         head = self._history.head()
         if head != self._at:
-            self._at, self._alone, self._names, self._read = head, 0, None, {}
-        self._alone += 1
-        if self._alone <= ALONE:
+            self._at, self._lookups, self._names, self._read = head, 0, None, {}
+        self._lookups += 1
+        if self._lookups <= SINGLE_LOOKUPS:
             return self._history.blobs([path]).get(path)
         if self._names is None:
             self._names = self._history.blobs(rev=head or "HEAD")
         return self._names.get(path)
 
-    @in_turn
-    def save(self, path: str, came: bytes | None, trail: bytes | None, amid: Sequence[bytes] = ()) -> Touched:
-        """What a save is that came while the file was being replaced, and these stood in it: to be seen by
-        itself."""
-        return self._judge(Edit(path, trail, came), alone=True, amid=amid)
+    @synchronized
+    def inspect_save(
+        self, path: str, came: bytes | None, trail: bytes | None, intermediate: Sequence[bytes] = ()
+    ) -> TouchedFile:
+        """A save that came while the file was being replaced and had these `intermediate` contents. Other
+        files do not count for whether it is held."""
+        return self._classify(Edit(path, trail, came), alone=True, intermediate=intermediate)
 
-    def _judge(
-        self, edit: Edit, *, accept: bool = False, alone: bool = False, amid: Sequence[bytes] = ()
-    ) -> Touched:
+    def _classify(
+        self, edit: Edit, *, accept: bool = False, alone: bool = False, intermediate: Sequence[bytes] = ()
+    ) -> TouchedFile:
         path, trail, disk = edit.path, edit.trail, edit.disk
         if path == SETTINGS:
-            return Touched(path, disk, trail, disk)
+            return TouchedFile(path, disk, trail, disk)
         old, start, left = None, disk, frozenset[str]()
         with contextlib.suppress(GitFailed):
             # Who accepts what is gone has seen it: then it is no old buffer.
             if not accept:
-                young = None if alone else self._from_young(edit)
-                old = young or saves.stale(edit, self._past(path), amid)
+                over_seen = None if alone else self._stale_against_seen(edit)
+                old = over_seen or saves.detect_stale(edit, self._file_history(path), intermediate)
             start = old.merged if old else disk
             left = self._forgotten(edit) if disk else left
         if old or left:
@@ -424,9 +432,9 @@ class Judge:
             theirs = saves.without((old.theirs if old else disk) or b"", path, left)
             start = saves.without(start or b"", path, left)
             back = tuple(line for line in old.back if line.name[1:] not in left) if old else ()
-            return Touched(path, disk, trail, start, False, back, theirs, tuple(sorted(left)), hand)
+            return TouchedFile(path, disk, trail, start, False, back, theirs, tuple(sorted(left)), hand)
         held = bool(saves.held({path: edit}, self._few)) if alone else self._is_held(edit)
-        return Touched(path, disk, trail, disk, held=held and not accept)
+        return TouchedFile(path, disk, trail, disk, held=held and not accept)
 
     def _forgotten(self, edit: Edit) -> frozenset[str]:
         """The ids that a save has again though they were forgotten. What bears one was ours; a person who
@@ -439,14 +447,14 @@ class Judge:
         stones = {name for data in texts for kind, name in saves.keys(data, FORGOTTEN) if kind == "Tombstone"}
         return frozenset(ids & stones)
 
-    def _past(self, path: str) -> saves.Past:
+    def _file_history(self, path: str) -> saves.FileHistory:
         past, head = self._known.get(path), self._history.head()
         if past is None or past.head != head:
-            past = self._known[path] = saves.Past(path, self._history, head)
+            past = self._known[path] = saves.FileHistory(path, self._history, head)
         return past
 
     def _is_held(self, edit: Edit) -> bool:
         """Whether the edit is part of a disappearance; in other files facts may be gone, or turn up again."""
-        if edit.disk is not None and not any(saves.vanished({edit.path: edit}).values()):
+        if edit.disk is not None and not any(saves.lost_records({edit.path: edit}).values()):
             return False
         return edit.path in self._survey().held

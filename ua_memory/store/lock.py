@@ -16,7 +16,7 @@ from threading import RLock
 from typing import Concatenate, ParamSpec, Protocol, TypeVar
 
 from ua_memory.errors import Busy
-from ua_memory.store.swap import refused
+from ua_memory.store.swap import raise_cannot_write
 
 # -- lock --------------------------------------------------------------------------------------------------
 # The one writer lock of a bank: an advisory lock on a file, which the system gives back when we die.
@@ -93,7 +93,7 @@ def _open(file: Path) -> int:
     try:
         return os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     except OSError as error:
-        refused(error, file)
+        raise_cannot_write(error, file)
 
 
 def _try(fd: int, file: Path) -> bool:
@@ -102,7 +102,7 @@ def _try(fd: int, file: Path) -> bool:
     except BlockingIOError:
         return False
     except OSError as error:  # a file system without locks: two writers at once must not be
-        refused(error, file, "move the bank to a file system that has locks")
+        raise_cannot_write(error, file, "move the bank to a file system that has locks")
     return True
 
 
@@ -113,7 +113,7 @@ def _sign(fd: int) -> None:
         os.pwrite(fd, str(os.getpid()).encode(), 0)
 
 
-# -- aside -------------------------------------------------------------------------------------------------
+# -- work folder -------------------------------------------------------------------------------------------
 # A folder in the state for what is packed or unpacked whole: one process at a time has it, and what a
 # killed one left there goes before the next one works.
 
@@ -122,7 +122,7 @@ FOLDER = "archive"
 
 
 @contextlib.contextmanager
-def aside(state: Path, seconds: float) -> Iterator[Path]:
+def work_folder(state: Path, seconds: float) -> Iterator[Path]:
     """An empty folder, for its owner alone, for as long as the block lasts. Busy after so many seconds."""
     with locked(state / f"{FOLDER}.lock", seconds):
         folder = state / FOLDER
@@ -130,17 +130,17 @@ def aside(state: Path, seconds: float) -> Iterator[Path]:
         try:
             folder.mkdir(mode=0o700)
         except OSError as error:
-            refused(error, folder)
+            raise_cannot_write(error, folder)
         try:
             yield folder
         finally:
             shutil.rmtree(folder, ignore_errors=True)
 
 
-def sweep(state: Path) -> None:
+def remove_work_folder(state: Path) -> None:
     """Remove what a killed process left: it may hold all of the history. A living one does it itself."""
     if (state / FOLDER).exists():
-        with contextlib.suppress(Busy), aside(state, 0):
+        with contextlib.suppress(Busy), work_folder(state, 0):
             pass
 
 
@@ -148,7 +148,7 @@ def sweep(state: Path) -> None:
 # One thread at a time in the methods of an object that several threads share.
 
 
-class SerialMethods(Protocol):
+class HasTurn(Protocol):
     """What has a lock that its methods hold; who needs several calls to be one holds it, too."""
 
     turn: RLock
@@ -156,10 +156,10 @@ class SerialMethods(Protocol):
 
 P = ParamSpec("P")
 R = TypeVar("R")
-S = TypeVar("S", bound=SerialMethods)
+S = TypeVar("S", bound=HasTurn)
 
 
-def in_turn(work: Callable[Concatenate[S, P], R]) -> Callable[Concatenate[S, P], R]:
+def synchronized(work: Callable[Concatenate[S, P], R]) -> Callable[Concatenate[S, P], R]:
     """The same method, for one thread at a time."""
 
     @wraps(work)

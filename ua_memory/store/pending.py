@@ -111,7 +111,7 @@ def save(folder: Path, record: InFlight, *, durably: bool = True) -> None:
                     file.unlink(missing_ok=True)
             raise
     except OSError as error:
-        swap.refused(error, file)
+        swap.raise_cannot_write(error, file)
 
 
 def drop(folder: Path, key: str) -> None:
@@ -120,7 +120,7 @@ def drop(folder: Path, key: str) -> None:
     try:
         file.unlink(missing_ok=True)
     except OSError as error:
-        swap.refused(error, file)
+        swap.raise_cannot_write(error, file)
 
 
 def keys(folder: Path) -> list[str]:
@@ -156,7 +156,7 @@ def set_aside(folder: Path) -> None:
             try:
                 file.rename(file.with_suffix(UNREADABLE))
             except OSError as error:
-                swap.refused(error, file)
+                swap.raise_cannot_write(error, file)
     for name in swap.beside(folder, ""):
         if name.suffix == FRESH:
             with contextlib.suppress(OSError):
@@ -174,7 +174,7 @@ def _read(file: Path) -> InFlight | None:
     except FileNotFoundError:  # carried out meanwhile by who holds the lock
         return None
     except OSError as error:
-        swap.refused(error, file)
+        swap.raise_cannot_write(error, file)
     try:
         if first != FIRST_LINE + hashlib.sha256(rest).hexdigest().encode():
             return None

@@ -1,4 +1,4 @@
-"""Judging a person's edit: an ordinary one, a stale editor buffer, or a disappearance that needs a yes.
+"""What a person's save is: an ordinary edit, a stale editor buffer, or a mass deletion to be confirmed.
 
 Three rules of `docs/invariants.md`. A save that is more like what the file was at some earlier moment than
 like what it is now was made from that, and is merged with what was written since, whoever wrote it
@@ -123,13 +123,13 @@ def names(found: Mapping[Key, Record], path: str) -> tuple[str, ...]:
     return tuple(f"^{name}" if kind == "id" else f"{path}#{name.replace(' ', '-')}" for kind, name in found)
 
 
-def fresh(before: bytes | None, after: bytes | None, path: str) -> tuple[str, ...]:
+def new_names(before: bytes | None, after: bytes | None, path: str) -> tuple[str, ...]:
     """The names of the records that one content has and the one before it had not."""
     known = keys(before, path)
     return names({key: record for key, record in keys(after, path).items() if key not in known}, path)
 
 
-def vanished(edits: Mapping[str, Edit]) -> dict[str, int]:
+def lost_records(edits: Mapping[str, Edit]) -> dict[str, int]:
     """{path: records gone for good} over all edits together: what was moved or reworded is not gone."""
     before = {path: _among_files(keys(edit.trail, path), path) for path, edit in edits.items()}
     after = {path: _among_files(keys(edit.disk, path), path) for path, edit in edits.items()}
@@ -165,19 +165,20 @@ def held(edits: Mapping[str, Edit], few: int) -> set[str]:
 
     Files that went altogether in the same moment are part of it, whatever was in them.
     """
-    gone = vanished(edits)
+    gone = lost_records(edits)
     if sum(gone.values()) <= few:
         return set()
     return {path for path, count in gone.items() if count or edits[path].disk is None}
 
 
-AMID = -1
-"""The number of what stood in the file during a write that is no revision yet."""
+INTERMEDIATE = -1
+"""In place of a revision's number: a content that the file had during a write which is not committed yet."""
 
 
-class Buffer(NamedTuple):
-    """A content that somebody may have read: of the revision with this number, the newest 0, or `shown` for a
-    moment in the midst of it; or that and a `part` of what the person wrote next."""
+class BaseCandidate(NamedTuple):
+    """A content that an editor may have read, and its save been made from: what the revision with this number
+    left (the newest is 0), or what was `shown` for a moment while it was written; or that with a `part` of
+    what the person wrote next."""
 
     number: int
     data: bytes
@@ -186,26 +187,28 @@ class Buffer(NamedTuple):
 
 
 @dataclass(slots=True)
-class Past:
-    """The newest revisions of one file and what they left in it, read once, for one head of the trail; before
-    them the person's edit that left `young`, a blob that was seen and is in no commit."""
+class FileHistory:
+    """The newest revisions of one file and its content after each, read once, for one head of the trail;
+    before them the person's edit that left `uncommitted`, a blob that was seen and is in no commit."""
 
     path: str
     history: History
     head: str | None
-    young: str = ""
+    uncommitted: str = ""
     revisions: list[Revision] | None = None
-    contents: dict[int, list[Buffer]] = field(default_factory=dict)
+    contents: dict[int, list[BaseCandidate]] = field(default_factory=dict)
 
     def newest(self) -> list[Revision]:
         if self.revisions is None:
             self.revisions = self.history.log([self.path], limit=LOOK_BACK)
-            if self.young and self.revisions:
-                edit = replace(self.revisions[0], id=self.young, author="", trailers={"Memory-Op": (EDIT,)})
+            if self.uncommitted and self.revisions:
+                edit = replace(
+                    self.revisions[0], id=self.uncommitted, author="", trailers={"Memory-Op": (EDIT,)}
+                )
                 self.revisions.insert(0, edit)
         return self.revisions
 
-    def buffers(self) -> Iterator[Buffer]:
+    def buffers(self) -> Iterator[BaseCandidate]:
         """What an editor may have read, newest first, back to what the person asked to have restored."""
         for start in range(0, len(self.newest()), AT_ONCE):
             if start not in self.contents:
@@ -218,7 +221,7 @@ class Past:
         """What a revision left in the file; nothing where that is too long ago."""
         return next((b.data for b in self.buffers() if b.number == number and not b.shown), b"")
 
-    def _read(self, start: int) -> list[Buffer]:
+    def _read(self, start: int) -> list[BaseCandidate]:
         some = self.newest()[start : start + AT_ONCE]
         restored = next((n for n, r in enumerate(some, 1) if _op(r) == RESTORED), len(some))
         rows = [
@@ -227,22 +230,24 @@ class Past:
             for name in ((r.id, self.path), *((s, "") for s in r.trailers.get(SHOWN, ())))
         ]
         found = self.history.read_all(
-            [(name, "" if name == self.young else path) for _, (name, path) in rows]
+            [(name, "" if name == self.uncommitted else path) for _, (name, path) in rows]
         )
-        there = (Buffer(n, data or b"", not path) for (n, (_, path)), data in zip(rows, found, strict=True))
+        there = (
+            BaseCandidate(n, data or b"", not path) for (n, (_, path)), data in zip(rows, found, strict=True)
+        )
         # A content that was shown may be collected as garbage in time; a file that was not there was empty.
         return [b for b in there if b.data or not b.shown]
 
 
-def stale(edit: Edit, past: Past, amid: Sequence[bytes] = ()) -> StaleSave | None:
+def detect_stale(edit: Edit, past: FileHistory, intermediate: Sequence[bytes] = ()) -> StaleSave | None:
     """What is to come of a save that was made from an older content of the file, and lacks what was written
     since for the first time; None for a person's own change of what is there.
 
     Of all contents the file had, a save was made from the one it is most like. What only its owner wrote
     since, a save without a new word takes away again, and any save what was not committed yet; unless that
-    older content stood for a moment in the midst of a write of ours, as those `amid` did, or something of
-    ours is gone with it. With a new word it may be of another editor, which never read what is gone.
-    """
+    older content stood for a moment in the midst of a write of ours, as those `intermediate` did, or
+    something of ours is gone with it. With a new word it may be of another editor, which never read what is
+    gone."""
     if edit.trail is None or edit.disk is None:
         return None
     then, now = keys(edit.trail, edit.path), keys(edit.disk, edit.path)
@@ -250,32 +255,32 @@ def stale(edit: Edit, past: Past, amid: Sequence[bytes] = ()) -> StaleSave | Non
     again = any(kind not in (NAMELESS, "block") for kind, _ in now.keys() - then.keys())
     if not again and not _lines(edit.trail, edit.disk):
         return None
-    if not amid and not any(_is_ours(r) or SHOWN in r.trailers for r in past.newest()):
+    if not intermediate and not any(_is_ours(r) or SHOWN in r.trailers for r in past.newest()):
         return None
     dropped -= _reworded({key: then[key] for key in dropped}, now, past)
-    base = _made_from(edit, then, dropped, past, amid)
-    if base and not base.shown and (known := _seen_since(edit, base, past)) is not None:
-        base = _made_from(edit, then, dropped, past, amid, until=known)
-    return _with_what_came(edit, base, past) if base else None
+    base = _merge_base(edit, then, dropped, past, intermediate)
+    if base and not base.shown and (known := _answered_put_back(edit, base, past)) is not None:
+        base = _merge_base(edit, then, dropped, past, intermediate, until=known)
+    return _merged_with_later(edit, base, past) if base else None
 
 
-def _made_from(
-    edit: Edit, then: Mapping[Key, Record], dropped: AbstractSet[Key], past: Past, amid: Sequence[bytes],
-    until: int | None = None,
-) -> Buffer | None:  # fmt: skip
-    """The content that a save is most like, the newest of several; None where that is the present one. It is
-    none that lacks what the save has of what came since."""
-    best, least = None, unlike(edit.trail or b"", edit.disk or b"")
-    for buffer in _read_by(edit, past, amid):
+def _merge_base(
+    edit: Edit, then: Mapping[Key, Record], dropped: AbstractSet[Key], past: FileHistory,
+    intermediate: Sequence[bytes], until: int | None = None,
+) -> BaseCandidate | None:  # fmt: skip
+    """The merge base of a save: the content it is most like, the newest of several; None where that is the
+    present one. A content that lacks a record which the save has of those that came since is none."""
+    best, least = None, distance(edit.trail or b"", edit.disk or b"")
+    for buffer in _base_candidates(edit, past, intermediate):
         if until is not None and buffer.number > until:
             break
         ours = not buffer.shown and not buffer.part and _is_ours(past.newest()[buffer.number])
-        cost = unlike(buffer.data, edit.disk or b"")
-        if buffer.shown and buffer.number != AMID and not _lines(buffer.data, edit.disk):
+        cost = distance(buffer.data, edit.disk or b"")
+        if buffer.shown and buffer.number != INTERMEDIATE and not _lines(buffer.data, edit.disk):
             cost = 0  # who has all that stood there for a moment, and nothing that came since, read just that
         if cost < least or ours:
             fits = then.keys() - keys(buffer.data, edit.path).keys() <= dropped
-            if fits and cost < least and _took_little(edit, buffer.data):
+            if fits and cost < least and _keeps_most(edit, buffer.data):
                 best, least = buffer, cost
             if ours and not fits:
                 break
@@ -284,33 +289,37 @@ def _made_from(
     return best
 
 
-def _read_by(edit: Edit, past: Past, amid: Sequence[bytes]) -> Iterator[Buffer]:
-    """What somebody may have read, newest first. Of what a person wrote, and of what stood for a moment,
+def _base_candidates(edit: Edit, past: FileHistory, intermediate: Sequence[bytes]) -> Iterator[BaseCandidate]:
+    """What an editor may have read, newest first. Of what a person wrote, and of what stood for a moment,
     all that a save lacks may have come after it was read: what stood there before is in no commit."""
-    yield from (Buffer(AMID, data, True) for data in amid)
-    if amid:
+    yield from (BaseCandidate(INTERMEDIATE, data, True) for data in intermediate)
+    if intermediate:
         committed = past.left(0)
-        for data in (edit.trail or b"", *amid):
-            yield Buffer(AMID, so_far(committed, data, edit.disk), True)
-    last: Buffer | None = None
+        for data in (edit.trail or b"", *intermediate):
+            yield BaseCandidate(INTERMEDIATE, partial_content(committed, data, edit.disk), True)
+    last: BaseCandidate | None = None
     for buffer in past.buffers():
         if last and not buffer.shown and _op(past.newest()[last.number]) == EDIT:
-            yield Buffer(buffer.number, so_far(buffer.data, last.data, edit.disk), False, True)
+            yield BaseCandidate(
+                buffer.number, partial_content(buffer.data, last.data, edit.disk), False, True
+            )
         yield buffer
         if buffer.shown:
             before = past.left(buffer.number + 1)
-            yield Buffer(buffer.number + 1, so_far(before, buffer.data, edit.disk), False, True)
+            yield BaseCandidate(
+                buffer.number + 1, partial_content(before, buffer.data, edit.disk), False, True
+            )
         last = last if buffer.shown else buffer
     if last and _op(past.newest()[last.number]) == EDIT:  # the person's file from the beginning
-        yield Buffer(last.number + 1, so_far(b"", last.data, edit.disk), False, True)
+        yield BaseCandidate(last.number + 1, partial_content(b"", last.data, edit.disk), False, True)
 
 
-def so_far(before: bytes, after: bytes, save: bytes | None) -> bytes:
+def partial_content(before: bytes, after: bytes, save: bytes | None) -> bytes:
     """A content as it may have been before all of it was written: without the new lines that a save lacks."""
     return _without(after, _lines(after, before) - Counter((save or b"").splitlines()))
 
 
-def _seen_since(edit: Edit, base: Buffer, past: Past) -> int | None:
+def _answered_put_back(edit: Edit, base: BaseCandidate, past: FileHistory) -> int | None:
     """The newest revision since `base` that put back what the save lacks, and that its maker has seen; None
     where there is none.
 
@@ -336,12 +345,12 @@ def _seen_since(edit: Edit, base: Buffer, past: Past) -> int | None:
     return None
 
 
-def _fresh(edit: Edit, base: Buffer) -> Counter[bytes]:
+def _fresh(edit: Edit, base: BaseCandidate) -> Counter[bytes]:
     """The new words of a save: lines that neither its base nor the present content has."""
     return _lines(edit.disk, base.data) - _lines(edit.disk, edit.trail, same=True)
 
 
-def _with_what_came(edit: Edit, base: Buffer, past: Past) -> StaleSave | None:
+def _merged_with_later(edit: Edit, base: BaseCandidate, past: FileHistory) -> StaleSave | None:
     trail, disk = edit.trail or b"", edit.disk or b""
     if not _lines(base.data, b"") & _lines(disk, b""):
         return None  # nothing of it is left: the file was written anew
@@ -353,21 +362,23 @@ def _with_what_came(edit: Edit, base: Buffer, past: Past) -> StaleSave | None:
             now, before = past.left(number), past.left(number + 1)
             own |= _lines(now, before)
             taken |= _lines(before, now)
-    if base.number == AMID:  # what the trail has not yet is the person's, and waits for its commit with ours
+    if (
+        base.number == INTERMEDIATE
+    ):  # what the trail has not yet is the person's, and waits for its commit with ours
         own |= _lines(trail, past.left(0))
     theirs_alone = not (base.shown or back - own or gone - taken)
-    uncommitted = bool(past.young) and base.number <= 1
+    uncommitted = bool(past.uncommitted) and base.number <= 1
     if not (back or gone) or (theirs_alone and (uncommitted or not _fresh(edit, base))):
         return None
     own |= _written_by_hand(back - own, past)
     was = keys(disk, edit.path)
     named = {key: record for key, record in keys(merged, edit.path).items() if key not in was}
-    lines = tuple(_told(merged, named, back, own, edit.path))
+    lines = tuple(_dropped_lines(merged, named, back, own, edit.path))
     theirs = _without(merged, back - own) if back & own else disk
     return StaleSave(merged, theirs, lines)
 
 
-def _written_by_hand(lines: Counter[bytes], past: Past) -> Counter[bytes]:
+def _written_by_hand(lines: Counter[bytes], past: FileHistory) -> Counter[bytes]:
     """Those of the lines that came last with a commit of the person's, of the newest there are."""
     left, found = Counter(lines), Counter[bytes]()
     for number, revision in enumerate(past.newest()[:AT_ONCE]):
@@ -379,7 +390,7 @@ def _written_by_hand(lines: Counter[bytes], past: Past) -> Counter[bytes]:
     return found
 
 
-def _told(
+def _dropped_lines(
     merged: bytes, records: Mapping[Key, Record], back: Counter[bytes], own: Counter[bytes], path: str
 ) -> Iterator[DroppedLine]:
     """Each statement that was put back, and each line that is part of none: a block's, its heading's, too."""
@@ -431,14 +442,14 @@ def _is_ours(revision: Revision) -> bool:
     return _op(revision) != EDIT and (_op(revision) != MERGED or revision.author == MACHINE[0])
 
 
-def _took_little(edit: Edit, base: bytes) -> bool:
-    """Whether a save still has most of what it was made from; reworded is not taken."""
-    gone = vanished({edit.path: Edit(edit.path, base, edit.disk)})[edit.path]
+def _keeps_most(edit: Edit, base: bytes) -> bool:
+    """Whether a save still has at least half of the records of its base; a reworded one counts as there."""
+    gone = lost_records({edit.path: Edit(edit.path, base, edit.disk)})[edit.path]
     return 2 * gone <= len(keys(base, edit.path))
 
 
-def unlike(base: bytes, save: bytes) -> int:
-    """How much a person would have done to make the one of the other: a line that was written or taken away
+def distance(base: bytes, save: bytes) -> int:
+    """The edit distance of two contents: a line that was written or taken away
     counts four times as much as one that was reworded."""
     gone, new = _lines(base, save), _lines(save, base)
     return 4 * (gone + new).total() - 7 * _rewordings(gone, new)
@@ -478,7 +489,7 @@ def _lines(data: bytes | None, other: bytes | None, *, same: bool = False) -> Co
     return Counter({line: n for line, n in found.items() if line.strip()})
 
 
-def _reworded(lacking: Mapping[Key, Record], now: Mapping[Key, Record], past: Past) -> set[Key]:
+def _reworded(lacking: Mapping[Key, Record], now: Mapping[Key, Record], past: FileHistory) -> set[Key]:
     """Blocks of core memory whose value the person has changed: what stands there is more like the value it
     lacks than like any that an editor may have read before."""
     theirs = {record.name: record.value for record in now.values() if isinstance(record, CoreBlock)}

@@ -27,7 +27,7 @@ from ua_memory.store import files as store_files
 from ua_memory.store import pending, saves
 from ua_memory.store.files import MAX_FILE, FileStat, read
 from ua_memory.store.saves import Edit
-from ua_memory.store.swap import refused
+from ua_memory.store.swap import raise_cannot_write
 
 if TYPE_CHECKING:
     from ua_memory.discovery import Row
@@ -226,7 +226,9 @@ def held_files(
         trail = owed[path] if path in owed else had[mine[path]] if path in mine else None
         found[path] = Edit(path, trail, _bytes_on_disk(bank.root / path))
     held = {path for path in saves.held(found, few) if path in mine}
-    held = {path for path in held if not saves.stale(found[path], saves.Past(path, history, None))}
+    held = {
+        path for path in held if not saves.detect_stale(found[path], saves.FileHistory(path, history, None))
+    }
     if held and SETTINGS in changed and SETTINGS in mine and not (bank.root / SETTINGS).exists():
         held.add(SETTINGS)  # went with them
     return {path: mine[path] for path in held if path not in owed}
@@ -296,7 +298,7 @@ class Snapshot:
             # Where case is folded, both names of core memory answer to `lstat`, and one of them is there.
             top = os.listdir(self.root)  # noqa: PTH208 (only names are wanted)
         except OSError as error:
-            refused(error, self.root)
+            raise_cannot_write(error, self.root)
         found: list[FileStat] = []
         for name, row in zip(self.diff.names, self.rows, strict=True):
             path = os.fsdecode(name)
@@ -322,7 +324,7 @@ def names(root: Path) -> list[bytes]:
     try:
         return store_files.listing(root)
     except OSError as error:
-        refused(error, Path(os.fsdecode(error.filename or root)))
+        raise_cannot_write(error, Path(os.fsdecode(error.filename or root)))
 
 
 # -- full scan ---------------------------------------------------------------------------------------------

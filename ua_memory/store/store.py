@@ -19,13 +19,13 @@ from ua_memory.git.trail import History, Moment
 from ua_memory.paths import Bank, LinkNames, confined, make_private
 from ua_memory.store import commit as store_commit
 from ua_memory.store import pending, swap
-from ua_memory.store.commit import Landing, clear, land, let_be, resume
-from ua_memory.store.draft import Draft, Judge, Result
+from ua_memory.store.commit import WriteContext, leave_files, remove_leftovers, resume, write_files
+from ua_memory.store.draft import Draft, EditInspector, Result
 from ua_memory.store.files import FileStat, read
 from ua_memory.store.lock import locked
 from ua_memory.store.pending import FileChange, InFlight
 from ua_memory.store.scan import FileSurvey, SnapshotCache, survey
-from ua_memory.store.swap import refused
+from ua_memory.store.swap import raise_cannot_write
 from ua_memory.text import redaction
 from ua_memory.text.wording import counted
 
@@ -45,7 +45,7 @@ HEAD_TRIES = 10
 """So often it is looked whether HEAD moves, once a git has written its files and the index."""
 TRIES = 3
 """So often a commit is made anew because somebody else committed at the same moment."""
-GLANCE_SECONDS = 0.2
+SURVEY_SECONDS = 0.2
 """For so long `truth` believes that what was held is what is held: a pass over all files asks once."""
 
 
@@ -55,11 +55,13 @@ class Store:
     def __init__(self, bank: Bank, config: Config, now: Callable[[], datetime]) -> None:
         self.bank, self.config, self.now = bank, config, now
         self.history = History(bank.git_dir, bank.root, own=bank.own)
-        self._judge = Judge(bank, config, self.history, self.survey)
-        self._ground = Landing(bank.root, bank.pending, self._judge.save, self.history.person, self._stirred)
+        self._inspector = EditInspector(bank, config, self.history, self.survey)
+        self._context = WriteContext(
+            bank.root, bank.pending, self._inspector.inspect_save, self.history.person, self._git_moved
+        )
         self.link_names = LinkNames(bank.root)
         self._began: tuple[Moment, str | None] = Moment(), None
-        self._glance: tuple[float, FileSurvey] | None = None
+        self._recent: tuple[float, FileSurvey] | None = None
         self._stuck: GitFailed | None = None
         """Why what is owed could not be committed, when that was last tried."""
         self.snapshots: SnapshotCache | None = None
@@ -79,7 +81,7 @@ class Store:
     def survey(self) -> FileSurvey:
         """All truth files, which differ from the trail, and which are held. Cheap while nothing changed."""
         seen = survey(self.bank, self.history, self.config.few, self.snapshots)
-        self._glance = (time.monotonic(), seen)
+        self._recent = (time.monotonic(), seen)
         return seen
 
     def files(self) -> Iterator[FileStat]:
@@ -88,9 +90,9 @@ class Store:
 
     def truth(self, path: str) -> bytes:
         """What may be searched of a file: its bytes, or the trail's while a mass disappearance is held."""
-        glance = self._glance
-        fresh = glance is not None and time.monotonic() - glance[0] < GLANCE_SECONDS
-        seen = glance[1] if glance and fresh else self.survey()
+        recent = self._recent
+        fresh = recent is not None and time.monotonic() - recent[0] < SURVEY_SECONDS
+        seen = recent[1] if recent and fresh else self.survey()
         blob = seen.held.get(path)
         return self.history.blob(blob) if blob else self.read(path)
 
@@ -115,9 +117,9 @@ class Store:
                 raise Busy("git is changing the files", where=str(self.history.git_dir), mend=mend)
             found = self.history.put_back()
             owed = self._finish_pending()
-            self._began = self._where()
+            self._began = self._position()
             draft = Draft(
-                op, door, lambda path: self._judge.touch(path, owed), self.config.redact, self.typed,
+                op, door, lambda path: self._inspector.inspect(path, owed), self.config.redact, self.typed,
                 self.link_names.renew(),
             )  # fmt: skip
             draft.notes += found
@@ -136,16 +138,16 @@ class Store:
     ) -> Result:  # fmt: skip
         """Commit hand edits as the person's: of some paths or all, left alone for `quiet` seconds.
 
-        `accept` lets a held disappearance stand. A stale buffer is committed and then merged, also a young
+        `accept` lets a held disappearance stand. A stale buffer is committed and then merged, also a recent
         one: what it lacks would not be found. `seen` is a look that was just taken. Without `wait` it is left
         to the next time while somebody writes.
         """
         seen = seen or self.survey()
         chosen = set(seen.changed) if paths is None else set(paths) & set(seen.changed)
-        chosen -= {path for path in seen.held if not accept and not self._judge.is_elsewhere(path)}
+        chosen -= {path for path in seen.held if not accept and not self._inspector.is_of_other_branch(path)}
         horizon = time.time_ns() - int(quiet * 1e9)
-        young = {path for path in chosen if seen.changed_at(path) > horizon} if quiet else set()
-        chosen -= {path for path in young if not self._judge.is_stale(path)}
+        recent = {path for path in chosen if seen.changed_at(path) > horizon} if quiet else set()
+        chosen -= {path for path in recent if not self._inspector.is_stale(path)}
         if not chosen and pending.at_rest(self.bank.pending):
             return Result(self.history.head())
         with contextlib.ExitStack() as stack:
@@ -158,14 +160,14 @@ class Store:
             if not self._begin():  # what git is writing is nobody's edit
                 return Result(self.history.head())
             owed = self._finish_pending()
-            self._began = self._where()
+            self._began = self._position()
             draft = Draft(
                 "adopt",
                 "editor",
-                lambda path: self._judge.touch(path, owed, adopting=True, accept=accept),
+                lambda path: self._inspector.inspect(path, owed, adopting=True, accept=accept),
                 self.config.redact,
             )
-            self._judge.expect(order := sorted(chosen))
+            self._inspector.prefetch(order := sorted(chosen))
             for path in order:
                 draft.read(path)
             return self._publish(draft, None)
@@ -186,7 +188,7 @@ class Store:
                 with contextlib.suppress(FileExistsError):
                     swap.write(self.bank.state / ".gitignore", b"*\n", mode=0o600)
         except OSError as error:
-            refused(error, self.bank.state)
+            raise_cannot_write(error, self.bank.state)
 
     def require_settled(self) -> None:
         """Finish what is owed to the trail. GitFailed where that cannot be done now: who looks at the newest
@@ -241,9 +243,9 @@ class Store:
         """Wait until no git writes files of the bank; whether it is so."""
         return trail.settled(self.history, min(GIT_SECONDS, self.config.lock_seconds))
 
-    def _where(self) -> tuple[Moment, str | None]:
+    def _position(self) -> tuple[Moment, str | None]:
         """Where the repository stands, and the newest revision of its branch, as a revision begins."""
-        began = self._judge.begin()
+        began = self._inspector.begin()
         return began, self.history.tip(self.history.target(began.branch))
 
     def _has_switched(self) -> bool:
@@ -252,14 +254,14 @@ class Store:
         now, began = trail.moment(self.history), self._began[0]
         return self.bank.own and (now.branch, now.head) != (began.branch, began.head)
 
-    def _stirred(self, record: InFlight) -> bool:
+    def _git_moved(self, record: InFlight) -> bool:
         """Whether a git may have moved files since a revision began."""
         if not self.bank.own:
             return False
         now = trail.moment(self.history)
         return trail.is_locked(self.history) or now != replace(self._began[0], branch=record.branch)
 
-    def _awaited(self, record: InFlight) -> None:
+    def _await_switch(self, record: InFlight) -> None:
         """Wait for a git that came in between, until HEAD names the branch that it goes to."""
         self._begin()
         for _ in range(HEAD_TRIES):
@@ -267,7 +269,7 @@ class Store:
                 return
             time.sleep(trail.PAUSE)
 
-    def _follow_git(self, record: InFlight, *, stirred: bool = False) -> None:
+    def _follow_git(self, record: InFlight, *, moved: bool = False) -> None:
         """Give way to a git that has switched branches meanwhile: what we wrote is on the branch it was meant
         for, and no file of another has it. On that branch the file has it, though git may have put back what
         was there before. Where git switches again within this, it is looked at again."""
@@ -280,7 +282,7 @@ class Store:
             before = trail.moment(self.history)
             with contextlib.suppress(GitFailed, CannotWrite, Busy):
                 away, changes = self.history.is_away(record.branch), []
-                for change in record.changes if away or stirred or placed else ():
+                for change in record.changes if away or moved or placed else ():
                     there = self.history.read("HEAD", change.path)
                     now = read(self.bank.root / change.path)
                     ours = change.wanted if away else change.trail
@@ -291,7 +293,7 @@ class Store:
                     key = pending.new_key(self.bank.pending, secrets.token_hex(4))
                     back = InFlight(key, key, tuple(changes), (), branch=before.branch)
                     pending.save(self.bank.pending, back)
-                    self._settle(land(back, self._ground))
+                    self._finish(write_files(back, self._context))
             if trail.moment(self.history).head == before.head:
                 return
 
@@ -315,13 +317,13 @@ class Store:
             raise Busy("git has switched branches", where=str(self.history.git_dir), mend="try again")
         record = InFlight(key, request or key, tuple(changes), tuple(commits), branch=began.branch)
         pending.save(self.bank.pending, record)
-        landed = land(record, self._ground)
-        if stirred := self._stirred(landed):
-            self._awaited(landed)
+        landed = write_files(record, self._context)
+        if moved := self._git_moved(landed):
+            self._await_switch(landed)
         both = [c.path for c, was in zip(landed.changes, record.changes, strict=True) if c.turn > was.turn]
         notes += [f"{path} was saved meanwhile; both changes are in it" for path in both]
-        done, trouble = self._commit(landed, None if self._judge.guessed(draft.touched) else head)
-        self._follow_git(landed, stirred=stirred or self._has_switched())
+        done, trouble = self._commit(landed, None if self._inspector.is_unsure(draft.touched) else head)
+        self._follow_git(landed, moved=moved or self._has_switched())
         if trouble:
             notes.append(
                 f"written, but not committed yet: {trouble.what} ({trouble.mend or 'ua-memory doctor'})"
@@ -336,14 +338,16 @@ class Store:
         """
         trouble: GitFailed | None = None
         if not record.commits:  # the files alone were to be changed
-            self._settle(record)
+            self._finish(record)
             return self.history.head(), None
         for _ in range(TRIES):
             target = self.history.target(record.branch) if self.history.exists else "HEAD"
             parent = self.history.tip(target) if self.history.exists else None
             try:
                 self.history.create()
-                commits = store_commit.due(record, self.history, parent, moved=head is None or parent != head)
+                commits = store_commit.commits_due(
+                    record, self.history, parent, moved=head is None or parent != head
+                )
                 kept = self.history.not_loose(change.trail for change in record.changes)
                 commits[0] = replace(commits[0], blobs=(*commits[0].blobs, *kept))
                 own = next(n for n, c in enumerate(commits) if store_commit.is_own(c, record))
@@ -353,11 +357,11 @@ class Store:
                 if not self.history.exists or self.history.tip(target) == parent:
                     break
                 continue
-            self._settle(record)
+            self._finish(record)
             return done, None
         record = replace(record, written=True)
         pending.save(self.bank.pending, record)
-        clear(record, self._ground)
+        remove_leftovers(record, self._context)
         return None, trouble
 
     def _finish_pending(self) -> dict[str, bytes | None]:
@@ -371,17 +375,19 @@ class Store:
         stuck = False
         for record in pending.found(self.bank.pending):
             try:
-                stands = bool(record.commits) and not stuck and store_commit.stands(record, self.history)
+                stands = (
+                    bool(record.commits) and not stuck and store_commit.is_committed(record, self.history)
+                )
             except GitFailed:
                 stands = False
             away = self.history.exists and self.history.is_away(record.branch)
             if not record.written and not stands:
                 there = lambda path: self.history.read("HEAD", path)  # noqa: E731
-                record = let_be(record, self._ground, there) if away else resume(record, self._ground)
+                record = leave_files(record, self._context, there) if away else resume(record, self._context)
             if stands or not record.commits:
                 with contextlib.suppress(GitFailed):  # it may have died before it came to the index
                     self.history.mend_index([path for commit in record.commits for path in commit.files])
-                self._settle(record)
+                self._finish(record)
             elif stuck:
                 pending.save(self.bank.pending, replace(record, written=True))
             else:
@@ -390,17 +396,17 @@ class Store:
             self._follow_git(record)
         return pending.owed(pending.found(self.bank.pending)) if stuck else {}
 
-    def _settle(self, record: InFlight) -> None:
+    def _finish(self, record: InFlight) -> None:
         """Drop the record once nobody can still write into a file that was exchanged away.
 
         The commit stands: where the disk refuses now, the next command does this.
         """
         with contextlib.suppress(CannotWrite):
-            record, done = clear(record, self._ground)
+            record, done = remove_leftovers(record, self._context)
             if not done:
                 record = replace(record, commits=(), after=(), written=True)
                 pending.save(self.bank.pending, record)
-                record, done = clear(record, self._ground)
+                record, done = remove_leftovers(record, self._context)
             if done:
                 pending.drop(self.bank.pending, record.key)
 

@@ -30,18 +30,20 @@ MOVED = ".moved-"
 _AT_FDCWD, _EXCHANGE = -100, 2
 
 
-def refused(error: OSError, where: Path, mend: str = "check owner, mode and free space") -> NoReturn:
-    """Say what the file system said, as an error of ours."""
+def raise_cannot_write(
+    error: OSError, where: Path, mend: str = "check owner, mode and free space"
+) -> NoReturn:
+    """Raise an OSError as a CannotWrite that names the file."""
     raise CannotWrite(error.strerror or str(error), where=str(where), mend=mend) from error
 
 
 @contextlib.contextmanager
-def told(where: Path) -> Iterator[None]:
-    """Whatever the file system says in the block, as an error of ours."""
+def translating_errors(where: Path) -> Iterator[None]:
+    """Turn an OSError in the block into CannotWrite."""
     try:
         yield
     except OSError as error:
-        refused(error, where)
+        raise_cannot_write(error, where)
 
 
 def write(
@@ -75,7 +77,7 @@ def sync_folder(folder: Path) -> None:
         os.close(fd)
 
 
-def lay(file: Path, data: bytes, out: Path) -> None:
+def stage(file: Path, data: bytes, out: Path) -> None:
     """Put what shall replace `file` beside it, whole and fsynced, under the name `out` (step W4)."""
     try:
         _make_folder(file.parent)
@@ -89,10 +91,10 @@ def lay(file: Path, data: bytes, out: Path) -> None:
                 fresh.unlink()
             raise
     except OSError as error:
-        refused(error, file)
+        raise_cannot_write(error, file)
 
 
-def enter(file: Path, out: Path) -> None:
+def swap_in(file: Path, out: Path) -> None:
     """Let `out` and `file` change places (step W5). Where there was no `file`, both names stand for the
     new one afterwards; where there is no `out`, the file goes and becomes it."""
     try:
@@ -104,20 +106,20 @@ def enter(file: Path, out: Path) -> None:
         else:
             _change_places(out, file)
     except OSError as error:
-        refused(error, file)
+        raise_cannot_write(error, file)
 
 
-def settle(folder: Path) -> None:
-    """Make what `enter` did in a folder durable."""
+def sync_swapped(folder: Path) -> None:
+    """Make what `swap_in` did in a folder durable."""
     try:
         if folder.exists():
             sync_folder(folder)
     except OSError as error:
-        refused(error, folder)
+        raise_cannot_write(error, folder)
 
 
-def came_out(file: Path, out: Path) -> bytes | None:
-    """What `enter` found in the place of `file`: None where there was nothing."""
+def swapped_out(file: Path, out: Path) -> bytes | None:
+    """What `swap_in` found in the place of `file`: None where there was nothing."""
     return None if same_file(out, file) else read(out)
 
 
@@ -136,7 +138,7 @@ def beside(folder: Path, *prefixes: str) -> Iterator[Path]:
     except (FileNotFoundError, NotADirectoryError):
         return
     except OSError as error:
-        refused(error, folder)
+        raise_cannot_write(error, folder)
     yield from sorted(folder / name for name in names if name.startswith(prefixes))
 
 

@@ -22,7 +22,7 @@ from ua_memory.git.repository import blob_id
 from ua_memory.paths import is_truth
 from ua_memory.store import swap
 from ua_memory.store.files import MAX_FILE
-from ua_memory.store.lock import aside
+from ua_memory.store.lock import work_folder
 from ua_memory.store.store import Store
 from ua_memory.upkeep.merge import Merge, prepare, settings
 from ua_memory.upkeep.sync import RemoteTombstones, joined
@@ -170,7 +170,7 @@ def export(store: Store, file: Path, *, trial: bool = False) -> Archived:
     if trial:
         size = sum(map(len, contents.values()))
         return Archived(str(file), store.config.id, head, number, len(contents), size, notes)
-    with aside(store.bank.state, store.config.lock_seconds) as folder:
+    with work_folder(store.bank.state, store.config.lock_seconds) as folder:
         bundle = folder / BUNDLE
         history.bundle(bundle)
         made = f"{store.now():{MADE}}"
@@ -269,7 +269,7 @@ def restore(
     was changed, or holds what it should not; Conflict where it is another bank's."""
     notes = prepare(store, look=trial)
     store.make_state()
-    with aside(store.bank.state, store.config.lock_seconds) as folder:
+    with work_folder(store.bank.state, store.config.lock_seconds) as folder:
         bundle = folder / BUNDLE
         manifest, files = _verified(file, bundle)
         heads = store.history.bundled(bundle)

@@ -20,7 +20,7 @@ from ua_memory.markdown import document, lines
 from ua_memory.markdown.lines import FileKind
 from ua_memory.recall.block import Modelled
 from ua_memory.records import Fact, is_generated
-from ua_memory.store.draft import Draft, Touched
+from ua_memory.store.draft import Draft, TouchedFile
 from ua_memory.store.store import Store
 from ua_memory.text.wording import counted
 from ua_memory.upkeep import doctor
@@ -540,13 +540,13 @@ class Adopts(Modelled):
 def _rehearsal(store: Store) -> Draft:
     """A draft that nobody publishes."""
 
-    def touch(path: str) -> Touched:
+    def touch(path: str) -> TouchedFile:
         try:
             data = store.truth(path)
         except NotFound:
-            return Touched(path, None, None, None)
+            return TouchedFile(path, None, None, None)
         changed = path in store.survey().changed
-        return Touched(path, data, None if changed else data, data)
+        return TouchedFile(path, data, None if changed else data, data)
 
     return Draft("import", "rehearsal", touch, store.config.redact)
 

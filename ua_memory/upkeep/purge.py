@@ -241,10 +241,10 @@ def purge(store: Store, planned: Purging, backup: Path, *, door: str) -> Purged:
     Conflict; until the new history stands in its place nothing has happened."""
     outside(store, backup)
     work = store.bank.state / WORK
-    with store.locked(), swap.told(work):
+    with store.locked(), swap.translating_errors(work):
         unmarked(store.history)
         shutil.rmtree(work, ignore_errors=True)
-        lock.sweep(store.bank.state)
+        lock.remove_work_folder(store.bank.state)
         rewrite.back_up(store.history, backup)
         note(store, Unfinished(str(backup), f"{store.now():%Y-%m-%d}", False))
         patterns = [needle.pattern for needle in planned.needles]
@@ -307,7 +307,7 @@ def note(store: Store, one: Unfinished) -> None:
         fresh.replace(file)
         swap.sync_folder(file.parent)
     except OSError as error:
-        swap.refused(error, file)
+        swap.raise_cannot_write(error, file)
 
 
 # -- purges of another machine ---------------------------------------------------------------------------

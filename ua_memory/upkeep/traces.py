@@ -26,7 +26,7 @@ from ua_memory.reflect.decide import Answers
 from ua_memory.retain import ledger
 from ua_memory.retain.queue import Items, TurnQueue
 from ua_memory.store import swap
-from ua_memory.store.lock import locked, sweep
+from ua_memory.store.lock import locked, remove_work_folder
 from ua_memory.store.store import Store
 from ua_memory.text import redaction
 
@@ -335,7 +335,7 @@ def is_session(whole: str, named: str) -> bool:
 def clear(store: Store, needles: Sequence[Needle], ids: Collection[str], cleared: Cleared) -> None:
     """Take texts out of what waits and of the logs, and with them what a killed import or export left. Busy
     where a consolidation is at work."""
-    sweep(store.bank.state)
+    remove_work_folder(store.bank.state)
     for queue in queues(store):
         for key in queue.keys():  # noqa: SIM118 (it is no mapping)
             with suppress(NotFound):  # drained meanwhile
@@ -499,7 +499,7 @@ class Clearing:
             fresh.replace(file)
             swap.sync_folder(folder)
         except OSError as error:
-            swap.refused(error, file)
+            swap.raise_cannot_write(error, file)
         return file
 
     @contextmanager
@@ -526,7 +526,7 @@ class Clearing:
         """Take it out of what waits, the logs, index and caches, and search everything for it. CannotWrite:
         the record stays, and the next forgetting goes on from it."""
         cleared = Cleared()
-        with swap.told(self.store.bank.state):
+        with swap.translating_errors(self.store.bank.state):
             for queue, one in of_session(self.store, session) if session else ():
                 queue.drop(one.key)
             clear(self.store, sought, ids, cleared)
