@@ -5,8 +5,10 @@ from __future__ import annotations
 import contextlib
 import os
 import pwd
+import signal
 import subprocess
 import sys
+import time
 from datetime import UTC, datetime, timedelta, timezone
 from itertools import count
 from pathlib import Path
@@ -18,7 +20,7 @@ from truth import DAY, NOW, git, in_trail, insert, make, open_again, write
 
 from ua_memory import Memory
 from ua_memory.errors import GitFailed, NotFound, Usage
-from ua_memory.git.process import Process
+from ua_memory.git.process import BatchEnded, ObjectReader, Process
 from ua_memory.git.repository import MACHINE, NOBODY, SOMEBODY, Commit, blob_id
 from ua_memory.git.trail import History
 from ua_memory.store import commit as flight
@@ -292,7 +294,7 @@ def test_settings_and_hooks_of_the_person_change_nothing(trail: History, tmp_pat
         "[fetch]\n\tfsckObjects = true\n[format]\n\tpretty = oneline\n[grep]\n\tpatternType = perl\n"
     )
     made = commit(trail, {"a.md": b"caf\xc3\xa9\r\n"}, "caf\u00e9\n\nMemory-Op: test\n")
-    assert trail.log(grep=["Memory-Op: test"])[0].subject == "café"
+    assert trail.with_trailer("Memory-Op", "test")[0].subject == "café"
     assert trail.read(made, "a.md") == b"caf\xc3\xa9\r\n"
     assert "a/a.md" in trail.diff(None, made) or "b/a.md" in trail.diff(None, made)
     assert "\x1b" not in trail.diff(None, made)
@@ -432,6 +434,7 @@ def test_a_failing_commit_leaves_no_report(trail: History) -> None:
 
 def test_git_that_goes_away(trail: History, monkeypatch: pytest.MonkeyPatch) -> None:
     commit(trail, {"a.md": b"1"})
+    trail.close()
     monkeypatch.setenv("PATH", "/nowhere")
     with pytest.raises(GitFailed, match="not installed"):
         trail.blobs()
@@ -496,7 +499,8 @@ def test_requests_are_found_among_others_that_look_like_them(tmp_path: Path) -> 
 
 
 def test_few_processes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An insert asks git what the trail has, commits, and brings the index along: three processes."""
+    """An insert commits and brings the index along: two processes. What the trail has is read through the
+    one that stays open."""
     make(tmp_path / "b")
     store: Store = open_again(tmp_path / "b")
     insert(store, "first")
@@ -506,7 +510,7 @@ def test_few_processes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         store.history, "run", lambda *words, **more: (asked.append(words[0]), run(*words, **more))[1]
     )
     insert(store, "second")
-    assert asked == ["ls-tree", "fast-import", "update-index"]
+    assert asked == ["fast-import", "update-index"]
 
 
 def test_few_processes_for_many_edits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -540,5 +544,145 @@ def test_an_answer_that_breaks_off_is_no_answer(
     assert trail.read_all(wanted) == [b"told\n", None, b"", None]
     run = Process.run
     monkeypatch.setattr(Process, "run", lambda self, *words, **more: run(self, *words, **more)[:cut])
+    monkeypatch.setattr(ObjectReader, "read", ended)
     with pytest.raises(GitFailed, match="breaks off"):
         trail.read_all(wanted)
+
+
+AUTHOR = {f"GIT_{who}_{what}": "a" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
+
+
+def ended(*_: object) -> None:
+    raise BatchEnded
+
+
+def reading(trail: History) -> int:
+    """The process that reads objects; 0 if none runs."""
+    batch = trail._objects._batch
+    return batch.pid if batch and batch.poll() is None else 0
+
+
+def test_objects_are_read_through_one_process(trail: History) -> None:
+    made = [commit(trail, {"a.md": b"%d" % n}) for n in range(3)]
+    assert trail.read(made[0], "a.md") == b"0"
+    first = reading(trail)
+    many = [(sha, "a.md") for sha in made * 200]  # more than a pipe holds
+    assert trail.read_all(many) == [b"0", b"1", b"2"] * 200
+    assert trail.read_all([(made[0], "no\nsuch.md"), (made[2], "a.md")]) == [None, b"2"]
+    assert reading(trail) == first
+    os.kill(first, signal.SIGKILL)
+    assert trail.read(made[1], "a.md") == b"1", "killed, and started again"
+    trail.close()
+    assert not reading(trail) and trail.read(made[1], "a.md") == b"1", "closed, and opened again"
+    last = reading(trail)
+    trail.close()
+    assert not Path(f"/proc/{last}").exists()
+
+
+def test_an_object_that_was_deleted_with_its_pack_is_not_answered(trail: History) -> None:
+    """The process that stays has the pack open; forget --purge must not be told that it is there."""
+    old, new = commit(trail, {"a.md": b"gone"}), commit(trail, {"a.md": b"stays"})
+    blob = trail.blobs(rev=old)["a.md"]
+    trail.repack(full=True)
+    assert trail.read_all([(blob, ""), (old, "a.md")]) == [b"gone", b"gone"]
+    tree = trail.run("rev-parse", f"{new}^{{tree}}").decode().strip()
+    alone = trail.run("commit-tree", tree, "-m", "alone", env=AUTHOR).decode().strip()
+    trail.run("update-ref", trail.ref(), alone)
+    trail.run("reflog", "expire", "--expire=now", "--all")
+    trail.run("repack", "-a", "-d", "-q")
+    trail.run("prune", "--expire=now")
+    assert trail.read_all([(blob, ""), (old, "a.md"), (alone, "a.md")]) == [None, None, b"stays"]
+    assert [one.id for one in trail.log()] == [alone]
+
+
+def test_a_forked_process_reads_through_its_own(trail: History) -> None:
+    made = commit(trail, {"a.md": b"told"})
+    assert trail.read(made, "a.md") == b"told"
+    first = reading(trail)
+    if not (child := os.fork()):
+        os._exit(0 if trail.read(made, "a.md") == b"told" and reading(trail) != first else 1)
+    assert os.waitpid(child, 0)[1] == 0
+    assert reading(trail) == first and trail.read(made, "a.md") == b"told"
+
+
+def test_the_process_that_reads_objects_ends_with_its_owner(trail: History) -> None:
+    """Also where that is killed: what it reads from is closed then."""
+    made = commit(trail, {"a.md": b"told"})
+    code = (
+        "import os, signal, sys\nfrom pathlib import Path\nfrom ua_memory.git.trail import History\n"
+        f"trail = History(Path({str(trail.git_dir)!r}), Path({str(trail.root)!r}), own=True)\n"
+        f"trail.read({made!r}, 'a.md')\nprint(trail._objects._batch.pid, flush=True)\n"
+        "os.kill(os.getpid(), signal.SIGKILL)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    left, until = Path(f"/proc/{int(done.stdout)}"), time.monotonic() + 10
+    while left.exists() and time.monotonic() < until:
+        time.sleep(0.01)
+    assert not left.exists()
+
+
+def log_calls(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, ...]]:
+    calls: list[tuple[str, ...]] = []
+    run = Process.run
+
+    def noting(self: Process, *words: str, **more: Any) -> bytes:
+        calls.append(words)
+        return run(self, *words, **more)
+
+    monkeypatch.setattr(Process, "run", noting)
+    return calls
+
+
+def test_the_log_is_read_once_per_head(trail: History, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = [commit(trail, {f"{n % 2}.md": b"%d" % n}, f"{n}\n\nNumber: {n}\n") for n in range(6)]
+    calls = log_calls(monkeypatch)
+    assert [one.id for one in trail.log()] == made[::-1]
+    assert [one.id for one in trail.log(["1.md"], limit=2)] == [made[5], made[3]]
+    assert [one.id for one in trail.with_trailer("Number", "3")] == [made[3]]
+    assert trail.show(made[2]).paths == ("0.md",) and trail.taken_back() == set()
+    assert len(calls) == 1
+    made.append(commit(trail, {"1.md": b"new"}, f"x\n\nUndoes: {made[1]}\n"))
+    calls.clear()
+    assert [one.id for one in trail.log(["1.md"])] == [made[6], made[5], made[3], made[1]]
+    assert trail.taken_back() == {made[1]}
+    assert calls == [(*calls[0][:-1], f"{made[5]}..{made[6]}")], "only what is new is read"
+    trail.run("update-ref", trail.ref(), made[2])
+    assert [one.id for one in trail.log()] == made[2::-1], "a history that goes back is read anew"
+    assert trail.taken_back() == set()
+
+
+def test_a_long_log_is_read_as_far_as_it_is_asked_for(
+    trail: History, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    commits = [
+        Commit(MACHINE, NOW, f"{n}\n\nNumber: {n}\n", {f"{n % 50}.md": b"%d" % n}) for n in range(1200)
+    ]
+    made = trail.commit(commits)
+    said = git(trail.root, "log", "--format=%H", "--", "7.md").split()
+    calls = log_calls(monkeypatch)
+    assert trail.log(limit=1)[0].id == made[-1]
+    assert trail.log(["49.md"], limit=1)[0].id == made[-1] and len(calls) == 1
+    for _ in range(2):  # by git itself, then out of what was read
+        assert [one.id for one in trail.log(["7.md"])] == said
+    assert [one.id for one in trail.with_trailer("Number", "1199")] == [made[-1]]
+    assert [one.paths for one in trail.with_paths(trail.with_trailer("Number", "77"))] == [
+        *[(f"{n % 50}.md",) for n in range(779, 769, -1)], ("27.md",)
+    ]  # fmt: skip
+    calls.clear()
+    assert [one.id for one in trail.log()] == made[::-1] and trail.show(made[3]).subject == "3"
+    assert [one.id for one in trail.log(["7.md"])] == said and not calls
+
+
+def test_a_merge_changed_what_no_parent_has(trail: History) -> None:
+    first = commit(trail, {"a.md": b"1\n2\n3\n", "b.md": b"b"})
+    git(trail.root, "reset", "--quiet", "--hard")
+    git(trail.root, "checkout", "--quiet", "-b", "side")
+    theirs = trail.commit([Commit(MACHINE, NOW, "theirs\n", {"a.md": b"1\n2\nx\n", "b.md": b"c"})])[0]
+    git(trail.root, "checkout", "--quiet", "--force", "main")
+    ours = commit(trail, {"a.md": b"y\n2\n3\n"})
+    git(trail.root, "reset", "--quiet", "--hard")
+    git(trail.root, "merge", "--quiet", "--no-edit", "side")
+    merged = str(trail.head())
+    assert {one.id for one in trail.log(["a.md"])} == {merged, ours, theirs, first}
+    assert {one.id for one in trail.log(["b.md"])} == {theirs, first}, "the merge took what one side had"
+    assert trail.show(merged).paths == ("a.md", "b.md")

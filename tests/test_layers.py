@@ -89,6 +89,8 @@ EXPORTS = {
 
 IMPORTS_INSIDE_FUNCTIONS = 150
 """Imports of ours inside functions, outside `memory`: what must start fast loads the rest when it is used."""
+GIT_READS = ("cat-file", "log", "show")
+"""Commands of git that `History` answers without a process for each question."""
 NAMED_TWICE: frozenset[str] = frozenset()
 """Names of classes that two modules may have."""
 
@@ -283,6 +285,23 @@ def _inside_functions(source: str) -> set[int]:
         for node in ast.walk(function)
         if isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] == "ua_memory"
     }
+
+
+def reads_the_log(source: str) -> list[int]:
+    """The lines on which a module has git read its log or its objects."""
+    calls = (each for each in nodes(source) if isinstance(each, ast.Call) and each.args)
+    asked = (
+        each for each in calls if isinstance(each.func, ast.Attribute) and each.func.attr in ("run", "ask")
+    )
+    first = ((each.lineno, each.args[0]) for each in asked)
+    return [line for line, word in first if isinstance(word, ast.Constant) and word.value in GIT_READS]
+
+
+def test_only_git_reads_the_log_and_objects() -> None:
+    """`History` reads the log once per head, and objects through one process that stays."""
+    found = {dotted(path)[0]: reads_the_log(path.read_text(encoding="utf-8")) for path in SOURCES}
+    assert found["git.trail"], "the rule finds what it is about"
+    assert {name for name, lines in found.items() if lines and not name.startswith("git.")} == set()
 
 
 def test_no_two_classes_have_one_name() -> None:

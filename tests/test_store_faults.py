@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+from collections.abc import Callable
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from ua_memory import discovery as regular
 from ua_memory.config import Config
 from ua_memory.errors import Busy, CannotWrite, GitFailed, UaMemoryError
 from ua_memory.git.process import Process
+from ua_memory.git.trail import History
 from ua_memory.store.store import Store
 
 CODES = [errno.ENOSPC, errno.EROFS, errno.EACCES, errno.EIO, errno.EMFILE, errno.EDQUOT]
@@ -152,21 +154,25 @@ def test_a_process_that_cannot_start_git(store: Store, monkeypatch: pytest.Monke
     whole(store)
 
 
-@pytest.mark.parametrize("stop", range(4))
+@pytest.mark.parametrize("stop", range(6))
 def test_a_git_that_fails_once_makes_no_line_of_a_person_ours(
     stop: int, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """I22: what the trail had is asked again when the commit is made; and so is the person's name."""
     write(store, DAY, (store.bank.root / DAY).read_text() + "- by hand\n")
     with monkeypatch.context() as patch:
-        real, calls = Process.run, count()
+        run, read_objects, calls = Process.run, History.read_objects, count()
 
-        def run(self: Process, *words: str, **more: Any) -> bytes:
-            if next(calls) == stop:
-                raise GitFailed("git no")
-            return real(self, *words, **more)
+        def once(real: Callable[..., Any]) -> Callable[..., Any]:
+            def ask(*words: Any, **more: Any) -> Any:
+                if next(calls) == stop:
+                    raise GitFailed("git no")
+                return real(*words, **more)
 
-        patch.setattr(Process, "run", run)
+            return ask
+
+        patch.setattr(Process, "run", once(run))
+        patch.setattr(History, "read_objects", once(read_objects))
         insert(store, "after")
     store.adopt()
     assert next(calls) > stop, "it was asked as often as that"

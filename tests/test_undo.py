@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import pytest
 from banks import DAY, Bank, everywhere, new_bank
 from test_forget import PAGE, believe, by_machine, link, opine
 
 from ua_memory.errors import Conflict, GitFailed, NotFound, Usage
-from ua_memory.git.process import Process
+from ua_memory.git.process import GitObject
+from ua_memory.git.trail import History
 from ua_memory.knowledge import core
 from ua_memory.markdown import document as markdown
 from ua_memory.memory import Memory
@@ -128,14 +129,14 @@ def test_a_git_that_fails_is_no_first_revision(there: Bank, monkeypatch: pytest.
     """Without a parent the whole file would count as added by it, and go."""
     there.insert("one")
     there.insert("two")
-    before, real = there.bytes(), Process.run
+    before, real = there.bytes(), History.read_objects
 
-    def run(self: Process, *words: str, **more: Any) -> bytes:
-        if words[0] == "rev-parse" and "^^" in words[-1]:
+    def read_objects(self: History, names: Sequence[str]) -> list[GitObject | None]:
+        if any("^^" in name for name in names):
             raise GitFailed("no process to be had")
-        return real(self, *words, **more)
+        return real(self, names)
 
-    monkeypatch.setattr(Process, "run", run)
+    monkeypatch.setattr(History, "read_objects", read_objects)
     with pytest.raises(GitFailed):
         undo(there.store, "HEAD", door="test")
     assert there.bytes() == before

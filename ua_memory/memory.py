@@ -159,6 +159,7 @@ class Memory(Surveys, Paged, Adopts, Believing, Naming, Recalls, Reflections, Wa
         search of another thread is waited for."""
         if index := self.__dict__.get("index"):
             index.end()
+        self.store.close()
 
     # -- archival memory -------------------------------------------------------------------------------
 

@@ -8,11 +8,13 @@ import re
 import socket
 import subprocess
 import tempfile
-from collections.abc import Iterator, Sequence
+import threading
+import weakref
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 from ua_memory.errors import GitFailed
 from ua_memory.paths import foreign
@@ -66,6 +68,8 @@ ALONE = {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1"}
 """So that git reads none of the user's own settings: a mistake in them ends every command."""
 THEIRS = ("var", "fetch", "push", "ls-remote")
 """What needs them all the same: who the person is, and how another machine is reached."""
+READER = ("git", "-c", "core.deltaBaseCacheLimit=16m", "cat-file", "--batch")
+"""What reads objects and stays (`ObjectReader`): git alone would keep 96 MB of them unpacked."""
 NO_FSYNC = {"GIT_CONFIG_VALUE_0": "none"}
 """For what can be made again, as an index."""
 PLAIN_PACK = {
@@ -210,6 +214,146 @@ def _reason(said: str | bytes) -> str:
     return lines[-1][:500] if lines else "it said nothing"
 
 
+# -- objects -----------------------------------------------------------------------------------------------
+# git's objects by name, read through one `git cat-file --batch` process that stays open.
+
+
+PIPE_BYTES = 4096
+"""So much is asked at a time: POSIX takes it into an empty pipe without waiting for git to read it."""
+
+
+class GitObject(NamedTuple):
+    """An object of git's; `kind` is blob, tree, commit or tag."""
+
+    id: str
+    kind: str
+    data: bytes
+
+
+class BatchEnded(Exception):
+    """git did not answer all that was asked, or did not start."""
+
+
+class ObjectReader:
+    """Reads objects through a process that starts with the first question, and again where it has ended.
+    Threads may share it. Each call gets the repository whose reader it is."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._batch: subprocess.Popen[bytes] | None = None
+        self._owner = 0
+        self._packs: frozenset[str] = frozenset()
+        self._end: Callable[[], object] = lambda: None
+
+    def read(self, git: Process, names: Sequence[str]) -> list[GitObject | None]:
+        """What git has under each name, which has no newline in it; None where there is nothing, or the
+        name is ambiguous. BatchEnded."""
+        with self._lock:
+            try:
+                return [found for some in _chunks(names) for found in self._ask(git, some)]
+            except (OSError, ValueError) as error:
+                self._close()
+                raise BatchEnded from error
+            except BaseException:  # an interrupt: the rest of the answer is still in the pipe
+                self._close()
+                raise
+
+    def close(self) -> None:
+        """End the process. What is asked afterwards starts another."""
+        with self._lock:
+            self._close()
+
+    def _close(self) -> None:
+        self._end()
+        self._batch, self._end = None, lambda: None
+
+    def _ask(self, git: Process, names: Sequence[bytes]) -> list[GitObject | None]:
+        batch = self._running(git)
+        assert batch.stdin
+        assert batch.stdout
+        batch.stdin.write(b"".join(names))
+        batch.stdin.flush()
+        return list(answers(batch.stdout, len(names)))
+
+    def _running(self, git: Process) -> subprocess.Popen[bytes]:
+        packs = _packs(git.shared / "objects" / "pack")
+        if self._owner != os.getpid() or not packs >= self._packs:
+            # A forked process would share the pipe with its parent. And a git that has a pack open goes on
+            # to answer from it after a purge or a repack has deleted it.
+            self._close()
+        self._packs = packs
+        if self._batch is None or self._batch.poll() is not None:
+            self._close()
+            self._batch = subprocess.Popen(
+                READER, cwd="/",
+                env={**os.environ, **git.environment(), **ALONE},
+                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+            )  # fmt: skip
+            self._owner = os.getpid()
+            self._end = weakref.finalize(self, _end, self._batch, self._owner)
+        return self._batch
+
+
+def _packs(folder: Path) -> frozenset[str]:
+    with contextlib.suppress(FileNotFoundError):
+        return frozenset(file.name for file in folder.glob("*.pack"))
+    return frozenset()
+
+
+def _end(git: subprocess.Popen[bytes], owner: int) -> None:
+    """End a process and close its pipes; of a parent's process, a forked one closes its copies alone."""
+    for pipe in (git.stdin, git.stdout):
+        if pipe:
+            with contextlib.suppress(OSError):
+                pipe.close()
+    if owner == os.getpid():
+        git.kill()
+        git.wait()
+    else:
+        git.returncode = 0  # not ours to wait for
+
+
+def answers(stream: IO[bytes], count: int) -> Iterator[GitObject | None]:
+    """The next objects in the output of `cat-file --batch`. ValueError where it breaks off."""
+    for _ in range(count):
+        header = stream.readline()
+        if not header.endswith(b"\n"):
+            raise ValueError("git's answer breaks off")
+        words = header[:-1].split(b" ")
+        if len(words) != 3 or not words[2].isdigit():
+            yield None
+            continue
+        size = int(words[2])
+        data = stream.read(size + 1)
+        if len(data) != size + 1 or data[-1:] != b"\n":
+            raise ValueError("git's answer breaks off")
+        yield GitObject(words[0].decode(), words[1].decode(), data[:-1])
+
+
+def tree_entries(tree: GitObject) -> Iterator[tuple[bytes, str, str]]:
+    """(mode, name, id) of all that a tree lists."""
+    data, at, width = tree.data, 0, len(tree.id) // 2
+    while at < len(data):
+        end = data.index(b"\0", at)
+        mode, _, name = data[at:end].partition(b" ")
+        at = end + 1 + width
+        yield mode, name.decode("utf-8", "surrogateescape"), data[end + 1 : at].hex()
+
+
+def _chunks(names: Sequence[str]) -> Iterator[list[bytes]]:
+    some: list[bytes] = []
+    size = 0
+    for name in names:
+        line = name.encode("utf-8", "surrogateescape") + b"\n"
+        if some and size + len(line) > PIPE_BYTES:
+            yield some
+            some, size = [], 0
+        some.append(line)
+        size += len(line)
+    if some:
+        yield some
+
+
 # -- locks -------------------------------------------------------------------------------------------------
 # Locks that a killed git has left in a git directory: found, and removed where nobody holds them.
 #
@@ -311,11 +455,13 @@ def lives(process: int) -> bool:
 
 
 def who(*places: Path) -> list[str] | None:
-    """The gits that work in these folders; None where that cannot be seen."""
+    """The gits that may hold a lock in these folders; None where that cannot be seen. Our own that reads
+    objects for as long as a bank is open takes none."""
     there = [place.resolve() for place in places]
     if not (PROCESSES / "self" / "cmdline").exists() or any(foreign(str(place)) for place in there):
         return None
-    gits = ((folder, words) for folder, words in processes() if Path(words[0]).name.startswith("git"))
+    every = ((folder, words) for folder, words in processes() if tuple(words[: len(READER)]) != READER)
+    gits = ((folder, words) for folder, words in every if Path(words[0]).name.startswith("git"))
     seen = [(folder, words, is_there(folder, words, there)) for folder, words in gits]
     if any(here is None for _, _, here in seen):
         return None

@@ -32,6 +32,7 @@ NOBODY = "0" * 40
 EPOCH, LATEST = datetime(1970, 1, 1, tzinfo=UTC), datetime(9999, 12, 30, tzinfo=UTC)
 """Between these a commit's time is. git knows none before 1970 (it calls one an overflow, and says nothing of
 when it was); and a time that is shown in a zone of its own must not leave the calendar."""
+_IDS = re.compile("[0-9a-f]{40}([0-9a-f]{24})?")
 WIDEST = 1400
 """git's widest offset of a zone, as the number that it writes."""
 
@@ -102,6 +103,11 @@ def blob_id(data: bytes) -> str:
     return hashlib.sha1(b"blob %d\0" % len(data) + data, usedforsecurity=False).hexdigest()
 
 
+def is_id(name: str) -> bool:
+    """Whether this is the full id of an object, and no other name for it."""
+    return bool(_IDS.fullmatch(name))
+
+
 def plain_files(out: bytes) -> dict[str, str]:
     """{path: blob id} of what `ls-tree -r -z` lists."""
     rows = (entry.split("\t", 1) for entry in out.decode("utf-8", "surrogateescape").split("\0") if entry)
@@ -142,25 +148,6 @@ def _commit(ref: str, mark: int, commit: Commit, parent: str | None) -> bytes:
             else b"M 100644 inline %b\ndata %d\n%b\n" % (name_, len(data), data)
         )
     return b"".join(out)
-
-
-def log_format(mark: str) -> str:
-    """The `--format` that `revisions` reads; NUL and a mark made for this call cannot stand in a message."""
-    return "%x00" + "%x00".join([mark, "%H", "%ct", "%an", "%s", "%(trailers:only,unfold)", ""])
-
-
-def revisions(out: bytes, mark: str) -> Iterator[Revision]:
-    """The revisions in the output of `git log -z --name-only` with `log_format(mark)`."""
-    words = out.split(b"\0")
-    starts = [n for n, word in enumerate(words) if word == mark.encode()]
-    for start, end in zip(starts, [*starts[1:], len(words)], strict=False):
-        sha, when, author, subject, trailers = (
-            w.decode("utf-8", "replace") for w in words[start + 1 : start + 6]
-        )
-        paths = (w.decode("utf-8", "surrogateescape").strip("\n") for w in words[start + 6 : end])
-        yield Revision(
-            sha, moment(when), author, subject, parse_trailers(trailers), tuple(p for p in paths if p)
-        )
 
 
 def parse_trailers(text: str) -> dict[str, tuple[str, ...]]:
@@ -429,12 +416,13 @@ def _raw(name: str) -> bytes:
 # The git directory as a place: whether it is there, its making, where it stands, who the person is.
 
 
-_IDS = re.compile("[0-9a-f]{40}([0-9a-f]{24})?")
 UNDER_WAY = ("MERGE_HEAD", "rebase-merge", "rebase-apply", "CHERRY_PICK_HEAD", "REVERT_HEAD")
 
 
 class Repository(Process):
     """Standing and settings of one git directory."""
+
+    _person: tuple[str, str] | None = None
 
     @property
     def exists(self) -> bool:
@@ -545,12 +533,14 @@ class Repository(Process):
 
     def person(self) -> tuple[str, str]:
         """Whose name and address hand edits are committed under: git's own for this user, or a stand-in."""
-        try:
-            ident = self.run("var", "GIT_AUTHOR_IDENT").decode("utf-8", "replace")
-        except GitFailed:
-            return SOMEBODY
-        name, _, rest = ident.partition(" <")
-        return plain(name) or SOMEBODY[0], plain(rest.partition(">")[0]) or SOMEBODY[1]
+        if self._person is None:  # asked once: a process
+            try:
+                ident = self.run("var", "GIT_AUTHOR_IDENT").decode("utf-8", "replace")
+            except GitFailed:
+                return SOMEBODY
+            name, _, rest = ident.partition(" <")
+            self._person = plain(name) or SOMEBODY[0], plain(rest.partition(">")[0]) or SOMEBODY[1]
+        return self._person
 
     @property
     def _reftable(self) -> bool:

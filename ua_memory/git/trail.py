@@ -6,18 +6,34 @@ import contextlib
 import os
 import re
 import secrets
+import threading
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from difflib import SequenceMatcher, unified_diff
 from functools import cached_property
+from io import BytesIO
+from itertools import islice
 from pathlib import Path
 
 from ua_memory.errors import GitFailed, NotFound
 from ua_memory.git import repository
-from ua_memory.git.process import NO_FSYNC, PLAIN_PACK, SECONDS, filesystem_now, is_there, processes
+from ua_memory.git.process import (
+    NO_FSYNC,
+    PLAIN_PACK,
+    SECONDS,
+    BatchEnded,
+    GitObject,
+    ObjectReader,
+    Process,
+    answers,
+    filesystem_now,
+    is_there,
+    processes,
+    tree_entries,
+)
 from ua_memory.git.remotes import Remotes
 from ua_memory.git.repository import (
     MACHINE,
@@ -28,6 +44,7 @@ from ua_memory.git.repository import (
     Revision,
     blame_lines,
     blob_id,
+    is_id,
     parse_trailers,
     plain_files,
 )
@@ -437,6 +454,244 @@ def _path(row: BlameLine) -> str:
     return unquoted(row.path.encode("utf-8", "surrogateescape")).decode("utf-8", "surrogateescape")
 
 
+# -- log ---------------------------------------------------------------------------------------------------
+# The log of one repository, read once per head: revisions by trailer, by path and by id.
+
+
+FIRST, GROWTH = 64, 8
+"""So many revisions are read first, with their paths; of older ones the paths are read as they are asked for,
+each time 8 times as many: of 50,000 revisions they take 10 s, all the rest takes 1 s."""
+_LOG = ("log", "-z", "--no-renames", "--diff-merges=first-parent", "--no-color")
+_FIELDS = ("%H", "%P", "%ct", "%an", "%s", "%n%(trailers:only,unfold)")
+
+Row = bytes
+"""One revision as git tells of it: the fields of `_FIELDS` with NUL between them, some 200 bytes. A million
+of them takes 300 MB, with paths; as `Revision` objects they would take 2 GB."""
+
+
+@dataclass(slots=True)
+class _Rows:
+    """The revisions that lead to one head, newest first. `paths` are those of the newest ones: names with
+    NUL between them. `whole` says whether the first revision has been reached."""
+
+    head: str
+    rows: list[Row] = field(default_factory=list)
+    paths: list[bytes] = field(default_factory=list)
+    whole: bool = False
+    undone: frozenset[str] | None = None
+
+    @property
+    def complete(self) -> bool:
+        """Whether all revisions are here with their paths."""
+        return self.whole and len(self.paths) == len(self.rows)
+
+
+class RevisionLog:
+    """What `git log` says of the branch that is checked out. A new head that goes on from the known one is
+    read from there; after anything else the log is read anew. Threads may share it. Each method gets the
+    repository and its head, an id; they raise GitFailed."""
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()
+        self._known = _Rows("")
+        self._merges: dict[bytes, list[bytes]] = {}
+        self._deep = 0
+        """So many times paths of old revisions were asked for."""
+
+    def newest(self, git: Process, head: str) -> Iterator[Revision]:
+        """All revisions, newest first, read as they are taken."""
+        with self._lock:
+            known = self._at(git, head)
+        n = 0
+        while self._read_paths(git, known, n + 1):
+            yield _revision(known.rows[n], known.paths[n].split(b"\0"))
+            n += 1
+
+    def with_trailer(self, git: Process, head: str, key: str, start: str = "") -> list[Revision]:
+        """The revisions of which a trailer `key` has a value that begins with `start`, newest first. Their
+        `paths` are left out: `with_paths` reads them."""
+        sought = f"\n{key}: {start}".encode()
+        return [_revision(row) for row in self._whole(git, head).rows if sought in row]
+
+    def undone(self, git: Process, head: str) -> frozenset[str]:
+        """The ids of the revisions that an undo took back; of undos, those that a redo took back."""
+        known = self._whole(git, head)
+        if known.undone is None:
+            gone: set[str] = set()
+            for done in self.with_trailer(git, head, "Undoes"):
+                # A redo takes back the undo, and what that had taken back counts again.
+                if done.id not in gone:
+                    gone |= {*done.trailers.get("Undoes", ())}
+            known.undone = frozenset(gone)
+        return known.undone
+
+    def find(self, git: Process, head: str, id: str) -> Revision | None:
+        """The revision with this full id, if it is among those read so far."""
+        with self._lock:
+            known = self._at(git, head)
+            start = f"{id}\0".encode()
+            found = next((n for n, row in enumerate(known.rows) if row.startswith(start)), None)
+            if found is None or found >= len(known.paths):
+                return None
+            return _revision(known.rows[found], known.paths[found].split(b"\0"))
+
+    def with_paths(self, git: Process, revisions: Sequence[Revision]) -> list[Revision]:
+        """The same revisions with the paths that they changed."""
+        if not revisions:
+            return []
+        names = _paths_of(git, [each.id for each in revisions])
+        pairs = zip(revisions, names, strict=True)
+        return [replace(each, paths=_decoded(some.split(b"\0"))) for each, some in pairs]
+
+    def touching(
+        self, git: Process, head: str, paths: Sequence[str], limit: int | None = None
+    ) -> list[Revision]:
+        """Revisions that changed these files or folders, newest first; `paths` are those of them. A merge is
+        one of them where it has a file otherwise than each of its parents."""
+        sought = [path.encode("utf-8", "surrogateescape").rstrip(b"/") for path in paths]
+        found: list[Revision] = []
+        with self._lock:
+            known, n = self._at(git, head), 0
+            while (limit is None or len(found) < limit) and self._read_paths(git, known, n + 1):
+                if names := self._changed(git, known, n, sought):
+                    found.append(_revision(known.rows[n], names))
+                n += 1
+                if n == len(known.paths) and not known.complete:
+                    self._deep += 1
+                    if self._deep == 1:
+                        # To one question git has an answer in half the time that all older paths take.
+                        some = [f"-n{limit}"] if limit else []
+                        return revisions(git, *some, head, "--", *paths)
+        return found
+
+    def _changed(self, git: Process, known: _Rows, n: int, sought: Sequence[bytes]) -> list[bytes]:
+        """Those of the n-th revision's paths that are sought."""
+        every = known.paths[n]
+        if not any(path in every for path in sought):
+            return []
+        names = _among(every.split(b"\0"), sought)
+        id, parents, _ = known.rows[n].split(b"\0", 2)
+        if names and b" " in parents:
+            if id not in self._merges:
+                words = ("--no-walk", "--diff-merges=combined", "--name-only", id.decode())
+                self._merges[id] = _read_log(git, *words)[1][0].split(b"\0")
+            return names if _among(self._merges[id], sought) else []
+        return names
+
+    # -- reading -----------------------------------------------------------------------------------
+
+    def _at(self, git: Process, head: str) -> _Rows:
+        """What is known of a head, with what is new since the one before it."""
+        if self._known.head != head:
+            self._known = _onward(git, self._known, head) or _Rows(head)
+        return self._known
+
+    def _whole(self, git: Process, head: str) -> _Rows:
+        """All revisions, the paths of older ones aside."""
+        with self._lock:
+            known = self._at(git, head)
+            self._begin(git, known)
+            self._go_back(git, known)
+            return known
+
+    def _begin(self, git: Process, known: _Rows) -> None:
+        if not known.rows and not known.whole:
+            known.rows, known.paths = _read_log(git, f"-n{FIRST}", "--name-only", known.head)
+            known.whole = len(known.rows) < FIRST
+
+    def _go_back(self, git: Process, known: _Rows) -> None:
+        if not known.whole:
+            known.rows += _read_log(git, f"--skip={len(known.rows)}", known.head)[0]
+            known.whole = True
+
+    def _read_paths(self, git: Process, known: _Rows, count: int) -> bool:
+        """Read the paths of so many revisions; whether there are so many."""
+        with self._lock:
+            self._begin(git, known)
+            if count > len(known.paths) and not known.complete:
+                self._go_back(git, known)
+                some = known.rows[len(known.paths) : max(count, len(known.paths) * GROWTH)]
+                known.paths += _paths_of(git, [_id(row) for row in some])
+            return count <= len(known.paths)
+
+
+def _onward(git: Process, known: _Rows, head: str) -> _Rows | None:
+    """What is known, with the revisions since; None where these do not follow on it, one after the other."""
+    if not known.rows:
+        return None
+    try:
+        rows, paths = _read_log(git, "--name-only", f"{known.head}..{head}")
+    except GitFailed:  # the known head is gone, as after a purge
+        return None
+    ids = [_id(row) for row in rows]
+    parents = [row.split(b"\0", 2)[1].decode() for row in rows]
+    if not rows or parents != [*ids[1:], known.head]:
+        return None
+    return _Rows(head, rows + known.rows, paths + known.paths, known.whole)
+
+
+def revisions(git: Process, *words: str) -> list[Revision]:
+    """What `git log` with these words tells, with paths. GitFailed."""
+    rows, paths = _read_log(git, "--name-only", *words)
+    return [_revision(row, names.split(b"\0")) for row, names in zip(rows, paths, strict=True)]
+
+
+@dataclass(frozen=True, slots=True)
+class CommitStamp:
+    """A revision as it stands in its history; `stamp` is what no purge changes: who, when, and which of our
+    operations."""
+
+    parents: tuple[str, ...]
+    stamp: str
+
+
+def commit_stamps(git: Process, tip: str) -> dict[str, CommitStamp]:
+    """{id: stamp} of a history, newest first."""
+    shown = "%H%x00%P%x00%an%x00%ae%x00%at%x00%cn%x00%ce%x00%ct%x00%(trailers:key=Memory-Op,separator=%x00)"
+    out = git.run("log", "--topo-order", f"--format={shown}", tip).decode("utf-8", "surrogateescape")
+    parts = (row.split("\0", 2) for row in out.split("\n") if row)
+    return {sha: CommitStamp(tuple(parents.split()), stamp) for sha, parents, stamp in parts}
+
+
+def _paths_of(git: Process, ids: Sequence[str]) -> list[bytes]:
+    stdin = "".join(f"{id}\n" for id in ids).encode()
+    return _read_log(git, "--no-walk=unsorted", "--stdin", "--name-only", stdin=stdin)[1] if ids else []
+
+
+def _read_log(git: Process, *words: str, stdin: bytes | None = None) -> tuple[list[Row], list[bytes]]:
+    """The revisions that `git log` tells of, and the paths of each. NUL and a mark made for this call cannot
+    stand in a message."""
+    mark = secrets.token_hex(8)
+    out = git.run(*_LOG, f"--format=%x00{mark}%x00{'%x00'.join(_FIELDS)}%x00", *words, stdin=stdin)
+    rows: list[Row] = []
+    paths: list[bytes] = []
+    same: dict[bytes, bytes] = {}
+    for record in out.split(f"\0{mark}\0".encode())[1:]:
+        *fields, rest = record.split(b"\0", len(_FIELDS))
+        names = b"\0".join(filter(None, (name.strip(b"\n") for name in rest.split(b"\0"))))
+        rows.append(b"\0".join(fields))
+        paths.append(same.setdefault(names, names))  # most change the file of the day
+    return rows, paths
+
+
+def _id(row: Row) -> str:
+    return row.partition(b"\0")[0].decode()
+
+
+def _among(names: Iterable[bytes], sought: Collection[bytes]) -> list[bytes]:
+    """Those names that are sought, or in a folder that is."""
+    return [name for name in names if any(name == p or name.startswith(p + b"/") for p in sought)]
+
+
+def _revision(row: Row, names: Iterable[bytes] = ()) -> Revision:
+    id, _, when, author, subject, trailers = row.decode("utf-8", "replace").split("\0")
+    return Revision(id, repository.moment(when), author, subject, parse_trailers(trailers), _decoded(names))
+
+
+def _decoded(names: Iterable[bytes]) -> tuple[str, ...]:
+    return tuple(name.decode("utf-8", "surrogateescape") for name in names if name)
+
+
 # -- trail -------------------------------------------------------------------------------------------------
 # Reading the trail, and writing it: every revision a commit, with exactly its bytes.
 #
@@ -450,7 +705,6 @@ BEHIND = "ua-memory/index-behind"
 """In the bank's own git directory: paths whose index entries could not be brought along yet."""
 NOT_YET = "not committed yet"
 STALE_NS = SECONDS * 10**9
-_OBJECT = re.compile("[0-9a-f]{40}([0-9a-f]{24})?")
 FEW_PATHS = 10
 """Files of a commit, with which it is less than a hundred objects: git keeps those loose, not in a pack."""
 
@@ -458,30 +712,64 @@ FEW_PATHS = 10
 class History(Remotes):
     """The git directory of one bank's trail, with the bank's root as its work tree."""
 
-    known: tuple[str, Mapping[str, str]] | None = None
-    """A revision's id and all its plain files, as `blobs` has them, where they need not be asked for."""
+    def __init__(self, git_dir: Path, root: Path, *, own: bool) -> None:
+        super().__init__(git_dir, root, own=own)
+        self._log, self._objects = RevisionLog(), ObjectReader()
+        self.known: tuple[str, Mapping[str, str]] | None = None
+        """A revision's id and all its plain files, as `blobs` returns them: not read again."""
+
+    def close(self) -> None:
+        """End the process that reads objects. What is read afterwards starts another."""
+        self._objects.close()
+
+    def go_on_from(self, other: History) -> None:
+        """Take over what was read of the same repository, and the process that reads its objects."""
+        if (other.git_dir, other.root, other.own) == (self.git_dir, self.root, self.own):
+            self._log, self._objects, self.known = other._log, other._objects, other.known
 
     # -- reading -----------------------------------------------------------------------------------
 
     def resolve(self, revision: str) -> str:
         """The full id of a revision by any of git's names for it."""
-        if not self.exists or revision.startswith("-"):
-            raise NotFound("no such revision", where=revision, mend="ua-memory log")
-        found = self.run("rev-parse", "--verify", "--quiet", f"{revision}^{{commit}}", ok=(0, 1))
-        if not found:
-            raise NotFound("no such revision", where=revision, mend="ua-memory log")
-        return found.decode().strip()
+        if self.exists and not revision.startswith("-"):
+            (found,) = self.read_objects([f"{revision}^{{commit}}"])
+            if found:
+                return found.id
+        raise NotFound("no such revision", where=revision, mend="ua-memory log")
 
     def blobs(self, paths: Sequence[str] = (), rev: str = "HEAD") -> dict[str, str]:
         """{path: blob id} of a revision's plain files; of all, or of those named."""
-        head = self.head() if rev == "HEAD" else rev
-        if head is None:
+        commit = self.head() if rev == "HEAD" else rev
+        if commit is None:
             return {}
-        known = self.known  # another thread may look meanwhile
-        if known and known[0] == head:
+        known = self.known  # another thread may set it meanwhile
+        if known and known[0] == commit:
             every = known[1]
             return {path: every[path] for path in paths or every if path in every}
-        return repository.plain_files(self.run("ls-tree", "-r", "-z", rev, "--", *paths))
+        found = self._listed(commit, paths)
+        if not paths and is_id(commit):
+            self.known = commit, found
+        return dict(found)
+
+    def _listed(self, commit: str, paths: Sequence[str]) -> dict[str, str]:
+        """What `blobs` returns, in the order of git, read out of the trees, a level of folders at a time."""
+        found: dict[str, str] = {}
+        folders = {"": f"{commit}^{{tree}}"}
+        while folders:
+            trees = self.read_objects([*folders.values()])
+            deeper: dict[str, str] = {}
+            for folder, tree in zip(folders, trees, strict=True):
+                if tree is None:  # git says what is wrong
+                    return repository.plain_files(self.run("ls-tree", "-r", "-z", commit, "--", *paths))
+                for mode, name, sha in tree_entries(tree):
+                    path = folder + name
+                    # Links (120000) and submodules (160000) of a bank's own repository are nobody's text.
+                    if mode.startswith(b"100") and _within(path, paths):
+                        found[path] = sha
+                    elif mode == b"40000" and (_within(path, paths) or _leads(path, paths)):
+                        deeper[f"{path}/"] = sha
+            folders = deeper
+        return {path: found[path] for path in sorted(found, key=os.fsencode)}
 
     def moved(self, old: str, new: str) -> dict[str, str | None]:
         """{path: blob id, None where there is no plain file now} of all in which two revisions differ."""
@@ -491,6 +779,24 @@ class History(Remotes):
             for meta, path in zip(words[::2], words[1::2], strict=False)
         }
 
+    def read_objects(self, names: Sequence[str]) -> list[GitObject | None]:
+        """What git has under each of these names: an id, `REVISION:PATH`, `REVISION^{commit}`. None where
+        there is nothing. GitFailed where an object is damaged."""
+        lines = [name if "\n" not in name else self._id_of(name) for name in names]
+        try:
+            return self._objects.read(self, lines)
+        except BatchEnded:  # git says why when it is asked anew
+            stdin = "".join(f"{line}\n" for line in lines).encode("utf-8", "surrogateescape")
+            out = BytesIO(self.run("cat-file", "--batch", stdin=stdin))
+            try:
+                return list(answers(out, len(lines)))
+            except ValueError as error:
+                raise GitFailed(str(error), where=str(self.git_dir), mend="ua-memory verify") from error
+
+    def _id_of(self, name: str) -> str:
+        out = self.run("rev-parse", "--verify", "--quiet", name, ok=(0, 1, 128))
+        return out.decode().strip() or NOBODY
+
     def read(self, rev: str, path: str) -> bytes | None:
         """A file's bytes as a revision has them, or None."""
         if rev == "HEAD" and self.head() is None:
@@ -498,61 +804,79 @@ class History(Remotes):
         return self.read_all([(rev, path)])[0]
 
     def read_all(self, wanted: Sequence[tuple[str, str]]) -> list[bytes | None]:
-        """The bytes of (revision, path) each, or of (blob id, ""), None where there are none; one process.
-        GitFailed where it ends before it has told of all."""
-        asked = "".join(f"{rev}:{path}\n" if path else f"{rev}\n" for rev, path in wanted).encode(
-            "utf-8", "surrogateescape"
-        )
-        out, at, found = self.run("cat-file", "--batch", stdin=asked), 0, list[bytes | None]()
-        for _ in wanted:
-            end = out.find(b"\n", at)
-            words = out[at:end].split(b" ")
-            there = len(words) == 3 and words[2].isdigit()
-            last = end + 1 + int(words[2]) if there else end
-            if out[last : last + 1] != b"\n":
-                raise GitFailed("git's answer breaks off", where=str(self.git_dir), mend="ua-memory verify")
-            found.append(out[end + 1 : last] if there and words[1] == b"blob" else None)
-            at = last + 1
-        return found
+        """The bytes of (revision, path) each, or of (blob id, ""), None where there are none. GitFailed where
+        an object is damaged."""
+        found = self.read_objects([f"{rev}:{path}" if path else rev for rev, path in wanted])
+        return [each.data if each and each.kind == "blob" else None for each in found]
 
     def blob(self, name: str) -> bytes:
-        """The content git keeps under a blob id."""
-        return self.run("cat-file", "blob", name)
+        """The content git keeps under a blob id. GitFailed where there is none."""
+        (found,) = self.read_objects([name])
+        return found.data if found and found.kind == "blob" else self.run("cat-file", "blob", name)
 
     def log(
-        self,
-        paths: Sequence[str] = (),
-        *,
-        limit: int | None = None,
-        grep: Sequence[str] = (),
-        rev: str = "HEAD",
+        self, paths: Sequence[str] = (), *, limit: int | None = None, rev: str = "HEAD"
     ) -> list[Revision]:
-        """Revisions, newest first: those that touched the paths and have all fixed strings of `grep`."""
-        if self.head() is None:
+        """Revisions, newest first: all, or those that changed these files or folders; of the branch, or of
+        another revision or range. Their `paths` are those of them."""
+        return list(islice(self.revisions(paths, limit=limit, rev=rev), limit))
+
+    def revisions(
+        self, paths: Sequence[str] = (), *, limit: int | None = None, rev: str = "HEAD"
+    ) -> Iterator[Revision]:
+        """The same, read as they are taken."""
+        if (head := self.head()) is None:
+            return
+        with self._born():
+            if rev != "HEAD":
+                yield from revisions(self, *([f"-n{limit}"] if limit else []), rev, "--", *paths)
+            elif paths:
+                yield from self._log.touching(self, head, paths, limit)
+            else:
+                yield from self._log.newest(self, head)
+
+    def with_trailer(self, key: str, start: str = "", *, rev: str = "HEAD") -> list[Revision]:
+        """The revisions with a trailer `key` whose value begins with `start`, newest first. Their `paths` are
+        not read; `with_paths` does."""
+        if (head := self.head()) is None:
             return []
-        mark = secrets.token_hex(8)
-        words = ["log", "-z", "--name-only", "--no-renames", "--diff-merges=first-parent", "--no-color"]
-        words += [f"--format={repository.log_format(mark)}"]
-        words += [f"-n{limit}"] if limit else []
-        words += ["-F", "--all-match", *(f"--grep={text}" for text in grep)] if grep else []
-        try:
-            return list(repository.revisions(self.run(*words, rev, "--", *paths), mark))
-        except GitFailed:
-            self.require_born()  # says more than git does
-            raise
+        with self._born():
+            if rev == "HEAD":
+                return self._log.with_trailer(self, head, key, start)
+            found = revisions(self, "-F", f"--grep={key}: {start}", rev)
+            return [one for one in found if any(v.startswith(start) for v in one.trailers.get(key, ()))]
+
+    def with_paths(self, done: Sequence[Revision]) -> list[Revision]:
+        """Revisions with the paths that they changed."""
+        return self._log.with_paths(self, done)
 
     def taken_back(self) -> set[str]:
         """The ids of the revisions that an undo took back: those of undos where a redo did, too."""
-        gone: set[str] = set()
-        for done in self.log(grep=["Undoes: "]):
-            # A redo takes back the undo, and what that had taken back counts again.
-            if done.id not in gone:
-                gone |= {*done.trailers.get("Undoes", ())}
-        return gone
+        if (head := self.head()) is None:
+            return set()
+        with self._born():
+            return set(self._log.undone(self, head))
+
+    def mentioning(self, block: str, paths: Sequence[str] = ()) -> set[str]:
+        """The ids of the revisions that added or removed a line with the block id `^block`."""
+        words = ("--format=%H", "--no-textconv", "-G", f"\\^{block}([^A-Za-z0-9-]|$)", "--", *paths)
+        return set(self.run("log", *words).decode().split()) if self.head() else set()
+
+    @contextlib.contextmanager
+    def _born(self) -> Iterator[None]:
+        """A branch that is gone says more of what is wrong than git does."""
+        try:
+            yield
+        except GitFailed:
+            self.require_born()
+            raise
 
     def show(self, revision: str) -> Revision:
         """One revision. NotFound if there is none."""
-        return self.log(rev=self.resolve(revision), limit=1)[0]
+        sha = self.resolve(revision)
+        head = self.head()
+        known = self._log.find(self, head, sha) if head else None
+        return known or revisions(self, "-n1", sha)[0]
 
     def diff(self, old: str | None, new: str | None, paths: Sequence[str] = (), *, context: int = 3) -> str:
         """A unified diff between two revisions; None is the empty tree as `old`, the disk as `new`."""
@@ -621,11 +945,11 @@ class History(Remotes):
         """The newest revision of a branch or of HEAD; None where there is none."""
         if ref == "HEAD":
             return self.head()
-        found = self.stored(ref) or ""
-        if _OBJECT.fullmatch(found):
+        found = self.stored(ref)
+        if found and is_id(found):
             return found
-        words = ("rev-parse", "--verify", "--quiet", f"{ref}^{{commit}}")
-        return self.run(*words, ok=(0, 1, 128)).decode().strip() or None
+        (commit,) = self.read_objects([f"{ref}^{{commit}}"])
+        return commit.id if commit else None
 
     def commit(self, commits: Sequence[Commit], target: str = "HEAD", parent: str | None = None) -> list[str]:
         """Write commits durably (`core.fsync=all`) on top of `parent`, by default the target's tip; their
@@ -734,6 +1058,14 @@ class History(Remotes):
         objects = self.shared / "objects"
         loose = sum(_bytes_in(objects / f"{n:02x}") for n in range(256))
         return loose > max(1 << 20, _bytes_in(objects / "pack") // 8)
+
+
+def _within(path: str, paths: Sequence[str]) -> bool:
+    return not paths or any(path == each or path.startswith(f"{each}/") for each in paths)
+
+
+def _leads(folder: str, paths: Sequence[str]) -> bool:
+    return any(each.startswith(f"{folder}/") for each in paths)
 
 
 def _bytes_in(folder: Path) -> int:

@@ -130,7 +130,7 @@ def stones(data: bytes | None) -> dict[str, Tombstone]:
 
 def purged(store: Store, ids: Collection[str]) -> bool:
     """Whether one of these left the history, so that nothing can bring it back."""
-    done = store.history.log(grep=[f"{PURGED}: "])
+    done = store.history.with_trailer(PURGED)
     return any(f"^{block}" in each.trailers.get(PURGED, ()) for each in done for block in ids)
 
 

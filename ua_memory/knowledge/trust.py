@@ -314,7 +314,8 @@ def unsupported(store: Store, loose: Mapping[str, Sequence[tuple[int, int]]]) ->
     """The paragraphs of pages that a refresh wrote, all their lines, and that cite nothing."""
     if not loose or not store.history.exists:
         return
-    done = [r for r in store.history.log(grep=[f"Memory-Op: {REFRESH}"]) if r.trailer("Memory-Op") == REFRESH]
+    refreshed = store.history.with_trailer("Memory-Op", REFRESH)
+    done = store.history.with_paths([one for one in refreshed if one.trailer("Memory-Op") == REFRESH])
     machine = {r.id for r in done}
     for path in sorted(loose.keys() & {path for r in done for path in r.paths}):
         lines = store.history.blame(path, store.truth(path))

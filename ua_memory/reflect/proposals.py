@@ -279,8 +279,8 @@ def lines(names: Iterable[str]) -> list[str]:
 def read(store: Store) -> Considered:
     """What the trail says of all facts."""
     found: dict[str, str] = {}
-    log = store.history.log(grep=["Memory-Op: consolidate"])
-    gone = store.history.taken_back() if log else set()
+    log = store.history.with_trailer("Memory-Op", "consolidate")
+    gone = store.history.taken_back()
     for run in log:  # the newest first
         if run.id in gone:
             continue

@@ -358,7 +358,7 @@ def last_refresh(store: Store, page: Page) -> Last | None:
     """The refresh a page has its text from; None if there is none since it was declared."""
     name = pages.stem(page)
     back = store.history.taken_back()
-    for done in store.history.log(grep=[f"Page: {name}"]):
+    for done in store.history.with_trailer("Page", name):
         if done.id in back or done.trailer("Page") != name:
             continue
         if done.trailer("Memory-Op") == "refresh":

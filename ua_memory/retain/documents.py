@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from itertools import pairwise
+from itertools import islice, pairwise
 from pathlib import Path, PurePath
 from typing import Any
 
@@ -218,7 +218,8 @@ def _ours(store: Store, path: str) -> set[Fact] | None:
     """The facts of a document as retains have written them; None where there is no trail to ask."""
     if not store.history.exists:
         return None
-    done = store.history.log([path], grep=["Memory-Op: retain"], limit=_REVISIONS)
+    every = store.history.revisions([path])
+    done = [*islice((one for one in every if one.trailer("Memory-Op") == "retain"), _REVISIONS)]
     found = store.history.read_all([(each.id, path) for each in done])
     return {_bare(fact) for data in found if data for fact in markdown_document.parse(data, path).of(Fact)}
 

@@ -58,8 +58,8 @@ def ledger(store: Store, session: Session) -> tuple[set[str], set[str]]:
     The trail is asked first: it is one call.
     """
     start = prefix(session)
-    log = store.history.log(grep=[f"{TRAILER}: {start}"])
-    gone = store.history.taken_back() if log else set()
+    log = store.history.with_trailer(TRAILER, start)
+    gone = store.history.taken_back()
     undone = {m for r in log if r.id in gone for m in r.trailers.get(TRAILER, ())}
     found = {m for r in log if r.id not in gone for m in r.trailers.get(TRAILER, ())}
     found = found or in_files(store, start) - undone
@@ -70,7 +70,7 @@ def elsewhere(store: Store, session: Session) -> set[str]:
     """The ids up to which other sessions of the client have been read, as far as no two entries share them: a
     fork begins with a copy of the session it came out of, which nothing in it may tell."""
     start = f"{_part(session.client)}/"
-    log = store.history.log(grep=[f"{TRAILER}: {start}"])
+    log = store.history.with_trailer(TRAILER, start)
     marks = {mark for each in log for mark in each.trailers.get(TRAILER, ()) if mark.startswith(start)}
     return unique(unquote(mark.rpartition("/")[2]) for mark in marks)
 
@@ -86,7 +86,7 @@ def _ids(marks: Iterable[str], start: str) -> set[str]:
 
 def size_at_last_flush(store: Store, session: Session) -> int | None:
     """How large the session's context was when it was last flushed, in tokens; None if it never was."""
-    last = store.history.log(grep=[f"{TRAILER}: {prefix(session)}"], limit=1)
+    last = store.history.with_trailer(TRAILER, prefix(session))
     size = last[0].trailer(SIZE) if last else ""
     return int(size) if size.isdigit() else None
 
@@ -241,8 +241,8 @@ class Marks:
     @cached_property
     def _trail(self) -> tuple[By, By]:
         """The marks of flushes that stand, and of those that were undone."""
-        log = self.store.history.log(grep=[f"{TRAILER}: "])
-        gone = self.store.history.taken_back() if log else set()
+        log = self.store.history.with_trailer(TRAILER)
+        gone = self.store.history.taken_back()
         stand = _by(m for each in log if each.id not in gone for m in each.trailers.get(TRAILER, ()))
         undone = _by(m for each in log if each.id in gone for m in each.trailers.get(TRAILER, ()))
         return stand, {start: ids - stand.get(start, set()) for start, ids in undone.items()}

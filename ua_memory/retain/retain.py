@@ -310,9 +310,10 @@ class Retainer:
         """The revision that retained the same text without an id, if no undo has taken it back."""
         if item.document_id or item.redo:
             return None
-        found = self.store.history.log(grep=[f"{TEXT}: {self._hash(item)}"])
-        gone = self.store.history.taken_back() if found else set()
-        return next((each for each in found if each.id not in gone), None)
+        found = self.store.history.with_trailer(TEXT, self._hash(item))
+        gone = self.store.history.taken_back()
+        stands = [each for each in found if each.id not in gone][:1]
+        return next(iter(self.store.history.with_paths(stands)), None)
 
     def _hash(self, item: TextItem) -> str:
         """Salted with the bank's id: a short secret must not be guessed from it."""

@@ -179,7 +179,7 @@ def is_committed(record: InFlight, history: History) -> bool:
     rev = history.target(record.branch)
     if (joins := record.commits[-1].joins) and history.head() and history.holds(joins):
         return True
-    newest = history.log(grep=[f"Request: {record.request}"], rev=rev)
+    newest = history.with_trailer("Request", record.request, rev=rev)
     return any(r.trailer("Request") == record.request for r in newest)
 
 

@@ -69,6 +69,10 @@ class Store:
         self.put_off: Callable[[], bool] | None = None
         """Whether somebody who calls `pack` soon, when nobody waits, takes it over; a daemon does."""
 
+    def close(self) -> None:
+        """End the process that reads git's objects; what is used after it starts another."""
+        self.history.close()
+
     # -- reading -----------------------------------------------------------------------------------
 
     def read(self, path: str) -> bytes:
@@ -221,8 +225,9 @@ class Store:
                     store_commit.trailers(own),
                     tuple(own.files),
                 )
-        found = [r for r in self.history.log(grep=[f"Request: {request}"]) if r.trailer("Request") == request]
-        return found[0] if found else None
+        found = self.history.with_trailer("Request", request)
+        exact = [one for one in found if one.trailer("Request") == request][:1]
+        return next(iter(self.history.with_paths(exact)), None)
 
     def typed(self, path: str, data: bytes, line: int) -> bool:
         """Whether a person typed a line of a file as the trail has it; not, where no commit says so yet."""

@@ -34,10 +34,12 @@ def log(
 
     NotFound where nothing is known of the file or fact, Usage for a path outside the bank.
     """
-    grep = [f"Memory-Op: {op}"] if op else []
-    if not about:
-        return [r for r in store.history.log(grep=grep, limit=None if op else limit) if _is(r, op)][:limit]
-    return [r for r in _about(store, about) if _is(r, op)][:limit]
+    if about:
+        return [one for one in _about(store, about) if op in (None, one.trailer("Memory-Op"))][:limit]
+    if op is None:
+        return store.history.log(limit=limit)
+    done = store.history.with_trailer("Memory-Op", op)
+    return store.history.with_paths([one for one in done if one.trailer("Memory-Op") == op][:limit])
 
 
 def _about(store: Store, about: str) -> list[Revision]:
@@ -100,22 +102,17 @@ def brought(
     return {revision: tuple(records) for revision, records in found.items()}
 
 
-def _is(revision: Revision, op: str | None) -> bool:
-    # git greps whole messages: `Memory-Op: insert` also finds a longer word, and a body that quotes it.
-    return op is None or revision.trailer("Memory-Op") == op
-
-
 def _about_fact(store: Store, block: str, named: statements.Target) -> list[Revision]:
     """By its trailers, by the lines its id ever stood on, and by who wrote its lines as they are now: of an
     id that a person typed, in its file alone."""
     name, within = f"^{block}", [] if is_generated(block) or not named.path else [named.path]
-    done = [] if within else store.history.log(grep=[f"Facts: {name}"])
-    found = {r.id: r for r in done if name in r.trailers["Facts"]}
-    paths = {path for r in found.values() for path in r.paths} | {*within}
+    done = [] if within else store.history.with_trailer("Facts", name)
+    done = store.history.with_paths([one for one in done if name in one.trailers["Facts"]])
+    found = {one.id: one for one in done}
+    paths = {path for one in done for path in one.paths} | {*within}
     ids = set(found)
-    if re.fullmatch(r"[A-Za-z0-9-]+", block) and store.history.head():
-        asked = ("--no-textconv", "-G", f"\\^{block}([^A-Za-z0-9-]|$)", "--", *within)
-        ids |= set(store.history.run("log", "--format=%H", *asked).decode().split())
+    if re.fullmatch(r"[A-Za-z0-9-]+", block):
+        ids |= store.history.mentioning(block, within)
     if named.path:
         ids |= {line.revision for line in _blamed(store, named)}
     elif not ids:

@@ -433,10 +433,9 @@ def _is_elsewhere(store: Store, file: Path) -> bool:
 
 def _has_blob(store: Store, data: bytes) -> bool:
     try:
-        store.history.run("cat-file", "-e", blob_id(data))
+        return store.history.read_objects([blob_id(data)]) != [None]
     except GitFailed:
         return False
-    return True
 
 
 def _trail(store: Store) -> Check:

@@ -14,7 +14,7 @@ from ua_memory.discovery import CORE_NAMES, LOGS
 from ua_memory.errors import Conflict, NotFound, StillThere, Usage
 from ua_memory.git import rewrite
 from ua_memory.git.rewrite import unmarked
-from ua_memory.git.trail import History
+from ua_memory.git.trail import CommitStamp, History, commit_stamps
 from ua_memory.knowledge import tombstones
 from ua_memory.knowledge.statements import Statement
 from ua_memory.markdown import document
@@ -367,7 +367,7 @@ def purges(history: History, tip: str, base: str | None, patterns: Mapping[str, 
     """The purges of the history up to `tip` that the one up to `base` has not. Conflict where one names an
     id that has no tombstone."""
     each, stones, words = list[frozenset[str]](), dict[str, Tombstone](), list[str]()
-    done = history.log(grep=[f"{tombstones.PURGED}: "], rev=f"{base}..{tip}" if base else tip)
+    done = history.with_trailer(tombstones.PURGED, rev=f"{base}..{tip}" if base else tip)
     for one in reversed(done):
         ids = frozenset(block.removeprefix("^") for block in one.trailers.get(tombstones.PURGED, ()))
         known = tombstones.stones(history.read(one.id, tombstones.PATH))
@@ -384,23 +384,6 @@ def purges(history: History, tip: str, base: str | None, patterns: Mapping[str, 
     return Purges(each, stones, patterns)
 
 
-@dataclass(frozen=True, slots=True)
-class _Commit:
-    """A revision as it stands in its history; `stamp` is what no purge changes: who, when, and which of our
-    operations."""
-
-    parents: tuple[str, ...]
-    stamp: str
-
-
-def _commits(history: History, tip: str) -> dict[str, _Commit]:
-    """{id: revision} of a history, newest first."""
-    shown = "%H%x00%P%x00%an%x00%ae%x00%at%x00%cn%x00%ce%x00%ct%x00%(trailers:key=Memory-Op,separator=%x00)"
-    out = history.run("log", "--topo-order", f"--format={shown}", tip).decode("utf-8", "surrogateescape")
-    parts = (row.split("\0", 2) for row in out.split("\n") if row)
-    return {sha: _Commit(tuple(parents.split()), stamp) for sha, parents, stamp in parts}
-
-
 def counterparts(
     history: History, old: str, new: str, purged: Purges, *, at: str | None = None, to: str | None = None
 ) -> tuple[str, dict[str, str]]:
@@ -408,7 +391,7 @@ def counterparts(
     {old: new} of that and all before it. With `at` no other than this old revision, with `to` no other than
     this new one. Conflict names what the new history lacks, or the file that differs by more than was
     purged."""
-    there, here = _commits(history, new), _commits(history, old)
+    there, here = commit_stamps(history, new), commit_stamps(history, old)
     alike: dict[str, list[str]] = {}
     for sha, commit in there.items():
         alike.setdefault(commit.stamp, []).append(sha)
@@ -431,7 +414,7 @@ def counterparts(
 
 
 def _side_by_side(
-    here: Mapping[str, _Commit], there: Mapping[str, _Commit], old: str, new: str
+    here: Mapping[str, CommitStamp], there: Mapping[str, CommitStamp], old: str, new: str
 ) -> dict[str, str]:
     """{old: new} of two revisions and of all before them; empty where these are not the same revisions."""
     found: dict[str, str] = {}

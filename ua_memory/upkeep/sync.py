@@ -425,7 +425,7 @@ class Following:
         if history.holds(offered):
             return False
         agreed = history.agreed(name)
-        done = [each.id for each in history.log(grep=[f"{PURGED}: "]) if each.trailers.get(PURGED)]
+        done = [each.id for each in history.with_trailer(PURGED)]
         return bool(done) and not (agreed and history.is_within(done[0], agreed))
 
     def carry(self, name: str, url: str, *, trial: bool) -> Carried | None:

@@ -49,7 +49,7 @@ def undo(store: Store, revision: str | None = None, *, door: str) -> Undone:
     if store.survey().held:
         return _restore_held(store, door)
     settled = store.history.taken_back()
-    for done in store.history.log():
+    for done in store.history.revisions():
         op = done.trailer("Memory-Op")
         if op == "init":  # what was there before the bank is not taken away unless it is named
             break
@@ -62,7 +62,7 @@ def redo(store: Store, *, door: str) -> Undone:
     """Take back the newest undo that was not taken back yet."""
     store.require_settled()
     settled = store.history.taken_back()
-    for done in store.history.log():
+    for done in store.history.revisions():
         if done.trailer("Memory-Op") == "undo" and done.id not in settled:
             return _take_back(store, done, "redo", door)
     raise NotFound("nothing was undone", mend="ua-memory log")
