@@ -46,11 +46,13 @@ def test_what_is_read_again_is_what_is_there(
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(again, "EVERY", 1)
-        patch.setattr(again, "_kept", ())
+        recent = again.RecentReaders()
         for at, away, new in [(0, 0, []), *changes, (len(log), 0, ["- at the end"])]:
             log[at : at + away] = new
             lines, header = tuple(log), read_header(log)
-            assert found(again.Again(PATH, lines, header)) == found(Reader(PATH, lines, header))
+            assert found(again.IncrementalReader(PATH, lines, header, recent)) == found(
+                Reader(PATH, lines, header)
+            )
 
 
 def test_of_a_long_day_only_the_end_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -67,7 +69,7 @@ def test_of_a_long_day_only_the_end_is_read(monkeypatch: pytest.MonkeyPatch) -> 
     assert more.records[-1].place.line == 2003
 
 
-def test_the_rows_of_what_is_read_again_are_those_of_what_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_rows_of_what_is_read_again_are_those_of_what_is_there() -> None:
     day = [f"- Fact number {n % 290}." if n % 7 else f"- Fact ^k7m2q{n:05}" for n in range(300)]
     prose = [*day, "Prose of a person."]
     secret = [*day, "- The password: hunter2hunter2"]
@@ -79,12 +81,10 @@ def test_the_rows_of_what_is_read_again_are_those_of_what_is_there(monkeypatch: 
         return text.replace("hunter2hunter2", "[secret]")
 
     made: list[list[items.IndexItem]] = []
+    logs = items.LongLogs()
     for lines in versions:
         document = markdown.parse("\n".join(["## 14:32 · cli", "", *lines]).encode(), PATH)
-        made.append(list(items.items_of(document, hidden)))
-        kept = items._made
-        monkeypatch.setattr(items, "_made", ())
+        made.append(list(items.items_of(document, hidden, logs)))
         assert made[-1] == list(items.items_of(document, hidden))
-        monkeypatch.setattr(items, "_made", kept)
     assert made[1][7] is made[0][7]
     assert "hunter2" not in repr(made[2])

@@ -45,6 +45,111 @@ def test_every_module_states_its_job() -> None:
     assert silent == []
 
 
+# -- what is not ours, and what is remembered ----------------------------------------------------------
+
+PRIVATE_NAMES = {
+    "cli.app": {"_process_opts", "_run_exitfuncs"},
+    "daemon.connect": {"_json", "_socket"},
+    "discovery": {"_blake2"},
+    "index.vectors": {"_admin_client", "_server", "_session"},
+}
+"""Module → the private names of Python and of libraries that it alone uses; the reason stands beside each."""
+PUBLIC_ALL_THE_SAME = {"_exit", "_replace", "_asdict", "_fields", "_make"}
+"""Documented: `os._exit`, and the methods of named tuples."""
+REMEMBERED = {
+    "index.embedding": {"SHARED"},  # models, not data: weak references to what embedders own
+    "knowledge.entities": {"fold"},
+    "markdown.document": {"_cache"},
+    "store.saves": {"_parsed"},
+}
+"""Module → what it remembers by itself: but for the models to be given to an object that somebody owns."""
+
+
+def _is_private(name: str) -> bool:
+    return name.startswith("_") and not name.startswith("__")
+
+
+def _defined(tree: ast.Module) -> set[str]:
+    """The names that a module gives to something of its own."""
+    found: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            found.add(node.name)
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            found.add(node.id)
+        elif isinstance(node, ast.Attribute) and ast.unparse(node.value) in ("self", "cls"):
+            found.add(node.attr)
+    return found
+
+
+def _of_others(tree: ast.Module) -> set[str]:
+    """The private names of other modules that one uses; what it asks of `self` is its own or its base's."""
+    asked, imported = set(), set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and ast.unparse(node.value) not in ("self", "cls", "super()"):
+            asked.add(node.attr)
+        elif isinstance(node, ast.ImportFrom):
+            imported |= {*(node.module or "").split("."), *(alias.name for alias in node.names)}
+        elif isinstance(node, ast.Import):
+            imported |= {part for alias in node.names for part in alias.name.split(".")}
+    return {name for name in imported | (asked - _defined(tree)) if _is_private(name)} - PUBLIC_ALL_THE_SAME
+
+
+def test_private_names_of_others_stand_in_one_module_each() -> None:
+    found = {dotted(path)[0]: _of_others(module(path)) for path in SOURCES}
+    assert {name: names for name, names in found.items() if names} == PRIVATE_NAMES
+
+
+CONTAINERS = {
+    "dict",
+    "list",
+    "set",
+    "defaultdict",
+    "deque",
+    "OrderedDict",
+    "WeakValueDictionary",
+    "WeakKeyDictionary",
+}
+
+
+def _mutable(value: ast.expr | None, classes: set[str]) -> bool:
+    """Whether a value is there to be changed: an empty container, a bounded cache, an object of one of the
+    module's `classes`."""
+    if isinstance(value, ast.Dict | ast.List | ast.Set):
+        return not (value.keys if isinstance(value, ast.Dict) else value.elts)
+    if not isinstance(value, ast.Call):
+        return False
+    called = value.func.func if isinstance(value.func, ast.Call) else value.func
+    name = called.attr if isinstance(called, ast.Attribute) else getattr(called, "id", "")
+    return name in classes or name == "lru_cache" or (name in CONTAINERS and not value.args)
+
+
+def _remembered(tree: ast.Module) -> set[str]:
+    """The names of a module that change while it runs."""
+    found = {name for node in ast.walk(tree) if isinstance(node, ast.Global) for name in node.names}
+    classes = {
+        node.name
+        for node in tree.body
+        if isinstance(node, ast.ClassDef)
+        and not any("frozen=True" in ast.unparse(each) for each in node.decorator_list)
+        and not any("NamedTuple" in ast.unparse(base) for base in node.bases)
+    }
+    for node in tree.body:
+        if isinstance(node, ast.Assign | ast.AnnAssign) and _mutable(node.value, classes):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            found |= {
+                name.id for target in targets for name in ast.walk(target) if isinstance(name, ast.Name)
+            }
+        elif isinstance(node, ast.FunctionDef):
+            found |= {node.name for each in node.decorator_list if "lru_cache" in ast.unparse(each)}
+    return found
+
+
+def test_modules_remember_nothing() -> None:
+    found = {dotted(path)[0]: _remembered(module(path)) for path in SOURCES}
+    assert {name: names for name, names in found.items() if names} == REMEMBERED
+
+
 # -- what is installed is what is used -----------------------------------------------------------------
 
 IMPORT_NAMES = {

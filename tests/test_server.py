@@ -232,3 +232,14 @@ def test_addresses(url: str, means: Address) -> None:
 def test_what_is_no_address(url: str) -> None:
     with pytest.raises(Usage, match="UA_MEMORY_CHROMA_URL"):
         Address.read(url)
+
+
+def test_chroma_still_closes_no_connection_by_itself(keeper: Doorkeeper) -> None:
+    """Once it does, `vectors._hang_up` can go."""
+    client = Line(keeper.url).client()
+    client.close()
+    try:
+        assert not client._server._session.is_closed
+    finally:
+        client._server._session.close()
+        client._admin_client._server._session.close()

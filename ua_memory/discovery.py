@@ -6,7 +6,9 @@ import errno
 import os
 import re
 import stat
-from _blake2 import blake2b
+
+# Not `hashlib`, which loads OpenSSL: every command would pay for it. Others take it from here.
+from _blake2 import blake2b as blake2b
 from marshal import dumps
 
 TYPE_CHECKING = False  # typing's own constant would cost the import of typing

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import sys
 import time
-from _blake2 import blake2b
+
+from ua_memory.discovery import blake2b
 
 TYPE_CHECKING = False  # typing's own constant would cost the import of typing
 if TYPE_CHECKING:

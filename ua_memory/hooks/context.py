@@ -7,12 +7,11 @@ import json
 import os
 import re
 import time
-from _blake2 import blake2b
 
 from ua_memory import discovery
 from ua_memory.daemon import connect
 from ua_memory.daemon.connect import PACKAGE, banks
-from ua_memory.discovery import LOGS, Folders
+from ua_memory.discovery import LOGS, Folders, blake2b
 from ua_memory.text import noise
 from ua_memory.text.wording import GROUP, filled, filled_groups
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
-import functools
 import gc
 import hashlib
 import json
@@ -382,12 +381,11 @@ def trim() -> None:
 
 def forget() -> None:
     """Have all functions of ours that remember what they returned forget it, as the table of tokens is."""
-    gc.unfreeze()  # what is frozen is not found
-    for each in gc.get_objects():
-        # Not `isinstance`, which asks the object: a weak proxy without its own raises ReferenceError. And
-        # what a library remembers of a C function has no module.
-        if type(each) is functools._lru_cache_wrapper and str(each.__module__).startswith("ua_memory"):
-            each.cache_clear()
+    gc.unfreeze()  # what is frozen is not given back
+    ours = [module for name, module in sys.modules.items() if name.startswith("ua_memory.")]
+    for each in [value for module in ours for value in vars(module).values()]:
+        if clear := getattr(each, "cache_clear", None):
+            clear()
 
 
 def page_out(*libraries: str) -> None:

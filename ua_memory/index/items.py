@@ -9,7 +9,6 @@ import sqlite3
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from itertools import takewhile
 from pathlib import Path
 from typing import Any, TypeVar
@@ -187,8 +186,9 @@ def lines_hash(lines: bytes) -> str:
     return hashlib.blake2b(lines, digest_size=12).hexdigest()
 
 
-def items_of(document: Document, masked: Masked) -> Iterator[IndexItem]:
-    """The items of one parsed file, in file order. `masked` takes secrets out of a text."""
+def items_of(document: Document, masked: Masked, logs: LongLogs | None = None) -> Iterator[IndexItem]:
+    """The items of one parsed file, in file order. `masked` takes secrets out of a text; `logs` remembers
+    those of long logs."""
     seen: dict[str, int] = {}
     tags = tuple(
         tag for record in document.records if isinstance(record, Page | MentalModel) for tag in record.tags
@@ -203,7 +203,8 @@ def items_of(document: Document, masked: Masked) -> Iterator[IndexItem]:
     if masked(everything) == everything:
         masked = str
     speakers = speakers_of([found["text"] for found in records])
-    known = _known(document) if masked is str and not any(speakers) else []
+    plain = logs if masked is str and not any(speakers) else None
+    known = plain.known(document) if plain else []
     items = []
     for seq, (found, speaker) in enumerate(zip(records, speakers, strict=True)):
         identity = f"^{found['id']}" if found["id"] else texthash(found["text"])
@@ -215,35 +216,38 @@ def items_of(document: Document, masked: Masked) -> Iterator[IndexItem]:
         key = _hash(f"{document.path}\0{identity}\0{occurrence}")
         items.append(_item(document, found, seq, key, tags, masked, clean(masked(speaker))))
     made = known + list(_in_runs(items[len(known) :]))
-    if masked is str and not any(speakers):
-        _keep(document, made)
+    if plain:
+        plain.keep(document, made)
     yield from made
 
 
 LONG, KEPT = 256, 2
 """A log of so many records is likely to be read again with a few more; so many logs are remembered."""
-_made: tuple[tuple[Document, list[IndexItem]], ...] = ()
-"""What was made of long logs that hold no secret and no talk, newest first: each item comes of its own record
-and lines alone, and of how often its like was met before. Replaced as a whole: threads read at once."""
 
 
-def _known(document: Document) -> list[IndexItem]:
-    """The items of those records at the beginning that are the very ones of a log as it was read before."""
-    if len(document.records) < LONG or kind_of(document.path) is not FileKind.LOG:
+class LongLogs:
+    """What was made of long logs that hold no secret and no talk, newest first: each item comes of its own
+    record and lines alone, and of how often its like was met before. Replaced as a whole: threads read at
+    once."""
+
+    def __init__(self) -> None:
+        self._made: tuple[tuple[Document, list[IndexItem]], ...] = ()
+
+    def known(self, document: Document) -> list[IndexItem]:
+        """The items of those records at the beginning that are the very ones of a log as it was before."""
+        if len(document.records) < LONG or kind_of(document.path) is not FileKind.LOG:
+            return []
+        for before, items in self._made:
+            if (before.path, before.tags) == (document.path, document.tags):
+                pairs = zip(before.records, document.records, strict=False)
+                same = sum(1 for _ in takewhile(lambda pair: pair[0] is pair[1], pairs))
+                return items[:same]
         return []
-    for before, items in _made:
-        if (before.path, before.tags) == (document.path, document.tags):
-            pairs = zip(before.records, document.records, strict=False)
-            same = sum(1 for _ in takewhile(lambda pair: pair[0] is pair[1], pairs))
-            return items[:same]
-    return []
 
-
-def _keep(document: Document, items: list[IndexItem]) -> None:
-    global _made
-    if len(document.records) >= LONG and kind_of(document.path) is FileKind.LOG:
-        others = tuple(one for one in _made if one[0].path != document.path)
-        _made = ((document, items), *others[: KEPT - 1])
+    def keep(self, document: Document, items: list[IndexItem]) -> None:
+        if len(document.records) >= LONG and kind_of(document.path) is FileKind.LOG:
+            others = tuple(one for one in self._made if one[0].path != document.path)
+            self._made = ((document, items), *others[: KEPT - 1])
 
 
 def _in_runs(items: list[IndexItem]) -> Iterator[IndexItem]:
@@ -510,7 +514,6 @@ MANY = 1000
 _LINK = re.compile(r"\[\[([^\]|#^]+)")
 
 
-@lru_cache(maxsize=4096)
 def folded(name: str) -> str:
     """A name as it is compared: its words, case and signs aside."""
     return " ".join(words(name))

@@ -212,7 +212,7 @@ def _read_one(
             parsed = document.parse(data, stat.path)
             if lines.kind_of(stat.path) is lines.FileKind.ENTITIES:
                 index_items.settle(words.db, parsed.records, store.masked)
-            items = list(items_of(parsed, store.masked))
+            items = list(items_of(parsed, store.masked, words.long_logs))
             if outside(stat.path):  # its ids are another bank's: nothing here is to cite or to change it
                 items = [replace(item, id=None) for item in items]
             added, changed, removed = words.replace_file(stat.path, items)

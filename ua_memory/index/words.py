@@ -28,6 +28,7 @@ from ua_memory.index.items import (
     SCHEMA_VERSION,
     TEMPORARY,
     IndexItem,
+    LongLogs,
     chunks,
     folded,
     from_row,
@@ -337,9 +338,6 @@ class Recent:
 MOST_SPELT = 50_000
 """Words that are remembered as noted; more are looked up in the table again."""
 
-# The items under one heading share most of it.
-_indexed_context = lru_cache(maxsize=256)(indexed)
-
 
 class WordIndex(IndexMeta):
     """One SQLite file, or `:memory:`. Raises sqlite3.DatabaseError when the file is no such database."""
@@ -347,6 +345,8 @@ class WordIndex(IndexMeta):
     def __init__(self, file: Path | str) -> None:
         self.file = file
         self._spelt: set[str] = set()
+        self.long_logs = LongLogs()
+        self._indexed_context = lru_cache(maxsize=256)(indexed)  # items under one heading share most of it
         if file != ":memory:":
             private(file)
         self.db = sqlite3.connect(file, isolation_level=None, check_same_thread=False, timeout=10)
@@ -469,7 +469,7 @@ class WordIndex(IndexMeta):
             f"INSERT INTO items ({COLUMNS}) VALUES ({marks(COLUMNS.split(','))})",
             (row(first + n, item, digest) for n, (item, digest) in enumerate(fresh)),
         )
-        texts = [(indexed(item.text), _indexed_context(item.context)) for item, _ in fresh]
+        texts = [(indexed(item.text), self._indexed_context(item.context)) for item, _ in fresh]
         self.db.executemany(
             "INSERT INTO words (rowid, text, context) VALUES (?, ?, ?)",
             ((first + n, text, context) for n, (text, context) in enumerate(texts)),

@@ -13,7 +13,7 @@ from ua_memory.errors import Malformed
 from ua_memory.markdown.blocks import change_header, read_header, read_item, scan
 from ua_memory.markdown.lines import BOM, add_at_end, heading_level, is_id, newline_of, readable, split
 from ua_memory.markdown.lines import insert_after as insert_lines
-from ua_memory.markdown.reader import Again, Reader
+from ua_memory.markdown.reader import IncrementalReader, Reader, RecentReaders
 from ua_memory.records import Fact, Place, Problem, Record
 
 # -- edits -------------------------------------------------------------------------------------------------
@@ -145,13 +145,6 @@ class Document:
         return tuple(record for record in self.records if isinstance(record, kind))
 
 
-def parse(data: bytes, path: str) -> Document:
-    """The file at the bank-relative `path` with these bytes. Never raises, whatever they are."""
-    if len(data) <= SMALL:
-        return _again(data, path)
-    return _again_large(data, path) if len(data) <= LARGE else _parsed(data, path)
-
-
 LEAST, SMALL, LARGE = 1 << 12, 1 << 16, 1 << 20
 """Bytes of a file that is parsed once where it is asked for again soon: a revision reads each of its files
 when it looks for the place, when it compares, and when it says what has become of it. A consolidation that
@@ -160,32 +153,55 @@ Of large files two are kept, what a revision found and what it makes of it, and 
 some 20 MB where they are of this size, since they share what is the same in them."""
 
 
-def _parsed(data: bytes, path: str) -> Document:
-    source = split(data)
-    header = read_header(source.lines)
-    lines = source.lines if source.valid else tuple(map(readable, source.lines))
-    reader = (Again if LEAST <= len(data) <= LARGE else Reader)(path, lines, header)
-    reader.read()
-    problems = reader.problems
-    if not source.valid:
-        problems = sorted([*problems, *_not_utf8(path, source.lines)], key=lambda problem: problem.line)
-    return Document(
-        path,
-        source.lines,
-        source.newline,
-        source.final_newline,
-        source.bom,
-        header.values,
-        header.size,
-        tuple(reader.records),
-        tuple(problems),
-        tuple(reader.through),
-        tuple(reader.unclosed),
-        header.tags(),
-    )
+class ParseCache:
+    """Files as they were parsed last, and the readers that parse what was added to a long one."""
+
+    def __init__(self) -> None:
+        self._recent = RecentReaders()
+        self._small, self._large = lru_cache(maxsize=8)(self._parsed), lru_cache(maxsize=2)(self._parsed)
+
+    def parse(self, data: bytes, path: str) -> Document:
+        """The file at the bank-relative `path` with these bytes. Never raises, whatever they are."""
+        if len(data) <= SMALL:
+            return self._small(data, path)
+        return self._large(data, path) if len(data) <= LARGE else self._parsed(data, path)
+
+    def cache_clear(self) -> None:
+        """Forget all of them."""
+        self._recent.readers = ()
+        self._small.cache_clear()
+        self._large.cache_clear()
+
+    def _parsed(self, data: bytes, path: str) -> Document:
+        source = split(data)
+        header = read_header(source.lines)
+        lines = source.lines if source.valid else tuple(map(readable, source.lines))
+        if LEAST <= len(data) <= LARGE:
+            reader: Reader = IncrementalReader(path, lines, header, self._recent)
+        else:
+            reader = Reader(path, lines, header)
+        reader.read()
+        problems = reader.problems
+        if not source.valid:
+            problems = sorted([*problems, *_not_utf8(path, source.lines)], key=lambda problem: problem.line)
+        return Document(
+            path,
+            source.lines,
+            source.newline,
+            source.final_newline,
+            source.bom,
+            header.values,
+            header.size,
+            tuple(reader.records),
+            tuple(problems),
+            tuple(reader.through),
+            tuple(reader.unclosed),
+            header.tags(),
+        )
 
 
-_again, _again_large = lru_cache(maxsize=8)(_parsed), lru_cache(maxsize=2)(_parsed)
+_cache = ParseCache()
+parse = _cache.parse
 
 
 def _not_utf8(path: str, lines: Sequence[str]) -> list[Problem]:

@@ -447,27 +447,37 @@ class ResumePoint:
     headings: tuple[Standing, ...]
 
 
-class Again(Reader):
-    """A Reader that leaves marks, and goes on from those of another."""
+class RecentReaders:
+    """The latest readers of long files, newest first. Replaced as a whole, since threads read at once."""
 
-    def __init__(self, path: str, lines: Sequence[str], header: Header) -> None:
+    def __init__(self) -> None:
+        self.readers: tuple[IncrementalReader, ...] = ()
+
+    def keep(self, reader: IncrementalReader) -> None:
+        self.readers = (reader, *self.readers[: KEPT - 1])
+
+
+class IncrementalReader(Reader):
+    """A Reader that leaves marks, and goes on from those of a recent one."""
+
+    def __init__(self, path: str, lines: Sequence[str], header: Header, recent: RecentReaders) -> None:
         super().__init__(path, lines, header)
+        self._recent = recent
         self._marks: list[ResumePoint] = []
         self._since = 0
         self._noted: tuple[Problem, ...] = ()
 
     def read(self) -> None:
         """Reads the file, from the last mark that a kept reading has before the first difference."""
-        global _kept
-        kept = _kept
+        kept = self._recent.readers
         best = max(((self._shared(like), like) for like in kept), key=lambda one: one[0], default=(-1, self))
         if best[0] >= 0:
             self._go_on(best[1], best[1]._marks[best[0]])
         super().read()
         if self._marks:
-            _kept = (self, *kept[: KEPT - 1])
+            self._recent.keep(self)
 
-    def _shared(self, like: Again) -> int:
+    def _shared(self, like: IncrementalReader) -> int:
         """The number of the last mark of another reading up to which, its line included, the two are the
         same; -1 for none."""
         if like.path != self.path or like.header != Header() or self.header != Header():
@@ -475,7 +485,7 @@ class Again(Reader):
         same = _alike(like.lines, self.lines)
         return bisect_right(like._marks, same - 1, key=lambda mark: mark.line) - 1
 
-    def _go_on(self, like: Again, mark: ResumePoint) -> None:
+    def _go_on(self, like: IncrementalReader, mark: ResumePoint) -> None:
         self.start = mark.line
         self.records = like.records[: mark.records]
         self.problems = [*like._noted[: mark.problems]]
@@ -504,7 +514,3 @@ def _alike(one: Sequence[str], other: Sequence[str]) -> int:
         if a != b:
             return number
     return min(len(one), len(other))
-
-
-_kept: tuple[Again, ...] = ()
-"""Newest first. Replaced as a whole: a daemon reads in several threads."""

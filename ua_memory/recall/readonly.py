@@ -6,13 +6,12 @@ import math
 import os
 import re
 import sqlite3
-from _blake2 import blake2b
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from marshal import loads
 
 from ua_memory import discovery
-from ua_memory.discovery import CORE_NAMES
+from ua_memory.discovery import CORE_NAMES, blake2b
 from ua_memory.errors import Usage
 from ua_memory.index import terms as index_terms
 from ua_memory.index.terms import Query, read_query
