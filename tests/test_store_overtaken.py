@@ -214,3 +214,21 @@ def test_what_was_read_between_two_saves_that_one_write_takes_in(store: Store) -
     amid({("before", 0): two.save}, lambda: insert(store, "third"))
     one.lines += two.lines
     all_once(store, one, "first", "second", "third")
+
+
+def test_what_was_read_before_several_saves_of_another_editor_within_a_write(store: Store) -> None:
+    """It stood there without the first of these saves, and is not the last that did."""
+    insert(store, "base")
+    one, other = Editor(store), Editor(store)
+    one.read()
+
+    def read() -> None:
+        one.on_top()
+        other.read()
+
+    script = {("before", 0): one.save, ("before", 1): read}
+    amid({**script, **{("before", n): one.on_top for n in range(2, 6)}}, lambda: insert(store, "ours"))
+    store.adopt()
+    write(store, DAY, other.buffer + "- of the other editor\n")
+    one.lines.append("of the other editor")
+    all_once(store, one, "base", "ours")

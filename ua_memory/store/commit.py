@@ -235,9 +235,12 @@ def _on_top(base: bytes | None, tip: bytes | None, data: bytes | None) -> bytes 
 # (docs/decisions/0014).
 
 
-SHOWN_MOST = 4
-"""So many contents that stood for a moment are named, the newest: the next save was made from one of the last
-two. All of them made the record of one write, which an editor kept meeting, grow with each round of it."""
+SHOWN_MOST, SHOWN_FEW = 16, 4
+"""The newest of the contents that stood for a moment are named: an editor may have read one a second before
+its next save, and another editor saved several times since. Of a large file only a few are: all of them are
+written again with the record in each round, which an editor meets the more often the longer it takes."""
+SHOWN_BYTES = 1 << 20
+"""Up to so many bytes together there may be more than a few."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -382,6 +385,8 @@ def _with_intermediate(record: InFlight, change: FileChange, came: bytes) -> InF
 
 def _with_shown_trailers(commit: Commit, contents: Sequence[bytes]) -> Commit:
     newest = list(dict.fromkeys(reversed((*commit.blobs, *contents))))[:SHOWN_MOST]
+    while len(newest) > SHOWN_FEW and sum(map(len, newest)) > SHOWN_BYTES:
+        newest.pop()
     old = {_note(data) for data in commit.blobs}
     said = [line for line in commit.message.splitlines() if line not in old]
     blobs = tuple(reversed(newest))
