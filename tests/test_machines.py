@@ -24,7 +24,7 @@ from ua_memory.errors import Conflict, GitFailed, Malformed, NotFound, UaMemoryE
 from ua_memory.git.trail import History
 from ua_memory.index.sync import Index
 from ua_memory.knowledge import statements
-from ua_memory.knowledge.tombstones import Burial, bury
+from ua_memory.knowledge.tombstones import Removal, add
 from ua_memory.markdown import document as markdown
 from ua_memory.memory import Memory
 from ua_memory.records import Fact, Observation
@@ -350,7 +350,7 @@ def test_what_was_forgotten_on_one_does_not_return_from_the_other(pair: tuple[Ba
     one, two = pair
     block = next(fact.id for fact in markdown.parse(one.bytes(), DAY).of(Fact))
     with one.store.revision("forget", door="test") as draft:
-        bury(one.store, draft, [Burial(str(block), "Alice drinks tea")], "2026-11-22")
+        add(one.store, draft, [Removal(str(block), "Alice drinks tea")], "2026-11-22")
         draft.write(DAY, b"\n".join(r for r in one.bytes().split(b"\n") if b"tea" not in r), restored=True)
     two.edit("tea", "tea, with milk")  # the id that was forgotten, and its words, once more, under others
     two.write("- alice drinks tea\n- Bob moved to Lisbon\n", "memory/notes.md")

@@ -9,7 +9,7 @@ from killing import whole
 from truth import DAY, first_author, in_trail, insert, make, name_person, on_disk, open_again, write
 
 from ua_memory.knowledge import core, tombstones
-from ua_memory.knowledge.tombstones import Burial
+from ua_memory.knowledge.tombstones import Removal
 from ua_memory.memory import Memory
 from ua_memory.store.store import Store
 from ua_memory.upkeep import undo
@@ -441,7 +441,7 @@ def forget(store: Store, block: str, text: str) -> None:
     with store.revision("forget", door="test") as draft:
         lines = [row for row in draft.read(DAY).splitlines(keepends=True) if f"^{block}".encode() not in row]
         draft.write(DAY, b"".join(lines), restored=True)
-        tombstones.bury(store, draft, [Burial(block, text)], "2026-11-21")
+        tombstones.add(store, draft, [Removal(block, text)], "2026-11-21")
 
 
 @pytest.mark.parametrize("reworded", [False, True])

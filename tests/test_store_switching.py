@@ -17,7 +17,7 @@ from truth import DAY, finish, git, insert, leftovers, make, on_disk, open_again
 from ua_memory.errors import Busy
 from ua_memory.git.process import Process
 from ua_memory.knowledge import tombstones
-from ua_memory.knowledge.tombstones import Burial
+from ua_memory.knowledge.tombstones import Removal
 from ua_memory.store.store import Store
 
 OTHER = "memory/2026-11-20.md"
@@ -49,7 +49,7 @@ def forget(store: Store, block: str, text: str) -> None:
     with store.revision("forget", door="test") as draft:
         lines = [row for row in draft.read(DAY).splitlines(keepends=True) if f"^{block}".encode() not in row]
         draft.write(DAY, b"".join(lines), restored=True)
-        tombstones.bury(store, draft, [Burial(block, text)], "2026-11-21")
+        tombstones.add(store, draft, [Removal(block, text)], "2026-11-21")
 
 
 def on_branch(store: Store, branch: str, path: str = DAY) -> list[str]:

@@ -9,7 +9,7 @@ from banks import DAY, NOON, Bank, new_bank
 
 from ua_memory.errors import Conflict
 from ua_memory.knowledge import tombstones
-from ua_memory.knowledge.tombstones import Burial
+from ua_memory.knowledge.tombstones import Removal
 from ua_memory.markdown import document as markdown
 from ua_memory.memory import Memory
 from ua_memory.records import Fact, Quote, Tombstone
@@ -50,10 +50,10 @@ def texts(bank: Bank, path: str = DAY) -> list[str]:
 def test_a_text_is_known_by_its_hash_alone(there: Bank) -> None:
     with there.store.revision("forget", door="test") as draft:
         gone = [
-            Burial("aaaaaaaaaa", f"{SAID} {TOKEN}", ("under the blue stone", "a key")),
-            Burial("bbbbbbbbbb", "x y"),
+            Removal("aaaaaaaaaa", f"{SAID} {TOKEN}", ("under the blue stone", "a key")),
+            Removal("bbbbbbbbbb", "x y"),
         ]
-        tombstones.bury(there.store, draft, gone, "2026-11-21")
+        tombstones.add(there.store, draft, gone, "2026-11-21")
     stones = tombstones.read(there.store)
     assert "aaaaaaaaaa" in stones and "^bbbbbbbbbb" in stones and "cccccccccc" not in stones
     assert stones.has(f"the SPARE key\n lies under the blue stone.  {TOKEN}.")
@@ -61,17 +61,17 @@ def test_a_text_is_known_by_its_hash_alone(there: Bank) -> None:
     assert stones.quoted("Under the blue stone!") and not stones.quoted("a key")
     assert not stones.has(SAID) and not stones.has("x") and stones.has("“X y”")
     assert SAID.split()[2].encode() not in there.bytes(PATH) and TOKEN.encode() not in there.bytes(PATH)
-    salts = {mark.split(":")[0] for stone in stones.stones.values() for mark in stone.hash.split()}
+    salts = {mark.split(":")[0] for stone in stones.by_id.values() for mark in stone.hash.split()}
     assert len(salts) == 1
     with there.store.revision("forget", door="test") as draft:
-        tombstones.bury(
+        tombstones.add(
             there.store,
             draft,
-            [Burial("dddddddddd", "more"), Burial("aaaaaaaaaa", "not again")],
+            [Removal("dddddddddd", "more"), Removal("aaaaaaaaaa", "not again")],
             "2026-11-22",
         )
     again = tombstones.read(there.store)
-    assert again.salt in salts and again.stones["aaaaaaaaaa"] == stones.stones["aaaaaaaaaa"]
+    assert again.salt in salts and again.by_id["aaaaaaaaaa"] == stones.by_id["aaaaaaaaaa"]
 
 
 def test_stones_of_two_machines_hold_side_by_side(there: Bank, tmp_path: Path) -> None:

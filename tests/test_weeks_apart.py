@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ua_memory.knowledge.tombstones import PATH, Tombstones, folded, mark, stones
+from ua_memory.knowledge.tombstones import PATH, Tombstones, folded, mark, parse
 from ua_memory.markdown import document as markdown
 from ua_memory.markdown import lines as markdown_lines
 from ua_memory.records import CoreBlock, Entity, Fact, Observation, Opinion, Record, Tombstone
@@ -76,7 +76,7 @@ class Machine:
     def sync(self, hub: Files) -> Files:
         """What `sync` does, but for git: who has nothing of their own goes on to what is there."""
         base, mine = self.met, self.files
-        known, here, there = (stones(side.get(PATH)) for side in (base, mine, hub))
+        known, here, there = (parse(side.get(PATH)) for side in (base, mine, hub))
         sides = {}
         for name, side, own, others in (("ours", mine, here, there), ("theirs", hub, there, here)):
             new = {block: s for block, s in others.items() if block not in own and block not in known}
@@ -88,12 +88,12 @@ class Machine:
         done = together(base, mine, hub, went)
         self.files = {path: data for path, data in done.files.items() if data is not None}
         for plan in sides.values():
-            self.bury([(one.id, one.text) for one in plan.burials if one.id in went.ids(self.files)])
+            self.bury([(one.id, one.text) for one in plan.removals if one.id in went.ids(self.files)])
         self.met = dict(self.files)
         return dict(self.files)
 
     def bury(self, gone: list[tuple[str, str]]) -> None:
-        known = stones(self.files.get(PATH))
+        known = parse(self.files.get(PATH))
         for block, text in dict(gone).items():
             self.world.stones.add(block)
             if block not in known:
@@ -170,7 +170,7 @@ class Machine:
             stone = {str(fact.id): Tombstone(str(fact.id), "", "2026-11-22")}
             plan = forgetting(self.files, Tombstones(stone), (), lambda *_: True, TODAY)
             self.files = plan.without(self.files)
-            self.bury([(str(fact.id), fact.text), *((b.id, b.text) for b in plan.burials if b.id)])
+            self.bury([(str(fact.id), fact.text), *((b.id, b.text) for b in plan.removals if b.id)])
 
     def write(self, at: int) -> None:
         self.add((NOTES, DAYS[0])[at % 2], f"\nThought {self.world.word()}.\n")

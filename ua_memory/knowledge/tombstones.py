@@ -42,13 +42,13 @@ _HASH = re.compile(r"([0-9a-f]{8}):([0-9a-f]{16})")
 class Tombstones:
     """The tombstones of a bank. `redact` has its own patterns of secrets."""
 
-    stones: Mapping[str, Tombstone] = field(default_factory=dict)
+    by_id: Mapping[str, Tombstone] = field(default_factory=dict)
     redact: Mapping[str, str] = field(default_factory=dict)
 
     @cached_property
     def _marks(self) -> Mapping[str, frozenset[str]]:
         found: dict[str, set[str]] = {}
-        for stone in self.stones.values():
+        for stone in self.by_id.values():
             for salt, mark in _HASH.findall(stone.hash):
                 found.setdefault(salt, set()).add(mark)
         return {salt: frozenset(marks) for salt, marks in found.items()}
@@ -60,7 +60,7 @@ class Tombstones:
         return next(iter(self._marks), "") or secrets.token_hex(4)
 
     def __contains__(self, block: str) -> bool:
-        return block.removeprefix("^") in self.stones
+        return block.removeprefix("^") in self.by_id
 
     def has(self, *texts: str) -> bool:
         """Whether one of these texts was forgotten, letter case, white space and final stops aside. Also
@@ -74,18 +74,18 @@ class Tombstones:
         """Whether what was forgotten rested on one of these quotations, or was worded so."""
         return self.has(*filter(_speaks, quotes))
 
-    def buried(self, said: Fact | Observation | Opinion) -> bool:
+    def names(self, said: Fact | Observation | Opinion) -> bool:
         """Whether this very statement was forgotten, by its id; by one that a person typed, and may give to
         something else, only with what it said."""
         if not said.id or is_generated(said.id):
             return bool(said.id) and str(said.id) in self
-        return not self.stones.keys().isdisjoint((said.ref, said.id)) and self.has(said.text)
+        return not self.by_id.keys().isdisjoint((said.ref, said.id)) and self.has(said.text)
 
     def forbid(self, said: Fact | Observation | Opinion) -> bool:
         """Whether a statement that came in from outside is one that was forgotten: has its id, if that is of
         our kind, says it, or rests on the words it rested on."""
         quotes = said.quotes if isinstance(said, Fact) else ()
-        return self.buried(said) or self.has(said.text) or self.quoted(*(quote.text for quote in quotes))
+        return self.names(said) or self.has(said.text) or self.quoted(*(quote.text for quote in quotes))
 
     def without(self, data: bytes, path: str) -> tuple[bytes, int]:
         """A file from outside without the statements and lines that were forgotten, and their number."""
@@ -98,7 +98,7 @@ class Tombstones:
         """(its id, if it has one; its lines) of each statement of a file that was forgotten, and of each line
         of anything else."""
         document = markdown_document.parse(data, path)
-        for record in document.records if self.stones else ():
+        for record in document.records if self.by_id else ():
             rows = range(record.place.line, record.place.end + 1)
             if isinstance(record, (Fact, Observation, Opinion)):
                 if self.forbid(record):
@@ -120,10 +120,10 @@ def read(store: Store, data: bytes | None = None) -> Tombstones:
             data = store.truth(PATH)
         except NotFound:
             data = b""
-    return Tombstones(stones(data), store.config.redact)
+    return Tombstones(parse(data), store.config.redact)
 
 
-def stones(data: bytes | None) -> dict[str, Tombstone]:
+def parse(data: bytes | None) -> dict[str, Tombstone]:
     """{id: tombstone} of the file's bytes, as anybody has them; of no file, none."""
     return {stone.id: stone for stone in markdown_document.parse(data, PATH).of(Tombstone)} if data else {}
 
@@ -141,15 +141,15 @@ def told(number: int) -> list[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class Burial:
-    """What is put under one stone: the id, the text, and the quotations it rested on."""
+class Removal:
+    """What a tombstone is made for: the id, the text, and the quotations it rested on."""
 
     id: str
     text: str
     quotes: tuple[str, ...] = ()
 
 
-def bury(store: Store, draft: Draft, gone: Sequence[Burial], day: str) -> None:
+def add(store: Store, draft: Draft, gone: Sequence[Removal], day: str) -> None:
     """Add tombstones in an open revision. An id that has one keeps it."""
     data = draft.read(PATH)
     known = read(store, data)

@@ -273,14 +273,16 @@ class Keeping:
         session, turns = self.waiting.session, self.waiting.turns
         last = ledger.mark(session, turns[-1].id)
         who = entities.settled(self.store)
-        stones = tombstones.read(self.store)
-        kept = [one for one in harvest.kept if not stones.has(one.text) and not stones.quoted(one.quote)]
+        forgotten = tombstones.read(self.store)
+        kept = [
+            one for one in harvest.kept if not forgotten.has(one.text) and not forgotten.quoted(one.quote)
+        ]
         self.notes += tombstones.told(len(harvest.kept) - len(kept))
         with self.store.revision("flush", door=door, session=session.session) as draft:
             for candidate in sorted(kept, key=lambda c: (c.at is None, c.at and c.at.timestamp())):
                 self._fact(draft, replace(candidate, entities=who.names(candidate.entities)))
             for edit in harvest.core.values():
-                if stones.stands_in(edit.value):
+                if forgotten.stands_in(edit.value):
                     self.notes.append(f"core block {edit.name} was left as it is: {tombstones.WHY}")
                 else:
                     self._core(draft, edit)

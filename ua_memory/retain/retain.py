@@ -180,8 +180,8 @@ class Retainer:
             return Retained(waiting.key, item, known.path, chunks=len(chunks))
         drawn, reading = self._read(waiting, item, todo)
         who = entities.settled(self.store)
-        stones = tombstones.read(self.store)
-        allowed = {name: one.named(who).but(stones.forbid) for name, one in drawn.items()}
+        forgotten = tombstones.read(self.store)
+        allowed = {name: one.named(who).but(forgotten.forbid) for name, one in drawn.items()}
         lost = sum(len(drawn[name].facts) - len(one.facts) for name, one in allowed.items())
         drawn = allowed
         done = self._written(waiting, item, known, chunks, drawn)

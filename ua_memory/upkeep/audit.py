@@ -88,7 +88,7 @@ def brought(
         if meant and is_truth(each.path) and each.path.endswith(".md"):
             lines = range(each.line, each.line + each.text.count("\n") + 1)
             rows.setdefault((each.revision, each.path), set()).update(lines)
-    stones = tombstones.read(store)
+    forgotten = tombstones.read(store)
     found: dict[str, list[Statement]] = {}
     for (revision, path), data in zip(rows, store.history.read_all(list(rows)), strict=True):
         for record in markdown_document.parse(data or b"", path).records:
@@ -96,7 +96,7 @@ def brought(
             if not isinstance(record, Statement) or rows[revision, path].isdisjoint(here):
                 continue
             meant = not about or about in (path, f"^{record.id}")
-            if meant and not stones.forbid(record):
+            if meant and not forgotten.forbid(record):
                 text = redaction.redact(record.text, store.config.redact).text
                 found.setdefault(revision, []).append(replace(record, text=text))
     return {revision: tuple(records) for revision, records in found.items()}
@@ -170,7 +170,7 @@ def file_problems(store: Store, held: trust.FileProofs | None = None) -> Iterato
     seen: dict[str, tuple[str, Place]] = {}
     living: dict[str, Place] = {}
     typed: list[Statement] = []
-    buried: dict[str, Tombstone] = {}
+    found: dict[str, Tombstone] = {}
     read: set[str] = set()
     for path, data in statements.texts(store):
         read.add(path)
@@ -179,7 +179,7 @@ def file_problems(store: Store, held: trust.FileProofs | None = None) -> Iterato
         document = markdown_document.parse(data, path)
         yield from document.problems
         held.read(document)
-        buried |= {stone.id: stone for stone in document.of(Tombstone)}
+        found |= {stone.id: stone for stone in document.of(Tombstone)}
         for record in document.records:
             if not isinstance(record, Statement) or not record.id:
                 continue
@@ -191,10 +191,10 @@ def file_problems(store: Store, held: trust.FileProofs | None = None) -> Iterato
             if text != record.text and place.path != path:  # within one file the parser says so
                 what = f"^{record.id} is also {place.path}:{place.line}, with another text"
                 yield Problem(path, record.place.line, what)
-    for block in sorted(buried.keys() & living.keys()):
+    for block in sorted(found.keys() & living.keys()):
         yield Problem(living[block].path, living[block].line, f"^{block} was forgotten and is here again")
-    stones = tombstones.Tombstones(buried, store.config.redact)
-    for record in filter(stones.buried, typed if buried else ()):
+    forgotten = tombstones.Tombstones(found, store.config.redact)
+    for record in filter(forgotten.names, typed if found else ()):
         yield Problem(record.place.path, record.place.line, f"^{record.id} was forgotten and is here again")
     yield from held.problems(store)
     refused = {path: why for path, why, _ in doctor.unreadable(store)}

@@ -108,7 +108,7 @@ class Forgets(Modelled):
         from ua_memory.upkeep.forget import stone_of
 
         if after is not None:
-            return purge.plan(self.store, [one.id for one in after.plan.burials], after.sought)
+            return purge.plan(self.store, [one.id for one in after.plan.removals], after.sought)
         return purge.plan(self.store, [stone_of(block) or block for block in ids])
 
     def purge(self, planned: Purging, backup: Path) -> Purged:

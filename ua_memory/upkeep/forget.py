@@ -17,7 +17,7 @@ from ua_memory.knowledge import observations, statements, tombstones, trust
 from ua_memory.knowledge.facts import heading_of
 from ua_memory.knowledge.lineage import cut, plain
 from ua_memory.knowledge.statements import Statement, new_id
-from ua_memory.knowledge.tombstones import PATH, Burial
+from ua_memory.knowledge.tombstones import PATH, Removal
 from ua_memory.markdown import document as markdown_document
 from ua_memory.markdown import fields, printer
 from ua_memory.markdown import lines as markdown_lines
@@ -102,7 +102,7 @@ class Plan:
     texts: tuple[str, ...] = ()
     also: tuple[str, ...] = ()
     files: Mapping[str, tuple[bytes, bytes | None]] = field(default_factory=dict)
-    burials: tuple[Burial, ...] = ()
+    removals: tuple[Removal, ...] = ()
 
     def carry_out(self, draft: Draft) -> None:
         """Write the files as they are to be into an open revision. ChangedOnDisk."""
@@ -148,7 +148,7 @@ def target(store: Store, given: str) -> list[ForgetTarget]:
     try:
         named = statements.find_excerpts(store, given)
     except NotFound:
-        if stone := tombstones.read(store).stones.get(stone_of(given)):
+        if stone := tombstones.read(store).by_id.get(stone_of(given)):
             raise NotFound(
                 f"it was forgotten on {stone.on}", where=given, mend="ua-memory forget --purge takes it "
                 "out of the history, too",
@@ -368,14 +368,14 @@ class Deriving:
             return ALONE
         return NAMES if self.names(record.text, kept, lost) else ""
 
-    def burials(self) -> Iterator[Burial]:
+    def removals(self) -> Iterator[Removal]:
         """What is put under a stone: all that had an id or was asked for. A sentence is known again by what
         it rested on, and a name is not forgotten by itself."""
         for place, piece in self.gone.items():
             record = self.records.get(place)
             if record is not None or (piece.what == "text" and (piece.why == ASKED or piece.by_person)):
                 quotes = tuple(quote.text for quote in record.quotes) if isinstance(record, Fact) else ()
-                yield Burial((record and record.ref) or new_id(), piece.text, quotes)
+                yield Removal((record and record.ref) or new_id(), piece.text, quotes)
 
     # -- looking -----------------------------------------------------------------------------------------
 
@@ -671,7 +671,7 @@ class Changing:
         return Plan(
             tuple(sorted(gone, key=_order)), tuple(sorted(self.revised, key=_order)),
             tuple(sorted(self.left, key=_order)), tuple(n.text for n in deriving.needles if not n.secret),
-            tuple(dict.fromkeys(also)), changed, tuple(deriving.burials()),
+            tuple(dict.fromkeys(also)), changed, tuple(deriving.removals()),
         )  # fmt: skip
 
     def _edited(self, path: str) -> Edits:
@@ -882,7 +882,7 @@ class Forgetting(Clearing):
             found = Forgotten(plan, tuple(waits), touched, sought=sought, near=near)
             if dry_run:
                 return found
-            begun = self.begin((one.id for one in plan.burials), plan.ids, sought, session)
+            begun = self.begin((one.id for one in plan.removals), plan.ids, sought, session)
             result = self._write(plan, session, waits)
             cleared, proof = self.end(begun, sought, plan.ids, session)
             result = replace(result, notes=(*notes, *result.notes))
@@ -969,8 +969,8 @@ class Forgetting(Clearing):
         """One revision, whose message has ids and counts."""
         with self.store.revision("forget", door=self.door) as draft:
             plan.carry_out(draft)
-            tombstones.bury(self.store, draft, plan.burials, self.store.now().date().isoformat())
-            draft.facts = [f"^{one.id}" for one in plan.burials]
+            tombstones.add(self.store, draft, plan.removals, self.store.now().date().isoformat())
+            draft.facts = [f"^{one.id}" for one in plan.removals]
             marks = [ledger.mark(one.session, one.turns[-1].id) for one in waits if one.turns]
             draft.trailers |= {ledger.TRAILER: marks} if marks else {}
             draft.even_if_empty = bool(marks)

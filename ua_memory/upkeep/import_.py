@@ -83,7 +83,7 @@ class Copies:
     def __init__(self, store: Store, draft: Draft, found: SourceContents) -> None:
         self.store, self.draft = store, draft
         self.key = f"{found.source}:{found.name}"
-        self.stones = tombstones.read(store)
+        self.forgotten = tombstones.read(store)
         self.folder = f"{FOLDER}/{slug(found.name)}"
         self.by_source: dict[str, list[tuple[str, str]]] = {}
         self.by_hash: dict[str, str] = {}
@@ -113,7 +113,9 @@ class Copies:
 
     def _allowed(self, note: CopiedNote) -> tuple[CopiedNote, int]:
         """A note without what was forgotten here, and how much that is."""
-        data, lost = self.stones.without(note.data if note.body is None else note.body, self._free(note.name))
+        data, lost = self.forgotten.without(
+            note.data if note.body is None else note.body, self._free(note.name)
+        )
         return (replace(note, body=data), lost) if lost else (note, 0)
 
     def _update(self, note: CopiedNote, path: str, data: bytes) -> Taken:
@@ -170,7 +172,7 @@ class Copies:
             return Taken("block", label, path, "same")
         if ours and ours.value:
             return Taken("block", label, path, "left", "ours has a block of this name, which stays")
-        if self.stones.stands_in(block.value):
+        if self.forgotten.stands_in(block.value):
             return Taken("block", label, path, "left", tombstones.WHY)
         limit = int(core.WARN_AT * self.store.config.core_tokens)
         size = tokens.count(block.value)
@@ -258,7 +260,7 @@ class RecordImport:
     def __init__(self, store: Store, draft: Draft, found: SourceContents) -> None:
         self.store, self.draft, self.found = store, draft, found
         self.known: dict[str, Statement] = {}
-        self.stones = tombstones.read(store)
+        self.forgotten = tombstones.read(store)
         self.files: dict[str, str] = {}
         self.logs: dict[str, str] = {}
 
@@ -298,7 +300,7 @@ class RecordImport:
 
     def _there(self, item: ImportedRecord) -> Taken | None:
         """What is to be told of an item that is not written."""
-        if item.id in self.stones or (item.id not in self.known and self.stones.forbid(item.record)):
+        if item.id in self.forgotten or (item.id not in self.known and self.forgotten.forbid(item.record)):
             return Taken("item", f"^{item.id}", "", "left", "it was forgotten here", item.day)
         ours = self.known.get(item.id)
         if ours is None:

@@ -24,7 +24,7 @@ from ua_memory.git.trail import History
 from ua_memory.knowledge import statements
 from ua_memory.knowledge.lineage import plain
 from ua_memory.knowledge.statements import Statement
-from ua_memory.knowledge.tombstones import PATH, Tombstones, bury, stones
+from ua_memory.knowledge.tombstones import PATH, Tombstones, add, parse
 from ua_memory.markdown import document as markdown_document
 from ua_memory.markdown import printer
 from ua_memory.markdown.blocks import BlockShape, scan
@@ -551,15 +551,15 @@ class _Merging:
 
     def _apply_tombstones(self) -> list[str]:
         """Take out what has a tombstone; the ids that one of the machines still had."""
-        stones = {name: None for kind, name in self.units if kind == "Tombstone"}
-        for name in stones:
+        forgotten = {name: None for kind, name in self.units if kind == "Tombstone"}
+        for name in forgotten:
             self.units.pop(("id", name), None)
-        self.told = [told for told in self.told if told.what.removeprefix("^") not in stones]
+        self.told = [told for told in self.told if told.what.removeprefix("^") not in forgotten]
         for done in self.settled.values():
-            if done.beside and done.unit and done.unit.key[1] in stones:
+            if done.beside and done.unit and done.unit.key[1] in forgotten:
                 self.units.pop(done.beside.key, None)
         return [
-            name for name in stones if any(("id", name) in side.units for side in (self.mine, self.other))
+            name for name in forgotten if any(("id", name) in side.units for side in (self.mine, self.other))
         ]
 
     # -- places ------------------------------------------------------------------------------------
@@ -771,16 +771,16 @@ class Losses:
         """Write tombstones for what went with it, as `forget` does. A line without an id has the other's
         already."""
         gone = self.ids(draft.files)
-        burials = [one for plan in (self.ours, self.theirs) for one in plan.burials if one.id in gone]
-        bury(store, draft, burials, store.now().date().isoformat())
+        removals = [one for plan in (self.ours, self.theirs) for one in plan.removals if one.id in gone]
+        add(store, draft, removals, store.now().date().isoformat())
 
 
 def losses(store: Store, base: str | None, other: str, ours: Read, edited: Collection[str]) -> Losses:
     """What each side loses with what the other has forgotten since the merge base. `ours` reads this side
     files, of which some are `edited` since its last revision."""
     history = store.history
-    known = stones(history.read(base, PATH)) if base else {}
-    here, there = stones(ours(PATH)), stones(history.read(other, PATH))
+    known = parse(history.read(base, PATH)) if base else {}
+    here, there = parse(ours(PATH)), parse(history.read(other, PATH))
     head = history.head()
     new_there = {block: stone for block, stone in there.items() if block not in here and block not in known}
     new_here = {block: stone for block, stone in here.items() if block not in there and block not in known}
@@ -813,14 +813,14 @@ def forgetting(
 ) -> Plan:
     """A forgetting of what has these tombstones, by its id; in files that are `fresh` since the merge base
     also by what it says: of the others, who forgot it has seen and left what stands there."""
-    marks, targets = [f"^{written_id(block)}".encode() for block in forgotten.stones], []
+    marks, targets = [f"^{written_id(block)}".encode() for block in forgotten.by_id], []
     for path, data in texts.items():
         if path == PATH or not (path in fresh or any(mark in data for mark in marks)):
             continue
         document = markdown_document.parse(data, path)
         for record in document.records:
             if isinstance(record, Statement) and (
-                forgotten.buried(record) or (path in fresh and forgotten.forbid(record))
+                forgotten.names(record) or (path in fresh and forgotten.forbid(record))
             ):
                 targets.append(forget.of(record))
         said = {each.place.line for each in targets if each.place.path == path}
@@ -829,7 +829,7 @@ def forgetting(
                 text = "\n".join(document.lines[rows[0] - 1 : rows[-1]])
                 targets.append(ForgetTarget(Place(path, rows[0], rows[-1]), plain(text).strip()))
     deriving = Deriving(
-        texts, targets, ours, today, take=False, patterns=forgotten.redact, ids=forgotten.stones.keys()
+        texts, targets, ours, today, take=False, patterns=forgotten.redact, ids=forgotten.by_id.keys()
     )
     return Changing(deriving).plan()
 

@@ -92,7 +92,7 @@ def plan(store: Store, ids: Collection[str], sought: Sequence[Needle] = ()) -> P
     """Work out a purge of forgotten ids. Usage for one that was not forgotten, NotFound for no id at all,
     Conflict where a rewriting would harm what is not ours, StillThere where the files have it still."""
     known = tombstones.read(store)
-    chosen = tuple(block.removeprefix("^") for block in ids) or tuple(known.stones)
+    chosen = tuple(block.removeprefix("^") for block in ids) or tuple(known.by_id)
     if not chosen:
         raise NotFound("nothing was forgotten that could be purged", mend="ua-memory forget ^id --purge")
     if strange := next((block for block in chosen if block not in known), None):
@@ -102,9 +102,9 @@ def plan(store: Store, ids: Collection[str], sought: Sequence[Needle] = ()) -> P
     store.require_settled()
     rewrite.refuse(store.history)
     paths = rewrite.named_objects(store.history)
-    stones = {block: known.stones[block] for block in chosen}
+    forgotten = {block: known.by_id[block] for block in chosen}
     now = {file.path: store.truth(file.path) for file in store.files()}
-    sure, unknown = texts(store.history, paths, stones, now, store.config.redact, sought)
+    sure, unknown = texts(store.history, paths, forgotten, now, store.config.redact, sought)
     here = set(store.history.blobs().values())
     contents: dict[str, bytes] = {}
     citing: set[str] = set()
@@ -141,7 +141,7 @@ def _still(place: str) -> StillThere:
 
 
 def texts(
-    history: History, paths: Mapping[str, str], stones: Mapping[str, Tombstone], now: Mapping[str, bytes],
+    history: History, paths: Mapping[str, str], forgotten: Mapping[str, Tombstone], now: Mapping[str, bytes],
     patterns: Mapping[str, str], more: Sequence[Needle] = (),
 ) -> tuple[tuple[Needle, ...], set[str]]:  # fmt: skip
     """All texts that these ids ever had, in any revision, and their secrets, with `more` of them: none may
@@ -150,7 +150,7 @@ def texts(
 
     A line that had no id when it was forgotten is known by its hash.
     """
-    marks = [f"^{written_id(block)}".encode() for block in stones if block]
+    marks = [f"^{written_id(block)}".encode() for block in forgotten if block]
     facts: dict[str, None] = {}
     derived: dict[str, None] = {}
     met: set[str] = set()
@@ -161,15 +161,15 @@ def texts(
             lines.update(data.split(b"\n"))
             if any(mark in data for mark in marks):
                 for record in document.parse(data, path or "memory/unknown.md").records:
-                    if isinstance(record, Statement) and _names(record) & stones.keys():
+                    if isinstance(record, Statement) and _names(record) & forgotten.keys():
                         # What nothing leads to any more has no path: it counts as derived.
                         (facts if path and isinstance(record, Fact) else derived)[record.text] = None
-                        met |= _names(record) & stones.keys()
-    lost = {block: stone for block, stone in stones.items() if block not in met}
+                        met |= _names(record) & forgotten.keys()
+    lost = {block: stone for block, stone in forgotten.items() if block not in met}
     facts |= dict.fromkeys(said(lines, tombstones.Tombstones(lost, patterns))) if lost else {}
     if lost and facts:
         found = [tombstones.Tombstones({block: stone}, patterns) for block, stone in lost.items()]
-        met |= {next(iter(each.stones)) for each in found if any(map(each.has, facts))}
+        met |= {next(iter(each.by_id)) for each in found if any(map(each.has, facts))}
     sure = [*more, *(needle for needle in needles(facts, patterns) if not needle.short)]
     for path, data in now.items():
         for needle in sure:
@@ -178,7 +178,7 @@ def texts(
                 raise _still(f"{path}:{line}")
     rest = needles((text for text in derived if text not in facts), patterns)
     sure += [n for n in rest if not n.short and not any(map(n.within, now.values()))]
-    return tuple(dict.fromkeys(sure)), stones.keys() - met
+    return tuple(dict.fromkeys(sure)), forgotten.keys() - met
 
 
 def changes(
@@ -199,13 +199,13 @@ def _names(record: Statement) -> set[str]:
     return {name for name in (record.ref, record.id) if name}
 
 
-def said(lines: Iterable[bytes], stones: tombstones.Tombstones) -> Iterator[str]:
+def said(lines: Iterable[bytes], forgotten: tombstones.Tombstones) -> Iterator[str]:
     """The texts of those lines that were forgotten, each as the item that it is, or as it stands."""
     for line in lines:
         text = line.decode("utf-8", "replace").strip()
         items = document.parse(line, "memory/unknown.md").of(Fact) if text[:1] in "-*+0123456789" else ()
         for form in dict.fromkeys([*(fact.text for fact in items), text]):
-            if form and stones.has(form):
+            if form and forgotten.has(form):
                 yield form
                 break
 
@@ -328,7 +328,7 @@ class Purges:
 
     each: Sequence[frozenset[str]] = ()
     """The ids of each purge, oldest first."""
-    stones: Mapping[str, Tombstone] = field(default_factory=dict)
+    tombstones: Mapping[str, Tombstone] = field(default_factory=dict)
     """{id: tombstone} of all of them; under '' one with the hashes of all texts that were taken out."""
     patterns: Mapping[str, str] = field(default_factory=dict)
 
@@ -366,22 +366,22 @@ def _is_marked(old: bytes, new: bytes) -> bool:
 def purges(history: History, tip: str, base: str | None, patterns: Mapping[str, str]) -> Purges:
     """The purges of the history up to `tip` that the one up to `base` has not. Conflict where one names an
     id that has no tombstone."""
-    each, stones, words = list[frozenset[str]](), dict[str, Tombstone](), list[str]()
+    each, forgotten, words = list[frozenset[str]](), dict[str, Tombstone](), list[str]()
     done = history.with_trailer(tombstones.PURGED, rev=f"{base}..{tip}" if base else tip)
     for one in reversed(done):
         ids = frozenset(block.removeprefix("^") for block in one.trailers.get(tombstones.PURGED, ()))
-        known = tombstones.stones(history.read(one.id, tombstones.PATH))
+        known = tombstones.parse(history.read(one.id, tombstones.PATH))
         if strange := sorted(ids - known.keys()):
             raise Conflict(
                 f"a purge names ^{strange[0]}, which has no tombstone",
                 where=f"{one.id[:10]} {tombstones.PATH}", mend=MEND,
             )  # fmt: skip
         each.append(ids)
-        stones |= {block: known[block] for block in ids}
+        forgotten |= {block: known[block] for block in ids}
         words += one.trailers.get(tombstones.WORDS, ())
     if words:
-        stones[""] = Tombstone("", " ".join(words), "")
-    return Purges(each, stones, patterns)
+        forgotten[""] = Tombstone("", " ".join(words), "")
+    return Purges(each, forgotten, patterns)
 
 
 def counterparts(

@@ -29,7 +29,7 @@ from ua_memory.git.rewrite import unmarked
 from ua_memory.git.trail import History
 from ua_memory.knowledge import statements
 from ua_memory.knowledge.statements import Statement
-from ua_memory.knowledge.tombstones import PATH, PURGED, Tombstones, stones
+from ua_memory.knowledge.tombstones import PATH, PURGED, Tombstones, parse
 from ua_memory.markdown import document
 from ua_memory.records import Tombstone, written_id
 from ua_memory.store.lock import locked
@@ -229,8 +229,8 @@ def _foreseen(store: Store, other: str, *, base: str | None = None, always: bool
     history = store.history
     head = history.head()
     base = base or (history.fork(head, other) if head else None)
-    known = {block for rev in (head, base) if rev for block in stones(history.read(rev, PATH))}
-    new = {name: stone for name, stone in stones(history.read(other, PATH)).items() if name not in known}
+    known = {block for rev in (head, base) if rev for block in parse(history.read(rev, PATH))}
+    new = {name: stone for name, stone in parse(history.read(other, PATH)).items() if name not in known}
     if not new and not always:
         return _Foreseen(base, Joined(Merge({})))
     seen = join(store, other, door="", subject="", look=True, base=base)
@@ -302,7 +302,7 @@ class Following:
         history.require_whole()
         purged = purge.purges(history, other, agreed, redact)
         if not purged:
-            lost = history.run("rev-list", "-1", "--reverse", agreed or head, f"^{other}").decode()
+            lost = history.run("rev-list", "-1", agreed or head, f"^{other}").decode()
             raise Conflict(
                 "the remote's history was rewritten, and no purge accounts for it",
                 where=f"it lacks {lost[:10]}", mend=purge.MEND,
@@ -333,7 +333,7 @@ class Following:
         history = self.store.history
         try:
             paths = rewrite.named_objects(history, revs)
-            return purge.texts(history, paths, purged.stones, files, self.store.config.redact)[0]
+            return purge.texts(history, paths, purged.tombstones, files, self.store.config.redact)[0]
         except StillThere as error:
             raise StillThere(
                 "it was purged on another machine, and is worded here still", where=error.where,
@@ -448,7 +448,7 @@ class Following:
             tip = offered
             if not trial:
                 paths = rewrite.named_objects(space, [offered])
-                sought, _ = purge.texts(space, paths, mine.stones, {}, redact)
+                sought, _ = purge.texts(space, paths, mine.tombstones, {}, redact)
                 tip = self._replanted(space, offered, without, parents, mine, sought)
         return Carried(offered, tip, number, bool(theirs))
 

@@ -468,28 +468,28 @@ class Clearing:
             try:
                 row = json.loads(file.read_bytes())
                 sought = tuple(Needle(text, secret) for text, secret in row["texts"])
-                buried, ids, session = row["buried"], frozenset(row["ids"]), row["session"]
+                forgotten, ids, session = row["buried"], frozenset(row["ids"]), row["session"]
             except (ValueError, KeyError, TypeError) as error:
                 mend = f"forget it again, with this file out of the way: rm {file}"
                 raise Malformed(
                     "a forgetting was cut short, and cannot be read", where=str(file), mend=mend
                 ) from error
             self.store.require_settled()
-            if self._is_done(buried):
+            if self._is_done(forgotten):
                 done.append(self.end(file, sought, ids, session)[1])
             else:
                 file.unlink(missing_ok=True)
         return done
 
     def begin(
-        self, buried: Iterable[str], ids: Collection[str], sought: Sequence[Needle], session: str = ""
+        self, forgotten: Iterable[str], ids: Collection[str], sought: Sequence[Needle], session: str = ""
     ) -> Path:
         """Say in `pending/` what is to be gone: who is killed in the midst of it has it finished."""
         self.store.make_state()
         folder = self.store.bank.pending
         make_private(folder)
         row = {
-            "buried": [*buried], "ids": sorted(ids),
+            "buried": [*forgotten], "ids": sorted(ids),
             "session": session, "texts": [[needle.text, needle.secret] for needle in sought],
         }  # fmt: skip
         file = folder / f"{BEGUN}{secrets.token_hex(8)}.json"
@@ -503,21 +503,23 @@ class Clearing:
         return file
 
     @contextmanager
-    def begun(self, buried: Sequence[str], ids: Collection[str], sought: Sequence[Needle]) -> Iterator[Path]:
+    def begun(
+        self, forgotten: Sequence[str], ids: Collection[str], sought: Sequence[Needle]
+    ) -> Iterator[Path]:
         """The same for the length of a block that does it. Where that fails before anything was forgotten
         there is nothing to be finished."""
         with self.alone():
-            file = self.begin(buried, ids, sought)
+            file = self.begin(forgotten, ids, sought)
             try:
                 yield file
             except UaMemoryError:
-                if not self._is_done(buried):
+                if not self._is_done(forgotten):
                     file.unlink(missing_ok=True)
                 raise
 
-    def _is_done(self, buried: Sequence[str]) -> bool:
+    def _is_done(self, forgotten: Sequence[str]) -> bool:
         known = tombstones.read(self.store)
-        return bool(buried) and all(block in known for block in buried)
+        return bool(forgotten) and all(block in known for block in forgotten)
 
     def end(
         self, begun: Path, sought: Sequence[Needle], ids: Collection[str], session: str = "", *,

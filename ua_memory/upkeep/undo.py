@@ -113,19 +113,19 @@ def _entities(draft: Draft) -> tuple[Entity, ...]:
 
 
 def _refuse_forgotten(store: Store, draft: Draft, done: Revision) -> None:
-    """Stop what would bring back something forgotten. Who takes back the forgetting takes its stone away,
+    """Stop what would bring back something forgotten. Who takes back the forgetting takes its tombstone away,
     unless the history has nothing any more that it could bring back."""
-    stones = tombstones.read(store, draft.read(tombstones.PATH))
-    lifted = tombstones.read(store).stones.keys() - stones.stones.keys()
+    forgotten = tombstones.read(store, draft.read(tombstones.PATH))
+    lifted = tombstones.read(store).by_id.keys() - forgotten.by_id.keys()
     if lifted and tombstones.purged(store, lifted):
         raise Conflict(
             "it was purged from the history: nothing can bring it back", where=done.id[:10],
             mend="its backup may (ua-memory status); ua-memory undo REVISION takes back an earlier one",
         )  # fmt: skip
-    for path, data in draft.changed().items() if stones.stones else ():
+    for path, data in draft.changed().items() if forgotten.by_id else ():
         old = set(markdown_document.parse(draft.touched[path].start or b"", path).records)
         for record in markdown_document.parse(data or b"", path).records:
-            if isinstance(record, Statement) and record not in old and stones.forbid(record):
+            if isinstance(record, Statement) and record not in old and forgotten.forbid(record):
                 name = f"^{record.id}" if record.id else f"{path}:{record.place.line}"
                 raise Conflict(
                     "it would bring back what was forgotten", where=name,
