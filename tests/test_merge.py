@@ -54,6 +54,26 @@ def test_deleted_and_unchanged_is_deleted_but_deleted_and_changed_is_kept_and_to
     assert [(t.what, t.why, t.ours) for t in done.told] == [("^aaaaaaaaaa", "kept", "")]
 
 
+def test_what_both_add_to_core_memory_above_its_first_section_stands_there() -> None:
+    base = "# Memory\n\nKept short.\n\n## Who\n\n- Alice\n"
+    sides = (base.replace("short.\n", f"short.\n- {word}\n") for word in ("ours", "theirs"))
+    done = of(*sides, base, CORE)
+    rows = [row for row in text(done, CORE).split("\n") if row]
+    assert rows == ["# Memory", "Kept short.", "- theirs", "- ours", "## Who", "- Alice"]
+    done = of(
+        base.replace("short.\n", "short.\n- ours\n"),
+        base.replace("Kept short.", "## Kept\n\nNo more."),
+        base,
+        CORE,
+    )
+    blocks = markdown.parse(done.files[CORE] or b"", CORE).of(CoreBlock)
+    assert [(each.name, each.value) for each in blocks] == [
+        ("Memory", "- ours"),
+        ("Kept", "No more."),
+        ("Who", "- Alice"),
+    ]
+
+
 def test_two_readings_of_one_fact_stand_side_by_side() -> None:
     done = of(BASE.replace("tea", "coffee"), BASE.replace("tea", "water"))
     assert "<<<" not in text(done) and [t.why for t in done.told] == ["both"]

@@ -670,27 +670,36 @@ class _Merging:
     def _says(self, path: str, data: bytes) -> bool:
         """Whether a file, read again, has the units it should and no words that neither side has."""
         wanted = {key: unit.record for key, unit in self.units.items() if unit.path == path and unit.record}
-        rest: list[Record] = []
+        sides = [files.get(path, b"") for files in (self.ours, self.theirs)]
+        known: Counter[Record] = Counter()
+        for side in sides:
+            known |= Counter(markdown_document.parse(side, path).records)
+        lines = {line.strip() for side in sides for line in side.split(b"\n")}
         found: dict[Key, Record] = {}
         for record in markdown_document.parse(data, path).records:
             key = key_of(record)
             if key in wanted:
                 found[key] = record
-            elif isinstance(record, Fact | CoreBlock):
-                rest.append(record)
-        known: Counter[Record] = Counter()
-        for files in (self.ours, self.theirs):
-            known |= Counter(markdown_document.parse(files.get(path, b""), path).records)
-        return found == wanted and all(record in known for record in rest)
+            elif isinstance(record, CoreBlock) and record.top:  # merged line by line
+                value = record.value.encode("utf-8", "surrogateescape")
+                if not {line.strip() for line in value.split(b"\n")} <= {*lines, b""}:
+                    return False
+            elif isinstance(record, Fact | CoreBlock) and record not in known:
+                return False
+        return found == wanted
 
     def _apart(self, path: str) -> bytes:
         """The other machine's file as it stands but for what is settled, and below it what is only ours."""
         theirs = self.other.parts.get(path) or []
         rows = [part for part in theirs if not (key := key_in(part)) or self._is_here(key, path)]
-        data = self._joined(rows)
         core = path in CORE_NAMES
         mine = list(self._only_ours(path, {*theirs}))
-        for n, text in enumerate(mine):
+        if core:  # what is in no section stands above the first one, and would be of the last one below
+            first = next((n for n, part in enumerate(rows) if key_in(part)), len(rows))
+            loose = [text for key, text in mine if not key]
+            rows[first:first] = [*loose, b"\n"] if loose else []
+        data = self._joined(rows)
+        for n, text in enumerate(text for key, text in mine if key or not core):
             lines = text.decode("utf-8", "surrogateescape").rstrip("\n").split("\n")
             data = markdown_document.append(data, lines if core or n else [KEPT, "", *lines])
         if self._restamp(path, data):
@@ -706,19 +715,19 @@ class _Merging:
     def _is_here(self, key: Key, path: str) -> bool:
         return key in self.units and self.units[key].path == path
 
-    def _only_ours(self, path: str, theirs: set[bytes]) -> Iterator[bytes]:
+    def _only_ours(self, path: str, theirs: set[bytes]) -> Iterator[tuple[Key | None, bytes]]:
         old = set(self.old.parts.get(path) or ())
         for part in self.mine.parts.get(path) or ():
             key = key_in(part)
             if part in theirs or not part.strip():
                 continue
             if key and self._is_here(key, path):
-                yield self.units[key].lines
+                yield key, self.units[key].lines
             elif not key and part not in old and not part.startswith(b"#"):
-                yield part
+                yield None, part
         for key, unit in self.units.items():
             if unit.path == path and key not in self.mine.units and token(key) not in theirs:
-                yield unit.lines
+                yield key, unit.lines
 
 
 def _text(unit: MergeUnit | None) -> str:
