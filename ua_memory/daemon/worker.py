@@ -22,6 +22,7 @@ from ua_memory import config as config_module
 from ua_memory.config import Config
 from ua_memory.daemon.protocol import BUSY, ELSEWHERE, INTERNAL, LATE, RequestRefused
 from ua_memory.errors import UaMemoryError
+from ua_memory.git.trail import History
 from ua_memory.index import embedding
 from ua_memory.memory import Memory
 from ua_memory.store.scan import SnapshotCache
@@ -340,7 +341,7 @@ def main(argv: Sequence[str]) -> int:
 # -- warm --------------------------------------------------------------------------------------------------
 # A bank kept warm between commands: each opens it anew, as a process of its own would, but for the index.
 #
-# Settings and trail are read afresh each time; what is kept is what costs seconds to open: the word index,
+# Settings are read afresh each time; what is kept is what costs time to open: the log of git, the word index,
 # Chroma and the model. And the files are not looked at again while the watch reports no change.
 
 
@@ -365,6 +366,8 @@ class Warm:
         self._env = dict(env)
         self.snapshots = SnapshotCache(lambda: None)
         self._index: Any = None
+        self._history: History | None = None
+        """The last command's: the next one goes on from the log that it read."""
         self._settled, self._used = False, False
         self.untold: list[str] = []
         """What became of a person's saves while nobody waited for an answer."""
@@ -443,6 +446,9 @@ class Warm:
         return self.unpacked > 0
 
     def _lend(self, memory: Memory) -> None:
+        history, self._history = self._history, memory.store.history
+        if history is not None:
+            self._history.go_on_from(history)
         index, self._index = self._index, None
         if index is None:
             return
@@ -473,6 +479,9 @@ class Warm:
         return was
 
     def _close(self) -> bool:
+        history, self._history = self._history, None
+        if history is not None:
+            history.close()
         index, self._index, self._settled = self._index, None, False
         if index is not None:
             index.close()

@@ -458,7 +458,7 @@ def _path(row: BlameLine) -> str:
 # The log of one repository, read once per head: revisions by trailer, by path and by id.
 
 
-FIRST, GROWTH = 64, 8
+FIRST, GROWTH = 32, 8
 """So many revisions are read first, with their paths; of older ones the paths are read as they are asked for,
 each time 8 times as many: of 50,000 revisions they take 10 s, all the rest takes 1 s."""
 _LOG = ("log", "-z", "--no-renames", "--diff-merges=first-parent", "--no-color")
