@@ -150,11 +150,6 @@ class IndexItem:
         return ref_of(self.path, self.id) if self.id else None
 
     @property
-    def search_text(self) -> str:
-        """The text that words and vectors are made of."""
-        return self.text
-
-    @property
     def untrusted(self) -> bool:
         """Whether a tool, the web or an agent's import said it; see `trust`."""
         return wording.untrusted(self.origin, self.client, self.path)

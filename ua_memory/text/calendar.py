@@ -809,7 +809,7 @@ def is_weekday(text: Text, i: int, j: int) -> bool:
     if (
         text.low(i - 1) in EACH
         or text.low(j) in NOT_OF_DAY
-        or (text.kind(j) == "dash" and not _day_after(text, j))
+        or (text.kind(j) == "dash" and text.low(j + 1) not in WEEKDAYS)
     ):
         return False
     if (text.low(j) == "the" and text.kind(j + 1) == "ordinal") or text.low(j + 1) in (
@@ -831,10 +831,6 @@ def is_weekday(text: Text, i: int, j: int) -> bool:
         subject(text, j) and text.low(j) not in PRONOUNS
     )
     return ends(text, j) and not named and text.low(i - 1) != "the"
-
-
-def _day_after(text: Text, j: int) -> bool:
-    return text.low(j + 1) in WEEKDAYS
 
 
 def is_weekend(text: Text, i: int) -> bool:

@@ -85,12 +85,12 @@ def bounded(text: Text, i: int) -> Found | None:
     if found is None:
         return None
     time, j = found
-    inside = _link(text, j, ("of", "in", ",", "on", "at", "during"))
+    inside = text.skip(j, ("of", "in", ",", "on", "at", "during"))
     other = longest(text, text.skip(inside, ("the",)), relative, anchor) if inside < len(text) else None
     if other is None:
         return found
     if isinstance(time, Cycle) and isinstance(other[0], Stretch) and _longer(other[0], time.grain):
-        within = _this_or_first(time, other[0])
+        within = time.within(other[0])
         return (within, other[1]) if within else found
     if isinstance(time, Stretch) and isinstance(other[0], Cycle) and _longer(time, other[0].grain):
         within = other[0].within(time)
@@ -102,18 +102,10 @@ def bounded(text: Text, i: int) -> Found | None:
     return found
 
 
-def _this_or_first(cycle: Cycle, container: Stretch) -> Stretch | None:
-    return cycle.within(container)
-
-
 def _longer(container: Stretch, grain: str) -> bool:
     if container.start is None or container.end is None:
         return False
     return container.days > _SIZES.get(grain, 10**6)
-
-
-def _link(text: Text, j: int, words: tuple[str, ...]) -> int:
-    return text.skip(j, words)
 
 
 def _container(text: Text, i: int) -> tuple[Stretch, int] | None:
