@@ -108,7 +108,7 @@ def cached(transcript: Path, folder: Path) -> list[Figure]:
 
     memory = Memory.init(folder / "cached", timezone="UTC")
     with transcript.open("rb") as stream:
-        _, said = memory._flusher(None, None).take(stream, force=True, keep=False)
+        _, said = memory.conversations.flusher().take(stream, force=True, keep=False)
     talk = [(n, turn) for n, turn in enumerate(said, 1) if turn.role != "tool" and len(turn.text.split()) > 8]
     words = sum(len(turn.text.split()) for turn in said)
     with FakeModel(*script(talk, words), {"text": "done"}) as fake, transcript.open("rb") as stream:

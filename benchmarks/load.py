@@ -111,7 +111,7 @@ def _lost(root: Path, told: Told) -> list[str]:
         history, wrong = memory.store.history, []
         text = "".join(file.read_text(encoding="utf-8") for file in (root / "memory").glob("*.md"))
         known = history.run("rev-list", "HEAD").decode().split()
-        facts = {name: fact for revision in memory.log(limit=None) for name in _names(revision)
+        facts = {name: fact for revision in memory.history.log(limit=None) for name in _names(revision)
                  for fact in [revision.id]}  # fmt: skip
     for block, fact, revision in told.acknowledged:
         if text.count(fact) != 1 or text.count(f"{fact} ^{block}\n") != 1:

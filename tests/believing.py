@@ -113,7 +113,7 @@ def opened(bank: Bank) -> Memory:
 
 
 def texts(memory: Memory) -> list[str]:
-    return sorted(each.observation.text for each in memory.observations())
+    return sorted(each.observation.text for each in memory.observations.list())
 
 
 def names(values: Iterable[Any]) -> list[str]:

@@ -38,6 +38,7 @@ from ua_memory.upkeep import import_sources as importers
 from ua_memory.upkeep import purge as purging
 from ua_memory.upkeep import sync as _syncing
 from ua_memory.upkeep import undo
+from ua_memory.upkeep.import_ import import_contents
 
 LOADED = (_consolidate, _extract, _flush, _syncing)
 """Imported here, once, and not by each child."""
@@ -75,7 +76,7 @@ def reader() -> Scripted:
 
 def flush(store: Store, model: Scripted | None, later: int = 0) -> None:
     with memory(store, later) as bank:
-        bank.flush_turns(Session("test", "one"), turns(*TALK, start=SAID), model=model)
+        bank.conversations.flush_turns(Session("test", "one"), turns(*TALK, start=SAID), model=model)
 
 
 def flushed(model: Callable[[], Scripted | None]) -> Callable[[Store, bool], None]:
@@ -84,7 +85,7 @@ def flushed(model: Callable[[], Scripted | None]) -> Callable[[Store, bool], Non
     def then(store: Store, acknowledged: bool) -> None:
         if acknowledged:
             assert on_disk(store, SAID_DAY)
-            assert memory(store).waiting() == []
+            assert memory(store).queue.conversations() == []
         drain(store, model(), later=1)
         flush(store, model(), later=2)
         drain(store, model(), later=3)
@@ -94,7 +95,7 @@ def flushed(model: Callable[[], Scripted | None]) -> Callable[[Store, bool], Non
         assert all(first_author(store, text, SAID_DAY) == MACHINE for text in found)
         flush(store, model(), later=4)
         assert on_disk(store, SAID_DAY) == found, "what was read is not read again"
-        assert memory(store).waiting() == []
+        assert memory(store).queue.conversations() == []
 
     return then
 
@@ -109,7 +110,7 @@ def _cloned(store: Store) -> None:
 
 def wait(store: Store) -> None:
     """As a client's hooks do it: sessions go on side by side, bit by bit, and end."""
-    flusher = memory(store)._flusher(None, None)
+    flusher = memory(store).conversations.flusher()
     sessions = {name: Session("test", name) for name in NAMES}
     for name, (since, until) in HEARD:
         said = turns(*(line.replace("Fly.io", name) for line in TALK), start=SAID)
@@ -124,7 +125,7 @@ def drain(store: Store, model: Scripted | None = None, later: int = 0) -> None:
 
 
 def _waiting(store: Store, acknowledged: bool) -> None:
-    waiting = memory(store).waiting()
+    waiting = memory(store).queue.conversations()
     if acknowledged:
         assert len(waiting) == 2
         assert not any(each.open for each in waiting)
@@ -133,7 +134,7 @@ def _waiting(store: Store, acknowledged: bool) -> None:
     assert found == set(order[: len(found)]), "what was put before what waits waits, too"
     assert len(found) == len(order) or not acknowledged
     wait(store)
-    waiting = memory(store).waiting()
+    waiting = memory(store).queue.conversations()
     assert [[turn.id for turn in each.turns] for each in waiting] == [["e1", "e2", "e3"]] * 2, waiting
     assert not any(each.broken or each.open for each in waiting)
     _drained(store, False)
@@ -142,7 +143,7 @@ def _waiting(store: Store, acknowledged: bool) -> None:
 def _drained(store: Store, acknowledged: bool) -> None:
     bank = memory(store)
     if acknowledged:
-        assert bank.waiting() == []
+        assert bank.queue.conversations() == []
     drain(store, later=1)
     found = on_disk(store, SAID_DAY)
     once(found, set())
@@ -150,7 +151,7 @@ def _drained(store: Store, acknowledged: bool) -> None:
         found
     )
     assert all(first_author(store, text, SAID_DAY) == MACHINE for text in found)
-    assert memory(store).waiting() == []
+    assert memory(store).queue.conversations() == []
 
 
 # -- consolidation and redo ----------------------------------------------------------------------------
@@ -169,7 +170,7 @@ def consolidate(store: Store) -> None:
 
 def _consolidated(store: Store, acknowledged: bool) -> None:
     def believed() -> list[str]:
-        return sorted(each.observation.text for each in memory(store).observations())
+        return sorted(each.observation.text for each in memory(store).observations.list())
 
     if acknowledged:
         assert believed() == sorted(FACTS)
@@ -249,7 +250,7 @@ def _forgotten(store: Store, acknowledged: bool) -> None:
     """All of it or nothing; what was begun is ended, and then the text is nowhere but in the history."""
     begun = FACTS[0] not in on_disk(store, DAY)
     assert begun or not acknowledged
-    memory(store).finish_forgetting()
+    memory(store).forgetting.finish()
     assert on_disk(store, DAY).count(FACTS[1]) == 1
     if begun:
         assert tombstones.read(store)
@@ -272,7 +273,7 @@ def purge(store: Store) -> None:
     root = store.bank.root
     number = len([*root.parent.glob(f"{root.name}-*.bundle")])
     with memory(store) as bank:
-        bank.purge(bank.purging(), root.parent / f"{root.name}-{number}.bundle")
+        bank.purges.run(bank.purges.plan(), root.parent / f"{root.name}-{number}.bundle")
 
 
 def _forgot(store: Store) -> None:
@@ -289,14 +290,14 @@ def _purged(store: Store, acknowledged: bool) -> None:
     assert FACTS[0].encode() not in objects(store)
     assert on_disk(store, DAY).count(FACTS[1]) == 1
     assert all(one.done for one in purging.unfinished(store))
-    assert memory(store).verify() == []
+    assert memory(store).health.verify() == []
 
 
 def sync(store: Store, address: str | None = None) -> None:
     root = store.bank.root
     number = len([*root.parent.glob(f"{root.name}-*.bundle")])
     with memory(open_again(root)) as bank:
-        bank.sync(address, backup=root.parent / f"{root.name}-{number}.bundle")
+        bank.remote.sync(address, backup=root.parent / f"{root.name}-{number}.bundle")
 
 
 def other(store: Store) -> Store:
@@ -365,7 +366,7 @@ TAKEN = {"Bob keeps bees.", "Bob left Berlin.", "A hive on the roof."}
 
 def bring_in(store: Store) -> None:
     with memory(store) as bank:
-        bank.bring_in(importers.read("markdown", "vault", THEIRS))
+        import_contents(bank.store, importers.read("markdown", "vault", THEIRS), door=bank.door)
 
 
 def _brought(store: Store, acknowledged: bool) -> None:
@@ -388,12 +389,12 @@ def _brought(store: Store, acknowledged: bool) -> None:
 def _beside_an_archive(store: Store) -> None:
     _apart(store)
     with memory(other(store)) as there:
-        there.export(store.bank.root / "theirs.tar")
+        there.remote.export(store.bank.root / "theirs.tar")
 
 
 def restore(store: Store) -> None:
     with memory(store) as bank:
-        bank.restore(store.bank.root / "theirs.tar")
+        bank.remote.restore(store.bank.root / "theirs.tar")
 
 
 def _restored(store: Store, acknowledged: bool) -> None:

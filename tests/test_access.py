@@ -73,9 +73,10 @@ def _tried(work: Callable[[], object]) -> str:
 
 def _by_memory(memory: Memory, path: str) -> list[str]:
     calls: list[Callable[[], object]] = [
-        lambda: memory.get(path).text, lambda: memory.get(f"{path}:1-2").text, lambda: memory.log(path),
-        lambda: memory.blame(path), lambda: memory.why(path), lambda: memory.create_page(path, "x", "y"),
-        lambda: memory.get_page(path), lambda: memory.get_model(path), lambda: memory.diff(path),
+        lambda: memory.get(path).text, lambda: memory.get(f"{path}:1-2").text,
+        lambda: memory.history.log(path), lambda: memory.history.blame(path),
+        lambda: memory.history.why(path), lambda: memory.pages.create(path, "x", "y"),
+        lambda: memory.pages.get(path), lambda: memory.models.get(path), lambda: memory.history.diff(path),
         lambda: memory.retain("Tea is green.", document_id=path).path if path else "",
     ]  # fmt: skip
     return [_tried(call) for call in calls]

@@ -80,7 +80,7 @@ def valid(messages: Sequence[Any]) -> bool:
 def test_below_the_threshold_the_list_is_the_same(memory: Memory) -> None:
     assert AutoFlush(memory).step(TALK) is TALK
     assert AutoFlush(memory, threshold=1000).step(TALK, usage=999) is TALK
-    assert memory.log(op="flush") == []
+    assert memory.history.log(op="flush") == []
 
 
 @dataclass
@@ -93,7 +93,7 @@ class Used:
 
 @pytest.mark.parametrize("usage", [1000, Used(), vars(Used()), None])
 def test_at_the_threshold_it_flushes_and_resets(memory: Memory, usage: Any) -> None:
-    memory.core_replace("Me", "Short answers first.")
+    memory.core.replace("Me", "Short answers first.")
     autoflush = AutoFlush(memory, threshold=1000 if usage else 300, keep=150)
     before = [dict(message) for message in TALK]
     reset = autoflush.step(TALK, usage)
@@ -102,7 +102,7 @@ def test_at_the_threshold_it_flushes_and_resets(memory: Memory, usage: Any) -> N
     assert head.startswith(RECALL_OPEN) and "## Me\nShort answers first." in head
     assert "We leave Heroku" in head and list(reset[-2:]) == TALK[-2:]
     assert autoflush.flushed and any("We leave Heroku" in fact.text for fact in autoflush.flushed.facts)
-    assert memory.search("why leave Heroku").hits and memory.log(op="flush")
+    assert memory.search("why leave Heroku").hits and memory.history.log(op="flush")
 
 
 def test_the_request_under_way_is_handed_over_when_it_is_cut_off(memory: Memory) -> None:
@@ -181,15 +181,19 @@ def test_what_was_flushed_or_handed_over_is_not_flushed_again(memory: Memory) ->
     again = autoflush.step(messages, 1000)
     assert autoflush.flushed and autoflush.flushed.turns <= 3 + 1
     assert not any("Heroku" in fact.text for fact in autoflush.flushed.facts) and valid(again)
-    assert len(memory.log(op="flush")) == 2
-    assert autoflush.step(again, 1000) is not None and len(memory.log(op="flush")) == 2
+    assert len(memory.history.log(op="flush")) == 2
+    assert autoflush.step(again, 1000) is not None and len(memory.history.log(op="flush")) == 2
 
 
 def test_a_model_that_fails_leaves_the_turns_waiting_and_the_agent_going(memory: Memory) -> None:
     autoflush = AutoFlush(memory, Scripted(offline()), threshold=300, keep=150)
     reset = autoflush.step(TALK)
     assert valid(reset) and autoflush.error and autoflush.flushed is None
-    assert len(memory.waiting()) == 1 and memory.retry() and memory.waiting() == []
+    assert (
+        len(memory.queue.conversations()) == 1
+        and memory.queue.retry_conversations()
+        and memory.queue.conversations() == []
+    )
 
 
 def test_turns_that_cannot_wait_are_not_thrown_away(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -217,7 +221,7 @@ def test_switched_off_it_does_nothing(tmp_path: Path, by: str) -> None:
     memory = Memory.open(tmp_path / "bank", config=settings)
     autoflush = AutoFlush(memory, threshold=1, keep=0, enabled=by != "parameter")
     assert autoflush.step(TALK) is TALK and autoflush.flush(TALK) is TALK
-    assert not memory.waiting() and not list((tmp_path / "bank" / "memory").glob("*.md"))
+    assert not memory.queue.conversations() and not list((tmp_path / "bank" / "memory").glob("*.md"))
 
 
 def test_a_hand_over_cannot_be_closed_from_within() -> None:

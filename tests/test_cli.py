@@ -529,12 +529,12 @@ def test_each_cause_has_its_exit_code(shell: Shell) -> None:
 def test_a_bug_is_one_line_and_a_traceback_only_for_who_asks(
     shell: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from ua_memory.memory import Memory
+    from ua_memory.upkeep.undo import BankHistory
 
     def broken(*_: object, **__: object) -> None:
         raise KeyError("oops")
 
-    monkeypatch.setattr(Memory, "log", broken)
+    monkeypatch.setattr(BankHistory, "log", broken)
     done = shell("log")
     assert done.code == 1 and "Traceback" not in done.err and done.err.count("\n") == 2
     assert "KeyError" in done.err and "UA_MEMORY_DEBUG=1" in done.err
@@ -543,13 +543,13 @@ def test_a_bug_is_one_line_and_a_traceback_only_for_who_asks(
     def interrupted(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(Memory, "log", interrupted)
+    monkeypatch.setattr(BankHistory, "log", interrupted)
     assert shell("log").code == 130
 
     def closed(*_: object, **__: object) -> None:
         raise BrokenPipeError
 
-    monkeypatch.setattr(Memory, "log", closed)
+    monkeypatch.setattr(BankHistory, "log", closed)
     assert (shell("log").code, shell("log").err) == (141, "")
 
 

@@ -145,7 +145,7 @@ def test_a_contradiction_becomes_a_journey(tmp_path: Path) -> None:
         )
 
     done, _ = run(memory, journey)
-    (one,) = memory.observations()
+    (one,) = memory.observations.list()
     assert names(done.changes) == ["revised"]
     assert one.observation.text == "Alice was in Porto, since 3 May in Lisbon."
     assert [(w.text, w.until) for w in one.observation.was] == [("Alice lives in Porto.", "2026-05-03")]
@@ -159,7 +159,7 @@ def test_what_an_edited_fact_says_now_takes_the_place_of_its_old_words(tmp_path:
     text = "Alice was in Porto, now lives in Lisbon."
     revised = {"do": "revise", "observation": "o1", "text": text, "proofs": quoted(("f1", "lives in Lisbon"))}
     done, _ = run(opened(bank), lambda seen: decide(revised))
-    (one,) = memory.observations()
+    (one,) = memory.observations.list()
     assert (names(done.changes), done.notes, one.observation.text) == (["revised"], (), text)
     assert [proof.quote for proof in one.observation.proofs] == ["lives in Lisbon"]
     assert audit.verify(bank.store) == []
@@ -172,8 +172,8 @@ def test_more_lost_beliefs_than_a_run_may_retire_wait_for_a_person(tmp_path: Pat
         bank.edit(f"a cat named Tom{n}", "no pet", "memory/2026-11-20.md")
     done, _ = run(opened(bank), nothing)
     assert (names(done.changes), done.held) == (["retired"], 2)
-    assert all(each.observation.proofs for each in memory.observations())
-    assert sum(bool(each.freshness.lost) for each in memory.observations()) == 2
+    assert all(each.observation.proofs for each in memory.observations.list())
+    assert sum(bool(each.freshness.lost) for each in memory.observations.list()) == 2
     again, model = run(opened(bank), nothing)
     assert (again.committed, again.held, model.bodies) == (False, 2, [])
     let, _ = run(opened(bank), nothing, accept=True)
@@ -199,7 +199,7 @@ def test_proofs_that_a_person_takes_out_are_missed(tmp_path: Path) -> None:
         lines = bank.text(path).splitlines(keepends=True)
         bank.write("".join(line for line in lines if found not in line), path)
 
-    path = {each.observation.text: each.observation.place.path for each in memory.observations()}
+    path = {each.observation.text: each.observation.place.path for each in memory.observations.list()}
     without(path["Person0 keeps a cat."], "proof: [[2026-11-21")
     mine = path["Person1 keeps a cat named Tom1."]
     bank.edit("Person1 keeps a cat named Tom1.", "Tom1 lives with Person1.", mine)
@@ -208,7 +208,7 @@ def test_proofs_that_a_person_takes_out_are_missed(tmp_path: Path) -> None:
     done, model = run(opened(bank), nothing)
     assert (sorted(names(done.changes)), done.held, model.bodies) == (["proofs lost", "retired"], 1, [])
     assert "  - proofs: 1\n" in bank.text(path["Person0 keeps a cat."])
-    held = {each.observation.text: each for each in memory.observations()}
+    held = {each.observation.text: each for each in memory.observations.list()}
     one = held["Person0 keeps a cat."].observation
     assert (one.since, one.last, len(one.proofs)) == ("2026-11-20", "2026-11-20", 1)
     assert "Tom1 lives with Person1." in held  # theirs, and needs no proof
@@ -235,7 +235,7 @@ def test_what_a_person_reworded_stays_in_their_words(two: tuple[Bank, Memory]) -
     assert texts(memory) == [mine, "doubled, now coffee."]
     assert "a person worded this observation" in done.refused[0]
 
-    path = next(o for each in memory.observations() if "now" in (o := each.observation).text).place.path
+    path = next(o for each in memory.observations.list() if "now" in (o := each.observation).text).place.path
 
     def meanwhile(seen: dict[str, str]) -> Any:
         bank.edit("doubled, now coffee.", "It doubled.", path)
@@ -292,13 +292,13 @@ def test_strengthen_retire_and_merge(tmp_path: Path) -> None:
     assert sorted(names(done.changes)) == ["retired", "strengthened"]
     assert done.held == 1  # a quarter of five is one
     assert texts(memory) == ["Alice enjoys tea.", "Alice likes tea.", "Carol has a dog.", "Dan has a cat."]
-    gone = memory.observations(retired=True)[0].observation
+    gone = memory.observations.list(retired=True)[0].observation
     assert gone.retired and gone.retired.startswith('"left Acme" [[2026-11-02#^')
     again, model = run(memory, each_one)
     assert (again.held, again.committed, model.bodies) == (1, False, [])
     let, _ = run(memory, each_one, accept=True)
     assert (names(let.changes), let.held) == (["merged"], 0)
-    tea = next(each.observation for each in memory.observations() if "likes" in each.observation.text)
+    tea = next(each.observation for each in memory.observations.list() if "likes" in each.observation.text)
     assert len(tea.proofs) == 3
     assert bank.clean()
 
@@ -362,7 +362,7 @@ def test_scopes_never_meet_in_a_request(tmp_path: Path) -> None:
         bank.insert(line, tags=tags)
     done, model = run(memory, each_one)
     assert len(model.bodies) == 2
-    assert sorted(each.observation.scope or "" for each in memory.observations()) == ["", "work"]
+    assert sorted(each.observation.scope or "" for each in memory.observations.list()) == ["", "work"]
     assert done.facts == 2
 
 
@@ -396,10 +396,10 @@ def test_a_failing_batch_is_halved_until_the_one_fact_is_known(tmp_path: Path) -
     assert done.facts == 7
     assert [fact.text for fact, _ in done.aside] == ["Person5 keeps a cat named Tom5."]
     assert len(model.bodies) == 1 + 2 + 2 + 2
-    assert memory.standing().aside == 1
+    assert memory.observations.counts().aside == 1
     assert run(memory, each_one)[1].bodies == []
     again, _ = run(memory, each_one, retry=True)
-    assert (again.facts, memory.standing().aside) == (1, 0)
+    assert (again.facts, memory.observations.counts().aside) == (1, 0)
     assert len(texts(memory)) == 8
     assert run(memory, each_one, retry=True)[1].bodies == []
 
@@ -449,7 +449,7 @@ def test_facts_that_are_only_shown_may_prove_and_have_a_turn_of_their_own(tmp_pa
     assert all(len(set(re.findall(r"Person\dx\d", seen["shown"]))) == 40 for seen in model.shown)
     assert all(text in seen.values() for seen in model.shown[1:])
     assert (done.facts, done.left, names(done.changes)) == (40, 0, ["created"])
-    (observation,) = memory.observations()
+    (observation,) = memory.observations.list()
     assert len(observation.observation.proofs) == 2
 
 
@@ -512,7 +512,7 @@ def test_one_answer_makes_no_two_observations_of_the_same_words(tmp_path: Path) 
 
     run(memory, rule)
     assert texts(memory) == [tea]
-    assert [len(each.observation.proofs) for each in memory.observations()] == [2]
+    assert [len(each.observation.proofs) for each in memory.observations.list()] == [2]
 
 
 @pytest.mark.parametrize("facts_", [90, 300, 600])
@@ -561,7 +561,7 @@ def test_a_budget_ends_the_run_and_what_is_done_stays(tmp_path: Path) -> None:
     done, model = run(memory, each_one, usd=0.0)
     assert (model.bodies, done.facts, done.left, bank.ops()) == ([], 0, 40, ops)
     assert isinstance(done.ended, BudgetSpent)
-    memory.config = replace(memory.config, run_tokens=12_000)
+    memory.store.config = replace(memory.config, run_tokens=12_000)
     done, _ = run(memory, each_one)
     assert isinstance(done.ended, BudgetSpent)
     assert 0 < done.facts < 40
@@ -710,7 +710,7 @@ def test_the_dry_run_tells_a_price_and_sends_nothing(tmp_path: Path) -> None:
     bank, memory = long_bank(tmp_path)
     ops = bank.ops()
     with FakeModel() as model:
-        told = memory.preview_consolidation(
+        told = memory.observations.preview(
             model=Endpoint("sk", "https://example.invalid", "claude-sonnet-5-5")
         )
         assert model.bodies == []
@@ -734,7 +734,7 @@ def test_who_comes_after_may_ask_the_same_model(two: tuple[Bank, Memory]) -> Non
 def test_an_undone_run_said_nothing(two: tuple[Bank, Memory]) -> None:
     _, memory = two
     run(memory, each_one)
-    memory.undo("HEAD")
+    memory.history.undo("HEAD")
     assert texts(memory) == []
     assert run(memory, each_one)[0].facts == 2
 
@@ -752,7 +752,9 @@ def test_a_batch_is_posted_by_one_run_and_collected_by_another(two: tuple[Bank, 
         log(bank, "2026-11-22", "Late comes a fact of its own.")
         waits = opened(bank).consolidate(model=model.endpoint, batch_api=True)
         assert (waits.posted, waits.left, waits.committed, len(model.batches)) == (2, 1, False, 1)
-        assert memory.standing().posted == 2 and memory.standing().since.startswith("20")
+        assert memory.observations.counts().posted == 2 and memory.observations.counts().since.startswith(
+            "20"
+        )
         bank.edit("green tea", "black tea")
         model.ended = True
         done = opened(bank).consolidate(model=model.endpoint, batch_api=True)

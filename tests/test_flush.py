@@ -75,7 +75,7 @@ def transcript(*said: str, name: str = ID, context: int = 160_000, start: dateti
 
 
 def ops(memory: Memory) -> list[str]:
-    return [one.trailer("Memory-Op") for one in memory.log(limit=None)]
+    return [one.trailer("Memory-Op") for one in memory.history.log(limit=None)]
 
 
 def files(memory: Memory) -> dict[str, bytes]:
@@ -108,7 +108,7 @@ def test_below_the_threshold_nothing_happens(memory: Memory) -> None:
     before = files(memory)
     found = memory.flush(transcript(context=77_419))
     assert str(found.due) == "77,419 tokens, flushes at 150,000" and found.done == ()
-    assert files(memory) == before and ops(memory) == ["init"] and memory.waiting() == []
+    assert files(memory) == before and ops(memory) == ["init"] and memory.queue.conversations() == []
     assert len(memory.flush(transcript(context=77_419), force=True).done) == 1
 
 
@@ -137,9 +137,9 @@ def test_after_a_flush_only_what_is_new_counts(memory: Memory) -> None:
 
 def test_all_of_it_read_before_is_no_flush(memory: Memory) -> None:
     memory.flush(transcript(), force=True)
-    head = memory.log(limit=1)[0].id
+    head = memory.history.log(limit=1)[0].id
     found = memory.flush(transcript(), force=True)
-    assert found.turns == 0 and found.done == () and memory.log(limit=1)[0].id == head
+    assert found.turns == 0 and found.done == () and memory.history.log(limit=1)[0].id == head
 
 
 def test_two_nameless_transcripts_are_two(memory: Memory) -> None:
@@ -163,7 +163,7 @@ def test_a_stream_that_cannot_seek(memory: Memory) -> None:
 def test_what_is_no_transcript_is_said(memory: Memory) -> None:
     with pytest.raises(Malformed):
         memory.flush(io.BytesIO(b'{"hello": "world"}\n'), force=True)
-    assert memory.waiting() == []
+    assert memory.queue.conversations() == []
 
 
 # -- what is written -----------------------------------------------------------------------------------
@@ -171,14 +171,14 @@ def test_what_is_no_transcript_is_said(memory: Memory) -> None:
 
 def test_without_a_model_the_speakers_own_sentences_are_kept(memory: Memory) -> None:
     (done,) = memory.flush(transcript()).done
-    assert done.by == "" and done.facts and done.revision == memory.log(limit=1)[0].id
+    assert done.by == "" and done.facts and done.revision == memory.history.log(limit=1)[0].id
     whole = " ".join(text.partition(": ")[2] or text for text in TALK)
     for fact in done.facts:
         assert fact.text in " ".join(TALK) and not made_up(fact.text, [whole], SAID)
     text = files(memory)["memory/2026-11-20.md"].decode()
     assert "## 14:30 · claude-code · session 258c7280\n<!-- through: claude-code/" in text
     assert "origin: person (turn 258c7280-e1)" in text
-    assert memory.verify() == [] and memory.search("why did we leave Heroku").hits
+    assert memory.health.verify() == [] and memory.search("why did we leave Heroku").hits
 
 
 def test_the_names_of_a_flush_are_those_a_person_has_settled(memory: Memory) -> None:
@@ -208,12 +208,12 @@ def test_a_flush_that_keeps_nothing_is_not_repeated(memory: Memory) -> None:
     before = files(memory)
     (done,) = memory.flush(transcript("p: hi", "hello"), force=True).done
     assert done.facts == () and done.revision and files(memory) == before
-    assert memory.log(limit=1)[0].trailer("Through").endswith("-e2")
+    assert memory.history.log(limit=1)[0].trailer("Through").endswith("-e2")
     assert memory.flush(transcript("p: hi", "hello"), force=True).done == ()
 
 
 def test_a_model_chooses_and_edits_core_in_one_commit(memory: Memory) -> None:
-    memory.core_replace("Hosting", "The API runs on Heroku.")
+    memory.core.replace("Hosting", "The API runs on Heroku.")
     model = Scripted(
         [("get_core_memory_blocks", {}), ("archival_memory_search", {"query": "Heroku"})],
         [
@@ -225,12 +225,12 @@ def test_a_model_chooses_and_edits_core_in_one_commit(memory: Memory) -> None:
     )
     (done,) = memory.flush(transcript(), model=model).done
     assert done.by == "scripted" and len(done.facts) == 2 and len(done.core) == 1
-    assert memory.core_block("Hosting").value == "The API runs on Fly.io."
-    last = memory.log(limit=1)[0]
+    assert memory.core.get("Hosting").value == "The API runs on Fly.io."
+    last = memory.history.log(limit=1)[0]
     assert last.subject == "flush: 2 facts, 1 core block from claude-code"
     assert set(last.paths) == {"MEMORY.md", "memory/2026-11-20.md"} and ops(memory).count("flush") == 1
-    memory.undo()
-    assert memory.core_block("Hosting").value == "The API runs on Heroku."
+    memory.history.undo()
+    assert memory.core.get("Hosting").value == "The API runs on Heroku."
 
 
 def test_what_is_known_is_seen_again(memory: Memory) -> None:
@@ -266,7 +266,7 @@ def test_a_core_edit_that_would_be_dropped_is_refused_while_the_model_can_mend_i
     )
     (done,) = memory.flush(transcript(), model=model).done
     assert "over its budget" in model.told[1] and "has a heading" in model.told[2]
-    assert model.told[3] == "will be replaced" and memory.core_block("User").value == "invoices: ten years"
+    assert model.told[3] == "will be replaced" and memory.core.get("User").value == "invoices: ten years"
     assert len(done.core) == 1 and not done.notes
 
 
@@ -274,7 +274,7 @@ def test_switched_off_nothing_is_retried(tmp_path: Path) -> None:
     with pytest.raises(ModelUnavailable):
         opened(tmp_path / "bank").flush(transcript(), model=Scripted(offline()))
     off = opened(tmp_path / "bank", enabled=False)
-    assert off.retry() == [] and len(off.waiting()) == 1
+    assert off.queue.retry_conversations() == [] and len(off.queue.conversations()) == 1
 
 
 def test_what_is_refused_is_told_without_secrets(memory: Memory) -> None:
@@ -285,18 +285,18 @@ def test_what_is_refused_is_told_without_secrets(memory: Memory) -> None:
 
 
 def test_a_core_block_that_changed_meanwhile_stays(memory: Memory) -> None:
-    memory.core_replace("Hosting", "The API runs on Heroku.")
+    memory.core.replace("Hosting", "The API runs on Heroku.")
     edited = [False]
 
     def edit() -> None:
         if len(model.asked) == 2 and not edited[0]:
             edited[0] = True
-            memory.core_replace("Hosting", "Ask Noor.")
+            memory.core.replace("Hosting", "Ask Noor.")
 
     wanted = ("core_memory_replace", {"section": "Hosting", "value": "The API runs on Fly.io."})
     model = Scripted([("get_core_memory_blocks", {})], [wanted, keep(TALK[0][3:])], DONE, on_ask=edit)
     (done,) = memory.flush(transcript(), model=model).done
-    assert memory.core_block("Hosting").value == "Ask Noor." and len(done.facts) == 1
+    assert memory.core.get("Hosting").value == "Ask Noor." and len(done.facts) == 1
     assert any("Hosting was left as it is" in note for note in done.notes)
 
 
@@ -342,7 +342,7 @@ def test_no_planted_secret_is_sent_kept_or_waiting(memory: Memory) -> None:
     state = Path(memory.store.bank.state)
     everything += "".join(p.read_text(errors="replace") for p in state.rglob("*") if p.is_file())
     memory.flush()
-    everything += "".join(data.decode() for data in files(memory).values()) + memory.diff("HEAD")
+    everything += "".join(data.decode() for data in files(memory).values()) + memory.history.diff("HEAD")
     left = [plant.secret for plant in planted if plant.secret in everything]
     assert left == []
 
@@ -364,17 +364,17 @@ FAILURES = [
 def test_whatever_fails_nothing_is_half_done_and_the_turns_wait(
     memory: Memory, error: Exception, after: int
 ) -> None:
-    memory.core_replace("Hosting", "The API runs on Heroku.")
-    before, head = files(memory), memory.log(limit=1)[0].id
+    memory.core.replace("Hosting", "The API runs on Heroku.")
+    before, head = files(memory), memory.history.log(limit=1)[0].id
     work: list[Answer] = [[("get_core_memory_blocks", {})], [keep(TALK[0][3:])]]
     with pytest.raises(type(error)) as raised:
         memory.flush(transcript(), model=Scripted(*work[:after], error))
     assert "4 turns wait" in raised.value.what and "ua-memory queue retry" in raised.value.mend
-    assert files(memory) == before and memory.log(limit=1)[0].id == head
-    (waiting,) = memory.waiting()
+    assert files(memory) == before and memory.history.log(limit=1)[0].id == head
+    (waiting,) = memory.queue.conversations()
     assert (len(waiting.turns), waiting.tries) == (4, 1) and waiting.reason
     (done,) = memory.flush(model=Scripted([keep(TALK[0][3:])], DONE)).done
-    assert len(done.facts) == 1 and memory.waiting() == []
+    assert len(done.facts) == 1 and memory.queue.conversations() == []
     assert memory.flush(transcript(), force=True).turns == 0
 
 
@@ -383,7 +383,7 @@ def test_the_next_flush_of_the_session_takes_up_what_waits(memory: Memory) -> No
         memory.flush(transcript(), model=Scripted(offline()))
     more = (*TALK, "p: And Tariq owns the tile server from Monday on, we decided that.", "Good.")
     (done,) = memory.flush(transcript(*more, context=190_000)).done
-    assert done.turns == 6 and memory.waiting() == []
+    assert done.turns == 6 and memory.queue.conversations() == []
 
 
 def test_what_other_sessions_left_is_taken_up_after_ones_own(memory: Memory) -> None:
@@ -423,11 +423,11 @@ def _die(root: Path, where: str) -> None:
 def test_killed_half_way_the_next_flush_completes_it_once(memory: Memory, where: str) -> None:
     root = Path(memory.status().root)
     _die(root, where)
-    assert len(memory.waiting()) == 1
+    assert len(memory.queue.conversations()) == 1
     memory.flush(model=Scripted([keep(TALK[0][3:])], DONE))
-    assert ops(memory).count("flush") == 1 and memory.waiting() == []
+    assert ops(memory).count("flush") == 1 and memory.queue.conversations() == []
     text = files(memory)["memory/2026-11-20.md"].decode()
-    assert text.count("We leave Heroku") == 1 and memory.verify() == []
+    assert text.count("We leave Heroku") == 1 and memory.health.verify() == []
 
 
 # -- a dry run -----------------------------------------------------------------------------------------
@@ -436,13 +436,13 @@ def test_killed_half_way_the_next_flush_completes_it_once(memory: Memory, where:
 def test_a_dry_run_writes_and_sends_nothing(memory: Memory) -> None:
     model = Scripted("never asked")
     before = sorted(p for p in Path(memory.status().root).rglob("*") if p.is_file())
-    found, cost = memory.preview(transcript(), model=model)
+    found, cost = memory.conversations.preview(transcript(), model=model)
     assert found.preview and cost and cost.tokens > 500 and cost.usd is None and model.asked == []
     assert sorted(p for p in Path(memory.status().root).rglob("*") if p.is_file()) == before
     endpoint = Memory.endpoint("sk-x", "", "claude-sonnet-5-5")
-    _, cost = memory.preview(transcript(), model=endpoint)
+    _, cost = memory.conversations.preview(transcript(), model=endpoint)
     assert cost and cost.usd and 0.001 < cost.usd < 0.2
-    _, free = memory.preview(transcript(), model=Memory.endpoint("", "http://127.0.0.1:1", "x"))
+    _, free = memory.conversations.preview(transcript(), model=Memory.endpoint("", "http://127.0.0.1:1", "x"))
     assert free and free.usd == 0
 
 
@@ -458,7 +458,7 @@ REAL = [path for path in REAL if path.parent.name != "samples"]
 @pytest.mark.parametrize("scripted", [False, True], ids=["alone", "scripted"])
 def test_real_transcripts(memory: Memory, path: Path, scripted: bool) -> None:
     with path.open("rb") as stream:
-        _, said = memory._flusher(None, None).take(stream, force=True, keep=False)
+        _, said = memory.conversations.flusher().take(stream, force=True, keep=False)
         stream.seek(0)
         by_id = {turn.id: n for n, turn in enumerate(said)}
         wordy = [n for n, turn in enumerate(said, 1) if turn.role != "tool" and len(turn.text.split()) > 8][
@@ -469,7 +469,7 @@ def test_real_transcripts(memory: Memory, path: Path, scripted: bool) -> None:
         ]
         model = Scripted(calls, DONE) if scripted else None
         (done,) = memory.flush(stream, force=True, model=model).done
-    assert done.turns == len(said) and done.facts and memory.verify() == []
+    assert done.turns == len(said) and done.facts and memory.health.verify() == []
     for fact in done.facts:
         assert "Zanzibar" not in fact.text
         source = fact.trail or (fact.quotes[0].source if fact.quotes else "") or ""
@@ -488,6 +488,6 @@ def memory_short(name: str) -> str:
 
 
 def test_turns_of_a_program(memory: Memory) -> None:
-    done = memory.flush_turns(Session("my-agent", "run-1"), turns(*TALK), size=5)
+    done = memory.conversations.flush_turns(Session("my-agent", "run-1"), turns(*TALK), size=5)
     assert done and done.client == "my-agent"
     assert "· my-agent · session run-1" in files(memory)["memory/2026-11-20.md"].decode()

@@ -87,37 +87,43 @@ def refused() -> ModelRefused:
 def test_a_poisoned_session_is_set_aside_and_hinders_no_other(memory: Memory) -> None:
     bad = put(memory, "bad")
     for n in range(ENOUGH):
-        assert not memory.waiting()[0].aside
+        assert not memory.queue.conversations()[0].aside
         with pytest.raises(ModelRefused):
-            memory.attempt(bad, model=Scripted(refused()))
-        assert memory.waiting()[0].tries == n + 1
-    assert memory.waiting()[0].aside and memory.waiting()[0].reason == "the model declined"
-    assert memory.attempt(bad) is None and due(memory.waiting(), NOON + timedelta(9), modelled=True) is None
+            memory.queue.attempt(bad, model=Scripted(refused()))
+        assert memory.queue.conversations()[0].tries == n + 1
+    assert (
+        memory.queue.conversations()[0].aside
+        and memory.queue.conversations()[0].reason == "the model declined"
+    )
+    assert (
+        memory.queue.attempt(bad) is None
+        and due(memory.queue.conversations(), NOON + timedelta(9), modelled=True) is None
+    )
     put(memory, "good")
-    assert len(memory.flush().done) == 1 and [one.key for one in memory.waiting()] == [bad]
-    done = memory.retry([bad])
-    assert len(done) == 1 and not memory.waiting()
+    assert len(memory.flush().done) == 1 and [one.key for one in memory.queue.conversations()] == [bad]
+    done = memory.queue.retry_conversations([bad])
+    assert len(done) == 1 and not memory.queue.conversations()
 
 
 def test_a_retry_that_fails_puts_it_back_all_the_same(memory: Memory) -> None:
     bad = put(memory)
     for _ in range(ENOUGH):
         with pytest.raises(ModelRefused):
-            memory.attempt(bad, model=Scripted(refused()))
+            memory.queue.attempt(bad, model=Scripted(refused()))
     with pytest.raises(ModelRefused):
-        memory.retry(model=Scripted(refused()))
-    assert not memory.waiting()[0].aside and memory.waiting()[0].tries == ENOUGH + 1
+        memory.queue.retry_conversations(model=Scripted(refused()))
+    assert not memory.queue.conversations()[0].aside and memory.queue.conversations()[0].tries == ENOUGH + 1
 
 
 def test_an_outage_never_sets_anything_aside(memory: Memory) -> None:
     key = put(memory)
     for _ in range(3 * ENOUGH):
         with pytest.raises(ModelUnavailable):
-            memory.attempt(key, model=Scripted(offline()))
-    one = memory.waiting()[0]
+            memory.queue.attempt(key, model=Scripted(offline()))
+    one = memory.queue.conversations()[0]
     assert not one.aside and one.tried.again and one.tried.again <= NOON + timedelta(seconds=MOST)
-    done = memory.attempt(key, model=Scripted([keep(SAID[0][3:])], "done"))
-    assert done and len(done.facts) == 1 and not memory.waiting()
+    done = memory.queue.attempt(key, model=Scripted([keep(SAID[0][3:])], "done"))
+    assert done and len(done.facts) == 1 and not memory.queue.conversations()
 
 
 def test_a_bug_is_counted_like_a_poison(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -125,8 +131,11 @@ def test_a_bug_is_counted_like_a_poison(memory: Memory, monkeypatch: pytest.Monk
     monkeypatch.setattr("ua_memory.retain.flush.extract", lambda *_, **__: 1 / 0)
     for _ in range(ENOUGH):
         with pytest.raises(ZeroDivisionError):
-            memory.attempt(key)
-    assert memory.waiting()[0].aside and "ZeroDivisionError" in memory.waiting()[0].reason
+            memory.queue.attempt(key)
+    assert (
+        memory.queue.conversations()[0].aside
+        and "ZeroDivisionError" in memory.queue.conversations()[0].reason
+    )
 
 
 def test_a_record_that_cannot_be_read(memory: Memory) -> None:
@@ -139,15 +148,18 @@ def test_a_record_that_cannot_be_read(memory: Memory) -> None:
         b'{"session": {"client": "x"}, "id": 1}\n',
     ):
         file.write_bytes(wrong)
-        broken = {one.key: one for one in memory.waiting()}[bad]
+        broken = {one.key: one for one in memory.queue.conversations()}[bad]
         assert broken.aside and "cannot be read" in broken.reason, wrong
-    assert memory.attempt(bad) is None
+    assert memory.queue.attempt(bad) is None
     with pytest.raises(Malformed, match="cannot be read"):
-        memory.retry([bad])
+        memory.queue.retry_conversations([bad])
     assert [one.key for one in memory.flush().done] == [good]
     again = put(memory, "bad")
-    assert again == bad and {one.key: one.aside for one in memory.waiting()} == {bad: False, f"{bad}-1": True}
-    assert memory.drop(f"{bad}-1").broken
+    assert again == bad and {one.key: one.aside for one in memory.queue.conversations()} == {
+        bad: False,
+        f"{bad}-1": True,
+    }
+    assert memory.queue.drop(f"{bad}-1").broken
 
 
 def _dies(root: Path, key: str) -> None:
@@ -164,8 +176,8 @@ def test_what_kills_its_process_is_counted(memory: Memory) -> None:
     key = put(memory, modelled=False)
     for n in range(2):
         _dies(memory.store.bank.root, key)
-        assert memory.waiting()[0].tries == n, "known by the next try"
-    assert memory.attempt(key), "and the next may do it"
+        assert memory.queue.conversations()[0].tries == n, "known by the next try"
+    assert memory.queue.attempt(key), "and the next may do it"
 
 
 def test_what_is_shown(tmp_path: Path, memory: Memory) -> None:
@@ -173,7 +185,7 @@ def test_what_is_shown(tmp_path: Path, memory: Memory) -> None:
     shell = Shell(tmp_path, memory.store.bank.root)
     for _ in range(ENOUGH):
         with pytest.raises(ModelRefused):
-            memory.attempt(key, model=Scripted(refused()))
+            memory.queue.attempt(key, model=Scripted(refused()))
     shown = shell("queue", "list", "--json").json["waiting"][0]
     assert shown["aside"] is True and shown["tries"] == ENOUGH and shown["again"] > shown["since"]
     assert "set aside" in shell("queue", "list").out and f"queue retry {key}" in shell("status").out
@@ -209,7 +221,7 @@ def run_daemon(place: Place, **env: str) -> subprocess.Popen[bytes]:
 
 def waiting(place: Place) -> list[Waiting]:
     with Memory.open(place.root) as memory:
-        return memory.waiting()
+        return memory.queue.conversations()
 
 
 def wait_for(place: Place, modelled: bool, name: str = "s1") -> Path:

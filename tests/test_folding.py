@@ -36,7 +36,7 @@ def test_what_several_days_say_alike_becomes_one(tmp_path: Path) -> None:
     bank, memory = bank_with(tmp_path / "bank", DAYS)
     done = memory.consolidate()
     assert (done.by, done.facts, names(done.changes)) == ("", 6, ["created"])
-    (one,) = memory.observations()
+    (one,) = memory.observations.list()
     assert one.observation.place.path == "memory/observations/Power Prompts.md"
     assert len(one.observation.proofs) == 3
     assert (one.observation.since, one.observation.last, one.trend) == ("2026-11-10", "2026-11-13", "new")
@@ -48,7 +48,7 @@ def test_what_several_days_say_alike_becomes_one(tmp_path: Path) -> None:
     log(bank, "2026-11-20", "Still to do: create the Gumroad account for Power Prompts.")
     more = opened(bank).consolidate()
     assert names(more.changes) == ["strengthened"]
-    assert len(opened(bank).observations()[0].observation.proofs) == 4
+    assert len(opened(bank).observations.list()[0].observation.proofs) == 4
 
 
 def test_a_session_that_repeats_itself_is_no_observation(tmp_path: Path) -> None:
@@ -73,7 +73,7 @@ def test_entries_of_lists_are_no_observations(tmp_path: Path) -> None:
 def test_what_a_person_retired_stays_so(tmp_path: Path) -> None:
     bank, memory = bank_with(tmp_path / "bank", DAYS)
     memory.consolidate()
-    memory.retire_observation(str(memory.observations()[0].observation.id), "done long ago")
+    memory.observations.retire(str(memory.observations.list()[0].observation.id), "done long ago")
     log(bank, "2026-11-20", "Create a Gumroad account for Power Prompts")
     done = opened(bank).consolidate()
     assert (done.facts, done.changes, texts(opened(bank))) == (1, (), [])
@@ -84,11 +84,11 @@ def test_lost_proofs_are_taken_away_and_the_last_one_ends_it(tmp_path: Path) -> 
     memory.consolidate()
     path = "memory/2026-11-12.md"
     bank.write(re.sub(r"- \[ \] Create.*\n", "", bank.text(path)), path)
-    (one,) = opened(bank).observations(stale=True)
+    (one,) = opened(bank).observations.list(stale=True)
     assert "is gone" in one.freshness.why[0]
     done = opened(bank).consolidate()
     assert names(done.changes) == ["proofs lost"]
-    assert len(opened(bank).observations()[0].observation.proofs) == 2
+    assert len(opened(bank).observations.list()[0].observation.proofs) == 2
     for day in ("2026-11-10", "2026-11-13"):
         bank.write("# nothing\n", f"memory/{day}.md")
     done = opened(bank).consolidate(accept=True)
@@ -103,7 +103,7 @@ def test_a_fact_that_still_says_alike_after_an_edit_stays_a_proof(tmp_path: Path
     bank.edit("Create Gumroad account for Power Prompts", "Ask Bob for milk", "memory/2026-11-13.md")
     done = opened(bank).consolidate()
     assert names(done.changes) == ["strengthened", "proofs lost"]
-    (one,) = opened(bank).observations()
+    (one,) = opened(bank).observations.list()
     assert [proof.quote[:14] for proof in one.observation.proofs] == ["[x] Create the", "**Create Gumro"]
     assert opened(bank).consolidate().committed is False
 
@@ -119,7 +119,7 @@ def test_a_person_s_own_observation_without_proofs_stays(tmp_path: Path) -> None
 def test_the_dry_run_writes_nothing(tmp_path: Path) -> None:
     bank, memory = bank_with(tmp_path / "bank", DAYS)
     before, ops = bank.text("memory/2026-11-12.md"), bank.ops()
-    found = memory.preview_consolidation()
+    found = memory.observations.preview()
     assert (found.waiting, names(found.changes), found.estimate) == (6, ["created"], None)
     assert "+- Create Gumroad account" in found.diff
     assert (bank.text("memory/2026-11-12.md"), bank.ops(), bank.clean()) == (before, ops, True)
@@ -131,7 +131,7 @@ def test_compared_facts_are_still_new_to_a_model(tmp_path: Path) -> None:
     done = considered.read(bank.store)
     waiting = [f for f in observations.everyone(bank.store).facts if done.waits(f, modelled=True)]
     assert len(waiting) == 6
-    assert memory.standing().waiting == 0
+    assert memory.observations.counts().waiting == 0
 
 
 def fact(text: str, **more: Any) -> Fact:

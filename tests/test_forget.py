@@ -159,7 +159,7 @@ def test_a_fact_and_its_lines(there: Bank) -> None:
     assert b"Heroku" not in everywhere_but_git(there)
     stone = markdown.parse(there.bytes("memory/forgotten.md"), "memory/forgotten.md").records[0]
     assert (stone.id, stone.on) == (gone.fact.id, "2026-11-21")
-    assert Memory(there.store).verify() == []
+    assert Memory(there.store).health.verify() == []
 
 
 def test_what_rests_on_it_alone_goes_and_the_rest_is_revised(there: Bank) -> None:
@@ -187,7 +187,7 @@ def test_what_rests_on_it_alone_goes_and_the_rest_is_revised(there: Bank) -> Non
         f"{HEADER}## Hosting\n\nIt is paid by card. {link(card)}\n\nAlice uses Fly.io. {link(card)}\n\n"
         "## Rest\n\nNothing else.\n"
     )
-    assert done.proof.holds and Memory(there.store).verify() == []
+    assert done.proof.holds and Memory(there.store).health.verify() == []
 
 
 def test_an_undo_goes_through_what_was_derived_and_a_redo_brings_it_back(there: Bank) -> None:
@@ -204,7 +204,9 @@ def test_an_undo_goes_through_what_was_derived_and_a_redo_brings_it_back(there: 
     assert isinstance(left, Observation) and [proof.id for proof in left.proofs] == [card.id]
     with pytest.raises(NotFound):
         statements.find(there.store, str(alone.id))
-    assert Memory(there.store).verify() == [] and there.store.survey().changed, "the edit waits for its quiet"
+    assert Memory(there.store).health.verify() == [] and there.store.survey().changed, (
+        "the edit waits for its quiet"
+    )
     redo(there.store, door="test")
     assert {**dict(statements.texts(there.store)), "MEMORY.md": b""} == {**files, "MEMORY.md": b""}
 
@@ -431,11 +433,11 @@ def test_a_killed_forget_is_brought_to_its_end(there: Bank, monkeypatch: pytest.
             with pytest.raises(KeyboardInterrupt):
                 forget(there, f"^{fact.id}")
         if step == "end":
-            (proof,) = Memory(there.store).finish_forgetting()
+            (proof,) = Memory(there.store).forgetting.finish()
             assert proof.holds and not list(there.store.bank.pending.glob("forget-*"))
             assert SAID.encode() not in everywhere_but_git(there)
             fact = there.insert(CARD).fact
-    assert Memory(there.store).finish_forgetting() == []
+    assert Memory(there.store).forgetting.finish() == []
     assert there.find(fact.id) == fact and not list(there.store.bank.pending.glob("forget-*"))
 
 
@@ -449,7 +451,7 @@ def test_a_session_whose_forgetting_is_killed_takes_its_turns_along(
         patch.setattr(Forgetting, "end", killed)
         forget(there, session="8f2c")
     assert queue.all() and "cut short" in " ".join(Memory(there.store).status().pending)
-    Memory(there.store).doctor(mend=True)
+    Memory(there.store).health.doctor(mend=True)
     assert not queue.all() and not Memory(there.store).status().pending
 
 
@@ -470,7 +472,7 @@ def test_a_consolidation_at_work_is_waited_for(there: Bank) -> None:
     there.again(lock_seconds=0)
     with locked(there.store.bank.state / CLAIM, 0), pytest.raises(Busy):
         forget(there, f"^{fact.id}")
-    assert Memory(there.store).finish_forgetting()[0].holds
+    assert Memory(there.store).forgetting.finish()[0].holds
     assert [one.refused for one in answers.all()] == [("fine",)]
 
 
@@ -571,7 +573,7 @@ def test_nothing_of_it_is_left_and_all_else_is_to_the_byte(there: Bank, seed: in
             same = {"since": None, "last": None, "trend": None, "tags": (), "entities": ()}
             stay = tuple(proof for proof in each.proofs if proof.id not in lost)
             assert replace(kept[str(each.id)], **same) == replace(each, proofs=stay, **same)
-    said = [problem.message for problem in Memory(there.store).verify()]
+    said = [problem.message for problem in Memory(there.store).health.verify()]
     assert not [message for message in said if "forgotten" in message or "nowhere" in message]
 
 

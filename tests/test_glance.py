@@ -73,7 +73,7 @@ def test_core_memory_is_as_the_parser_reads_it(bank: Bank) -> None:
     found = seen(bank)
     assert found
     with Memory(bank.store) as memory:
-        assert found.core() == core_block([(b.name, b.value) for b in memory.core_blocks()]) != ""
+        assert found.core() == core_block([(b.name, b.value) for b in memory.core.list()]) != ""
     found.close()
     for odd in ("## [ME]\nx\n", "## Me\n```\n## No\n```\n", "## Me\n\\# x\n", "- ## Me\n", "## Me ##\nx\n"):
         bank.write(odd, "MEMORY.md")
@@ -95,7 +95,7 @@ def test_core_memory_is_as_the_parser_reads_it(bank: Bank) -> None:
         indexed(bank)
         found = seen(bank)
         with Memory(bank.store) as memory:
-            assert found and found.core() == core_block([(b.name, b.value) for b in memory.core_blocks()]), (
+            assert found and found.core() == core_block([(b.name, b.value) for b in memory.core.list()]), (
                 shape
             )
         found.close()

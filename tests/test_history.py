@@ -219,7 +219,7 @@ def test_a_commit_whose_time_git_cannot_read_stops_nothing(tmp_path: Path, secon
     assert revisions[1].when >= EPOCH
     assert store.history.show(odd).trailer("Memory-Op") == "insert"
     with Memory.open(tmp_path / "bank") as memory:
-        assert memory.status().head and memory.undo().revision.id == revisions[0].id
+        assert memory.status().head and memory.history.undo().revision.id == revisions[0].id
 
 
 def test_several_commits_at_once_follow_each_other(trail: History) -> None:
@@ -310,8 +310,9 @@ def test_settings_of_the_person_that_git_cannot_read_end_nothing(
     (tmp_path / "broken").write_text(broken)
     code = (
         "import sys\nfrom ua_memory import Memory\nm = Memory.open(sys.argv[1])\n"
-        "print(m.insert('while they are broken').result.revision, m.log()[0].id, m.undo().revision.id)\n"
-        "print([c.seen for c in m.doctor() if c.name == 'git'], len(m.verify()))"
+        "done, log = m.insert('while they are broken'), m.history.log()\n"
+        "print(done.result.revision, log[0].id, m.history.undo().revision.id)\n"
+        "print([c.seen for c in m.health.doctor() if c.name == 'git'], len(m.health.verify()))"
     )
     env = {**os.environ, "GIT_CONFIG_GLOBAL": str(tmp_path / "broken")}
     done = subprocess.run(

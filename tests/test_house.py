@@ -34,6 +34,60 @@ def test_no_function_is_too_long() -> None:
     assert in_order[int(len(in_order) * 0.9)] <= LINES_IN_NINE_OF_TEN_FUNCTIONS
 
 
+# -- composition ---------------------------------------------------------------------------------------
+
+PUBLIC_METHODS = 25
+WITH_MORE = {"History", "Remotes"}
+"""Classes that are to be taken apart: one class has all that is asked of git."""
+LEFT_TO_OTHERS = {"git/remotes.py", "llm/client.py", "transcripts/format.py"}
+"""Modules with a class that leaves a method to another: to be taken apart."""
+
+
+def classes() -> dict[str, ast.ClassDef]:
+    """All classes by name; no two have the same (`test_layers`)."""
+    return {
+        node.name: node
+        for path in SOURCES
+        for node in nodes(path.read_text(encoding="utf-8"))
+        if isinstance(node, ast.ClassDef)
+    }
+
+
+def methods(name: str, known: dict[str, ast.ClassDef]) -> set[str]:
+    """The public methods and properties of a class, with those of its bases. A `cached_property` is a part,
+    whose methods are counted where its class stands."""
+    found = set()
+    for node in known[name].body:
+        if (
+            isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+            and not node.name.startswith("_")
+            and "cached_property" not in map(ast.unparse, node.decorator_list)
+        ):
+            found.add(node.name)
+    for base in map(ast.unparse, known[name].bases):
+        if base in known:
+            found |= methods(base, known)
+    return found
+
+
+def test_no_class_does_everything() -> None:
+    known = classes()
+    assert {"Memory", "Store", "Index"} <= known.keys() and len(methods("Memory", known)) > 10
+    numbers = {name: len(methods(name, known)) for name in known}
+    assert {name for name, number in numbers.items() if number > PUBLIC_METHODS} == WITH_MORE
+
+
+def test_no_class_leaves_a_method_to_a_sibling() -> None:
+    raised = [
+        (path.relative_to(PACKAGE).as_posix(), ast.unparse(node.exc))
+        for path in SOURCES
+        for node in nodes(path.read_text(encoding="utf-8"))
+        if isinstance(node, ast.Raise) and node.exc
+    ]
+    assert len(raised) > 100
+    assert {path for path, what in raised if "NotImplementedError" in what} == LEFT_TO_OTHERS
+
+
 def test_names_say_something() -> None:
     assert not [
         name for path in SOURCES if (name := path.stem) in EMPTY_NAMES or path.parent.stem in EMPTY_NAMES

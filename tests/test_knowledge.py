@@ -79,8 +79,8 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Memory, Wo
         model = Endpoint("sk-test", fake.url)
         memory.retain(SAID, model=model, client="claude-code", session="8f2c")
         memory.consolidate(model=model)
-        memory.create_page("infra", "Infrastructure", ASKED)
-        memory.refresh_page("infra", model=model)
+        memory.pages.create("infra", "Infrastructure", ASKED)
+        memory.pages.refresh("infra", model=model)
         memory.reflect(ASKED, model=model, keep_opinion=True)
         memory.insert("Alice looks for the fastest host.")
         memory.consolidate(model=model)
@@ -89,22 +89,22 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Memory, Wo
 
 def test_every_sentence_leads_to_somebodys_words(whole: tuple[Memory, Works]) -> None:
     memory, fake = whole
-    (believed,), (risk,) = memory.observations(), memory.opinions()
+    (believed,), (risk,) = memory.observations.list(), memory.opinions.list()
     assert (believed.observation.text, len(believed.observation.proofs)) == (SPEED, 2)
     assert (risk.text, len(risk.because)) == (RISK, 2)
-    assert memory.verify() == []
-    sentences = memory.why("infra").steps
+    assert memory.health.verify() == []
+    sentences = memory.history.why("infra").steps
     assert [step.text for step in sentences] == [PRICE, "The API runs on Fly.io.", "The database is Neon."]
     targets = ["infra", f"^{risk.id}", f"^{believed.observation.id}"]
-    for chain in map(memory.why, targets):
+    for chain in map(memory.history.why, targets):
         assert (chain.breaks, chain.exit_code) == ((), 0)
         for leaf in leaves(chain.steps):
             assert leaf.written and leaf.session.day == "2026-11-21"
             assert leaf.session.session == "8f2c" or leaf.text.endswith("fastest host.")
     asked = len(fake.bodies)
-    ops = [one.id for one in memory.log(limit=None)]
+    ops = [one.id for one in memory.history.log(limit=None)]
     again = memory.consolidate(model=Endpoint("sk-test", fake.url))
-    assert (again.committed, len(fake.bodies), [one.id for one in memory.log(limit=None)]) == (
+    assert (again.committed, len(fake.bodies), [one.id for one in memory.history.log(limit=None)]) == (
         False, asked, ops
     )  # fmt: skip
 
@@ -142,7 +142,7 @@ def test_each_broken_link_is_found(
     whole: tuple[Memory, Works], path: str, broken: Callable[[str], str], message: str
 ) -> None:
     memory, _ = whole
-    path = memory.observations()[0].observation.place.path if path == "observation" else path
+    path = memory.observations.list()[0].observation.place.path if path == "observation" else path
     file = memory.store.bank.root / path
     before = file.read_text()
     after = broken(before)
@@ -151,7 +151,10 @@ def test_each_broken_link_is_found(
         file.write_text(after)
         found = [str(problem) for problem in audit.verify(memory.store)]
         assert [line for line in found if message in line], found
-        assert memory.why("infra").exit_code or memory.why(f"^{memory.opinions()[0].id}").exit_code
+        assert (
+            memory.history.why("infra").exit_code
+            or memory.history.why(f"^{memory.opinions.list()[0].id}").exit_code
+        )
     finally:
         file.write_text(before)
     assert audit.verify(memory.store) == []

@@ -138,7 +138,7 @@ def test_of_a_very_large_file_the_beginning_is_searched(
     monkeypatch.setattr("ua_memory.store.files.MAX_INDEXED", 100)
     shell.write("memory/2026-11-01.md", "- Heroku was the first\n" + "- Fly is next\n" * 5)
     shell.write("memory/2026-11-02.md", "- Heroku again here\n- and Fly too\n" * 3 + "- Azure\n")
-    whole, cut = memory.refresh(vectors=False), memory.verify()
+    whole, cut = memory.refresh(vectors=False), memory.health.verify()
     assert [(p.path, p.line) for p in whole.failed] == [("memory/2026-11-02.md", 6)]
     assert [(p.path, p.line) for p in cut] == [("memory/2026-11-02.md", 6)]
     assert memory.search_many(["Heroku again"], by_words=True)[0].hits
@@ -210,9 +210,9 @@ def test_names_and_rules() -> None:
 
 def test_there_are_only_so_many_directives(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("ua_memory.reflect.reflection.MOST", 1)
-    memory.direct("Never name a customer.")
+    memory.directives.add("Never name a customer.")
     with pytest.raises(Usage):
-        memory.direct("Always say when.")
+        memory.directives.add("Always say when.")
 
 
 def test_a_commit_names_so_many_facts() -> None:

@@ -66,7 +66,7 @@ def test_nothing_kept_is_made_up(tmp_path: Path, url: str, path: Path) -> None:
     Memory.init(tmp_path / "bank", timezone="UTC")
     memory = Memory.open(tmp_path / "bank")
     with path.open("rb") as stream:
-        _, said = memory._flusher(None, None).take(stream, force=True, keep=False)
+        _, said = memory.conversations.flusher().take(stream, force=True, keep=False)
     with Inventive(url, each=EACH) as model, path.open("rb") as stream:
         flush = memory.flush(stream, force=True, model=Memory.endpoint("", model.url, "smollm2"))
     (done,) = flush.done
@@ -78,7 +78,7 @@ def test_nothing_kept_is_made_up(tmp_path: Path, url: str, path: Path) -> None:
         window = [turn.text for turn in said[max(0, where - 1) : where + 2]]
         assert not made_up(fact.text, window, said[where].at), fact.text
         assert not wanders(fact.text, window), fact.text
-    assert memory.verify() == []
+    assert memory.health.verify() == []
 
 
 def test_a_model_that_calls_no_tool_is_no_reason_to_keep_nothing(tmp_path: Path, url: str) -> None:
@@ -88,7 +88,7 @@ def test_a_model_that_calls_no_tool_is_no_reason_to_keep_nothing(tmp_path: Path,
     memory.store.config = replace(memory.store.config, context_window=WINDOW)
     with SAMPLE.open("rb") as stream:
         flush = memory.flush(stream, force=True, model=Memory.endpoint("", url, "smollm2"))
-    assert flush.done[0].facts and memory.verify() == []
+    assert flush.done[0].facts and memory.health.verify() == []
 
 
 def test_nothing_retained_is_made_up(tmp_path: Path, url: str) -> None:
@@ -103,7 +103,7 @@ def test_nothing_retained_is_made_up(tmp_path: Path, url: str) -> None:
     for fact in done.facts:
         assert not made_up(fact.text, [text], at) and not wanders(fact.text, [text]), fact.text
         assert all(name.casefold() in text.casefold() for name in fact.entities), fact.entities
-    assert memory.verify() == []
+    assert memory.health.verify() == []
 
 
 def test_nothing_believed_is_made_up(tmp_path: Path, url: str) -> None:
@@ -115,11 +115,11 @@ def test_nothing_believed_is_made_up(tmp_path: Path, url: str) -> None:
         done = memory.consolidate(model=Memory.endpoint("", model.url, "smollm2"))
     assert len(model.said) >= 5
     assert len(done.changes) < len(model.said), "a model that makes nothing up proves nothing"
-    for believed in memory.observations():
-        evidence = [memory.fact(proof.id).text for proof in believed.observation.proofs]
+    for believed in memory.observations.list():
+        evidence = [memory.facts.get(proof.id).text for proof in believed.observation.proofs]
         said = believed.observation.text
         assert evidence and not made_up(said, evidence) and not wanders(said, evidence), said
-    assert memory.verify() == []
+    assert memory.health.verify() == []
     with InventsBeliefs(url) as again:
         memory.consolidate(model=Memory.endpoint("", again.url, "smollm2"))
     assert again.bodies == []

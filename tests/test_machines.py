@@ -403,7 +403,7 @@ def test_what_is_brought_back_on_one_is_not_told_as_gone_on_the_other(pair: tupl
     sync(one)
     sync(two)
     assert "Alice drinks tea" not in facts(two)
-    Memory(one.store).undo(str(gone.result and gone.result.revision))
+    Memory(one.store).history.undo(str(gone.result and gone.result.revision))
     two.insert("Bob moved to Lisbon")  # two has work of its own, too
     sync(one)
     trial, done = sync(two, trial=True), sync(two)
@@ -691,5 +691,7 @@ def test_a_cut_archive_is_refused(tmp_path: Path) -> None:
 
 def test_memory_has_all_of_it(pair: tuple[Bank, Bank], tmp_path: Path) -> None:
     with Memory.open(pair[0].root, now=pair[0].clock) as memory:
-        assert memory.sync(dry_run=True).trial and memory.export(tmp_path / "x.tar").revisions > 1
-        assert memory.restore(tmp_path / "x.tar", dry_run=True).trial
+        assert (
+            memory.remote.sync(dry_run=True).trial and memory.remote.export(tmp_path / "x.tar").revisions > 1
+        )
+        assert memory.remote.restore(tmp_path / "x.tar", dry_run=True).trial

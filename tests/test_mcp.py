@@ -254,7 +254,7 @@ def test_tools_do_what_they_say(memory: Memory) -> None:
     assert "seen again" in again
     day = (memory.store.bank.root / "memory").glob("*.md")
     assert "claude-code · session 8f2c" in "".join(file.read_text() for file in day)
-    assert [r.trailer("Door") for r in memory.log(limit=4)] == ["mcp"] * 4
+    assert [r.trailer("Door") for r in memory.history.log(limit=4)] == ["mcp"] * 4
     for tags in ("people,drinks", "#people, #drinks", '["people", "drinks"]'):
         given = {"content": f"Bob likes tea, said as {len(tags)}", "tags": tags}
         assert not mcp_server.call(memory, "archival_memory_insert", given, who)[1]
@@ -371,7 +371,7 @@ def test_a_text_is_retained_now_or_behind_the_call(memory: Memory) -> None:
     who = mcp_server.Caller(model=memory.endpoint("key"), behind=lambda words: begun.append(words) or "log")
     assert "is safe" in said(memory, "retain", who, content=text + " Bob agreed.")
     assert "being written" in said(memory, "create_page", who, id="a", name="A", source_query="what?")
-    waits = memory.waiting_texts()
+    waits = memory.queue.texts()
     assert begun == [("queue", "retry", waits[0].key), ("pages", "refresh", "a")]
 
 
@@ -406,13 +406,13 @@ def test_python_recalls_as_the_command_does(memory: Memory) -> None:
 
 
 def test_settings_take_tools_away(memory: Memory) -> None:
-    memory.config = replace(memory.config, mcp_read_only=True)
+    memory.store.config = replace(memory.config, mcp_read_only=True)
     assert set(mcp_server.switched_on(memory.config)) == {
         tool["name"] for tool in tools() if tool["annotations"]["readOnlyHint"]
     }
     text, failed = mcp_server.call(memory, "retain", {"content": "x"}, mcp_server.Caller())
     assert failed and "switched it off" in text
-    memory.config = replace(memory.config, mcp_tools=("recall", "retain"))
+    memory.store.config = replace(memory.config, mcp_tools=("recall", "retain"))
     assert mcp_server.switched_on(memory.config) == ["recall"]
 
 

@@ -19,6 +19,7 @@ from ua_memory.errors import CannotWrite, ChangedOnDisk, NoBank, NotFound, Usage
 from ua_memory.index.outside import OutsideFiles
 from ua_memory.knowledge.facts import Inserted
 from ua_memory.records import Fact, Quote
+from ua_memory.upkeep import audit
 
 ROOT = Path(__file__).parent.parent
 SAID = {
@@ -77,7 +78,7 @@ def test_settings_and_clock_can_be_handed_in(tmp_path: Path) -> None:
     done = opened.insert("said")
     assert done.fact.place.path == DAY
     assert done.fact.heading.client == "x", "a door that names no client is one"
-    assert opened.log(limit=1)[0].trailer("Door") == "x"
+    assert opened.history.log(limit=1)[0].trailer("Door") == "x"
 
 
 # -- remembering and finding -------------------------------------------------------------------------------
@@ -158,7 +159,7 @@ def test_an_equal_text_is_known_though_the_index_cannot_read_its_file(
         assert two.sighting and two.fact.id == one.fact.id
     with monkeypatch.context() as patch:
         patch.setattr(discovery, "open_regular", by_anybody)
-        assert fresh.rebuild().failed
+        assert fresh.index.rebuild().failed
         assert not fresh.insert("said").sighting, "an unreadable file keeps no fact from being written"
 
 
@@ -186,7 +187,7 @@ def test_every_option_of_insert(fresh: Memory) -> None:
         request="r1",
     )
     assert isinstance(done, Inserted)
-    fact = fresh.fact(str(done.fact.id))
+    fact = fresh.facts.get(str(done.fact.id))
     assert isinstance(fact, Fact) and fact == done.fact
     assert (fact.said_by, fact.heading.client, fact.heading.session) == ("tool", "codex", "8f2c")
     assert fresh.insert("anything", request="r1").repeated
@@ -242,12 +243,12 @@ def test_get_what_is_not_there(memory: Memory, target: str, error: type[Exceptio
 
 
 def test_core(fresh: Memory) -> None:
-    assert fresh.core_blocks() == []
-    fresh.core_replace("User", "Ann")
-    assert fresh.core_block("user").value == "Ann"
+    assert fresh.core.list() == []
+    fresh.core.replace("User", "Ann")
+    assert fresh.core.get("user").value == "Ann"
     with pytest.raises(ChangedOnDisk):
-        fresh.core_replace("User", "Bob", expect="Carl")
-    assert [budget.name for budget in fresh.core_budgets()] == ["", "User"]
+        fresh.core.replace("User", "Bob", expect="Carl")
+    assert [budget.name for budget in fresh.core.budgets()] == ["", "User"]
     assert fresh.search("Ann").hits[0].item.kind == "core"
 
 
@@ -256,17 +257,17 @@ def test_core(fresh: Memory) -> None:
 
 def test_audit(fresh: Memory) -> None:
     one = fresh.insert("zeppelin")
-    assert fresh.log(DAY)[0].id == one.result.revision
-    assert "+- zeppelin" in fresh.diff(one.result.revision)
-    assert fresh.diff() == ""
-    assert fresh.blame(f"^{one.fact.id}")[0].author == "ua-memory"
-    assert fresh.verify() == []
-    fresh.undo()
+    assert fresh.history.log(DAY)[0].id == one.result.revision
+    assert "+- zeppelin" in fresh.history.diff(one.result.revision)
+    assert fresh.history.diff() == ""
+    assert fresh.history.blame(f"^{one.fact.id}")[0].author == "ua-memory"
+    assert fresh.health.verify() == []
+    fresh.history.undo()
     assert fresh.search("zeppelin").hits == ()
-    fresh.redo()
+    fresh.history.redo()
     assert fresh.search("zeppelin").hits
-    assert fresh.secrets() == []
-    assert [check for check in fresh.doctor() if not check.ok] == []
+    assert audit.secrets(fresh.store) == []
+    assert [check for check in fresh.health.doctor() if not check.ok] == []
 
 
 def test_status_reads_only(fresh: Memory) -> None:
@@ -292,17 +293,17 @@ def test_what_is_held_is_found_until_it_is_accepted(fresh: Memory) -> None:
     assert fresh.status().held == (DAY,)
     assert len(fresh.search("zeppelin", limit=20).hits) == 9
     assert "zeppelin number 3" in fresh.get(DAY).text
-    assert fresh.accept().revision
+    assert fresh.store.adopt(accept=True).revision
     assert fresh.status().held == ()
     assert fresh.search("zeppelin").hits == ()
-    fresh.undo()
+    fresh.history.undo()
     assert len(fresh.search("zeppelin", limit=20).hits) == 9
 
 
 def test_rebuild_gives_the_same_hits(memory: Memory) -> None:
     """I50"""
     before = [(h.item.key, h.score) for h in memory.search("price of Heroku").hits]
-    report = memory.rebuild()
+    report = memory.index.rebuild()
     assert report.semantic == "ready" and report.embedded == 0, "from the cache"
     assert [(h.item.key, h.score) for h in memory.search("price of Heroku").hits] == before
 
@@ -344,6 +345,7 @@ def test_an_insert_loads_no_model(tmp_path: Path) -> None:
     script = "from ua_memory import Memory\nwith Memory.open(root) as m: m.insert('said'); m.insert('said')"
     assert loaded_by(script, tmp_path / "bank") == {"git"}
     script = (
-        "from ua_memory import Memory\nwith Memory.open(root) as m: m.status(); m.log(); m.get('MEMORY.md')"
+        "from ua_memory import Memory\nwith Memory.open(root) as m:\n"
+        "    m.status(); m.history.log(); m.get('MEMORY.md')"
     )
     assert loaded_by(script, tmp_path / "bank") <= {"git", "tiktoken"}

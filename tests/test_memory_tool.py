@@ -55,7 +55,7 @@ def desk(tmp_path: Path) -> Desk:
 
 def test_where_memory_is_off_no_command_does_anything(desk: Desk) -> None:
     desk.do("create", file_text=TEXT)
-    desk.memory.config = replace(desk.memory.config, enabled=False)
+    desk.memory.store.config = replace(desk.memory.config, enabled=False)
     assert "Memory is off" in desk.no("view") and "Memory is off" in desk.no("create", file_text="x")
     assert "Memory is off" in desk.no("delete") and "Memory is off" in desk.no("nonsense")
     told = desk.tool.answer({"id": "t1", "input": {"command": "view", "path": NOTE}})
@@ -88,7 +88,7 @@ def test_every_command_answers_in_the_words_of_anthropics_own_tool(desk: Desk) -
         "/memories", "/memories/MEMORY.md", "/memories/noor/", "/memories/noor/coffee.txt.md",
     ]  # fmt: skip
     assert desk.do("delete", "/memories/noor") == "Successfully deleted /memories/noor"
-    done = desk.memory.log(op=None, limit=5)
+    done = desk.memory.history.log(op=None, limit=5)
     assert [(r.trailer("Memory-Op"), r.trailer("Door"), r.trailer("Session")) for r in done] == [
         (f"note {what}", "memory-tool", "s1") for what in ("delete", "rename", "insert", "edit", "create")
     ]
@@ -139,7 +139,7 @@ def test_what_an_agent_wrote_is_searchable_and_known_as_its_own(desk: Desk) -> N
         "Note: left out as a secret: 1 × github-token."
     )
     assert TOKEN not in (desk.root / "memory/key.md").read_text()
-    assert desk.memory.verify() == []
+    assert desk.memory.health.verify() == []
 
 
 def test_no_text_of_an_agents_says_that_a_person_said_it(desk: Desk) -> None:
@@ -170,7 +170,7 @@ def test_a_persons_lines_stay_and_an_agents_beside_them_are_marked(desk: Desk) -
         "# Todo\n\n- buy milk\n  - at Lidl\n- call Ann\n- renew example.org\n  - origin: agent\n"
     )
     desk.do("str_replace", todo, old_str="renew example.org", new_str="renew example.com")
-    who = [line.author for line in desk.memory.blame("memory/todo.md")]
+    who = [line.author for line in desk.memory.history.blame("memory/todo.md")]
     assert who == ["person"] * 5 + ["ua-memory"] * 2
     desk.do("create", file_text=TEXT)
     desk.person("memory/prefs.md", (desk.root / "memory/prefs.md").read_text() + "- no sugar\n")
@@ -188,7 +188,7 @@ def test_what_memory_keeps_itself_can_be_viewed_and_not_changed(desk: Desk) -> N
         assert "keep what you know in a note of your own" in desk.no("create", path, file_text="x")
     core = "/memories/MEMORY.md"
     desk.do("insert", core, insert_line=3, insert_text="\n## User\n\nNoor, in Lisbon.")
-    assert desk.memory.core_block("User").value == "Noor, in Lisbon."
+    assert desk.memory.core.get("User").value == "Noor, in Lisbon."
     assert "over its budget" in desk.no("insert", core, insert_line=6, insert_text="word " * 1500)
     assert "core memory stays" in desk.no("delete", core)
     desk.person("MEMORY.md", desk.do("view", core) and (desk.root / core[10:]).read_text() + "\nMine.\n")

@@ -186,7 +186,7 @@ def test_why_names_who_typed_the_words(there: Bank) -> None:
     typed(there)
     block = given_id(there)
     there.clock.later(hours=1)
-    step = Memory(there.store).why(f"^{block}").steps[0]
+    step = Memory(there.store).history.why(f"^{block}").steps[0]
     assert isinstance(step, FactStep) and step.written is not None
     assert (step.written.author, step.written.op) == ("person", "edit")
 

@@ -163,12 +163,12 @@ def test_a_planted_fault(name: str, sound: Path, tmp_path: Path) -> None:
     fault.plant(root)
     truth = (root / DAY).read_bytes()
     with Memory(open_again(root)) as memory:
-        found = [str(each) for each in memory.verify()]
+        found = [str(each) for each in memory.health.verify()]
         assert any(fault.named in each for each in found) or (not fault.named and found == []), found
-        said = [check for check in memory.doctor(mend=True) if not check.ok]
+        said = [check for check in memory.health.doctor(mend=True) if not check.ok]
         assert (not said) if fault.mended else any(fault.says in check.mend for check in said), said
         if fault.mended:
-            assert memory.verify() == []
+            assert memory.health.verify() == []
         assert (root / DAY).read_bytes() == truth
         assert memory.search_many(["two"], by_words=True)[0].hits, "it is found all the same"
     outcome = "done"
@@ -205,21 +205,21 @@ def test_what_is_kept_of_embeddings_is_looked_at(sound: Path, tmp_path: Path) ->
     with Index(store, embeds=Counting()) as index:
         index.refresh()
     with Memory(store) as memory:
-        assert memory.verify() == []
+        assert memory.health.verify() == []
         cached = next(state(root).rglob("embeddings-*.db"))
         with closing(sqlite3.connect(cached)) as db:
             ((vector,),) = db.execute("SELECT vector FROM vectors LIMIT 1")
         whole = cached.read_bytes()
         flip(cached, whole.find(vector) + 5)
-        assert [each.message for each in memory.verify()] == ["1 embeddings are not what was kept"]
+        assert [each.message for each in memory.health.verify()] == ["1 embeddings are not what was kept"]
         cached.write_bytes(whole)
         with closing(sqlite3.connect(next(state(root).rglob("chroma.sqlite3")))) as db:
             db.execute("DELETE FROM embeddings WHERE id = (SELECT min(id) FROM embeddings)")
             db.commit()
-        assert ["without a vector" in each.message for each in memory.verify()] == [True, False]
+        assert ["without a vector" in each.message for each in memory.health.verify()] == [True, False]
         flip(cached, whole.find(vector) + 5)
-        assert all(check.ok for check in memory.doctor(mend=True) if check.name == "index")
-        assert memory.verify() == [] and not cached.exists()
+        assert all(check.ok for check in memory.health.doctor(mend=True) if check.name == "index")
+        assert memory.health.verify() == [] and not cached.exists()
 
 
 def flipped(file: Path, at: int, bit: int) -> None:
@@ -280,9 +280,9 @@ def test_a_bit_flipped_anywhere_in_the_index_is_named_and_mended(embedded: Path,
         shutil.copytree(root, copy)
         flipped(copy / file.relative_to(root), 0, 1)
         with Memory(open_again(copy)) as memory:
-            assert memory.verify() != []
-            assert [check for check in memory.doctor(mend=True) if check.name == "index" and check.ok]
-            assert memory.verify() == [] and memory.search_many(["two"], by_words=True)[0].hits
+            assert memory.health.verify() != []
+            assert [check for check in memory.health.doctor(mend=True) if check.name == "index" and check.ok]
+            assert memory.health.verify() == [] and memory.search_many(["two"], by_words=True)[0].hits
     assert checking.checked(store) == checking.Checked()
 
 
@@ -353,4 +353,4 @@ def test_too_many_open_files(sound: Path, tmp_path: Path) -> None:
         assert outcome == 18 or f"spare {spare}" in found
     assert outcomes == {17, 18}, "the limits tried are both too low and enough"
     with Memory(open_again(root)) as memory:
-        assert memory.verify() == []
+        assert memory.health.verify() == []

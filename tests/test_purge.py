@@ -17,6 +17,7 @@ from ua_memory.git import rewrite as kept
 from ua_memory.git import rewrite as rewriting
 from ua_memory.memory import Memory
 from ua_memory.records import Fact
+from ua_memory.upkeep import audit
 from ua_memory.upkeep import init as banks
 from ua_memory.upkeep import purge as purging
 from ua_memory.upkeep.purge import Purged
@@ -32,7 +33,7 @@ def there(tmp_path: Path) -> Bank:
 
 def purge(bank: Bank, *ids: str, backup: str = "old.bundle") -> Purged:
     memory = Memory(bank.store)
-    return memory.purge(memory.purging(*ids), bank.root.parent / "backups" / backup)
+    return memory.purges.run(memory.purges.plan(*ids), bank.root.parent / "backups" / backup)
 
 
 def objects(bank: Bank) -> bytes:
@@ -69,7 +70,7 @@ def test_no_object_has_it_and_all_else_stands(there: Bank, tmp_path: Path) -> No
     assert CARD.encode() in left and OFFICE.encode() in left and b"By card." in left
     assert git(there.root, "rev-parse", "HEAD~1^{tree}") == tree and there.bytes() == files and there.clean()
     assert git(there.root, "log", "--format=%s%n%an%n%at", "main~2") == before
-    assert git(there.root, "status", "--short") == "" and Memory(there.store).verify() == []
+    assert git(there.root, "status", "--short") == "" and Memory(there.store).health.verify() == []
     newest, *_, undone = (r for r in there.store.history.log() if r.trailer("Memory-Op") in ("purge", "undo"))
     assert f"^{gone.id}" in newest.trailers["Purged"] and card.id
     assert there.store.history.show(undone.trailer("Undoes")).subject == "test"  # the new history's own id
@@ -81,10 +82,10 @@ def test_no_object_has_it_and_all_else_stands(there: Bank, tmp_path: Path) -> No
     repository(tmp_path / "again")
     git(tmp_path / "again", "fetch", "--quiet", str(backup), "main")
     assert SAID in git(tmp_path / "again", "log", "-p", "FETCH_HEAD")
-    (unfinished,) = Memory(there.store).unfinished_purges()
+    (unfinished,) = Memory(there.store).purges.unfinished()
     assert (unfinished.backup, unfinished.done) == (str(backup), True)
     backup.unlink()
-    assert Memory(there.store).unfinished_purges() == []
+    assert Memory(there.store).purges.unfinished() == []
     forgetting = next(r for r in there.store.history.log() if r.trailer("Memory-Op") == "forget")
     with pytest.raises(Conflict, match="purged"):
         undo(there.store, forgetting.id, door="test")
@@ -147,11 +148,11 @@ def test_what_somebodys_repository_has_committed_of_the_bank_is_said(tmp_path: P
     gone = there.insert(SAID).fact
     memory = Memory(there.store)
     memory.forget(f"^{there.insert(CARD).fact.id}")
-    assert not memory.purging().around
+    assert not memory.purges.plan().around
     git(outer, "add", "notes")
     git(outer, "commit", "-q", "-m", "all of it")
     memory.forget(f"^{gone.id}")
-    assert memory.purging().around == str(outer)
+    assert memory.purges.plan().around == str(outer)
     told = shell("--bank", str(outer / "notes"), "forget", "--purge", "--yes", "--backup", "../old.bundle")
     assert told.code == 0 and f"{outer} has committed files of this bank" in " ".join(told.err.split())
     assert f"Is not touched: {outer}" in " ".join(told.out.split())
@@ -174,17 +175,17 @@ def test_a_secret_in_a_line_that_has_no_id(there: Bank) -> None:
     )
     there.store.adopt()
     memory = Memory(there.store)
-    (path, line, _), _ = memory.secrets()
+    (path, line, _), _ = audit.secrets(memory.store)
     first = memory.forget(f"{path}:{line}")
     assert [each.where for each in first.proof.found] == ["memory/n.md:5"]  # the other line has it, too
     with pytest.raises(StillThere):
-        memory.purging()
-    assert memory.forget("memory/n.md:5").proof.holds and memory.secrets() == []
-    planned = memory.purging()  # by the hashes alone: these lines never had an id
+        memory.purges.plan()
+    assert memory.forget("memory/n.md:5").proof.holds and audit.secrets(memory.store) == []
+    planned = memory.purges.plan()  # by the hashes alone: these lines never had an id
     assert not planned.unknown and len(planned.ids) == 2
-    assert memory.purge(planned, there.root.parent / "old.bundle").proof.holds
+    assert memory.purges.run(planned, there.root.parent / "old.bundle").proof.holds
     assert token.encode() not in objects(there) and b"- other" in objects(there)
-    assert set(memory.purging().unknown) == set(planned.ids)
+    assert set(memory.purges.plan().unknown) == set(planned.ids)
 
 
 def test_a_persons_line_that_only_cites_it_stays_as_it_is(there: Bank) -> None:
@@ -195,11 +196,11 @@ def test_a_persons_line_that_only_cites_it_stays_as_it_is(there: Bank) -> None:
     git(there.root, "commit", "--quiet", "-m", "notes")
     Memory(there.store).forget(f"^{gone.id}")
     with pytest.raises(StillThere, match=r"todo\.txt"):
-        Memory(there.store).purging()
+        Memory(there.store).purges.plan()
     git(there.root, "rm", "--quiet", "todo.txt")
     git(there.root, "commit", "--quiet", "-m", "done")
     before = there.text("memory/notes.md")
-    assert Memory(there.store).purging().citing == ("memory/notes.md",)
+    assert Memory(there.store).purges.plan().citing == ("memory/notes.md",)
     assert purge(there).proof.holds
     assert there.text("memory/notes.md") == before and there.clean()
     assert before == git(there.root, "show", "HEAD:memory/notes.md")
@@ -211,23 +212,23 @@ def test_what_it_refuses(there: Bank) -> None:
     Memory(there.store).forget(f"^{gone.id}")
     head = there.store.history.head()
     memory = Memory(there.store)
-    planned = memory.purging()
+    planned = memory.purges.plan()
     for inside in (there.root / "x.bundle", there.root / ".git" / "x.bundle"):
         with pytest.raises(Usage, match="inside the bank"):
-            memory.purge(planned, inside)
+            memory.purges.run(planned, inside)
     there.write(f"{there.text()}\nMine: {SAID}\n")
     there.store.adopt()
     with pytest.raises(StillThere, match="the files have it still"):
-        memory.purging()
+        memory.purges.plan()
     undo(there.store, there.store.history.head(), door="test")
     git(there.root, "worktree", "add", "--quiet", "--detach", str(there.root.parent / "tree"))
     with pytest.raises(Conflict, match="work trees"):
-        memory.purging()
+        memory.purges.plan()
     git(there.root, "worktree", "remove", str(there.root.parent / "tree"))
     there.edit(OFFICE, "Another.")
     git(there.root, "stash", "--quiet")
     with pytest.raises(Conflict, match="stashes"):
-        memory.purging()
+        memory.purges.plan()
     git(there.root, "stash", "drop", "--quiet")
     assert git(there.root, "merge-base", "--is-ancestor", str(head), "HEAD") == ""
 
@@ -250,7 +251,7 @@ def test_a_purge_that_is_cut_short_is_done_again(
         purge(there)
     assert (there.store.history.head() == head) == (step in ("back_up", "_filtered"))
     assert [one.done for one in purging.unfinished(there.store)] == ([] if step == "back_up" else [False])
-    assert Memory(there.store).verify() == []
+    assert Memory(there.store).health.verify() == []
     done = purge(there, backup="second.bundle")
     assert done.proof.holds and SAID.encode() not in objects(there)
     assert not (there.store.bank.state / purging.WORK).exists() and there.text(DAY).count(CARD) == 1

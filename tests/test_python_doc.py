@@ -27,7 +27,7 @@ def root(tmp_path: Path) -> Path:
     (tmp_path / "bank").mkdir()
     with Memory.init(tmp_path / "bank", now=lambda: NOON) as memory:
         memory.insert("Noor drinks tea at home.")
-        memory.core_replace("User", "Noor, in Lisbon.")
+        memory.core.replace("User", "Noor, in Lisbon.")
     return tmp_path / "bank"
 
 
@@ -41,15 +41,21 @@ def ran(section: str, root: Path, number: int = 0) -> dict[str, Any]:
     return left
 
 
-def test_every_example_is_python_and_every_name_is_there() -> None:
+def test_every_example_is_python_and_every_name_is_there(root: Path) -> None:
     for section, examples in SECTIONS.items():
         for code in examples:
             compile(code, section, "exec")
             assert len(code.splitlines()) <= 45, section
-    named = re.findall(r"^\| (?:keep|find|think|look back|a model) \| (.+) \|$", TEXT, re.M)
+    named = re.findall(r"^\| (?:keep|find|think|look after it|a model) \| (.+) \|$", TEXT, re.M)
     names = [name for row in named for name in re.findall(r"`([a-z_]+)(?:\(.*?\))?`", row)]
-    assert len(names) > 35
+    assert len(names) > 15
     assert not [name for name in names if not callable(getattr(Memory, name, None)) and name != "model"]
+    parts = re.findall(r"^\| `memory\.([a-z]+)` \| (.+) \|$", TEXT, re.M)
+    assert len(parts) > 15
+    with Memory.open(root) as memory:
+        for part, row in parts:
+            for name in re.findall(r"`([a-z_]+)`", row):
+                assert callable(getattr(getattr(memory, part), name)), f"{part}.{name}"
 
 
 def test_the_first_lines(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

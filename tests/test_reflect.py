@@ -14,9 +14,11 @@ from test_llm import prefixes
 
 from ua_memory import Memory, config
 from ua_memory.errors import BudgetSpent, ModelMisbehaved, ModelRefused, ModelUnavailable, NotFound, Usage
+from ua_memory.llm.ledger import Ledger
 from ua_memory.llm.model import Endpoint
 from ua_memory.reflect import reflection as stance
 from ua_memory.reflect.evidence import SINCE
+from ua_memory.reflect.reflection import Reflector
 
 LOG = """\
 # 2026-11-20
@@ -117,7 +119,7 @@ def test_an_answer_is_cited_and_its_layers_were_asked_from_above(own: Memory) ->
     first = opening(fake)
     assert first.index("## Mental models") < first.index("## Observations") < first.index("## Facts")
     assert first.count("</memory>") == 1, "what is remembered cannot close the marks"
-    assert own.spent().by_purpose["reflect"].requests == 1
+    assert Ledger(own.store.bank.local).spent().by_purpose["reflect"].requests == 1
     assert found.level == "medium" and found.confidence == 0.7, "one proof bears no more"
 
 
@@ -148,7 +150,9 @@ def test_read_shows_what_a_stale_belief_must_be_held_against(tmp_path: Path) -> 
         "memory/2026-11-20.md": LOG,
         "memory/2026-11-21.md": later,
     }
-    session = bank(tmp_path / "bank", files)._session("Does Bob?", "low", 0, None, "", None, False)
+    own = bank(tmp_path / "bank", files)
+    reflector = Reflector(own.store, own.door, own.access, own.search, own.observations.list)
+    session = reflector.begin("Does Bob?")
     session.gather()
     stale = next(one for one in session.found.pieces.values() if one.id == "ffffffffff")
     behind = session.found.around(stale.number)
@@ -279,7 +283,7 @@ def test_a_failing_model_is_loud_and_nothing_is_kept(
     with FakeModel(reply) as fake, pytest.raises(error):
         own.reflect(ASKED, model=at(fake), keep_opinion=True)
     own.store.adopt()
-    assert "reflect" not in [one.trailer("Memory-Op") for one in own.log()]
+    assert "reflect" not in [one.trailer("Memory-Op") for one in own.history.log()]
     assert head is None or not (own.store.bank.root / "memory/opinions.md").exists()
 
 
@@ -388,7 +392,7 @@ def test_an_opinion_is_formed_revised_and_dropped(own: Memory) -> None:
         (done,) = own.reflect(ASKED, model=at(fake), keep_opinion=True).opinions
     assert done.after.kind == "risk" and done.after.confidence == 0.7
     assert done.after.because[0].id == "aaaaaaaaaa" and done.after.because[0].quote.startswith("Alice moved")
-    assert own.log(limit=1)[0].trailer("Memory-Op") == "reflect"
+    assert own.history.log(limit=1)[0].trailer("Memory-Op") == "reflect"
     assert "opinion" not in {one.layer for one in own.reflect(ASKED).evidence}
 
     block = str(done.after.id)
@@ -406,12 +410,14 @@ def test_an_opinion_is_formed_revised_and_dropped(own: Memory) -> None:
         (done,) = own.reflect(ASKED, model=at(fake), keep_opinion=True).opinions
     first = opening(fake)
     assert f"^{block} (risk, 0.7)" in first and f"^{block} says this already" in told(fake)[0]
-    assert [one.confidence for one in own.opinions()] == [0.4] and "as soon as" in own.opinions()[0].text
+    assert [one.confidence for one in own.opinions.list()] == [0.4] and "as soon as" in own.opinions.list()[
+        0
+    ].text
 
     gone = {"change": "drop", "id": block, "why": "it was sold"}
     with FakeModel(says(SAID.format(a=a), opinions=[gone])) as fake:
         own.reflect(ASKED, model=at(fake), keep_opinion=True)
-    assert not own.opinions() and own.opinion(block).retired == "2026-11-21, it was sold"
+    assert not own.opinions.list() and own.opinions.get(block).retired == "2026-11-21, it was sold"
 
 
 @pytest.mark.parametrize(
@@ -448,7 +454,9 @@ Keep this.
 def test_opinions_by_hand(own: Memory) -> None:
     path = own.store.bank.root / "memory/opinions.md"
     path.write_text(MINE)
-    done = own.opinion_revise("^kkkkkkkkkk", text="Prices may rise.", confidence=0.4, because=["^bbbbbbbbbb"])
+    done = own.opinions.revise(
+        "^kkkkkkkkkk", text="Prices may rise.", confidence=0.4, because=["^bbbbbbbbbb"]
+    )
     assert done.before and done.before.text == "Prices will rise." and len(done.after.because) == 2
     text = path.read_text()
     assert text.startswith("# Mine\n\nKeep this.\n\n- Prices may rise.") and text.endswith(
@@ -456,15 +464,15 @@ def test_opinions_by_hand(own: Memory) -> None:
     )
     log = own.store.bank.root / "memory/2026-11-20.md"
     log.write_text(log.read_text().replace("The deploy of the API", "A deploy"))
-    done = own.opinion_revise("^kkkkkkkkkk", because=["^bbbbbbbbbb"])
+    done = own.opinions.revise("^kkkkkkkkkk", because=["^bbbbbbbbbb"])
     assert [one.quote for one in done.after.because][1] == "A deploy to Fly.io takes 4 minutes."
     with pytest.raises(Usage, match="rest on an opinion"):
-        own.opinion_revise("^kkkkkkkkkk", because=["^kkkkkkkkkk"])
+        own.opinions.revise("^kkkkkkkkkk", because=["^kkkkkkkkkk"])
     with pytest.raises(NotFound):
-        own.opinion_drop("^nope")
-    own.opinion_drop("kkkkkkkkkk", "they fell")
+        own.opinions.drop("^nope")
+    own.opinions.drop("kkkkkkkkkk", "they fell")
     with pytest.raises(Usage, match="dropped before"):
-        own.opinion_drop("kkkkkkkkkk")
+        own.opinions.drop("kkkkkkkkkk")
 
 
 # -- directives ------------------------------------------------------------------------------------------
@@ -478,28 +486,28 @@ def test_directives_change_nothing_but_the_list(own: Memory, newline: str) -> No
     head = path.read_bytes().partition(b"\n# mission")[0]
     path.write_bytes(b"\xef\xbb\xbf" + head + b"\n" + rest.encode())
     before = path.read_bytes()
-    rules, result = own.direct("Never  name\na “price”.", by_person=True)
-    assert rules == ("One.", "Two.", "Never name a “price”.") == own.config.directives
-    assert result.revision and own.log(limit=1)[0].author != own.log(op="init")[0].author
+    result = own.directives.add("Never  name\na “price”.", by_person=True)
+    assert own.directives.list() == ("One.", "Two.", "Never name a “price”.") == own.config.directives
+    assert result.revision and own.history.log(limit=1)[0].author != own.history.log(op="init")[0].author
     two, end = b'  "Two.",', newline.encode()
     added = two + end + '  "Never name a “price”.",'.encode()
     assert path.read_bytes() == before.replace(two, added)
-    gone, _ = own.undirect(3)
+    gone, _ = own.directives.delete(3)
     assert gone.startswith("Never") and path.read_bytes() == before
-    own.redirect(1, "First.")
+    own.directives.update(1, "First.")
     assert path.read_bytes() == before.replace(b"One.", b"First.")
-    own.redirect(1, "One.")
+    own.directives.update(1, "One.")
     assert path.read_bytes() == before
     with pytest.raises(NotFound):
-        own.undirect(3)
+        own.directives.delete(3)
     with pytest.raises(Usage, match="already"):
-        own.direct("One.")
+        own.directives.add("One.")
 
 
 def test_the_first_directive_goes_before_the_tables(tmp_path: Path) -> None:
     memory = bank(tmp_path / "bank", {})
     path = memory.store.bank.root / "ua-memory.toml"
     path.write_text(path.read_text() + "\n[core]\ntokens = 5000\n")
-    memory.direct("Be brief.")
+    memory.directives.add("Be brief.")
     assert config.load(memory.store.bank.root, {}).directives == ("Be brief.",)
     assert config.load(memory.store.bank.root, {}).core_tokens == 5000

@@ -569,13 +569,13 @@ def test_a_killed_refresh_leaves_a_whole_page_and_the_next_one_works(tmp_path: P
     def memory(root: Path) -> Memory:
         return Memory.open(root, config=settings, now=bank.clock, door="test")
 
-    memory(bank.root).create_page("infra", "infra", "where does our staging database run")
+    memory(bank.root).pages.create("infra", "infra", "where does our staging database run")
     before = bank.bytes(path)
     script = [{"calls": [append("S0", ("The staging database is at Hetzner.", [1]))]}, DONE]
 
     def refresh(root: Path, model: FakeModel) -> None:
         pid.write_text(str(os.getpid()))
-        memory(root).refresh_page("infra", model=Endpoint("sk-test", model.url))
+        memory(root).pages.refresh("infra", model=Endpoint("sk-test", model.url))
 
     def copy(name: str) -> Bank:
         return Bank(Path(shutil.copytree(bank.root, tmp_path / name)), bank.clock)

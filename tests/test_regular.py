@@ -177,4 +177,4 @@ def test_an_agent_s_file_that_is_a_pipe_is_refused(shell: Shell, tmp_path: Path)
 
     path = pipe(tmp_path / "a.md")
     with Memory.open(shell.cwd, now=lambda: shell.time) as memory, pytest.raises(UaMemoryError, match="pipe"):
-        memory.file(path)
+        memory.documents.read(path)

@@ -60,7 +60,7 @@ class Reads(Scripted):
 
 
 def commits(memory: Memory) -> list[str]:
-    return [one.trailer("Memory-Op") for one in memory.log(limit=None)]
+    return [one.trailer("Memory-Op") for one in memory.history.log(limit=None)]
 
 
 def text(memory: Memory, path: str = FILE) -> str:
@@ -77,7 +77,7 @@ def test_a_sentence_goes_into_the_log_of_the_day(memory: Memory) -> None:
     (one,) = done.facts
     assert done.path == DAY and done.by == "scripted" and one.text == "Alice moved the API to Fly.io."
     assert one.when == "2026-11-17" and one.said_by == "agent" and one.heading.client == "x"
-    assert memory.log(limit=1)[0].subject == f"retain: 1 fact into {DAY}"
+    assert memory.history.log(limit=1)[0].subject == f"retain: 1 fact into {DAY}"
 
 
 def test_the_same_text_again_changes_nothing_and_asks_nobody(memory: Memory) -> None:
@@ -86,7 +86,7 @@ def test_the_same_text_again_changes_nothing_and_asks_nobody(memory: Memory) -> 
     model = Scripted()
     again = memory.retain(SAID, model=model)
     assert again.repeated and not model.asked and commits(memory) == before
-    memory.undo(memory.log(limit=1)[0].id)
+    memory.history.undo(memory.history.log(limit=1)[0].id)
     assert memory.retain(SAID).facts  # what was taken back may be said again
 
 
@@ -98,9 +98,11 @@ def test_the_same_text_from_two_at_once_is_kept_once(memory: Memory) -> None:
 
     done = memory.retain(SAID, model=Slow([keep(fact("Alice moved the API to Fly.io.", SAID))]))
     assert (
-        done.repeated and done.revision == memory.log(limit=1)[0].id and commits(memory).count("retain") == 1
+        done.repeated
+        and done.revision == memory.history.log(limit=1)[0].id
+        and commits(memory).count("retain") == 1
     )
-    assert not memory.waiting_texts() and "seen:" not in text(memory, DAY)
+    assert not memory.queue.texts() and "seen:" not in text(memory, DAY)
 
 
 def test_a_text_with_nothing_in_it_is_not_read_twice(memory: Memory) -> None:
@@ -226,7 +228,7 @@ def test_what_a_person_changed_or_added_stays_and_is_told(memory: Memory) -> Non
     for mine in (lines[at], "- and I have the key\n", "A note of mine.\n", "## Mine\n\n- my own list\n"):
         assert mine in left
     assert len(done.kept) == 2 and left.count("closes") == 1
-    assert [c.author for c in memory.log(limit=2)][1] != "ua-memory"
+    assert [c.author for c in memory.history.log(limit=2)][1] != "ua-memory"
 
 
 def test_append_adds_and_is_done_once(memory: Memory) -> None:
@@ -294,10 +296,10 @@ def test_a_model_that_fails_leaves_the_text_waiting(
     before = commits(memory)
     with FakeModel(reply) as fake, pytest.raises(error, match="the text waits"):
         memory.retain(SAID, model=Endpoint("k", fake.url), document_id="a")
-    (waiting,) = memory.waiting_texts()
+    (waiting,) = memory.queue.texts()
     assert commits(memory) == before and waiting.tries == 1 and waiting.item and waiting.item.text == SAID
-    (done,) = memory.retain_waiting(model=Scripted([keep(fact(SAID))]))
-    assert done.facts and not memory.waiting_texts()
+    (done,) = memory.queue.retry_texts(model=Scripted([keep(fact(SAID))]))
+    assert done.facts and not memory.queue.texts()
 
 
 def test_a_spent_budget_keeps_what_was_read_for_the_next_time(tmp_path: Path) -> None:
@@ -305,10 +307,10 @@ def test_a_spent_budget_keeps_what_was_read_for_the_next_time(tmp_path: Path) ->
     answer = {"calls": [keep(fact("It says no more than that.", "It says no more than that."))]}
     with FakeModel({**answer, "usage": {"input_tokens": 6_000}}) as fake, pytest.raises(BudgetSpent):
         memory.retain(LONG, document_id="handbook", model=Endpoint("k", fake.url))
-    (waiting,) = memory.waiting_texts()
+    (waiting,) = memory.queue.texts()
     assert 0 < len(waiting.drawn) < 6 and not (memory.store.bank.root / FILE).exists()
     model = Reads()
-    (done,) = memory.retain_waiting(model=model)
+    (done,) = memory.queue.retry_texts(model=model)
     assert len(model.asked) == done.chunks - len(waiting.drawn) and len(done.facts) == done.chunks
 
 
@@ -319,8 +321,8 @@ def test_killed_behind_the_commit_it_is_not_done_twice(
         patch.setattr("ua_memory.retain.queue.Items.done", _killed)
         memory.retain(SAID, document_id="a", append=True, model=Reads())
     model, before = Reads(), commits(memory)
-    (done,) = memory.retain_waiting(model=model)
-    assert done.repeated and not model.asked and commits(memory) == before and not memory.waiting_texts()
+    (done,) = memory.queue.retry_texts(model=model)
+    assert done.repeated and not model.asked and commits(memory) == before and not memory.queue.texts()
 
 
 def test_killed_before_the_commit_nothing_is_read_again(
@@ -332,7 +334,7 @@ def test_killed_before_the_commit_nothing_is_read_again(
             SAID, model=Scripted([keep(fact("Alice moved the API to Fly.io.", SAID, when="2026-11-17"))])
         )
     model = Scripted()
-    (done,) = memory.retain_waiting(model=model)
+    (done,) = memory.queue.retry_texts(model=model)
     assert not model.asked and done.facts[0].quotes[0].text == SAID
 
 
@@ -341,31 +343,33 @@ def _killed(*_: object, **__: object) -> None:
 
 
 def test_a_text_that_keeps_failing_is_set_aside(memory: Memory) -> None:
-    (key,) = memory.offer([memory.item(SAID)], model=Scripted())
+    (key,) = memory.documents.enqueue([memory.documents.item(SAID)], model=Scripted())
     for _ in range(5):
         with pytest.raises(ModelMisbehaved):
-            memory.attempt_text(key, model=Scripted([("nothing", {})]))
-    assert memory.waiting_texts()[0].aside and memory.attempt_text(key, model=Scripted()) is None
-    (done,) = memory.retain_waiting([key], model=Scripted([keep(fact(SAID))]))
+            memory.queue.attempt(key, model=Scripted([("nothing", {})]))
+    assert memory.queue.texts()[0].aside and memory.queue.attempt(key, model=Scripted()) is None
+    (done,) = memory.queue.retry_texts([key], model=Scripted([keep(fact(SAID))]))
     assert done.facts
 
 
 def test_what_waits_can_be_dropped_and_has_no_secrets(memory: Memory) -> None:
     secret = "ghp_" + "abcdefghijklmnopqrstuvwxyz0123456789"
-    (key,) = memory.offer([memory.item(f"{SAID} The token is {secret}.")], model=Scripted())
+    (key,) = memory.documents.enqueue(
+        [memory.documents.item(f"{SAID} The token is {secret}.")], model=Scripted()
+    )
     (file,) = memory.store.bank.pending.glob("retain-*.jsonl")
     assert secret not in file.read_text() and file.stat().st_mode & 0o777 == 0o600
-    assert memory.drop_text(key).key == key and not memory.waiting_texts()
+    assert memory.queue.drop(key).key == key and not memory.queue.texts()
     with pytest.raises(NotFound):
-        memory.drop_text(key)
+        memory.queue.drop(key)
 
 
 def test_a_batch_waits_whole_before_the_first_is_read(memory: Memory) -> None:
-    items = [memory.item(f"{SAID} {n}", document_id=f"d{n}") for n in range(3)]
+    items = [memory.documents.item(f"{SAID} {n}", document_id=f"d{n}") for n in range(3)]
     with pytest.raises(ModelUnavailable):
-        memory.retain_many(items, model=Scripted([keep(fact(SAID))], offline()))
-    assert len(memory.waiting_texts()) == 2
-    assert len(memory.retain_waiting(model=Reads())) == 2
+        memory.documents.retain(items, model=Scripted([keep(fact(SAID))], offline()))
+    assert len(memory.queue.texts()) == 2
+    assert len(memory.queue.retry_texts(model=Reads())) == 2
 
 
 def test_a_request_is_carried_out_once(memory: Memory) -> None:
@@ -375,14 +379,16 @@ def test_a_request_is_carried_out_once(memory: Memory) -> None:
 
 def test_a_dry_run_says_the_price_and_writes_nothing(memory: Memory) -> None:
     before = commits(memory)
-    (one,) = memory.priced([memory.item(LONG, document_id="handbook")], model=Endpoint("k"))
+    (one,) = memory.documents.preview(
+        [memory.documents.item(LONG, document_id="handbook")], model=Endpoint("k")
+    )
     assert (
         one.read == one.chunks
         and one.cost
         and one.cost.requests == one.chunks
         and 0 < (one.cost.usd or 0) < 1
     )
-    assert commits(memory) == before and not memory.waiting_texts()
+    assert commits(memory) == before and not memory.queue.texts()
 
 
 @pytest.mark.parametrize("document_id", ["", "handbook"])

@@ -73,7 +73,9 @@ def test_what_is_kept_is_found_by_where_it_was_said(tmp_path: Path) -> None:
             ("s1", shop / "api", "We agreed with Bob to review the price on 7 May 2027."),
             ("s2", tmp_path, "We decided that s2 deploys to Fly.io on 4 March 2027."),
         ):
-            memory.flush_turns(Session("claude-code", name, str(folder)), [Turn(said[-8:], "person", said)])
+            memory.conversations.flush_turns(
+                Session("claude-code", name, str(folder)), [Turn(said[-8:], "person", said)]
+            )
         assert bank.text().count("<!-- tags: ") == 2 == bank.text().count("<!-- through: ")
         assert "#" not in bank.text().partition("deploys to Fly.io")[2].partition("\n")[0]
 
@@ -106,7 +108,7 @@ def test_what_a_tool_keeps_and_what_a_flush_keeps_say_so_under_headings_of_their
             assert not failed, text
 
         call("archival_memory_insert", content="The shop is in Lisbon.")
-        memory.flush_turns(Session("claude-code", "s1", here["cwd"]), turns)
+        memory.conversations.flush_turns(Session("claude-code", "s1", here["cwd"]), turns)
         call("archival_memory_insert", content="The shop opens at nine.")
         call("archival_memory_insert", content="It closes at six.")
         call("retain", content="Bob moved to Porto in May 2026.", document_id="minutes")

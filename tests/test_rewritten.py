@@ -26,7 +26,7 @@ def sync(bank: Bank, address: str | None = None, **more: object) -> Synced:
     again = Bank(bank.root, bank.clock)
     with Memory(again.store, door="test") as memory:
         backup = bank.root.parent / f"{bank.root.name}-{len(list(bank.root.parent.glob('*.bundle')))}.bundle"
-        return memory.sync(address, **{"backup": backup, **more})  # type: ignore[arg-type]
+        return memory.remote.sync(address, **{"backup": backup, **more})  # type: ignore[arg-type]
 
 
 @pytest.fixture
@@ -46,7 +46,7 @@ def purge(bank: Bank, text: str = "door code") -> str:
     with Memory(Bank(bank.root, bank.clock).store, door="test") as memory:
         done = memory.forget(f"^{block}", take=True)
         file = bank.root.parent / f"{bank.root.name}-{block}.bundle"
-        assert memory.purge(memory.purging(after=done), file).proof.holds
+        assert memory.purges.run(memory.purges.plan(after=done), file).proof.holds
     return block
 
 
@@ -93,7 +93,7 @@ def test_a_purge_reaches_the_other_machine_with_weeks_of_work_on_both(pair: tupl
     subjects = git(one.root, "log", "--format=%s").splitlines()
     assert len([s for s in subjects if s.startswith("edit: ")]) == 1  # two's own revisions, each as it was
     assert [sync(bank).sent for bank in (one, two, one)] == [0, 0, 0] and len(heads(one, two)) == 1
-    (left,) = Memory(two.store).unfinished_purges()
+    (left,) = Memory(two.store).purges.unfinished()
     assert Path(left.backup) == Path(came.followed.backup) and left.done
     repository(again := two.root.parent / "again")
     git(again, "fetch", "--quiet", left.backup, "main")

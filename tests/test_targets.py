@@ -20,6 +20,7 @@ from ua_memory.mcp.tools import Caller, call
 from ua_memory.memory import Memory
 from ua_memory.paths import LinkNames
 from ua_memory.records import Fact
+from ua_memory.upkeep.forget import is_forgotten
 
 K = "k7m2q9x4tb"
 SAID = "Alice chooses providers by their price."
@@ -197,18 +198,18 @@ def test_forgetting_one_leaves_the_others_and_what_rests_on_them(there: Bank) ->
     on_trip, on_plan = believed(there, "trip"), believed(there, "plan")
     both = believed(there, "house", "trip")
     memory = Memory(there.store)
-    assert memory.verify() == [] and memory.why(f"^{both}").breaks == ()
+    assert memory.health.verify() == [] and memory.history.why(f"^{both}").breaks == ()
     done = memory.forget("memory/trip.md#^budget", take=True)
     assert {piece.id for piece in done.plan.gone} == {"budget", on_trip}
-    every = [each.observation for each in memory.observations()]
+    every = [each.observation for each in memory.observations.list()]
     left = {each.id: [proof.file for proof in each.proofs] for each in every}
     assert left == {on_plan: ["plan"], both: ["house"]}
-    assert memory.verify() == []
+    assert memory.health.verify() == []
     assert all(NOTES[name] in there.text(f"memory/{name}.md") for name in ("plan", "house"))
     there.write("# trip\n\n- Another trip. ^budget\n", "memory/trip.md")
-    assert memory.verify() == [], "the id is its owner's, who may give it to something else"
+    assert memory.health.verify() == [], "the id is its owner's, who may give it to something else"
     there.write(f"# trip\n\n- {NOTES['trip']} ^budget\n", "memory/trip.md")
-    assert [str(each) for each in memory.verify()] == [
+    assert [str(each) for each in memory.health.verify()] == [
         "memory/trip.md:3: ^budget was forgotten and is here again"
     ]
 
@@ -216,17 +217,19 @@ def test_forgetting_one_leaves_the_others_and_what_rests_on_them(there: Bank) ->
 def test_a_citation_of_a_typed_id_means_the_one_in_its_file(there: Bank) -> None:
     believed(there, "trip")
     there.edit(NOTES["trip"], "It is off.", "memory/trip.md")
-    assert len(Memory(there.store).verify()) == 1, "another file's ^budget is no proof of it"
+    assert len(Memory(there.store).health.verify()) == 1, "another file's ^budget is no proof of it"
     there.edit("It is off. ^budget", "It is off.", "memory/trip.md")
-    assert "nowhere" in str(Memory(there.store).verify()[0])
+    assert "nowhere" in str(Memory(there.store).health.verify()[0])
 
 
 def test_a_typed_id_is_purged_with_what_it_said_alone(there: Bank) -> None:
     memory = Memory(there.store)
     memory.forget("trip#^budget", take=True)
-    assert memory.is_forgotten("memory/trip.md#^budget") and not memory.is_forgotten("plan#^budget")
-    planned = memory.purging("trip#^budget")
-    assert not planned.unknown and memory.purge(planned, there.root.parent / "old.bundle").proof.holds
+    assert is_forgotten(there.store, "memory/trip.md#^budget") and not is_forgotten(
+        there.store, "plan#^budget"
+    )
+    planned = memory.purges.plan("trip#^budget")
+    assert not planned.unknown and memory.purges.run(planned, there.root.parent / "old.bundle").proof.holds
     every = b"".join(data or b"" for data in there.store.history.read_all(
         [(one.id, "memory/trip.md") for one in there.store.history.log()]))  # fmt: skip
     assert b"200" not in every
@@ -260,10 +263,10 @@ def test_a_link_names_the_path_where_another_note_of_the_vault_has_the_name(
         made = observations.add(draft, "On price.", [Ground(said, SAID)], today=NOON.date())
     assert made.proofs[0].file == named
     memory = Memory(there.store)
-    assert memory.verify() == [] and memory.why(f"^{made.id}").breaks == ()
+    assert memory.health.verify() == [] and memory.history.why(f"^{made.id}").breaks == ()
     assert memory.get(f"[[{named}#^{said.id}]]").text == memory.get(f"^{said.id}").text
     memory.forget(f"[[{named}#^{said.id}]]")
-    assert memory.observations() == [] and memory.verify() == []
+    assert memory.observations.list() == [] and memory.health.verify() == []
 
 
 def test_a_huge_vault_is_not_walked_to_its_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

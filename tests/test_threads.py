@@ -84,14 +84,14 @@ class Mix:
         finds(self.memory, text, text, by_words=bool(turn % 2))
 
     def refresh(self, number: int, turn: int) -> None:
-        done = self.memory.rebuild() if turn % 10 == 9 and number == 2 else self.memory.refresh()
+        done = self.memory.index.rebuild() if turn % 10 == 9 and number == 2 else self.memory.refresh()
         assert not done.failed, done
 
     def run(self) -> None:
         at_once(self.work(number) for number in range(THREADS))
         for text in self.said:
-            assert len(self.memory._files_with(text)) == 1, text
-        assert len(self.memory.log(limit=None)) >= len(self.said)
+            assert len(self.memory.facts._files_with(text)) == 1, text
+        assert len(self.memory.history.log(limit=None)) >= len(self.said)
 
 
 def test_threads_that_search_insert_and_refresh_share_one_memory(memory: Memory) -> None:
@@ -145,7 +145,7 @@ def test_many_memories_of_one_bank_in_one_process(memory: Memory) -> None:
 
     at_once(request(number) for number in range(THREADS))
     assert (
-        len([fact for fact in memory.log(limit=None) if fact.trailer("Memory-Op") == "insert"])
+        len([fact for fact in memory.history.log(limit=None) if fact.trailer("Memory-Op") == "insert"])
         == ROWS + 2 * THREADS
     )
 
@@ -169,17 +169,17 @@ def test_every_kind_of_call_may_come_from_any_thread(memory: Memory) -> None:
 
     calls: list[Callable[[], object]] = [
         *(flush(number) for number in range(3)),
-        lambda: memory.entity("Alice Miller"),
-        lambda: memory.entities(10),
-        lambda: memory.fact(f"^{fact.id}"),
+        lambda: memory.entities.get("Alice Miller"),
+        lambda: memory.entities.list(10),
+        lambda: memory.facts.get(f"^{fact.id}"),
         lambda: memory.recall("who keeps the keys of the barn?", max_tokens=500),
         lambda: memory.explain("what happened yesterday?"),
-        lambda: memory.core_replace("person", "Alice"),
+        lambda: memory.core.replace("person", "Alice"),
         lambda: tool.call({"command": "view", "path": "/memories"}),
         forget,
         memory.status,
-        memory.verify,
-        memory.log,
+        memory.health.verify,
+        memory.history.log,
     ]
     at_once(calls)
     finds(memory, "keys of the walnut barn", fact.text)

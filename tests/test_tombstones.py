@@ -17,6 +17,7 @@ from ua_memory.retain.flush import Keeping
 from ua_memory.retain.queue import TurnQueue as Queue
 from ua_memory.retain.subagent import Candidate, CoreEdit, Harvest
 from ua_memory.transcripts.turns import Session, Turn
+from ua_memory.upkeep.import_ import import_contents
 from ua_memory.upkeep.import_sources import CopiedNote as Note
 from ua_memory.upkeep.import_sources import ImportedRecord as Item
 from ua_memory.upkeep.import_sources import SourceContents as Found
@@ -149,7 +150,7 @@ def test_an_import_of_the_same(there: Bank) -> None:
         "2026-02-03",
     )
     found = Found("markdown", "vault", notes=(note,), items=tuple(items))
-    done = Memory(there.store).bring_in(found)
+    done = import_contents(there.store, found, door="test")
     assert [(one.source, one.state, one.why) for one in done.taken if one.state == "left"] == [
         (f"^{gone.id}", "left", "it was forgotten here"), ("^bbbbbbbbbb", "left", "it was forgotten here"),
     ]  # fmt: skip
@@ -157,13 +158,19 @@ def test_an_import_of_the_same(there: Bank) -> None:
     assert copy.why == "3 statements were left out: forgotten here before"
     assert there.text(copy.path).split("---\n")[2] == "# A\n\n\nProse.\n\n- kept\n"
     assert texts(there, "memory/2026-02-03.md") == ["New."]
-    assert [one.state for one in Memory(there.store).bring_in(found).taken if one.what == "note"] == ["same"]
+    assert [
+        one.state for one in import_contents(there.store, found, door="test").taken if one.what == "note"
+    ] == ["same"]
 
 
 def test_who_says_it_anew_wishes_it_kept(there: Bank) -> None:
     gone = forgotten(there)
     again = there.insert(SAID).fact
-    assert again.id != gone.id and there.find(again.id).text == SAID and Memory(there.store).verify() == []
+    assert (
+        again.id != gone.id
+        and there.find(again.id).text == SAID
+        and Memory(there.store).health.verify() == []
+    )
 
 
 # -- undo ----------------------------------------------------------------------------------------------------

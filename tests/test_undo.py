@@ -390,6 +390,6 @@ def test_what_rests_on_a_cited_fact_goes_and_comes_back_with_it(there: Bank) -> 
     assert alone.text not in left and both.text in left and "moved the API" not in left
     assert "moved away" not in left and "By card." in left and opinion in left
     assert "what rested on it went along: 1 observation, 1 sentence; 2 revised" in done.result.notes[0]
-    assert not [each for each in Memory(there.store).verify() if each.path != PAGE]
+    assert not [each for each in Memory(there.store).health.verify() if each.path != PAGE]
     redo(there.store, door="test")
     assert whole(there) == was

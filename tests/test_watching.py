@@ -48,16 +48,16 @@ def test_a_file_is_retained_when_it_rests_and_again_when_it_was_saved(
     memory: Memory, clock: Clock, notes: Callable[..., Path]
 ) -> None:
     path = notes("hosting.md", SAID)
-    memory.watch_add(path.parent)
-    assert memory.watch_run().young == (str(path),) and not memory.watch_due(modelled=True)
+    memory.watches.add(path.parent)
+    assert memory.watches.run().young == (str(path),) and not memory.watches.due(modelled=True)
     clock.later(seconds=31)
-    assert memory.watch_due(modelled=False)
-    (done,) = memory.watch_run().done
+    assert memory.watches.due(modelled=False)
+    (done,) = memory.watches.run().done
     assert done.item.document_id == str(path) and done.facts and done.facts[0].said_by == "import"
-    assert not memory.watch_due(modelled=True) and not memory.watch_run().done
+    assert not memory.watches.due(modelled=True) and not memory.watches.run().done
     notes("hosting.md", "Bob prefers tea over coffee.")
     clock.later(seconds=31)
-    (done,) = memory.watch_run().done
+    (done,) = memory.watches.run().done
     assert len(done.removed) == len(done.facts) == 1
 
 
@@ -65,8 +65,8 @@ def test_the_first_text_again_is_the_first_text_again(
     memory: Memory, clock: Clock, notes: Callable[..., Path]
 ) -> None:
     for text in (SAID, "Bob prefers tea over coffee.", SAID):
-        memory.watch_add(notes("a.md", text).parent)
-        (done,) = memory.watch_run(now=True).done
+        memory.watches.add(notes("a.md", text).parent)
+        (done,) = memory.watches.run(now=True).done
         clock.later(minutes=1)
         assert [one.text for one in done.facts] == [text]
 
@@ -76,39 +76,39 @@ def test_a_vanished_file_keeps_its_facts_until_it_is_let_go(
 ) -> None:
     path = notes("a.md", SAID)
     notes("b.md", "Bob prefers tea over coffee.")
-    memory.watch_add(path.parent)
-    (file, _) = [memory.store.bank.root / one.path for one in memory.watch_run(now=True).done]
+    memory.watches.add(path.parent)
+    (file, _) = [memory.store.bank.root / one.path for one in memory.watches.run(now=True).done]
     path.unlink()
-    assert memory.watch_due(modelled=False)  # once, to tell
-    assert memory.watch_run().gone == (str(path),) and file.exists()
-    assert not memory.watch_due(modelled=False) and memory.watched()[0][1].gone == (str(path),)
-    caught = memory.watch_run(accept=True)
+    assert memory.watches.due(modelled=False)  # once, to tell
+    assert memory.watches.run().gone == (str(path),) and file.exists()
+    assert not memory.watches.due(modelled=False) and memory.watches.list()[0][1].gone == (str(path),)
+    caught = memory.watches.run(accept=True)
     assert caught.let_go == (str(path),) and not file.exists() and len(caught.done[0].removed) == 1
-    assert "gone" in memory.log(limit=1)[0].subject
+    assert "gone" in memory.history.log(limit=1)[0].subject
 
 
 def test_what_a_person_wrote_into_it_outlives_the_file(memory: Memory, notes: Callable[..., Path]) -> None:
     path = notes("a.md", SAID)
-    memory.watch_add(path)
-    file = memory.store.bank.root / memory.watch_run(now=True).done[0].path
+    memory.watches.add(path)
+    file = memory.store.bank.root / memory.watches.run(now=True).done[0].path
     file.write_text(file.read_text("utf-8") + "- mine, too\n", "utf-8")
     path.unlink()
-    caught = memory.watch_run(accept=True)
+    caught = memory.watches.run(accept=True)
     assert caught.missing == (str(path),) and not caught.let_go  # the path itself is not there
-    memory.watch_remove(str(path))
-    memory.watch_add(path.parent)
+    memory.watches.remove(str(path))
+    memory.watches.add(path.parent)
     assert "- mine, too" in file.read_text("utf-8")
 
 
 def test_a_folder_that_is_not_there_makes_no_file_gone(memory: Memory, notes: Callable[..., Path]) -> None:
     folder = notes("a.md", SAID).parent
-    memory.watch_add(folder)
-    memory.watch_run(now=True)
+    memory.watches.add(folder)
+    memory.watches.run(now=True)
     folder.rename(folder.with_name("unmounted"))
-    caught = memory.watch_run(accept=True)
+    caught = memory.watches.run(accept=True)
     assert caught.missing == (str(folder),) and not caught.gone and not caught.let_go
     folder.with_name("unmounted").rename(folder)
-    assert not memory.watch_run(now=True).done
+    assert not memory.watches.run(now=True).done
 
 
 def test_the_bank_and_what_is_hidden_are_never_read(
@@ -118,14 +118,14 @@ def test_the_bank_and_what_is_hidden_are_never_read(
     for inside in (root, root / "memory", root / "docs"):
         inside.mkdir(exist_ok=True)
         with pytest.raises(Usage, match="memory already"):
-            memory.watch_add(inside)
+            memory.watches.add(inside)
     memory.insert("One fact.")
     for name in (".hidden/a.md", "node_modules/a.md", "pic.png", "README"):
         notes(name, SAID)
     link = tmp_path / "notes" / "link.md"
     link.symlink_to(root / "MEMORY.md")
-    memory.watch_add(tmp_path)  # the bank lies in it
-    assert not memory.watched()[0][1].ready and not memory.watch_run(now=True).done
+    memory.watches.add(tmp_path)  # the bank lies in it
+    assert not memory.watches.list()[0][1].ready and not memory.watches.run(now=True).done
 
 
 def test_a_file_that_cannot_be_read_is_told_and_not_tried_until_it_is_saved(
@@ -133,22 +133,22 @@ def test_a_file_that_cannot_be_read_is_told_and_not_tried_until_it_is_saved(
 ) -> None:
     path = notes("a.md", SAID)
     path.write_bytes(b"\xff\xfe\x00")
-    memory.watch_add(path.parent)
-    assert [name for name, _ in memory.watch_run(now=True).failed] == [str(path)]
-    assert not memory.watch_due(modelled=True) and memory.watched()[0][0].files[str(path)].error
+    memory.watches.add(path.parent)
+    assert [name for name, _ in memory.watches.run(now=True).failed] == [str(path)]
+    assert not memory.watches.due(modelled=True) and memory.watches.list()[0][0].files[str(path)].error
     path.write_text(SAID)
-    assert memory.watch_run(now=True).done
+    assert memory.watches.run(now=True).done
 
 
 def test_what_a_model_fails_at_waits_in_the_queue(memory: Memory, notes: Callable[..., Path]) -> None:
     from scripted_model import offline
 
-    memory.watch_add(notes("a.md", SAID).parent, model=Scripted())
-    assert not memory.watch_run(unasked=True, now=True).done  # meant for a model, and there is none
+    memory.watches.add(notes("a.md", SAID).parent, model=Scripted())
+    assert not memory.watches.run(unasked=True, now=True).done  # meant for a model, and there is none
     with pytest.raises(ModelUnavailable):
-        memory.watch_run(model=Scripted(offline()), now=True)
-    assert len(memory.waiting_texts()) == 1 and not memory.watch_due(modelled=True)
-    assert memory.retain_waiting(model=Reads())[0].facts
+        memory.watches.run(model=Scripted(offline()), now=True)
+    assert len(memory.queue.texts()) == 1 and not memory.watches.due(modelled=True)
+    assert memory.queue.retry_texts(model=Reads())[0].facts
 
 
 def test_too_much_is_refused_and_a_broken_list_named(
@@ -158,14 +158,14 @@ def test_too_much_is_refused_and_a_broken_list_named(
     folder = notes("a.md", SAID).parent
     notes("b.md", SAID)
     with pytest.raises(TooLarge):
-        memory.watch_add(folder)
+        memory.watches.add(folder)
     with pytest.raises(NotFound):
-        memory.watch_remove(str(folder))
+        memory.watches.remove(str(folder))
     memory.store.make_state()
     memory.store.bank.local.mkdir(exist_ok=True)
     (memory.store.bank.local / "watched.json").write_text("{")
     with pytest.raises(Malformed, match="cannot be read"):
-        memory.watched()
+        memory.watches.list()
 
 
 # -- the daemon ----------------------------------------------------------------------------------------
@@ -180,7 +180,7 @@ def test_the_daemon_takes_in_what_rests(
     assert flushing.idle(memory.store.bank.pending) and not flushing.watches
     path = notes("a.md", SAID)
     os.utime(path, (path.stat().st_mtime - 60, path.stat().st_mtime - 60))
-    memory.watch_add(path.parent)
+    memory.watches.add(path.parent)
     assert not flushing.idle(memory.store.bank.pending) and flushing.watches
     flushing.tend(memory, 5.0)
     assert begun == [WATCHED]

@@ -1,4 +1,4 @@
-"""`Memory`: everything a bank can do, as one object that every door uses."""
+"""`Memory`: a bank as one object that every door uses: the common verbs, and a part for everything else."""
 
 from __future__ import annotations
 
@@ -7,75 +7,52 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from threading import Lock
+from typing import TYPE_CHECKING, Any
 
 from ua_memory import config as config_module
 from ua_memory.config import Config
-from ua_memory.errors import CannotWrite, NoBank, NotFound, UaMemoryError
+from ua_memory.errors import CannotWrite, NoBank
 from ua_memory.knowledge import core, facts, statements
-from ua_memory.knowledge.core import Budget, Replaced
-from ua_memory.knowledge.entities import Decision, Suggestion
+from ua_memory.knowledge.core import Budget, CoreMemory
 from ua_memory.knowledge.facts import Inserted, Said
-from ua_memory.knowledge.observations import Believed, Standing
-from ua_memory.knowledge.pages import Kept
-from ua_memory.knowledge.statements import Excerpt, Statement
-from ua_memory.markdown import document
+from ua_memory.knowledge.statements import Excerpt
 from ua_memory.paths import is_bank
-from ua_memory.recall.block import Recalled, Recalls
-from ua_memory.records import CoreBlock, Fact, Kind, Origin, Quote
-from ua_memory.reflect.bank import Believing, Paged, Reflections
-from ua_memory.retain.bank import Surveys, Watches
-from ua_memory.store.draft import Result
-from ua_memory.store.scan import Snapshot, SnapshotCache
+from ua_memory.records import Fact, Kind, Origin, Quote
 from ua_memory.store.store import Store
 from ua_memory.upkeep import doctor, init
-from ua_memory.upkeep.bank import Adopts, Audited, Known, Naming, Portrait, Syncs
-from ua_memory.upkeep.doctor import Check
-from ua_memory.upkeep.import_ import Brought, Taken
 from ua_memory.upkeep.init import Founded
 
 if TYPE_CHECKING:
-    from ua_memory.git.repository import BlameLine, Revision
+    from typing import IO
+
+    from ua_memory.git.repository import Revision
+    from ua_memory.index.entities import Entities
     from ua_memory.index.filters import Filters
-    from ua_memory.index.sync import Index, Progress, Refresh, Stop
-    from ua_memory.knowledge.lineage import Chain, Link, SentenceStep, Written
-    from ua_memory.knowledge.opinions import Changed
-    from ua_memory.knowledge.trust import Break
-    from ua_memory.llm.ledger import Estimate, Spent, Totals
+    from ua_memory.index.sync import Facts, Index, Progress, Refresh, Stop
+    from ua_memory.knowledge.opinions import Opinions
+    from ua_memory.llm.access import ModelAccess, ModelOrEndpoint
     from ua_memory.llm.model import Endpoint, Model
     from ua_memory.recall.arms import Explained
-    from ua_memory.recall.search import Answer, Hit
-    from ua_memory.reflect.consolidate import Consolidated, Preview
-    from ua_memory.reflect.evidence import EvidencePiece as Evidence
-    from ua_memory.reflect.proposals import Change
-    from ua_memory.reflect.reflection import Reflection
-    from ua_memory.reflect.refresh import Price, Proposal, Refreshed, Stale
-    from ua_memory.retain.bank import Caught
-    from ua_memory.retain.flush import Flush, Flushed
-    from ua_memory.retain.queue import TextItem as Item
-    from ua_memory.retain.queue import Waiting, WaitingItem
-    from ua_memory.retain.retain import Priced, Retained
-    from ua_memory.retain.survey import Look, Survey, Surveyed, Watched
-    from ua_memory.upkeep.archive import Archived, Restored
-    from ua_memory.upkeep.bank import Stats
-    from ua_memory.upkeep.forget import Forgotten, Piece
-    from ua_memory.upkeep.purge import Purged, Purging, Unfinished
-    from ua_memory.upkeep.sync import Cloned, Synced
-    from ua_memory.upkeep.undo import Undone
-
-
-__all__ = [
-    "Answer", "Archived", "Believed", "BlameLine", "Break", "Brought", "Budget", "Caught",
-    "Chain", "Change", "Changed", "Check", "Cloned", "Consolidated", "CoreBlock", "Decision", "Endpoint",
-    "Estimate", "Evidence", "Excerpt", "Explained", "Filters", "Flush", "Flushed",
-    "Forgotten", "Hit",
-    "Inserted", "Item", "Kept", "Known", "Link", "Look", "Memory", "Model", "Piece", "Portrait", "Preview",
-    "Price", "Priced", "Proposal", "Purged", "Purging", "Recalled", "Reflection", "Refresh", "Refreshed",
-    "Replaced", "Restored", "Result", "Retained", "Revision", "SentenceStep", "Snapshot", "SnapshotCache",
-    "Spent", "Stale", "Standing", "Stats", "Status", "Suggestion", "Survey", "Surveyed", "Synced", "Taken",
-    "Totals", "Undone", "Unfinished", "Waiting", "WaitingItem", "Watched", "Written",
-]  # fmt: skip
-"""The types that a door meets, which imports them from here."""
+    from ua_memory.recall.search import Answer, Recalled
+    from ua_memory.reflect.consolidate import Consolidated, Observations
+    from ua_memory.reflect.consolidate import Tell as ConsolidateTell
+    from ua_memory.reflect.pages import MentalModels, Pages
+    from ua_memory.reflect.reflection import Directives, Reflection
+    from ua_memory.reflect.refresh import RefreshView
+    from ua_memory.retain.conversations import Conversations, WaitQueue
+    from ua_memory.retain.extractor import Mode
+    from ua_memory.retain.flush import Done, Flush
+    from ua_memory.retain.flush import Tell as FlushTell
+    from ua_memory.retain.queue import Waiting
+    from ua_memory.retain.retain import Documents, Retained
+    from ua_memory.retain.retain import Tell as RetainTell
+    from ua_memory.retain.survey import Sessions, Watches
+    from ua_memory.upkeep.archive import Remote
+    from ua_memory.upkeep.audit import Health
+    from ua_memory.upkeep.forget import Forgetting, Forgotten
+    from ua_memory.upkeep.purge import HistoryPurges
+    from ua_memory.upkeep.undo import BankHistory
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,16 +78,21 @@ class Status:
     settings: tuple[str, ...] = ()
 
 
-class Memory(Surveys, Paged, Adopts, Believing, Naming, Recalls, Reflections, Watches, Audited, Syncs):
+class Memory:
     """One bank. `door` names where the calls come from and stands in every commit they make.
+
+    What everybody uses are methods; everything else is a method of a part: `memory.pages.list()`. A part is
+    made when it is first asked for, and holds no state of its own.
 
     Methods raise the errors of `ua_memory.errors`; nothing reads the environment. Times are the bank's.
     Threads may share it.
     """
 
     def __init__(self, store: Store, *, door: str = "python") -> None:
-        self.store, self.config, self.door = store, store.config, door
+        self.store, self.door = store, door
         self.founded: Founded | None = None  # what `init` did, if it was `init` that opened this bank
+        self._index: Index | None = None
+        self._making = Lock()
 
     @classmethod
     def open(
@@ -134,18 +116,30 @@ class Memory(Surveys, Paged, Adopts, Believing, Naming, Recalls, Reflections, Wa
         memory.founded = founded
         return memory
 
-    def unread(self) -> int:
-        """How many markdown files in the bank's folder no search reads: not its own, not in `extraPaths`."""
-        from ua_memory.index.outside import OutsideFiles
+    @property
+    def config(self) -> Config:
+        """The settings that count."""
+        return self.store.config
 
-        return OutsideFiles(self.store).unread()
+    # -- the index -------------------------------------------------------------------------------------
 
-    @cached_property
+    @property
     def index(self) -> Index:
+        """The bank's index. Of threads that come at once all get the same; making one opens nothing."""
         from ua_memory.index.sync import Index
 
-        # Of threads that come at once all get the first one's: making one opens nothing.
-        index: Index = self.__dict__.setdefault("index", Index(self.store, embedding=self.config.embedding))
+        with self._making:
+            if self._index is None:
+                self._index = Index(self.store, embedding=self.config.embedding)
+            return self._index
+
+    def lend_index(self, index: Index) -> None:
+        """Use an index that is open already: one of this bank, with the same model."""
+        self._index = index
+
+    def take_index(self) -> Index | None:
+        """Give the open index away, None where there is none; the next use makes another."""
+        index, self._index = self._index, None
         return index
 
     def __enter__(self) -> Memory:
@@ -157,11 +151,22 @@ class Memory(Surveys, Paged, Adopts, Believing, Naming, Recalls, Reflections, Wa
     def close(self) -> None:
         """Let go of the index, so that another process may own it. What is used after it opens again. A
         search of another thread is waited for."""
-        if index := self.__dict__.get("index"):
-            index.end()
+        if self._index is not None:
+            self._index.end()
         self.store.close()
 
-    # -- archival memory -------------------------------------------------------------------------------
+    def refresh(
+        self, progress: Progress | None = None, *, vectors: bool = True, stop: Stop | None = None
+    ) -> Refresh:
+        """Bring the index up to date with the files until `stop`; the report says what changed."""
+        with self.index.turn:  # what is seen is to be what is read: another thread may write meanwhile
+            seen = self.store.survey()
+            adopted = self.store.adopt(quiet=self.config.quiet_seconds, seen=seen, wait=False)
+            seen = self.store.survey() if adopted.notes else seen  # something was put back
+            done = self.index.refresh(vectors, progress, seen, stop)
+        return replace(done, notes=(*adopted.notes, *done.notes))
+
+    # -- facts ------------------------------------------------------------------------------------------
 
     def insert(
         self, text: str, *, tags: Sequence[str] = (), kind: Kind = "world", when: str | None = None,
@@ -175,61 +180,20 @@ class Memory(Surveys, Paged, Adopts, Believing, Naming, Recalls, Reflections, Wa
             text, kind=kind, when=when, tags=tuple(tags), entities=tuple(entities), quotes=tuple(quotes)
         )
         said = Said(self.store.now(), client or self.door, origin, session, tuple(said_in))
-        return facts.insert(self.store, fact, said, door=self.door, request=request, equal=self._equal)
+        return facts.insert(
+            self.store, fact, said, door=self.door, request=request,
+            equal=lambda text: self.facts.equal(text),  # the index is not loaded where nothing is compared
+        )  # fmt: skip
 
     def get(self, target: str) -> Excerpt:
         """Read what is named in any form that a command prints: `^id`, `PATH:LINE`, `PATH#L3-L5`,
         `[[…#^id]]`. NotFound, Usage."""
-        found = statements.find_excerpts(self.store, target, self._files_of)
+        found = statements.find_excerpts(self.store, target, lambda block: self.facts.files_of(block))
         path = found.path
         data = self.index.files.truth(path) if path.startswith("/") else self.store.truth(path)
         return statements.cut(data, path, found.span, found.id)
 
-    def fact(self, block: str) -> Statement:
-        """What has a block id, by the index if it knows the file, else by looking through all files."""
-        try:
-            return statements.find(self.store, block, self._files_of(block.removeprefix("^")))
-        except NotFound:
-            return statements.find(self.store, block)
-
-    def _files_of(self, block: str) -> list[str] | None:
-        """The files in which an id stands, as the index knows them; None where it does not."""
-        from ua_memory.index import sync
-
-        return None if sync.absent(self.store) else self.index.words.files_of(block) or None
-
-    def _known(self) -> facts.Equal:
-        unread = [path for path in self.index.refresh(vectors=False).unread if self._is_readable(path)]
-        return lambda text: [*self._files_with(text), *unread]
-
-    def _files_with(self, text: str) -> list[str]:
-        with self.index.turn:
-            items = self.index.words.by_texthash(document.texthash(text))
-        return [item.path for item in items if item.kind != "passage"]
-
-    def _is_readable(self, path: str) -> bool:
-        try:
-            self.store.read(path)
-        except UaMemoryError:  # a file that stays unreadable must not keep facts from being written
-            return False
-        return True
-
-    # -- search ----------------------------------------------------------------------------------------
-
-    def refresh(
-        self, progress: Progress | None = None, *, vectors: bool = True, stop: Stop | None = None
-    ) -> Refresh:
-        """Bring the index up to date with the files until `stop`; the report says what changed."""
-        with self.index.turn:  # what is seen is to be what is read: another thread may write meanwhile
-            seen = self.store.survey()
-            adopted = self.store.adopt(quiet=self.config.quiet_seconds, seen=seen, wait=False)
-            seen = self.store.survey() if adopted.notes else seen  # something was put back
-            done = self.index.refresh(vectors, progress, seen, stop)
-        return replace(done, notes=(*adopted.notes, *done.notes))
-
-    def rebuild(self, progress: Progress | None = None) -> Refresh:
-        """Build the index anew from the files alone."""
-        return self.index.rebuild(progress=progress)
+    # -- search -----------------------------------------------------------------------------------------
 
     def search(
         self, query: str, *, limit: int | None = None, min_score: float | None = None,
@@ -274,34 +238,157 @@ class Memory(Surveys, Paged, Adopts, Believing, Naming, Recalls, Reflections, Wa
         lists, groups = (tuple(tags), tuple(kinds), tuple(sources)), read_groups(groups)
         return Filters(since, until, *lists, match=match, groups=groups)
 
-    # -- core memory -------------------------------------------------------------------------------------
+    def recall(
+        self, query: str, *, budget: str = "", max_tokens: int = 0, limit: int | None = None,
+        min_score: float | None = None, filters: Filters | None = None, progress: Progress | None = None,
+    ) -> Recalled:  # fmt: skip
+        """What memory holds on a query, marked as data, with the date and place of every line.
 
-    def core_blocks(self) -> list[CoreBlock]:
-        """The blocks of MEMORY.md, in file order."""
-        return core.blocks(self.store)
+        `budget` is low, mid or high, else the setting recall.budget; `max_tokens` counts marks and all, else
+        recall.max_tokens. With neither it has as many lines as a search has hits, and at most 9,500
+        characters. `filters` are those of `Memory.filters`. Usage for no such budget.
+        """
+        from ua_memory.recall.readonly import hits_block, preset
+        from ua_memory.recall.search import Recalled
 
-    def core_block(self, name: str) -> CoreBlock:
-        """One block. NotFound lists those there are."""
-        return core.block(self.store, name)
+        budget, max_tokens = (
+            budget or self.config.recall_budget,
+            max_tokens or self.config.recall_max_tokens,
+        )
+        most, depth, lines = 0, 0, None
+        if budget or max_tokens:
+            chosen = preset(budget, max_tokens)
+            most, depth, lines = chosen.tokens, chosen.depth, min(chosen.lines, 1000)
+        found = self.search_many(
+            [query], limit=limit or lines, min_score=min_score, filters=filters, progress=progress,
+            depth=depth,
+        )[0]  # fmt: skip
+        return Recalled(*hits_block(found, most), most, found)
 
-    def core_replace(
-        self, name: str, value: str, *, expect: str | None = None, request: str | None = None,
-        session: str | None = None, by_person: bool = False,
-    ) -> Replaced:  # fmt: skip
-        """Replace a block of core memory, or add it. `expect` is the value that was read."""
-        return core.replace(
-            self.store, name, value, door=self.door, expect=expect, request=request, session=session,
-            by_person=by_person,
+    # -- with or without a model ------------------------------------------------------------------------
+
+    @staticmethod
+    def endpoint(api_key: str = "", base_url: str = "", model: str = "") -> Endpoint | None:
+        """Where a model is, as the owner's environment says it; None where neither key nor URL is given."""
+        from ua_memory.llm.model import Endpoint
+
+        given = api_key.strip() or base_url.strip()
+        return Endpoint(api_key.strip(), base_url.strip(), model.strip()) if given else None
+
+    def flush(
+        self, transcript: IO[bytes] | None = None, *, model: ModelOrEndpoint = None, force: bool = False,
+        client: str | None = None, session: str | None = None, tell: FlushTell | None = None,
+        done: Done | None = None,
+    ) -> Flush:  # fmt: skip
+        """Save what matters of a conversation, and of all that waits; one commit for each session.
+
+        `transcript` is a stream of any client's; below the threshold nothing happens unless `force`d.
+        Without one, what waits is flushed. Without a `model` the speakers' own sentences are kept. `tell`
+        hears how far it is, `done` of each session as soon as it is committed.
+
+        Raises what the transcript (Malformed), the model (ModelUnavailable, KeyRejected, RequestRejected,
+        ModelRefused, ModelMisbehaved, BudgetSpent) or the store raises: the turns wait then.
+        """
+        return self.conversations.flush(
+            transcript, model=model, force=force, client=client, session=session, tell=tell, done=done
+        )
+
+    def retain(
+        self, text: str, *, document_id: str = "", source: str = "", append: bool = False,
+        mode: Mode = "concise", mission: str = "", instructions: str = "", context: str = "",
+        timestamp: datetime | None = None, tags: Sequence[str] = (), origin: Origin = "agent",
+        client: str | None = None, session: str | None = None, request: str | None = None,
+        redo: bool = False, model: ModelOrEndpoint = None, tell: RetainTell | None = None,
+    ) -> Retained:  # fmt: skip
+        """Extract the facts of a text, now; one commit.
+
+        With a `document_id` they go into that document's file: chunks of it that are there already cost
+        nothing and keep their facts, those that are gone take theirs with them; `append` adds. Without one
+        they go into the day's log, and the same text again changes nothing. Without a `model`, and in the
+        mode `chunks`, the author's own words are kept.
+
+        Raises what the model (ModelUnavailable, KeyRejected, RequestRejected, ModelRefused, ModelMisbehaved,
+        BudgetSpent) or the store raises: the text waits then, and `queue retry` goes on.
+        """
+        item = self.documents.item(
+            text, document_id=document_id, source=source, append=append, mode=mode, mission=mission,
+            instructions=instructions, context=context, timestamp=timestamp, tags=tags, origin=origin,
+            client=client, session=session, request=request, redo=redo,
+        )  # fmt: skip
+        return self.documents.retain([item], model=model, tell=tell)[0]
+
+    def reflect(
+        self, question: str, *, model: ModelOrEndpoint = None, budget: str = "low", max_tokens: int = 0,
+        schema: Mapping[str, Any] | None = None, context: str = "", filters: Filters | None = None,
+        keep_opinion: bool = False,
+    ) -> Reflection:  # fmt: skip
+        """Answer a question from memory: mental models first, then observations, then facts, all cited.
+
+        `budget` is low, mid or high: turns, hits and tokens. `max_tokens` bounds the answer's text, `schema`
+        is a JSON schema for a structured answer beside it, `filters` what may be found at all. With
+        `keep_opinion` what the model comes to think is written to memory/opinions.md; else nothing is.
+        Without a model the evidence is returned; where there is none, no model is asked.
+
+        Raises Usage for a question, budget or schema that is none, and what the model raises: then there is
+        no answer, and nothing was kept.
+        """
+        from ua_memory.reflect.reflection import Reflector
+
+        reflector = Reflector(self.store, self.door, self.access, self.search, self.observations.list)
+        return reflector.reflect(
+            question, model=model, budget=budget, max_tokens=max_tokens, schema=schema, context=context,
+            filters=filters, keep_opinion=keep_opinion,
         )  # fmt: skip
 
-    def core_budgets(self) -> list[Budget]:
-        """Tokens against budgets: MEMORY.md first, then its blocks."""
-        return core.budgets(self.store)
+    def consolidate(
+        self, *, model: ModelOrEndpoint = None, limit: int | None = None, usd: float | None = None,
+        retry: bool = False, accept: bool = False, batch_api: bool = False,
+        tell: ConsolidateTell | None = None,
+        after: Callable[[Consolidated, Model | None], None] | None = None,
+    ) -> Consolidated:  # fmt: skip
+        """Hold the facts that no run has considered against the observations; one commit, or none.
+
+        Without a `model` they are only compared. `limit` is how many facts a run takes, `usd` what it may
+        cost if that is less than the settings say. `retry` takes up facts that were set aside, `accept` lets
+        more than a quarter of the observations be retired. With `batch_api` facts are posted at half the
+        price, and a later run collects the answers. `after` hears of the run and may ask on, within
+        the same `usd`.
+
+        Busy while another run is at it. What a model raises ends the run, and is in the result.
+        """
+        from ua_memory.reflect.consolidate import Consolidating
+
+        with self.access.open(model, usd) as asked:
+            run = Consolidating(
+                self.store, door=self.door, model=asked, limit=limit, retry=retry, accept=accept, tell=tell,
+                batch_api=batch_api, clean=self.store.redacted,
+            )  # fmt: skip
+            done = run.run()
+            if after:
+                after(done, asked)
+        return done
+
+    # -- upkeep -----------------------------------------------------------------------------------------
+
+    def forget(
+        self, *targets: str, query: str = "", session: str = "", entity: str = "", limit: int | None = None,
+        dry_run: bool = False, take: bool = False,
+    ) -> Forgotten:  # fmt: skip
+        """Remove statements, and what was derived only from them, from files, index, caches and what waits.
+
+        `targets` are `^id`, `PATH:LINE` or `PATH:FROM-TO`; `query` means what contains all of its words, at
+        most `limit`; `session` what was said in it, `entity` what is known of somebody. A person's own lines
+        that quote it go only with `take`. `dry_run` changes nothing. NotFound where nothing is meant; Held,
+        ChangedOnDisk, Busy, TooLarge.
+        """
+        return self.forgetting.forget(
+            *targets, query=query, session=session, entity=entity, limit=limit, dry_run=dry_run, take=take
+        )
 
     def _budgets(self) -> tuple[Budget, ...]:
-        """The same, where MEMORY.md can be read."""
+        """Tokens against budgets, where MEMORY.md can be read."""
         try:
-            return tuple(self.core_budgets())
+            return tuple(core.budgets(self.store))
         except CannotWrite:  # it is one of the problems
             return (Budget("", 0, self.config.core_tokens),)
 
@@ -314,9 +401,151 @@ class Memory(Surveys, Paged, Adopts, Believing, Naming, Recalls, Reflections, Wa
         return Status(
             root=str(store.bank.root), trail=str(store.bank.git_dir), own=store.bank.own,
             files=len(seen.files), head=head,
-            waiting=(*self.waiting(), *self.waiting_texts()),
+            waiting=tuple(self.queue.list()),
             edited=tuple(sorted(set(seen.changed) - set(seen.held))), held=tuple(sorted(seen.held)),
             pending=tuple(doctor.pending_revisions(store)), budgets=self._budgets(),
             problems=bool(damage) + sum(1 for _ in audit.file_problems(store)), damage=damage,
             index=doctor.index_state(store), settings=self.config.problems,
         )  # fmt: skip
+
+    # -- parts -----------------------------------------------------------------------------------------
+
+    @cached_property
+    def core(self) -> CoreMemory:
+        """The blocks of MEMORY.md."""
+        return CoreMemory(self.store, self.door)
+
+    @cached_property
+    def facts(self) -> Facts:
+        """Facts and other statements, by id and by exact text."""
+        from ua_memory.index.sync import Facts
+
+        return Facts(self.store, lambda: self.index)
+
+    @cached_property
+    def entities(self) -> Entities:
+        """The names of the bank."""
+        from ua_memory.index.entities import Entities
+
+        return Entities(self.store, self.door, lambda: self.index)
+
+    @cached_property
+    def observations(self) -> Observations:
+        """What consolidation has made of facts."""
+        from ua_memory.reflect.consolidate import Observations
+
+        return Observations(self.store, self.door)
+
+    @cached_property
+    def opinions(self) -> Opinions:
+        """What the agent thinks."""
+        from ua_memory.knowledge.opinions import Opinions
+
+        return Opinions(self.store, self.door)
+
+    @cached_property
+    def directives(self) -> Directives:
+        """The hard rules for `reflect`."""
+        from ua_memory.reflect.reflection import Directives
+
+        return Directives(self.store, self.door)
+
+    @cached_property
+    def pages(self) -> Pages:
+        """Knowledge pages, and their refreshes."""
+        from ua_memory.reflect.pages import Pages
+
+        return Pages(self.store, self.door, self.access, lambda: self._refresh_view)
+
+    @cached_property
+    def models(self) -> MentalModels:
+        """Mental models."""
+        from ua_memory.reflect.pages import MentalModels
+
+        return MentalModels(self.store, self.door, self.access, lambda: self._refresh_view)
+
+    @cached_property
+    def conversations(self) -> Conversations:
+        """Conversations: flushed, previewed, or made to wait."""
+        from ua_memory.retain.conversations import Conversations
+
+        return Conversations(self.store, self.door, self.access, lambda: self.facts.lookup(), self.search)
+
+    @cached_property
+    def sessions(self) -> Sessions:
+        """The sessions in clients' transcripts."""
+        from ua_memory.retain.survey import Sessions
+
+        return Sessions(self.store, self.access, self.conversations)
+
+    @cached_property
+    def documents(self) -> Documents:
+        """Texts and files that are retained."""
+        from ua_memory.retain.retain import Documents
+
+        return Documents(self.store, self.door, self.access, lambda: self.facts.lookup())
+
+    @cached_property
+    def queue(self) -> WaitQueue:
+        """What waits for a model."""
+        from ua_memory.retain.conversations import WaitQueue
+
+        return WaitQueue(
+            self.store, self.access, lambda *a: self.conversations.flusher(*a),
+            lambda *a: self.documents.retainer(*a),
+        )  # fmt: skip
+
+    @cached_property
+    def watches(self) -> Watches:
+        """Files outside the bank that are retained when they change."""
+        from ua_memory.retain.survey import Watches
+
+        return Watches(self.store, self.documents, self.queue)
+
+    @cached_property
+    def history(self) -> BankHistory:
+        """Revisions: listed, shown, explained and taken back."""
+        from ua_memory.upkeep.undo import BankHistory
+
+        return BankHistory(self.store, self.door)
+
+    @cached_property
+    def health(self) -> Health:
+        """Checks and counts."""
+        from ua_memory.upkeep.audit import Health
+
+        return Health(self.store, lambda: self.forgetting.finish())
+
+    @cached_property
+    def forgetting(self) -> Forgetting:
+        """Forgetting, for good."""
+        from ua_memory.upkeep.forget import Forgetting
+
+        return Forgetting(self.store, self.door, lambda: self.index, self.search, self.entities.get)
+
+    @cached_property
+    def purges(self) -> HistoryPurges:
+        """Taking what was forgotten out of the history, too."""
+        from ua_memory.upkeep.purge import HistoryPurges
+
+        return HistoryPurges(self.store, self.door)
+
+    @cached_property
+    def remote(self) -> Remote:
+        """Other machines: sync, and archives."""
+        from ua_memory.upkeep.archive import Remote
+
+        return Remote(self.store, self.door, lambda: self.index)
+
+    @cached_property
+    def access(self) -> ModelAccess:
+        """Opens the models that are asked."""
+        from ua_memory.llm.access import ModelAccess
+
+        return ModelAccess(self.store)
+
+    @cached_property
+    def _refresh_view(self) -> RefreshView:
+        from ua_memory.reflect.refresh import view_of
+
+        return view_of(self.store, self.facts, self.search, self.refresh)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from datetime import datetime, time
 from pathlib import Path
@@ -21,6 +21,9 @@ from ua_memory.cli.history import entries
 from ua_memory.daemon import protocol
 from ua_memory.daemon.server import holder, runs
 from ua_memory.errors import ProblemsFound, UaMemoryError
+from ua_memory.index.outside import OutsideFiles
+from ua_memory.llm.ledger import Ledger
+from ua_memory.llm.model import PRICES_AS_OF
 from ua_memory.memory import Memory
 from ua_memory.text.wording import dollars
 from ua_memory.upkeep.doctor import Check
@@ -33,7 +36,7 @@ if TYPE_CHECKING:
     from ua_memory.knowledge.observations import Standing
     from ua_memory.llm.ledger import Spent, Totals
     from ua_memory.memory import Status
-    from ua_memory.upkeep.bank import Stats
+    from ua_memory.upkeep.audit import Stats
     from ua_memory.upkeep.purge import Unfinished
     from ua_memory.upkeep.sync import Cloned
 
@@ -80,7 +83,11 @@ def init(
     root, default = _root(call, path, new=source is not None)
     if source is not None and (call.cwd / source).exists():  # a folder, from where the caller stands
         source = str((call.cwd / source).resolve())
-    cloned = Memory.clone(root, source) if source is not None else None
+    cloned = None
+    if source is not None:
+        from ua_memory.upkeep.sync import clone
+
+        cloned = clone(root, source)
     folder = (root / "memory").is_dir()
     first = Memory.init(root, now=call.now, timezone="" if source else system_timezone(call), door="cli")
     config = caller.settings_of(call, first.store.bank.root)  # of which only now is known whose they are
@@ -159,7 +166,7 @@ def _notes(call: Call, memory: Memory, default: bool) -> list[str]:
             f"{root} is the default bank, used wherever there is no other; for one in this folder: "
             "ua-memory init ."
         )
-    if count := memory.unread():
+    if count := OutsideFiles(memory.store).unread():
         files = "1 markdown file lies" if count == 1 else f"{count:,} markdown files lie"
         bank = "" if caller.found(call) == root else f" --bank {shlex.quote(str(root))}"
         others = [
@@ -210,7 +217,7 @@ def status(
     """Show how the bank stands: what is edited, held, pending, how full core memory is."""
     with caller.opened(ctx, lenient=True) as (call, memory):
         held = memory.status().held if accept else ()
-        result = memory.accept() if accept else None
+        result = memory.store.adopt(accept=True) if accept else None
         if result is not None:
             for text in result.notes:
                 note(call, text)
@@ -219,12 +226,12 @@ def status(
         watch = _watch(call, memory)
         here = memory.store.bank
         signs = (here.root / "memory/observations", here.pending / "consolidation-batch.json")
-        beliefs = memory.standing() if any(map(os.path.exists, signs)) else None
+        beliefs = memory.observations.counts() if any(map(os.path.exists, signs)) else None
         if call.as_json:
             more: dict[str, Any] = {"watch": watch} if watch else {}
             more |= {"accepted": list(held)} if accept else {}
             more |= {"beliefs": asdict(beliefs)} if beliefs else {}
-            purges = memory.unfinished_purges()
+            purges = _purges(memory)
             more |= {"purges": [asdict(one) for one in purges]} if purges else {}
             emit(call, status_shape(found) | more)
         else:
@@ -287,7 +294,7 @@ def _tell_status(
     rows += [("", (budget.warning, "warn")) for budget in found.budgets]
     problems: Piece = (f"{found.problems}, see ua-memory verify", "bad") if found.problems else "none"
     rows += [("Problems", problems), ("Index", _index(dict(found.index)))]
-    rows.append(("Purge", ("\n".join(map(_purge, memory.unfinished_purges())), "bad")))
+    rows.append(("Purge", ("\n".join(map(_purge, _purges(memory))), "bad")))
     deaf = f"no events ({watch.get('why')}): the daemon looks at the files now and then"
     rows.append(("Watch", (deaf if "why" in watch else "", "warn")))
     screen.rows([[(name, "strong"), said] for name, said in rows if said and said[0]])
@@ -298,6 +305,11 @@ HELD = ("confirm: ua-memory status --accept", "restore: ua-memory undo")
 
 def _listed(paths: tuple[str, ...], says: str, *more: str) -> str:
     return "\n".join([f"{', '.join(paths)}: {says}", *more]) if paths else ""
+
+
+def _purges(memory: Memory) -> Sequence[Unfinished]:
+    """Purges that are not finished. Nothing of them is loaded where there was none."""
+    return memory.purges.unfinished() if (memory.store.bank.state / "purges.json").exists() else ()
 
 
 def _purge(one: Unfinished) -> str:
@@ -356,7 +368,7 @@ def verify(ctx: typer.Context, as_json: app.Json = False, bank: app.Bank = None)
     Prints `file:line: message` for each problem; the exit code is 12 if there are any.
     """
     with caller.opened(ctx) as (call, memory):
-        found, unchecked = memory.verified()
+        found, unchecked = memory.health.verified()
         files = len(memory.store.survey().files)
     if call.as_json:
         emit(
@@ -401,7 +413,7 @@ def doctor(
     daemon. The exit code is 12 if anything is left to mend.
     """
     with caller.opened(ctx, lenient=True) as (call, memory):
-        checks = [*memory.doctor(mend=mend), *_daemon(call, memory)]
+        checks = [*memory.health.doctor(mend=mend), *_daemon(call, memory)]
     if call.as_json:
         emit(
             call,
@@ -482,7 +494,7 @@ def _index_group() -> None:
 def rebuild(ctx: typer.Context, as_json: app.Json = False, bank: app.Bank = None) -> None:
     """Build the index anew from the files alone."""
     with caller.opened(ctx) as (call, memory), progress(call, "Indexing") as tell:
-        done = memory.rebuild(tell)
+        done = memory.index.rebuild(progress=tell)
     if call.as_json:
         emit(call, index_shape(done))
         return
@@ -542,13 +554,13 @@ def stats(
     """Count what there is, and what models cost."""
     with caller.opened(ctx) as (call, memory):
         if cost or plot:
-            spent = memory.spent(_since(memory, since))
+            spent = Ledger(memory.store.bank.local).spent(_since(memory, since))
             _draw(call, spent, plot)
             emit(call, shape_of_cost(memory, spent)) if call.as_json else _tell_cost(
                 Screen(call), memory, spent
             )
         else:
-            found = memory.stats()
+            found = memory.health.stats()
             emit(call, stats_shape(found)) if call.as_json else _tell_stats(Screen(call), found)
 
 
@@ -625,7 +637,7 @@ def shape_of_cost(memory: Memory, spent: Spent) -> dict[str, Any]:
         "days": {name: _totals(each) for name, each in spent.by_day.items()},
         "models": {name: _totals(each) for name, each in spent.by_model.items()},
         "limits": limits,
-        "pricesAsOf": memory.prices_as_of(),
+        "pricesAsOf": PRICES_AS_OF,
     }
 
 
@@ -658,7 +670,7 @@ def _tell_cost(screen: Screen, memory: Memory, spent: Spent) -> None:
     config = memory.config
     screen.line()
     limits = f"{dollars(config.run_usd)} a run, {dollars(config.day_usd)} a day"
-    screen.line(f"Limits: {limits}. Prices of {memory.prices_as_of()}.")
+    screen.line(f"Limits: {limits}. Prices of {PRICES_AS_OF}.")
     if spent.total.unpriced:
         screen.line(
             (f"{spent.total.unpriced} requests went to models the price table does not know.", "faint")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import IO, TYPE_CHECKING, Annotated, Any
 
@@ -83,12 +83,14 @@ def flush(
         if dry_run:
             _preview(call, memory, stream, chosen)
         elif detach:
-            found = memory.hand_over(stream, model=call.endpoint, **chosen)
+            found = memory.conversations.enqueue(stream, model=call.endpoint, **chosen)
             _told(
                 call,
                 memory,
                 found,
-                spawn.start_detached(call, memory) if memory.config.enabled and memory.waiting() else None,
+                spawn.start_detached(call, memory)
+                if memory.config.enabled and memory.queue.conversations()
+                else None,
             )
         else:
             _flush(call, memory, stream, chosen)
@@ -148,13 +150,13 @@ def _flush(call: Call, memory: Memory, stream: IO[bytes] | None, chosen: dict[st
         with progress(call, "Reading turns") as tell:
             found = memory.flush(stream, model=model, tell=tell, done=done.append, **chosen)
     except KeyboardInterrupt:
-        if waiting := len(memory.waiting()):
+        if waiting := len(memory.queue.conversations()):
             note(call, f"interrupted; {count(waiting, 'conversation')} in the queue (ua-memory queue list)")
         raise
     finally:  # what was flushed before another one failed is told in any case
         if call.as_json:
             if found or done:
-                emit(call, flushed.flushed_shape(found, done, len(memory.waiting())))
+                emit(call, flushed.flushed_shape(found, done, len(memory.queue.conversations())))
         else:
             for one in done:
                 flushed.show_flushed(call, one)
@@ -163,7 +165,7 @@ def _flush(call: Call, memory: Memory, stream: IO[bytes] | None, chosen: dict[st
 
 
 def _preview(call: Call, memory: Memory, stream: IO[bytes] | None, chosen: dict[str, Any]) -> None:
-    found, cost = memory.preview(stream, model=call.endpoint, **chosen)
+    found, cost = memory.conversations.preview(stream, model=call.endpoint, **chosen)
     if call.as_json:
         emit(call, flushed.shape_of_preview(found, cost))
     else:
@@ -171,7 +173,7 @@ def _preview(call: Call, memory: Memory, stream: IO[bytes] | None, chosen: dict[
 
 
 def _told(call: Call, memory: Memory, found: Flush | None, log: str | None) -> None:
-    waiting = memory.waiting()
+    waiting = memory.queue.conversations()
     if call.as_json:
         emit(call, {**flushed.flushed_shape(found, [], len(waiting)), **({"log": log} if log else {})})
     elif log:
@@ -198,7 +200,7 @@ Keys = Annotated[
 def queue_list(ctx: typer.Context, as_json: app.Json = False, bank: app.Bank = None) -> None:
     """List what waits, how long, and why."""
     with caller.opened(ctx) as (call, memory):
-        waiting: list[Waiting] = [*memory.waiting(), *memory.waiting_texts()]
+        waiting = memory.queue.list()
         if call.as_json:
             emit(call, {"waiting": [shape(one) for one in waiting]})
             return
@@ -219,19 +221,19 @@ def queue_retry(
 ) -> None:
     """Flush and retain what waits, now."""
     with caller.opened(ctx) as (call, memory):
-        texts = [each for each in key or () if memory.waits_as_text(each)]
+        texts = [each for each in key or () if memory.queue.is_text(each)]
         turns = [each for each in key or () if each not in texts]
-        drawn: list[Retained] = []
-        if texts or (not key and memory.waiting_texts()):
+        drawn: Sequence[Retained] = ()
+        if texts or (not key and memory.queue.texts()):
             with progress(call, "Reading chunks") as tell:
-                drawn = memory.retain_waiting(texts, model=call.endpoint, tell=tell)
+                drawn = memory.queue.retry_texts(texts, model=call.endpoint, tell=tell)
         more = {"retained": [flushed.retained_shape(one) for one in drawn]} if drawn or texts else {}
         if drawn and not call.as_json:
             flushed.show_retained(call, drawn, modelled=call.endpoint is not None)
-        if turns or (not key and (memory.waiting() or not drawn)):
+        if turns or (not key and (memory.queue.conversations() or not drawn)):
             _flush_waiting(call, memory, turns, more)
         elif call.as_json:
-            emit(call, {**flushed.flushed_shape(None, [], len(memory.waiting())), **more})
+            emit(call, {**flushed.flushed_shape(None, [], len(memory.queue.conversations())), **more})
 
 
 def _flush_waiting(call: Call, memory: Memory, key: list[str], more: dict[str, Any]) -> None:
@@ -240,16 +242,16 @@ def _flush_waiting(call: Call, memory: Memory, key: list[str], more: dict[str, A
     off = None if memory.config.enabled else memory.flush()  # it says so, and does nothing
     try:
         with progress(call, "Reading turns") as tell:
-            memory.retry(key or (), model=model, tell=tell, done=done.append)
+            memory.queue.retry_conversations(key or (), model=model, tell=tell, done=done.append)
     finally:
         if call.as_json and done:
-            emit(call, {**flushed.flushed_shape(off, done, len(memory.waiting())), **more})
+            emit(call, {**flushed.flushed_shape(off, done, len(memory.queue.conversations())), **more})
         for one in () if call.as_json else done:
             flushed.show_flushed(call, one)
     if not call.as_json:
         flushed.conclude_flush(call, off, done, bool(model))
     elif not done:
-        emit(call, {**flushed.flushed_shape(off, done, len(memory.waiting())), **more})
+        emit(call, {**flushed.flushed_shape(off, done, len(memory.queue.conversations())), **more})
 
 
 @queue_app.command("drop", cls=app.Verb)
@@ -263,7 +265,7 @@ def queue_drop(
 ) -> None:
     """Throw away what waits: nobody ever reads it."""
     with caller.opened(ctx) as (call, memory):
-        gone = [memory.drop_text(one) if memory.waits_as_text(one) else memory.drop(one) for one in key]
+        gone = [memory.queue.drop(one) for one in key]
         if call.as_json:
             emit(call, {"dropped": [shape(one) for one in gone]})
         for one in () if call.as_json else gone:

@@ -15,6 +15,7 @@ from ua_memory import caller
 from ua_memory.cli import app
 from ua_memory.errors import GitFailed, NotFound, ProblemsFound, Usage
 from ua_memory.knowledge.lineage import BeliefStep, FactStep
+from ua_memory.upkeep import audit
 from ua_memory.views import history as views_history
 from ua_memory.views import output
 from ua_memory.views.output import Piece, Screen, agrees, cells, commit, count, day_title, emit, note, outcome
@@ -70,7 +71,7 @@ def log(
     """
     with caller.opened(ctx) as (call, memory):
         if as_json:
-            done = memory.log(about, op=op, limit=number)
+            done = memory.history.log(about, op=op, limit=number)
             return emit(call, {"revisions": [output.revision(one) for one in done]})
         _tell_log(call, _entries(memory, about, op, number, each=each), memory.store.now().date())
 
@@ -79,10 +80,10 @@ def _entries(
     memory: Memory, about: str | None, op: str | None, number: int, *, each: bool
 ) -> list[DiaryEntry]:
     """The newest entries, each of them whole: it ends where another begins, not where reading did."""
-    zone, gone, shown = memory.store.now().tzinfo, memory.taken_back(), number
+    zone, gone, shown = memory.store.now().tzinfo, memory.store.history.taken_back(), number
     while True:
         limit = shown if each else shown * FOLDED
-        done = memory.log(about, op=op, limit=limit)
+        done = memory.history.log(about, op=op, limit=limit)
         # Which go together at most is known without their words; these are read of little more than is shown.
         starts = {one.revision for one in views_history.entries(done, {}, gone, zone, each=each)[shown:][:1]}
         end = next((n + 1 for n, one in enumerate(done) if one.id in starts), len(done))
@@ -97,7 +98,7 @@ def entries(
 ) -> list[DiaryEntry]:
     """Revisions as the diary tells of them, with what they took back, however long ago."""
     others = _taken(memory, done)
-    brought = memory.brought([*done, *others], about)
+    brought = memory.history.changes([*done, *others], about)
     return views_history.entries(done, brought, gone, memory.store.now().tzinfo, each=each, others=others)
 
 
@@ -153,7 +154,7 @@ def diff(
 ) -> None:
     """Show what a revision changed."""
     with caller.opened(ctx) as (call, memory):
-        text = memory.diff(revision)
+        text = memory.history.diff(revision)
         if call.as_json:
             emit(call, {**({"revision": revision} if revision else {}), "diff": text})
         elif text:
@@ -190,7 +191,7 @@ def undo(
     """
     with caller.opened(ctx) as (call, memory):
         held = revision is None and bool(memory.status().held)
-        done = memory.undo(revision)
+        done = memory.history.undo(revision)
         _tell_undo(call, memory, done, "" if held else "ua-memory redo")
 
 
@@ -198,7 +199,7 @@ def undo(
 def redo(ctx: typer.Context, as_json: app.Json = False, bank: app.Bank = None) -> None:
     """Take back the newest undo."""
     with caller.opened(ctx) as (call, memory):
-        _tell_undo(call, memory, memory.redo(), "ua-memory undo")
+        _tell_undo(call, memory, memory.history.redo(), "ua-memory undo")
 
 
 def _tell_undo(call: Call, memory: Memory, done: Undone, back: str) -> None:
@@ -256,14 +257,14 @@ def blame(
 ) -> None:
     """Show who wrote each line, and when."""
     with caller.opened(ctx) as (call, memory):
-        lines = memory.blame(target)
+        lines = memory.history.blame(target)
         if call.as_json:
             emit(call, {"lines": [output.blame(line) for line in lines]})
         else:
             _tell_blame(call, lines, memory.store.now())
 
 
-def _tell_blame(call: Call, lines: list[BlameLine], now: datetime) -> None:
+def _tell_blame(call: Call, lines: Sequence[BlameLine], now: datetime) -> None:
     screen = Screen(call)
     rows: list[list[Piece]] = []
     for one in lines:
@@ -310,7 +311,7 @@ def why(
     (cited, and nowhere) or 12.
     """
     with caller.opened(ctx) as (call, memory):
-        chain = memory.why(target)
+        chain = memory.history.why(target)
         if call.as_json:
             emit(call, _chain(chain))
         else:
@@ -672,8 +673,8 @@ def scan(
     begins with the revision that it came with. The exit code is 12 if there are any.
     """
     with caller.opened(ctx) as (call, memory):
-        found = memory.secrets()
-        past = memory.past_secrets() if history else []
+        found = audit.secrets(memory.store)
+        past = audit.past_secrets(memory.store) if history else []
     if call.as_json:
         printed = {"secrets": [{"path": path, "line": line, "kind": kind} for path, line, kind in found]}
         then = [{"revision": r, "path": path, "line": line, "kind": kind} for r, path, line, kind in past]

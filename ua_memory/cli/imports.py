@@ -28,6 +28,7 @@ from ua_memory.hooks import context
 from ua_memory.hooks.capture import take_up
 from ua_memory.memory import Memory
 from ua_memory.upkeep import import_sources
+from ua_memory.upkeep.import_ import import_contents
 from ua_memory.views import flushed as views_flushed
 from ua_memory.views import history
 from ua_memory.views.flushed import costs, estimate
@@ -176,7 +177,7 @@ def _archive(ctx: typer.Context, path: str | None, dry_run: bool) -> None:
     if path is None:
         raise Usage("there is no FILE", mend="ua-memory import archive FILE")
     with caller.opened(ctx) as (call, memory):
-        done = memory.restore(caller.absolute(call, path), dry_run=dry_run)
+        done = memory.remote.restore(caller.absolute(call, path), dry_run=dry_run)
         restored(call, done)
         if done.heard and not done.heard.proof.holds:
             history.out(StillThere.exit_code)
@@ -201,7 +202,7 @@ def _remembered(
         if compare or old:
             _compare(call, found, root, files, compare, old)
             return
-        done = memory.bring_in(found.within(days), dry_run=dry_run)
+        done = import_contents(memory.store, found.within(days), door=memory.door, dry_run=dry_run)
         if call.as_json:
             emit(call, views_flushed.import_shape(done, unread))
         else:
@@ -277,7 +278,7 @@ def _survey(call: Call, memory: Memory, asked: views_flushed.SurveyRequest, sinc
         if not context.over(path, each)
     }
     with progress(call, "Reading sessions") as tell:
-        return memory.survey(transcripts, since=since, going=going, tell=tell)
+        return memory.sessions.survey(transcripts, since=since, going=going, tell=tell)
 
 
 def _fits(call: Call, one: Surveyed, asked: views_flushed.SurveyRequest) -> bool:
@@ -302,7 +303,7 @@ def _preview(
     chosen: list[Surveyed],
     fresh: list[Surveyed],
 ) -> None:
-    kept, cost = memory.preview_sessions(fresh, model=call.endpoint)
+    kept, cost = memory.sessions.preview(fresh, model=call.endpoint)
     if call.as_json:
         more = {"preview": kept, **({"estimate": estimate(cost)} if cost else {})}
         emit(call, {**views_flushed.survey_shape(asked, chosen, found, (), ()), **more})
@@ -326,7 +327,7 @@ def _flush(
     done: list[Flushed] = []
     screen = Screen(call)
     try:
-        for one, flushed in memory.bring_sessions(fresh, model=call.endpoint):
+        for one, flushed in memory.sessions.flush(fresh, model=call.endpoint):
             done.append(flushed)
             if not call.as_json:  # a line as each is done, which is all the progress one needs to see
                 views_flushed.show_one_flushed(call, screen, one, flushed)
@@ -627,7 +628,7 @@ def compare(call: Call, found: SourceContents, old: Comparison, queries: Sequenc
         tempfile.TemporaryDirectory(prefix="ua-memory-compare-") as folder,
         _empty(Path(folder), call) as memory,
     ):
-        done = memory.bring_in(found)
+        done = import_contents(memory.store, found, door=memory.door)
         left = _embed(call, memory, queries)
         memory.search_many(queries[:1], limit=LIMIT)  # models are loaded once, not with each query
         ready = perf_counter()

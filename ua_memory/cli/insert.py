@@ -141,9 +141,9 @@ core_app = app.new(
 def core_list(ctx: typer.Context, as_json: app.Json = False, bank: app.Bank = None) -> None:
     """List the blocks and how much of their budget they take."""
     with caller.opened(ctx) as (call, memory):
-        whole, *each = memory.core_budgets()
+        whole, *each = memory.core.budgets()
         if call.as_json:
-            pairs = zip(memory.core_blocks(), each, strict=True)
+            pairs = zip(memory.core.list(), each, strict=True)
             emit(call, {"blocks": [_block(block, budget) for block, budget in pairs], **output.budget(whole)})
             return
         screen = Screen(call)
@@ -174,9 +174,9 @@ def core_get(
 ) -> None:
     """Read a block, or all of them."""
     with caller.opened(ctx) as (call, memory):
-        blocks = [memory.core_block(name)] if name is not None else memory.core_blocks()
+        blocks = [memory.core.get(name)] if name is not None else memory.core.list()
         if call.as_json:
-            budgets = {budget.name: budget for budget in memory.core_budgets()[1:]}
+            budgets = {budget.name: budget for budget in memory.core.budgets()[1:]}
             shapes = [_block(block, budgets[block.name]) for block in blocks]
             emit(call, shapes[0] if name is not None else {"blocks": shapes})
         elif name is not None:
@@ -228,7 +228,7 @@ def core_replace(
     with caller.opened(ctx) as (call, memory):
         text = read_text(call, value)
         person = is_person(call)
-        done = memory.core_replace(
+        done = memory.core.replace(
             name, text, expect=expect, request=request, session=session, by_person=person
         )
         if call.as_json:

@@ -16,16 +16,16 @@ from ua_memory.views import history, hits, output
 from ua_memory.views.output import Screen, commit, count, emit, note, outcome
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from ua_memory.caller import Call
+    from ua_memory.index.entities import Known, Portrait
     from ua_memory.knowledge.entities import Decision, Suggestion
     from ua_memory.knowledge.observations import Believed
     from ua_memory.knowledge.pages import Kept
     from ua_memory.memory import Memory
     from ua_memory.records import MentalModel, Observation, Page
     from ua_memory.reflect.refresh import Price, Refreshed
-    from ua_memory.upkeep.bank import Known, Portrait
 
 
 # -- observations ------------------------------------------------------------------------------------------
@@ -54,7 +54,7 @@ def observations_list(
 ) -> None:
     """List the observations that hold, file by file."""
     with caller.opened(ctx) as (call, memory):
-        found = memory.observations(scope=scope, stale=stale, retired=retired)
+        found = memory.observations.list(scope=scope, stale=stale, retired=retired)
         if call.as_json:
             emit(call, {"observations": [told(one) for one in found]})
             return
@@ -88,7 +88,7 @@ def observations_get(
 ) -> None:
     """Show one with its proofs, its former wordings, and how fresh it is."""
     with caller.opened(ctx) as (call, memory):
-        one = memory.observation(block)
+        one = memory.observations.get(block)
         if call.as_json:
             emit(call, told(one))
         else:
@@ -124,7 +124,7 @@ def observations_retire(
 ) -> None:
     """Say that one does not hold any more, and why. It stays in its file."""
     with caller.opened(ctx) as (call, memory):
-        after, result = memory.retire_observation(block, because, by_person=is_person(call))
+        after, result = memory.observations.retire(block, because, by_person=is_person(call))
         if call.as_json:
             emit(call, {**observation_shape(after), "revision": result.revision})
             return
@@ -173,7 +173,7 @@ def opinions_list(
 ) -> None:
     """List the opinions, each with its confidence."""
     with caller.opened(ctx) as (call, memory):
-        found = memory.opinions(retired=everything)
+        found = memory.opinions.list(retired=everything)
         if call.as_json:
             emit(call, {"opinions": [hits.shape_of_opinion(one) for one in found]})
             return
@@ -191,7 +191,7 @@ def opinions_get(
 ) -> None:
     """Show one opinion and what it rests on."""
     with caller.opened(ctx) as (call, memory):
-        found = memory.opinion(block)
+        found = memory.opinions.get(block)
         if call.as_json:
             emit(call, hits.shape_of_opinion(found))
         else:
@@ -222,7 +222,7 @@ def opinions_revise(
     if not text and confidence is None and not because:
         raise Usage("nothing to change", mend='ua-memory opinions revise ^id "…" --confidence 0.6')
     with caller.opened(ctx) as (call, memory):
-        done = memory.opinion_revise(
+        done = memory.opinions.revise(
             block, text=" ".join(text or ()), confidence=confidence, because=because or (),
             by_person=is_person(call),
         )  # fmt: skip
@@ -248,7 +248,7 @@ def opinions_drop(
     It stays in memory/opinions.md with the day and the reason.
     """
     with caller.opened(ctx) as (call, memory):
-        done = memory.opinion_drop(block, " ".join(why or ()), by_person=is_person(call))
+        done = memory.opinions.drop(block, " ".join(why or ()), by_person=is_person(call))
         if call.as_json:
             emit(call, hits.shape_of_change(done))
         else:
@@ -303,7 +303,8 @@ def directives_create(
     It binds reflect from the next question on. Comments and all else in ua-memory.toml stay.
     """
     with caller.opened(ctx) as (call, memory):
-        rules, result = memory.direct(" ".join(rule), by_person=is_person(call))
+        result = memory.directives.add(" ".join(rule), by_person=is_person(call))
+        rules = memory.directives.list()
         if call.as_json:
             emit(call, {"directives": list(rules), "added": rules[-1], "revision": result.revision,
                         "redacted": dict(result.redacted), "notes": list(result.notes)})  # fmt: skip
@@ -318,7 +319,7 @@ def directives_get(
 ) -> None:
     """Read one rule."""
     with caller.opened(ctx) as (call, memory):
-        rule = memory.directive(number)
+        rule = memory.directives.get(number)
         if call.as_json:
             emit(call, {"number": number, "directive": rule})
         else:
@@ -331,7 +332,8 @@ def directives_update(
 ) -> None:
     """Put another rule in the place of one."""
     with caller.opened(ctx) as (call, memory):
-        rules, result = memory.redirect(number, " ".join(rule), by_person=is_person(call))
+        result = memory.directives.update(number, " ".join(rule), by_person=is_person(call))
+        rules = memory.directives.list()
         if call.as_json:
             emit(call, {"directives": list(rules), "changed": rules[number - 1], "revision": result.revision,
                         "redacted": dict(result.redacted), "notes": list(result.notes)})  # fmt: skip
@@ -349,7 +351,7 @@ def directives_delete(
 ) -> None:
     """Take a rule out."""
     with caller.opened(ctx) as (call, memory):
-        gone, result = memory.undirect(number, by_person=is_person(call))
+        gone, result = memory.directives.delete(number, by_person=is_person(call))
         if call.as_json:
             emit(call, {"removed": gone, "directives": list(memory.config.directives),
                         "revision": result.revision, "notes": list(result.notes)})  # fmt: skip
@@ -387,7 +389,7 @@ Tag = Annotated[list[str] | None, typer.Option(metavar="TAG", help="A tag; repea
 def pages_list(ctx: typer.Context, as_json: app.Json = False, bank: app.Bank = None) -> None:
     """List the pages, what each tracks, and whether it is out of date."""
     with caller.opened(ctx) as (call, memory):
-        there = [(one, memory.staleness(one.id)) for one in memory.list_pages()]
+        there = [(one, memory.pages.staleness(one.id)) for one in memory.pages.list()]
         notes = dict.fromkeys(said for _, why in there for said in why.notes)
         if call.as_json:
             told = [{**page_shape(one), "stale": history.stale(why)} for one, why in there]
@@ -407,7 +409,7 @@ def pages_list(ctx: typer.Context, as_json: app.Json = False, bank: app.Bank = N
 def pages_get(ctx: typer.Context, id: PageId, as_json: app.Json = False, bank: app.Bank = None) -> None:
     """Read a page."""
     with caller.opened(ctx) as (call, memory):
-        show(call, memory.get_page(id))
+        show(call, memory.pages.get(id))
 
 
 @pages_app.command("create", cls=app.Verb)
@@ -430,7 +432,9 @@ def pages_create(
     Its text comes with the first `pages refresh`. What you write into it yourself stays as it is.
     """
     with caller.opened(ctx) as (call, memory):
-        tell(call, "Created", memory.create_page(id, name or id, query, tag or (), by_person=is_person(call)))
+        tell(
+            call, "Created", memory.pages.create(id, name or id, query, tag or (), by_person=is_person(call))
+        )
 
 
 @pages_app.command("update", cls=app.Verb)
@@ -448,7 +452,7 @@ def pages_update(
     Another question has the next refresh write the page anew.
     """
     with caller.opened(ctx) as (call, memory):
-        done = memory.update_page(id, name=name, source_query=query, tags=tag, by_person=is_person(call))
+        done = memory.pages.update(id, name=name, source_query=query, tags=tag, by_person=is_person(call))
         tell(call, "Changed", done)
 
 
@@ -456,7 +460,7 @@ def pages_update(
 def pages_delete(ctx: typer.Context, id: PageId, as_json: app.Json = False, bank: app.Bank = None) -> None:
     """Let a page go; `ua-memory undo` brings it back."""
     with caller.opened(ctx) as (call, memory):
-        tell(call, "Deleted", memory.delete_page(id, by_person=is_person(call)))
+        tell(call, "Deleted", memory.pages.delete(id, by_person=is_person(call)))
 
 
 @pages_app.command("refresh", cls=app.Verb)
@@ -501,9 +505,9 @@ def pages_refresh(
         chosen |= {"tell": tell if dry_run else None}
         try:
             for one in id or ():
-                show_one(memory.refresh_page(one, **chosen))
+                show_one(memory.pages.refresh(one, **chosen))
             if not id:
-                memory.refresh_stale(every=every, done=show_one, **chosen)
+                memory.pages.refresh_stale(every=every, done=show_one, **chosen)
         finally:  # what was written before another one failed is told in any case
             if call.as_json and done:
                 emit(call, {"pages": shapes})
@@ -576,7 +580,7 @@ Text = Annotated[
 def models_list(ctx: typer.Context, as_json: app.Json = False, bank: app.Bank = None) -> None:
     """List the mental models."""
     with caller.opened(ctx) as (call, memory):
-        there = memory.list_models()
+        there = memory.models.list()
         if call.as_json:
             emit(call, {"models": [page_shape(one) for one in there]})
             return
@@ -592,7 +596,7 @@ def models_list(ctx: typer.Context, as_json: app.Json = False, bank: app.Bank = 
 def models_get(ctx: typer.Context, id: ModelId, as_json: app.Json = False, bank: app.Bank = None) -> None:
     """Read a mental model."""
     with caller.opened(ctx) as (call, memory):
-        show(call, memory.get_model(id))
+        show(call, memory.models.get(id))
 
 
 @models_app.command("create", cls=app.Verb)
@@ -613,7 +617,7 @@ def models_create(
     """
     with caller.opened(ctx) as (call, memory):
         body = _text(call, text, "")
-        tell(call, "Wrote", memory.create_model(id, name or id, body, tag or (), by_person=_by_person(call)))
+        tell(call, "Wrote", memory.models.create(id, name or id, body, tag or (), by_person=_by_person(call)))
 
 
 @models_app.command("update", cls=app.Verb)
@@ -630,23 +634,23 @@ def models_update(
     The file in memory/models/ may be edited as well.
     """
     with caller.opened(ctx) as (call, memory):
-        before = memory.get_model(id)
+        before = memory.models.get(id)
         body = None if name and not text else _text(call, text, before.body)
-        tell(call, "Changed", memory.update_model(id, name=name, body=body, by_person=_by_person(call)))
+        tell(call, "Changed", memory.models.update(id, name=name, body=body, by_person=_by_person(call)))
 
 
 @models_app.command("delete", cls=app.Verb)
 def models_delete(ctx: typer.Context, id: ModelId, as_json: app.Json = False, bank: app.Bank = None) -> None:
     """Let a mental model go; `ua-memory undo` brings it back."""
     with caller.opened(ctx) as (call, memory):
-        tell(call, "Deleted", memory.delete_model(id, by_person=_by_person(call)))
+        tell(call, "Deleted", memory.models.delete(id, by_person=_by_person(call)))
 
 
 @models_app.command("refresh", cls=app.Verb)
 def models_refresh(ctx: typer.Context, id: ModelId, as_json: app.Json = False, bank: app.Bank = None) -> None:
     """Propose changes to a mental model, as a diff with sources. Nothing is written."""
     with caller.opened(ctx) as (call, memory):
-        done = memory.propose_model(id, model=call.endpoint)
+        done = memory.models.propose(id, model=call.endpoint)
         if call.as_json:
             emit(call, history.proposal(done))
         else:
@@ -724,15 +728,15 @@ def entities_list(
     """
     with caller.opened(ctx) as (call, memory):
         if suggest:
-            pairs = memory.suggested(limit)
+            pairs = memory.entities.suggestions(limit)
             shapes = [{"name": p.name, "other": p.other, "how": p.how, "reason": p.reason} for p in pairs]
             emit(call, {"suggestions": shapes}) if call.as_json else _suggest(call, pairs)
             return
-        found = memory.entities(limit, every=every)
+        found = memory.entities.list(limit, every=every)
         emit(call, {"entities": [_known(one) for one in found]}) if call.as_json else _list(call, found)
 
 
-def _list(call: Call, found: list[Known]) -> None:
+def _list(call: Call, found: Sequence[Known]) -> None:
     screen = Screen(call)
     if not found:
         screen.line("No names yet.")
@@ -748,7 +752,7 @@ def _also(one: Known) -> str:
     return "; ".join(also + ([f"not {', '.join(one.nots)}"] if one.nots else []))
 
 
-def _suggest(call: Call, pairs: list[Suggestion]) -> None:
+def _suggest(call: Call, pairs: Sequence[Suggestion]) -> None:
     import shlex
 
     screen = Screen(call)
@@ -772,7 +776,7 @@ def entities_show(
 ) -> None:
     """Show what is known of a name: facts, names beside it, a timeline."""
     with caller.opened(ctx) as (call, memory):
-        found = memory.entity(name)
+        found = memory.entities.get(name)
         if call.as_json:
             emit(call, _portrait(found, limit))
         else:
@@ -832,7 +836,7 @@ def entities_alias(
     bank: app.Bank = None,
 ) -> None:
     """Say what else somebody or something is called."""
-    _decide(ctx, "entity_alias", name, alias)
+    _decide(ctx, "alias", name, alias)
 
 
 @entities_app.command("merge", cls=app.Verb)
@@ -849,7 +853,7 @@ def entities_merge(
 
     Only memory/entities.md changes: facts keep their words, and `undo` or `split` lead back.
     """
-    _decide(ctx, "entity_merge", name, other)
+    _decide(ctx, "merge", name, other)
 
 
 @entities_app.command("split", cls=app.Verb)
@@ -861,7 +865,7 @@ def entities_split(
     bank: app.Bank = None,
 ) -> None:
     """Say that two names are not one's, so that nothing merges them again."""
-    _decide(ctx, "entity_split", name, alias)
+    _decide(ctx, "split", name, alias)
 
 
 @entities_app.command("rename", cls=app.Verb)
@@ -873,12 +877,12 @@ def entities_rename(
     bank: app.Bank = None,
 ) -> None:
     """Call it by another name; the old one stays as an alias."""
-    _decide(ctx, "entity_rename", old, new)
+    _decide(ctx, "rename", old, new)
 
 
 def _decide(ctx: typer.Context, what: str, one: str, other: str) -> None:
     with caller.opened(ctx) as (call, memory):
-        done: Decision = getattr(memory, what)(one, other, by_person=is_person(call))
+        done: Decision = getattr(memory.entities, what)(one, other, by_person=is_person(call))
         if call.as_json:
             emit(call, _decision(done))
             return

@@ -179,7 +179,7 @@ def consolidate(
             if not call.as_json:
                 show(call, done)
             if not done.ended:
-                memory.refresh_stale(model, done=lambda page: _refreshed(call, page, told["pages"]))
+                memory.pages.refresh_stale(model, done=lambda page: _refreshed(call, page, told["pages"]))
 
         tell = bar.enter_context(progress(call, "Considering facts"))
         try:
@@ -214,7 +214,7 @@ def _refreshed(call: Call, page: Refreshed, shapes: list[Any]) -> None:
 
 
 def _preview(call: Call, memory: Memory, limit: int | None, batch_api: bool) -> None:
-    found = memory.preview_consolidation(model=call.endpoint, limit=limit, batch_api=batch_api)
+    found = memory.observations.preview(model=call.endpoint, limit=limit, batch_api=batch_api)
     if call.as_json:
         emit(call, _shape_of_preview(found))
     else:

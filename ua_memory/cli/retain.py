@@ -21,9 +21,8 @@ from ua_memory.views.output import Screen, count, emit, note, progress
 if TYPE_CHECKING:
     from ua_memory.caller import Call
     from ua_memory.memory import Memory
-    from ua_memory.retain.bank import Caught
     from ua_memory.retain.queue import TextItem
-    from ua_memory.retain.survey import Look, Watched
+    from ua_memory.retain.survey import Caught, Look, Watched
 
 
 # -- retain ------------------------------------------------------------------------------------------------
@@ -136,14 +135,14 @@ def carry_out(call: Call, memory: Memory, items: list[TextItem], *, wait: bool, 
     """Retain texts now, or hand them over to a process behind, or only say what it would take."""
     model = call.endpoint
     if dry_run:
-        flushed.show_priced(call, memory.priced(items, model=model))
+        flushed.show_priced(call, memory.documents.preview(items, model=model))
     elif model is None or wait or all(item.mode == "chunks" for item in items):
         with progress(call, "Reading chunks") as tell:
-            done = memory.retain_many(items, model=model, tell=tell)
+            done = memory.documents.retain(items, model=model, tell=tell)
         flushed.show_retained(call, done, modelled=model is not None)
     else:
         spawn.survive()
-        keys = memory.offer(items, model=model)
+        keys = memory.documents.enqueue(items, model=model)
         flushed.show_offered(call, items, keys, spawn.start_detached(call, memory, "queue", "retry", *keys))
 
 
@@ -163,8 +162,8 @@ def when(memory: Memory, given: str | None) -> datetime | None:
 def _single(call: Call, memory: Memory, words: list[str] | None, common: dict[str, Any]) -> TextItem:
     path = caller.absolute(call, words[0]) if words and len(words) == 1 and words != ["-"] else None
     if path is not None and _is_file(path):
-        return memory.file(path, **{**common, "origin": "import"})
-    return memory.item(read_text(call, words), **common)
+        return memory.documents.read(path, **{**common, "origin": "import"})
+    return memory.documents.item(read_text(call, words), **common)
 
 
 def _is_file(path: Any) -> bool:
@@ -200,7 +199,7 @@ def batched(call: Call, memory: Memory, words: list[str] | None, common: dict[st
             raise Usage("not an object with a text and known keys", where=f"line {number}", mend=mend)
         if "timestamp" in row:
             row["timestamp"] = when(memory, str(row["timestamp"]))
-        items.append(memory.item(row.pop("text"), **{**common, **row}))
+        items.append(memory.documents.item(row.pop("text"), **{**common, **row}))
     if not items:
         raise Usage("there is no text", mend="one JSON object a line: text, document_id, …")
     return items
@@ -254,7 +253,7 @@ def ingest(
             "timestamp": when(memory, timestamp), "origin": "import", "client": caller_origin(call)[1],
             "redo": redo,
         }  # fmt: skip
-        items = [memory.file(caller.absolute(call, each), **common) for each in file]
+        items = [memory.documents.read(caller.absolute(call, each), **common) for each in file]
         carry_out(call, memory, items, wait=wait, dry_run=dry_run)
 
 
@@ -280,7 +279,7 @@ def watch_add(ctx: typer.Context, path: Paths, as_json: app.Json = False, bank: 
     The daemon does it, 30 seconds after a save (watch.quiet_seconds); without a daemon: ua-memory watch run.
     """
     with caller.opened(ctx) as (call, memory):
-        added = [memory.watch_add(caller.absolute(call, each), model=call.endpoint) for each in path]
+        added = [memory.watches.add(caller.absolute(call, each), model=call.endpoint) for each in path]
         runs = _daemon(call, memory)
         if call.as_json:
             emit(call, {"watched": [shape(one, look) for one, look in added]})
@@ -306,7 +305,7 @@ def _daemon(call: Call, memory: Memory) -> bool:
 def watch_list(ctx: typer.Context, as_json: app.Json = False, bank: app.Bank = None) -> None:
     """List what is watched, and what has changed there."""
     with caller.opened(ctx) as (call, memory):
-        found = memory.watched()
+        found = memory.watches.list()
         if call.as_json:
             emit(call, {"watched": [shape(one, look) for one, look in found]})
             return
@@ -334,7 +333,7 @@ def watch_list(ctx: typer.Context, as_json: app.Json = False, bank: app.Bank = N
 def watch_remove(ctx: typer.Context, path: Paths, as_json: app.Json = False, bank: app.Bank = None) -> None:
     """Watch paths no longer. Their documents stay."""
     with caller.opened(ctx) as (call, memory):
-        gone = [memory.watch_remove(str(caller.absolute(call, each))) for each in path]
+        gone = [memory.watches.remove(str(caller.absolute(call, each))) for each in path]
         if call.as_json:
             emit(call, {"removed": [one.path for one in gone]})
         for one in () if call.as_json else gone:
@@ -354,10 +353,10 @@ def watch_run(
     with caller.opened(ctx) as (call, memory):
         model = call.endpoint
         if dry_run:
-            flushed.show_priced(call, memory.priced_watch(model=model))
+            flushed.show_priced(call, memory.watches.preview(model=model))
             return
         with progress(call, "Reading chunks") as tell:
-            caught = memory.watch_run(model=model, accept=accept, now=now, tell=tell)
+            caught = memory.watches.run(model=model, accept=accept, now=now, tell=tell)
         if call.as_json:
             emit(call, shape_of_run(caught))
         else:

@@ -55,7 +55,7 @@ def sync(
     A purge on one machine is followed by the others. See docs/sync.md.
     """
     with caller.opened(ctx) as (call, memory):
-        done = memory.sync(remote, dry_run=dry_run, backup=history.place(call, memory, None))
+        done = memory.remote.sync(remote, dry_run=dry_run, backup=history.place(call, memory, None))
         _tell(call, done)
         if any(one and not one.proof.holds for one in (done.followed, done.heard)):
             history.out(StillThere.exit_code)
@@ -228,7 +228,7 @@ def export(
     that waits. `import archive FILE` verifies all of it before it takes it in. See docs/sync.md.
     """
     with caller.opened(ctx) as (call, memory):
-        done = memory.export(caller.absolute(call, file), dry_run=dry_run)
+        done = memory.remote.export(caller.absolute(call, file), dry_run=dry_run)
         if call.as_json:
             keys = ("file", "bank", "revision", "revisions", "files", "bytes")
             emit(

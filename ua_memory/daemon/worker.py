@@ -245,7 +245,7 @@ class Flushing:
         elif memory.config.enabled and resting >= REST and (waiting := _waiting(memory)):
             found = due(waiting, memory.store.now(), modelled=self._modelled)
             if found:
-                self._text = memory.waits_as_text(found.key)
+                self._text = memory.queue.is_text(found.key)
                 self._begin(found.key)
             self._tell(waiting)
         if not self.key and memory.config.enabled and resting >= REST:
@@ -278,7 +278,7 @@ class Flushing:
         if time.monotonic() < self._next_look:
             return
         began = time.monotonic()
-        if memory.watch_due(modelled=self._modelled):
+        if memory.watches.due(modelled=self._modelled):
             self._begin(WATCHED)
         self._next_look = time.monotonic() + 500 * (time.monotonic() - began)
 
@@ -316,8 +316,9 @@ class Flushing:
 
 def _waiting(memory: Memory) -> list[Waiting]:
     """Conversations and texts, the longest waiting first."""
-    both = [*memory.waiting(), *memory.waiting_texts()]
-    return sorted(both, key=lambda one: (one.since is None, one.since and one.since.timestamp()))
+    return sorted(
+        memory.queue.list(), key=lambda one: (one.since is None, one.since and one.since.timestamp())
+    )
 
 
 def main(argv: Sequence[str]) -> int:
@@ -328,11 +329,9 @@ def main(argv: Sequence[str]) -> int:
     with Memory.open(root, config=config_module.load(root, env), door="daemon") as memory:
         try:
             if key == WATCHED:
-                memory.watch_run(model=endpoint(env), unasked=True)
-            elif memory.waits_as_text(key):
-                memory.attempt_text(key, model=endpoint(env))
+                memory.watches.run(model=endpoint(env), unasked=True)
             else:
-                memory.attempt(key, model=endpoint(env))
+                memory.queue.attempt(key, model=endpoint(env))
         except UaMemoryError as error:
             return error.exit_code
     return 0
@@ -456,12 +455,12 @@ class Warm:
         same = (then.embedding, then.chroma_url) == (now.embedding, now.chroma_url)
         if same and index.store.bank == memory.store.bank:
             index.use(memory.store)
-            memory.__dict__["index"] = index
+            memory.lend_index(index)
         else:  # another model, another id, a repository that came or went
             index.close()
 
     def _take_back(self, memory: Memory) -> None:
-        self._index = memory.__dict__.pop("index", None)
+        self._index = memory.take_index()
         if self._index is not None and not self._settled:
             gc.freeze()  # what Chroma and the model are made of is not looked through for garbage each time
             embedding.trim()  # to load the model took 70 MB more than it is

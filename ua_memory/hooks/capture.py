@@ -50,7 +50,9 @@ def heard(
     session = Session(**named, started=datetime.fromtimestamp(found.get("started") or 0, UTC))
     with _opened(found.get("transcript")) as stream:
         spot = found.get("spot") or ()
-        told = memory.hear(session, stream, said=said, asked=asked, spot=spot, close=close, model=model)
+        told = memory.conversations.capture(
+            session, stream, said=said, asked=asked, spot=spot, close=close, model=model
+        )
     context.noted(path, spot=list(astuple(told.spot)))
     return told.due
 
@@ -203,7 +205,7 @@ def _started(memory: Memory, event: Event) -> str:
         return redact(text, memory.config.redact).text
 
     def core(most: int) -> str:
-        blocks = [(masked(block.name), masked(block.value)) for block in memory.core_blocks()]
+        blocks = [(masked(block.name), masked(block.value)) for block in memory.core.list()]
         return readonly.core_block(blocks, most)
 
     bank = memory.store.bank

@@ -7,13 +7,13 @@ import json
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from ua_memory.errors import Busy, CannotWrite
+from ua_memory.errors import Busy, CannotWrite, NotFound, UaMemoryError
 from ua_memory.git.process import filesystem_now
 from ua_memory.index import items as index_items
 from ua_memory.index import vectors as index_vectors
@@ -39,6 +39,7 @@ from ua_memory.index.vectors import (
     stands_for,
 )
 from ua_memory.index.words import Current, WordIndex, broken
+from ua_memory.knowledge import statements
 from ua_memory.markdown import document, lines
 from ua_memory.records import Problem
 from ua_memory.store.files import RACY_NS, UNSEARCHED, searched
@@ -49,6 +50,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ua_memory.index.embedding import Embedded
+    from ua_memory.knowledge.facts import Equal
+    from ua_memory.knowledge.statements import Statement
     from ua_memory.store.files import FileStat
     from ua_memory.store.scan import FileSurvey
     from ua_memory.store.store import Store
@@ -719,3 +722,49 @@ def nearest(
             found = nearest_first(list(kept), 1.0 - rows @ vector)
             best[number] = sorted([*best[number], *found[:limit]], key=lambda hit: (-hit[1], hit[0]))[:limit]
     return best
+
+
+# -- facts -------------------------------------------------------------------------------------------------
+# Finding a fact, or another statement, by its id or its exact text.
+
+
+class Facts:
+    """The facts and other statements of a bank, looked up in the index where it knows them."""
+
+    def __init__(self, store: Store, index: Callable[[], Index]) -> None:
+        self._store, self._index = store, index
+
+    def get(self, block: str) -> Statement:
+        """What has a block id, by the index if it knows the file, else by looking through all files.
+        NotFound."""
+        try:
+            return statements.find(self._store, block, self.files_of(block.removeprefix("^")))
+        except NotFound:
+            return statements.find(self._store, block)
+
+    def files_of(self, block: str) -> list[str] | None:
+        """The files in which an id stands, as the index knows them; None where it does not."""
+        return None if absent(self._store) else self._index().words.files_of(block) or None
+
+    def lookup(self) -> Equal:
+        """The files of facts by their exact text, as an index knows them that is brought up to date now, and
+        those that it could not read."""
+        unread = [path for path in self._index().refresh(vectors=False).unread if self._is_readable(path)]
+        return lambda text: [*self._files_with(text), *unread]
+
+    def equal(self, text: str) -> Iterable[str]:
+        """The files that may have facts with exactly this text; the index is brought up to date first."""
+        return self.lookup()(text)
+
+    def _files_with(self, text: str) -> list[str]:
+        index = self._index()
+        with index.turn:
+            items = index.words.by_texthash(document.texthash(text))
+        return [item.path for item in items if item.kind != "passage"]
+
+    def _is_readable(self, path: str) -> bool:
+        try:
+            self._store.read(path)
+        except UaMemoryError:  # a file that stays unreadable must not keep facts from being written
+            return False
+        return True

@@ -168,6 +168,35 @@ def afforded(store: Store, path: str, old: bytes, new: bytes) -> tuple[str, ...]
     return tuple(warnings)
 
 
+class CoreMemory:
+    """Core memory of one bank; `door` names who writes."""
+
+    def __init__(self, store: Store, door: str) -> None:
+        self._store, self._door = store, door
+
+    def list(self) -> Sequence[CoreBlock]:
+        """The blocks of MEMORY.md, in file order."""
+        return blocks(self._store)
+
+    def get(self, name: str) -> CoreBlock:
+        """One block. NotFound lists those there are."""
+        return block(self._store, name)
+
+    def replace(
+        self, name: str, value: str, *, expect: str | None = None, request: str | None = None,
+        session: str | None = None, by_person: bool = False,
+    ) -> Replaced:  # fmt: skip
+        """Replace a block, or add it. `expect` is the value that was read. Raises what `replace` raises."""
+        return replace(
+            self._store, name, value, door=self._door, expect=expect, request=request, session=session,
+            by_person=by_person,
+        )  # fmt: skip
+
+    def budgets(self) -> Sequence[Budget]:
+        """Tokens against budgets: MEMORY.md first, then its blocks."""
+        return budgets(self._store)
+
+
 def _answered(store: Store, draft: Draft, asked: CoreBlock) -> Replaced:
     done = draft.answered
     if done and done.trailer("Memory-Op") != "core replace":

@@ -194,32 +194,50 @@ def _beginning(text: str) -> str:
 # -- by hand -------------------------------------------------------------------------------------------
 
 
-def revise_by_hand(
-    store: Store, block: str, *, text: str = "", confidence: float | None = None, because: Sequence[str] = (),
-    day: str, door: str, by_person: bool = False,
-) -> Changed:  # fmt: skip
-    """`revise` as a revision of its own; `because` are ids of facts and observations. NotFound, Usage."""
-    before = named(store, block)
-    grounds = [_ground(store, each, by_person) for each in because]
-    with store.revision("opinions", door=door) as draft:
-        draft.by_person = by_person
-        after = revise(draft, before, text=text, confidence=confidence, grounds=grounds, day=day)
-        draft.subject, draft.facts = f"opinions: revise ^{after.id}", [f"^{after.id}"]
-    return Changed(before, after, draft.result)
+class Opinions:
+    """What the agent thinks, in one bank; `door` names who changes it."""
 
+    def __init__(self, store: Store, door: str) -> None:
+        self._store, self._door = store, door
 
-def drop_by_hand(
-    store: Store, block: str, why: str = "", *, day: str, door: str, by_person: bool = False
-) -> Changed:
-    """`drop` as a revision of its own. NotFound; Usage for one that was dropped before."""
-    before = named(store, block)
-    if before.retired:
-        raise Usage(f"it was dropped before: {before.retired}", where=f"^{before.id}")
-    with store.revision("opinions", door=door) as draft:
-        draft.by_person = by_person
-        after = drop(draft, before, why, day)
-        draft.subject, draft.facts = f"opinions: drop ^{after.id}", [f"^{after.id}"]
-    return Changed(before, after, draft.result)
+    def list(self, *, retired: bool = False) -> Sequence[Opinion]:
+        """The opinions that hold, in file order; with `retired` those that were dropped, too."""
+        return listed(self._store, retired=retired)
+
+    def get(self, block: str) -> Opinion:
+        """The opinion with an id, also a dropped one. NotFound."""
+        return named(self._store, block)
+
+    def revise(
+        self, block: str, *, text: str = "", confidence: float | None = None, because: Sequence[str] = (),
+        by_person: bool = False,
+    ) -> Changed:  # fmt: skip
+        """Change its words, its confidence, or what it rests on: `because` are ids of facts and observations
+        that are added. One revision. NotFound, Usage."""
+        before = self.get(block)
+        grounds = [_ground(self._store, each, by_person) for each in because]
+        with self._store.revision("opinions", door=self._door) as draft:
+            draft.by_person = by_person
+            after = revise(
+                draft, before, text=text, confidence=confidence, grounds=grounds, day=self._today()
+            )
+            draft.subject, draft.facts = f"opinions: revise ^{after.id}", [f"^{after.id}"]
+        return Changed(before, after, draft.result)
+
+    def drop(self, block: str, why: str = "", *, by_person: bool = False) -> Changed:
+        """Retire an opinion: it stays in its file with the day and the reason. One revision. NotFound; Usage
+        for one that was dropped before."""
+        before = self.get(block)
+        if before.retired:
+            raise Usage(f"it was dropped before: {before.retired}", where=f"^{before.id}")
+        with self._store.revision("opinions", door=self._door) as draft:
+            draft.by_person = by_person
+            after = drop(draft, before, why, self._today())
+            draft.subject, draft.facts = f"opinions: drop ^{after.id}", [f"^{after.id}"]
+        return Changed(before, after, draft.result)
+
+    def _today(self) -> str:
+        return self._store.now().date().isoformat()
 
 
 def _ground(store: Store, block: str, by_person: bool) -> Ground:

@@ -412,3 +412,14 @@ def _anew(index: Index, why: str) -> Refresh:
 def explained(query: str, config: Config, now: datetime, words: WordIndex | None) -> Explained:
     """How what is asked in a query is read at `now`."""
     return explain(wanted(query, config), now, config.zone, words)
+
+
+@dataclass(frozen=True, slots=True)
+class Recalled:
+    """A block for a prompt, empty where nothing was found or fits; `left` are the lines that had no room in
+    `most` tokens or, where that is 0, in the characters a hook may print. `answer` is the search."""
+
+    block: str
+    left: Sequence[str]
+    most: int
+    answer: Answer

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from ua_memory.errors import (
     BudgetSpent,
@@ -17,7 +18,8 @@ from ua_memory.errors import (
     RequestRejected,
     UaMemoryError,
 )
-from ua_memory.knowledge.observations import Beliefs, day_of, everyone
+from ua_memory.knowledge import observations
+from ua_memory.knowledge.observations import Beliefs, Believed, Standing, day_of, everyone
 from ua_memory.llm.client import HALF
 from ua_memory.llm.ledger import THEIRS, Estimate, priced
 from ua_memory.llm.model import Endpoint, Message, Model
@@ -36,11 +38,14 @@ from ua_memory.reflect.decide import (
     stretches,
 )
 from ua_memory.reflect.proposals import SCHEMA, Applying, Belief, Change, fold, mark, name_of, persons
-from ua_memory.store.draft import Draft
+from ua_memory.store.draft import Draft, Result
 from ua_memory.store.lock import locked
 from ua_memory.store.store import Store
 from ua_memory.text import tokens
 from ua_memory.text.wording import counted
+
+if TYPE_CHECKING:
+    from ua_memory.llm.access import ModelOrEndpoint
 
 # -- consolidate -------------------------------------------------------------------------------------------
 # One consolidation: the facts that no run has considered, held against what is believed, in one commit.
@@ -366,3 +371,63 @@ def _requests(stretch: FactStretch) -> Iterator[Tokens]:
 
 def _count(messages: Sequence[Message]) -> int:
     return sum(tokens.count(str(message["content"])) for message in messages)
+
+
+# -- observations ------------------------------------------------------------------------------------------
+# The observations of a bank: listed with their freshness, retired by hand, and what a run would do.
+
+
+class Observations:
+    """The observations of one bank; `door` names who retires one."""
+
+    def __init__(self, store: Store, door: str) -> None:
+        self._store, self._door = store, door
+
+    def preview(
+        self, *, model: ModelOrEndpoint = None, limit: int | None = None, batch_api: bool = False
+    ) -> Preview:
+        """What a run would do and cost. Nothing is written, and nothing sent."""
+        run = Consolidating(
+            self._store, door=self._door, limit=limit, batch_api=batch_api, clean=self._store.redacted
+        )  # fmt: skip
+        return preview(run, model)
+
+    def list(
+        self, *, scope: str | None = None, stale: bool = False, retired: bool = False
+    ) -> Sequence[Believed]:
+        """The observations that hold, or with `retired` those that do not; of one scope, or only those that
+        are `stale`: their facts changed, or new ones came, or none came for long."""
+        those = (one for one in self._believed() if bool(one.observation.retired) == retired)
+        found = [one for one in those if scope is None or (one.observation.scope or "") == scope]
+        return [one for one in found if not stale or one.freshness.stale or one.trend == "stale"]
+
+    def get(self, block: str) -> Believed:
+        """One observation, by its id. NotFound."""
+        found = observations.find(self._store, block)
+        return next(one for one in self._believed() if one.observation == found)
+
+    def _believed(self) -> Iterator[Believed]:
+        beliefs, done = observations.everyone(self._store), proposals.read(self._store)
+        waiting = [fact for fact in beliefs.facts if done.waits(fact, modelled=False)]
+        today = self._store.now().date()
+        for each in beliefs.observations:
+            word = observations.trend(observations.days_of(each, beliefs.by_id), today)
+            yield Believed(each, word, observations.freshness(each, beliefs.by_id, waiting))
+
+    def retire(self, block: str, reason: str, *, by_person: bool = False) -> tuple[Observation, Result]:
+        """Say that an observation does not hold, and why; it stays in its file. NotFound, Usage."""
+        found = observations.find(self._store, block)
+        with self._store.revision("retire", door=self._door) as draft:
+            draft.by_person = by_person
+            after = observations.retire(draft, found, reason)
+            draft.subject = f"retire: ^{after.id} in {after.place.path}"
+            draft.facts = [f"^{after.id}"]
+        return after, draft.result
+
+    def counts(self) -> Standing:
+        """How many beliefs there are, and how much waits to be considered."""
+        beliefs, done = observations.everyone(self._store), proposals.read(self._store)
+        waiting = sum(done.waits(fact, modelled=False) for fact in beliefs.facts)
+        batch = Box(self._store.bank.pending).there(self._store.now())
+        posted = (len(batch.marks), f"{batch.at:%Y-%m-%d %H:%M}") if batch else (0, "")
+        return Standing(len(beliefs.live), waiting, sum(map(done.is_aside, beliefs.facts)), *posted)

@@ -7,12 +7,13 @@ import json
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 from ua_memory import config as config_module
 from ua_memory.config import Config
 from ua_memory.discovery import SETTINGS
 from ua_memory.errors import Malformed, ModelMisbehaved, NotFound, Usage
+from ua_memory.index.filters import Filters
 from ua_memory.knowledge import opinions as knowledge_opinions
 from ua_memory.knowledge.opinions import Changed
 from ua_memory.llm.model import Model, Reply, TokenUsage, user
@@ -24,6 +25,7 @@ from ua_memory.reflect.evidence import (
     EvidencePiece,
     Findings,
     Layer,
+    bears,
     bounded,
     claimed,
     covers,
@@ -36,6 +38,11 @@ from ua_memory.store.draft import Draft, Result
 from ua_memory.store.store import Store
 from ua_memory.text import tokens as text_tokens
 from ua_memory.text.noise import defanged
+
+if TYPE_CHECKING:
+    from ua_memory.knowledge.observations import Believed
+    from ua_memory.llm.access import ModelAccess, ModelOrEndpoint
+    from ua_memory.recall.search import Answer
 
 # -- keeping -----------------------------------------------------------------------------------------------
 # The opinions that a reflection proposes: held against what it found, and written in one revision.
@@ -770,6 +777,80 @@ def _finished(given: Reflection, session: ReflectRun, name: str, usage: TokenUsa
     )  # fmt: skip
 
 
+NO_MODEL = (
+    "without a model this is the evidence, in order, and no answer: one would weigh it and say what it adds "
+    "up to (ANTHROPIC_API_KEY, or ANTHROPIC_BASE_URL for one of your own)"
+)
+NOT_KEPT = "no opinion was formed: that takes a model"
+BEFORE = 5
+"""Opinions on a matter that a reflection is shown."""
+
+
+class Reflector:
+    """Answers questions from one bank: with what `search` finds, and the observations that hold."""
+
+    def __init__(
+        self, store: Store, door: str, models: ModelAccess, search: Callable[..., Answer],
+        observations: Callable[[], Sequence[Believed]],
+    ) -> None:  # fmt: skip
+        self._store, self._door, self._models = store, door, models
+        self._search, self._observations = search, observations
+
+    def reflect(
+        self, question: str, *, model: ModelOrEndpoint = None, budget: str = "low", max_tokens: int = 0,
+        schema: Mapping[str, Any] | None = None, context: str = "", filters: Filters | None = None,
+        keep_opinion: bool = False,
+    ) -> Reflection:  # fmt: skip
+        """See `Memory.reflect`."""
+        if not question.strip():
+            raise Usage("there is no question", mend='ua-memory reflect "why did we leave Heroku"')
+        session = self.begin(question.strip(), budget, max_tokens, schema, context, filters, keep_opinion)
+        layers = session.gather()
+        pieces = tuple(in_order(session.found.pieces.values()))
+        left = tuple(session.found.notes)
+        if model is None or not pieces:
+            notes = [*left, *([] if model else [NO_MODEL, *([NOT_KEPT] if keep_opinion else [])])]
+            text = "" if pieces else DONT_KNOW
+            return Reflection(question, text, evidence=pieces, path=tuple(session.path), notes=tuple(notes))
+        stance = Stance.of(self._store.config)
+        system = stance.system(session.asked.size.answer * 2 // 3, keep_opinion)
+        with self._models.open(model) as asked:
+            assert asked is not None
+            done = answer(asked, session, session.opening(layers, stance), system)
+        opinions = write(self._store, session.proposals, question=question, door=self._door)
+        return replace(done, opinions=opinions, notes=(*left, *done.notes))
+
+    def begin(
+        self, question: str, budget: str = "low", max_tokens: int = 0,
+        schema: Mapping[str, Any] | None = None, context: str = "", filters: Filters | None = None,
+        keep: bool = False,
+    ) -> ReflectRun:  # fmt: skip
+        """A reflection that has not searched yet. Usage for a budget or schema that is none."""
+        if budget not in SIZES:
+            raise Usage(f"no budget {budget!r}", mend=f"one of {', '.join(SIZES)}")
+        size = SIZES[budget] if max_tokens <= 0 else replace(SIZES[budget], answer=max_tokens)
+        base = filters or Filters()
+        today = self._store.now().date()
+        found = Findings(self._store, self._found, self._store.redacted, today, base, self._observations)
+        holding = tuple(knowledge_opinions.listed(self._store))
+        asked = ReflectQuestion(
+            question, size, context.strip(), shape(schema) if schema is not None else None, keep,
+            self._opinions_on(question, base, holding), holding,
+        )  # fmt: skip
+        return ReflectRun(asked, found)
+
+    def _found(self, query: str, limit: int, filters: Filters) -> Answer:
+        return self._search(query, limit=limit, filters=filters)
+
+    def _opinions_on(self, question: str, base: Filters, holding: Sequence[Opinion]) -> tuple[Opinion, ...]:
+        """The opinions that a search for the question finds: those which what is thought now may change."""
+        if not holding:
+            return ()
+        where = replace(base, kinds=("opinion", "pattern", "risk"), retired=False)
+        ids = [hit.item.id for hit in self._found(question, BEFORE, where).hits if bears(hit)]
+        return tuple(one for one in holding if one.id and one.id in ids)
+
+
 # -- directives --------------------------------------------------------------------------------------------
 # Directives: the hard rules of a bank, a list in `ua-memory.toml`, edited as a person would.
 
@@ -780,55 +861,67 @@ MOST = 30
 KEY = "directives"
 
 
-def add(store: Store, text: str, *, door: str, by_person: bool = False) -> tuple[tuple[str, ...], Result]:
-    """Put a rule at the end of the list, and commit: (all of them, what was done). Usage for a text that is
-    no rule or one that stands there, Malformed for a file that cannot be edited."""
-    text = _checked(text)
-    with store.revision("directives", door=door) as draft:
-        draft.by_person = by_person
-        there = _read(draft)
-        rule = _fresh(draft, text, there)
-        if len(there) >= MOST:
-            raise Usage(
-                f"there are {MOST} directives, and that is the most", mend="ua-memory directives delete N"
-            )
-        _write(draft, there, [*there, rule])
-        draft.subject = f"directives: add {len(there) + 1}"
-    return (*there, rule), draft.result
+class Directives:
+    """The hard rules of a bank for reflect: a list in ua-memory.toml, numbered from 1. Each change is one
+    revision; `door` names who makes it."""
+
+    def __init__(self, store: Store, door: str) -> None:
+        self._store, self._door = store, door
+
+    def list(self) -> Sequence[str]:
+        """All rules, in their order."""
+        return self._store.config.directives
+
+    def get(self, number: int) -> str:
+        """The rule of this number. NotFound."""
+        return _named(self.list(), number)
+
+    def add(self, text: str, *, by_person: bool = False) -> Result:
+        """Put a rule at the end. Usage for a text that is no rule or one that stands there, Malformed for a
+        file that cannot be edited."""
+        text = _checked(text)
+        with self._store.revision("directives", door=self._door) as draft:
+            draft.by_person = by_person
+            there = _read(draft)
+            rule = _fresh(draft, text, there)
+            if len(there) >= MOST:
+                raise Usage(
+                    f"there are {MOST} directives, and that is the most", mend="ua-memory directives delete N"
+                )
+            rules = [*there, rule]
+            _write(draft, there, rules)
+            draft.subject = f"directives: add {len(there) + 1}"
+        return self._done(draft, rules)
+
+    def update(self, number: int, text: str, *, by_person: bool = False) -> Result:
+        """Put another rule in the place of this number. NotFound, and what `add` raises."""
+        text = _checked(text)
+        with self._store.revision("directives", door=self._door) as draft:
+            draft.by_person = by_person
+            there = _read(draft)
+            _named(there, number)
+            rules = [*there[: number - 1], _fresh(draft, text, there), *there[number:]]
+            _write(draft, there, rules)
+            draft.subject = f"directives: change {number}"
+        return self._done(draft, rules)
+
+    def delete(self, number: int, *, by_person: bool = False) -> tuple[str, Result]:
+        """Take the rule of this number out: (it, what was done). NotFound, Malformed."""
+        with self._store.revision("directives", door=self._door) as draft:
+            draft.by_person = by_person
+            there = _read(draft)
+            gone = _named(there, number)
+            rules = [*there[: number - 1], *there[number:]]
+            _write(draft, there, rules)
+            draft.subject = f"directives: remove {number}"
+        return gone, self._done(draft, rules)
+
+    def _done(self, draft: Draft, rules: Sequence[str]) -> Result:
+        self._store.config = replace(self._store.config, directives=tuple(rules))
+        return draft.result
 
 
-def change(
-    store: Store, number: int, text: str, *, door: str, by_person: bool = False
-) -> tuple[tuple[str, ...], Result]:
-    """Put another rule in the place of this number (from 1), and commit: (all of them, what was done).
-    NotFound, and what `add` raises."""
-    text = _checked(text)
-    with store.revision("directives", door=door) as draft:
-        draft.by_person = by_person
-        there = _read(draft)
-        named(there, number)
-        rules = [*there[: number - 1], _fresh(draft, text, there), *there[number:]]
-        _write(draft, there, rules)
-        draft.subject = f"directives: change {number}"
-    return tuple(rules), draft.result
-
-
-def remove(
-    store: Store, number: int, *, door: str, by_person: bool = False
-) -> tuple[str, tuple[str, ...], Result]:
-    """Take the rule of this number (from 1) out, and commit: (it, the others, what was done). NotFound."""
-    with store.revision("directives", door=door) as draft:
-        draft.by_person = by_person
-        there = _read(draft)
-        named(there, number)
-        left = [*there[: number - 1], *there[number:]]
-        _write(draft, there, left)
-        draft.subject = f"directives: remove {number}"
-    return there[number - 1], tuple(left), draft.result
-
-
-def named(rules: Sequence[str], number: int) -> str:
-    """The rule of this number, from 1. NotFound."""
+def _named(rules: Sequence[str], number: int) -> str:
     if not 1 <= number <= len(rules):
         raise NotFound(f"no directive {number}; there are {len(rules)}", mend="ua-memory directives list")
     return rules[number - 1]

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from ua_memory.errors import ChangedOnDisk, Malformed, ModelMisbehaved, NotFound, TooLarge, Usage
 from ua_memory.git.repository import MACHINE, BlameLine, Revision
+from ua_memory.index.filters import Filters
 from ua_memory.knowledge import facts as knowledge_facts
 from ua_memory.knowledge import pages, statements
 from ua_memory.knowledge.facts import Equal, Said
@@ -44,7 +45,9 @@ from ua_memory.text.names import entities
 from ua_memory.text.noise import defanged
 
 if TYPE_CHECKING:
-    from ua_memory.recall.block import Asked
+    from ua_memory.index.sync import Facts
+    from ua_memory.llm.access import ModelOrEndpoint
+    from ua_memory.recall.search import Answer
 
 
 # -- grounds -----------------------------------------------------------------------------------------------
@@ -944,6 +947,22 @@ class RefreshView:
     clean: Callable[[str], str]
 
 
+def view_of(
+    store: Store, facts: Facts, search: Callable[..., Answer], update: Callable[[], object]
+) -> RefreshView:
+    """What a bank offers a refresh. `update` brings its index up to date."""
+    wanted = Filters(kinds=KINDS, retired=False)
+
+    def recall(question: str) -> Recalled:
+        found = search(question, limit=PASSED, min_score=FAINTEST, filters=wanted)
+        if found.stale:  # it had no time to read all; a page would be called up to date that is not
+            update()
+            found = search(question, limit=PASSED, min_score=FAINTEST, filters=wanted)
+        return found.hits, found.notes
+
+    return RefreshView(recall, facts.get, facts.equal, store.redacted)
+
+
 @dataclass(frozen=True, slots=True)
 class Refreshed:
     """What a refresh did to a page. `by` names the model, '' without one; `why` it was done; `diff` what has
@@ -984,7 +1003,13 @@ class Refresher:
     """Refreshes pages of one bank."""
 
     def __init__(
-        self, store: Store, view: RefreshView, *, door: str, model: Model | None = None, at: Asked = None
+        self,
+        store: Store,
+        view: RefreshView,
+        *,
+        door: str,
+        model: Model | None = None,
+        at: ModelOrEndpoint = None,
     ) -> None:
         self.store, self.view, self.door, self.model = store, view, door, model
         self.at = at or model

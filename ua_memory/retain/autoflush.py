@@ -8,7 +8,7 @@ import json
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from ua_memory.errors import UaMemoryError
 from ua_memory.records import CoreBlock
@@ -21,9 +21,11 @@ from ua_memory.transcripts.reader import read
 from ua_memory.transcripts.turns import Session, Turn
 
 if TYPE_CHECKING:
+    from ua_memory.knowledge.core import CoreMemory
     from ua_memory.llm.model import Endpoint, Model
-    from ua_memory.retain.bank import Flushes
+    from ua_memory.retain.conversations import Conversations, WaitQueue
     from ua_memory.retain.flush import Flushed
+    from ua_memory.store.store import Store
 
 
 # -- handover ----------------------------------------------------------------------------------------------
@@ -147,6 +149,19 @@ def plain(value: Any) -> Any:
 _COUNTS = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens", "output_tokens")
 
 
+class FlushTarget(Protocol):
+    """What `AutoFlush` uses of a `Memory`."""
+
+    store: Store
+
+    @property
+    def conversations(self) -> Conversations: ...
+    @property
+    def queue(self) -> WaitQueue: ...
+    @property
+    def core(self) -> CoreMemory: ...
+
+
 class AutoFlush:
     """One conversation of a program. `memory` is a `Memory`.
 
@@ -157,11 +172,11 @@ class AutoFlush:
     """
 
     def __init__(
-        self, memory: Flushes, model: Endpoint | Model | None = None, *, threshold: int | None = None,
+        self, memory: FlushTarget, model: Endpoint | Model | None = None, *, threshold: int | None = None,
         window: int | None = None, keep: int = 20_000, client: str = "python", session: str = "",
         enabled: bool = True,
     ) -> None:  # fmt: skip
-        config = memory.config
+        config = memory.store.config
         self.memory, self.model = memory, model
         self.threshold = min(threshold or config.truncation_threshold, window or config.context_window)
         self.enabled = enabled and config.enabled
@@ -196,9 +211,11 @@ class AutoFlush:
         self.flushed = self.error = None
         if fresh:
             try:
-                self.flushed = self.memory.flush_turns(self.session, fresh, size=size, model=self.model)
+                self.flushed = self.memory.conversations.flush_turns(
+                    self.session, fresh, size=size, model=self.model
+                )
             except UaMemoryError as error:
-                if not any(each.session == self.session for each in self.memory.waiting()):
+                if not any(each.session == self.session for each in self.memory.queue.conversations()):
                     raise
                 self.error = error
         start = cut(messages, self.keep)
@@ -207,7 +224,7 @@ class AutoFlush:
             return messages
         saved = [fact.text for fact in self.flushed.facts] if self.flushed else []
         asked = _asked(messages, turns, start)
-        head = written(self.memory.core_blocks(), fresh, saved, asked)
+        head = written(self.memory.core.list(), fresh, saved, asked)
         reset = context(head, messages[start:])
         self._reach(reset, None)
         return reset

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import json
+import secrets
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from ua_memory.errors import Busy, Malformed, NotFound, TooLarge, UaMemoryError, Usage
 from ua_memory.git.repository import Revision
@@ -20,12 +24,15 @@ from ua_memory.records import Fact, Origin
 from ua_memory.retain import documents, extractor
 from ua_memory.retain.documents import KnownDocument, Upsert, with_cause
 from ua_memory.retain.extract import own_words
-from ua_memory.retain.extractor import TOGETHER, Brief, Chunk, Drawing, Drawn, cut
+from ua_memory.retain.extractor import TOGETHER, Brief, Chunk, Drawing, Drawn, Mode, cut
 from ua_memory.retain.queue import STOPPED, Items, TextItem, WaitingItem, its_own
 from ua_memory.store.draft import Draft
 from ua_memory.store.store import Store
 from ua_memory.text import redaction, tokens
 from ua_memory.text.wording import counted
+
+if TYPE_CHECKING:
+    from ua_memory.llm.access import ModelAccess, ModelOrEndpoint
 
 # -- retained ----------------------------------------------------------------------------------------------
 # What became of one text that was retained.
@@ -389,3 +396,70 @@ def _cost(texts: list[str], brief: Brief, model: Endpoint | Model) -> Estimate:
         grown += 2 * len(text)
     free = isinstance(model, Endpoint) and is_on_this_network(model.url)
     return Estimate(model.name, total, len(texts), 0.0 if free else known.of(used) if known else None)
+
+
+# -- documents ---------------------------------------------------------------------------------------------
+# Texts and files: made into what can be retained, and retained, made to wait or priced.
+
+
+class Documents:
+    """Retains texts and files in one bank. `door` names who does, `lookup` finds facts by exact text."""
+
+    def __init__(self, store: Store, door: str, models: ModelAccess, lookup: Callable[[], Equal]) -> None:
+        self._store, self._door, self._models, self._lookup = store, door, models, lookup
+
+    def item(
+        self, text: str, *, document_id: str = "", source: str = "", append: bool = False,
+        mode: Mode = "concise", mission: str = "", instructions: str = "", context: str = "",
+        timestamp: datetime | None = None, tags: Sequence[str] = (), origin: Origin = "agent",
+        client: str | None = None, session: str | None = None, request: str | None = None,
+        redo: bool = False, said_in: Sequence[str] = (),
+    ) -> TextItem:  # fmt: skip
+        """A text as `retain_many` takes it. `timestamp` (aware) is when it was said or written, else now;
+        `request` an id of this call, so that a repetition changes nothing; `said_in` tags of all that is said
+        there. Usage for a mode that there is not."""
+        if mode not in extractor.MODES:
+            raise Usage(f"{mode!r} is no mode", mend=f"use {', '.join(extractor.MODES)}")
+        if mode == "custom" and not instructions.strip():
+            raise Usage("the mode custom needs instructions")
+        if append and not document_id:
+            raise Usage("append needs a document_id to append to")
+        return TextItem(
+            text, timestamp or self._store.now(), document_id, source, append, mode, mission, instructions,
+            context, tuple(tags), client or self._door, session or "", origin,
+            request or f"retain-{secrets.token_hex(8)}", redo, tuple(said_in),
+        )  # fmt: skip
+
+    def read(self, path: Path, **more: Any) -> TextItem:
+        """A file outside the bank as a text: markdown, plain text and, with the extra `ingest`, HTML, PDF and
+        DOCX. Its id is its path unless `document_id` is given, its time the day in its name or when it was
+        saved last. `more` as for `item`. Usage, NotFound, Malformed, TooLarge."""
+        given = documents.read(self._store, path)
+        more = {**more, "document_id": more.get("document_id") or given.path, "source": given.path}
+        return self.item(given.text, **{**more, "timestamp": more.get("timestamp") or given.at})
+
+    def retain(
+        self, items: Iterable[TextItem], *, model: ModelOrEndpoint = None, tell: Tell | None = None
+    ) -> list[Retained]:
+        """Retain several texts, each as one commit, in their order; all of them wait first."""
+        with self._models.open(model) as asked:
+            retainer = self.retainer(asked, tell)
+            keys = [retainer.offer(item, modelled=asked is not None) for item in items]
+            found = (retainer.one(key, self._store.config.lock_seconds) for key in dict.fromkeys(keys))
+            return [one for one in found if one is not None]
+
+    def enqueue(self, items: Iterable[TextItem], *, model: ModelOrEndpoint = None) -> list[str]:
+        """Have texts wait, durably, and retain none of them. Their keys; `model` is who is to read them."""
+        retainer = self.retainer()
+        return [retainer.offer(item, modelled=model is not None) for item in items]
+
+    def preview(self, items: Iterable[TextItem], *, model: ModelOrEndpoint = None) -> list[Priced]:
+        """What retaining these texts would keep without a model, and what it would cost with one. Nothing
+        is written, and nothing sent."""
+        retainer = self.retainer()
+        clean = (replace(item, text=retainer.items.clean(item.text)) for item in items)
+        return [priced(self._store, retainer.brief(item), item, model) for item in clean]
+
+    def retainer(self, model: Model | None = None, tell: Tell | None = None) -> Retainer:
+        """What retains. `tell` hears how far it is."""
+        return Retainer(self._store, self._lookup, door=self._door, model=model, tell=tell)

@@ -9,18 +9,27 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
 from ua_memory.errors import CannotWrite, Malformed, NotFound, TooLarge, UaMemoryError, Usage
+from ua_memory.llm.ledger import Estimate
 from ua_memory.paths import is_bank, make_private
 from ua_memory.retain import ledger
 from ua_memory.retain.documents import MOST_BYTES, is_read
-from ua_memory.retain.flush import sieved
+from ua_memory.retain.flush import estimate, sieved
 from ua_memory.retain.ledger import Marks
 from ua_memory.retain.queue import TurnQueue, key_of
 from ua_memory.store.store import Store
 from ua_memory.transcripts.reader import Transcript, TranscriptReading, read
 from ua_memory.transcripts.turns import Session, Turn
+
+if TYPE_CHECKING:
+    from ua_memory.llm.access import ModelAccess, ModelOrEndpoint
+    from ua_memory.retain.conversations import Conversations, WaitQueue
+    from ua_memory.retain.flush import Flushed
+    from ua_memory.retain.queue import TextItem
+    from ua_memory.retain.retain import Documents, Priced, Retained
+    from ua_memory.retain.retain import Tell as RetainTell
 
 # -- survey ------------------------------------------------------------------------------------------------
 # Transcripts that lie about: whose they are, and which of their turns nobody has read yet.
@@ -240,6 +249,65 @@ def _hash(turn: Turn) -> str:
     return hashlib.sha256(f"{turn.role}\0{turn.text}".encode("utf-8", "replace")).hexdigest()[:16]
 
 
+# -- sessions ----------------------------------------------------------------------------------------------
+# Whole sessions that lie about as transcripts: what is in them, and a flush of what is new.
+
+
+class Sessions:
+    """The sessions of clients' transcripts, for one bank."""
+
+    def __init__(self, store: Store, models: ModelAccess, conversations: Conversations) -> None:
+        self._store, self._models, self._conversations = store, models, conversations
+
+    def survey(
+        self, transcripts: Sequence[Transcript], *, since: datetime | None = None,
+        going: Collection[tuple[str, str]] = (), tell: Tell | None = None,
+    ) -> Survey:  # fmt: skip
+        """What is in these transcripts, and how much of it was flushed. Nothing is written. `since` leaves
+        out sessions last spoken in before it; `going` names client and session of those that go on."""
+        queue = self._conversations.flusher().queue
+        return Surveyor(self._store, queue).survey(transcripts, since=since, going=going, tell=tell)
+
+    def flush(
+        self, sessions: Iterable[Surveyed], *, model: ModelOrEndpoint = None
+    ) -> Iterator[tuple[Surveyed, Flushed]]:
+        """Flush the new turns of these sessions and those that wait, one session after the other, each as a
+        commit of its own.
+
+        Raises as `flush`: the turns of that session wait then, and those behind it are as they were.
+        """
+        with self._models.open(model) as asked:
+            flusher = self._conversations.flusher(asked)
+            for one in sessions:
+                if one.new:
+                    flusher.put(one.session, turns_of(one), one.size)
+                if flushed := flusher.one(key_of(one.session), self._store.config.lock_seconds):
+                    yield one, flushed
+
+    def preview(
+        self, sessions: Iterable[Surveyed], *, model: ModelOrEndpoint = None
+    ) -> tuple[int, Estimate | None]:
+        """How many facts would be kept of the new turns without a model and, where there is one, what it
+        would cost. Nothing is written or sent."""
+        flusher, kept, costs = self._conversations.flusher(), 0, list[Estimate]()
+        for one in sessions:
+            turns = turns_of(one)
+            kept += len(flusher.preview(turns))
+            if model and turns:
+                costs.append(estimate(turns, model, self._store.config.context_window))
+        return kept, _summed(costs)
+
+
+def _summed(costs: Sequence[Estimate]) -> Estimate | None:
+    if not costs:
+        return None
+    known = [cost.usd for cost in costs if cost.usd is not None]
+    read, asked = sum(cost.tokens for cost in costs), sum(cost.requests for cost in costs)
+    return replace(
+        costs[0], tokens=read, requests=asked, usd=sum(known) if len(known) == len(costs) else None
+    )
+
+
 # -- watched -----------------------------------------------------------------------------------------------
 # Files and folders outside the bank that are retained when they change: which, and how they stood last.
 #
@@ -403,3 +471,118 @@ def _made(row: dict[str, Any]) -> Watched:
         for name, each in row["files"].items()
     }
     return Watched(str(row["path"]), bool(row["modelled"]), stood)
+
+
+_CLAIM = "watched"
+
+
+@dataclass(frozen=True, slots=True)
+class Caught:
+    """What catching up with watched paths did. `young` were saved too lately, `failed` could not be read
+    (file and why), `gone` vanished: their facts stay until they are let go, as those of `let_go` were now.
+    `missing` are watched paths that are not there at all."""
+
+    done: tuple[Retained, ...] = ()
+    young: tuple[str, ...] = ()
+    failed: tuple[tuple[str, str], ...] = ()
+    gone: tuple[str, ...] = ()
+    let_go: tuple[str, ...] = ()
+    missing: tuple[str, ...] = ()
+
+
+class Watches:
+    """The files and folders outside one bank that are watched."""
+
+    def __init__(self, store: Store, documents: Documents, queue: WaitQueue) -> None:
+        self._store, self._documents, self._queue = store, documents, queue
+
+    def add(self, path: Path, *, model: ModelOrEndpoint = None) -> tuple[Watched, Look]:
+        """Watch a file or folder outside the bank, and say what there is to read. `model` is who is to read
+        it. Usage, TooLarge."""
+        self._store.make_state()
+        one = add(self._store, path, modelled=model is not None)
+        return one, look(self._store, one, 0)
+
+    def list(self) -> Sequence[tuple[Watched, Look]]:
+        """What is watched, and what has changed there since. TooLarge."""
+        quiet = self._store.config.watch_seconds
+        return [(one, look(self._store, one, quiet)) for one in load(self._store)]
+
+    def remove(self, path: str) -> Watched:
+        """Watch a path no longer; its documents stay. NotFound."""
+        known = load(self._store)
+        gone = next((one for one in known if one.path in (path, str(Path(path).resolve()))), None)
+        if gone is None:
+            raise NotFound("this path is not watched", where=path, mend="ua-memory watch list")
+        save(self._store, [one for one in known if one is not gone])
+        return gone
+
+    def due(self, *, modelled: bool) -> bool:
+        """Whether anything is to be taken in now. Without a model only what nobody meant for one."""
+        if not (self._store.bank.local / "watched.json").exists():
+            return False
+        ours = [(one, look) for one, look in self.list() if modelled or not one.modelled]
+        fresh = (name for one, look in ours for name in look.gone if not one.files[name].gone)
+        return any(look.ready for _, look in ours) or any(True for _ in fresh)
+
+    def run(
+        self, *, model: ModelOrEndpoint = None, accept: bool = False, now: bool = False,
+        unasked: bool = False, tell: RetainTell | None = None,
+    ) -> Caught:  # fmt: skip
+        """Take in what has changed at watched paths and rests, or, with `now`, whether it rests or not.
+
+        Of a file that vanished the facts stay, and it is told: a disk that is not mounted and another branch
+        look the same. `accept` lets them go. `unasked` leaves alone what is meant for a model where there is
+        none. What the model fails at waits in the queue. Busy; else as `retain`.
+        """
+        self._store.make_state()
+        retainer = self._documents.retainer()
+        with retainer.items.claimed(_CLAIM, 0):
+            known = load(self._store)
+            mine = [one for one in known if not (unasked and model is None and one.modelled)]
+            caught = Caught()
+            keys: list[str] = []
+            for one in mine:
+                changes = look(self._store, one, 0 if now else self._store.config.watch_seconds)
+                after, items, caught = self._taken(one, changes, caught, accept)
+                keys += [retainer.offer(item, modelled=model is not None) for item in items]
+                known[known.index(one)] = after
+            save(self._store, known)
+            gone = tuple(self._let_go(name) for name in caught.let_go)
+            done = self._queue.retry_texts(keys, model=model, tell=tell) if keys else []
+        return replace(caught, done=(*done, *gone))
+
+    def _taken(
+        self, one: Watched, look: Look, caught: Caught, accept: bool
+    ) -> tuple[Watched, Sequence[TextItem], Caught]:
+        """A watched path as it stands after a look, and the texts to be retained."""
+        files, items, failed = dict(one.files), [], []
+        for name, stamp in look.ready.items():
+            try:
+                item = self._documents.read(Path(name), origin="import", client="watch")
+                items += [item] if item.text.strip() else []
+                files[name] = Stood(stamp)
+            except UaMemoryError as error:  # tried again when it is saved again
+                files[name] = Stood(stamp, error.what)
+                failed.append((name, error.what))
+        for name in look.gone:
+            if accept:
+                del files[name]
+            else:
+                files[name] = replace(files[name], gone=True)
+        return replace(one, files=files), items, Caught(
+            (), (*caught.young, *look.young), (*caught.failed, *failed),
+            caught.gone if accept else (*caught.gone, *look.gone),
+            (*caught.let_go, *look.gone) if accept else caught.let_go,
+            (*caught.missing, one.path) if look.missing else caught.missing,
+        )  # fmt: skip
+
+    def _let_go(self, document_id: str) -> Retained:
+        return self._documents.retainer().let_go(document_id)
+
+    def preview(self, *, model: ModelOrEndpoint = None) -> Sequence[Priced]:
+        """What `run` would keep and cost; see `Documents.preview`."""
+        ready = [name for _, look in self.list() for name in (*look.ready, *look.young)]
+        return self._documents.preview(
+            (self._documents.read(Path(name), origin="import") for name in ready), model=model
+        )

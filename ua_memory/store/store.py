@@ -113,8 +113,8 @@ class Store:
         is written. Busy, CannotWrite and GitFailed say when nothing was begun; once files are written, a
         commit that cannot be made is owed and noted, not raised.
         """
-        request = store_commit.request_id(self._clean(request)) if request is not None else None
-        session = self._clean(session) if session else None
+        request = store_commit.request_id(self.redacted(request)) if request is not None else None
+        session = self.redacted(session) if session else None
         with self.locked():
             if not self._begin():
                 mend = "try again when it is done"
@@ -208,12 +208,13 @@ class Store:
                 mend=(self._stuck and self._stuck.mend) or "ua-memory doctor --mend",
             )
 
-    def _clean(self, text: str) -> str:
+    def redacted(self, text: str) -> str:
+        """A text without the secrets in it."""
         return redaction.redact(text, self.config.redact).text
 
     def answered(self, request: str) -> Revision | None:
         """The revision that carried out a request id; its `id` is empty while its commit is owed."""
-        request = self._clean(request)
+        request = self.redacted(request)
         for record in pending.found(self.bank.pending):
             if record.request == request and record.commits:
                 own = record.commits[-1]

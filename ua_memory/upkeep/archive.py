@@ -25,7 +25,7 @@ from ua_memory.store.files import MAX_FILE
 from ua_memory.store.lock import work_folder
 from ua_memory.store.store import Store
 from ua_memory.upkeep.merge import Merge, prepare, settings
-from ua_memory.upkeep.sync import RemoteTombstones, joined
+from ua_memory.upkeep.sync import RemoteTombstones, Synced, joined, sync
 
 if TYPE_CHECKING:
     from ua_memory.index.sync import Index
@@ -387,3 +387,30 @@ def _pieces(tar: tarfile.TarFile, member: tarfile.TarInfo) -> Iterator[bytes]:
 
 def _bad(file: Path, why: str) -> Malformed:
     return Malformed(f"the archive was not taken in: {why}", where=str(file), mend="export it again")
+
+
+# -- remote ------------------------------------------------------------------------------------------------
+# One memory on several machines, as its doors use it: a remote, or an archive that is carried.
+
+
+class Remote:
+    """What one bank shares with other machines; `door` names who merges."""
+
+    def __init__(self, store: Store, door: str, index: Callable[[], Index]) -> None:
+        self._store, self._door, self._index = store, door, index
+
+    def sync(
+        self, remote: str | None = None, *, dry_run: bool = False, backup: Path | None = None
+    ) -> Synced:  # fmt: skip
+        """Pull, merge and push the trail. `remote` is its address, to be given once. Where another machine
+        has purged its history, this one's goes into the bundle `backup` before it follows: a new file
+        outside of the bank. Conflict where it has to be named."""
+        return sync(self._store, remote, door=self._door, index=self._index, trial=dry_run, backup=backup)
+
+    def export(self, file: Path | str, *, dry_run: bool = False) -> Archived:
+        """The whole bank, with its history, as one archive that can be verified."""
+        return export(self._store, Path(file), trial=dry_run)
+
+    def restore(self, file: Path | str, *, dry_run: bool = False) -> Restored:
+        """Take an archive of this bank in; a new bank becomes what it holds."""
+        return restore(self._store, Path(file), door=self._door, index=self._index, trial=dry_run)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
 
@@ -18,13 +18,16 @@ from ua_memory.git.trail import additions
 from ua_memory.knowledge import statements, tombstones, trust
 from ua_memory.knowledge.statements import Statement
 from ua_memory.markdown import document as markdown_document
+from ua_memory.markdown import lines
+from ua_memory.markdown.lines import FileKind
 from ua_memory.paths import is_truth
-from ua_memory.records import Place, Problem, Tombstone, is_generated
+from ua_memory.records import Fact, Place, Problem, Tombstone, is_generated
 from ua_memory.store.files import MAX_FILE, UNSEARCHED, searched
 from ua_memory.store.scan import valid_name
 from ua_memory.store.store import Store
 from ua_memory.text import redaction
 from ua_memory.upkeep import doctor
+from ua_memory.upkeep.doctor import Check
 
 
 def log(
@@ -297,3 +300,84 @@ def past_secrets(store: Store) -> list[tuple[str, str, int, str]]:
                 line = added.line + added.text.count("\n", 0, secret.start)
                 found.append((added.revision, added.path, line, secret.kind))
     return found
+
+
+# -- health ------------------------------------------------------------------------------------------------
+# What is wrong with a bank, and what it holds, counted.
+
+
+@dataclass(frozen=True, slots=True)
+class Stats:
+    """`months` counts facts by their log's month, `ops` revisions by what they did. Days are ISO days."""
+
+    files: int
+    bytes: int
+    facts: int
+    first: str
+    last: str
+    revisions: int
+    kinds: Mapping[str, int]
+    origins: Mapping[str, int]
+    clients: Mapping[str, int]
+    months: Mapping[str, int]
+    ops: Mapping[str, int]
+
+
+def count(store: Store) -> Stats:
+    """Read every file once and count. Retired facts count, for they are still there."""
+    kinds, origins, clients, months = Counter[str](), Counter[str](), Counter[str](), Counter[str]()
+    days: list[str] = []
+    files = size = 0
+    for path, data in statements.texts(store):
+        files, size = files + 1, size + len(data)
+        if lines.kind_of(path) is not FileKind.LOG and not path.startswith("memory/documents/"):
+            continue
+        day = lines.day_of(path)
+        found = markdown_document.parse(data, path).of(Fact)
+        days += [day] if day and found else []
+        for fact in found:
+            kinds[fact.kind] += 1
+            origins[fact.said_by] += 1
+            clients[fact.heading.client or "by hand"] += 1
+            months[day[:7] if day else "undated"] += 1
+    done = store.history.log()
+    ops = Counter(one.trailer("Memory-Op") or "other" for one in done)
+    return Stats(
+        files=files,
+        bytes=size,
+        facts=sum(kinds.values()),
+        first=min(days, default=""),
+        last=max(days, default=""),
+        revisions=len(done),
+        kinds=dict(kinds.most_common()),
+        origins=dict(origins.most_common()),
+        clients=dict(clients.most_common()),
+        months=dict(sorted(months.items())),
+        ops=dict(ops.most_common()),
+    )
+
+
+class Health:
+    """The checks of one bank. `finish` ends what a killed process began to forget."""
+
+    def __init__(self, store: Store, finish: Callable[[], object]) -> None:
+        self._store, self._finish = store, finish
+
+    def verify(self) -> Sequence[Problem]:
+        """Every invariant that can be checked; empty where all hold."""
+        return self.verified()[0]
+
+    def verified(self) -> tuple[Sequence[Problem], Sequence[Problem]]:
+        """The same, and what could not be checked now, with the reason."""
+        problems, unchecked = doctor.index_checked(self._store)
+        return [*verify(self._store), *doctor.state_problems(self._store), *problems], unchecked
+
+    def doctor(self, *, mend: bool = False) -> Sequence[Check]:
+        """The checks of the surroundings and the state, and with `mend` what can be mended, mended."""
+        if mend:
+            self._finish()
+        return doctor.checkup(self._store, mend=mend)
+
+    def stats(self) -> Stats:
+        """What the bank holds, counted."""
+        return count(self._store)

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
-from typing import TYPE_CHECKING, Any, Literal, Protocol, cast
+from typing import TYPE_CHECKING, Literal, cast
 
 from ua_memory.errors import ChangedOnDisk, Held, NotFound, TooLarge, Usage
 from ua_memory.git.repository import MACHINE
@@ -44,8 +44,9 @@ from ua_memory.upkeep import traces
 from ua_memory.upkeep.traces import Cleared, Clearing, Needle, Searched, is_session, needles, unsaid
 
 if TYPE_CHECKING:
-    from ua_memory.config import Config
+    from ua_memory.index.entities import Portrait
     from ua_memory.index.sync import Index
+    from ua_memory.recall.search import Answer
     from ua_memory.retain.queue import Waiting
 
 
@@ -166,6 +167,19 @@ def stone_of(given: str) -> str:
     named = statements.read(given)
     block = named.id or (named.file if is_generated(named.file) else "")
     return ref_of(named.file, block) if block and (named.file or is_generated(block)) else block
+
+
+def is_forgotten(store: Store, block: str) -> bool:
+    """Whether an id (`^id`, `PATH#^id`) has a tombstone; one that a person typed may stand there anew."""
+    from ua_memory.upkeep.forget import stone_of
+
+    stone = stone_of(block)
+    if stone not in tombstones.read(store):
+        return False
+    try:
+        return is_generated(stone) or statements.find_excerpts(store, block).record is None
+    except NotFound:
+        return True
 
 
 def containing(texts: Mapping[str, bytes], items: Iterable[IndexItem], query: Query) -> list[ForgetTarget]:
@@ -841,31 +855,21 @@ class Forgotten:
     """What a search for the same words finds besides, which stays."""
 
 
-class ForgetScope(Protocol):
-    """What a forgetting needs of the bank that it works in."""
-
-    store: Store
-    config: Config
-    door: str
-
-    @property
-    def index(self) -> Index: ...
-    def search(self, query: str, *, limit: int | None = None) -> Any: ...
-    def entity(self, name: str) -> Any: ...
-
-
 class Forgetting(Clearing):
     """Forgetting in one bank."""
 
-    def __init__(self, memory: ForgetScope) -> None:
-        super().__init__(memory.store, lambda: memory.index)
-        self.memory, self.config, self.door = memory, memory.config, memory.door
+    def __init__(
+        self, store: Store, door: str, index: Callable[[], Index], search: Callable[[str], Answer],
+        entity: Callable[[str], Portrait],
+    ) -> None:  # fmt: skip
+        super().__init__(store, index)
+        self.config, self.door, self.search, self.entity = store.config, door, search, entity
 
     def forget(
         self, *targets: str, query: str = "", session: str = "", entity: str = "", limit: int | None = None,
         dry_run: bool = False, take: bool = False,
     ) -> Forgotten:  # fmt: skip
-        """See `Forgets.forget`."""
+        """See `Memory.forget`."""
         with self.alone():
             self.end_begun()
             # What people saved is merged first where it has to be, so that it stands as it is read here.
@@ -912,7 +916,7 @@ class Forgetting(Clearing):
             meant = [name for name in said if traces.is_session(name, session)]
             found = [of(fact) for name in meant for fact in said[name]]
         else:
-            portrait = self.memory.entity(entity)
+            portrait = self.entity(entity)
             names = (portrait.known.name, *portrait.known.aliases)
             known = {f"^{item.ref}" if item.id else item.text for item in portrait.items}
             found = choose_entity(self._texts(), names, known)
@@ -921,9 +925,9 @@ class Forgetting(Clearing):
     def _with_words(self, query: str, limit: int | None) -> tuple[list[ForgetTarget], tuple[Piece, ...]]:
         """What contains all words of a query, at most `limit`, the best first; and what else a search for it
         finds. NotFound where nothing contains them, TooLarge where more than `MOST` do."""
-        index, words = self.memory.index, every_word(query)
+        index, words = self.index(), every_word(query)
         index.refresh(vectors=False)  # all files, however long it takes: what is not read is not found
-        hits = self.memory.search(query).hits
+        hits = self.search(query).hits
         keys = [hit.key for hit in index.words.search(words, MOST + 1)] if words.phrases else []
         if len(keys) > MOST:
             raise TooLarge(f"more than {MOST} statements contain this", where=query, mend="add a word")

@@ -10,7 +10,7 @@ from datetime import datetime
 from typing import Literal
 
 from ua_memory.discovery import LOGS
-from ua_memory.errors import Malformed, TooLarge, Usage
+from ua_memory.errors import Malformed, NotFound, TooLarge, Usage
 from ua_memory.knowledge import core, tombstones
 from ua_memory.knowledge import facts as knowledge_facts
 from ua_memory.knowledge.statements import Statement, texts
@@ -20,9 +20,10 @@ from ua_memory.markdown import lines as markdown_lines
 from ua_memory.markdown.blocks import scan
 from ua_memory.markdown.printer import strip_blank
 from ua_memory.records import CoreBlock, Fact, MentalModel, Observation, Opinion, Page, Passage, Place, Proof
-from ua_memory.store.draft import Draft, Result
+from ua_memory.store.draft import Draft, Result, TouchedFile
 from ua_memory.store.store import Store
 from ua_memory.text import redaction, tokens
+from ua_memory.text.wording import counted
 from ua_memory.upkeep.import_sources import CopiedNote, Core, ImportedRecord, SourceContents
 
 # -- taken -------------------------------------------------------------------------------------------------
@@ -394,3 +395,56 @@ class RecordImport:
 def _placed(proofs: Sequence[Proof], stems: Mapping[str, str]) -> tuple[Proof, ...]:
     """The proofs with the files that their facts stand in; without those of facts that were not taken."""
     return tuple(replace(proof, file=stems[proof.id]) for proof in proofs if proof.id in stems)
+
+
+# -- importing ---------------------------------------------------------------------------------------------
+# All that was found in another tool, into the bank: one revision, without doubling anything.
+
+
+def import_contents(store: Store, found: SourceContents, *, door: str, dry_run: bool = False) -> Brought:
+    """Write what was found into the bank, in one commit, or only tell what that would do.
+
+    What is there already stays as it is, so that it may be done again. Raises what the store raises.
+    """
+    if dry_run:
+        draft = _rehearsal(store)
+        taken = tuple(_imported(store, draft, found))
+        return Brought(found, taken, dict(draft.redacted))
+    with store.revision("import", door=door) as draft:
+        taken = tuple(_imported(store, draft, found))
+        draft.subject = _subject(found, taken)
+        draft.trailers["Imported"] = [f"{found.source}:{found.name}"]
+    return Brought(found, taken, dict(draft.redacted), draft.result)
+
+
+def _rehearsal(store: Store) -> Draft:
+    """A draft that nobody publishes."""
+
+    def touch(path: str) -> TouchedFile:
+        try:
+            data = store.truth(path)
+        except NotFound:
+            return TouchedFile(path, None, None, None)
+        changed = path in store.survey().changed
+        return TouchedFile(path, data, None if changed else data, data)
+
+    return Draft("import", "rehearsal", touch, store.config.redact)
+
+
+def _imported(store: Store, draft: Draft, found: SourceContents) -> Iterator[Taken]:
+    copies = Copies(store, draft, found)
+    if found.core:
+        yield from copies.curated(found.core)
+    for note in found.notes:
+        yield copies.take(note)
+    yield from RecordImport(store, draft, found).take()
+    yield from recipes(draft, found)
+
+
+def _subject(found: SourceContents, taken: tuple[Taken, ...]) -> str:
+    said = []
+    for what in ("block", "note", "item", "model", "page"):
+        number = sum(1 for each in taken if each.what == what and each.state in ("new", "updated"))
+        noun = "core block" if what == "block" else what
+        said += [counted(number, noun)] if number else []
+    return f"import: {', '.join(said) or 'nothing new'} from {found.source} {found.name}"

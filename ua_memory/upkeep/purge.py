@@ -24,7 +24,7 @@ from ua_memory.store import lock, swap
 from ua_memory.store.store import Store
 from ua_memory.text.wording import counted
 from ua_memory.upkeep import traces
-from ua_memory.upkeep.forget import Changing, Deriving, ForgetTarget
+from ua_memory.upkeep.forget import Changing, Deriving, ForgetTarget, Forgotten, stone_of
 from ua_memory.upkeep.traces import MARK, Needle, needles
 
 if TYPE_CHECKING:
@@ -450,3 +450,30 @@ def _differing(history: History, old: str, new: str, purged: Purges) -> str:
         if not plain or not purged.account_for(before or b"", after or b"", paths):
             return path
     return ""
+
+
+# -- purges ------------------------------------------------------------------------------------------------
+# The purges of a bank, as its doors use them.
+
+
+class HistoryPurges:
+    """Purging one bank's history of what was forgotten; `door` names who does it."""
+
+    def __init__(self, store: Store, door: str) -> None:
+        self._store, self._door = store, door
+
+    def plan(self, *ids: str, after: Forgotten | None = None) -> Purging:
+        """What it takes to get forgotten ids out of the history, too: those of `after`, those named, or all.
+        Changes nothing. Usage, NotFound, Conflict, StillThere."""
+        if after is not None:
+            return plan(self._store, [one.id for one in after.plan.removals], after.sought)
+        return plan(self._store, [stone_of(block) or block for block in ids])
+
+    def run(self, planned: Purging, backup: Path) -> Purged:
+        """Rewrite the trail's history. All that it was goes into the bundle `backup`, outside of the bank;
+        the purge counts as unfinished until its owner deletes that. CannotWrite, GitFailed, Usage."""
+        return purge(self._store, planned, backup, door=self._door)
+
+    def unfinished(self) -> Sequence[Unfinished]:
+        """Purges that were cut short, or whose backup is there still."""
+        return unfinished(self._store)

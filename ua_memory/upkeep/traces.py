@@ -451,6 +451,8 @@ class Clearing:
 
     def finish(self) -> list[Searched]:
         """Bring what a killed process has begun to forget to its end, or let go of it if nothing was done."""
+        if not any(self.store.bank.pending.glob(f"{BEGUN}*.json")):
+            return []
         with self.alone():
             return self.end_begun()
 

@@ -9,9 +9,10 @@ from io import BytesIO
 from itertools import pairwise
 
 from ua_memory.errors import Conflict, NotFound, Usage
-from ua_memory.git.repository import Revision
-from ua_memory.knowledge import statements, tombstones
+from ua_memory.git.repository import BlameLine, Revision
+from ua_memory.knowledge import lineage, statements, tombstones
 from ua_memory.knowledge.entities import ENTITIES, give_back_all
+from ua_memory.knowledge.lineage import Chain
 from ua_memory.knowledge.statements import Statement
 from ua_memory.markdown import document as markdown_document
 from ua_memory.markdown.blocks import BlockShape, scan
@@ -21,6 +22,7 @@ from ua_memory.store.draft import Draft, Result
 from ua_memory.store.merge3 import Clash, merge
 from ua_memory.store.store import Store
 from ua_memory.text.wording import counted
+from ua_memory.upkeep import audit
 from ua_memory.upkeep.audit import parent
 from ua_memory.upkeep.forget import let_go
 
@@ -243,3 +245,47 @@ def _shown(clashes: list[tuple[str, Clash]]) -> str:
         parts += [f"  now:    {line.decode('utf-8', 'replace').rstrip()}" for line in clash.ours]
         parts += [f"  wanted: {line.decode('utf-8', 'replace').rstrip()}" for line in clash.theirs]
     return "\n".join(parts)
+
+
+# -- history -----------------------------------------------------------------------------------------------
+# The revisions of a bank, and what can be done with them.
+
+
+class BankHistory:
+    """The history of one bank; `door` names who takes something back."""
+
+    def __init__(self, store: Store, door: str) -> None:
+        self._store, self._door = store, door
+
+    def log(
+        self, about: str | None = None, *, op: str | None = None, limit: int | None = 20
+    ) -> Sequence[Revision]:
+        """Revisions, newest first: all, of a file, or of a fact (`^id`)."""
+        return audit.log(self._store, about=about, op=op, limit=limit)
+
+    def changes(
+        self, revisions: Sequence[Revision], about: str | None = None
+    ) -> Mapping[str, tuple[Statement, ...]]:
+        """{revision: the statements it added or changed}, without what was forgotten since; of a file or
+        fact (`^id`) alone where it is `about` one."""
+        return audit.brought(self._store, revisions, about)
+
+    def diff(self, revision: str | None = None) -> str:
+        """What a revision changed, or what is changed by hand and not committed yet."""
+        return audit.diff(self._store, revision)
+
+    def undo(self, revision: str | None = None) -> Undone:
+        """Take back a revision (the newest, unless one is named), or restore what is held."""
+        return undo(self._store, revision, door=self._door)
+
+    def redo(self) -> Undone:
+        """Take back the newest undo."""
+        return redo(self._store, door=self._door)
+
+    def blame(self, target: str) -> Sequence[BlameLine]:
+        """Who wrote each line of a file, a range or a fact."""
+        return audit.blame(self._store, target)
+
+    def why(self, target: str) -> Chain:
+        """What `^id`, `PATH:LINE` or a file rests on, down to quotes, session and commit."""
+        return lineage.why(self._store, target)

@@ -367,7 +367,9 @@ def forgotten_shape(memory: Memory, found: Forgotten, *, words: bool) -> dict[st
 
 def only(memory: Memory, targets: Sequence[str]) -> bool:
     """Whether nothing is left to forget: no target, or all of them forgotten before."""
-    return all(memory.is_forgotten(target) for target in targets)
+    from ua_memory.upkeep.forget import is_forgotten
+
+    return all(is_forgotten(memory.store, target) for target in targets)
 
 
 def out(code: int) -> None:
@@ -382,7 +384,7 @@ def run(
 ) -> int:  # fmt: skip
     """Show what would be rewritten, ask, and do it; the exit code."""
     code = show_forgotten(call, memory, done, purging=True) if done and not call.as_json else 0
-    planned = memory.purging(*ids, after=done)
+    planned = memory.purges.plan(*ids, after=done)
     if not call.as_json:
         _show(call, planned)
     if dry_run:
@@ -397,7 +399,7 @@ def run(
             )
         if not agrees(call, f"Rewrite {'these' if len(planned.refs) > 1 else 'it'}?"):
             return code
-    made = memory.purge(planned, place(call, memory, backup))
+    made = memory.purges.run(planned, place(call, memory, backup))
     if call.as_json:
         first = forgotten_shape(memory, done, words=False) if done else {"dryRun": False}
         emit(call, {**first, "purge": {**_shape(planned), **_done(made)}})

@@ -1,0 +1,199 @@
+"""The names of a bank: counted and shown by what the index knows, and decided about."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import date
+from functools import cache
+
+from ua_memory.errors import NotFound
+from ua_memory.index import words as index_words
+from ua_memory.index.items import IndexItem, folded
+from ua_memory.index.sync import Index
+from ua_memory.index.words import WordIndex
+from ua_memory.knowledge import entities
+from ua_memory.knowledge.entities import Beside, Decision, Resolved, Settled, Suggestion
+from ua_memory.store.store import Store
+
+COMPARED = 1000
+"""Names, the most frequent, among which it is looked for two that may be one."""
+ROUND = 20
+"""Names beside somebody's that count as their company."""
+DAYS = 45
+"""Up to so many days from first to last a timeline goes by days, then by months."""
+
+_PROPER = re.compile(r"(?!\d)[^\W_a-z][^\n/\\@_()#:`]*")
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """A name of the bank: in how many places it stands, first and last ISO day ('' where none is known).
+
+    `settled` is whether memory/entities.md has a record of it, with these `aliases` and `nots`.
+    """
+
+    name: str
+    count: int
+    first: str = ""
+    last: str = ""
+    aliases: tuple[str, ...] = ()
+    nots: tuple[str, ...] = ()
+    settled: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Portrait:
+    """All that the bank has of a name: its places in the order of their days, the names beside it with how
+    often, and a timeline of ISO days or months."""
+
+    known: Known
+    items: tuple[IndexItem, ...] = ()
+    beside: Mapping[str, int] = field(default_factory=dict)
+    timeline: Mapping[str, int] = field(default_factory=dict)
+
+
+class Entities:
+    """The names of one bank; `door` names who decides about them."""
+
+    def __init__(self, store: Store, door: str, index: Callable[[], Index]) -> None:
+        self._store, self._door, self._index = store, door, index
+
+    def list(self, limit: int | None = None, *, every: bool = False) -> Sequence[Known]:
+        """The names of the bank, the most frequent first; with `every` also paths, handles and identifiers,
+        and words that are mostly no names."""
+        with self._named() as (words, known):
+            return _listed(words, known, limit, every)
+
+    def get(self, name: str) -> Portrait:
+        """Everything about whoever is called so. NotFound, which names who is called nearly so."""
+        with self._named() as (words, known):
+            return self._portrait(words, known, name)
+
+    def _portrait(self, words: WordIndex, known: Settled, name: str) -> Portrait:
+        called = known.called(name)
+        record = called[0] if len(called) == 1 else None
+        names = [record.name, *record.aliases] if record else [name]
+        own = {folded(each) for each in names}
+        items = index_words.items(words, own)
+        if not items and record is None:
+            raise NotFound(
+                "nobody is called so", where=name, mend=_near(name, _listed(words, known, COMPARED))
+            )
+        shown = record.name if record else index_words.written(words, folded(name)).spelling
+        days = [day for item in items if (day := item.day or item.date)]
+        about = Known(
+            shown, len(items), min(days, default=""), max(days, default=""),
+            record.aliases if record else (), record.nots if record else (), record is not None,
+        )  # fmt: skip
+        return Portrait(about, tuple(items), self._beside(words, known, own), _timeline(days))
+
+    def suggestions(self, limit: int = 20) -> Sequence[Suggestion]:
+        """Names that may be one, with the reason, for a person to decide. Nothing is merged."""
+        with self._named() as (words, known):
+            found = _listed(words, known, COMPARED)
+            return entities.suggestions(
+                {one.name: one.count for one in found}, known, self._company(words), limit
+            )
+
+    def resolve(self, name: str, context: Iterable[str] = ()) -> Resolved:
+        """Whom a name in a text stands for, by what is settled and by the other names of the text."""
+        with self._named() as (words, known):
+            return known.resolve(name, context, self._company(words))
+
+    # -- decisions ---------------------------------------------------------------------------------------
+
+    def alias(self, name: str, other: str, *, by_person: bool = False) -> Decision:
+        """`other` is another name of `name`. NotFound where the bank has never heard of `name`."""
+        self._heard_of(name)
+        return entities.alias(self._store, name, other, door=self._door, by_person=by_person)
+
+    def merge(self, name: str, other: str, *, by_person: bool = False) -> Decision:
+        """`other` is `name`, with all it is called. NotFound where the bank has never heard of one."""
+        self._heard_of(name, other)
+        return entities.merge(self._store, name, other, door=self._door, by_person=by_person)
+
+    def split(self, name: str, other: str, *, by_person: bool = False) -> Decision:
+        """`other` is not `name`, for good."""
+        self._heard_of(name)
+        return entities.split(self._store, name, other, door=self._door, by_person=by_person)
+
+    def rename(self, old: str, new: str, *, by_person: bool = False) -> Decision:
+        """What was called `old` is called `new`, and found by both."""
+        self._heard_of(old)
+        return entities.rename(self._store, old, new, door=self._door, by_person=by_person)
+
+    def _heard_of(self, *names: str) -> None:
+        with self._named() as (words, known):
+            for name in names:
+                if not known.called(name) and not index_words.items(words, [folded(name)]):
+                    near = _near(name, _listed(words, known, COMPARED))
+                    raise NotFound("nobody is called so", where=name, mend=near)
+
+    # -- what the index knows ------------------------------------------------------------------------------
+
+    @contextmanager
+    def _named(self) -> Iterator[tuple[WordIndex, Settled]]:
+        index = self._index()
+        with index.turn:
+            index.refresh(vectors=False)
+            yield index.words, entities.settled(self._store)
+
+    def _company(self, words: WordIndex) -> Beside:
+        @cache
+        def beside(name: str) -> frozenset[str]:
+            counts = index_words.beside(words, [folded(name)])
+            return frozenset(sorted(counts, key=lambda one: (-counts[one], one))[:ROUND])
+
+        return beside
+
+    def _beside(self, words: WordIndex, known: Settled, own: set[str]) -> Mapping[str, int]:
+        counts = index_words.beside(words, own)
+        best = sorted(counts, key=lambda one: (-counts[one], one))[:ROUND]
+        found = Counter[str]()
+        for one in best:
+            written = index_words.written(words, one)
+            shown = known.resolve(written.spelling)
+            if shown.how != "open" or (_PROPER.fullmatch(written.spelling) and not written.doubtful):
+                found[shown.name] += counts[one]
+        return dict(found.most_common())
+
+
+def _listed(words: WordIndex, known: Settled, limit: int | None, every: bool = False) -> list[Known]:
+    """The settled names and the others, the most frequent first."""
+    found: list[Known] = []
+    taken: set[str] = set()
+    for record in known.records:
+        names = {folded(each) for each in (record.name, *record.aliases)}
+        taken |= names
+        items = index_words.items(words, names)
+        days = [day for item in items if (day := item.day or item.date)]
+        first, last = min(days, default=""), max(days, default="")
+        found.append(Known(record.name, len(items), first, last, record.aliases, record.nots, True))
+    others = 0
+    for one in index_words.census(words):
+        if others == limit:
+            break
+        if one.name in taken:
+            continue
+        name = index_words.written(words, one.name)
+        if every or (_PROPER.fullmatch(name.spelling) and not name.doubtful):
+            found.append(Known(name.spelling, one.items, one.first, one.last))
+            others += 1
+    return sorted(found, key=lambda one: (-one.count, one.name.casefold()))[:limit]
+
+
+def _timeline(days: Sequence[str]) -> Mapping[str, int]:
+    """How often each ISO day or, over a longer time, each month."""
+    full = [day for day in days if len(day) == 10]
+    span = (date.fromisoformat(max(full)) - date.fromisoformat(min(full))).days if full else 0
+    counted = Counter(full if span <= DAYS else [day[:7] for day in days])
+    return dict(sorted(counted.items()))
+
+
+def _near(name: str, among: Sequence[Known]) -> str:
+    near = [one.name for one in among if entities.likeness(one.name, name)][:3]
+    return f"did you mean {' or '.join(near)}?" if near else "ua-memory entities list"
