@@ -384,7 +384,7 @@ def forget() -> None:
     gc.unfreeze()  # what is frozen is not given back
     ours = [module for name, module in sys.modules.items() if name.startswith("ua_memory.")]
     for each in [value for module in ours for value in vars(module).values()]:
-        if clear := getattr(each, "cache_clear", None):
+        if not isinstance(each, type) and (clear := getattr(each, "cache_clear", None)):
             clear()
 
 
