@@ -80,7 +80,7 @@ def keep(content: str, quote: str | None = None, turn: int = 1, **more: Any) -> 
 
 
 def offline() -> ModelUnavailable:
-    return ModelUnavailable("the model's endpoint cannot be reached", mend="try again later")
+    return ModelUnavailable("the model's endpoint cannot be reached", hint="try again later")
 
 
 def turns(*said: str, start: datetime | None = SAID, first: int = 1) -> list[Turn]:

@@ -320,7 +320,7 @@ def test_a_plot_that_cannot_be_is_refused_first(tmp_path: Path, monkeypatch: pyt
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     with pytest.raises(Usage) as error:
         drawable(tmp_path / "x.png")
-    assert error.value.mend == "pip install 'ua-memory[plot]'"
+    assert error.value.hint == "pip install 'ua-memory[plot]'"
 
 
 def test_the_plot(tmp_path: Path) -> None:

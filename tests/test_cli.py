@@ -126,7 +126,7 @@ def test_without_a_bank_it_says_how_to_make_one(tmp_path: Path) -> None:
     shell = Shell(tmp_path, tmp_path)
     for argv in (["search", "x"], ["insert", "x"], ["status"], ["config"]):
         done = shell(*argv)
-        assert done.code == 3 and "mend: ua-memory init" in done.err and done.out == ""
+        assert done.code == 3 and "hint: ua-memory init" in done.err and done.out == ""
     done = shell("--bank", "no where", "log")
     assert done.code == 3 and "--bank names no memory bank" in done.err and "init '" in done.err
 
@@ -168,7 +168,7 @@ def test_insert_reads_standard_input(shell: Shell) -> None:
 def test_an_option_without_its_value_leads_to_the_help_of_its_verb(shell: Shell) -> None:
     done = shell("insert", "x", "--tag")
     assert done.code == 2 and "requires an argument" in done.err
-    assert "mend: ua-memory insert --help" in done.err
+    assert "hint: ua-memory insert --help" in done.err
 
 
 def test_days_that_end_before_they_begin(shell: Shell) -> None:
@@ -277,7 +277,7 @@ def test_a_call_that_is_off(shell: Shell, argv: list[str]) -> None:
     shell.ok("insert", "something")
     done = shell(*argv)
     assert done.code == 2
-    assert done.err.startswith("ua-memory: error: ") and "\n  mend: " in done.err and done.out == ""
+    assert done.err.startswith("ua-memory: error: ") and "\n  hint: " in done.err and done.out == ""
 
 
 def test_a_typo_is_guessed(shell: Shell) -> None:
@@ -494,7 +494,7 @@ def test_doctor_finds_and_mends(shell: Shell) -> None:
     state = shell.cwd / ".git" / "ua-memory"
     state.chmod(0o755)
     found = shell("doctor")
-    assert found.code == 12 and re.search(r"^wrong +privacy .*\n +mend: chmod", found.out, re.M)
+    assert found.code == 12 and re.search(r"^wrong +privacy .*\n +hint: chmod", found.out, re.M)
     assert re.search(r"^mended +privacy", shell.ok("doctor", "--mend").out, re.M)
 
 

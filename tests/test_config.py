@@ -152,7 +152,7 @@ def test_what_is_off_is_refused_with_its_place(tmp_path: Path, text: str) -> Non
     with pytest.raises(Malformed) as caught:
         config.load(tmp_path, {})
     assert caught.value.where == f"ua-memory.toml, {key}"
-    assert caught.value.mend
+    assert caught.value.hint
 
 
 @pytest.mark.parametrize("data", [b"id = ", b"\xff\xfe", b"a = 1\na = 2", b"[core\n"])
@@ -161,7 +161,7 @@ def test_a_broken_file_is_named(tmp_path: Path, data: bytes) -> None:
     with pytest.raises(Malformed) as caught:
         config.load(tmp_path, {})
     assert caught.value.where == "ua-memory.toml"
-    assert str(tmp_path) in (caught.value.mend or "")
+    assert str(tmp_path) in (caught.value.hint or "")
 
 
 def test_a_byte_order_mark_is_no_error(tmp_path: Path) -> None:

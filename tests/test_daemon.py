@@ -161,13 +161,13 @@ def test_commands_go_on_without_one_that_is_frozen(served: Place) -> None:
     address.note_answer(str(served.socket()), False)
     found = served.run("search", "heroku")
     assert found.code == 0 and "Alice" in found.out
-    assert "the daemon does not answer; this command runs without it (mend: ua-memory daemon re" in found.err
+    assert "the daemon does not answer; this command runs without it (hint: ua-memory daemon re" in found.err
     assert served.run("insert", "Bob likes figs").code == 0
     assert json.loads(served.run("search", "figs", "--json").out)["results"]
     for argv in (("search", "figs"), ("insert", "Bob likes plums")):
         refused = served.run(*argv, daemon="require")
         assert refused.code == 5 and "the daemon does not answer" in refused.err
-        assert "mend: ua-memory daemon restart" in refused.err
+        assert "hint: ua-memory daemon restart" in refused.err
     assert served.run("daemon", "start").code == 5
     assert served.run("daemon", "restart").code == 0
     assert served.run("search", "figs", daemon="require").err == ""

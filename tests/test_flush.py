@@ -369,7 +369,7 @@ def test_whatever_fails_nothing_is_half_done_and_the_turns_wait(
     work: list[Answer] = [[("get_core_memory_blocks", {})], [keep(TALK[0][3:])]]
     with pytest.raises(type(error)) as raised:
         memory.flush(transcript(), model=Scripted(*work[:after], error))
-    assert "4 turns wait" in raised.value.what and "ua-memory queue retry" in raised.value.mend
+    assert "4 turns wait" in raised.value.what and "ua-memory queue retry" in raised.value.hint
     assert files(memory) == before and memory.history.log(limit=1)[0].id == head
     (waiting,) = memory.queue.conversations()
     assert (len(waiting.turns), waiting.tries) == (4, 1) and waiting.reason

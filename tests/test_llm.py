@@ -140,7 +140,7 @@ def test_an_error_status(meter: Meter, status: int, kind: type[Exception], tries
             ask(fake, meter)
         assert len(fake.bodies) == tries
         assert f"answered {status}: no, [key] is wrong" in str(raised.value)
-        assert raised.value.where == fake.url and raised.value.mend
+        assert raised.value.where == fake.url and raised.value.hint
     spent = meter._ledger.spent().total
     assert (spent.requests, spent.failed, spent.open, spent.usage) == (tries, tries, 0, Usage())
 
@@ -221,7 +221,7 @@ def test_a_server_of_ones_own_is_given_time_once(meter: Meter) -> None:
     slow = pytest.raises(ModelUnavailable, match=r"silent for too long: 0\.3 s")
     with FakeModel({"text": "late", "hang": 5}) as fake, slow as raised:
         ask(fake, meter, unhurried)
-    assert len(fake.bodies) == 1 and "UA_CONTEXT_WINDOW" in str(raised.value.mend)
+    assert len(fake.bodies) == 1 and "UA_CONTEXT_WINDOW" in str(raised.value.hint)
 
 
 def test_nobody_there(meter: Meter) -> None:
@@ -242,7 +242,7 @@ def test_a_long_retry_after_is_not_waited_for(meter: Meter, wait: str) -> None:
         with pytest.raises(ModelUnavailable) as raised:
             ask(fake, meter)
         assert len(fake.bodies) == 1
-        assert raised.value.mend == ("try again in 3600 s" if wait == "3600" else "try again later")
+        assert raised.value.hint == ("try again in 3600 s" if wait == "3600" else "try again later")
 
 
 def test_a_redirect_is_not_followed(meter: Meter) -> None:
@@ -455,7 +455,7 @@ def test_a_failure_in_the_middle_of_a_loop_comes_through(meter: Meter, tmp_path:
         with pytest.raises(BudgetSpent, match="of 22,000 tokens are used in this run") as raised:
             run(fake, small, kept)
         assert 1 < len(fake.bodies) < 20
-        assert raised.value.mend == "raise limits.run_tokens"
+        assert raised.value.hint == "raise limits.run_tokens"
     assert small.usage.total <= 22_000
 
 

@@ -134,7 +134,7 @@ def test_a_remote_elsewhere_says_which_file_and_why(shell: Shell, tmp_path: Path
     file = leave(tmp_path / "remote.git/refs/heads/main.lock")
     done = shell("sync")
     assert done.code == 5 and file.exists()
-    assert "File exists" in done.err and "refs/heads/main.lock" in done.err.split("mend: ")[1]
+    assert "File exists" in done.err and "refs/heads/main.lock" in done.err.split("hint: ")[1]
     assert "others push" not in done.err and "doctor" not in done.err
     file.unlink()
     shell.ok("sync")

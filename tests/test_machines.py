@@ -230,8 +230,8 @@ def test_a_link_in_the_place_of_memory_is_refused_where_it_comes_from_and_where_
     git(one.root, "push", "--quiet", "origin", "main")
     with pytest.raises(Conflict, match=r":memory/link\.md: .*stands there") as there:
         sync(two)
-    mend = "put the file itself in the place of the link"
-    assert mend in str(here.value.mend) and f"on the machine that made it: {mend}" in str(there.value.mend)
+    hint = "put the file itself in the place of the link"
+    assert hint in str(here.value.hint) and f"on the machine that made it: {hint}" in str(there.value.hint)
     one.path("memory/link.md").unlink()
     one.write("- in its place\n", "memory/link.md")
     sync(one)

@@ -277,19 +277,19 @@ def test_tools_do_what_they_say(memory: Memory) -> None:
         ("archival_memory_search", ["x"], "must be an object"),
         ("recall", {"query": "x", "budget": "huge"}, "none of low, mid, high"),
         ("recall", {"query": "x", "max_tokens": 0}, "at least 1"),
-        ("get_page", {"id": "nope"}, "To mend it: call create_page"),
+        ("get_page", {"id": "nope"}, "Hint: call create_page"),
         ("update_page", {"id": "nope"}, "nothing to change"),
         ("ingest", {"title": " ", "content": "x"}, "title is empty"),
         ("ingest_file", {"file_path": "x.md"}, "no folder is open"),
         ("archival_memory_insert", {"content": "x", "tags": 7}, "tags must be a list of texts"),
-        ("archival_memory_insert", {"content": "  "}, "mend"),
+        ("archival_memory_insert", {"content": "  "}, "Hint"),
         ("core_memory_replace", {"section": "A", "value": "## B\nx"}, "use ###"),
         ("core_memory_replace", {"section": "A", "value": "word " * 9000}, "budget"),
     ],
 )  # fmt: skip
-def test_an_error_says_how_to_mend_it(memory: Memory, name: str, given: Any, says: str) -> None:
+def test_an_error_gives_a_hint(memory: Memory, name: str, given: Any, says: str) -> None:
     text, failed = mcp_server.call(memory, name, given, mcp_server.Caller())
-    assert failed and says in text and text.startswith(f"{name} failed: ") and "mend" in text, text
+    assert failed and says in text and text.startswith(f"{name} failed: ") and "Hint" in text, text
 
 
 def said(memory: Memory, tool: str, caller: mcp_server.Caller | None = None, /, **given: Any) -> str:
@@ -393,7 +393,7 @@ def test_a_file_is_read_from_the_callers_folder_alone(memory: Memory, tmp_path: 
         "\0",
     ):
         text, failed = mcp_server.call(memory, "ingest_file", {"file_path": name}, who)
-        assert failed and "mend" in text, (name, text)
+        assert failed and "Hint" in text, (name, text)
     root = mcp_server.Caller(folders=(Path("/"),))
     assert mcp_server.call(memory, "ingest_file", {"file_path": str(project / "notes.md")}, root)[1]
 

@@ -57,7 +57,7 @@ def test_a_folder_that_is_no_bank(tmp_path: Path) -> None:
     for root in (tmp_path, tmp_path / "gone", str(tmp_path)):
         with pytest.raises(NoBank) as caught:
             Memory.open(root)
-        assert (caught.value.mend or "").startswith("ua-memory init ")
+        assert (caught.value.hint or "").startswith("ua-memory init ")
 
 
 def test_init_then_open(tmp_path: Path) -> None:

@@ -56,7 +56,7 @@ STATES: dict[str, tuple[Callable[[Shell, Path], object], list[str]]] = {
 def mends(done: str) -> list[str]:
     """The commands of a message, as somebody would copy them: of a note they stand in brackets."""
     text = " ".join(done.split())
-    found = re.search(r"mend: (.*)$", text) or re.search(r"\(((?:ua-memory|echo) .*)\)$", text)
+    found = re.search(r"hint: (.*)$", text) or re.search(r"\(((?:ua-memory|echo) .*)\)$", text)
     assert found, text
     return re.split(r"; (?:then )?|, then: ", found[1])
 
@@ -95,5 +95,5 @@ def test_a_merge_under_way_is_somebody_s(tmp_path: Path) -> None:
     merging(shell, shell.cwd / ".git")
     with pytest.raises(GitFailed, match="under way") as error:
         History(shell.cwd / ".git", shell.cwd, own=True).ref()
-    assert error.value.mend == "ua-memory git status says how it is finished or given up"
+    assert error.value.hint == "ua-memory git status says how it is finished or given up"
     assert "git commit" in git(shell.cwd, "status")

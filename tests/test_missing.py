@@ -104,9 +104,9 @@ def test_what_no_file_holds_comes_back_from_another_copy(shell: Shell, tmp_path:
     assert ":" in what or "ua-memory doctor" in shell.ok("status").out
     done = shell("doctor", "--mend")
     assert done.code == 12 and name[:10] in done.out
-    mend = "ua-memory git fetch --refetch origin; then ua-memory doctor --mend"
-    assert f"mend: {mend}" in done.out.replace("\n", " ").replace("  ", " ")
-    for each in mend.split("; then "):
+    hint = "ua-memory git fetch --refetch origin; then ua-memory doctor --mend"
+    assert f"hint: {hint}" in done.out.replace("\n", " ").replace("  ", " ")
+    for each in hint.split("; then "):
         assert shell(*each.split()[1:]).code == 0
     assert shell.ok("verify") and shell.ok("insert", "Carol keeps bees")
 

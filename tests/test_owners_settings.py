@@ -159,7 +159,7 @@ def test_set_refuses_what_cannot_be(shell: Shell, words: list[str], code: int) -
     done = shell("config", "set", *words)
     assert done.code == code, done.err
     if words[0] in ("search.limit", "strip", "redaction.patterns"):
-        assert f"mend: ua-memory config set {words[0]} VALUE (" in done.err
+        assert f"hint: ua-memory config set {words[0]} VALUE (" in done.err
     assert (shell.cwd / "ua-memory.toml").read_bytes() == before
     assert not (shell.home / ".config" / "ua-memory" / "config.toml").exists()
 

@@ -166,7 +166,7 @@ def test_a_planted_fault(name: str, sound: Path, tmp_path: Path) -> None:
         found = [str(each) for each in memory.health.verify()]
         assert any(fault.named in each for each in found) or (not fault.named and found == []), found
         said = [check for check in memory.health.doctor(mend=True) if not check.ok]
-        assert (not said) if fault.mended else any(fault.says in check.mend for check in said), said
+        assert (not said) if fault.mended else any(fault.says in check.hint for check in said), said
         if fault.mended:
             assert memory.health.verify() == []
         assert (root / DAY).read_bytes() == truth

@@ -45,7 +45,7 @@ def test_what_they_may_not_be_is_said(tmp_path: Path, wrong: str) -> None:
     (tmp_path / "ua-memory.toml").write_text(f"{wrong}\n")
     with pytest.raises(Malformed, match=wrong.split()[0]) as found:
         config.load(tmp_path, {})
-    assert found.value.mend
+    assert found.value.hint
 
 
 @pytest.mark.parametrize("tags", [("cwd:/a b", "project:é"), ("a-->b", "<!--", '"'), ()])

@@ -290,7 +290,7 @@ def test_a_conflict_shows_both_sides_and_writes_nothing(there: Bank) -> None:
     said = str(caught.value)
     assert "1 place was changed again since" in said
     assert f"{DAY}:" in said and "now:    - the price was 7" in said
-    assert caught.value.mend
+    assert caught.value.hint
     assert (there.bytes(), there.log()) == (before, log)
     assert there.clean()
 

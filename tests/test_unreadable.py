@@ -67,7 +67,7 @@ def test_who_needs_what_cannot_be_read_is_told_the_command_that_opens_it(shell: 
     today = shell.ok("search", "Alice", "--json").json["results"][0]["path"]
     with unreadable(shell.cwd / today):
         done = shell("insert", "Something else.")
-    assert done.code == 10 and f"mend: chmod u+rw {shell.cwd / today}" in done.err
+    assert done.code == 10 and f"hint: chmod u+rw {shell.cwd / today}" in done.err
 
 
 def test_a_bank_whose_memory_is_shut_says_so(shell: Shell) -> None:

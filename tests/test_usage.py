@@ -144,7 +144,7 @@ def test_a_ledger_that_is_none_stops_every_request(tmp_path: Path, damage: bytes
         file.write(damage)
     with pytest.raises(Malformed, match="no model is called: line 3") as raised:
         meter.reserve("flush", SONNET, WORST)
-    assert raised.value.where == str(ledger.file) and raised.value.mend
+    assert raised.value.where == str(ledger.file) and raised.value.hint
 
 
 def test_a_ledger_that_cannot_be_read_or_written_stops_every_request(tmp_path: Path) -> None:
@@ -195,7 +195,7 @@ def test_todays_requests_count_after_the_file_was_set_aside(tmp_path: Path) -> N
         (Limits(day_usd=0), "raise limits.day_usd, or go on tomorrow"),
     ],
 )
-def test_the_worst_case_must_fit(tmp_path: Path, limits: Limits, mend: str) -> None:
+def test_the_worst_case_must_fit(tmp_path: Path, limits: Limits, hint: str) -> None:
     ledger = Ledger(tmp_path)
     meter = Meter(ledger, limits, Clock())
     if limits.day_usd:
@@ -203,7 +203,7 @@ def test_the_worst_case_must_fit(tmp_path: Path, limits: Limits, mend: str) -> N
     before = ledger.file.read_bytes() if ledger.file.exists() else b""
     with pytest.raises(BudgetSpent) as raised:
         meter.reserve("flush", SONNET, WORST)
-    assert raised.value.mend == mend
+    assert raised.value.hint == hint
     assert before == (ledger.file.read_bytes() if ledger.file.exists() else b"")
 
 

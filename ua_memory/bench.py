@@ -179,7 +179,7 @@ def write_bank(dialogue: Dialogue, root: Path) -> Mapping[tuple[str, int], str]:
 # Data sets into dialogues: LoCoMo, LongMemEval, and one of ours that is easily written (docs/bench.md).
 
 
-MEND = "the formats are in docs/bench.md"
+HINT = "the formats are in docs/bench.md"
 
 LOCOMO = {1: "1 multi-hop", 2: "2 temporal", 3: "3 open-domain", 4: "4 single-hop", 5: "5 adversarial"}
 """What LoCoMo's numbers stand for in its authors' code."""
@@ -200,14 +200,14 @@ def read(file: Path) -> list[Dialogue]:
         with discovery.open_regular(file) as opened:
             text = opened.read().decode("utf-8-sig")
     except (FileNotFoundError, IsADirectoryError) as error:
-        raise NotFound("no such file", where=str(file), mend="name a data set's file") from error
+        raise NotFound("no such file", where=str(file), hint="name a data set's file") from error
     except (OSError, UnicodeDecodeError) as error:
-        raise Malformed(f"cannot be read: {error}", where=str(file), mend=MEND) from error
+        raise Malformed(f"cannot be read: {error}", where=str(file), hint=HINT) from error
     try:
         data = json.loads(text)
     except json.JSONDecodeError as error:
         if len(text.splitlines()) < 2:
-            raise Malformed(f"this is no JSON: {error}", where=str(file), mend=MEND) from error
+            raise Malformed(f"this is no JSON: {error}", where=str(file), hint=HINT) from error
         data = None
     records = data if isinstance(data, list) else [data]
     reader = _reader(records[0] if records else None)
@@ -217,7 +217,7 @@ def read(file: Path) -> list[Dialogue]:
         return [reader(record, f"{file.stem} {number}") for number, record in enumerate(records, start=1)]
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         said = f"no {error}" if isinstance(error, KeyError) else str(error)
-        raise Malformed(f"not as this format has it: {said}", where=str(file), mend=MEND) from error
+        raise Malformed(f"not as this format has it: {said}", where=str(file), hint=HINT) from error
 
 
 def _reader(record: Any) -> Callable[[Mapping[str, Any], str], Dialogue] | None:
@@ -374,13 +374,13 @@ def _lines(file: Path, text: str) -> Dialogue:
                 raise ValueError(f"the id {turn.id!r} stands twice")
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             said = f"no {error}" if isinstance(error, KeyError) else str(error)
-            raise Malformed(said, where=f"{file}:{number}", mend=MEND) from error
+            raise Malformed(said, where=f"{file}:{number}", hint=HINT) from error
         known.add(turn.id)
         day = when.date().isoformat()
         parts[str(record.get("session", day)), day].append((when, turn))
     for number, one in asked:
         if missing := sorted(one.evidence - known):
-            raise Malformed(f"no item has the id {missing[0]!r}", where=f"{file}:{number}", mend=MEND)
+            raise Malformed(f"no item has the id {missing[0]!r}", where=f"{file}:{number}", hint=HINT)
     sessions = [BenchSession(key[0], turns[0][0], tuple(t for _, t in turns)) for key, turns in parts.items()]
     sessions.sort(key=lambda one: one.when.replace(tzinfo=None))
     return _dialogue(file.stem, sessions, (one for _, one in asked))
@@ -571,7 +571,7 @@ def measure(
     unanswered = sum(one.unanswered for file in files for one in file)
     dialogues = [one for file in files for one in _sampled(file, sample)]
     if not dialogues:
-        raise Malformed("no question in these files names its evidence", mend="see docs/bench.md")
+        raise Malformed("no question in these files names its evidence", hint="see docs/bench.md")
     tally = {name: _Tally() for name in NAMES}
     notes: set[str] = set()
     seconds = 0.0
@@ -667,13 +667,13 @@ SUFFIXES = (".png", ".svg", ".pdf")
 def drawable(file: Path) -> None:
     """Raise what `draw` would, before the long part. Usage without matplotlib or for another kind of file."""
     if file.suffix.lower() not in SUFFIXES:
-        raise Usage("a plot is a .png, .svg or .pdf", where=str(file), mend="--plot recall.png")
+        raise Usage("a plot is a .png, .svg or .pdf", where=str(file), hint="--plot recall.png")
     if not file.parent.is_dir():
-        raise CannotWrite("no such folder", where=str(file.parent), mend=f"mkdir -p {file.parent}")
+        raise CannotWrite("no such folder", where=str(file.parent), hint=f"mkdir -p {file.parent}")
     try:
         import matplotlib.figure  # noqa: F401
     except ImportError as error:
-        raise Usage("matplotlib is not installed", mend="pip install 'ua-memory[plot]'") from error
+        raise Usage("matplotlib is not installed", hint="pip install 'ua-memory[plot]'") from error
 
 
 def draw(report: BenchReport, file: Path) -> None:

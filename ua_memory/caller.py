@@ -198,7 +198,7 @@ def given(call: Call, file: Path | None = None) -> bytes:
         where = str(file or "standard input")
         raise Malformed(f"cannot be read: {error.strerror or error}", where=where) from error
     if len(data) > MOST:
-        raise TooLarge(f"larger than {MOST >> 20} MB", where=str(file or "standard input"), mend="split it")
+        raise TooLarge(f"larger than {MOST >> 20} MB", where=str(file or "standard input"), hint="split it")
     return data
 
 
@@ -213,7 +213,7 @@ def read_text(call: Call, words: list[str] | None) -> str:
     if words and words != ["-"]:
         return " ".join(words)
     if not words and call.reads_terminal:
-        raise Usage("there is no text", mend="give it as an argument, or `-` to type it and end with Ctrl-D")
+        raise Usage("there is no text", hint="give it as an argument, or `-` to type it and end with Ctrl-D")
     data = given(call)
     try:
         text = data.decode("utf-8-sig")
@@ -221,7 +221,7 @@ def read_text(call: Call, words: list[str] | None) -> str:
         raise Usage(
             f"not UTF-8 at byte {error.start}",
             where="standard input",
-            mend="convert it, as with iconv -t utf-8",
+            hint="convert it, as with iconv -t utf-8",
         ) from error
     return text.removesuffix("\n").removesuffix("\r")
 
@@ -315,7 +315,7 @@ def found(call: Call) -> Path | None:
         raise NoBank(
             "the current folder is gone",
             where=str(call.cwd),
-            mend="cd to a folder that exists, or name the bank with --bank",
+            hint="cd to a folder that exists, or name the bank with --bank",
         )
     return paths.discover(call.cwd, call.home)
 
@@ -331,7 +331,7 @@ def bank_root(call: Call) -> Path:
             raise NoBank(
                 f"{by} names no memory bank{_empty(chosen)}",
                 where=str(chosen),
-                mend=f"ua-memory init {_quoted(chosen)}",
+                hint=f"ua-memory init {_quoted(chosen)}",
             )
         return chosen
     nearest = found(call)
@@ -342,7 +342,7 @@ def bank_root(call: Call) -> Path:
         raise NoBank(
             f"no memory bank here or above{_empty(call.cwd)}, and none at {default}",
             where=str(call.cwd),
-            mend=f"ua-memory init (makes {default}), or ua-memory init . (makes one here)",
+            hint=f"ua-memory init (makes {default}), or ua-memory init . (makes one here)",
         )
     return default
 

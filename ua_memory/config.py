@@ -315,13 +315,13 @@ def as_typed(key: str, words: Sequence[str], *, user: bool = False) -> tuple[str
     if key not in keys:
         near = get_close_matches(key, keys, 1)
         raise NotFound(
-            f"no setting {key!r}{f'; did you mean {near[0]!r}?' if near else ''}", mend="ua-memory config"
+            f"no setting {key!r}{f'; did you mean {near[0]!r}?' if near else ''}", hint="ua-memory config"
         )
     spec = keys[key]
     default, text = getattr(Config(), spec.name), " ".join(words)
     if spec.metadata["of_bank"]:
         raise Usage(
-            "which bank this is cannot be changed", where=key, mend="ua-memory init makes another one"
+            "which bank this is cannot be changed", where=key, hint="ua-memory init makes another one"
         )
     raw: Any = text
     try:
@@ -332,7 +332,7 @@ def as_typed(key: str, words: Sequence[str], *, user: bool = False) -> tuple[str
         value = _checked(spec, raw, USER if user else SETTINGS)
     except (Malformed, ValueError) as error:
         what = error.what if isinstance(error, Malformed) else f"{text!r} is not JSON"
-        raise Usage(what, where=key, mend=_to_set(spec, USER if user else SETTINGS)) from error
+        raise Usage(what, where=key, hint=_to_set(spec, USER if user else SETTINGS)) from error
     return spec.name, list(value) if isinstance(value, tuple) else value
 
 
@@ -429,14 +429,14 @@ class _Reading:
                 raise
             line = re.search(r"at line (\d+)", error.what)
             self.problems.append(
-                f"{file}{f':{line[1]}' if line else ''}: {error.what}; it is ignored (mend: {error.mend})"
+                f"{file}{f':{line[1]}' if line else ''}: {error.what}; it is ignored (hint: {error.hint})"
             )
             return _salvaged(file) if file and name == SETTINGS else {}
 
     def _told(self, error: Malformed, spec: Field[Any], source: str) -> str:
         key, file = spec.metadata["toml"], self.files.get(source)
         where = f"{file}:{_line(file, key)}: {key}" if file else source
-        return f"{where}: {error.what}, and is ignored (mend: {error.mend})"
+        return f"{where}: {error.what}, and is ignored (hint: {error.hint})"
 
 
 def _read(file: Path) -> dict[str, Any]:
@@ -448,8 +448,8 @@ def _read(file: Path) -> dict[str, Any]:
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, OSError, RecursionError) as error:
         where = SETTINGS if file.name == SETTINGS else str(file)
         shut = isinstance(error, PermissionError)
-        said, mend = ("Permission denied", f"chmod u+rw {file}") if shut else (error, f"correct {file}")
-        raise Malformed(f"cannot be read: {said}", where=where, mend=mend) from error
+        said, hint = ("Permission denied", f"chmod u+rw {file}") if shut else (error, f"correct {file}")
+        raise Malformed(f"cannot be read: {said}", where=where, hint=hint) from error
 
 
 def _salvaged(file: Path) -> dict[str, Any]:
@@ -521,7 +521,7 @@ def _keep(
 ) -> None:
     folder = user_folder(env)
     if folder is None:
-        raise CannotWrite("there is no home folder to keep it in", mend="set HOME or XDG_CONFIG_HOME")
+        raise CannotWrite("there is no home folder to keep it in", hint="set HOME or XDG_CONFIG_HOME")
     there, who = _agreed(folder), config.id or _nameless(root)
     kept = {**there, who: change(there.get(who, []))[-MOST_TRUSTED:]}
     told = {"banks": {name: hashes for name, hashes in kept.items() if hashes}}
@@ -595,7 +595,7 @@ def _checked(spec: Field[Any], raw: Any, source: str) -> Any:
         if spec.name in RULES:
             RULES[spec.name](value, source)
     except (TypeError, ValueError, OverflowError) as error:
-        raise Malformed(str(error), where=where, mend=_to_set(spec, source)) from error
+        raise Malformed(str(error), where=where, hint=_to_set(spec, source)) from error
     return value
 
 
@@ -679,9 +679,9 @@ def edited(
         new = tomlkit.dumps(document)
         fine = tomllib.loads(new) == meant(tomllib.loads(text))
     except (TOMLKitError, tomllib.TOMLDecodeError, UnicodeDecodeError, TypeError) as error:
-        raise Malformed(f"cannot be edited: {error}", where=file, mend="edit it by hand") from error
+        raise Malformed(f"cannot be edited: {error}", where=file, hint="edit it by hand") from error
     if not fine:
-        raise Malformed("this setting cannot be changed alone", where=file, mend="edit it by hand")
+        raise Malformed("this setting cannot be changed alone", where=file, hint="edit it by hand")
     return bom + new.encode()
 
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 
 class UaMemoryError(Exception):
-    """The base of all of them. `where` is a file, id or revision; `mend` a command or an action."""
+    """The base of all of them. `where` is a file, id or revision; `hint` a command or an action."""
 
     exit_code = 1
 
-    def __init__(self, what: str, *, where: str | None = None, mend: str | None = None) -> None:
-        self.what, self.where, self.mend = what, where, mend
+    def __init__(self, what: str, *, where: str | None = None, hint: str | None = None) -> None:
+        self.what, self.where, self.hint = what, where, hint
         super().__init__(f"{where}: {what}" if where else what)
 
 

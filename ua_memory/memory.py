@@ -101,7 +101,7 @@ class Memory:
     ) -> Memory:  # fmt: skip
         """The bank in a folder. NoBank where the folder is none; `Memory.init` makes one."""
         if not (root := Path(root).absolute()).is_dir() or not is_bank(root):
-            raise NoBank("no memory bank here", where=str(root), mend=f"ua-memory init {root}")
+            raise NoBank("no memory bank here", where=str(root), hint=f"ua-memory init {root}")
         config = config or config_module.load(root, {})
         return cls(init.open_store(root, config, now or config.clock()), door=door)
 

@@ -300,14 +300,14 @@ def confined(root: Path, path: str) -> Path:
     """The absolute path of a truth file, or Usage: no `..`, no absolute path, no symlink on the way."""
     if not is_truth(path):
         raise Usage(
-            "not a file of the bank", where=repr(path)[:200], mend="use MEMORY.md or a .md file under memory/"
+            "not a file of the bank", where=repr(path)[:200], hint="use MEMORY.md or a .md file under memory/"
         )
     top = here = str(root)
     for part in path.split("/"):  # as texts: a search confirms each of its hits, and paths took it half a ms
         here = f"{here}/{part}"
         if os.path.islink(here):  # noqa: PTH114
             where = here[len(top) + 1 :]
-            raise Usage("a symbolic link is not followed", where=where, mend="put the file itself here")
+            raise Usage("a symbolic link is not followed", where=where, hint="put the file itself here")
     return root / path
 
 

@@ -259,7 +259,7 @@ def test_compressed_and_foreign_files() -> None:
     ):
         with pytest.raises(Malformed) as error:
             read(io.BytesIO(data))
-        assert hint in (error.value.mend or "")
+        assert hint in (error.value.hint or "")
     with pytest.raises(Usage):
         read(stream, client="gemini")
 

@@ -315,8 +315,8 @@ def _purges(memory: Memory) -> Sequence[Unfinished]:
 def _purge(one: Unfinished) -> str:
     """What is left to do of a purge."""
     if not one.done:
-        mend = "ua-memory sync" if one.sync else "ua-memory forget --purge"
-        return f"was cut short: {mend} brings it to its end"
+        hint = "ua-memory sync" if one.sync else "ua-memory forget --purge"
+        return f"was cut short: {hint} brings it to its end"
     return (
         f"of {one.on} is not finished: the old history is in {one.backup}\nonce you are sure: rm {one.backup}"
     )
@@ -423,7 +423,7 @@ def doctor(
                         "name": c.name,
                         "ok": c.ok,
                         "seen": c.seen,
-                        **({"mend": c.mend} if c.mend and not c.ok else {}),
+                        **({"mend": c.hint} if c.hint and not c.ok else {}),
                         "mended": c.mended,
                     }
                     for c in checks
@@ -440,7 +440,7 @@ def doctor(
                 [
                     word,
                     (check.name, "strong"),
-                    check.seen + (f"\nmend: {check.mend}" if check.mend and not check.ok else ""),
+                    check.seen + (f"\nhint: {check.hint}" if check.hint and not check.ok else ""),
                 ]
             )
         Screen(call).rows(rows)
@@ -470,9 +470,9 @@ def _watch_folders(found: dict[str, Any]) -> Check:
         return Check("watch", True, f"{found['folders']} folders by events, heartbeat {found['heartbeat']}")
     why = found["why"]
     limited = "limit" in why
-    mend = "raise fs.inotify.max_user_watches and max_user_instances (sysctl)" if limited else ""
+    hint = "raise fs.inotify.max_user_watches and max_user_instances (sysctl)" if limited else ""
     seen = f"no events ({why}); the files are looked at now and then"
-    return Check("watch", "unheard" in why, seen, mend or "ua-memory daemon restart")
+    return Check("watch", "unheard" in why, seen, hint or "ua-memory daemon restart")
 
 
 # -- index -------------------------------------------------------------------------------------------------

@@ -132,7 +132,7 @@ def _set_in_bank(call: Call, key: str, value: Any) -> tuple[Path, Result | None]
     if find(str(value)):
         raise Usage(
             "this value holds a secret, and the bank's file is committed and synced", where=key,
-            mend="add --user, or set its variable",
+            hint="add --user, or set its variable",
         )  # fmt: skip
     with caller.bank_of(call, lenient=True) as memory:
         with memory.store.revision("config", door="cli") as draft:
@@ -177,7 +177,7 @@ def trust(
         _show(screen, root, loaded)
     if fresh and not yes:
         if not call.reads_terminal or call.as_json:
-            raise Usage("nobody can be asked here", mend="review them, then: ua-memory trust --yes")
+            raise Usage("nobody can be asked here", hint="review them, then: ua-memory trust --yes")
         fresh = agrees(call, "Trust these settings?")
     if fresh:
         config.trust(root, env, loaded)
@@ -242,7 +242,7 @@ def _rows(loaded: Config, key: str | None) -> list[dict[str, Any]]:
         return rows
     chosen = [row for row in rows if row["key"] == key]
     if not chosen:
-        raise NotFound(f"no setting {key!r}", mend="ua-memory config lists them")
+        raise NotFound(f"no setting {key!r}", hint="ua-memory config lists them")
     return chosen
 
 

@@ -91,7 +91,7 @@ def status(ctx: typer.Context, as_json: app.Json = False, bank: app.Bank = None)
         found, local = protocol.status(memory.store.bank.root, call.env), memory.store.bank.local
         if found is None and runs(local):
             what = "a daemon is there, and does not answer"
-            raise Busy(what, where=str(local / "daemon.lock"), mend="ua-memory daemon restart")
+            raise Busy(what, where=str(local / "daemon.lock"), hint="ua-memory daemon restart")
         _tell(call, found, "Runs")
 
 
@@ -145,7 +145,7 @@ def _stopped(bank: Bank, call: Call) -> dict[str, Any] | None:
                 protocol.wake(holder(bank.local), how)
             time.sleep(0.05)
     if runs(bank.local):
-        raise Busy("the daemon does not leave", where=str(bank.root), mend="ua-memory daemon logs")
+        raise Busy("the daemon does not leave", where=str(bank.root), hint="ua-memory daemon logs")
     return found or ({"pid": pid} if pid else None)
 
 
@@ -155,7 +155,7 @@ def _stop_all(call: Call) -> None:
     stay = [one for one in found if not protocol.end(one, STOPS)]
     _listed(call, [one for one in found if one not in stay], "No daemon runs.", "Stopped: ")
     if stay:
-        raise Busy("does not leave", where=", ".join(f"process {one.pid}" for one in stay), mend="kill it")
+        raise Busy("does not leave", where=", ".join(f"process {one.pid}" for one in stay), hint="kill it")
 
 
 def _listed(call: Call, found: Sequence[Daemon], none: str, did: str = "") -> None:
@@ -222,7 +222,7 @@ def mcp(
     if http and not call:
         return _serve_http(ctx, port)
     if not call:  # the fast path serves; this is reached by who calls in other ways
-        raise Usage("this is served by a process of its own", mend="run `ua-memory mcp`")
+        raise Usage("this is served by a process of its own", hint="run `ua-memory mcp`")
     with caller.opened(ctx) as (asked, memory):
         memory.door = "mcp"
         given = json.loads(asked.stdin.read())

@@ -92,7 +92,7 @@ def _asked(words: list[str], verb: str, mode: str) -> bytes | None:
     if mode == "require":
         _failed(words, f"the daemon does not take the command: {why}", "ua-memory daemon logs")
     if why == SILENT and verb != "mcp" and "--json" not in words and sys.stderr is not None:
-        sys.stderr.write(f"ua-memory: {why}; this command runs without it (mend: {RESTART})\n")
+        sys.stderr.write(f"ua-memory: {why}; this command runs without it (hint: {RESTART})\n")
     return data
 
 
@@ -200,8 +200,8 @@ def _leave(code: int) -> NoReturn:
     os._exit(code)
 
 
-def _failed(words: list[str], what: str, mend: str) -> NoReturn:
+def _failed(words: list[str], what: str, hint: str) -> NoReturn:
     from ua_memory.cli.app import fail
     from ua_memory.errors import Busy
 
-    fail(words, Busy(what, mend=mend))
+    fail(words, Busy(what, hint=hint))

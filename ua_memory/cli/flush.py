@@ -122,12 +122,12 @@ def _stream(call: Call, memory: Memory, given: str | None) -> Iterator[IO[bytes]
         try:
             file = discovery.open_regular(path)
         except IsADirectoryError as error:
-            raise Usage("a folder is no transcript", where=given, mend="name the file in it") from error
+            raise Usage("a folder is no transcript", where=given, hint="name the file in it") from error
         except FileNotFoundError as error:
-            raise NotFound("no such file", where=given, mend="ua-memory flush --help") from error
+            raise NotFound("no such file", where=given, hint="ua-memory flush --help") from error
         except OSError as error:
             why = f"cannot be read: {error.strerror or error}"
-            raise Malformed(why, where=given, mend="name a file, or give it on standard input") from error
+            raise Malformed(why, where=given, hint="name a file, or give it on standard input") from error
         with file:
             yield file
 

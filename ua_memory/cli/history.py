@@ -511,12 +511,12 @@ def git(
     with caller.opened(ctx) as (call, memory):
         if not memory.store.history.exists:
             raise GitFailed(
-                "there is no history yet", where=str(memory.store.bank.git_dir), mend="ua-memory init"
+                "there is no history yet", where=str(memory.store.bank.git_dir), hint="ua-memory init"
             )
         own = memory.store.bank.own
         if not own and words and words[0] in DELETES_OTHERS:
             raise Usage(
-                f"git {words[0]} would delete files that are not the bank's", mend="delete them by hand"
+                f"git {words[0]} would delete files that are not the bank's", hint="delete them by hand"
             )
         env = _environment(memory, dict(call.env))
         call.stdout.flush()
@@ -528,9 +528,9 @@ def git(
                 ["git", *(words or ["help"])], cwd=memory.store.bank.root, env=env, check=False
             )
         except FileNotFoundError as error:
-            raise GitFailed("git is not installed", mend="install git") from error
+            raise GitFailed("git is not installed", hint="install git") from error
         except ValueError as error:  # NUL, or half a character: from a socket, not from a shell
-            raise Usage(f"no argument for git: {error}", mend="ua-memory git log") from error
+            raise Usage(f"no argument for git: {error}", hint="ua-memory git log") from error
     raise typer.Exit(done.returncode if done.returncode >= 0 else 128 - done.returncode)
 
 
@@ -642,7 +642,7 @@ def _agreed(call: Call, memory: Memory, found: Forgotten) -> tuple[bool, bool]:
         if many:
             raise Usage(
                 f"{count(len(found.plan.asked), 'statement')} would be forgotten",
-                mend="look at them with --dry-run, then say --yes",
+                hint="look at them with --dry-run, then say --yes",
             )
         return True, False
     if not many and not mine:
@@ -694,8 +694,8 @@ def _print(call: Call, found: list[tuple[str, int, str]], past: list[tuple[str, 
     if not found and not past:
         screen.line(("No secrets", "good"), " that a detector knows.")
     if found:
-        mend = "forget PATH:LINE takes a line out of everything; change them where they are used"
-        note(call, f"{count(len(found), 'secret')} in the files; {mend}")
+        hint = "forget PATH:LINE takes a line out of everything; change them where they are used"
+        note(call, f"{count(len(found), 'secret')} in the files; {hint}")
     if past:
-        mend = "change them where they are used; forget --purge takes a line out of it"
-        note(call, f"{count(len(past), 'secret')} came into the history; {mend}")
+        hint = "change them where they are used; forget --purge takes a line out of it"
+        note(call, f"{count(len(past), 'secret')} came into the history; {hint}")

@@ -122,7 +122,7 @@ def completion(
     """
     call = caller.call_of(ctx)
     if shell not in SCRIPTS:
-        raise Usage(f"no completions for {shell!r}", mend="ua-memory completion bash, zsh or fish")
+        raise Usage(f"no completions for {shell!r}", hint="ua-memory completion bash, zsh or fish")
     if not words:
         call.stdout.write(SCRIPTS[shell])
         return
@@ -161,5 +161,5 @@ def _verb(before: list[str], names: list[str]) -> bool:
 def functions(call: Call, shell: str) -> None:
     """Print the functions and the key for a shell. Usage for one that has none."""
     if shell not in KEYS:
-        raise Usage(f"no functions for {shell!r}", mend="ua-memory hook shell bash, or zsh")
+        raise Usage(f"no functions for {shell!r}", hint="ua-memory hook shell bash, or zsh")
     call.stdout.write(FUNCTIONS + KEYS[shell])

@@ -152,7 +152,7 @@ def _refuse(given: dict[str, Any], source: str) -> None:
     """Usage for an option that says nothing of this source."""
     for option, value in given.items():
         if value:
-            raise Usage(f"{option} says nothing of {source}", mend="ua-memory import --help")
+            raise Usage(f"{option} says nothing of {source}", hint="ua-memory import --help")
 
 
 def _sessions(
@@ -175,7 +175,7 @@ def _sessions(
 
 def _archive(ctx: typer.Context, path: str | None, dry_run: bool) -> None:
     if path is None:
-        raise Usage("there is no FILE", mend="ua-memory import archive FILE")
+        raise Usage("there is no FILE", hint="ua-memory import archive FILE")
     with caller.opened(ctx) as (call, memory):
         done = memory.remote.restore(caller.absolute(call, path), dry_run=dry_run)
         restored(call, done)
@@ -193,7 +193,7 @@ def _remembered(
     old: str | None,
 ) -> None:
     if path is None:
-        raise Usage("there is no PATH", mend=f"ua-memory import {source} PATH")
+        raise Usage("there is no PATH", hint=f"ua-memory import {source} PATH")
     with caller.opened(ctx) as (call, memory):
         root, ours = caller.absolute(call, path), memory.store.bank.root
         _not_ours(root.resolve(), ours)
@@ -213,7 +213,7 @@ def _compare(
     call: Call, found: SourceContents, root: Path, files: Files, queries: str | None, old: str | None
 ) -> None:
     if not queries:
-        raise Usage("--old is for a comparison", mend="add --compare FILE, with one query a line")
+        raise Usage("--old is for a comparison", hint="add --compare FILE, with one query a line")
     asked = queries_of(call, queries)
     done = compare(call, found, ask_backend(call, found, root, files, old), asked)
     emit(call, shape(done)) if call.as_json else tell(call, done)
@@ -236,9 +236,9 @@ def run(call: Call, memory: Memory, asked: views_flushed.SurveyRequest) -> None:
         if "gemini" in unknown:
             raise Usage(
                 "Gemini CLI's transcripts are not read: its sessions are kept by hooks, as they happen",
-                mend="ua-memory install gemini",
+                hint="ua-memory install gemini",
             )
-        raise Usage(f"no client {min(unknown)!r} whose sessions are known", mend=f"known are: {known}")
+        raise Usage(f"no client {min(unknown)!r} whose sessions are known", hint=f"known are: {known}")
     if not memory.config.enabled:
         _off(call, memory, asked)
         return
@@ -391,10 +391,10 @@ def ask_backend(
     if old:
         path = caller.absolute(call, old)
         if not path.is_file():
-            raise NotFound("there is no index", where=str(path), mend="name the other tool's SQLite file")
+            raise NotFound("there is no index", where=str(path), hint="name the other tool's SQLite file")
         asking = _index(path)
         if asking is None:
-            raise Usage("no index of OpenClaw or basic-memory", where=str(path), mend="name its SQLite file")
+            raise Usage("no index of OpenClaw or basic-memory", where=str(path), hint="name its SQLite file")
         return asking
     for path in _places(found.source, call.home, root):
         asking = _index(path)
@@ -525,7 +525,7 @@ def _recalled(url: str) -> Ask:
                 results = json.load(reply).get("results") or []
         except (OSError, ValueError, AttributeError) as error:
             raise NotFound(
-                f"Hindsight does not answer: {error}", where=url, mend="give http://HOST/v1/default/banks/ID"
+                f"Hindsight does not answer: {error}", where=url, hint="give http://HOST/v1/default/banks/ID"
             ) from error
         return [Old(str(r.get("document_id") or r.get("id")), str(r.get("text"))) for r in results[:limit]]
 
@@ -611,11 +611,11 @@ def queries_of(call: Call, path: str) -> list[str]:
         data = given(call) if path == "-" else discovery.read(caller.absolute(call, path))
     except OSError as error:
         raise NotFound(
-            error.strerror or str(error), where=path, mend="name a file with one query a line"
+            error.strerror or str(error), where=path, hint="name a file with one query a line"
         ) from error
     queries = [line.strip() for line in data.decode("utf-8-sig", "replace").splitlines() if line.strip()]
     if not queries:
-        raise Usage("there are no queries", where=path, mend="write one query a line")
+        raise Usage("there are no queries", where=path, hint="write one query a line")
     return queries
 
 

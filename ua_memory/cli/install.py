@@ -103,7 +103,7 @@ def _files(call: Call, given: list[Path]) -> Iterator[Path]:
     """The session files below the paths, or in the clients' own folders. NotFound."""
     for path in given:
         if not path.exists():
-            raise NotFound("there is nothing", where=str(path), mend="name session files, or none")
+            raise NotFound("there is nothing", where=str(path), hint="name session files, or none")
     own = (sessions.folder(call, client) / sub for client, sub in SESSIONS.items())
     for path in given or own:
         below = [path] if path.is_file() else sorted(path.rglob("*.jsonl"))
@@ -150,7 +150,7 @@ def _write(held: RecalledSession) -> None:
 
     with held.path.open("r+b", buffering=0) as file:
         if any(os.pread(file.fileno(), len(old), at) != old for at, old, _ in held.lines):
-            raise ChangedOnDisk("the file was rewritten meanwhile", where=str(held.path), mend="try again")
+            raise ChangedOnDisk("the file was rewritten meanwhile", where=str(held.path), hint="try again")
         for at, _, new in held.lines:
             os.pwrite(file.fileno(), new, at)
         os.fsync(file.fileno())
@@ -221,8 +221,8 @@ def plan(pieces: Sequence[SettingsPiece], *, out: bool = False) -> list[InstallS
 
 
 def _malformed(file: Path, line: int, why: str) -> Malformed:
-    mend = "mend that line; nothing has been changed in any file"
-    return Malformed(f"cannot be read: {why}", where=f"{file}:{line}", mend=mend)
+    hint = "mend that line; nothing has been changed in any file"
+    return Malformed(f"cannot be read: {why}", where=f"{file}:{line}", hint=hint)
 
 
 def _read(file: Path) -> bytes | None:
@@ -268,7 +268,7 @@ def _owners(name: str, flags: int) -> int:
 def _unchanged(step: InstallStep) -> None:
     if _read(step.file) != step.before:
         raise ChangedOnDisk(
-            "has just been changed by somebody else", where=str(step.file), mend="run it again"
+            "has just been changed by somebody else", where=str(step.file), hint="run it again"
         )
 
 
@@ -351,12 +351,12 @@ def check_pieces(call: Call, target: ClientTarget, steps: list[InstallStep]) -> 
             screen.item([word], f"{what}: ", (where, "path"))
     if not good:
         if all(ok or what == "bank" for what, _, ok in rows):
-            raise ProblemsFound("there is no memory bank: nothing is kept", mend="ua-memory init")
+            raise ProblemsFound("there is no memory bank: nothing is kept", hint="ua-memory init")
         if target.twice and all(ok or what.startswith(TWICE) for what, _, ok in rows):
-            raise ProblemsFound(f"ua-memory is set up for {target.client} more than once", mend=ONE_WAY)
+            raise ProblemsFound(f"ua-memory is set up for {target.client} more than once", hint=ONE_WAY)
         what = f"ua-memory is not wholly set up for {target.client}"
         show_it = "" if target.client == "cron" else " --dry-run"  # cron's is shown unless --write is said
-        raise ProblemsFound(what, mend=f"ua-memory install {target.client}{show_it} shows what is missing")
+        raise ProblemsFound(what, hint=f"ua-memory install {target.client}{show_it} shows what is missing")
 
 
 def _there(step: InstallStep, piece: SettingsPiece) -> bool:
@@ -396,7 +396,7 @@ DEFAULT = "03:30"
 def target(call: Call, kind: str, at: str = DEFAULT) -> ClientTarget:
     """The job for the caller's bank. Usage for a time or a kind that there is not."""
     if kind not in settings.KINDS:
-        raise Usage(f"no kind {kind!r}", mend=f"--kind {', '.join(settings.KINDS)}")
+        raise Usage(f"no kind {kind!r}", hint=f"--kind {', '.join(settings.KINDS)}")
     bank = str(caller.bank_root(call).resolve())
     if not bank.isprintable():
         raise Usage("no job for a folder whose name cannot be printed", where=repr(bank))
@@ -429,7 +429,7 @@ def _time(at: str) -> tuple[int, int]:
     hour, colon, minute = at.partition(":")
     if colon and hour.isdecimal() and minute.isdecimal() and int(hour) < 24 and int(minute) < 60:
         return int(hour), int(minute)
-    raise Usage(f"no time of day: {at!r}", mend="--at 03:30")
+    raise Usage(f"no time of day: {at!r}", hint="--at 03:30")
 
 
 def cron_plan(call: Call, job: ClientTarget, *, out: bool = False) -> list[InstallStep]:
@@ -439,7 +439,7 @@ def cron_plan(call: Call, job: ClientTarget, *, out: bool = False) -> list[Insta
     if not _cron_there(call, "crontab"):
         if out:
             return []
-        raise NotFound("there is no crontab command here", mend="ua-memory install cron --kind systemd")
+        raise NotFound("there is no crontab command here", hint="ua-memory install cron --kind systemd")
     text = _crontab(call)
     new = (job.pieces[0].cut if out else job.pieces[0].put)(text)
     before, after = (None if each is None else each.encode("utf-8", ODD) for each in (text, new))
@@ -480,8 +480,8 @@ def _crontab(call: Call) -> str | None:
     if any(none in said.lower() for none in NONE_YET):
         return None
     why = (said.strip().splitlines() or [f"exit code {done.returncode}"])[-1]
-    mend = "ua-memory install cron shows the line to add"
-    raise CannotWrite(f"cannot be read: {why}", where="crontab -l", mend=mend)
+    hint = "ua-memory install cron shows the line to add"
+    raise CannotWrite(f"cannot be read: {why}", where="crontab -l", hint=hint)
 
 
 def _cron_there(call: Call, name: str) -> bool:
@@ -501,7 +501,7 @@ def _must(call: Call, words: list[str], given: bytes = b"") -> None:
     if done.returncode:
         said = done.stderr.decode("utf-8", "replace").strip().splitlines()
         why = (said or [f"exit code {done.returncode}"])[-1]
-        raise CannotWrite(why, where=" ".join(words), mend=f"run it yourself: {' '.join(words)}")
+        raise CannotWrite(why, where=" ".join(words), hint=f"run it yourself: {' '.join(words)}")
 
 
 def _done(call: Call, words: list[str], given: bytes = b"") -> subprocess.CompletedProcess[bytes]:
@@ -801,4 +801,4 @@ def _without_bank(call: Call) -> None:
     try:
         caller.bank_root(call)
     except NoBank as none:
-        note(call, f"{none.what}; until there is one, nothing is kept: {none.mend}")
+        note(call, f"{none.what}; until there is one, nothing is kept: {none.hint}")

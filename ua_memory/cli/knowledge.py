@@ -220,7 +220,7 @@ def opinions_revise(
     How it was worded before stands in the trail: ua-memory blame ^id.
     """
     if not text and confidence is None and not because:
-        raise Usage("nothing to change", mend='ua-memory opinions revise ^id "…" --confidence 0.6')
+        raise Usage("nothing to change", hint='ua-memory opinions revise ^id "…" --confidence 0.6')
     with caller.opened(ctx) as (call, memory):
         done = memory.opinions.revise(
             block, text=" ".join(text or ()), confidence=confidence, because=because or (),
@@ -484,7 +484,7 @@ def pages_refresh(
     remembered. Without a model (ANTHROPIC_API_KEY or ANTHROPIC_BASE_URL) a page lists what facts say.
     """
     if bool(id) + every + stale != 1:
-        raise Usage("which pages?", mend="name them, or use --stale or --all")
+        raise Usage("which pages?", hint="name them, or use --stale or --all")
     done: list[Refreshed] = []
     shapes: list[dict[str, Any]] = []
     prices: list[Price] = []
@@ -668,7 +668,7 @@ def _text(call: Call, words: list[str] | None, before: str) -> str:
         return read_text(call, words)
     edited = _edited(call, before) if _by_person(call) else before
     if edited == before:
-        raise Usage("nothing was saved in the editor", mend="give the text as an argument, or by a pipe")
+        raise Usage("nothing was saved in the editor", hint="give the text as an argument, or by a pipe")
     return edited
 
 
@@ -688,10 +688,10 @@ def _edited(call: Call, before: str) -> str:
                 [*shlex.split(editor), str(file)], env=dict(call.env), check=False
             ).returncode
         except OSError as error:
-            raise Usage(f"the editor cannot be started: {error}", mend="set EDITOR") from error
+            raise Usage(f"the editor cannot be started: {error}", hint="set EDITOR") from error
         if code:
             raise Usage(
-                f"the editor {editor!r} ended with {code}", mend="set EDITOR, or give the text by a pipe"
+                f"the editor {editor!r} ended with {code}", hint="set EDITOR, or give the text by a pipe"
             )
         return file.read_text(encoding="utf-8", errors="replace")
 

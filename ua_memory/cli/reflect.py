@@ -87,7 +87,7 @@ def reflect(
     printed in that order. Nothing is written, unless with --keep.
     """
     if not question or not " ".join(question).strip():
-        raise Usage("there is no question", mend='ua-memory reflect "why did we leave Heroku"')
+        raise Usage("there is no question", hint='ua-memory reflect "why did we leave Heroku"')
     with caller.opened(ctx) as (call, memory):
         filters = chosen(memory, since, until, scope(call, tag, tags_match, tag_groups), None, None)
         with progress(call, "Thinking"):
@@ -111,7 +111,7 @@ def _schema(call: Call, given: str | None) -> Any:
         data = call.stdin.read() if given == "-" else discovery.read(caller.absolute(call, given))
         return json.loads(data)
     except FileNotFoundError as error:
-        raise NotFound("no such file", where=given, mend="--schema FILE, or - for standard input") from error
+        raise NotFound("no such file", where=given, hint="--schema FILE, or - for standard input") from error
     except (OSError, ValueError, RecursionError) as error:
         raise Usage(f"the schema cannot be read: {error}", where=given) from error
 
@@ -170,7 +170,7 @@ def consolidate(
             _preview(call, memory, limit, batch_api)
             return
         if batch_api and call.endpoint is None:
-            raise Usage("there is no model to post to", mend="set ANTHROPIC_API_KEY")
+            raise Usage("there is no model to post to", hint="set ANTHROPIC_API_KEY")
         told: dict[str, Any] = {}
 
         def after(done: Consolidated, model: Model | None) -> None:
@@ -228,8 +228,8 @@ def show(call: Call, done: Consolidated) -> None:
     """What a run did, belief by belief, and what is left for a person to do."""
     screen = Screen(call)
     if done.posted:
-        mend = "ua-memory consolidate collects the answers, within a day"
-        note(call, f"{count(done.posted, 'fact')} posted to be considered at half the price: {mend}")
+        hint = "ua-memory consolidate collects the answers, within a day"
+        note(call, f"{count(done.posted, 'fact')} posted to be considered at half the price: {hint}")
     if not done.committed and not done.held and not done.ended:
         if not done.posted and call.on_terminal:
             screen.line("Nothing new to consider.")

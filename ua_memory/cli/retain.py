@@ -154,7 +154,7 @@ def when(memory: Memory, given: str | None) -> datetime | None:
         at = datetime.fromisoformat(given)
     except ValueError:
         raise Usage(
-            f"{given!r} is no time", where="--timestamp", mend="use 2026-11-21 or 2026-11-21T14:32"
+            f"{given!r} is no time", where="--timestamp", hint="use 2026-11-21 or 2026-11-21T14:32"
         ) from None
     return at if at.tzinfo else at.replace(tzinfo=memory.store.now().tzinfo)
 
@@ -184,24 +184,24 @@ def batched(call: Call, memory: Memory, words: list[str] | None, common: dict[st
 
     path = caller.absolute(call, words[0]) if words and len(words) == 1 and words != ["-"] else None
     if words and words != ["-"] and (path is None or not _is_file(path)):
-        raise Usage("a batch is a file or standard input", mend="ua-memory retain --batch FILE")
+        raise Usage("a batch is a file or standard input", hint="ua-memory retain --batch FILE")
     data = given(call, path)
     items = []
     for number, line in enumerate(data.decode("utf-8-sig", "replace").splitlines(), 1):
         if not line.strip():
             continue
-        mend = f"known are {', '.join(sorted(KEYS))}"
+        hint = f"known are {', '.join(sorted(KEYS))}"
         try:
             row = json.loads(line)
         except (ValueError, RecursionError) as error:
             raise Usage(f"not JSON: {error}", where=f"line {number}") from None
         if not isinstance(row, dict) or not isinstance(row.get("text"), str) or row.keys() - KEYS:
-            raise Usage("not an object with a text and known keys", where=f"line {number}", mend=mend)
+            raise Usage("not an object with a text and known keys", where=f"line {number}", hint=hint)
         if "timestamp" in row:
             row["timestamp"] = when(memory, str(row["timestamp"]))
         items.append(memory.documents.item(row.pop("text"), **{**common, **row}))
     if not items:
-        raise Usage("there is no text", mend="one JSON object a line: text, document_id, …")
+        raise Usage("there is no text", hint="one JSON object a line: text, document_id, …")
     return items
 
 
@@ -246,7 +246,7 @@ def ingest(
     """
     with caller.opened(ctx) as (call, memory):
         if document_id and len(file) > 1:
-            raise Usage("one --document-id cannot name several files", mend="ingest them one by one")
+            raise Usage("one --document-id cannot name several files", hint="ingest them one by one")
         common: dict[str, Any] = {
             "document_id": document_id or "", "append": append, "mode": mode, "mission": mission or "",
             "instructions": instructions or "", "context": about or "", "tags": tuple(tag or ()),

@@ -140,7 +140,7 @@ def search(
 def one(words: list[str] | None) -> str:
     """The query that the words of a call are. Usage if they say nothing."""
     if not words or not " ".join(words).strip():
-        raise Usage("there is nothing to search for", mend='ua-memory search "why did we leave Heroku"')
+        raise Usage("there is nothing to search for", hint='ua-memory search "why did we leave Heroku"')
     return " ".join(words)
 
 
@@ -160,7 +160,7 @@ def scope(call: Call, tags: list[str] | None, match: str, groups: str) -> dict[s
     try:
         read = json.loads(groups or "[]")
     except (ValueError, RecursionError) as error:
-        raise Usage(f"--tag-groups is no JSON: {error}", mend='--tag-groups \'[{"tags": ["a"]}]\'') from error
+        raise Usage(f"--tag-groups is no JSON: {error}", hint='--tag-groups \'[{"tags": ["a"]}]\'') from error
     return {"tags": filled(tags or (), known), "match": match, "groups": filled_groups(read, known)}
 
 

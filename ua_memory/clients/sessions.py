@@ -112,7 +112,7 @@ def unpacked(packed: bytes) -> bytes:
     """What is packed with zstd, one or more frames. Malformed."""
     command = shutil.which("zstd")
     if not command:
-        raise Malformed("it is packed with zstd, which is not installed", mend="install zstd")
+        raise Malformed("it is packed with zstd, which is not installed", hint="install zstd")
     try:
         done = subprocess.run([command, "-dc"], input=packed, capture_output=True, timeout=SECONDS)
     except (OSError, subprocess.SubprocessError) as error:
@@ -252,7 +252,7 @@ def on_machine(call: Call, clients: Iterable[str]) -> Iterator[Transcript]:
 def below(root: Path) -> Iterator[Transcript]:
     """All that may be a transcript in a folder, or the one that a path names. NotFound."""
     if not root.exists():
-        raise NotFound("there is nothing", where=str(root), mend="name a folder with transcripts, or none")
+        raise NotFound("there is nothing", where=str(root), hint="name a folder with transcripts, or none")
     if not root.is_dir():
         yield from _in(root, None, {})
         return

@@ -92,12 +92,12 @@ def ensure(bank: Bank, env: Mapping[str, str]) -> dict[str, Any]:
         if process is None and not runs(bank.local):
             process = start(bank, env)
         elif process is None and silent(bank.root, env):
-            mend = "ua-memory daemon restart"
-            raise Busy("the daemon does not answer", where=str(bank.root), mend=mend)
+            hint = "ua-memory daemon restart"
+            raise Busy("the daemon does not answer", where=str(bank.root), hint=hint)
         elif process is not None and process.poll():
             break
         time.sleep(0.05)
-    raise Busy("the daemon does not answer", where=str(bank.root), mend="ua-memory daemon logs")
+    raise Busy("the daemon does not answer", where=str(bank.root), hint="ua-memory daemon logs")
 
 
 class InProcess:

@@ -168,14 +168,14 @@ class Process:
             except (OSError, ValueError, GitError) as error:  # gone, no process to be had, a NUL in a name
                 why = NOT_THERE if isinstance(error, GitError) else error
                 raise GitFailed(
-                    f"git did not start: {why}", where=str(self.git_dir), mend="install git"
+                    f"git did not start: {why}", where=str(self.git_dir), hint="install git"
                 ) from error
         told = said.decode("utf-8", "replace") if isinstance(said, bytes) else str(said)
         if status not in ok:
             why = _reason(said or out)
             raise GitFailed(
                 f"git {words[0]} failed: {why}", where=str(self.git_dir),
-                mend="ua-memory doctor --mend" if _LOCKED.search(told) else "ua-memory doctor",
+                hint="ua-memory doctor --mend" if _LOCKED.search(told) else "ua-memory doctor",
             )  # fmt: skip
         return bytes(out) if isinstance(out, bytes) else str(out).encode(), told
 
@@ -195,8 +195,8 @@ def _imported() -> type[Git]:
     except ImportError as error:
         said = getattr(error.__cause__, "stderr", "") or ""
         what = f"git does not run: {_reason(said)}" if said else NOT_THERE
-        mend = "install git; what was being written waits in pending/, the next command commits it"
-        raise GitFailed(what, mend=mend) from error
+        hint = "install git; what was being written waits in pending/, the next command commits it"
+        raise GitFailed(what, hint=hint) from error
     finally:
         for name, value in before.items():
             os.environ.pop(name)

@@ -259,7 +259,7 @@ class Remotes(Repository):
         refused = [line for line in out.decode("utf-8", "replace").splitlines() if line.startswith("!")]
         why = shown(_because(said) or refused[0].rpartition("\t")[2]) if refused else ""
         if refused and not any(word in refused[0] for word in _AGAIN):
-            raise GitFailed(f"the remote refuses the push: {why}", where=shown(there), mend=self._way(there))
+            raise GitFailed(f"the remote refuses the push: {why}", where=shown(there), hint=self._way(there))
         if not refused:
             self.agree(name, sha)
             if self._setting(f"remote.{name}.fetch"):
@@ -306,7 +306,7 @@ class Remotes(Repository):
                 return apart.ask(*words, ok=ok, kill_after_timeout=SECONDS)
             except GitFailed as error:
                 there = words[words.index("--") + 1]
-                raise GitFailed(shown(error.what), where=shown(there), mend=self._way(there)) from error
+                raise GitFailed(shown(error.what), where=shown(there), hint=self._way(there)) from error
 
     def _way(self, there: str) -> str:
         """What helps where a remote cannot be reached."""
@@ -340,14 +340,14 @@ class Remotes(Repository):
                 apart.run("fetch", "--quiet", "--no-tags", str(file), self.ref(), env={**NO_FSYNC, **LOCAL})
             except GitFailed as error:
                 why = f"the history does not come out of a bundle: {error.what}"
-                raise GitFailed(why, where=str(self.git_dir), mend="ua-memory verify") from error
+                raise GitFailed(why, where=str(self.git_dir), hint="ua-memory verify") from error
 
     def require_whole(self) -> None:
         """Conflict where only the end of the history is here."""
         if (self.shared / "shallow").exists():
             raise Conflict(
                 "this is only the end of a history", where=str(self.git_dir),
-                mend="ua-memory git fetch --unshallow",
+                hint="ua-memory git fetch --unshallow",
             )  # fmt: skip
 
     def bundled(self, file: Path) -> dict[str, str]:

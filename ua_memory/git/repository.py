@@ -210,7 +210,7 @@ class Lost:
         return f"the branch {name} is gone; its last revision is {self.revision[:10]} ({self.subject})"
 
     @property
-    def mend(self) -> str:
+    def hint(self) -> str:
         """The command that brings it back."""
         by_hand = f"ua-memory git update-ref {self.branch} {self.revision[:10]}"
         return "ua-memory doctor --mend" if self.sure else f"if that is the last you know of: {by_hand}"
@@ -456,14 +456,14 @@ class Repository(Process):
         head = self._head_line()
         if not head.startswith("ref: "):
             if _IDS.fullmatch(head):
-                mend = f"ua-memory git switch {self._branch()}"
-                raise GitFailed("HEAD is detached", where=str(self.git_dir), mend=mend)
-            mend = f"echo 'ref: refs/heads/{self._branch()}' > {shlex.quote(str(self.git_dir / 'HEAD'))}"
-            raise GitFailed("HEAD names no branch", where=str(self.git_dir), mend=mend)
+                hint = f"ua-memory git switch {self._branch()}"
+                raise GitFailed("HEAD is detached", where=str(self.git_dir), hint=hint)
+            hint = f"echo 'ref: refs/heads/{self._branch()}' > {shlex.quote(str(self.git_dir / 'HEAD'))}"
+            raise GitFailed("HEAD names no branch", where=str(self.git_dir), hint=hint)
         for mark in UNDER_WAY:
             if self.own and (self.git_dir / mark).exists():
-                mend = "ua-memory git status says how it is finished or given up"
-                raise GitFailed("a merge or rebase is under way", where=str(self.git_dir), mend=mend)
+                hint = "ua-memory git status says how it is finished or given up"
+                raise GitFailed("a merge or rebase is under way", where=str(self.git_dir), hint=hint)
         if self._reftable:
             return self.run("symbolic-ref", "HEAD").decode().strip()
         self.require_born()
@@ -475,10 +475,10 @@ class Repository(Process):
         head = self.head()
         if head and self._head_line() == f"ref: {head}":
             if lost := self.lost():
-                raise GitFailed(lost.told, where=str(self.git_dir), mend=lost.mend)
+                raise GitFailed(lost.told, where=str(self.git_dir), hint=lost.hint)
             what = f"HEAD names a branch without a revision: {head.removeprefix('refs/heads/')}"
-            mend = f"ua-memory git symbolic-ref HEAD refs/heads/{self._branch()}"
-            raise GitFailed(what, where=str(self.git_dir), mend=mend)
+            hint = f"ua-memory git symbolic-ref HEAD refs/heads/{self._branch()}"
+            raise GitFailed(what, where=str(self.git_dir), hint=hint)
 
     def lost(self) -> Lost | None:
         """Where the branch stood that HEAD names, if it is gone and its revisions are there. GitFailed."""
@@ -551,7 +551,7 @@ class Repository(Process):
             return (self.git_dir / "HEAD").read_text().strip()
         except OSError as error:
             what = f"HEAD cannot be read: {error.strerror or error}"
-            raise GitFailed(what, where=str(self.git_dir), mend="check owner and mode") from error
+            raise GitFailed(what, where=str(self.git_dir), hint="check owner and mode") from error
         except ValueError:
             return "noise"
 

@@ -77,21 +77,21 @@ def refuse(history: History) -> None:
     """Conflict where a rewriting would harm what is not ours: stashes, other work trees, half a history.
     GitFailed where git-filter-repo is missing."""
     if find_spec("git_filter_repo") is None:
-        raise GitFailed("git-filter-repo is missing", mend="pip install git-filter-repo")
+        raise GitFailed("git-filter-repo is missing", hint="pip install git-filter-repo")
     history.ref()
-    where, mend = str(history.git_dir), "ua-memory git stash list"
+    where, hint = str(history.git_dir), "ua-memory git stash list"
     if refs(history, ["refs/stash"]):
-        raise Conflict("stashes would be lost", where=where, mend=f"{mend}; apply or drop them first")
+        raise Conflict("stashes would be lost", where=where, hint=f"{hint}; apply or drop them first")
     if history.own and history.run("worktree", "list", "--porcelain").count(b"worktree ") > 1:
         raise Conflict(
             "other work trees stand on this history",
             where=where,
-            mend="ua-memory git worktree list; remove the others",
+            hint="ua-memory git worktree list; remove the others",
         )
     if history.run("config", "--get", "gc.recentObjectsHook", ok=(0, 1)):
         raise Conflict(
             "a program of git's settings decides which old objects are kept", where="gc.recentObjectsHook",
-            mend="ua-memory git config --unset-all gc.recentObjectsHook",
+            hint="ua-memory git config --unset-all gc.recentObjectsHook",
         )  # fmt: skip
     history.require_whole()
 
@@ -261,13 +261,13 @@ def unmarked(history: History) -> None:
     if lent := [row for row in text(objects / "info" / "alternates").splitlines() if row.strip()]:
         raise Conflict(
             "this history borrows objects, and where they come from keeps them", where=lent[0],
-            mend=f"ua-memory git repack -a -d, then rm {shlex.quote(str(objects / 'info' / 'alternates'))}",
+            hint=f"ua-memory git repack -a -d, then rm {shlex.quote(str(objects / 'info' / 'alternates'))}",
         )  # fmt: skip
     for mark in sorted((objects / "pack").glob("*.keep")):
         if not _is_left(text(mark).strip(), history):
             raise Conflict(
                 "a pack is marked to be kept, which would keep it", where=str(mark),
-                mend=f"if no git is at work there, and you do not need it: rm {shlex.quote(str(mark))}",
+                hint=f"if no git is at work there, and you do not need it: rm {shlex.quote(str(mark))}",
             )  # fmt: skip
         mark.unlink(missing_ok=True)
 

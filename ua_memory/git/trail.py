@@ -735,7 +735,7 @@ class History(Remotes):
             (found,) = self.read_objects([f"{revision}^{{commit}}"])
             if found:
                 return found.id
-        raise NotFound("no such revision", where=revision, mend="ua-memory log")
+        raise NotFound("no such revision", where=revision, hint="ua-memory log")
 
     def blobs(self, paths: Sequence[str] = (), rev: str = "HEAD") -> dict[str, str]:
         """{path: blob id} of a revision's plain files; of all, or of those named."""
@@ -791,7 +791,7 @@ class History(Remotes):
             try:
                 return list(answers(out, len(lines)))
             except ValueError as error:
-                raise GitFailed(str(error), where=str(self.git_dir), mend="ua-memory verify") from error
+                raise GitFailed(str(error), where=str(self.git_dir), hint="ua-memory verify") from error
 
     def _id_of(self, name: str) -> str:
         out = self.run("rev-parse", "--verify", "--quiet", name, ok=(0, 1, 128))
@@ -991,13 +991,13 @@ class History(Remotes):
             try:
                 if self.own and filesystem_now(self.git_dir) - lock.stat().st_mtime_ns < STALE_NS:
                     raise GitFailed(
-                        "git is at work there", where=str(lock), mend=f"try again; else rm {lock}"
+                        "git is at work there", where=str(lock), hint=f"try again; else rm {lock}"
                     )
                 lock.unlink(missing_ok=True)
             except FileNotFoundError:
                 continue
             except OSError as error:
-                raise GitFailed(f"{error.strerror}: {lock}", mend=f"rm {lock}") from error
+                raise GitFailed(f"{error.strerror}: {lock}", hint=f"rm {lock}") from error
 
     def mend_index(self, paths: Sequence[str] = ()) -> None:
         """Bring the index along for these paths and those that an earlier commit could not."""

@@ -42,7 +42,7 @@ class Tagged:
 
     def __post_init__(self) -> None:
         if self.match not in MATCHES:
-            raise Usage(f"no such way to match tags: {self.match}", mend=f"one of {', '.join(MATCHES)}")
+            raise Usage(f"no such way to match tags: {self.match}", hint=f"one of {', '.join(MATCHES)}")
 
     def sql(self) -> Sql:
         """The condition that an item's tags meet it."""
@@ -88,13 +88,13 @@ def read_groups(value: object) -> tuple[Group, ...]:
         raise _wrong("the groups must be a list", value)
     groups = _groups(value, 1)
     if sum(map(_leaves, groups)) > MOST_LEAVES:
-        raise Usage(f"more than {MOST_LEAVES} tags in groups", mend="fewer of them")
+        raise Usage(f"more than {MOST_LEAVES} tags in groups", hint="fewer of them")
     return groups
 
 
 def _groups(values: Sequence[object], depth: int) -> tuple[Group, ...]:
     if depth > DEEPEST:
-        raise Usage(f"groups of tags more than {DEEPEST} deep", mend="fewer inside each other")
+        raise Usage(f"groups of tags more than {DEEPEST} deep", hint="fewer inside each other")
     return tuple(group for value in values for group in _group(value, depth))
 
 
@@ -128,7 +128,7 @@ def _leaves(group: Group) -> int:
 def _wrong(what: str, value: object) -> Usage:
     return Usage(
         f"{what}: {str(value)[:80]}",
-        mend='[{"tags": ["a", "b"], "match": "any_strict"}, {"not": {"tags": ["c"]}}], also "and" and "or"',
+        hint='[{"tags": ["a", "b"], "match": "any_strict"}, {"not": {"tags": ["c"]}}], also "and" and "or"',
     )
 
 
@@ -166,10 +166,10 @@ class Filters:
     def __post_init__(self) -> None:
         for kind in self.kinds:
             if kind not in KINDS:
-                raise Usage(f"no such kind: {kind}", mend=f"one of {', '.join(KINDS)}")
+                raise Usage(f"no such kind: {kind}", hint=f"one of {', '.join(KINDS)}")
         if self.since and self.until and self.since[:10] > self.until[:10]:
             raise Usage(
-                f"nothing is both since {self.since} and until {self.until}", mend="exchange the days"
+                f"nothing is both since {self.since} and until {self.until}", hint="exchange the days"
             )
         Tagged(self.tags, self.match)
 

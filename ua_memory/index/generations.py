@@ -46,8 +46,8 @@ def told(work: Callable[P, R]) -> Callable[P, R]:
             return work(*args, **named)
         except OSError as error:
             what, where = error.strerror or str(error), str(error.filename or "the index")
-            mend = "check owner, mode and free space; the index before is in use as it was"
-            raise CannotWrite(what, where=where, mend=mend) from error
+            hint = "check owner, mode and free space; the index before is in use as it was"
+            raise CannotWrite(what, where=where, hint=hint) from error
 
     return said
 

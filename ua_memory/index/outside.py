@@ -207,7 +207,7 @@ class OutsideFiles:
             return self._store.read(path)  # which says that it is no path of the bank
         data = read(Path(path))
         if data is None:
-            raise NotFound("no such file", where=path, mend="ua-memory search")
+            raise NotFound("no such file", where=path, hint="ua-memory search")
         return data
 
 

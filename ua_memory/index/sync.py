@@ -420,7 +420,7 @@ class Index:
         try:
             owner.take()
         except VectorsUnavailable as error:
-            raise Busy(str(error), where=str(self.shelf.folder), mend="stop the daemon, try again") from error
+            raise Busy(str(error), where=str(self.shelf.folder), hint="stop the daemon, try again") from error
         began = time.perf_counter()
         with self.shelf.building():
             fresh = self.shelf.next()

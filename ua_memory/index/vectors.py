@@ -660,7 +660,7 @@ class Address:
 def _not_a_server() -> Usage:
     return Usage(
         "UA_MEMORY_CHROMA_URL is no address of a Chroma server",
-        mend="http[s]://[TOKEN@]HOST[:PORT][/TENANT[/DATABASE]]",
+        hint="http[s]://[TOKEN@]HOST[:PORT][/TENANT[/DATABASE]]",
     )
 
 

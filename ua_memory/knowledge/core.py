@@ -84,7 +84,7 @@ def block(store: Store, name: str) -> CoreBlock:
     if found is None:
         known = ", ".join(b.name for b in there) or "none"
         raise NotFound(
-            f"no core block {name!r} (there are: {known})", where=core_path(store), mend="ua-memory core list"
+            f"no core block {name!r} (there are: {known})", where=core_path(store), hint="ua-memory core list"
         )
     return found
 
@@ -240,9 +240,9 @@ def _checked_value(value: str) -> str:
     for found in scan(lines):
         words = lines[found.start].strip()
         if found.shape is BlockShape.HEADING and heading_level(words) <= 2:
-            raise Usage(f"the value has a heading ({words[:40]!r})", mend="use ### inside a block")
+            raise Usage(f"the value has a heading ({words[:40]!r})", hint="use ### inside a block")
         if found.unclosed:
-            raise Usage("the value has a code fence or comment that is not closed", mend="close it")
+            raise Usage("the value has a code fence or comment that is not closed", hint="close it")
     return "\n".join(lines)
 
 
@@ -255,7 +255,7 @@ def _named(there: list[CoreBlock], name: str) -> CoreBlock | None:
 def _expected(before: CoreBlock | None, expect: str | None, path: str) -> None:
     now = before.value if before else ""
     if expect is not None and now != strip_blank(expect.replace("\r\n", "\n")):
-        raise ChangedOnDisk("the block is not what was read", where=path, mend="ua-memory core get")
+        raise ChangedOnDisk("the block is not what was read", where=path, hint="ua-memory core get")
 
 
 def _with_value(data: bytes, path: str, before: CoreBlock | None, block: CoreBlock) -> bytes:
@@ -281,7 +281,7 @@ def _with_value(data: bytes, path: str, before: CoreBlock | None, block: CoreBlo
     if [(b.name, b.value) for b in _blocks(new, path)] != wanted:
         raise Malformed(
             "the block cannot be written so that all others stay as they are", where=path,
-            mend="close what is open in it: a code fence, a comment",
+            hint="close what is open in it: a code fence, a comment",
         )  # fmt: skip
     return new
 
@@ -298,7 +298,7 @@ def _within_budget(
             raise TooLarge(
                 budget.warning,
                 where=path,
-                mend="shorten it, or move details to archival memory: ua-memory insert",
+                hint="shorten it, or move details to archival memory: ua-memory insert",
             )
     return tuple(budget.warning for budget in now if budget.warning)
 

@@ -224,8 +224,8 @@ def alias(store: Store, name: str, other: str, *, door: str, by_person: bool = F
     Conflict where somebody has said that they are two."""
     with _deciding(store, door, by_person) as sheet:
         if any(fold(e.name) == fold(other) for e in sheet.entities()):
-            mend = f"ua-memory entities merge {_quoted(name)} {_quoted(other)}"
-            raise Usage(f"{other} has a record of its own", where=ENTITIES, mend=mend)
+            hint = f"ua-memory entities merge {_quoted(name)} {_quoted(other)}"
+            raise Usage(f"{other} has a record of its own", where=ENTITIES, hint=hint)
         sheet.join(name, other)
     return sheet.decided()
 
@@ -247,7 +247,7 @@ def split(store: Store, name: str, other: str, *, door: str, by_person: bool = F
         if fold(mine.name) == fold(other):  # it is the record's own name that goes
             raise Usage(
                 f"{other} is what the record is called", where=ENTITIES,
-                mend=f"ua-memory entities rename {_quoted(other)} NEW, then split",
+                hint=f"ua-memory entities rename {_quoted(other)} NEW, then split",
             )  # fmt: skip
         aliases = tuple(n for n in mine.aliases if fold(n) != fold(other))
         theirs = next((e for e in sheet.entities() if fold(e.name) == fold(other)), None)
@@ -268,8 +268,8 @@ def rename(store: Store, old: str, new: str, *, door: str, by_person: bool = Fal
         was = sheet.record(old) or Entity(old)
         taken = [e for e in sheet.entities() if fold(new) in map(fold, (e.name, *e.aliases)) and e != was]
         if taken:
-            mend = f"ua-memory entities merge {_quoted(new)} {_quoted(old)}"
-            raise Usage(f"{new} is a name of {taken[0].name}", where=_where(taken[0]), mend=mend)
+            hint = f"ua-memory entities merge {_quoted(new)} {_quoted(old)}"
+            raise Usage(f"{new} is a name of {taken[0].name}", where=_where(taken[0]), hint=hint)
         aliases = tuple(n for n in was.aliases if fold(n) != fold(new))
         if fold(was.name) != fold(new):
             aliases = _with(aliases, was.name)
@@ -296,7 +296,7 @@ class _Sheet:
         found = both or own or named
         if len(found) > 1:
             who = " or ".join(e.name for e in found)
-            raise Usage(f"{name} may be {who}", where=ENTITIES, mend="use the full name")
+            raise Usage(f"{name} may be {who}", where=ENTITIES, hint="use the full name")
         return found[0] if found else None
 
     def join(self, name: str, other: str) -> None:
@@ -321,9 +321,9 @@ class _Sheet:
         for a, b in ((one, other), (other, one)):
             names = [n for n in a.nots if fold(n) in map(fold, (b.name, *b.aliases))]
             if names:
-                mend = f"take `not: {names[0]}` out of {ENTITIES} first, on both sides"
+                hint = f"take `not: {names[0]}` out of {ENTITIES} first, on both sides"
                 raise Conflict(
-                    f"somebody has said that {a.name} is not {names[0]}", where=_where(a), mend=mend
+                    f"somebody has said that {a.name} is not {names[0]}", where=_where(a), hint=hint
                 )
 
     def put(self, old: Entity, new: Entity | None) -> None:
@@ -339,7 +339,7 @@ class _Sheet:
             if [e for e in wanted if e is not None] == list(found):
                 self.draft.write(ENTITIES, changed, removes=[there] if there else [])
                 return
-        raise Malformed("this record cannot be changed", where=_where(there or old), mend="ua-memory verify")
+        raise Malformed("this record cannot be changed", where=_where(there or old), hint="ua-memory verify")
 
     def say(self, what: str, *about: str) -> None:
         self.draft.subject, self.about = f"entities: {what}", about

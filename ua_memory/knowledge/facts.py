@@ -117,12 +117,12 @@ def _checked(fact: Fact) -> Fact:
     size = sum(len(part or "") for part in (fact.text, *names, *(quote.text for quote in fact.quotes)))
     if size > MAX_TEXT:
         raise TooLarge(
-            f"{size} characters; a fact has at most {MAX_TEXT}", mend="split it, or retain it as a document"
+            f"{size} characters; a fact has at most {MAX_TEXT}", hint="split it, or retain it as a document"
         )
     if fact.kind not in KINDS or fact.kind in ("observation", "opinion", "pattern", "risk"):
-        raise Usage(f"{fact.kind!r} is no kind of fact", mend="use world, experience or preference")
+        raise Usage(f"{fact.kind!r} is no kind of fact", hint="use world, experience or preference")
     if fact.when is not None and not fields.is_time(fact.when):
-        raise Usage(f"{fact.when!r} is no date", mend="use 2026-11-21, 2026-11-21T14:32 or 2026-11")
+        raise Usage(f"{fact.when!r} is no date", hint="use 2026-11-21, 2026-11-21T14:32 or 2026-11")
     tags = tuple(dict.fromkeys(readable(tag.removeprefix("#")) for tag in fact.tags))
     for tag in tags:
         if not tag.strip() or tag != tag.strip() or any(c in tag for c in "\n\r\0"):
@@ -179,7 +179,7 @@ def _place(draft: Draft, fact: Fact, said: Said, heading: str, equal: Equal | No
         if placed:
             draft.subject = f"insert: 1 fact into {path}"
             return placed, False
-    raise Malformed("no log of this day can take a fact", where=log_path(day), mend="ua-memory verify")
+    raise Malformed("no log of this day can take a fact", where=log_path(day), hint="ua-memory verify")
 
 
 def _ours_with_text(draft: Draft, fact: Fact, said: Said, equal: Equal | None) -> Iterator[Fact]:

@@ -165,14 +165,14 @@ def why(store: Store, target: str) -> Chain:
     except NotFound:
         if named.id and (on := tracer.buried(ref_of(named.file, named.id))) is not None:
             what = f"it was forgotten{f' on {on}' if on else ''}"
-            raise NotFound(what, where=f"^{named.id}", mend="ua-memory search") from None
+            raise NotFound(what, where=f"^{named.id}", hint="ua-memory search") from None
         raise
     if found.record:
         steps: Sequence[Step] = [tracer.step(found.record)]
     elif is_truth(found.path):
         steps = tracer.lines(found.path, found.span)
     else:
-        raise NotFound("no such file in the bank", where=found.path, mend="ua-memory status")
+        raise NotFound("no such file in the bank", where=found.path, hint="ua-memory status")
     return Chain(target, tuple(steps), tuple(_breaks(steps)))
 
 

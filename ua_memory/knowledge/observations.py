@@ -229,7 +229,7 @@ def find(store: Store, block: str) -> Observation:
     """The observation that is named (`excerpts`). NotFound."""
     found = statements.find_excerpts(store, block).record
     if not isinstance(found, Observation):
-        raise NotFound("no observation has this id", where=block, mend="ua-memory observations list")
+        raise NotFound("no observation has this id", where=block, hint="ua-memory observations list")
     return found
 
 

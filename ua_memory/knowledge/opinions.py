@@ -59,7 +59,7 @@ def named(store: Store, block: str) -> Opinion:
     for one in listed(store, retired=True):
         if one.id == wanted:
             return one
-    raise NotFound("no opinion has this id", where=f"^{wanted}", mend="ua-memory opinions list")
+    raise NotFound("no opinion has this id", where=f"^{wanted}", hint="ua-memory opinions list")
 
 
 def like(text: str, there: Sequence[Opinion]) -> Opinion | None:
@@ -109,7 +109,7 @@ def revise(
     )
     if not after.because:
         raise Usage(
-            "an opinion needs what it rests on", where=f"^{opinion.id}", mend="name facts: --because ^id"
+            "an opinion needs what it rests on", where=f"^{opinion.id}", hint="name facts: --because ^id"
         )
     return _replaced(draft, before, after)
 
@@ -134,7 +134,7 @@ def _there(draft: Draft, block: str | None) -> Opinion:
     for one in document.parse(draft.read(PATH), PATH).of(Opinion):
         if block and one.id == block:
             return one
-    raise Malformed("this opinion is not there any more", where=f"^{block}", mend="ua-memory opinions list")
+    raise Malformed("this opinion is not there any more", where=f"^{block}", hint="ua-memory opinions list")
 
 
 # -- what an opinion may be ----------------------------------------------------------------------------
@@ -143,21 +143,21 @@ def _there(draft: Draft, block: str | None) -> Opinion:
 def _worded(text: str) -> str:
     flat = " ".join(text.split())
     if not flat:
-        raise Usage("there is no opinion", mend='ua-memory opinions revise ^id "…"')
+        raise Usage("there is no opinion", hint='ua-memory opinions revise ^id "…"')
     if len(flat) > LONGEST:
-        raise Usage(f"{len(flat)} characters; an opinion has at most {LONGEST}", mend="shorten it")
+        raise Usage(f"{len(flat)} characters; an opinion has at most {LONGEST}", hint="shorten it")
     return flat
 
 
 def _kind(kind: Kind) -> Kind:
     if kind not in KINDS:
-        raise Usage(f"{kind!r} is no kind of opinion", mend=f"one of {', '.join(KINDS)}")
+        raise Usage(f"{kind!r} is no kind of opinion", hint=f"one of {', '.join(KINDS)}")
     return kind
 
 
 def _share(confidence: float) -> float:
     if not 0 <= confidence <= 1:
-        raise Usage(f"{confidence} is no confidence", mend="from 0 to 1")
+        raise Usage(f"{confidence} is no confidence", hint="from 0 to 1")
     return round(confidence, 2)
 
 
@@ -165,11 +165,11 @@ def _because(draft: Draft, grounds: Sequence[Ground], there: Sequence[Proof] = (
     """The proofs, each of something that stands in the bank now, with verbatim words of it: beside those that
     are there, or in the place of one whose words are gone."""
     if not grounds:
-        raise Usage("an opinion needs what it rests on", mend="name facts")
+        raise Usage("an opinion needs what it rests on", hint="name facts")
     found = {proof.ref: proof for proof in there}
     for given, words in grounds:
         if isinstance(given, Fact) and given.untrusted and not draft.by_person:
-            raise Usage(_HEARSAY, where=given.place.citation, mend=_CITE)
+            raise Usage(_HEARSAY, where=given.place.citation, hint=_CITE)
         record = statements.cited(draft, given) if isinstance(given, Fact) else given
         if not record.id:
             raise Usage("this has no id to be cited by", where=record.place.citation)
@@ -177,7 +177,7 @@ def _because(draft: Draft, grounds: Sequence[Ground], there: Sequence[Proof] = (
         said = [record.text, *(quote.text for quote in getattr(record, "quotes", ()))]
         if locate(quote, said) is None:
             raise Usage(
-                "these words are not in it", where=record.place.citation, mend=f"ua-memory get ^{record.id}"
+                "these words are not in it", where=record.place.citation, hint=f"ua-memory get ^{record.id}"
             )
         old = found.get(str(record.ref))
         if old is None or (old.quote and locate(old.quote, said) is None):
@@ -243,9 +243,9 @@ class Opinions:
 def _ground(store: Store, block: str, by_person: bool) -> Ground:
     found = statements.find_excerpts(store, block).record
     if found is None:
-        raise NotFound("no statement is named so", where=block, mend="name facts: --because ^id")
+        raise NotFound("no statement is named so", where=block, hint="name facts: --because ^id")
     if isinstance(found, Opinion):
         raise Usage("an opinion cannot rest on an opinion", where=f"^{found.id}")
     if not by_person and statements.hearsay(found, partial(statements.find, store)):
-        raise Usage(_HEARSAY, where=f"^{found.id}", mend=_CITE)
+        raise Usage(_HEARSAY, where=f"^{found.id}", hint=_CITE)
     return found, ""

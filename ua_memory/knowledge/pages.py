@@ -41,12 +41,12 @@ class Kept:
 
 def path_of(sort: Sort, name: str) -> str:
     """The file of a page or model. Usage for an id that could not be a file's name everywhere."""
-    word, mend = f"a {_said(sort)}'s id", "use letters, digits, - and _, as in alice-hosting"
+    word, hint = f"a {_said(sort)}'s id", "use letters, digits, - and _, as in alice-hosting"
     if not _ID.fullmatch(name) or len(name) > LONGEST["id"]:
-        raise Usage(f"{name[:80]!r} cannot be {word}", mend=f"{mend}; at most {LONGEST['id']} characters")
+        raise Usage(f"{name[:80]!r} cannot be {word}", hint=f"{hint}; at most {LONGEST['id']} characters")
     path = f"{FOLDERS[sort]}/{name}.md"
     if _RESERVED.fullmatch(name) or lines.day_of(path):
-        raise Usage(f"{name!r} cannot be {word}: a file of this name means something else", mend=mend)
+        raise Usage(f"{name!r} cannot be {word}: a file of this name means something else", hint=hint)
     return path
 
 
@@ -78,7 +78,7 @@ def max_tokens(data: bytes, path: str) -> int:
     """What a page's body may take: its header's `max_tokens`, else 2,048. Malformed for no whole number."""
     said = document.parse(data, path).front.get("max_tokens", MAX_TOKENS)
     if not isinstance(said, int) or isinstance(said, bool) or said < 1:
-        raise Malformed(f"max_tokens: {said!r} is no number of tokens", where=path, mend="correct the header")
+        raise Malformed(f"max_tokens: {said!r} is no number of tokens", where=path, hint="correct the header")
     return said
 
 
@@ -161,7 +161,7 @@ def _update(
     store: Store, sort: Sort, name: str, changes: dict[str, Any], body: str | None, door: str, by_person: bool
 ) -> Kept:
     if not changes and body is None:
-        raise Usage("there is nothing to change", mend=f"ua-memory {sort}s update --help")
+        raise Usage("there is nothing to change", hint=f"ua-memory {sort}s update --help")
     path = _get(store, sort, name).place.path
     with store.revision(f"{sort} update", door=door) as draft:
         before = _record(draft.read(path), path)
@@ -213,7 +213,7 @@ def _record(data: bytes, path: str) -> Page | MentalModel:
 
 
 def _empty(path: str) -> Malformed:
-    return Malformed("nothing is in this file", where=path, mend=f"rm {path}, or: ua-memory undo")
+    return Malformed("nothing is in this file", where=path, hint=f"rm {path}, or: ua-memory undo")
 
 
 def _get(store: Store, sort: Sort, name: str) -> Page | MentalModel:
@@ -228,7 +228,7 @@ def _get(store: Store, sort: Sort, name: str) -> Page | MentalModel:
     known = ", ".join(stem(record) for record in there.values()) or "none"
     raise NotFound(
         f"no {_said(sort)} {name!r} (there are: {known})", where=FOLDERS[sort],
-        mend=f"ua-memory {sort}s create",
+        hint=f"ua-memory {sort}s create",
     )  # fmt: skip
 
 
@@ -241,7 +241,7 @@ def _refuse_second(store: Store, sort: Sort, name: str) -> None:
 def _second(sort: Sort, name: str) -> Usage:
     return Usage(
         f"there is a {_said(sort)} {name!r} already", where=FOLDERS[sort],
-        mend=f"ua-memory {sort}s update {name}",
+        hint=f"ua-memory {sort}s update {name}",
     )  # fmt: skip
 
 
@@ -251,7 +251,7 @@ def _said(sort: Sort) -> str:
 
 def _person(by_person: bool) -> bool:
     if not by_person:
-        raise Usage("a mental model is a person's; no machine writes one", mend="propose it to your user")
+        raise Usage("a mental model is a person's; no machine writes one", hint="propose it to your user")
     return True
 
 
@@ -273,5 +273,5 @@ def _tags(tags: Sequence[str]) -> tuple[str, ...]:
 def _body(text: str) -> str:
     clean = readable(text.replace("\r\n", "\n")).strip("\n")
     if not clean.strip():
-        raise Usage("there is no text", mend="give it as an argument, or on standard input")
+        raise Usage("there is no text", hint="give it as an argument, or on standard input")
     return clean

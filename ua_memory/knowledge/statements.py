@@ -68,7 +68,7 @@ def cited(draft: Draft, fact: Fact) -> Fact:
     if fact.id:
         there = [f for f in there if f.id == fact.id]
     if not there:
-        raise Malformed("this line has changed meanwhile", where=fact.place.citation, mend="try again")
+        raise Malformed("this line has changed meanwhile", where=fact.place.citation, hint="try again")
     found = next((f for f in there if f.id), there[0])
     if found.id:
         return found
@@ -123,7 +123,7 @@ def find(store: Store, block: str, paths: Sequence[str] | None = None) -> Statem
     wanted = block.removeprefix("^")
     for record in having(store, wanted, paths):
         return record
-    raise NotFound("nothing has this id", where=f"^{wanted}", mend="ua-memory search")
+    raise NotFound("nothing has this id", where=f"^{wanted}", hint="ua-memory search")
 
 
 def by_ref(records: Iterable[S]) -> dict[str, S]:
@@ -246,7 +246,7 @@ def line_span(span: str, last: int) -> tuple[int, int]:
     """`12` or `12-20` as a range of lines, its end cut at `last`. Usage for anything else."""
     match = re.fullmatch(r"([0-9]{1,9})(?:-([0-9]{1,9}))?", span)
     if not match or not 1 <= int(match[1]) <= int(match[2] or match[1]):
-        raise Usage(f"{span!r} is no line or range of lines", mend="use PATH:12 or PATH:12-20")
+        raise Usage(f"{span!r} is no line or range of lines", hint="use PATH:12 or PATH:12-20")
     if int(match[1]) > last:
         raise NotFound(f"the file has {counted(last, 'line')}", where=span)
     return int(match[1]), min(int(match[2] or match[1]), last)
@@ -322,14 +322,14 @@ def _identified(store: Store, file: str, block: str, known: Known | None) -> Tar
     if not found and block and (place := _block(store, block, hints)):
         return Target(place.path, f"{place.line}-{place.end}", id=block)
     if not found or (file and not path and not ours):
-        raise NotFound("nothing has this id", where=where, mend="ua-memory search")
+        raise NotFound("nothing has this id", where=where, hint="ua-memory search")
     first = found[0]
     files = {each.place.path for each in found}
     if len({each.text for each in found}) > 1 or (len(files) > 1 and not ours):
         names = [f"{at.path}#^{block}" if len(files) == len(found) else f"{at.path}:{at.line}"
                  for at in (each.place for each in found)]  # fmt: skip
         what = f"{len(found)} statements have this id"
-        raise Usage(what, where=where, mend=f"name one: {_listed(names)}")
+        raise Usage(what, where=where, hint=f"name one: {_listed(names)}")
     return Target(first.place.path, f"{first.place.line}-{first.place.end}", first, first.id)
 
 
@@ -358,7 +358,7 @@ def _hashed(store: Store, path: str, texthash: str) -> Target:
             texthash[:16]
         ):
             return Target(path, f"{record.place.line}-{record.place.end}", record, record.id)
-    raise NotFound("no line has this text any more", where=f"{path}#{texthash}", mend=f"ua-memory log {path}")
+    raise NotFound("no line has this text any more", where=f"{path}#{texthash}", hint=f"ua-memory log {path}")
 
 
 def _file(store: Store, name: str) -> str | None:
@@ -377,7 +377,7 @@ def _file(store: Store, name: str) -> str | None:
     found = [path for path in there if _is_called(path, name.removesuffix(".md"))]
     found = found or [path for path in there if _is_headed(store, path, name)]
     if len(found) > 1:
-        raise Usage(f"{len(found)} files are called so", where=name, mend=f"name one: {_listed(found)}")
+        raise Usage(f"{len(found)} files are called so", where=name, hint=f"name one: {_listed(found)}")
     return found[0] if found else None
 
 
@@ -403,6 +403,6 @@ def _refuse_revision(store: Store, name: str, error: NotFound) -> None:
     if re.fullmatch("[0-9a-f]{7,40}", name):
         with suppress(NotFound):
             store.history.resolve(name)
-            raise Usage("this is a revision", where=name, mend=f"ua-memory diff {name}") from error
+            raise Usage("this is a revision", where=name, hint=f"ua-memory diff {name}") from error
     if is_generated(name):
         raise error

@@ -93,7 +93,7 @@ def require(store: Store, text: str, before: str = "") -> None:
         raise Usage(
             f"this was said by no person and no agent here, but came as {found.said_by}",
             where=f"^{found.id}" if found.id else found.place.citation,
-            mend="have a person put it into core memory, or leave it out",
+            hint="have a person put it into core memory, or leave it out",
         )
 
 

@@ -262,16 +262,16 @@ def told(text: str, endpoint: Endpoint) -> str:
 
 
 def _key(what: str, endpoint: Endpoint) -> KeyRejected:
-    return KeyRejected(what, where=endpoint.url, mend="put a key that is valid there into ANTHROPIC_API_KEY")
+    return KeyRejected(what, where=endpoint.url, hint="put a key that is valid there into ANTHROPIC_API_KEY")
 
 
 def _request(what: str, endpoint: Endpoint) -> RequestRejected:
-    mend = f"UA_MEMORY_MODEL is {endpoint.name}, ANTHROPIC_BASE_URL {endpoint.url}: are both right?"
-    return RequestRejected(what, where=endpoint.url, mend=mend)
+    hint = f"UA_MEMORY_MODEL is {endpoint.name}, ANTHROPIC_BASE_URL {endpoint.url}: are both right?"
+    return RequestRejected(what, where=endpoint.url, hint=hint)
 
 
 def _unavailable(what: str, endpoint: Endpoint) -> UaMemoryError:
-    return ModelUnavailable(what, where=endpoint.url, mend="try again later")
+    return ModelUnavailable(what, where=endpoint.url, hint="try again later")
 
 
 def _wait(milliseconds: str | None, seconds: str | None) -> float | None:
@@ -567,7 +567,7 @@ def _errors(endpoint: Endpoint) -> Iterator[None]:
 def _told(why: MayPass | UaMemoryError, endpoint: Endpoint) -> UaMemoryError:
     if isinstance(why, UaMemoryError):
         return why
-    return ModelUnavailable(why.what, where=endpoint.url, mend="try again later")
+    return ModelUnavailable(why.what, where=endpoint.url, hint="try again later")
 
 
 # -- claude ------------------------------------------------------------------------------------------------
@@ -759,7 +759,7 @@ class Claude(Posting):
             yield chunk
             if time.monotonic() > until:  # pings and comments alone would keep us here for ever
                 what = f"the model's answer took longer than {self._patience.whole:g} s"
-                raise ModelUnavailable(what, where=self._endpoint.url, mend="try again later")
+                raise ModelUnavailable(what, where=self._endpoint.url, hint="try again later")
 
     def _connected(self) -> Anthropic:
         if self._client is None:
@@ -797,23 +797,23 @@ class Claude(Posting):
         when = f"in {failure.wait:.0f} s" if far and failure.wait != float("inf") else "later"
         if failure.slow and self._free:
             when += ", or let it read less at once with a smaller UA_CONTEXT_WINDOW"
-        return ModelUnavailable(what, where=self._endpoint.url, mend=f"try again {when}")
+        return ModelUnavailable(what, where=self._endpoint.url, hint=f"try again {when}")
 
     def _refused(self, why: str) -> ModelRefused:
         said = told(why, self._endpoint)
         what = f"{self.name} declined to answer" + (f": {said}" if said else "")
-        return ModelRefused(what, where=self._endpoint.url, mend="another UA_MEMORY_MODEL, or do without one")
+        return ModelRefused(what, where=self._endpoint.url, hint="another UA_MEMORY_MODEL, or do without one")
 
 
 def _check(endpoint: Endpoint) -> None:
     parts = urlsplit(endpoint.url)
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise RequestRejected(
-            "this is no URL of a model", where=endpoint.url, mend="correct ANTHROPIC_BASE_URL"
+            "this is no URL of a model", where=endpoint.url, hint="correct ANTHROPIC_BASE_URL"
         )
     key = endpoint.api_key.strip()
     if not (key.isascii() and key.isprintable()) or " " in key:
         # Said here because the library below would print the key that it cannot send.
-        raise KeyRejected("the key holds characters that no key has", mend="set ANTHROPIC_API_KEY anew")
+        raise KeyRejected("the key holds characters that no key has", hint="set ANTHROPIC_API_KEY anew")
     if not key and endpoint.url == ANTHROPIC:
-        raise KeyRejected("there is no key", where=endpoint.url, mend="set ANTHROPIC_API_KEY")
+        raise KeyRejected("there is no key", where=endpoint.url, hint="set ANTHROPIC_API_KEY")

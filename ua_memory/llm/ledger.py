@@ -238,14 +238,14 @@ class Ledger:
         return Malformed(
             f"the usage ledger cannot be read, so no limit can be kept and no model is called: {why}",
             where=str(file),
-            mend=f"look at {file}; moved away, what was spent until now is no longer counted",
+            hint=f"look at {file}; moved away, what was spent until now is no longer counted",
         )
 
     def _cannot_write(self, error: OSError) -> CannotWrite:
         return CannotWrite(
             f"the usage ledger cannot be written, so no model is called: {error.strerror}",
             where=str(self.file),
-            mend=f"make room or give yourself the rights to {self.file.parent}",
+            hint=f"make room or give yourself the rights to {self.file.parent}",
         )
 
 
@@ -386,7 +386,7 @@ class Meter:
         whose = "today" if span == "day" else "in this run"
         raise BudgetSpent(
             f"the next request could use {told(next_)}, and {told(spent)} of {told(limit)} are used {whose}",
-            mend=f"raise limits.{span}_{unit}" + (", or go on tomorrow" if span == "day" else ""),
+            hint=f"raise limits.{span}_{unit}" + (", or go on tomorrow" if span == "day" else ""),
         )
 
 

@@ -184,7 +184,7 @@ class Outcome:
             return self
         what = _SAID[self.ended].format(turns=self.turns, calls=self.calls)
         raise ModelMisbehaved(
-            f"the model {what}; nothing of it was kept", mend="try again, or another UA_MEMORY_MODEL"
+            f"the model {what}; nothing of it was kept", hint="try again, or another UA_MEMORY_MODEL"
         )
 
 

@@ -612,7 +612,7 @@ def change_header(lines: Sequence[str], changes: Mapping[str, Any]) -> tuple[int
     Only lines of changed keys differ. Malformed if the header cannot be read or so changed."""
     old = read_header(lines)
     if old.problem:
-        raise Malformed(old.problem[1], mend="correct the lines between the two --- by hand")
+        raise Malformed(old.problem[1], hint="correct the lines between the two --- by hand")
     if not old.size:
         return 0, write_header({key: value for key, value in changes.items() if value is not None})
     text = "\n".join(lines[1 : old.size - 1])
@@ -620,7 +620,7 @@ def change_header(lines: Sequence[str], changes: Mapping[str, Any]) -> tuple[int
     result = [lines[0], *(new.split("\n") if new else []), lines[old.size - 1]]
     wanted = {key: value for key, value in {**old.values, **changes}.items() if value is not None}
     if _comparable(read_header(result).values) != _comparable(wanted):
-        raise Malformed("this front matter cannot be changed safely", mend="edit it by hand")
+        raise Malformed("this front matter cannot be changed safely", hint="edit it by hand")
     return old.size, result
 
 
@@ -632,11 +632,11 @@ def _changed(text: str, changes: Mapping[str, Any]) -> str:
     import yaml
 
     if any(isinstance(token, yaml.AliasToken) for token in yaml.scan(text)):
-        raise Malformed("this front matter uses YAML aliases", mend="edit it by hand")
+        raise Malformed("this front matter uses YAML aliases", hint="edit it by hand")
     node = yaml.compose(text, Loader=yaml.SafeLoader)
     pairs = node.value if isinstance(node, yaml.MappingNode) else []
     if isinstance(node, yaml.CollectionNode) and node.flow_style:
-        raise Malformed("this front matter is written as one {…}", mend="edit it by hand")
+        raise Malformed("this front matter is written as one {…}", hint="edit it by hand")
     starts = [key.start_mark.index for key, _ in pairs]
     for number in reversed(range(len(pairs))):
         key, value = pairs[number]

@@ -75,7 +75,7 @@ def with_id(data: bytes, fact: Fact, new_id: str) -> bytes:
     for changed in _with_id_somewhere(data, fact.place, new_id):
         if wanted != before and _records(changed, path) == wanted:
             return changed
-    raise Malformed("this item cannot be given an id", where=fact.place.citation, mend="read the file again")
+    raise Malformed("this item cannot be given an id", where=fact.place.citation, hint="read the file again")
 
 
 def _records(data: bytes, path: str) -> list[Record]:

@@ -57,7 +57,7 @@ def failure(error: UaMemoryError) -> str:
     """An error of the bank's for the model: where, what, and what to do."""
     where = error.where if error.where and error.where.startswith((f"{LOGS}/", *CORE_NAMES)) else None
     what = f"{shown(where)}: {error.what}" if where else error.what
-    return f"{what}. To do: {error.mend}." if error.mend else f"{what}."
+    return f"{what}. To do: {error.hint}." if error.hint else f"{what}."
 
 
 def told(said: str, result: Result, warnings: Sequence[str] = ()) -> str:
@@ -267,7 +267,7 @@ def create(draft: Draft, path: str, text: str) -> None:
         data = markdown_document.set_front(text.encode("utf-8", "replace"), MARK)
     except Malformed as error:
         raise Usage(
-            f"the front matter at the start of the text: {error.what}", mend="leave it out, or correct it"
+            f"the front matter at the start of the text: {error.what}", hint="leave it out, or correct it"
         ) from error
     _permitted(path, data)
     _keep(draft, path, data, NoteChange(0, 0, markdown_document.parse(data, path).lines), ())
@@ -308,7 +308,7 @@ def move(store: Store, draft: Draft, path: str, to: str) -> None:
 
 def _permitted(path: str, data: bytes) -> None:
     if why := kept_by(path, data):
-        raise Usage(why, where=path, mend="keep what you know in a note of your own")
+        raise Usage(why, where=path, hint="keep what you know in a note of your own")
 
 
 def _persons(store: Store, path: str, data: bytes) -> frozenset[int]:
@@ -334,7 +334,7 @@ def _spared(before: NoteFile, step: NoteChange, persons: frozenset[int], then: s
         shown = f"line{'s' * (len(theirs) > 1)} {', '.join(str(n - before.hidden + 1) for n in theirs[:10])}"
         raise Usage(
             f"what a person wrote ({shown}) {then}", where=before.path,
-            mend="insert a line of your own that says what changed, or ask the person to change theirs",
+            hint="insert a line of your own that says what changed, or ask the person to change theirs",
         )  # fmt: skip
 
 
@@ -403,7 +403,7 @@ def _all_facts(data: bytes, path: str, step: NoteChange) -> None:
         if document.lines[number - 1].strip() and number not in items:
             raise Usage(
                 "this is a person's note: only list items (`- …`) can be added to it", where=path,
-                mend="write a list item, or make a note of your own",
+                hint="write a list item, or make a note of your own",
             )  # fmt: skip
 
 
@@ -413,7 +413,7 @@ def _write(draft: Draft, path: str, data: bytes, removes: Sequence[Record]) -> N
     except Malformed as error:
         raise Usage(
             "what stands around it would not be read as it was before", where=error.where,
-            mend="change whole list items and paragraphs, and close code fences and comments",
+            hint="change whole list items and paragraphs, and close code fences and comments",
         ) from error  # fmt: skip
 
 
@@ -424,7 +424,7 @@ def _stamped(old: Document, data: bytes, path: str, step: NoteChange) -> bytes:
     if _said_by_others(markdown_document.parse(data, path)) - _said_by_others(old):
         raise Usage(
             "an item of it would be read as somebody else's words", where=path,
-            mend="write it as a list item of its own, without nested lines",
+            hint="write it as a list item of its own, without nested lines",
         )  # fmt: skip
     return data
 
@@ -437,7 +437,7 @@ def _unsigned(old: Document, new: Document, step: NoteChange) -> Iterator[Fact]:
     """The facts of a changed file that are not said by the agent and were not there before. Usage for what
     only memory itself may write: an origin, an id, a mark of what was read."""
     if set(new.through) - set(old.through):
-        raise Usage("`<!-- through: … -->` is memory's own mark", where=new.path, mend="leave it out")
+        raise Usage("`<!-- through: … -->` is memory's own mark", where=new.path, hint="leave it out")
     grown = len(step.new) - (step.end - step.start)
     before = {fact.place.line: fact for fact in old.of(Fact)}
     ids = {fact.id for fact in before.values() if fact.id}
@@ -448,14 +448,14 @@ def _unsigned(old: Document, new: Document, step: NoteChange) -> Iterator[Fact]:
         if fact.id and fact.id not in ids:
             raise Usage(
                 f"`^{fact.id}` at the end of a list item is an id, which memory gives", where=new.path,
-                mend="leave it out",
+                hint="leave it out",
             )  # fmt: skip
         if fact.said_by == "agent" or (was is not None and was.said_by == fact.said_by):
             continue
         if fact.origin or not fresh:
             raise Usage(
                 f"{fact.text[:60]!r} would be somebody else's words: memory itself says who said what",
-                where=new.path, mend="leave `origin:` out, and headings that name a speaker",
+                where=new.path, hint="leave `origin:` out, and headings that name a speaker",
             )  # fmt: skip
         yield fact
 

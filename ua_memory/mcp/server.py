@@ -138,16 +138,16 @@ def token(folder: Path) -> tuple[str, bool]:
     Malformed where others can read it, or where it is none; CannotWrite.
     """
     file = folder / COOKIE_NAME
-    mend = f"rm {file}, and give clients the new one"
+    hint = f"rm {file}, and give clients the new one"
     try:
         make_private(folder)
         fd = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     except FileExistsError:
         if file.stat().st_mode & 0o077:
-            raise Malformed("others can read the token", where=str(file), mend=mend) from None
+            raise Malformed("others can read the token", where=str(file), hint=hint) from None
         kept = file.read_text("ascii", "replace").strip()
         if len(kept) < 32:
-            raise Malformed("this is no token", where=str(file), mend=mend) from None
+            raise Malformed("this is no token", where=str(file), hint=hint) from None
         return kept, False
     except OSError as error:
         raise CannotWrite(error.strerror or str(error), where=str(file)) from error
@@ -167,7 +167,7 @@ def bound(port: int) -> socket.socket:
     except OSError as error:
         made.close()
         raise Busy(
-            f"port {port}: {error.strerror}", mend="name another: ua-memory mcp --http --port N"
+            f"port {port}: {error.strerror}", hint="name another: ua-memory mcp --http --port N"
         ) from error
     return made
 

@@ -150,23 +150,23 @@ def usage(takes: Mapping[str, Param]) -> str:
 def checked(takes: Mapping[str, Param], arguments: object) -> dict[str, Any]:
     """The arguments of a call, without those that are null. Usage says what is missing, unknown or off."""
     given = {} if arguments is None else arguments
-    mend = f"pass {usage(takes)}"
+    hint = f"pass {usage(takes)}"
     if not isinstance(given, dict):
-        raise Usage("the arguments must be an object", mend=mend)
+        raise Usage("the arguments must be an object", hint=hint)
     if unknown := sorted(set(given) - set(takes)):
-        raise Usage(f"it takes no {', '.join(unknown)}", mend=mend)
+        raise Usage(f"it takes no {', '.join(unknown)}", hint=hint)
     found = {}
     for name, param in takes.items():
         if given.get(name) is None:
             if param.needed:
                 missing = "is missing" if name not in given else f"must be {KINDS[param.kind].word}"
-                raise Usage(f"{name} {missing}", mend=mend)
+                raise Usage(f"{name} {missing}", hint=hint)
             continue
-        found[name] = _value(name, param, given[name], mend)
+        found[name] = _value(name, param, given[name], hint)
     return found
 
 
-def _value(name: str, param: Param, value: Any, mend: str) -> Any:
+def _value(name: str, param: Param, value: Any, hint: str) -> Any:
     kind = KINDS[param.kind]
     if isinstance(value, str) and param.kind != "text":  # some clients write what is no text as JSON
         text = value
@@ -175,11 +175,11 @@ def _value(name: str, param: Param, value: Any, mend: str) -> Any:
         if param.kind == "texts" and not isinstance(value, list):  # and some a list as people do: a, b
             value = [word for each in text.split(",") if (word := each.strip())]
     if not kind.holds(value):
-        raise Usage(f"{name} must be {kind.word}", mend=mend)
+        raise Usage(f"{name} must be {kind.word}", hint=hint)
     if param.among and value not in param.among:
-        raise Usage(f"{name} is none of {', '.join(param.among)}", mend=mend)
+        raise Usage(f"{name} is none of {', '.join(param.among)}", hint=hint)
     if param.least is not None and not value >= param.least:
-        raise Usage(f"{name} must be at least {param.least:g}", mend=mend)
+        raise Usage(f"{name} must be at least {param.least:g}", hint=hint)
     return value
 
 
@@ -422,7 +422,7 @@ def permitted(given: str, folders: tuple[Path, ...]) -> Path:
     """
     roots = [folder.resolve() for folder in folders if folder.resolve() != Path(folder.anchor)]
     if not roots:
-        raise Usage("no folder is open to it", mend=f"start the client in a project, or {PASS_TEXT}")
+        raise Usage("no folder is open to it", hint=f"start the client in a project, or {PASS_TEXT}")
     try:
         path = (roots[0] / Path(given)).resolve()
         is_there = path.exists()  # which fails for a name that is too long for the file system
@@ -431,11 +431,11 @@ def permitted(given: str, folders: tuple[Path, ...]) -> Path:
     root = next((root for root in roots if path.is_relative_to(root)), None)
     names = ", ".join(map(str, roots))
     if root is None:
-        raise Usage(f"only files in {names} may be read", where=given[:200], mend=PASS_TEXT)
+        raise Usage(f"only files in {names} may be read", where=given[:200], hint=PASS_TEXT)
     if any(part.startswith(".") for part in path.relative_to(root).parts):
-        raise Usage("hidden files and folders are not read", where=given[:200], mend=PASS_TEXT)
+        raise Usage("hidden files and folders are not read", where=given[:200], hint=PASS_TEXT)
     if not is_there:
-        raise NotFound("no such file", where=str(path), mend=f"name a file in {names}")
+        raise NotFound("no such file", where=str(path), hint=f"name a file in {names}")
     return path
 
 
@@ -561,7 +561,7 @@ def _openclaw_get(memory: Memory, given: Mapping[str, Any], _: Caller) -> str:
     try:
         found = memory.get(path)
         if not found.path.endswith(".md"):
-            raise Usage("not a file of memory", where=path[:200], mend="use MEMORY.md or memory/….md")
+            raise Usage("not a file of memory", where=path[:200], hint="use MEMORY.md or memory/….md")
         start = max(given.get("from", 1), found.line)
         if start > max(found.end, 1):
             raise NotFound(f"it ends with line {found.end}", where=path)
@@ -587,7 +587,7 @@ def _openclaw_get(memory: Memory, given: Mapping[str, Any], _: Caller) -> str:
 
 
 def _failure(error: UaMemoryError) -> dict[str, str]:
-    return {"error": str(error), **({"action": error.mend} if error.mend else {})}
+    return {"error": str(error), **({"action": error.hint} if error.hint else {})}
 
 
 def _dumped(answer: Mapping[str, Any]) -> str:
@@ -660,7 +660,7 @@ def _create(memory: Memory, given: Mapping[str, Any], caller: Caller) -> str:
 def _update(memory: Memory, given: Mapping[str, Any], caller: Caller) -> str:
     query = given.get("source_query")
     if "name" not in given and query is None:
-        raise Usage("nothing to change", mend="pass name, source_query, or both")
+        raise Usage("nothing to change", hint="pass name, source_query, or both")
     done = memory.pages.update(given["id"], name=given.get("name"), source_query=query)
     said = f"Changed page {done.record.id!r}."
     return said if query is None else f"{said} {_written(memory, done.record.id, caller)}"
@@ -843,13 +843,13 @@ def call(memory: Memory, name: str, arguments: object, caller: Caller) -> tuple[
     try:
         if name not in switched_on(memory.config):
             raise Usage(
-                "its user has switched it off", mend="go on without it (settings mcp.tools, mcp.read_only)"
+                "its user has switched it off", hint="go on without it (settings mcp.tools, mcp.read_only)"
             )
         return tool.work(memory, checked(tool.takes, arguments), caller), False
     except UaMemoryError as error:
         where = f" ({error.where})" if error.where else ""
-        mend = error.mend or (f"pass {usage(tool.takes)}" if isinstance(error, Usage) else "")
+        hint = error.hint or (f"pass {usage(tool.takes)}" if isinstance(error, Usage) else "")
         for command, instead in INSTEAD.items():
-            mend = mend.replace(f"ua-memory {command}", f"call {instead}")
-        mend = f" To mend it: {mend}." if mend else ""
-        return f"{name} failed: {error.what}{where}.{mend}", True
+            hint = hint.replace(f"ua-memory {command}", f"call {instead}")
+        hint = f" Hint: {hint}." if hint else ""
+        return f"{name} failed: {error.what}{where}.{hint}", True

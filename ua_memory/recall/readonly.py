@@ -68,7 +68,7 @@ DEFAULT = PRESETS["mid"]
 def preset(name: str = "", most: int = 0) -> Preset:
     """The preset of a name, with other tokens if `most` says so. Usage for no such name."""
     if name and name not in PRESETS:
-        raise Usage(f"no such budget: {name}", mend=f"one of {', '.join(PRESETS)}")
+        raise Usage(f"no such budget: {name}", hint=f"one of {', '.join(PRESETS)}")
     chosen = PRESETS[name] if name else DEFAULT
     return Preset(chosen.depth, most or chosen.tokens)
 

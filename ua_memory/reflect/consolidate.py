@@ -294,8 +294,8 @@ class Consolidating:
             try:
                 stack.enter_context(locked(file, 0))
             except Busy as error:
-                mend = "try again when it is done"
-                raise Busy("another consolidation is at work", where=error.where, mend=mend) from error
+                hint = "try again when it is done"
+                raise Busy("another consolidation is at work", where=error.where, hint=hint) from error
             yield
 
 

@@ -408,7 +408,7 @@ class Deciding:
         if not batch.answered:
             outcome.require_done()
             raise ModelMisbehaved(
-                "the model said something, and decided nothing", mend="another UA_MEMORY_MODEL"
+                "the model said something, and decided nothing", hint="another UA_MEMORY_MODEL"
             )
         known = {belief.name: belief for belief in stretch.beliefs.values()}
         for operation in batch.accepted:
@@ -619,7 +619,7 @@ def collect(
 
 def _claude(model: Model) -> Claude:
     if not isinstance(model, Claude):
-        raise Usage("this model takes no batches", mend="consolidate without --batch-api")
+        raise Usage("this model takes no batches", hint="consolidate without --batch-api")
     return model
 
 

@@ -245,12 +245,12 @@ def shape(schema: Any) -> AnswerSchema:
     import jsonschema
 
     if not isinstance(schema, Mapping):
-        raise Usage("a JSON schema is an object", mend='{"type": "object", "properties": {…}}')
+        raise Usage("a JSON schema is an object", hint='{"type": "object", "properties": {…}}')
     if len(json.dumps(schema)) > LONGEST:
-        raise Usage(f"the schema has more than {LONGEST} characters", mend="leave descriptions out")
+        raise Usage(f"the schema has more than {LONGEST} characters", hint="leave descriptions out")
     away = [ref for ref in _refs(schema) if not ref.startswith("#")]
     if away:
-        raise Usage(f"the schema refers to {away[0]}; nothing is fetched", mend="put it into $defs")
+        raise Usage(f"the schema refers to {away[0]}; nothing is fetched", hint="put it into $defs")
     try:
         validator = _validator(schema)
         validator.check_schema(schema)
@@ -710,7 +710,7 @@ class ReflectRun:
         if wrong and "data" in self.refused:
             raise ModelMisbehaved(
                 f"the model's structured answer does not fit the schema: {wrong[0]}",
-                mend="try again, or a simpler schema",
+                hint="try again, or a simpler schema",
             )
         if wrong:
             self.refused.add("data")
@@ -757,7 +757,7 @@ def _talked(session: ReflectRun, text: str, outcome: Any) -> None:
     of any other answer, and cut to what holds."""
     if not text or session.asked.shape or "facts" not in session.searched:
         outcome.require_done()
-        raise ModelMisbehaved("the model gave no answer", mend="try again, or another UA_MEMORY_MODEL")
+        raise ModelMisbehaved("the model gave no answer", hint="try again, or another UA_MEMORY_MODEL")
     session.take(text, True, 0.5, {})
     session.path.append(ReflectStep("answer", "", tokens=text_tokens.count(text)))
 
@@ -803,7 +803,7 @@ class Reflector:
     ) -> Reflection:  # fmt: skip
         """See `Memory.reflect`."""
         if not question.strip():
-            raise Usage("there is no question", mend='ua-memory reflect "why did we leave Heroku"')
+            raise Usage("there is no question", hint='ua-memory reflect "why did we leave Heroku"')
         session = self.begin(question.strip(), budget, max_tokens, schema, context, filters, keep_opinion)
         layers = session.gather()
         pieces = tuple(in_order(session.found.pieces.values()))
@@ -827,7 +827,7 @@ class Reflector:
     ) -> ReflectRun:  # fmt: skip
         """A reflection that has not searched yet. Usage for a budget or schema that is none."""
         if budget not in SIZES:
-            raise Usage(f"no budget {budget!r}", mend=f"one of {', '.join(SIZES)}")
+            raise Usage(f"no budget {budget!r}", hint=f"one of {', '.join(SIZES)}")
         size = SIZES[budget] if max_tokens <= 0 else replace(SIZES[budget], answer=max_tokens)
         base = filters or Filters()
         today = self._store.now().date()
@@ -886,7 +886,7 @@ class Directives:
             rule = _fresh(draft, text, there)
             if len(there) >= MOST:
                 raise Usage(
-                    f"there are {MOST} directives, and that is the most", mend="ua-memory directives delete N"
+                    f"there are {MOST} directives, and that is the most", hint="ua-memory directives delete N"
                 )
             rules = [*there, rule]
             _write(draft, there, rules)
@@ -923,16 +923,16 @@ class Directives:
 
 def _named(rules: Sequence[str], number: int) -> str:
     if not 1 <= number <= len(rules):
-        raise NotFound(f"no directive {number}; there are {len(rules)}", mend="ua-memory directives list")
+        raise NotFound(f"no directive {number}; there are {len(rules)}", hint="ua-memory directives list")
     return rules[number - 1]
 
 
 def _checked(text: str) -> str:
     rule = " ".join(text.split())
     if not rule:
-        raise Usage("there is no text", mend='ua-memory directives create "Never name a customer."')
+        raise Usage("there is no text", hint='ua-memory directives create "Never name a customer."')
     if len(rule) > LONGEST_DIRECTIVE:
-        raise Usage(f"{len(rule)} characters; a directive has at most {LONGEST_DIRECTIVE}", mend="shorten it")
+        raise Usage(f"{len(rule)} characters; a directive has at most {LONGEST_DIRECTIVE}", hint="shorten it")
     return rule
 
 
@@ -948,9 +948,9 @@ def _read(draft: Draft) -> list[str]:
     try:
         found = tomllib.loads(draft.read(SETTINGS).decode("utf-8-sig")).get(KEY, [])
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise Malformed(f"cannot be read: {error}", where=SETTINGS, mend="correct it") from error
+        raise Malformed(f"cannot be read: {error}", where=SETTINGS, hint="correct it") from error
     if not isinstance(found, list) or not all(isinstance(each, str) for each in found):
-        raise Malformed(f"{KEY} is no list of texts", where=SETTINGS, mend="ua-memory config")
+        raise Malformed(f"{KEY} is no list of texts", where=SETTINGS, hint="ua-memory config")
     return found
 
 

@@ -587,7 +587,7 @@ def write(model: Model, sheet: Sheet, question: str, evidence: Sequence[Evidence
         if not outcome.calls and not _done(outcome.text):
             raise ModelMisbehaved(
                 "the model only talked about the page; nothing of it was kept",
-                mend="try again, or another UA_MEMORY_MODEL",
+                hint="try again, or another UA_MEMORY_MODEL",
             )
     outcome.require_done()
     return writer.end()
@@ -1079,7 +1079,7 @@ class Refresher:
         if anew and not any(unit.owner == "ours" and not unit.heading for unit in state.sheet.units):
             raise ModelMisbehaved(
                 "the model wrote nothing for the page; it was left as it is", where=state.page.place.path,
-                mend="try again, or another UA_MEMORY_MODEL",
+                hint="try again, or another UA_MEMORY_MODEL",
             )  # fmt: skip
         return written, 0
 
@@ -1117,7 +1117,7 @@ class Refresher:
             if draft.read(path) != state.data and not trial:
                 raise ChangedOnDisk(
                     "the page was saved meanwhile; nothing was written", where=path,
-                    mend=f"ua-memory pages refresh {pages.stem(state.page)}",
+                    hint=f"ua-memory pages refresh {pages.stem(state.page)}",
                 )  # fmt: skip
             used = state.sheet.marks()
             links = {each.number: linked(draft, each) for each in state.evidence if each.number in used}
@@ -1213,7 +1213,7 @@ def _refuse_another_header(state: State, new: bytes) -> None:
     path = state.page.place.path
     before, after = (document.parse(data, path) for data in (state.data, new))
     if before.front != after.front or before.front_end != after.front_end:
-        raise Malformed("the page's header would change", where=path, mend="report this as a bug")
+        raise Malformed("the page's header would change", where=path, hint="report this as a bug")
 
 
 # -- suggested ---------------------------------------------------------------------------------------------

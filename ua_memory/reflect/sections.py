@@ -150,7 +150,7 @@ class Sheet:
         if unclosed := next((block for block in blocks if block.unclosed), None):
             raise Malformed(
                 f"what begins here is not closed by {unclosed.unclosed}: nothing can be written below it",
-                where=f"{path}:{unclosed.start + 1}", mend="close it",
+                where=f"{path}:{unclosed.start + 1}", hint="close it",
             )  # fmt: skip
         _join_quotations(blocks, document.lines)
         first = blocks[0].start if blocks else len(rows)

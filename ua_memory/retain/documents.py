@@ -78,7 +78,7 @@ def find(store: Store, document_id: str) -> KnownDocument:
         if source is not None and source.document_id == document_id:
             return KnownDocument(path, source.chunks, str(document.front.get("mode") or "concise"))
         if source is None and wanted in data[:2_000] and path == path_of(document_id, ()):
-            raise Malformed("the header of this document cannot be read", where=path, mend="ua-memory verify")
+            raise Malformed("the header of this document cannot be read", where=path, hint="ua-memory verify")
     return KnownDocument(path_of(document_id, paths), exists=False)
 
 
@@ -105,7 +105,7 @@ def put(
         names = list(dict.fromkeys((*known.chunks, *names)))
     if len(names) > MOST_CHUNKS:
         raise TooLarge(
-            f"{len(names)} chunks; a document has at most {MOST_CHUNKS}", mend="split the document"
+            f"{len(names)} chunks; a document has at most {MOST_CHUNKS}", hint="split the document"
         )
     path, data = known.path, draft.read(known.path)
     if not data:
@@ -325,12 +325,12 @@ def text_of(data: bytes, name: str) -> str:
     extra, Malformed for bytes that are not what the name says, TooLarge."""
     suffix = PurePath(name).suffix.lower()
     if len(data) > MOST_BYTES:
-        raise TooLarge(f"larger than {MOST_BYTES >> 20} MB", where=name, mend="split it")
+        raise TooLarge(f"larger than {MOST_BYTES >> 20} MB", where=name, hint="split it")
     if suffix in TEXTS:
         return _plain(data, name)
     if suffix not in CONVERTED:
         known = " ".join(each for each in (*TEXTS, *CONVERTED) if each)
-        raise Usage(f"{suffix} files are not read", where=name, mend=f"convert it to one of: {known}")
+        raise Usage(f"{suffix} files are not read", where=name, hint=f"convert it to one of: {known}")
     return _converted(data, name, suffix)
 
 
@@ -340,8 +340,8 @@ def _plain(data: bytes, name: str) -> str:
     try:
         return data.decode("utf-8-sig").replace("\r\n", "\n")
     except UnicodeDecodeError as error:
-        mend = "convert it, as with iconv -t utf-8"
-        raise Malformed(f"not UTF-8 at byte {error.start}", where=name, mend=mend) from error
+        hint = "convert it, as with iconv -t utf-8"
+        raise Malformed(f"not UTF-8 at byte {error.start}", where=name, hint=hint) from error
 
 
 def _converted(data: bytes, name: str, suffix: str) -> str:
@@ -351,20 +351,20 @@ def _converted(data: bytes, name: str, suffix: str) -> str:
         from markitdown import StreamInfo
         from markitdown.converters import DocxConverter, HtmlConverter, PdfConverter
     except ImportError as error:
-        raise Usage(f"{suffix} files need a converter", where=name, mend=INSTALL) from error
+        raise Usage(f"{suffix} files need a converter", where=name, hint=INSTALL) from error
     converters: dict[str, Any] = {".pdf": PdfConverter, ".docx": DocxConverter}
     converter = converters.get(suffix, HtmlConverter)()
     try:
         text = converter.convert(io.BytesIO(data), StreamInfo(extension=suffix)).markdown
     except Exception as error:  # its parsers raise whatever they like over a broken file
         if type(error).__name__ == "MissingDependencyException":
-            raise Usage(f"{suffix} files need a converter", where=name, mend=INSTALL) from error
+            raise Usage(f"{suffix} files need a converter", where=name, hint=INSTALL) from error
         raise Malformed(
             f"cannot be read as {suffix[1:].upper()}: {type(error).__name__}", where=name,
-            mend="open it and save it again, or convert it to text",
+            hint="open it and save it again, or convert it to text",
         ) from error  # fmt: skip
     if not str(text).strip():
-        raise Malformed("there is no text in it (a scan?)", where=name, mend="have its text recognised first")
+        raise Malformed("there is no text in it (a scan?)", where=name, hint="have its text recognised first")
     return str(text)
 
 
@@ -388,7 +388,7 @@ def read(store: Store, path: Path) -> Given:
     refuse_own(store, path)
     if path.is_dir():
         raise Usage(
-            "a folder is no file", where=str(path), mend=f"name its files, or: ua-memory watch add {path}"
+            "a folder is no file", where=str(path), hint=f"name its files, or: ua-memory watch add {path}"
         )
     try:
         with discovery.open_regular(path) as file:
@@ -406,7 +406,7 @@ def refuse_own(store: Store, path: Path) -> None:
         if path.is_relative_to(folder):
             inner = path.relative_to(folder).as_posix()
             if folder == store.bank.state.resolve() or is_truth(inner) or inner in ("", ".", "memory"):
-                raise Usage("this is memory already", where=str(path), mend="name a file outside the bank")
+                raise Usage("this is memory already", where=str(path), hint="name a file outside the bank")
 
 
 def _written(path: Path, saved: float, now: datetime) -> datetime:

@@ -496,8 +496,8 @@ class Flusher:
             if unasked and waiting.aside:
                 return None
             if waiting.broken:
-                mend = f"take what you miss, then: ua-memory queue drop {key}"
-                raise Malformed(waiting.broken, where=str(self.queue.folder), mend=mend)
+                hint = f"take what you miss, then: ua-memory queue drop {key}"
+                raise Malformed(waiting.broken, where=str(self.queue.folder), hint=hint)
             unread = ledger.unread(waiting.turns, ledger.entries(self.store, waiting.session))
             fresh = [*self._as_wanted_now(unread)]
             try:
@@ -526,8 +526,8 @@ class Flusher:
             turns = len(waiting.turns)
             what = error.what.removesuffix("; nothing of it was kept")
             what = f"{what}; nothing was kept, and {counted(turns, 'turn')} wait"
-            mend = f"{error.mend}; then: {RETRY}" if error.mend else RETRY
-            raise type(error)(what, where=error.where, mend=mend) from error
+            hint = f"{error.hint}; then: {RETRY}" if error.hint else RETRY
+            raise type(error)(what, where=error.where, hint=hint) from error
         except Exception as error:  # a bug: it must not be met with each flush to come
             self._failed(waiting.key, f"{type(error).__name__}: {error}", error)
             raise

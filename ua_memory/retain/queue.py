@@ -250,7 +250,7 @@ class TurnQueue:
                 # A first line that was never ended is no record: its writer was killed, or is at it.
                 return self._told(key, rows, garbled=not rows and b"\n" in file.read())
         except FileNotFoundError as error:
-            raise NotFound("nothing waits under this key", where=key, mend="ua-memory queue list") from error
+            raise NotFound("nothing waits under this key", where=key, hint="ua-memory queue list") from error
 
     def keys(self) -> list[str]:
         """The keys of all sessions that wait, in the order of their names."""
@@ -375,7 +375,7 @@ class TurnQueue:
 
     def _path(self, key: str) -> Path:
         if not key or not all(c.isalnum() or c in "-_" for c in key):
-            raise NotFound("nothing waits under this key", where=key, mend="ua-memory queue list")
+            raise NotFound("nothing waits under this key", where=key, hint="ua-memory queue list")
         return self.folder / f"{self.prefix}{key}{SUFFIX}"
 
     @contextmanager
@@ -398,11 +398,11 @@ class TurnQueue:
                         return
                 if not got:
                     if waits is not None and not waits():
-                        raise Busy("another process is flushing this session", where=key, mend="try again")
+                        raise Busy("another process is flushing this session", where=key, hint="try again")
                     time.sleep(0.05)
         except OSError as error:
             what = error.strerror or str(error)
-            raise CannotWrite(what, where=str(path), mend="check owner, mode and free space") from None
+            raise CannotWrite(what, where=str(path), hint="check owner, mode and free space") from None
 
 
 def key_of(session: Session) -> str:

@@ -119,8 +119,8 @@ class Retainer:
             if unasked and waiting.aside:
                 return None
             if waiting.item is None:
-                mend = f"ua-memory queue drop {key}"
-                raise Malformed(waiting.broken, where=str(self.items.folder), mend=mend)
+                hint = f"ua-memory queue drop {key}"
+                raise Malformed(waiting.broken, where=str(self.items.folder), hint=hint)
             try:
                 done = self._tried(waiting, waiting.item)
             except SystemExit:
@@ -160,9 +160,9 @@ class Retainer:
         except UaMemoryError as error:
             self._failed(waiting.key, error.what, error)
             what = error.what.removesuffix("; nothing of it was kept")
-            mend = f"{error.mend}; then: {RETRY}" if error.mend else RETRY
+            hint = f"{error.hint}; then: {RETRY}" if error.hint else RETRY
             what = f"{what}; nothing was written, and the text waits"
-            raise type(error)(what, where=error.where, mend=mend) from error
+            raise type(error)(what, where=error.where, hint=hint) from error
         except Exception as error:  # a bug: it must not be met with each run to come
             self._failed(waiting.key, f"{type(error).__name__}: {error}", error)
             raise
@@ -419,7 +419,7 @@ class Documents:
         `request` an id of this call, so that a repetition changes nothing; `said_in` tags of all that is said
         there. Usage for a mode that there is not."""
         if mode not in extractor.MODES:
-            raise Usage(f"{mode!r} is no mode", mend=f"use {', '.join(extractor.MODES)}")
+            raise Usage(f"{mode!r} is no mode", hint=f"use {', '.join(extractor.MODES)}")
         if mode == "custom" and not instructions.strip():
             raise Usage("the mode custom needs instructions")
         if append and not document_id:

@@ -364,8 +364,8 @@ def load(store: Store) -> list[Watched]:
     except FileNotFoundError:
         return []
     except (OSError, ValueError, TypeError, KeyError, RecursionError) as error:
-        mend = f"rm {file}, and add the paths again"
-        raise Malformed(f"cannot be read: {error}", where=str(file), mend=mend) from error
+        hint = f"rm {file}, and add the paths again"
+        raise Malformed(f"cannot be read: {error}", where=str(file), hint=hint) from error
 
 
 def save(store: Store, watched: list[Watched]) -> None:
@@ -383,7 +383,7 @@ def save(store: Store, watched: list[Watched]) -> None:
         beside.replace(file)
     except OSError as error:
         raise CannotWrite(
-            error.strerror or str(error), where=str(file), mend="check owner, mode and free space"
+            error.strerror or str(error), where=str(file), hint="check owner, mode and free space"
         ) from error
 
 
@@ -393,7 +393,7 @@ def add(store: Store, path: Path, *, modelled: bool) -> Watched:
     path = path.resolve()
     bank = store.bank.root.resolve()
     if path == bank or path.is_relative_to(bank):
-        raise Usage("this is memory already", where=str(path), mend="watch a path outside the bank")
+        raise Usage("this is memory already", where=str(path), hint="watch a path outside the bank")
     if not path.exists():
         raise Usage("there is nothing to watch", where=str(path))
     if not path.is_dir() and not path.is_file():
@@ -434,7 +434,7 @@ def files(store: Store, path: Path) -> Iterator[tuple[str, Stamp]]:
                 count += 1
                 if count > MOST_FILES:
                     what = f"more than {MOST_FILES:,} files"
-                    raise TooLarge(what, where=str(path), mend="watch folders within it")
+                    raise TooLarge(what, where=str(path), hint="watch folders within it")
                 yield str(file), _stamp(found)
 
 
@@ -513,7 +513,7 @@ class Watches:
         known = load(self._store)
         gone = next((one for one in known if one.path in (path, str(Path(path).resolve()))), None)
         if gone is None:
-            raise NotFound("this path is not watched", where=path, mend="ua-memory watch list")
+            raise NotFound("this path is not watched", where=path, hint="ua-memory watch list")
         save(self._store, [one for one in known if one is not gone])
         return gone
 

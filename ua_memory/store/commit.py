@@ -512,7 +512,7 @@ def _merge_saves(record: InFlight, number: int, context: WriteContext) -> InFlig
         swap.swap_in(file, _out_path(change, record.key, context))
         if turn < DURABLE_ROUNDS:
             swap.sync_swapped(file.parent)
-    raise Busy("the file is being saved again and again", where=record.changes[number].path, mend="try again")
+    raise Busy("the file is being saved again and again", where=record.changes[number].path, hint="try again")
 
 
 def _drop_merged(record: InFlight, number: int, out: Path, context: WriteContext) -> InFlight:

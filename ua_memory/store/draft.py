@@ -192,7 +192,7 @@ class Draft:
             raise Malformed(
                 f"the change would lose {len(lost)} record(s) it was not asked to touch",
                 where=_where(gone, path),
-                mend="ua-memory verify",
+                hint="ua-memory verify",
             )
         nameless = {r for r in then if isinstance(r, Fact) and r.id is None}
         for record in now - then:
@@ -202,7 +202,7 @@ class Draft:
                 raise Malformed(
                     "a fact without an origin was about to be written",
                     where=path,
-                    mend="report this as a bug",
+                    hint="report this as a bug",
                 )
 
 

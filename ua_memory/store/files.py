@@ -60,9 +60,9 @@ def read(file: Path, *, expected: bool = False) -> bytes | None:
             if not expected or turn >= _BETWEEN_NAMES:
                 return None
         except OSError as error:
-            mend = f"chmod u+rw {quote(str(file))}" if error.errno == errno.EACCES else None
+            hint = f"chmod u+rw {quote(str(file))}" if error.errno == errno.EACCES else None
             said = f"cannot be read: {error.strerror or error}"
-            raise CannotWrite(said, where=str(file), mend=mend) from error
+            raise CannotWrite(said, where=str(file), hint=hint) from error
         # An editor that truncates and writes leaves an empty file for a moment: that is no deletion.
         time.sleep(wait)
     else:
@@ -72,7 +72,7 @@ def read(file: Path, *, expected: bool = False) -> bytes | None:
         except FileNotFoundError:
             return None
     if len(data) > MAX_FILE:
-        raise TooLarge(f"larger than {MAX_FILE >> 20} MB", where=str(file), mend="split the file")
+        raise TooLarge(f"larger than {MAX_FILE >> 20} MB", where=str(file), hint="split the file")
     return data
 
 

@@ -86,7 +86,7 @@ def _wait(place: _Place, fd: int, file: Path, deadline: float) -> None:
             return
         if time.monotonic() > deadline:
             holder = os.pread(fd, 20, 0).decode(errors="replace").strip() or "unknown"
-            raise Busy("another process is writing", where=f"process {holder}", mend="try again")
+            raise Busy("another process is writing", where=f"process {holder}", hint="try again")
 
 
 def _open(file: Path) -> int:

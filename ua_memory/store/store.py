@@ -79,7 +79,7 @@ class Store:
         """A truth file's present bytes. NotFound where there is none."""
         data = read(confined(self.bank.root, path))
         if data is None:
-            raise NotFound("no such file in the bank", where=path, mend="ua-memory status")
+            raise NotFound("no such file in the bank", where=path, hint="ua-memory status")
         return data
 
     def survey(self) -> FileSurvey:
@@ -117,8 +117,8 @@ class Store:
         session = self.redacted(session) if session else None
         with self.locked():
             if not self._begin():
-                mend = "try again when it is done"
-                raise Busy("git is changing the files", where=str(self.history.git_dir), mend=mend)
+                hint = "try again when it is done"
+                raise Busy("git is changing the files", where=str(self.history.git_dir), hint=hint)
             found = self.history.put_back()
             owed = self._finish_pending()
             self._began = self._position()
@@ -205,7 +205,7 @@ class Store:
             raise GitFailed(
                 f"{counted(owed, 'revision')} still wait for their commit"
                 + (f": {self._stuck.what}" if self._stuck else ""),
-                mend=(self._stuck and self._stuck.mend) or "ua-memory doctor --mend",
+                hint=(self._stuck and self._stuck.hint) or "ua-memory doctor --mend",
             )
 
     def redacted(self, text: str) -> str:
@@ -320,7 +320,7 @@ class Store:
             return Result(self.history.head(), notes=tuple(notes), redacted=redacted)
         began, head = self._began
         if self._has_switched():
-            raise Busy("git has switched branches", where=str(self.history.git_dir), mend="try again")
+            raise Busy("git has switched branches", where=str(self.history.git_dir), hint="try again")
         record = InFlight(key, request or key, tuple(changes), tuple(commits), branch=began.branch)
         pending.save(self.bank.pending, record)
         landed = write_files(record, self._context)
@@ -332,7 +332,7 @@ class Store:
         self._follow_git(landed, moved=moved or self._has_switched())
         if trouble:
             notes.append(
-                f"written, but not committed yet: {trouble.what} ({trouble.mend or 'ua-memory doctor'})"
+                f"written, but not committed yet: {trouble.what} ({trouble.hint or 'ua-memory doctor'})"
             )
         return Result(done, tuple(draft.changed()), tuple(notes), redacted)
 

@@ -31,10 +31,10 @@ _AT_FDCWD, _EXCHANGE = -100, 2
 
 
 def raise_cannot_write(
-    error: OSError, where: Path, mend: str = "check owner, mode and free space"
+    error: OSError, where: Path, hint: str = "check owner, mode and free space"
 ) -> NoReturn:
     """Raise an OSError as a CannotWrite that names the file."""
-    raise CannotWrite(error.strerror or str(error), where=str(where), mend=mend) from error
+    raise CannotWrite(error.strerror or str(error), where=str(where), hint=hint) from error
 
 
 @contextlib.contextmanager

@@ -940,7 +940,7 @@ def _own(kind: str, regex: str) -> re.Pattern[str]:
         raise Malformed(
             "a kind is a-z, 0-9 and -, at most 40 characters",
             where=f"ua-memory.toml: redact.{kind}",
-            mend="rename it in ua-memory.toml",
+            hint="rename it in ua-memory.toml",
         )
     try:
         return re.compile(regex)
@@ -948,7 +948,7 @@ def _own(kind: str, regex: str) -> re.Pattern[str]:
         raise Malformed(
             f"not a regular expression: {error}",
             where=f"ua-memory.toml: redact.{kind}",
-            mend="correct it in ua-memory.toml",
+            hint="correct it in ua-memory.toml",
         ) from error
 
 

@@ -180,7 +180,7 @@ class ByteSource:
         if self.head.startswith(b"SQLite format 3"):
             raise Malformed(
                 "this is an SQLite database, not a transcript",
-                mend="export the session first: openclaw sessions export-trajectory, opencode export",
+                hint="export the session first: openclaw sessions export-trajectory, opencode export",
             )
 
     def freeze(self) -> None:
@@ -266,7 +266,7 @@ def _unpacked(stream: IO[bytes], magic: bytes) -> IO[bytes] | None:
         return cast(IO[bytes], gzip.GzipFile(fileobj=stream))
     if magic == b"\x28\xb5\x2f\xfd":
         # The standard library reads zstd from Python 3.14 on only, and no dependency of ours does.
-        raise Malformed("the transcript is compressed with zstd", mend="zstd -dc FILE | ua-memory flush -")
+        raise Malformed("the transcript is compressed with zstd", hint="zstd -dc FILE | ua-memory flush -")
     return None
 
 
@@ -286,7 +286,7 @@ def _spool(stream: IO[bytes]) -> IO[bytes]:
         pass  # an archive cut short: what came out of it is read, as with any half-written transcript
     except (gzip.BadGzipFile, zlib.error) as error:
         copy.close()
-        raise Malformed(f"the compressed transcript is damaged: {error}", mend="unpack it by hand") from error
+        raise Malformed(f"the compressed transcript is damaged: {error}", hint="unpack it by hand") from error
     copy.seek(0)
     return copy
 

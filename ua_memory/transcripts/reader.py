@@ -66,7 +66,7 @@ def sniff(head: bytes) -> str:
     lines = [line for line in text.split("\n")[:_LOOKED_AT] if line.strip()]
     if not _OBJECT.match(text) and not _mostly_objects(lines):
         if b"\0" in head:
-            raise Malformed("this is a binary file, not a transcript", mend="ua-memory flush --help")
+            raise Malformed("this is a binary file, not a transcript", hint="ua-memory flush --help")
         return "markdown" if is_markdown(text) or named_speakers(text) else "text"
     records = [record for line in lines if (record := parse(line.encode("utf-8", "replace")))]
     for record in records:
@@ -78,7 +78,7 @@ def sniff(head: bytes) -> str:
                 return client
     raise Malformed(
         "this is JSON, but no transcript of a client known here",
-        mend="known are: " + ", ".join(CLIENTS),
+        hint="known are: " + ", ".join(CLIENTS),
     )
 
 
@@ -246,7 +246,7 @@ def read(
     an unknown client and Malformed for what is no transcript at all; lines that cannot be read are problems.
     """
     if client is not None and client not in _FORMATS:
-        raise UsageError(f"no reader for transcripts of {client!r}", mend="known are: " + ", ".join(CLIENTS))
+        raise UsageError(f"no reader for transcripts of {client!r}", hint="known are: " + ", ".join(CLIENTS))
     source = ByteSource(stream)
     ids = (since,) if isinstance(since, str) else tuple(since or ())
     return TranscriptReading(source, _FORMATS[client or sniff(source.start)](), ids)

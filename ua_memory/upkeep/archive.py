@@ -159,13 +159,13 @@ def export(store: Store, file: Path, *, trial: bool = False) -> Archived:
     notes = prepare(store, look=trial)
     history, head = store.history, store.history.head()
     if head is None:
-        raise NotFound("there is no history yet", where=str(store.bank.root), mend="ua-memory init")
+        raise NotFound("there is no history yet", where=str(store.bank.root), hint="ua-memory init")
     blobs = {path: blob for path, blob in history.blobs(rev=head).items() if is_truth(path)}
     # By one process: one each took 13 s for ten years of logs.
     whole = history.read_all([(blob, "") for blob in blobs.values()])
     contents = {path: data for path, data in zip(blobs, whole, strict=True) if data is not None}
     if len(contents) < len(blobs):
-        raise GitFailed("the history lacks some files", where=str(history.git_dir), mend="ua-memory verify")
+        raise GitFailed("the history lacks some files", where=str(history.git_dir), hint="ua-memory verify")
     number = history.number(None, head)
     if trial:
         size = sum(map(len, contents.values()))
@@ -182,9 +182,9 @@ def export(store: Store, file: Path, *, trial: bool = False) -> Archived:
 def _outside(store: Store, file: Path) -> None:
     for inner in (store.bank.root, store.bank.state, store.bank.git_dir):
         if file.resolve().is_relative_to(inner.resolve()):
-            raise Usage("an archive inside the bank", where=str(file), mend="name a file outside of it")
+            raise Usage("an archive inside the bank", where=str(file), hint="name a file outside of it")
     if file.exists() or file.is_symlink():
-        raise CannotWrite("there is a file of this name", where=str(file), mend="name another")
+        raise CannotWrite("there is a file of this name", where=str(file), hint="name another")
 
 
 def _manifest(bank: str, made: str, head: str, contents: Mapping[str, bytes], bundle: Path) -> bytes:
@@ -212,7 +212,7 @@ def _write(file: Path, manifest: bytes, contents: Mapping[str, bytes], bundle: P
         swap.sync_folder(file.parent)
         return file.stat().st_size
     except OSError as error:
-        raise CannotWrite(error.strerror or str(error), where=str(file), mend="name another file") from error
+        raise CannotWrite(error.strerror or str(error), where=str(file), hint="name another file") from error
 
 
 @contextlib.contextmanager
@@ -317,7 +317,7 @@ def _verified(file: Path, bundle: Path) -> tuple[dict[str, Any], dict[str, str]]
                 raise _bad(file, f"it is not whole: its end is missing, or {len(left)} of its files")
             return manifest, files
     except FileNotFoundError as error:
-        raise NotFound("there is nothing", where=str(file), mend="name the archive") from error
+        raise NotFound("there is nothing", where=str(file), hint="name the archive") from error
     except (tarfile.TarError, EOFError, UnicodeError) as error:
         raise _bad(file, f"it cannot be read: {error}") from error
     except (IsADirectoryError, discovery.Irregular) as error:
@@ -386,7 +386,7 @@ def _pieces(tar: tarfile.TarFile, member: tarfile.TarInfo) -> Iterator[bytes]:
 
 
 def _bad(file: Path, why: str) -> Malformed:
-    return Malformed(f"the archive was not taken in: {why}", where=str(file), mend="export it again")
+    return Malformed(f"the archive was not taken in: {why}", where=str(file), hint="export it again")
 
 
 # -- remote ------------------------------------------------------------------------------------------------

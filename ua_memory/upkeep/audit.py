@@ -57,11 +57,11 @@ def _about(store: Store, about: str) -> list[Revision]:
         return _about_fact(store, block, found)
     if not is_truth(found.path):
         raise Usage(
-            "not a file of the bank", where=about[:200], mend="use MEMORY.md or a .md file under memory/"
+            "not a file of the bank", where=about[:200], hint="use MEMORY.md or a .md file under memory/"
         )
     done = store.history.log([found.path])
     if not done and found.path not in store.survey().changed:
-        raise NotFound("no revision has this file", where=found.path, mend="ua-memory status")
+        raise NotFound("no revision has this file", where=found.path, hint="ua-memory status")
     return done
 
 
@@ -119,7 +119,7 @@ def _about_fact(store: Store, block: str, named: statements.Target) -> list[Revi
     if named.path:
         ids |= {line.revision for line in _blamed(store, named)}
     elif not ids:
-        raise NotFound("nothing has this id", where=name, mend="ua-memory search")
+        raise NotFound("nothing has this id", where=name, hint="ua-memory search")
     for sha in ids - found.keys():
         if sha.strip("0"):
             paths |= set(store.history.show(sha).paths)
@@ -258,7 +258,7 @@ def _trail_problems(store: Store) -> Iterator[Problem]:
         try:
             store.history.require_born()
         except GitFailed as error:
-            yield Problem(str(store.bank.git_dir), 1, f"{error.what}: {error.mend}")
+            yield Problem(str(store.bank.git_dir), 1, f"{error.what}: {error.hint}")
 
 
 def newest(store: Store) -> tuple[Revision | None, str]:

@@ -173,7 +173,7 @@ def renew_trail(store: Store) -> None:
         store.history.set_noise_aside()
         store.history.put_back()
         if gone := repository.write_again(store.history, *_held(store)):
-            raise GitFailed(repository.told(gone), where=str(store.bank.git_dir), mend=fetched(store))
+            raise GitFailed(repository.told(gone), where=str(store.bank.git_dir), hint=fetched(store))
     if not of_index(store):
         return
     with store.locked():
@@ -202,7 +202,7 @@ class Check:
     name: str
     ok: bool
     seen: str
-    mend: str = ""
+    hint: str = ""
     mended: bool = False
 
 
@@ -216,12 +216,12 @@ def checkup(store: Store, *, mend: bool = False) -> list[Check]:
                 cure(store)
             except UaMemoryError as error:
                 told = f"{result.seen}; could not be mended: {error}"
-                result = replace(result, seen=told, mend=error.mend or result.mend)
+                result = replace(result, seen=told, hint=error.hint or result.hint)
             else:
                 again = check(store)
                 result = replace(again, mended=again.ok, seen=result.seen if again.ok else again.seen)
-        if mend and result.mend.startswith(OURS):  # this is what was just done
-            result = replace(result, mend="ua-memory git fsck --full says more")
+        if mend and result.hint.startswith(OURS):  # this is what was just done
+            result = replace(result, hint="ua-memory git fsck --full says more")
         found.append(result)
     return found if (files := _readable(store)).ok else [*found, files]
 
@@ -323,14 +323,14 @@ def _readable(store: Store) -> Check:
     lost = list(unreadable(store))
     seen = "; ".join(f"{path}: {why}" for path, why, _ in lost[:SHOWN])
     more = f"; and {len(lost) - SHOWN} more" if len(lost) > SHOWN else ""
-    mend = " && ".join(mend for _, _, mend in lost[:SHOWN])
-    return Check("files", not lost, f"cannot be read: {seen}{more}", mend)
+    hint = " && ".join(hint for _, _, hint in lost[:SHOWN])
+    return Check("files", not lost, f"cannot be read: {seen}{more}", hint)
 
 
 def _settings(store: Store) -> Check:
     if store.config.problems:
-        mend = "correct the file, or: ua-memory config set KEY VALUE"
-        return Check("settings", False, "\n".join(store.config.problems), mend)
+        hint = "correct the file, or: ua-memory config set KEY VALUE"
+        return Check("settings", False, "\n".join(store.config.problems), hint)
     unknown = ", ".join([*store.config.unknown, *(f"{name} ({USER})" for name in store.config.unknown_user)])
     return Check(
         "settings", not unknown, f"no setting is called {unknown}" if unknown else SETTINGS,
@@ -447,8 +447,8 @@ def _trail(store: Store) -> Check:
     except GitFailed as error:
         if where := _BAD_LINE.search(error.what):
             return Check("trail", False, error.what, f"correct line {where[1]} of {where[2]}")
-        if error.mend and not error.mend.startswith(OURS):
-            return Check("trail", False, error.what, error.mend)
+        if error.hint and not error.hint.startswith(OURS):
+            return Check("trail", False, error.what, error.hint)
         gone = dict[str, str]()
         with contextlib.suppress(GitFailed):
             gone = repository.find_missing(store.history)

@@ -109,7 +109,7 @@ class Plan:
         """Write the files as they are to be into an open revision. ChangedOnDisk."""
         for path, (before, after) in self.files.items():
             if draft.read(path) != before:
-                raise ChangedOnDisk("it was saved meanwhile", where=path, mend="try again")
+                raise ChangedOnDisk("it was saved meanwhile", where=path, hint="try again")
             if after is None:
                 draft.delete(path)
             else:
@@ -119,7 +119,7 @@ class Plan:
         """Files as they are to be. ChangedOnDisk where one is not as it was when this was worked out."""
         for path, (before, _) in self.files.items():
             if files.get(path) != before:
-                raise ChangedOnDisk("it was saved meanwhile", where=path, mend="try again")
+                raise ChangedOnDisk("it was saved meanwhile", where=path, hint="try again")
         after = {**files, **{path: data for path, (_, data) in self.files.items()}}
         return {path: data for path, data in after.items() if data is not None}
 
@@ -151,14 +151,14 @@ def target(store: Store, given: str) -> list[ForgetTarget]:
     except NotFound:
         if stone := tombstones.read(store).by_id.get(stone_of(given)):
             raise NotFound(
-                f"it was forgotten on {stone.on}", where=given, mend="ua-memory forget --purge takes it "
+                f"it was forgotten on {stone.on}", where=given, hint="ua-memory forget --purge takes it "
                 "out of the history, too",
             ) from None  # fmt: skip
         raise
     if named.record:
         return [of(named.record)]
     if not named.span:
-        raise Usage(f"{given[:80]!r} is no id and no line", mend="name ^id, PATH:LINE or PATH:FROM-TO")
+        raise Usage(f"{given[:80]!r} is no id and no line", hint="name ^id, PATH:LINE or PATH:FROM-TO")
     return list(_lines(named.path, store.truth(named.path), named.span))
 
 
@@ -260,9 +260,9 @@ def choose_session(named: str, said: Mapping[str, Sequence[Fact]], waits: Collec
         return begins.pop()
     if begins:
         each = _named([one for one in known if one in begins], said)
-        raise Usage(f"{len(begins)} sessions begin so", where=named[:80], mend=f"say more of it: {each}")
-    mend = f"the last there are: {_named([*known], said)}" if known else "no session is known here"
-    raise NotFound("no session begins so", where=named[:80], mend=mend)
+        raise Usage(f"{len(begins)} sessions begin so", where=named[:80], hint=f"say more of it: {each}")
+    hint = f"the last there are: {_named([*known], said)}" if known else "no session is known here"
+    raise NotFound("no session begins so", where=named[:80], hint=hint)
 
 
 def _named(names: Sequence[str], said: Mapping[str, Sequence[Fact]]) -> str:
@@ -879,7 +879,7 @@ class Forgetting(Clearing):
             waits = [one for _, one in traces.of_session(self.store, session)] if session else []
             if not chosen and not waits:
                 where = query or session or entity
-                raise NotFound("nothing of this is known", where=where, mend="ua-memory search")
+                raise NotFound("nothing of this is known", where=where, hint="ua-memory search")
             plan = self._plan(chosen, take)
             sought = self._sought(plan)
             touched = tuple(traces.waits(self.store, sought))
@@ -902,7 +902,7 @@ class Forgetting(Clearing):
         if ways != 1:
             raise Usage(
                 "name what is to be forgotten in one way" if ways else "nothing is named",
-                mend="ua-memory forget ^id, or --query, --session or --entity",
+                hint="ua-memory forget ^id, or --query, --session or --entity",
             )
         found: list[ForgetTarget] = []
         near: tuple[Piece, ...] = ()
@@ -930,12 +930,12 @@ class Forgetting(Clearing):
         hits = self.search(query).hits
         keys = [hit.key for hit in index.words.search(words, MOST + 1)] if words.phrases else []
         if len(keys) > MOST:
-            raise TooLarge(f"more than {MOST} statements contain this", where=query, mend="add a word")
+            raise TooLarge(f"more than {MOST} statements contain this", where=query, hint="add a word")
         found = containing(self._texts(), index.words.get(keys), words) if keys else []
         if not found:
             raise NotFound(
                 "nothing contains all of these words", where=query,
-                mend="ua-memory search finds what is like it, and ua-memory forget ^ID takes one",
+                hint="ua-memory search finds what is like it, and ua-memory forget ^ID takes one",
             )  # fmt: skip
         taken = {(t.place.path, row) for t in found for row in range(t.place.line, t.place.end + 1)}
         near = (
@@ -952,7 +952,7 @@ class Forgetting(Clearing):
         if held := sorted(seen.held):
             raise Held(
                 "facts are gone all at once, and nobody has said whether that was meant", where=held[0],
-                mend="ua-memory status --accept, or ua-memory undo",
+                hint="ua-memory status --accept, or ua-memory undo",
             )  # fmt: skip
         texts = self._texts()
         owners = Owners(self.store, texts)

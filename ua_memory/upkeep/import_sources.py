@@ -140,7 +140,7 @@ def read(source: str, name: str, files: Files) -> SourceContents:
         "hindsight": read_hindsight,
     }
     if source not in readers:
-        raise Usage(f"{source!r} is nothing that can be imported", mend=f"use {', '.join(readers)}")
+        raise Usage(f"{source!r} is nothing that can be imported", hint=f"use {', '.join(readers)}")
     return readers[source](name, files)
 
 
@@ -168,7 +168,7 @@ def read_notes(name: str, files: Files) -> SourceContents:
     """Every note of a folder. Usage where there is none."""
     notes, problems, left = collect({path: files[path] for path in sorted(files)}, curated=True)
     if not notes:
-        raise Usage("there are no markdown notes", where=name, mend="name the folder that holds them")
+        raise Usage("there are no markdown notes", where=name, hint="name the folder that holds them")
     return SourceContents("markdown", name, tuple(notes), problems=tuple(problems), left=tuple(left))
 
 
@@ -360,7 +360,7 @@ def read_claude_code(name: str, files: Files) -> SourceContents:
         told = " (session transcripts are for `ua-memory flush FILE`)" if talks else ""
         raise Usage(
             f"no memory files and no CLAUDE.md{told}", where=name,
-            mend="name ~/.claude, or ~/.claude/projects/PROJECT/memory",
+            hint="name ~/.claude, or ~/.claude/projects/PROJECT/memory",
         )  # fmt: skip
     return SourceContents("claude-code", name, notes, problems=tuple(problems), left=tuple(left))
 
@@ -466,7 +466,7 @@ def read_hindsight(name: str, files: Files) -> SourceContents:
     if not (items or notes or models or pages):
         raise Usage(
             "no memories, documents or mental models of Hindsight", where=name,
-            mend="name an export: hindsight-admin export-bank, or GET …/memories/list saved as JSON",
+            hint="name an export: hindsight-admin export-bank, or GET …/memories/list saved as JSON",
         )  # fmt: skip
     left += _told(heap)
     name = re.sub(r"\.jsonl?\Z", "", name)
@@ -670,12 +670,12 @@ def read_openclaw(name: str, files: Files) -> SourceContents:
     if not roots:
         raise Usage(
             "no OpenClaw workspace: neither MEMORY.md nor memory/*.md", where=name,
-            mend="name the workspace, as ~/.openclaw/workspace or ~/clawd",
+            hint="name the workspace, as ~/.openclaw/workspace or ~/clawd",
         )  # fmt: skip
     if roots[0] == "" or len(roots) == 1:
         return _workspace(name, under(files, roots[0]), roots[0])
     several = ", ".join(roots)
-    raise Usage(f"several workspaces: {several}", where=name, mend="name one of them")
+    raise Usage(f"several workspaces: {several}", where=name, hint="name one of them")
 
 
 def _workspaces(files: Files) -> list[str]:

@@ -50,12 +50,12 @@ def init(
     Usage for an unknown timezone, CannotWrite where nothing can be made.
     """
     if timezone and not config_module.is_zone(timezone):
-        raise Usage(f"no timezone {timezone!r}", mend="use a name such as Europe/Kyiv")
+        raise Usage(f"no timezone {timezone!r}", hint="use a name such as Europe/Kyiv")
     try:
         (root / LOGS).mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise CannotWrite(
-            error.strerror or str(error), where=str(root), mend="choose another folder"
+            error.strerror or str(error), where=str(root), hint="choose another folder"
         ) from error
     root = root.resolve()
     present = config_module.load(root, {})

@@ -707,7 +707,7 @@ class _Merging:
         if not self._says(path, data):
             raise Conflict(
                 "the two machines' versions do not go together", where=path,
-                mend="change it by hand here until both say the same there, then sync; the other machine's is"
+                hint="change it by hand here until both say the same there, then sync; the other machine's is"
                 f" shown by: ua-memory git show {self.revision[:10]}:{self.there.get(path, path)}",
             )  # fmt: skip
         return data
@@ -883,13 +883,13 @@ def refuse(history: History, other: str, there: Mapping[str, tuple[str, str]]) -
     if path := link_in(there):
         raise Conflict(
             "a symbolic link stands there in the place of memory", where=f"{other[:10]}:{path}",
-            mend=f"on the machine that made it: {undone(path)}; then sync there, and here again",
+            hint=f"on the machine that made it: {undone(path)}; then sync there, and here again",
         )  # fmt: skip
     large = (p for p, size in history.sizes(other).items() if is_truth(p) and size > MAX_FILE)
     if path := next(large, ""):
         raise TooLarge(
             f"larger than {MAX_FILE >> 20} MB", where=f"{other[:10]}:{path}",
-            mend="on the machine that made it: split the file, sync; then sync here again",
+            hint="on the machine that made it: split the file, sync; then sync here again",
         )  # fmt: skip
 
 
@@ -910,7 +910,7 @@ def refuse_push(history: History, offered: str | None, head: str) -> None:
     if path := link_in(history.differing(offered, head)):
         raise Conflict(
             "a symbolic link was committed in the place of memory, which no other machine takes in",
-            where=path, mend=f"{undone(path)}; then sync again",
+            where=path, hint=f"{undone(path)}; then sync again",
         )  # fmt: skip
 
 
@@ -931,7 +931,7 @@ def foreign_files(
     if not store.bank.own:
         raise Conflict(
             "the other history has files that are no memory", where=", ".join(sorted(foreign)[:SHOWN]),
-            mend="give the trail a remote of its own: ua-memory git remote set-url origin ADDRESS",
+            hint="give the trail a remote of its own: ua-memory git remote set-url origin ADDRESS",
         )  # fmt: skip
     history = store.history
     head = history.head()
@@ -940,7 +940,7 @@ def foreign_files(
     plain = not head or history.is_within(head, other)
     linked = [path for path in foreign if there[path][0][:3] not in ("100", "")]
     if linked and not plain:
-        raise Conflict("links and submodules are not merged here", where=linked[0], mend="ua-memory git pull")
+        raise Conflict("links and submodules are not merged here", where=linked[0], hint="ua-memory git pull")
     both = sorted(path for path in foreign if path in here and here[path] != there[path])
     data = {
         path: history.blob(blob) if blob else None
@@ -977,7 +977,7 @@ def write_foreign(store: Store, files: Mapping[str, bytes | None], was: Mapping[
                 fresh.replace(file)
         except OSError as error:
             raise CannotWrite(
-                error.strerror or str(error), where=str(file), mend="check owner, mode and free space"
+                error.strerror or str(error), where=str(file), hint="check owner, mode and free space"
             ) from error
     return notes
 
@@ -1071,7 +1071,7 @@ def prepare(store: Store, *, look: bool = False) -> tuple[str, ...]:
     if store.survey().held:
         raise Held(
             "facts disappeared here all at once", where=", ".join(sorted(store.survey().held)[:SHOWN]),
-            mend="ua-memory undo brings them back, ua-memory status --accept lets them go",
+            hint="ua-memory undo brings them back, ua-memory status --accept lets them go",
         )  # fmt: skip
     if look:
         return ()
@@ -1103,7 +1103,7 @@ def join(
         done, foreign, lost = merged(store, base, other, ours, store.survey().changed, fresh=fresh)
         held = [path for path, touched in draft.touched.items() if touched.held]
         if held:
-            raise Held("facts disappeared here all at once", where=held[0], mend="ua-memory status")
+            raise Held("facts disappeared here all at once", where=held[0], hint="ua-memory status")
         draft.carried, notes = foreign_files(store, foreign, base, other)
         was = history.blobs(sorted(draft.carried)) if draft.carried else {}
         for path, data in done.files.items():
@@ -1146,7 +1146,7 @@ def _compared(store: Store, other: str) -> bool:
     history = store.history
     there = settings(history.read(other, SETTINGS))
     if there is None:
-        raise Conflict("that is no memory bank: it has no ua-memory.toml", where=other[:10], mend=_SEE)
+        raise Conflict("that is no memory bank: it has no ua-memory.toml", where=other[:10], hint=_SEE)
     here = {"id": store.config.id, "trail": store.config.trail}
     alike = all(there.get(key, here[key]) == value for key, value in here.items())
     if alike:
@@ -1154,13 +1154,13 @@ def _compared(store: Store, other: str) -> bool:
     if there.get("trail", "beside") != store.config.trail:
         raise Conflict(
             "one is a git repository of its own, the other is kept beside somebody's code", where=SETTINGS,
-            mend='make `trail = "…"` the same in both, which `ua-memory init` sets up; ' + _SEE,
+            hint='make `trail = "…"` the same in both, which `ua-memory init` sets up; ' + _SEE,
         )  # fmt: skip
     if store.bank.own and _new(store):
         return True
     raise Conflict(
         f"these are two banks: {store.config.id} here, {there.get('id')} there", where=SETTINGS,
-        mend=f'to make them one, write `id = "{there.get("id")}"` here, run `ua-memory init .`, sync again',
+        hint=f'to make them one, write `id = "{there.get("id")}"` here, run `ua-memory init .`, sync again',
     )  # fmt: skip
 
 

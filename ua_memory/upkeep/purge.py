@@ -94,10 +94,10 @@ def plan(store: Store, ids: Collection[str], sought: Sequence[Needle] = ()) -> P
     known = tombstones.read(store)
     chosen = tuple(block.removeprefix("^") for block in ids) or tuple(known.by_id)
     if not chosen:
-        raise NotFound("nothing was forgotten that could be purged", mend="ua-memory forget ^id --purge")
+        raise NotFound("nothing was forgotten that could be purged", hint="ua-memory forget ^id --purge")
     if strange := next((block for block in chosen if block not in known), None):
         raise Usage(
-            "this was not forgotten", where=f"^{strange}", mend=f"ua-memory forget ^{strange} --purge"
+            "this was not forgotten", where=f"^{strange}", hint=f"ua-memory forget ^{strange} --purge"
         )
     store.require_settled()
     rewrite.refuse(store.history)
@@ -136,8 +136,8 @@ def _around(store: Store) -> str:
 
 
 def _still(place: str) -> StillThere:
-    mend = f"ua-memory forget {place}" if ":" in place else f"take it out of {place}, and commit that"
-    return StillThere("the files have it still", where=place, mend=mend)
+    hint = f"ua-memory forget {place}" if ":" in place else f"take it out of {place}, and commit that"
+    return StillThere("the files have it still", where=place, hint=hint)
 
 
 def texts(
@@ -272,7 +272,7 @@ def outside(store: Store, backup: Path) -> None:
             raise Usage(
                 "a backup inside the bank would keep it there",
                 where=str(backup),
-                mend="name a folder outside",
+                hint="name a folder outside",
             )
 
 
@@ -319,7 +319,7 @@ def note(store: Store, one: Unfinished) -> None:
 
 
 _OUT = MARK.encode()
-MEND = "nothing was changed here; docs/sync.md, A rewritten history, tells what to do"
+HINT = "nothing was changed here; docs/sync.md, A rewritten history, tells what to do"
 
 
 @dataclass(frozen=True)
@@ -374,7 +374,7 @@ def purges(history: History, tip: str, base: str | None, patterns: Mapping[str, 
         if strange := sorted(ids - known.keys()):
             raise Conflict(
                 f"a purge names ^{strange[0]}, which has no tombstone",
-                where=f"{one.id[:10]} {tombstones.PATH}", mend=MEND,
+                where=f"{one.id[:10]} {tombstones.PATH}", hint=HINT,
             )  # fmt: skip
         each.append(ids)
         forgotten |= {block: known[block] for block in ids}
@@ -405,11 +405,11 @@ def counterparts(
             wrong = wrong or (f"{one[:10]} {path}" if path else "")
     if wrong:
         why = "the history was rewritten, and a file differs by more than what was purged"
-        raise Conflict(why, where=wrong, mend=MEND)
+        raise Conflict(why, where=wrong, hint=HINT)
     lost = history.show(at or old)
     raise Conflict(
         "the history was rewritten, and a revision is missing from it that no purge accounts for",
-        where=f"{lost.id[:10]} ({lost.subject[:60]})", mend=MEND,
+        where=f"{lost.id[:10]} ({lost.subject[:60]})", hint=HINT,
     )  # fmt: skip
 
 

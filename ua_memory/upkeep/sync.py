@@ -74,24 +74,24 @@ def clone(root: Path, address: str) -> Cloned | None:
         return None
     try:
         if root.is_dir() and any(root.iterdir()):
-            mend = (
+            hint = (
                 "name an empty folder; a bank that is there already takes it in with ua-memory sync --remote"
             )
-            raise Usage("the folder is not empty", where=str(root), mend=mend)
+            raise Usage("the folder is not empty", where=str(root), hint=hint)
         root.parent.mkdir(parents=True, exist_ok=True)
         part = root.with_name(f".{root.name}{PART}")
         shutil.rmtree(part, ignore_errors=True)
         part.mkdir()
     except OSError as error:
         raise CannotWrite(
-            error.strerror or str(error), where=str(root), mend="name another folder"
+            error.strerror or str(error), where=str(root), hint="name another folder"
         ) from error
     try:
         done = _made(History(part / ".git", part, own=True), address)
         part.replace(root)
     except OSError as error:
         raise CannotWrite(
-            error.strerror or str(error), where=str(root), mend="name another folder"
+            error.strerror or str(error), where=str(root), hint="name another folder"
         ) from error
     finally:
         shutil.rmtree(part, ignore_errors=True)
@@ -114,7 +114,7 @@ def _made(history: History, address: str) -> Cloned:
     if known.get("trail") == "beside":
         raise Conflict(
             "this memory is kept beside code", where=shown(address),
-            mend="in a checkout of that code: ua-memory init, then ua-memory sync --remote ADDRESS",
+            hint="in a checkout of that code: ua-memory init, then ua-memory sync --remote ADDRESS",
         )  # fmt: skip
     there = history.differing(None, sha)
     refuse(history, sha, there)
@@ -139,7 +139,7 @@ def _found(history: History, address: str) -> tuple[str, str]:
     if not heads:
         raise NoBank(
             "nothing is there yet", where=shown(address),
-            mend="on the machine that has the bank: ua-memory sync --remote ADDRESS",
+            hint="on the machine that has the bank: ua-memory sync --remote ADDRESS",
         )  # fmt: skip
     order = dict.fromkeys((default, "main", "master", *heads))
     for branch in [name for name in order if name in heads][:BRANCHES]:
@@ -148,7 +148,7 @@ def _found(history: History, address: str) -> tuple[str, str]:
             return branch, sha
     raise NoBank(
         f"no branch there holds a memory bank ({', '.join(list(heads)[:5])})", where=shown(address),
-        mend="ua-memory init makes one, and ua-memory sync --remote puts it into a remote of its own",
+        hint="ua-memory init makes one, and ua-memory sync --remote puts it into a remote of its own",
     )  # fmt: skip
 
 
@@ -305,7 +305,7 @@ class Following:
             lost = history.run("rev-list", "-1", agreed or head, f"^{other}").decode()
             raise Conflict(
                 "the remote's history was rewritten, and no purge accounts for it",
-                where=f"it lacks {lost[:10]}", mend=purge.MEND,
+                where=f"it lacks {lost[:10]}", hint=purge.HINT,
             )  # fmt: skip
         base, parents = purge.counterparts(history, agreed or head, other, purged, at=agreed)
         seen = _foreseen(self.store, other, base=base)
@@ -337,7 +337,7 @@ class Following:
         except StillThere as error:
             raise StillThere(
                 "it was purged on another machine, and is worded here still", where=error.where,
-                mend=f"ua-memory forget {error.where}, or take it out of the file; then sync",
+                hint=f"ua-memory forget {error.where}, or take it out of the file; then sync",
             ) from error  # fmt: skip
 
     def _backed_up(self) -> Path:
@@ -345,7 +345,7 @@ class Following:
         if backup is None:
             raise Conflict(
                 "another machine purged its history, and this one's has to lie somewhere before it follows",
-                where=str(store.bank.root), mend="name a file outside the bank: sync(backup=…)",
+                where=str(store.bank.root), hint="name a file outside the bank: sync(backup=…)",
             )  # fmt: skip
         purge.outside(store, backup)
         store.require_settled()
@@ -536,12 +536,12 @@ def _remote(store: Store, address: str | None) -> tuple[str, str, bool]:
     if address and there and there[1] != address:
         raise Usage(
             "this bank has a remote already", where=shown(there[1]),
-            mend=f"ua-memory git remote set-url {there[0]} {shlex.quote(shown(address))}",
+            hint=f"ua-memory git remote set-url {there[0]} {shlex.quote(shown(address))}",
         )  # fmt: skip
     if address and not there:
         return REMOTE, history.address(address), True
     if not there:
-        raise NotFound("this bank has no remote", mend="ua-memory sync --remote ADDRESS")
+        raise NotFound("this bank has no remote", hint="ua-memory sync --remote ADDRESS")
     return *there, False
 
 
@@ -568,7 +568,7 @@ class _Syncing:
         store, history = self.store, self.store.history
         if any(not one.done and not one.sync for one in purge.unfinished(store)):
             raise Conflict(
-                "a purge was cut short here", where=str(store.bank.root), mend="ua-memory forget --purge"
+                "a purge was cut short here", where=str(store.bank.root), hint="ua-memory forget --purge"
             )
         self.notes += prepare(store, look=self.trial)
         if not self.trial and any(store.bank.pending.glob(f"{BEGUN}*.json")):
@@ -601,14 +601,14 @@ class _Syncing:
         """Why nothing could be pushed, at the last attempt."""
         there = shown(self.url)
         if LOCKED not in why:
-            return Busy("others push at the same moment, again and again", where=there, mend="try again")
+            return Busy("others push at the same moment, again and again", where=there, hint="try again")
         found = re.search(r"'([^']*\.lock)'", why)
         name = found[1] if found else f"{self.store.history.ref()}.lock"
         if held := [lock for lock in self.store.history.locks(self.url) if lock.held]:
-            mend = f"try again ({held[0].held}); ua-memory sync removes it once no git can be at work there"
+            hint = f"try again ({held[0].held}); ua-memory sync removes it once no git can be at work there"
         else:
-            mend = f"on the machine that has it, if no git is at work there: rm {shlex.quote(name)}"
-        return Busy(f"the remote's branch is locked: {why}", where=there, mend=mend)
+            hint = f"on the machine that has it, if no git is at work there: rm {shlex.quote(name)}"
+        return Busy(f"the remote's branch is locked: {why}", where=there, hint=hint)
 
     def _once(self) -> str:
         """Bring in what the remote offers and push; git's reason where it would not take it just now."""

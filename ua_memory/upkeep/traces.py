@@ -401,7 +401,7 @@ def _answers(store: Store, needles: Sequence[Needle], ids: Collection[str]) -> b
             answers.keep_only(kept)
     except Busy as error:
         raise Busy(
-            "a consolidation is at work", where=error.where, mend="try again when it is done"
+            "a consolidation is at work", where=error.where, hint="try again when it is done"
         ) from error
     return True
 
@@ -472,9 +472,9 @@ class Clearing:
                 sought = tuple(Needle(text, secret) for text, secret in row["texts"])
                 forgotten, ids, session = row["buried"], frozenset(row["ids"]), row["session"]
             except (ValueError, KeyError, TypeError) as error:
-                mend = f"forget it again, with this file out of the way: rm {file}"
+                hint = f"forget it again, with this file out of the way: rm {file}"
                 raise Malformed(
-                    "a forgetting was cut short, and cannot be read", where=str(file), mend=mend
+                    "a forgetting was cut short, and cannot be read", where=str(file), hint=hint
                 ) from error
             self.store.require_settled()
             if self._is_done(forgotten):

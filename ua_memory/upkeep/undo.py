@@ -57,7 +57,7 @@ def undo(store: Store, revision: str | None = None, *, door: str) -> Undone:
             break
         if done.paths and op not in ("undo", "redo", "sync") and done.id not in settled:
             return _take_back(store, done, "undo", door)
-    raise NotFound("nothing is left to take back", mend="ua-memory log")
+    raise NotFound("nothing is left to take back", hint="ua-memory log")
 
 
 def redo(store: Store, *, door: str) -> Undone:
@@ -67,12 +67,12 @@ def redo(store: Store, *, door: str) -> Undone:
     for done in store.history.revisions():
         if done.trailer("Memory-Op") == "undo" and done.id not in settled:
             return _take_back(store, done, "redo", door)
-    raise NotFound("nothing was undone", mend="ua-memory log")
+    raise NotFound("nothing was undone", hint="ua-memory log")
 
 
 def _take_back(store: Store, done: Revision, op: str, door: str) -> Undone:
     if done.trailer("Memory-Op") == "init":
-        raise Usage("the making of the bank is not taken back", where=done.id[:10], mend="delete its folder")
+        raise Usage("the making of the bank is not taken back", where=done.id[:10], hint="delete its folder")
     before = parent(store, done.id)
     with store.revision(op, door=door) as draft:
         names = _entities(draft) if ENTITIES in done.paths else ()
@@ -83,13 +83,13 @@ def _take_back(store: Store, done: Revision, op: str, door: str) -> Undone:
             raise Conflict(
                 _shown(clashes),
                 where=done.id[:10],
-                mend="change the file by hand, or undo the later revision first",
+                hint="change the file by hand, or undo the later revision first",
             )
         _refuse_forgotten(store, draft, done)
         if (lost := _lost(draft)) and (rested := let_go(store, draft, lost)):
             draft.notes.append(f"what rested on it went along: {rested}")
         if not draft.changed():
-            raise Conflict("nothing of it is left to take back", where=done.id[:10], mend="ua-memory log")
+            raise Conflict("nothing of it is left to take back", where=done.id[:10], hint="ua-memory log")
         give_back_all(store, draft, names, _entities(draft) if names else ())
         draft.trailers["Undoes"] = [done.id]
         draft.facts = list(done.trailers.get("Facts", ()))
@@ -122,7 +122,7 @@ def _refuse_forgotten(store: Store, draft: Draft, done: Revision) -> None:
     if lifted and tombstones.purged(store, lifted):
         raise Conflict(
             "it was purged from the history: nothing can bring it back", where=done.id[:10],
-            mend="its backup may (ua-memory status); ua-memory undo REVISION takes back an earlier one",
+            hint="its backup may (ua-memory status); ua-memory undo REVISION takes back an earlier one",
         )  # fmt: skip
     for path, data in draft.changed().items() if forgotten.by_id else ():
         old = set(markdown_document.parse(draft.touched[path].start or b"", path).records)
@@ -131,7 +131,7 @@ def _refuse_forgotten(store: Store, draft: Draft, done: Revision) -> None:
                 name = f"^{record.id}" if record.id else f"{path}:{record.place.line}"
                 raise Conflict(
                     "it would bring back what was forgotten", where=name,
-                    mend="undo the forgetting first (ua-memory log --op forget)",
+                    hint="undo the forgetting first (ua-memory log --op forget)",
                 )  # fmt: skip
 
 

@@ -589,7 +589,7 @@ def files_of(root: Path, ours: Path, source: str) -> tuple[dict[str, bytes], lis
     files: dict[str, bytes] = {}
     unread: list[str] = []
     if not root.exists():
-        raise NotFound("there is nothing", where=str(root), mend="name the folder or file to import")
+        raise NotFound("there is nothing", where=str(root), hint="name the folder or file to import")
     wanted, named = READ.get(source, (".md",)), NAMED.get(source, ())
 
     def refused(error: OSError) -> None:
@@ -605,7 +605,7 @@ def files_of(root: Path, ours: Path, source: str) -> tuple[dict[str, bytes], lis
         except OSError as error:
             if file == root:  # it was named, not found
                 why = f"cannot be read: {error.strerror or error}"
-                raise Malformed(why, where=str(root), mend="name a folder or a file") from error
+                raise Malformed(why, where=str(root), hint="name a folder or a file") from error
             unread.append(f"{name}: {error.strerror or error}")
     return files, unread
 

@@ -395,7 +395,7 @@ def run(
         if not call.reads_terminal or call.as_json:
             raise Usage(
                 f"{count(len(planned.refs), 'branch or tag', 'branches and tags')} would be rewritten",
-                mend="look at them with --dry-run, then say --yes",
+                hint="look at them with --dry-run, then say --yes",
             )
         if not agrees(call, f"Rewrite {'these' if len(planned.refs) > 1 else 'it'}?"):
             return code

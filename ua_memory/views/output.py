@@ -394,8 +394,8 @@ def parse_moment(text: str | None, option: str, now: datetime) -> datetime:
         given = datetime.fromisoformat(word)
         return given if given.tzinfo else given.replace(tzinfo=now.tzinfo)
     except ValueError as error:
-        mend = "use 2026-11-21 or 2026-11-21T14:00"
-        raise Usage(f"{text!r} is no time", where=option, mend=mend) from error
+        hint = "use 2026-11-21 or 2026-11-21T14:00"
+        raise Usage(f"{text!r} is no time", where=option, hint=hint) from error
 
 
 def parse_day(text: str | None, option: str, today: date, *, end: bool = False) -> str | None:
@@ -422,7 +422,7 @@ def parse_day(text: str | None, option: str, today: date, *, end: bool = False) 
         raise Usage(
             f"{text!r} is no date",
             where=option,
-            mend="use 2026-11-21, 2026-11, 2026, 30d, today or yesterday",
+            hint="use 2026-11-21, 2026-11, 2026, 30d, today or yesterday",
         ) from error
 
 
@@ -510,10 +510,10 @@ def guarded(call: Call, work: Callable[[], int]) -> int:
     except KeyboardInterrupt:
         return INTERRUPTED
     except UaMemoryError as error:
-        return _tell(call, type(error).__name__, error.what, error.exit_code, error.where, error.mend)
+        return _tell(call, type(error).__name__, error.what, error.exit_code, error.where, error.hint)
     except MemoryError:
-        mend = "raise the limit (ulimit -v), or end other programs"
-        return _tell(call, "OutOfMemory", "there is too little memory", OutOfMemory.exit_code, None, mend)
+        hint = "raise the limit (ulimit -v), or end other programs"
+        return _tell(call, "OutOfMemory", "there is too little memory", OutOfMemory.exit_code, None, hint)
     except OSError as error:
         return _system(call, error)
     except Exception as error:
@@ -521,15 +521,15 @@ def guarded(call: Call, work: Callable[[], int]) -> int:
 
 
 def _tell(
-    call: Call, kind: str, what: str, code: int, where: str | None = None, mend: str | None = None
+    call: Call, kind: str, what: str, code: int, where: str | None = None, hint: str | None = None
 ) -> int:
     """Print the message for a person, or with `--json` the object for a script."""
     if call.as_json:
-        told = {"type": kind, "message": what, "where": where, "mend": mend, "exit_code": code}
+        told = {"type": kind, "message": what, "where": where, "mend": hint, "exit_code": code}
         text = dumps({"error": told}, call.stderr)
     else:
         text = visible(f"ua-memory: error: {f'{where}: ' if where else ''}{what}")
-        text += f"\n  mend: {visible(mend)}" if mend else ""
+        text += f"\n  hint: {visible(hint)}" if hint else ""
     # Nobody may listen any more, or only to one of them; the exit code still tells.
     with contextlib.suppress(OSError):
         call.stdout.flush()
@@ -553,11 +553,11 @@ def _usage(call: Call, error: Exception) -> int:
     if type(error).__name__ == "NoArgsIsHelpError" and ctx is not None:
         call.stdout.write(ctx.get_help() + "\n")
         return 2
-    mend = f"{path} --help"
+    hint = f"{path} --help"
     if what.startswith("No such option") and path.endswith((" insert", " search")):
-        mend = f"{path} -- TEXT, if the text itself begins with a dash; else {mend}"
+        hint = f"{path} -- TEXT, if the text itself begins with a dash; else {hint}"
     what = what[:1].lower() + what[1:] if what[1:2].islower() else what
-    return _tell(call, "Usage", " ".join(what.split()), 2, None, mend)
+    return _tell(call, "Usage", " ".join(what.split()), 2, None, hint)
 
 
 def _system(call: Call, error: OSError) -> int:
@@ -583,5 +583,5 @@ def _bug(call: Call, error: Exception) -> int:
         traceback.print_exc(file=call.stderr)
     first = (str(error).splitlines() or [""])[0][:300]
     what = f"a bug in ua-memory: {type(error).__name__}{f': {first}' if first else ''}"
-    mend = "run it again with UA_MEMORY_DEBUG=1 and report what it prints"
-    return _tell(call, "Bug", what, 1, None, mend)
+    hint = "run it again with UA_MEMORY_DEBUG=1 and report what it prints"
+    return _tell(call, "Bug", what, 1, None, hint)
