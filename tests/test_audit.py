@@ -274,7 +274,7 @@ def test_what_is_held(there: Bank) -> None:
     for n in range(9):
         there.insert(f"fact {n}")
     there.path().unlink()
-    assert f"{DAY}:1: facts are gone all at once" in said(there)
+    assert f"{DAY}:1: facts disappeared all at once" in said(there)
 
 
 def test_a_broken_trail(there: Bank) -> None:
@@ -305,7 +305,7 @@ def test_a_flipped_byte_in_the_trail(there: Bank) -> None:
 def test_settings_nobody_knows(there: Bank) -> None:
     there.write(there.text("ua-memory.toml") + "\n[core]\ntoken = 3\n", "ua-memory.toml")
     there.again()
-    assert "ua-memory.toml:1: no setting is called 'core.token'" in said(there)
+    assert "ua-memory.toml:1: unknown setting 'core.token'" in said(there)
 
 
 def test_problems_of_the_syntax(there: Bank) -> None:

@@ -70,7 +70,7 @@ def test_init_tells_what_it_does_not_read_and_the_command_that_includes_it(tmp_p
     for path in files.split():
         shell.write(path, "- the invoice goes to Elm Street\n")
     done = shell.ok("init", ".")
-    assert "2 markdown files lie outside of memory/" in done.err
+    assert "2 markdown files are outside of memory/" in done.err
     assert done.err.endswith("ua-memory config set extraPaths '[\".\"]'\n")
     elsewhere = Shell(tmp_path, tmp_path).ok("init", "my notes").err
     assert f"ua-memory --bank '{vault}' config set extraPaths" in elsewhere
@@ -185,7 +185,7 @@ def test_a_kind_that_there_is_not(shell: Shell) -> None:
 
 def test_insert_again_is_a_sighting_and_a_repeated_request_is_answered(shell: Shell) -> None:
     shell.ok("insert", "the same words")
-    assert shell.ok("insert", "the same words").out.startswith("Seen again: memory/2026-11-21.md:")
+    assert shell.ok("insert", "the same words").out.startswith("Already known: memory/2026-11-21.md:")
     first = shell.ok("insert", "once", "--request", "r1")
     again = shell.ok("insert", "once", "--request", "r1")
     assert "answered before" in again.out and first.out.partition("(")[2] == again.out.partition("(")[2]
@@ -194,7 +194,7 @@ def test_insert_again_is_a_sighting_and_a_repeated_request_is_answered(shell: Sh
 
 def test_insert_takes_secrets_out_and_says_so(shell: Shell) -> None:
     done = shell.ok("insert", f"the token is {SECRET}")
-    assert "taken out before writing" in done.err and SECRET not in done.out + done.err
+    assert "removed before writing" in done.err and SECRET not in done.out + done.err
     assert SECRET not in (shell.cwd / "memory/2026-11-21.md").read_text()
 
 
@@ -248,7 +248,7 @@ def test_explain_says_how_a_query_is_read(shell: Shell) -> None:
     since = shell.ok("explain", "since last spring", "--now", "2026-11-21T14:00").out
     assert "from Sunday 1 March 2026 on\n" in since
     assert "up to Tuesday 31 December 2019\n" in shell.ok("explain", "before 2020").out
-    assert "'soon' is no time" in shell("explain", "x", "--now", "soon").err
+    assert "'soon' is not a valid time" in shell("explain", "x", "--now", "soon").err
 
 
 def test_search_that_finds_nothing_says_what_to_try(shell: Shell) -> None:
@@ -353,7 +353,7 @@ def test_log_is_a_diary(shell: Shell) -> None:
     assert "Inserted" not in shell.ok("log", "--op", "init").out
     shell.ok("undo")
     shell.ok("redo")
-    assert shell.ok("log").out.count("(taken back)") == 1
+    assert shell.ok("log").out.count("(undone)") == 1
     shell.ok("forget", f"^{block}")
     out = shell.ok("log", "-n", "9").out
     assert f"Forgot 1 fact (^{block})" in out and "secret thing" not in out
@@ -395,7 +395,7 @@ def test_undo_redo_status_and_log_have_one_wording(shell: Shell) -> None:
     undone, redone = shell.ok("undo").out, shell.ok("redo").out
     newest, older = (row.split("  ", 3)[3] for row in shell.ok("log", "-n", "2").out.splitlines()[1:])
     assert redone.startswith(f"{newest}, commit ") and undone.startswith(
-        f"{older.removesuffix(' (taken back)')}, "
+        f"{older.removesuffix(' (undone)')}, "
     )
     assert newest.endswith("(inserted: “a mistake”)") and newest in shell.ok("status").out
 
@@ -403,7 +403,7 @@ def test_undo_redo_status_and_log_have_one_wording(shell: Shell) -> None:
 def test_a_forgetting_by_words_shows_apart_what_is_only_near(shell: Shell) -> None:
     shell.ok("insert", "Bob is allergic to walnuts")
     shell.ok("insert", "Bob likes hazelnuts")
-    gone, near = shell.ok("forget", "--query", "walnuts", "--dry-run").out.split("Near, and stays")
+    gone, near = shell.ok("forget", "--query", "walnuts", "--dry-run").out.split("Near matches")
     assert "walnuts" in gone and "hazelnuts" not in gone and "hazelnuts" in near
     assert shell("forget", "--query", "project aurora", "--yes").code == 4
     shell.ok("forget", "--query", "walnuts", "--yes")
@@ -413,9 +413,9 @@ def test_a_forgetting_by_words_shows_apart_what_is_only_near(shell: Shell) -> No
 def test_undo_and_redo(shell: Shell) -> None:
     shell.ok("insert", "a mistake")
     done = shell.ok("undo")
-    assert done.out.startswith("Took back ") and "ua-memory redo" in done.out
+    assert done.out.startswith("Undid ") and "ua-memory redo" in done.out
     assert not (shell.cwd / "memory/2026-11-21.md").exists()
-    assert "Brought back" in shell.ok("redo").out
+    assert "Redid" in shell.ok("redo").out
     assert "a mistake" in (shell.cwd / "memory/2026-11-21.md").read_text()
     assert shell("undo", "nosuch").code == 4
 
@@ -475,7 +475,7 @@ def test_facts_that_disappear_are_held_until_somebody_says(shell: Shell) -> None
     assert "Held" in held and "status --accept" in held
     assert "gardens" in shell.ok("search", "gardens").out
     restored = shell.ok("undo").out
-    assert restored.startswith("Restored what had disappeared in memory/2026-11-01.md")
+    assert restored.startswith("Restored what had disappeared from memory/2026-11-01.md")
     assert (shell.cwd / "memory/2026-11-01.md").exists()
     (shell.cwd / "memory/2026-11-01.md").unlink()
     accepted = shell.ok("status", "--accept")
@@ -853,7 +853,7 @@ def test_a_real_terminal_is_noticed(shell: Shell) -> None:
         os.close(theirs)
         seen = os.read(ours, 65536).decode()
         os.close(ours)
-    assert "\x1b[" in seen and "Made this folder a bank" in seen
+    assert "\x1b[" in seen and "Created the bank" in seen
 
 
 def test_git_is_run_on_the_trail(shell: Shell, tmp_path: Path) -> None:

@@ -58,7 +58,7 @@ def test_an_interruption_says_what_waits(shell: Shell, monkeypatch: pytest.Monke
 
 def test_why_nothing_happens_is_told(shell: Shell) -> None:
     for empty in ("", "[]"):
-        assert shell.ok("flush", "-", "--force", stdin=empty).out == "Nothing was said in it.\n"
+        assert shell.ok("flush", "-", "--force", stdin=empty).out == "It has no turns.\n"
     assert "nothing to do yet" in shell.ok("flush", "short.jsonl", "--dry-run").out
     assert (
         "is beyond the context window"
@@ -145,7 +145,7 @@ def test_secrets_are_taken_out_and_told(shell: Shell) -> None:
     done = shell.ok(
         "flush", "--force", stdin=transcript(f"p: From now on we use the token {SECRET}.").getvalue()
     )
-    assert "taken out" in done.err and SECRET not in done.out + done.err
+    assert "removed" in done.err and SECRET not in done.out + done.err
     assert SECRET not in "".join(p.read_text() for p in (shell.cwd / "memory").rglob("*.md"))
 
 
@@ -164,7 +164,7 @@ def test_a_dry_run_shows_what_and_how_much(shell: Shell) -> None:
 
 
 def test_a_model_phrases_and_the_ledger_counts(shell: Shell) -> None:
-    assert shell.ok("stats", "--cost").out == "No model was asked yet.\n"
+    assert shell.ok("stats", "--cost").out == "No model has been called yet.\n"
     with FakeModel(KEEPS, {"text": "done"}) as fake:
         done = asking(shell, fake, "flush", "talk.jsonl")
     assert (
@@ -176,7 +176,7 @@ def test_a_model_phrases_and_the_ledger_counts(shell: Shell) -> None:
     assert spent["purposes"]["flush"]["requests"] == 2 and spent["total"]["failed"] == 0
     table = shell.ok("stats", "--cost").out
     assert "flush" in table and "2026-11-21" in table and "Limits: $3.00 a run, $15.00 a day" in table
-    assert shell.ok("stats", "--cost", "--since", "2027").out == "No model was asked yet.\n"
+    assert shell.ok("stats", "--cost", "--since", "2027").out == "No model has been called yet.\n"
     (tmp := shell.cwd / "ua-memory.toml").write_text(
         tmp.read_text() + "\n[limits]\nrun_usd = 0.0\nday_usd = 0.0\n"
     )
@@ -245,10 +245,7 @@ def test_every_way_a_model_fails(shell: Shell, replies: list[dict[str, Any]], co
     with FakeModel(KEEPS, {"text": "done"}) as fake:
         assert asking(shell, fake, "queue", "retry").code == 0
     assert shell.ok("status", "--json").json["waiting"] == []
-    assert (
-        shell.ok("log").out.count("Read a conversation of claude-code, session 258c7280, and kept 1 fact")
-        == 1
-    )
+    assert shell.ok("log").out.count("Saved 1 fact from claude-code, session 258c7280") == 1
 
 
 def test_nobody_there(shell: Shell) -> None:
@@ -274,7 +271,7 @@ def test_a_banks_file_configures_no_model(shell: Shell) -> None:
 def test_dropping_what_waits(shell: Shell) -> None:
     shell("flush", "talk.jsonl", ANTHROPIC_BASE_URL="http://127.0.0.1:9")
     (waiting,) = shell.ok("queue", "list", "--json").json["waiting"]
-    assert shell.ok("queue", "drop", waiting["key"]).out == f"Dropped 4 turns of {waiting['key']}\n"
+    assert shell.ok("queue", "drop", waiting["key"]).out == f"Discarded 4 turns of {waiting['key']}\n"
     assert shell("queue", "drop", waiting["key"]).code == 4 and shell.ok("flush").out.startswith("Nothing")
 
 
@@ -318,7 +315,7 @@ def flushed(shell: Shell, seconds: float = 30) -> str:
 def test_detached_it_hands_over_and_leaves(shell: Shell) -> None:
     path = shell.cwd / "talk.jsonl"
     done = process(shell, "flush", str(path), "--detach")
-    assert done.returncode == 0 and done.stdout.startswith("4 turns handed over"), done.stderr
+    assert done.returncode == 0 and done.stdout.startswith("4 turns queued"), done.stderr
     path.unlink()  # clients do
     assert "4 turns of claude-code session 258c7280" in flushed(shell)
     assert "We leave Heroku" in (shell.cwd / "memory/2026-11-20.md").read_text()
@@ -365,7 +362,7 @@ def test_detached_it_outlives_its_terminal(shell: Shell) -> None:
         ]
         os.execv(sys.executable, [sys.executable, *words])
     said = b""
-    while b"handed over" not in said:
+    while b"queued" not in said:
         said += os.read(terminal, 1000)
     os.close(terminal)
     os.waitpid(child, 0)

@@ -32,7 +32,7 @@ def test_without_a_model_it_says_what_it_folded(shell: Shell) -> None:
     assert re.fullmatch(r"4 facts considered without a model: 1 created \(commit [0-9a-f]{7}\)", first)
     assert "memory/observations/Alice.md" in rest
     assert any(line.startswith(f"  + {ALICE[:-1]}") and "2 proofs" in line for line in rest)
-    assert "Perhaps at odds, the newer first:" in rest
+    assert "Possible contradictions, the newer first:" in rest
     assert "without a model facts are only compared" in done.err
     again = shell.ok("consolidate")
     assert (again.out, again.err) == ("", "")
@@ -44,7 +44,7 @@ def test_without_a_model_it_says_what_it_folded(shell: Shell) -> None:
 def test_pages_that_are_stale_are_refreshed_after_it(shell: Shell) -> None:
     shell.ok("pages", "create", "alice", "--query", "what about Alice and her providers")
     done = shell.ok("consolidate")
-    assert done.out.index("considered") < done.out.index("alice  written anew")
+    assert done.out.index("considered") < done.out.index("alice  created")
     assert ALICE[:-1] in (shell.cwd / "memory/pages/alice.md").read_text()
     again = shell.ok("consolidate", "--json")
     assert again.json["pages"] == [] and not again.json["committed"]

@@ -60,7 +60,7 @@ def test_what_waits_is_listed_retried_and_dropped(shell: Shell) -> None:
     path = str(written(shell))
     failed = shell("ingest", "--wait", path, ANTHROPIC_BASE_URL="http://127.0.0.1:9")
     assert failed.code == 14 and "the text waits" in failed.err and "ua-memory queue retry" in failed.err
-    assert "outside.md (74 characters), handed over" in shell.ok("queue", "list").out
+    assert "outside.md (74 characters), queued" in shell.ok("queue", "list").out
     (waiting,) = shell.ok("queue", "list", "--json").json["waiting"]
     assert waiting["documentId"] == path and waiting["characters"] == 74
     with FakeModel(KEEPS) as fake:
@@ -68,7 +68,7 @@ def test_what_waits_is_listed_retried_and_dropped(shell: Shell) -> None:
     assert done["retained"][0]["facts"] and done["flushed"] == []
     shell("retain", "--wait", "Bob likes tea.", ANTHROPIC_BASE_URL="http://127.0.0.1:9")
     (waiting,) = shell.ok("queue", "list", "--json").json["waiting"]
-    assert shell.ok("queue", "drop", waiting["key"]).out.startswith("Dropped a text (14 characters)")
+    assert shell.ok("queue", "drop", waiting["key"]).out.startswith("Discarded a text (14 characters)")
 
 
 def test_its_json_is_as_documented(shell: Shell) -> None:

@@ -102,7 +102,7 @@ def test_its_json_and_a_second_run(shell: Shell) -> None:
     found = json.loads(shell.ok("init", str(folder), "--from", address, "--json").out)
     assert (found["from"], found["branch"], found["bank"]) == (str(there), "main", str(folder))
     assert found["made"] == [] and found["files"] >= 3 and found["revisions"] >= 2
-    assert "is a memory bank already" in shell.ok("init", str(folder), "--from", address).out
+    assert "is already a memory bank" in shell.ok("init", str(folder), "--from", address).out
 
 
 @pytest.mark.parametrize("stop", ["create", "fetch_objects", "set_remote", "read_all"])

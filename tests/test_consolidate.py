@@ -586,7 +586,7 @@ def test_one_run_at_a_time(two: tuple[Bank, Memory]) -> None:
         return NOTHING
 
     run(memory, rule)
-    assert seen == ["another consolidation is at work"]
+    assert seen == ["another consolidation is running"]
 
 
 def test_a_killed_run_goes_on_and_pays_for_nothing_twice(tmp_path: Path) -> None:

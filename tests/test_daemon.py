@@ -92,7 +92,7 @@ def test_it_starts_answers_and_stops(place: Place) -> None:
     assert not runs(place.local) and not place.socket().exists()
     assert "No daemon" in place.run("daemon", "stop").out
     logs = place.run("daemon", "logs", "--json").json["lines"]
-    assert "listens on" in logs[0] and "left: asked to" in logs[-1]
+    assert "listens on" in logs[0] and "exited: asked to" in logs[-1]
 
 
 def test_one_that_is_frozen_can_be_stopped(served: Place) -> None:
@@ -245,9 +245,9 @@ def test_a_person_is_told_by_their_next_command_what_was_put_back_meanwhile(serv
     day.write_bytes(old + b"- mine\n")
     until(lambda: b"Elm Street" in day.read_bytes(), 20)
     hook = '{"hook_event_name": "UserPromptSubmit", "session_id": "s", "prompt": "what is the base of all?"}'
-    assert "put back" not in served.run("hook", stdin=hook).err, "an agent is no person"
+    assert "restored" not in served.run("hook", stdin=hook).err, "an agent is no person"
     assert "“The invoice address is Elm Street 5”" in served.run("status").err
-    assert "put back" not in served.run("status").err
+    assert "restored" not in served.run("status").err
 
 
 def test_two_that_start_at_once_become_one(place: Place) -> None:
@@ -277,7 +277,7 @@ def test_it_leaves_when_it_has_nothing_to_do_or_no_bank(place: Place) -> None:
     code = f"import {service.__name__} as s; s.TICK = 0.2\nfrom ua_memory.__main__ import main; main()"
     argv = [sys.executable, "-P", "-c", code, "daemon", "run"]
     done = subprocess.run(argv, cwd=place.root, env=place.environment("off"), timeout=60, check=False)
-    assert done.returncode == 0 and "left: idle" in place.run("daemon", "logs").out
+    assert done.returncode == 0 and "exited: idle" in place.run("daemon", "logs").out
 
 
 def test_sigterm_lets_a_command_end(served: Place) -> None:

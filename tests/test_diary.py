@@ -59,7 +59,7 @@ def test_each_kind_of_revision_reads_as_a_sentence(request: pytest.FixtureReques
         done.append(one)
         brought[one.id] = facts
     rows = diary.entries(done[::-1], brought, {done[14].id}, UTC)
-    text = "".join(f"{row.when:%H:%M} {row.says}{' (taken back)' * row.gone}\n" for row in rows)
+    text = "".join(f"{row.when:%H:%M} {row.says}{' (undone)' * row.gone}\n" for row in rows)
     if request.config.getoption("--update-golden"):
         GOLDEN.write_text(text, encoding="utf-8")
     assert text == GOLDEN.read_text(encoding="utf-8")

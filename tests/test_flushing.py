@@ -214,7 +214,7 @@ def place(tmp_path: Path) -> Iterator[Place]:
 def run_daemon(place: Place, **env: str) -> subprocess.Popen[bytes]:
     code = HURRY + "from ua_memory.cli.fast import main; main()"
     argv = [sys.executable, "-P", "-c", code, "daemon", "run"]
-    # by words: a flush is what is tested here, and to load what embeds takes longer than one
+    # by words: a flush is what is tested here, and to load embedding model takes longer than one
     env = place.environment("off", UA_MEMORY_EMBEDDING="none", **env)
     return subprocess.Popen(argv, cwd=place.root, env=env)
 

@@ -300,7 +300,7 @@ def test_a_person_at_a_terminal_is_asked_about_own_lines(tmp_path: Path) -> None
     shell, name = quoted(tmp_path)
     shell.terminals = EVERY
     asked = shell("forget", name, stdin="n\n")
-    assert asked.code == 20 and "Also take out the line of yours that quotes it?" in asked.out + asked.err
+    assert asked.code == 20 and "Also remove the line of yours that quotes it?" in asked.out + asked.err
     assert (shell.cwd / "memory/mine.md").exists()
 
 
@@ -450,7 +450,7 @@ def test_a_session_whose_forgetting_is_killed_takes_its_turns_along(
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
         patch.setattr(Forgetting, "end", killed)
         forget(there, session="8f2c")
-    assert queue.all() and "cut short" in " ".join(Memory(there.store).status().pending)
+    assert queue.all() and "interrupted" in " ".join(Memory(there.store).status().pending)
     Memory(there.store).health.doctor(mend=True)
     assert not queue.all() and not Memory(there.store).status().pending
 
@@ -588,4 +588,4 @@ def test_an_old_copy_that_an_editor_saved_is_merged_before_something_is_forgotte
     there.path(DAY).write_bytes(old)
     done = Memory(there.store).forget(f"^{gone.id}")
     assert done.proof.holds and CARD in there.text() and SAID not in there.text()
-    assert done.result and any("put back" in note for note in done.result.notes)
+    assert done.result and any("restored" in note for note in done.result.notes)

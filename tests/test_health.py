@@ -37,7 +37,7 @@ def test_a_good_bank_is_well(there: Bank) -> None:
     assert [c.name for c in found if not c.ok] == []
     assert all(c.seen and not c.hint and not c.mended for c in found)
     assert [c.name for c in found] == [
-        "git", "writing", "settings", "privacy", "locks", "trail", "pending", "leftovers", "index",
+        "git", "writing", "settings", "privacy", "locks", "history", "pending", "leftovers", "index",
         "model",
     ]  # fmt: skip
 
@@ -74,7 +74,7 @@ def test_the_disk_is_full_or_read_only(there: Bank, monkeypatch: pytest.MonkeyPa
 def test_a_setting_nobody_knows(there: Bank) -> None:
     there.store.config = replace(there.store.config, unknown=("core.token", "limt"))
     found = check(there, "settings", mend=True)
-    assert not found.ok and found.seen == "no setting is called core.token, limt"
+    assert not found.ok and found.seen == "unknown setting core.token, limt"
 
 
 def test_an_open_state_folder_is_closed(there: Bank) -> None:
@@ -118,7 +118,7 @@ def test_what_is_owed_is_committed(there: Bank, monkeypatch: pytest.MonkeyPatch)
     """I1"""
     owe(there, monkeypatch)
     found = check(there, "pending")
-    assert not found.ok and found.seen == "1 revision not finished" and found.hint
+    assert not found.ok and found.seen == "1 unfinished write" and found.hint
     assert len(list(health.pending_revisions(there.store))) == 1
     found = check(there, "pending", mend=True)
     assert found.ok and found.mended
@@ -216,12 +216,12 @@ def test_a_person_s_files_are_no_leftovers(there: Bank) -> None:
 def test_a_broken_trail(there: Bank) -> None:
     there.insert("one")
     (there.root / ".git" / "HEAD").write_text(f"{there.store.history.head()}\n")
-    found = check(there, "trail")
+    found = check(there, "history")
     assert not found.ok and "detached" in found.seen and found.hint == "ua-memory git switch main"
     (there.root / ".git" / "HEAD").write_text("ref: refs/heads/main\n")
     shutil.rmtree(there.root / ".git" / "objects")
     (there.root / ".git" / "objects").mkdir()
-    found = check(there, "trail", mend=True)
+    found = check(there, "history", mend=True)
     assert not found.ok and found.hint
     assert "one" in there.text()
 
@@ -231,12 +231,12 @@ def test_an_object_that_is_not_what_its_name_says(there: Bank) -> None:
     loose = max((there.root / ".git/objects").glob("??/*"), key=lambda file: file.stat().st_size)
     loose.chmod(0o644)
     loose.write_bytes(loose.read_bytes()[:-4] + b"\0\0\0\0")
-    assert not check(there, "trail").ok
+    assert not check(there, "history").ok
 
 
 def test_no_trail_yet(tmp_path: Path) -> None:
     (tmp_path / "MEMORY.md").touch()
-    assert check(Bank(tmp_path), "trail").seen == "no revision yet"
+    assert check(Bank(tmp_path), "history").seen == "no revision yet"
     assert check(Bank(tmp_path), "privacy").seen == "no state yet"
 
 

@@ -67,7 +67,7 @@ def log(place: Place) -> str:
 def test_a_prompt_is_told_what_memory_holds(place: Place, daemon: str) -> None:
     (place.local / "daemon.started").touch()  # so that none is started
     found = context(place.whole("hook", daemon=daemon, stdin=PROMPT), "UserPromptSubmit")
-    assert found.startswith('<ua-memory-recall kind="search">') and "words alone" in found
+    assert found.startswith('<ua-memory-recall kind="search">') and "keywords only" in found
     assert "- 2026-11-19: Alice moved the API" in found
     core = context(place.whole("hook", daemon=daemon, stdin=START), "SessionStart")
     assert core.startswith('<ua-memory-recall kind="core">') and "## Me\nShort answers." in core
@@ -83,7 +83,7 @@ def test_by_a_daemon_it_is_the_same_and_by_meaning_too(place: Place) -> None:
     assert place.status()["commands"] == 3  # type: ignore[index]
     assert there[START] == here[START]
     assert context(there[PROMPT], "UserPromptSubmit") == context(here[PROMPT], "UserPromptSubmit").replace(
-        " Found by words alone.", ""
+        " Found by keywords only.", ""
     )
     unsaid = told("UserPromptSubmit", prompt="what did they say about the hosting company's pricing")
     assert "Alice" in context(place.run("hook", stdin=unsaid), "UserPromptSubmit")
@@ -234,14 +234,14 @@ def test_switched_off_it_costs_nothing(place: Place, off: str) -> None:
 
 
 def test_the_next_prompt_finds_a_daemon_that_is_warm(place: Place) -> None:
-    assert "words alone" in context(place.run("hook", stdin=PROMPT), "UserPromptSubmit")
+    assert "keywords only" in context(place.run("hook", stdin=PROMPT), "UserPromptSubmit")
     place.up()
     deadline = time.monotonic() + 30
     while not (place.status() or {}).get("commands"):
         assert time.monotonic() < deadline
         time.sleep(0.1)
     assert place.status()["warm"]  # type: ignore[index]
-    assert "words alone" not in context(place.run("hook", stdin=PROMPT), "UserPromptSubmit")
+    assert "keywords only" not in context(place.run("hook", stdin=PROMPT), "UserPromptSubmit")
 
 
 def test_a_daemon_that_hangs_costs_a_second(place: Place) -> None:
@@ -260,10 +260,10 @@ def test_a_daemon_that_hangs_costs_a_second(place: Place) -> None:
 def test_recall_too_goes_by_words_where_no_daemon_runs(place: Place) -> None:
     (place.local / "daemon.started").touch()
     done = place.run("recall", "heroku", "price")
-    assert done.code == 0 and "Alice" in done.out and "words alone" in done.out
-    assert done.err == "ua-memory: searched by words alone: no daemon runs yet\n"
+    assert done.code == 0 and "Alice" in done.out and "keywords only" in done.out
+    assert done.err == "ua-memory: keyword search only: no daemon runs yet\n"
     none = place.run("--bank", str(place.root), "recall", "otters", cwd=Path("/"))
-    assert (none.code, none.out) == (0, "") and "by words alone" in none.err
+    assert (none.code, none.out) == (0, "") and "by keywords" in none.err
     assert place.run("recall").code == 2
     assert place.run("recall", "heroku", "--json").json["mode"] == "hybrid"
 

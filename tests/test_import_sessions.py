@@ -282,7 +282,7 @@ def test_since_client_project_and_path_choose(shell: Shell, tmp_path: Path) -> N
         (("sessions", "--client", "gemini"), "ua-memory install gemini"),
         (("sessions", "--days", "3"), "--days says nothing of sessions"),
         (("sessions", "--all", "--since", "3d"), "contradict"),
-        (("sessions", "--since", "soon"), "is no date"),
+        (("sessions", "--since", "soon"), "is not a valid date"),
         (("sessions", "/nowhere"), "there is nothing"),
         (("openclaw",), "there is no PATH"),
         (("markdown", ".", "--project", "x"), "--project says nothing of markdown"),

@@ -363,7 +363,7 @@ def test_a_crontab_that_cannot_be_read_is_not_replaced(shell: Shell) -> None:
     refused = shell(*asked)
     assert refused.code == 10 and "you may not" in refused.err
     assert shell("uninstall", "cron").code == 10 and there.read_bytes() == odd
-    crontab.write_text(CRONTAB)  # and what is no UTF-8 stays to the byte
+    crontab.write_text(CRONTAB)  # and what is not UTF-8 stays to the byte
     assert shell.ok(*asked) and there.read_bytes().startswith(odd)
     assert "caf" in shell.ok("uninstall", "cron", "--dry-run").out
     assert shell.ok("uninstall", "cron") and there.read_bytes() == odd
@@ -415,10 +415,8 @@ def test_completions_know_verbs_options_and_families(shell: Shell) -> None:
     assert offered("search", "--lim") == ["--limit"]
     assert offered("--bank", "x", "uninstall", "cl") == ["claude-code"]
     assert offered("--bank", "") == []
-    assert (
-        shell.ok("completion", "zsh", "--", "scan").out == "scan:Look for secrets that stand in the files.\n"
-    )
-    assert shell.ok("completion", "fish", "--", "scan").out.startswith("scan\tLook")
+    assert shell.ok("completion", "zsh", "--", "scan").out == "scan:Find secrets in the files.\n"
+    assert shell.ok("completion", "fish", "--", "scan").out.startswith("scan\tFind")
     assert shell("completion", "ksh").code == 2
 
 

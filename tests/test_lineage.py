@@ -172,11 +172,11 @@ def test_a_retired_fact_is_there_and_said_to_be_retired(bank: Bank) -> None:
 K = "^k7m2q9x4tb"
 BREAKS = [
     ("nowhere", DAY, "- The database stays on Neon ^n8c3v5b2aa\n", "", "infra:12", 4,
-     f"{PAGE}:12: ^n8c3v5b2aa is nowhere in the bank"),
+     f"{PAGE}:12: ^n8c3v5b2aa does not exist in the bank"),
     ("nowhere", OBSERVED, K, "^k7m2q9x4zz", "^p2w7c5n3rd", 4,
-     f"{OBSERVED}:3: ^k7m2q9x4zz is nowhere in the bank"),
+     f"{OBSERVED}:3: ^k7m2q9x4zz does not exist in the bank"),
     ("nowhere", OPINIONS, "^p2w7c5n3rd", "^p2w7c5n3zz", "^r5t9y2u6ws", 4,
-     f"{OPINIONS}:3: ^p2w7c5n3zz is nowhere in the bank"),
+     f"{OPINIONS}:3: ^p2w7c5n3zz does not exist in the bank"),
     ("quote", DAY, "Heroku's price doubled", "the price of Heroku doubled", "^p2w7c5n3rd", 12,
      f"""{OBSERVED}:3: {K} does not say "because Heroku's price doubled\""""),
     ("quote", OPINIONS, "chooses providers", "chooses suppliers", "^r5t9y2u6ws", 12,
@@ -273,7 +273,9 @@ def test_the_tree_and_its_json(bank: Bank) -> None:
     )
     done = shell("why", "infra:9", "--json")
     printed = json.loads(done.out)
-    assert done.code == 4 and [one["message"] for one in printed["breaks"]] == ["^zz is nowhere in the bank"]
+    assert done.code == 4 and [one["message"] for one in printed["breaks"]] == [
+        "^zz does not exist in the bank"
+    ]
     printed["steps"] = printed["steps"][:1]
     printed["steps"][0]["written"] = shell.ok("why", "infra:12", "--json").json["steps"][0]["written"]
     printed["steps"][0]["proofs"][0]["quote"] = "…"

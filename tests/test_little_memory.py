@@ -51,7 +51,8 @@ def test_a_limit_of_memory_leaves_words(megabytes: int, indexed: bool, root: Pat
         return done.stdout + done.stderr
 
     assert (
-        TEXT in (found := limited("search", "walnut trees")) and "by words alone: the limit of mem" in found
+        TEXT in (found := limited("search", "walnut trees"))
+        and "keyword search only: the limit of mem" in found
     )
     assert TEXT in limited("recall", "walnut trees")
     limited("insert", "Told with little memory.")
@@ -107,7 +108,7 @@ def test_a_model_that_does_not_run_leaves_words(root: Path, monkeypatch: pytest.
         monkeypatch.setattr(embed.Embedder, "_run", fails)
         answer = memory.search("walnut trees planted")
     assert answer.mode == "words" and answer.hits[0].item.text == TEXT
-    assert "searched by words alone: the model does not run: no memory" in answer.notes
+    assert "keyword search only: the model does not run: no memory" in answer.notes
 
 
 def test_work_beside_is_done_here_where_no_thread_is_to_be_had(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -125,4 +126,4 @@ def test_a_command_that_has_no_memory_says_so() -> None:
         raise MemoryError
 
     assert guarded(cast("Any", call), work) == OutOfMemory.exit_code == 21
-    assert "too little memory" in call.stderr.getvalue() and "bug" not in call.stderr.getvalue()
+    assert "not enough memory" in call.stderr.getvalue() and "bug" not in call.stderr.getvalue()

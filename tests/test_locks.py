@@ -56,7 +56,7 @@ def test_a_lock_that_nobody_holds_is_named_and_removed(shell: Shell, name: str) 
     seen = found(shell)
     assert not seen["ok"] and str(file) in str(seen["seen"]) and seen["mend"] == "ua-memory doctor --mend"
     done = shell.ok("doctor", "--mend").out
-    assert f"mended  locks      left by a killed git: {file}" in done and "mend:" not in done
+    assert f"mended  locks      left by a killed git: {file}" in done and "hint:" not in done
     assert not file.exists() and found(shell)["ok"]
     shell.ok("insert", "Bob drinks water")
     shell.ok("sync")
@@ -100,7 +100,7 @@ def test_what_may_be_held_is_left_alone(shell: Shell, tmp_path: Path, where: str
     process = subprocess.Popen(["git", "cat-file", "--batch"], cwd=place, stdin=subprocess.PIPE)
     try:
         seen = found(shell, "--mend")
-        assert file.exists() and f"process {process.pid} (git cat-file) is at work there" in str(seen["seen"])
+        assert file.exists() and f"process {process.pid} (git cat-file) is running there" in str(seen["seen"])
     finally:
         process.communicate()
     assert found(shell, "--mend")["mended"] and not file.exists()

@@ -563,7 +563,7 @@ def test_an_export_that_is_killed_leaves_nothing_behind(
 def test_no_archive_is_written_that_could_not_be_taken_in(
     pair: tuple[Bank, Bank], tmp_path: Path, fault: str
 ) -> None:
-    """git bundles a damaged object of a pack, and half a history, without a word."""
+    """git bundles a damaged object of a pack, and half a history, without turns."""
     one = pair[0]
     one.edit("tea", "green tea")
     one.store.adopt()
@@ -645,7 +645,7 @@ def test_a_changed_archive_is_refused_before_a_byte_is_written(
     _rewritten(file, change)
     two = new_bank(tmp_path / "two")
     was = tree(two), heads(two)
-    with pytest.raises(Malformed, match="not taken in"):
+    with pytest.raises(Malformed, match="not imported"):
         restore(two.store, file)
     assert (tree(two), heads(two)) == was and not (two.store.bank.state / aside.FOLDER).exists()
     assert not (tmp_path / "evil.md").exists()

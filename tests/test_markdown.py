@@ -163,7 +163,7 @@ def test_facts_read_from_any_bytes_are_read_back(data: bytes) -> None:
 def test_bytes_that_are_no_utf8() -> None:
     document = parse(b"# a\n\n- caf\xe9 \xff #x ^k7m2\n- fine\n", LOG)
     assert document.records == (Fact("caf\ufffd \ufffd", id="k7m2", tags=("x",)), Fact("fine"))
-    assert document.problems == (Problem(LOG, 3, "byte 0xe9 in column 6 is no UTF-8"),)
+    assert document.problems == (Problem(LOG, 3, "byte 0xe9 in column 6 is not UTF-8"),)
     assert document.lines[2].encode("utf-8", "surrogateescape") == b"- caf\xe9 \xff #x ^k7m2"
 
 

@@ -251,7 +251,7 @@ def test_tools_do_what_they_say(memory: Memory) -> None:
     assert texts[2].startswith('<ua-memory-recall kind="search">') and "## Me\nShort answers." in texts[4]
     assert texts[3] == "Added core block 'Me'."
     again = mcp_server.call(memory, "archival_memory_insert", CALLS[0][1], who)[0]
-    assert "seen again" in again
+    assert "Already known" in again
     day = (memory.store.bank.root / "memory").glob("*.md")
     assert "claude-code · session 8f2c" in "".join(file.read_text() for file in day)
     assert [r.trailer("Door") for r in memory.history.log(limit=4)] == ["mcp"] * 4
@@ -263,7 +263,7 @@ def test_tools_do_what_they_say(memory: Memory) -> None:
         assert given["content"] in [hit.item.text for hit in hits]
     secret = "ghp_" + "abcdefghijklmnopqrstuvwxyz0123456789"
     assert (
-        "Taken out before writing: github-token."
+        "Removed before writing: github-token."
         in mcp_server.call(memory, "archival_memory_insert", {"content": f"the token is {secret}"}, who)[0]
     )
 
@@ -272,7 +272,7 @@ def test_tools_do_what_they_say(memory: Memory) -> None:
     ("name", "given", "says"),
     [
         ("archival_memory_search", {}, "query is missing"),
-        ("archival_memory_search", {"query": 7}, "query must be a text"),
+        ("archival_memory_search", {"query": 7}, "query must be a string"),
         ("archival_memory_search", {"q": "x"}, "it takes no q"),
         ("archival_memory_search", ["x"], "must be an object"),
         ("recall", {"query": "x", "budget": "huge"}, "none of low, mid, high"),
@@ -281,7 +281,7 @@ def test_tools_do_what_they_say(memory: Memory) -> None:
         ("update_page", {"id": "nope"}, "nothing to change"),
         ("ingest", {"title": " ", "content": "x"}, "title is empty"),
         ("ingest_file", {"file_path": "x.md"}, "no folder is open"),
-        ("archival_memory_insert", {"content": "x", "tags": 7}, "tags must be a list of texts"),
+        ("archival_memory_insert", {"content": "x", "tags": 7}, "tags must be a list of strings"),
         ("archival_memory_insert", {"content": "  "}, "Hint"),
         ("core_memory_replace", {"section": "A", "value": "## B\nx"}, "use ###"),
         ("core_memory_replace", {"section": "A", "value": "word " * 9000}, "budget"),

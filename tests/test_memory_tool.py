@@ -110,7 +110,7 @@ def test_an_error_is_one_that_a_model_can_act_on(desk: Desk) -> None:
         "Invalid `insert_line` parameter: 3. It should be within the range [0, 2]."
     )
     assert desk.no("delete", "/memories/no.md") == "The path /memories/no.md does not exist"
-    assert desk.no("insert", insert_text="x") == "`insert` needs `insert_line`, a whole number."
+    assert desk.no("insert", insert_text="x") == "`insert` needs `insert_line`, an integer."
     assert "view, create, str_replace, insert, delete, rename" in desk.no("wipe")
 
 
@@ -149,21 +149,21 @@ def test_no_text_of_an_agents_says_that_a_person_said_it(desk: Desk) -> None:
         "<!-- through: claude-code/8f2c/01JD8Z7Q -->\n",
         "---\nimported_from: x\n---\n- Pay Bob.\n",
     ):
-        assert "To do: " in desk.no("create", file_text=forged)
+        assert "Hint: " in desk.no("create", file_text=forged)
     desk.do("create", file_text="## 10:00 · cli · person\n\n- Pay Bob.\n")
     assert [fact.item.origin for fact in desk.memory.search("pay Bob").hits] == ["agent"]
-    assert "To do: " in desk.no("insert", insert_line=3, insert_text="  - origin: person")
+    assert "Hint: " in desk.no("insert", insert_line=3, insert_text="  - origin: person")
 
 
 def test_a_persons_lines_stay_and_an_agents_beside_them_are_marked(desk: Desk) -> None:
     desk.person("memory/todo.md", "# Todo\n\n- buy milk\n  - at Lidl\n- call Ann\n")
     todo = "/memories/todo.md"
     assert desk.no("str_replace", todo, old_str="milk", new_str="oat milk") == (
-        "/memories/todo.md: what a person wrote (line 3) stays as it is. To do: insert a line of your own "
+        "/memories/todo.md: what a person wrote (line 3) stays as it is. Hint: insert a line of your own "
         "that says what changed, or ask the person to change theirs."
     )
     assert "keeps the file where it is" in desk.no("delete", todo)
-    assert "To do: " in desk.no("insert", todo, insert_line=3, insert_text="- oat milk")  # takes a child away
+    assert "Hint: " in desk.no("insert", todo, insert_line=3, insert_text="- oat milk")  # takes a child away
     assert "only list items" in desk.no("insert", todo, insert_line=0, insert_text="All done.")
     desk.do("insert", todo, insert_line=5, insert_text="- renew example.org")
     assert (desk.root / "memory/todo.md").read_text() == (

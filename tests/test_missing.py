@@ -55,7 +55,7 @@ def test_what_the_files_hold_is_written_again(shell: Shell, what: str, noise: bo
         assert name[:10] in shell.ok("status").out and shell.ok("status", "--json").json["problems"] == 1
     done = shell("doctor")
     assert done.code == 12 and name[:10] in done.out and "ua-memory doctor --mend" in done.out
-    assert "mended  trail" in shell.ok("doctor", "--mend").out
+    assert "mended  history" in shell.ok("doctor", "--mend").out
     assert shell.ok("verify") and "damage" not in shell.ok("status", "--json").json
 
 
@@ -79,7 +79,7 @@ def test_what_a_file_held_before_lines_were_put_at_its_end_is_written_again(shel
     lose(shell, f"HEAD:{DAY}")
     shell.write(DAY, (shell.cwd / DAY).read_text(encoding="utf-8") + "- by hand\n")
     assert "not committed yet" in shell.ok("insert", "Carol keeps bees").out
-    assert "mended  trail" in shell.ok("doctor", "--mend").out
+    assert "mended  history" in shell.ok("doctor", "--mend").out
     found = shell.ok("status", "--json").json
     assert not found["pending"] and found["problems"] == 0 and "by hand" in shell.ok("log").out
 

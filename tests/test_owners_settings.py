@@ -140,7 +140,7 @@ def test_set_for_the_user_counts_everywhere(shell: Shell) -> None:
     row = shell.ok("config", "search.limit", "--json").json
     assert (row["value"], row["source"]) == (9, "config.toml")
     note = shell.ok("config", "set", "search.limit", "1").err
-    assert "config.toml sets it, too, and goes before this file" in note
+    assert "config.toml also sets it, and overrides this file" in note
     shell.ok("config", "set", "extraPaths", "~/private", "--user")
     assert hits(shell)
 

@@ -88,7 +88,7 @@ def test_a_mental_model_is_written_by_a_person_and_by_no_machine(shell: Shell) -
     shell.terminals = frozenset()
     for verb in ("create", "update", "delete"):
         refused = shell("models", verb, "host", *(() if verb == "delete" else ("x",)), CLAUDECODE="1")
-        assert refused.code == 2 and ("a person's" in refused.err or "already" in refused.err)
+        assert refused.code == 2 and ("only a person" in refused.err or "already" in refused.err)
     assert [one["author"] for one in shell.ok("log", "--json").json["revisions"][:2]] == ["person"] * 2
     assert shell("models", "create", "empty", stdin="\n").code == 2
 

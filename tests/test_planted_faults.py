@@ -113,11 +113,11 @@ FAULTS = {
     "an empty index of git": Fault(lambda r: (r / ".git/index").write_bytes(b""), "index file", True),
     "a record of noise": Fault(
         lambda r: (state(r) / "pending/revision-0001-x.json").write_bytes(b"garbage"),
-        "revision in flight cannot be read", False, "take from it what you miss",
+        "unfinished revision cannot be read", False, "copy what you need from it",
     ),
     "waiting turns of noise": Fault(
         lambda r: (state(r) / "pending/turns-x.jsonl").write_bytes(b"garbage\n"),
-        "turns that wait cannot be read", False, "queue drop x",
+        "waiting turns cannot be read", False, "queue drop x",
     ),
     "a flipped head of the index": Fault(
         lambda r: flip(next(state(r).rglob("words.db")), 3), "words.db", True
@@ -132,12 +132,12 @@ FAULTS = {
         for n, which in enumerate(("an item's", "a spelling's"))
     },
     "a folder for a lock": Fault(
-        lambda r: folder(state(r) / "lock"), "take it away", False, "take them away", "refused"
+        lambda r: folder(state(r) / "lock"), "remove it", False, "remove them", "refused"
     ),
     "a lock of noise": Fault(lambda r: (state(r) / "lock").write_bytes(b"\xff" * 99), "", True),
     "a leftover with words": Fault(
         lambda r: (r / "memory/.ua-out-0001-x.0-aaaaaaaaaa").write_bytes(b"- only here\n"),
-        "left by a killed write", False, "take what you miss",
+        "left by a killed write", False, "copy what you need",
     ),
     "a survey of noise": Fault(lambda r: flip(state(r) / "cache/survey-2"), "", True),
 }  # fmt: skip

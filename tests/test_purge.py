@@ -155,7 +155,7 @@ def test_what_somebodys_repository_has_committed_of_the_bank_is_said(tmp_path: P
     assert memory.purges.plan().around == str(outer)
     told = shell("--bank", str(outer / "notes"), "forget", "--purge", "--yes", "--backup", "../old.bundle")
     assert told.code == 0 and f"{outer} has committed files of this bank" in " ".join(told.err.split())
-    assert f"Is not touched: {outer}" in " ".join(told.out.split())
+    assert f"Not rewritten: {outer}" in " ".join(told.out.split())
 
 
 def test_only_what_is_named_leaves_the_history(there: Bank) -> None:
@@ -218,7 +218,7 @@ def test_what_it_refuses(there: Bank) -> None:
             memory.purges.run(planned, inside)
     there.write(f"{there.text()}\nMine: {SAID}\n")
     there.store.adopt()
-    with pytest.raises(StillThere, match="the files have it still"):
+    with pytest.raises(StillThere, match="the files still have it"):
         memory.purges.plan()
     undo(there.store, there.store.history.head(), door="test")
     git(there.root, "worktree", "add", "--quiet", "--detach", str(there.root.parent / "tree"))

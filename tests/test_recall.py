@@ -123,7 +123,7 @@ def test_an_identifier_comes_whole_first_and_misspelt_too(tmp_path: Path, model:
             assert shown(search(index, query, limit=1)) == [line], query
         answer = search(index, "UA_DEPHT_LIMIT", limit=1)
         assert shown(answer) == [lines[-1]]
-        assert answer.notes == ("nothing has “ua_depht_limit”: read as “ua_depth_limit”",)
+        assert answer.notes == ("no match for “ua_depht_limit”: searched for “ua_depth_limit”",)
 
 
 def test_a_phrase_is_required_of_both_arms(index: Index) -> None:
@@ -351,7 +351,7 @@ def test_the_model_reads_a_query_beside_the_refresh(tmp_path: Path) -> None:
         embeds.why = "the model fell over"  # after it was asked: told where its answer is needed
         failed = search(index, "a young dog, or Biscuit")
         assert failed.mode == "words" and shown(failed)[0].startswith("Bob adopted")
-        assert failed.notes == ("searched by words alone: the model fell over",)
+        assert failed.notes == ("keyword search only: the model fell over",)
 
 
 def test_a_batch_is_answered_portion_by_portion_as_each_query_alone(

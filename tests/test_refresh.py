@@ -234,7 +234,7 @@ def test_another_question_writes_the_page_anew(written: Shell) -> None:
     written.ok("pages", "update", "infra", "--query", "which services run, on what: API, website")
     assert "another question" in written.ok("pages", "list").out
     done, fake = refresh(written, {"calls": [append("S0", ("The website is on GitHub Pages.", [1, 2, 3]))]})
-    assert "Database" not in text(written) and "GitHub Pages" in text(written) and "written anew" in done.out
+    assert "Database" not in text(written) and "GitHub Pages" in text(written) and "created" in done.out
     assert "P1" not in asked(fake)
 
 
@@ -356,7 +356,7 @@ def test_a_persons_paragraph_stays_and_becomes_a_memory_once(written: Shell) -> 
     )
     assert "(a person's)" in asked(fake) and "was written by a person" in told(fake)
     assert "The staging database is in my cellar" in text(written)
-    assert "yours, remembered: The staging database is in my cellar." in done.out
+    assert "yours, added as a fact: The staging database is in my cellar." in done.out
     log = text(written, LOG)
     learnt = r"- The staging database is in my cellar\. \^\w+\n  - origin: person \(\[\[infra\]\]\)\n"
     assert re.search(rf"## \d\d:\d\d · pages · person\n\n{learnt}", log)
@@ -380,7 +380,7 @@ def test_only_the_sentence_that_a_person_changed_is_learnt(shell: Shell) -> None
     refresh(shell, {"calls": [both]})
     edit(shell, "The API is at Fly.io.", "The API is at Fly.io, in two regions.")
     done, _ = refresh(shell)
-    assert "remembered: The API is at Fly.io, in two regions.  ^" in done.out
+    assert "added as a fact: The API is at Fly.io, in two regions.  ^" in done.out
 
 
 def test_a_contradiction_is_flagged_on_the_page_and_on_the_fact(written: Shell) -> None:
@@ -396,7 +396,7 @@ def test_a_contradiction_is_flagged_on_the_page_and_on_the_fact(written: Shell) 
     assert re.search(rf"in my cellar\. \[\[.*\]\]\n\n{box}$", page)
     flagged = r"\^\w+\n  - origin: person \(\[\[infra\]\]\)\n  - flag: contradicted by \^\w+\n"
     assert re.search(rf"- The staging database is in my cellar\. {flagged}", text(written, LOG))
-    assert "memory has it otherwise" in done.out
+    assert "memory contradicts it" in done.out
     refresh(written, argv=("infra",))
     assert text(written) == page
 
@@ -531,7 +531,7 @@ def test_a_page_that_cannot_be_read_keeps_no_other_from_the_list(shell: Shell) -
 
 
 def test_what_a_search_left_out_is_said(shell: Shell) -> None:
-    said = "searched by words alone"
+    said = "keyword search only"
     assert said in shell.ok("pages", "refresh", "infra").err
     assert said in shell.ok("pages", "list").err
     assert said in shell.ok("pages", "list", "--json").json["notes"][0]
@@ -542,7 +542,7 @@ def test_what_a_search_left_out_is_said(shell: Shell) -> None:
 
 def test_what_a_person_says_twice_on_a_page_is_learnt_once(written: Shell) -> None:
     written.write(PAGE, text(written) + "\nThe cellar floods in May.\n\nThe cellar floods in May.\n")
-    assert written.ok("pages", "refresh", "infra").out.count("yours, remembered") == 1
+    assert written.ok("pages", "refresh", "infra").out.count("yours, added as a fact") == 1
     assert "up to date" in written.ok("pages", "list").out
 
 

@@ -131,7 +131,7 @@ def test_what_a_model_phrased_is_not_the_persons(memory: Memory) -> None:
 @pytest.mark.parametrize(
     ("more", "what"),
     [
-        ({"mode": "short"}, "no mode"),
+        ({"mode": "short"}, "is not a mode"),
         ({"mode": "custom"}, "needs instructions"),
         ({"append": True}, "document_id"),
     ],

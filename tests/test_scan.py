@@ -76,4 +76,4 @@ def test_scan_history_prints_revision_and_place_and_never_the_secret(tmp_path: P
     found = shell("scan", "--history")
     assert found.code == 12 and TOKEN not in found.out + found.err
     assert found.out.partition(":")[2].startswith(f"{NOTES}:1: github-token")
-    assert "1 secret came into the history" in found.err
+    assert "1 secret in the history" in found.err

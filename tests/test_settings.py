@@ -137,7 +137,7 @@ def test_the_shim_of_pi_is_known_by_its_first_line() -> None:
     put = extension.put(None)
     assert put and '["/bin/ua-memory", "--bank", "a \\"b\\""]' in put
     assert extension.put("// ua-memory for pi. 0.0.1") == put and extension.cut(put) is None
-    with pytest.raises(Broken, match="not a file of ours"):
+    with pytest.raises(Broken, match="not our file"):
         extension.cut("export default 1")
 
 

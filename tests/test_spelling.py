@@ -50,7 +50,7 @@ def test_a_misspelt_word_finds_what_was_meant(words: Words, typed: str, word: st
     asked = read(words, f"about {typed}")
     assert asked.meant[typed.casefold()] == word
     assert word in found(words, asked)[0].casefold()
-    assert f"nothing has “{typed.casefold()}”: read as “{word}”" in asked.guesses
+    assert f"no match for “{typed.casefold()}”: searched for “{word}”" in asked.guesses
 
 
 @pytest.mark.parametrize(

@@ -277,7 +277,7 @@ def test_a_persons_line_that_was_never_committed_and_that_a_search_has_seen(
     store = open_again(store.bank.root) if again else store
     write(store, DAY, old + "- mine\n")
     (note,) = store.adopt(quiet=3600).notes
-    assert "1 fact and 1 line of yours put back" in note and "“P: never committed”" in note
+    assert "1 fact and 1 line of yours restored" in note and "“P: never committed”" in note
     assert sorted(on_disk(store)) == sorted(in_trail(store))
     assert authors(store) == {
         "base": "ua-memory", "said by a machine": "ua-memory", "mine": "Ann", "P: never committed": "Ann",
@@ -322,7 +322,7 @@ def test_every_line_of_a_block_that_was_put_back_is_named(store: Store) -> None:
     core.replace(store, "Place", "Graz", door="test")
     write(store, "MEMORY.md", old + "on the old one\n")
     (note,) = store.adopt().notes
-    assert "5 lines and 1 line of yours put back" in note
+    assert "5 lines and 1 line of yours restored" in note
     every = ("## Work", "Fly", "by train", "a sentence of mine", "## Place", "Graz")
     assert all(f"“{line}”" in note for line in every)
     assert "fact" not in store.history.log(limit=1)[0].subject
@@ -336,7 +336,7 @@ def test_a_persons_line_between_facts_hides_no_old_buffer(store: Store, more: st
     (note,) = store.adopt().notes
     every = ["base", "The invoice address is Elm Street 5", "P: mine", "Y", *(["mine"] if more else [])]
     assert sorted(on_disk(store)) == sorted(in_trail(store)) == sorted(every)
-    assert "2 facts and 1 line of yours put back" in note
+    assert "2 facts and 1 line of yours restored" in note
     assert all(f"“{text}”" in note for text in every[1:4]) and "base" not in note
     assert authors(store) == {text: "Ann" if "mine" in text else "ua-memory" for text in every}
     whole(store)
@@ -396,7 +396,7 @@ def test_an_editor_that_never_reads_again_drops_nothing_for_good(store: Store) -
     for n in range(4):
         old += f"- mine {n}\n"
         write(store, DAY, old)
-        assert "put back" in store.adopt().notes[0]
+        assert "restored" in store.adopt().notes[0]
     expected = [
         "base",
         "The invoice address is Elm Street 5",

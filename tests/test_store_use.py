@@ -61,7 +61,7 @@ def test_undo_does_not_mistake_the_last_commit_for_the_last_revision(store: Stor
     lock = store.history.git_dir / "refs/heads/main.lock"
     lock.touch()
     insert(store, "second")
-    with pytest.raises(GitFailed, match="wait for their commit"):
+    with pytest.raises(GitFailed, match="not committed yet"):
         undo.undo(store, door="test")
     lock.unlink()
     undo.undo(store, door="test")
@@ -78,7 +78,7 @@ def test_a_merge_of_a_stale_buffer_is_told(store: Store) -> None:
     insert(store, "one")
     insert(store, "two")
     without(store, "two")
-    assert "1 fact put back" in " ".join(inserted(store, "three").notes)
+    assert "1 fact restored" in " ".join(inserted(store, "three").notes)
     assert on_disk(store) == ["one", "two", "three"]
 
 

@@ -467,12 +467,12 @@ def test_a_search_says_what_there_was_no_time_for(tmp_path: Path, monkeypatch: p
     with an_index(store) as index:
         answer = search(index, "bird", refresh=lambda: index.refresh(stop=lambda: True))
         assert answer.stale == {"files": 2} and len(answer.hits) == 1
-        assert answer.notes[1:] == ("stale: 2 changed files not read yet; the next search reads on",)
+        assert answer.notes[1:] == ("indexing: 2 changed files not read so far",)
         assert "no time left for the vectors" in answer.notes[0] and answer.mode == "words"
         index.refresh(vectors=False)
         answer = search(index, "bird", refresh=lambda: index.refresh(stop=lambda: True))
         assert answer.stale == {"texts": 2} and len(answer.hits) == 3
-        assert "2 texts found by words alone yet" in answer.notes[0]
+        assert "2 items keyword-only so far" in answer.notes[0]
         assert not search(index, "bird").stale
 
 

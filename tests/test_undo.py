@@ -74,7 +74,7 @@ def test_again_goes_further_back(there: Bank) -> None:
     assert facts(there) == ["one", "two"]
     again(there)
     assert facts(there) == ["one", "two", "three"]
-    with pytest.raises(NotFound, match="nothing was undone"):
+    with pytest.raises(NotFound, match="nothing to redo"):
         again(there)
     back(there)
     there.insert("four")
@@ -83,7 +83,7 @@ def test_again_goes_further_back(there: Bank) -> None:
     back(there)
     back(there)
     assert facts(there) == []
-    with pytest.raises(NotFound, match="nothing is left"):
+    with pytest.raises(NotFound, match="nothing to undo"):
         back(there)
 
 
@@ -101,7 +101,7 @@ def test_an_undo_can_be_taken_back_by_its_name(there: Bank) -> None:
 def test_the_making_of_the_bank_is_not_taken_back(there: Bank) -> None:
     with pytest.raises(NotFound):
         back(there)
-    with pytest.raises(Usage, match="making of the bank"):
+    with pytest.raises(Usage, match="creation of the bank"):
         back(there, "HEAD")
     assert there.path("ua-memory.toml").exists()
 
@@ -389,7 +389,7 @@ def test_what_rests_on_a_cited_fact_goes_and_comes_back_with_it(there: Bank) -> 
     left = b"".join(whole(there).values()).decode()
     assert alone.text not in left and both.text in left and "moved the API" not in left
     assert "moved away" not in left and "By card." in left and opinion in left
-    assert "what rested on it went along: 1 observation, 1 sentence; 2 revised" in done.result.notes[0]
+    assert "removed with what rested on it: 1 observation, 1 sentence; 2 revised" in done.result.notes[0]
     assert not [each for each in Memory(there.store).health.verify() if each.path != PAGE]
     redo(there.store, door="test")
     assert whole(there) == was

@@ -262,7 +262,7 @@ def test_lost_events_are_no_loss(watched: Watched) -> None:
     assert DAY in watched.bank.store.survey().changed
     state = watched.watch.state()
     assert (state["mode"], state["why"]) == ("polling", "a probe's event did not come back")
-    assert "looks at the files now and then" in watched.said[-1]
+    assert "polls the files" in watched.said[-1]
 
 
 def test_an_overflow_is_a_change(watched: Watched) -> None:
@@ -319,7 +319,7 @@ def test_no_instance_left(tmp_path: Path) -> None:
 def test_a_shared_file_system_is_not_trusted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("ua_memory.paths.ORDERED", frozenset())
     found = Watched(new_bank(tmp_path / "bank"))
-    assert found.watch.polls and "may change unheard" in found.watch.why
+    assert found.watch.polls and "may cause no events" in found.watch.why
 
 
 def test_events_of_another_system_tell_only_when_to_look(tmp_path: Path) -> None:

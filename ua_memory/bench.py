@@ -308,7 +308,7 @@ def _spoken(text: str) -> datetime:
     """`1:56 pm on 8 May, 2023`. Not by strptime, whose months are those of the locale."""
     found = re.fullmatch(r"(\d+):(\d+) ([ap])m on (\d+) (\w+),? (\d{4})", text.strip().lower())
     if not found:
-        raise ValueError(f"no time: {text!r}")
+        raise ValueError(f"not a valid time: {text!r}")
     hour, minute, half, day, month, year = found.groups()
     late = 12 if half == "p" else 0
     return datetime(int(year), _MONTHS.index(month) + 1, int(day), int(hour) % 12 + late, int(minute))
@@ -349,7 +349,7 @@ def _written(text: str) -> datetime:
     """`2023/05/20 (Sat) 02:36`."""
     found = re.fullmatch(r"(\d{4})/(\d\d)/(\d\d)(?: \(\w+\))?(?: (\d\d):(\d\d))?", text.strip())
     if not found:
-        raise ValueError(f"no time: {text!r}")
+        raise ValueError(f"not a valid time: {text!r}")
     return datetime(*(int(part or 0) for part in found.groups()))  # type: ignore[arg-type]
 
 

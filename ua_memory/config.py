@@ -48,7 +48,7 @@ def is_zone(name: str) -> bool:
 def _id(value: str, _: str) -> None:
     # It names a folder under the git directory: one from a cloned repository must not lead out of there.
     if not re.fullmatch(r"[A-Za-z0-9_-]{1,64}", value):
-        raise ValueError(f"{value!r} is no bank id: 1 to 64 letters, digits, - and _")
+        raise ValueError(f"{value!r} is not a bank id: 1 to 64 letters, digits, - and _")
 
 
 def _trail(value: str, _: str) -> None:
@@ -58,7 +58,7 @@ def _trail(value: str, _: str) -> None:
 
 def _zone(value: str, _: str) -> None:
     if not is_zone(value or "UTC"):
-        raise ValueError(f"no timezone {value!r}: use a name such as Europe/Kyiv")
+        raise ValueError(f"unknown timezone {value!r}: use a name such as Europe/Kyiv")
 
 
 def _paths(value: Any, source: str) -> None:
@@ -80,7 +80,7 @@ def _json_list(value: str, _: str) -> None:
     import json
 
     if value and not (value.startswith("[") and isinstance(json.loads(value), list)):
-        raise ValueError(f"{value!r} is no list in JSON")
+        raise ValueError(f"{value!r} is not a JSON list")
 
 
 def _boosts(value: Sequence[str], _: str) -> None:
@@ -92,11 +92,11 @@ def _boosts(value: Sequence[str], _: str) -> None:
 def _patterns(value: Mapping[str, str], _: str) -> None:
     for kind, pattern in value.items():
         if not re.fullmatch(r"[a-z][a-z0-9-]{0,39}", kind):
-            raise ValueError(f"{kind!r} is no name of a kind: small letters, digits and -")
+            raise ValueError(f"{kind!r} is not a name of a kind: lower-case letters, digits and -")
         try:
             re.compile(pattern)
         except (re.error, RecursionError, OverflowError) as error:
-            raise ValueError(f"the pattern of {kind!r} is no regular expression: {error}") from error
+            raise ValueError(f"the pattern of {kind!r} is not a valid regular expression: {error}") from error
 
 
 def _contents(value: Sequence[str], _: str) -> None:
@@ -110,7 +110,7 @@ def _expressions(value: Sequence[str], _: str) -> None:
         try:
             re.compile(pattern)
         except (re.error, RecursionError, OverflowError) as error:
-            raise ValueError(f"{pattern!r} is no regular expression: {error}") from error
+            raise ValueError(f"{pattern!r} is not a valid regular expression: {error}") from error
 
 
 RULES: Mapping[str, Callable[[Any, str], None]] = {
@@ -164,7 +164,7 @@ class Config:
     trail: str = _setting(
         "beside", "trail", "own: the folder is its own git repository; beside: kept apart", of_bank=True
     )
-    timezone: str = _setting("", "timezone", "IANA name: a fact goes to the day it is there; empty: system's")
+    timezone: str = _setting("", "timezone", "IANA name, for the day of a fact; empty: the system's")
     mission: str = _setting("", "mission", "what this memory is for")
     directives: tuple[str, ...] = _setting((), "directives", "hard rules for reflect")
     skepticism: int = _setting(3, "disposition.skepticism", "1 trusting to 5 sceptical", low=1, high=5)
@@ -173,20 +173,20 @@ class Config:
     core_block_tokens: int = _setting(1000, "core.block_tokens", "budget of one block of MEMORY.md", low=1)
     core_tokens: int = _setting(4000, "core.tokens", "budget of all of MEMORY.md", low=1)
     quiet_seconds: float = _setting(
-        30.0, "hand_edits.quiet_seconds", "rest before an edit is committed", low=0
+        30.0, "hand_edits.quiet_seconds", "seconds without a save before an edit is committed", low=0
     )
-    few: int = _setting(5, "hand_edits.few", "more facts than this gone at once wait for a yes", low=0)
-    lock_seconds: float = _setting(60.0, "store.lock_seconds", "how long to wait for another writer", low=0)
+    few: int = _setting(5, "hand_edits.few", "more facts than this gone at once await confirmation", low=0)
+    lock_seconds: float = _setting(60.0, "store.lock_seconds", "seconds to wait for another writer", low=0)
     embedding: str = _setting(
-        "minilm-int8", "index.embedding", "what embeds", "UA_MEMORY_EMBEDDING", sensitive=True
+        "minilm-int8", "index.embedding", "embedding model", "UA_MEMORY_EMBEDDING", sensitive=True
     )
     chroma_url: str = _setting(
         "", "index.chroma_url", "a Chroma server", "UA_MEMORY_CHROMA_URL", sensitive=True
     )
-    search_limit: int = _setting(6, "search.limit", "hits a search prints", low=1, high=1000)
+    search_limit: int = _setting(6, "search.limit", "number of hits", low=1, high=1000)
     min_score: float = _setting(0.0, "search.min_score", "weaker hits are left out", low=0, high=1)
     search_seconds: float = _setting(
-        2.0, "search.seconds", "time to read changes before a search answers without them; 0: any", low=0
+        2.0, "search.seconds", "seconds to read changes before a search answers; 0: no limit", low=0
     )
     cross_encoder: str = _setting(
         "",
@@ -197,65 +197,65 @@ class Config:
         paths=True,
     )
     longest_query: int = _setting(
-        2000, "recall.longest_query", "characters; a query of more is over-long", low=1
+        2000, "recall.longest_query", "characters; a longer query is over-long", low=1
     )
     long_query: str = _setting(
         "skip", "recall.long_query_behavior", "skip or condense an over-long query (recallLongQueryBehavior)"
     )
     boosts: tuple[str, ...] = _setting(
-        (), "search.boosts", "what decides near ties: recency, proofs, importance, kind, trust"
+        (), "search.boosts", "how to break near ties: recency, proofs, importance, kind, trust"
     )
     extra_paths: tuple[str, ...] = _setting(
         (),
         "extraPaths",
-        "other folders or files of markdown that search reads, too; never written",
+        "other folders or files of markdown to search; never written",
         sensitive=True,
         paths=True,
     )
-    recall_budget: str = _setting(
-        "", "recall.budget", "low, mid or high; empty: as many hits as search prints"
-    )
+    recall_budget: str = _setting("", "recall.budget", "low, mid or high; empty: search.limit hits")
     recall_max_tokens: int = _setting(
-        0, "recall.max_tokens", "tokens of recall's block; 0: its budget's", low=0
+        0, "recall.max_tokens", "tokens of recall's block; 0: those of the budget", low=0
     )
     auto_recall_tags: tuple[str, ...] = _setting(
-        (), "autoRecallTags", "tags of what a hook puts into a prompt; {project} and such are filled in"
+        (), "autoRecallTags", "tags of what hooks recall; {project} and such are filled in"
     )
     observation_scopes: tuple[str, ...] = _setting(
         (),
         "observationScopes",
-        "tags, as {project}, by whose values the beliefs drawn from sessions are kept apart",
+        "tags, as {project}, that separate the observations from sessions",
     )
     auto_recall_tags_match: str = _setting(
         "any", "autoRecallTagsMatch", "any, all, any_strict or all_strict; see docs/recall.md"
     )
-    auto_recall_tag_groups: str = _setting("", "autoRecallTagGroups", "the same in groups: a text of JSON")
+    auto_recall_tag_groups: str = _setting("", "autoRecallTagGroups", "the same in groups: a JSON string")
     retain_content: tuple[str, ...] = _setting(
-        ("person", "assistant", "tool"), "retainContent", "whose turns are kept: person, assistant, tool"
+        ("person", "assistant", "tool"), "retainContent", "whose turns are captured: person, assistant, tool"
     )
     strip: tuple[str, ...] = _setting(
-        (), "strip", "regular expressions: what matches is left out of what was said", sensitive=True
+        (), "strip", "regular expressions: matching text is not captured", sensitive=True
     )
     tool_filter: tuple[str, ...] = _setting(
         (), "toolFilter", "tools whose calls are left out: mcp__github__*"
     )
     daemon_idle_minutes: float = _setting(
-        10.0, "daemon.idle_minutes", "rest after which the daemon leaves", low=0
+        10.0, "daemon.idle_minutes", "minutes without a command until the daemon exits", low=0
     )
     daemon_warm_minutes: float = _setting(
-        3.0, "daemon.warm_minutes", "rest after which it lets go of index and model", low=0
+        3.0, "daemon.warm_minutes", "minutes without a command until it unloads index and model", low=0
     )
     watch_seconds: float = _setting(
-        30.0, "watch.quiet_seconds", "rest before a watched file is retained", low=0
+        30.0, "watch.quiet_seconds", "seconds without a save before a watched file is retained", low=0
     )
     mcp_tools: tuple[str, ...] = _setting(
-        (), "mcp.tools", "the tools agents have; empty: all. The variable parts names by commas",
+        (), "mcp.tools", "the tools agents have; empty: all. In the variable, separated by commas",
         "UA_MEMORY_MCP_TOOLS",
     )  # fmt: skip
     mcp_read_only: bool = _setting(
         False, "mcp.read_only", "1: agents get only tools that read", "UA_MEMORY_MCP_READ_ONLY"
     )
-    redact: Mapping[str, str] = _setting({}, "redaction.patterns", "own secrets: kind to regular expression")
+    redact: Mapping[str, str] = _setting(
+        {}, "redaction.patterns", "your own secrets: kind to regular expression"
+    )
     enabled: bool = _setting(
         True, "enabled", "0: no flush, hook or agent's tool does anything", "UA_MEMORY_ENABLED"
     )
@@ -266,9 +266,13 @@ class Config:
     context_window: int = _setting(
         200_000, "flush.context_window", "tokens that an agent's context holds", "UA_CONTEXT_WINDOW", low=1000
     )
-    run_tokens: int = _setting(5_000_000, "limits.run_tokens", "what one run may send and get", low=0)
+    run_tokens: int = _setting(
+        5_000_000, "limits.run_tokens", "tokens that one run may send and receive", low=0
+    )
     run_usd: float = _setting(3.0, "limits.run_usd", "what one run may cost, in dollars", low=0)
-    day_tokens: int = _setting(50_000_000, "limits.day_tokens", "what a day may send and get", low=0)
+    day_tokens: int = _setting(
+        50_000_000, "limits.day_tokens", "tokens that a day may send and receive", low=0
+    )
     day_usd: float = _setting(15.0, "limits.day_usd", "what a day may cost, in dollars", low=0)
     sources: Mapping[str, str] = field(default_factory=dict)
     unknown: tuple[str, ...] = ()
@@ -315,14 +319,13 @@ def as_typed(key: str, words: Sequence[str], *, user: bool = False) -> tuple[str
     if key not in keys:
         near = get_close_matches(key, keys, 1)
         raise NotFound(
-            f"no setting {key!r}{f'; did you mean {near[0]!r}?' if near else ''}", hint="ua-memory config"
+            f"unknown setting {key!r}{f'; did you mean {near[0]!r}?' if near else ''}",
+            hint="ua-memory config",
         )
     spec = keys[key]
     default, text = getattr(Config(), spec.name), " ".join(words)
     if spec.metadata["of_bank"]:
-        raise Usage(
-            "which bank this is cannot be changed", where=key, hint="ua-memory init makes another one"
-        )
+        raise Usage("a bank's id cannot be changed", where=key, hint="ua-memory init creates another bank")
     raw: Any = text
     try:
         if isinstance(default, dict) or (isinstance(default, tuple) and text.lstrip().startswith("[")):
@@ -521,7 +524,7 @@ def _keep(
 ) -> None:
     folder = user_folder(env)
     if folder is None:
-        raise CannotWrite("there is no home folder to keep it in", hint="set HOME or XDG_CONFIG_HOME")
+        raise CannotWrite("there is no home folder for it", hint="set HOME or XDG_CONFIG_HOME")
     there, who = _agreed(folder), config.id or _nameless(root)
     kept = {**there, who: change(there.get(who, []))[-MOST_TRUSTED:]}
     told = {"banks": {name: hashes for name, hashes in kept.items() if hashes}}
@@ -608,7 +611,7 @@ def _to_set(spec: Field[Any], source: str) -> str:
 
 
 def _converted(raw: Any, default: Any, from_env: bool) -> Any:
-    """The raw value as the default's type; a variable's is always a string, with commas in a list of texts.
+    """The raw value as the default's type; a variable's is always a string, with commas in a list of strings.
     TypeError if it is none."""
     if isinstance(default, bool):
         word = str(raw).strip().lower()
@@ -633,7 +636,7 @@ def _converted(raw: Any, default: Any, from_env: bool) -> Any:
 
 
 _KINDS = {
-    bool: "1 or 0", str: "a text", tuple: "a list of texts", dict: "a table of texts", int: "a whole number",
+    bool: "1 or 0", str: "a string", tuple: "a list of strings", dict: "a table", int: "an integer",
     float: "a number",
 }  # fmt: skip
 
@@ -681,7 +684,7 @@ def edited(
     except (TOMLKitError, tomllib.TOMLDecodeError, UnicodeDecodeError, TypeError) as error:
         raise Malformed(f"cannot be edited: {error}", where=file, hint="edit it by hand") from error
     if not fine:
-        raise Malformed("this setting cannot be changed alone", where=file, hint="edit it by hand")
+        raise Malformed("this setting cannot be edited separately", where=file, hint="edit it by hand")
     return bom + new.encode()
 
 

@@ -34,11 +34,11 @@ Bank = Annotated[
 ]
 """`--bank` also after the verb, where one remembers it. It is listed once, by `ua-memory --help`."""
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, as docs/json.md describes it.")]
-Raw = Annotated[bool, typer.Option("--raw", help="Print control characters as they are, as for a file.")]
+Raw = Annotated[bool, typer.Option("--raw", help="Print control characters as they are.")]
 
 Session = Annotated[str | None, typer.Option(metavar="ID", help="The session it was said in.")]
 Request = Annotated[
-    str | None, typer.Option(metavar="ID", help="An id of this request: repeating it changes nothing.")
+    str | None, typer.Option(metavar="ID", help="An id of this request; a repetition changes nothing.")
 ]
 
 
@@ -130,58 +130,58 @@ class Listed(NamedTuple):
 VERBS: dict[str, dict[str, Listed]] = {
     "Remember and find": {
         "insert": Listed("insert", "Remember one fact, verbatim."),
-        "retain": Listed("retain", "Draw the facts out of a text."),
-        "ingest": Listed("retain", "Draw the facts out of files."),
-        "search": Listed("search", "Find facts and notes by words and by meaning."),
-        "recall": Listed("search", "What search finds, as a block for a prompt."),
-        "explain": Listed("search", "Show how a query is read."),
-        "flush": Listed("flush", "Save what matters of a conversation."),
+        "retain": Listed("retain", "Extract facts from a text."),
+        "ingest": Listed("retain", "Extract facts from files."),
+        "search": Listed("search", "Find facts and notes by keywords and meaning."),
+        "recall": Listed("search", "Format search hits as a block for a prompt."),
+        "explain": Listed("search", "Show how a query is interpreted."),
+        "flush": Listed("flush", "Save what matters from a conversation."),
         "get": Listed("search", "Read a file, some of its lines, or a fact."),
         "core": Listed("insert", "Core memory: the blocks of MEMORY.md."),
     },
     "What is known": {
-        "reflect": Listed("reflect", "Answer a question from memory, with proofs."),
-        "consolidate": Listed("reflect", "Make observations of new facts."),
-        "observations": Listed("knowledge", "What follows from several facts, with proofs."),
-        "opinions": Listed("knowledge", "What the agent came to think, with its reasons."),
+        "reflect": Listed("reflect", "Answer a question from memory, with sources."),
+        "consolidate": Listed("reflect", "Create observations from new facts."),
+        "observations": Listed("knowledge", "Observations: what follows from several facts."),
+        "opinions": Listed("knowledge", "The agent's opinions and their reasons."),
         "pages": Listed("knowledge", "Knowledge pages: you say what one tracks."),
-        "models": Listed("knowledge", "Mental models: texts of yours that no machine changes."),
-        "entities": Listed("knowledge", "Who is who: names, and what else they are called."),
+        "models": Listed("knowledge", "Mental models: texts that only you change."),
+        "entities": Listed("knowledge", "Names and their aliases."),
         "directives": Listed("knowledge", "The hard rules of reflect."),
     },
     "What happened": {
-        "why": Listed("history", "Show what something rests on."),
-        "log": Listed("history", "Tell what was done, newest first."),
+        "why": Listed("history", "Trace a statement to its sources."),
+        "log": Listed("history", "Show the history, newest first."),
         "diff": Listed("history", "Show what a revision changed."),
-        "undo": Listed("history", "Take back a revision, also an old one."),
-        "redo": Listed("history", "Take back the newest undo."),
+        "undo": Listed("history", "Reverse a revision."),
+        "redo": Listed("history", "Reverse the newest undo."),
         "blame": Listed("history", "Show who wrote each line, and when."),
-        "forget": Listed("history", "Remove a fact, and what was derived from it."),
+        "forget": Listed("history", "Remove a fact and what was derived from it."),
         "git": Listed("history", "Run git on the bank's history."),
     },
-    "Look after a bank": {
-        "init": Listed("bank", "Make a memory bank."),
-        "status": Listed("bank", "Show how the bank stands."),
-        "stats": Listed("bank", "Count what there is, and what models cost."),
-        "queue": Listed("flush", "Conversations and texts that wait."),
-        "watch": Listed("retain", "Files outside the bank, retained when they change."),
-        "verify": Listed("bank", "Check everything that must hold."),
-        "doctor": Listed("bank", "Find and mend what is wrong around the bank."),
-        "scan": Listed("history", "Look for secrets that stand in the files."),
-        "config": Listed("config", "The settings, and where each comes from."),
-        "trust": Listed("config", "Let the sensitive settings of a bank count."),
+    "Maintain a bank": {
+        "init": Listed("bank", "Create a memory bank."),
+        "status": Listed("bank", "Show the state of the bank."),
+        "stats": Listed("bank", "Show counts, and what models cost."),
+        "queue": Listed("flush", "Conversations and texts that wait for a model."),
+        "watch": Listed("retain", "Retain outside files when they change."),
+        "verify": Listed("bank", "Check the files, the ids, the history and the index."),
+        "doctor": Listed("bank", "Find and repair problems around the bank."),
+        "scan": Listed("history", "Find secrets in the files."),
+        "config": Listed("config", "Settings and their sources."),
+        "trust": Listed("config", "Trust the sensitive settings of a bank."),
         "index": Listed("bank", "The search index."),
-        "daemon": Listed("daemon", "The process that keeps the bank warm."),
-        "hook": Listed("hook", "Answer an event of an agent's client."),
-        "install": Listed("install", "Set memory up in an agent's client."),
-        "uninstall": Listed("install", "Take memory out of an agent's client."),
-        "prune-recall-messages": Listed("install", "Take recalled memory out of session files."),
-        "completion": Listed("hook", "Print a shell's completions of ua-memory."),
-        "mcp": Listed("daemon", "Memory's tools for agents: an MCP server."),
-        "import": Listed("imports", "Take over what another tool remembered."),
-        "export": Listed("sync", "Write the whole bank into one archive."),
-        "sync": Listed("sync", "Bring this bank and its remote together."),
-        "bench": Listed("bank", "Measure search on conversations of yours."),
+        "daemon": Listed("daemon", "The background process."),
+        "hook": Listed("hook", "Handle an event of an agent's client."),
+        "install": Listed("install", "Set up memory in an agent's client."),
+        "uninstall": Listed("install", "Remove memory from an agent's client."),
+        "prune-recall-messages": Listed("install", "Strip recalled memory from session files."),
+        "completion": Listed("hook", "Print shell completions."),
+        "mcp": Listed("daemon", "Run the MCP server with memory's tools."),
+        "import": Listed("imports", "Import what another tool remembered."),
+        "export": Listed("sync", "Export the whole bank to one file."),
+        "sync": Listed("sync", "Sync with the remote."),
+        "bench": Listed("bank", "Measure search on your own conversations."),
     },
 }
 
@@ -228,7 +228,7 @@ def _version(ctx: typer.Context, value: bool) -> None:
         raise typer.Exit()
 
 
-_WHICH = "The bank's folder; else UA_MEMORY_BANK, else the nearest one upwards, else ~/ua-memory."
+_WHICH = "The bank's folder (default: UA_MEMORY_BANK, the nearest bank upwards, or ~/ua-memory)."
 
 
 def ua_memory(

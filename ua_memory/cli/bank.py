@@ -47,8 +47,8 @@ if TYPE_CHECKING:
 
 init_app = app.new()
 SAYS = {
-    "MEMORY.md": "core memory: what every session begins with",
-    "memory/": "what was said, one file a day",
+    "MEMORY.md": "core memory: given to every session",
+    "memory/": "daily logs, one file a day",
     "ua-memory.toml": "its settings",
 }
 
@@ -59,7 +59,7 @@ def init(
     path: Annotated[
         str | None,
         typer.Argument(
-            help="The folder; else the bank found from here, else ~/ua-memory.", show_default=False
+            help="The folder (default: the bank found from here, or ~/ua-memory).", show_default=False
         ),
     ] = None,
     source: Annotated[
@@ -68,16 +68,16 @@ def init(
             "--from",
             metavar="ADDRESS",
             show_default=False,
-            help="Clone the bank that this remote has into an empty folder, for a second machine.",
+            help="Clone the bank of this remote into an empty folder, for a second machine.",
         ),
     ] = None,
     as_json: app.Json = False,
     bank: app.Bank = None,
 ) -> None:
-    """Make a memory bank.
+    """Create a memory bank.
 
-    An empty folder becomes a git repository of its own. Inside somebody's repository the history is kept
-    apart from theirs. What is there already is kept as it is. A second run changes nothing.
+    An empty folder becomes its own git repository. Inside another repository the history is kept apart from
+    it. Existing files stay as they are. A second run changes nothing.
     """
     call = caller.call_of(ctx)
     root, default = _root(call, path, new=source is not None)
@@ -111,7 +111,7 @@ def _cloned(done: Cloned) -> dict[str, object]:
 def _tell_cloned(call: Call, memory: Memory, done: Cloned, notes: list[str]) -> None:
     screen = Screen(call)
     screen.line(
-        "Cloned the memory bank at ", (done.address, "path"), " into ", (memory.status().root, "path"), "."
+        "Cloned the memory bank from ", (done.address, "path"), " into ", (memory.status().root, "path"), "."
     )
     what = f"{count(done.files, 'file')}, {count(done.revisions, 'revision')}, branch {done.branch}"
     screen.line(f"  {what}; the next search builds the index")
@@ -167,14 +167,14 @@ def _notes(call: Call, memory: Memory, default: bool) -> list[str]:
             "ua-memory init ."
         )
     if count := OutsideFiles(memory.store).unread():
-        files = "1 markdown file lies" if count == 1 else f"{count:,} markdown files lie"
+        files = "1 markdown file is" if count == 1 else f"{count:,} markdown files are"
         bank = "" if caller.found(call) == root else f" --bank {shlex.quote(str(root))}"
         others = [
             path for path in memory.config.extra_paths if not (root / path).resolve().is_relative_to(root)
         ]
         value = shlex.quote(json.dumps([".", *others], ensure_ascii=False))
         notes.append(
-            f"{files} outside of memory/ and will not be searched; to include what is in this folder: "
+            f"{files} outside of memory/ and will not be searched; to include this folder: "
             f"ua-memory{bank} config set extraPaths {value}"
         )
     return notes
@@ -183,11 +183,11 @@ def _notes(call: Call, memory: Memory, default: bool) -> list[str]:
 def _tell_init(call: Call, memory: Memory, made: list[str], notes: list[str]) -> None:
     screen, status = Screen(call), memory.status()
     if not made:
-        screen.line((status.root, "path"), " is a memory bank already. Nothing was changed.")
+        screen.line((status.root, "path"), " is already a memory bank. Nothing was changed.")
     else:
-        screen.line("Made a memory bank in ", (status.root, "path"), ".")
+        screen.line("Created a memory bank in ", (status.root, "path"), ".")
         table: list[list[Piece]] = [[(f"  {name}", "path"), SAYS.get(name, "")] for name in made]
-        where = "a git repository of its own" if status.own else f"kept apart, in {status.trail}"
+        where = "its own git repository" if status.own else f"kept apart, in {status.trail}"
         screen.rows([*table, ["  history", where]])
     for text in notes:
         note(call, text)
@@ -209,12 +209,12 @@ status_app = app.new()
 def status(
     ctx: typer.Context,
     accept: Annotated[
-        bool, typer.Option("--accept", help="Let facts that disappeared by hand be gone.")
+        bool, typer.Option("--accept", help="Confirm that facts which disappeared are gone.")
     ] = False,
     as_json: app.Json = False,
     bank: app.Bank = None,
 ) -> None:
-    """Show how the bank stands: what is edited, held, pending, how full core memory is."""
+    """Show the state of the bank: edits, held facts, unfinished writes, size of core memory."""
     with caller.opened(ctx, lenient=True) as (call, memory):
         held = memory.status().held if accept else ()
         result = memory.store.adopt(accept=True) if accept else None
@@ -270,15 +270,15 @@ def _tell_status(
     screen = Screen(call)
     rows: list[tuple[str, Piece]] = [
         ("Bank", (found.root, "path")),
-        ("History", "a git repository of its own" if found.own else f"kept apart, in {found.trail}"),
-        ("Damage", (f"{found.damage}\nwhat to do: ua-memory doctor" if found.damage else "", "bad")),
+        ("History", "its own git repository" if found.own else f"kept apart, in {found.trail}"),
+        ("Damage", (f"{found.damage}\nhint: ua-memory doctor" if found.damage else "", "bad")),
         ("Last", _last(found, memory, relative=screen.fancy)),
         ("Files", f"{found.files:,}"),
         ("By hand", (_listed(found.edited, "edited and not committed yet"), "warn")),
         ("Held", (_listed(found.held, "facts disappeared", *HELD), "bad")),
         (
             "Pending",
-            ("\n".join([*found.pending, "what to do: ua-memory doctor"]) if found.pending else "", "warn"),
+            ("\n".join([*found.pending, "hint: ua-memory doctor"]) if found.pending else "", "warn"),
         ),
     ]
     rows.append(("Waiting", (_waiting(found), "warn")))
@@ -292,10 +292,10 @@ def _tell_status(
     whole, *blocks = found.budgets
     rows.append(("Core", f"{whole.used:,} of {whole.limit:,} tokens in {count(len(blocks), 'block')}"))
     rows += [("", (budget.warning, "warn")) for budget in found.budgets]
-    problems: Piece = (f"{found.problems}, see ua-memory verify", "bad") if found.problems else "none"
+    problems: Piece = (f"{found.problems}; ua-memory verify lists them", "bad") if found.problems else "none"
     rows += [("Problems", problems), ("Index", _index(dict(found.index)))]
     rows.append(("Purge", ("\n".join(map(_purge, _purges(memory))), "bad")))
-    deaf = f"no events ({watch.get('why')}): the daemon looks at the files now and then"
+    deaf = f"no events ({watch.get('why')}): the daemon polls the files"
     rows.append(("Watch", (deaf if "why" in watch else "", "warn")))
     screen.rows([[(name, "strong"), said] for name, said in rows if said and said[0]])
 
@@ -316,7 +316,7 @@ def _purge(one: Unfinished) -> str:
     """What is left to do of a purge."""
     if not one.done:
         hint = "ua-memory sync" if one.sync else "ua-memory forget --purge"
-        return f"was cut short: {hint} brings it to its end"
+        return f"was interrupted: {hint} finishes it"
     return (
         f"of {one.on} is not finished: the old history is in {one.backup}\nonce you are sure: rm {one.backup}"
     )
@@ -326,10 +326,10 @@ def _waiting(found: Status) -> str:
     """Conversations that no flush has read, each with the reason where one failed."""
     lines = [
         f"{count(len(one.turns), 'turn')} of {one.session.client}"
-        + (f": {flush.why(one)}" if one.reason else ", which goes on" if one.open else "")
+        + (f": {flush.why(one)}" if one.reason else ", still open" if one.open else "")
         for one in found.waiting
     ]
-    return "\n".join([*lines, "flush them: ua-memory queue retry"]) if lines else ""
+    return "\n".join([*lines, "to flush them: ua-memory queue retry"]) if lines else ""
 
 
 def _last(found: Status, memory: Memory, *, relative: bool) -> str:
@@ -349,7 +349,7 @@ def _index(found: dict[str, object]) -> str:
     """What the index says of itself, in words: `ready, 12 items, 3 files, vectors ready`."""
     said = [str(found.pop("state", "ready"))]
     if said == ["behind"]:
-        said = ["behind the files, which the next search makes good"]
+        said = ["out of date; the next search updates it"]
     counted = [f"{found.pop(key)} {key}" for key in ("items", "files") if key in found]
     return ", ".join([*said, *counted, *(f"{key} {value}" for key, value in found.items())])
 
@@ -363,7 +363,7 @@ verify_app = app.new()
 
 @verify_app.command(cls=app.Verb)
 def verify(ctx: typer.Context, as_json: app.Json = False, bank: app.Bank = None) -> None:
-    """Check everything that must hold: the files, the ids, the history, the index.
+    """Check the files, the ids, the history and the index.
 
     Prints `file:line: message` for each problem; the exit code is 12 if there are any.
     """
@@ -403,14 +403,14 @@ doctor_app = app.new()
 @doctor_app.command(cls=app.Verb)
 def doctor(
     ctx: typer.Context,
-    mend: Annotated[bool, typer.Option("--mend", help="Mend what can be mended.")] = False,
+    mend: Annotated[bool, typer.Option("--mend", help="Repair what can be repaired.")] = False,
     as_json: app.Json = False,
     bank: app.Bank = None,
 ) -> None:
-    """Find and mend what is wrong around the bank.
+    """Find and repair problems around the bank.
 
     Looks at git, the disk, unfinished writes, the history, the index, the embedding model and the
-    daemon. The exit code is 12 if anything is left to mend.
+    daemon. The exit code is 12 if problems remain.
     """
     with caller.opened(ctx, lenient=True) as (call, memory):
         checks = [*memory.health.doctor(mend=mend), *_daemon(call, memory)]
@@ -471,7 +471,7 @@ def _watch_folders(found: dict[str, Any]) -> Check:
     why = found["why"]
     limited = "limit" in why
     hint = "raise fs.inotify.max_user_watches and max_user_instances (sysctl)" if limited else ""
-    seen = f"no events ({why}); the files are looked at now and then"
+    seen = f"no events ({why}); the files are polled"
     return Check("watch", "unheard" in why, seen, hint or "ua-memory daemon restart")
 
 
@@ -481,7 +481,7 @@ def _watch_folders(found: dict[str, Any]) -> Check:
 
 index_app = app.new(
     no_args_is_help=True,
-    help="The search index, which is made from the files and may be deleted at any moment.",
+    help="The search index, which is built from the files and may be deleted at any moment.",
 )
 
 
@@ -492,7 +492,7 @@ def _index_group() -> None:
 
 @index_app.command(cls=app.Verb)
 def rebuild(ctx: typer.Context, as_json: app.Json = False, bank: app.Bank = None) -> None:
-    """Build the index anew from the files alone."""
+    """Rebuild the index from the files."""
     with caller.opened(ctx) as (call, memory), progress(call, "Indexing") as tell:
         done = memory.index.rebuild(progress=tell)
     if call.as_json:
@@ -506,7 +506,7 @@ def rebuild(ctx: typer.Context, as_json: app.Json = False, bank: app.Bank = None
     for text in done.notes:
         note(call, text)
     if done.semantic != "ready":
-        note(call, f"by words alone: {done.semantic}")
+        note(call, f"keywords only: {done.semantic}")
 
 
 def index_shape(done: Any) -> dict[str, Any]:
@@ -535,7 +535,7 @@ NAMED = 12
 @stats_app.command(cls=app.Verb)
 def stats(
     ctx: typer.Context,
-    cost: Annotated[bool, typer.Option("--cost", help="Tokens and money that models took.")] = False,
+    cost: Annotated[bool, typer.Option("--cost", help="Tokens and money that models used.")] = False,
     since: Annotated[
         str | None, typer.Option(metavar="DATE", help="With --cost: from this day on.", show_default=False)
     ] = None,
@@ -544,14 +544,14 @@ def stats(
         typer.Option(
             "--plot",
             metavar="FILE",
-            help="With --cost: draw each day by purpose: .png, .svg or .pdf.",
+            help="With --cost: plot each day by purpose: .png, .svg or .pdf.",
             show_default=False,
         ),
     ] = None,
     as_json: app.Json = False,
     bank: app.Bank = None,
 ) -> None:
-    """Count what there is, and what models cost."""
+    """Show counts, and what models cost."""
     with caller.opened(ctx) as (call, memory):
         if cost or plot:
             spent = Ledger(memory.store.bank.local).spent(_since(memory, since))
@@ -654,7 +654,7 @@ def _totals(one: Totals) -> dict[str, Any]:
 
 def _tell_cost(screen: Screen, memory: Memory, spent: Spent) -> None:
     if not spent.total.requests:
-        screen.line("No model was asked yet.")
+        screen.line("No model has been called yet.")
         return
     for title, groups in {"Purpose": spent.by_purpose, "Model": spent.by_model, "Day": spent.by_day}.items():
         head = [(title, "strong"), "requests", "in", "cached", "out", "dollars"]
@@ -672,9 +672,7 @@ def _tell_cost(screen: Screen, memory: Memory, spent: Spent) -> None:
     limits = f"{dollars(config.run_usd)} a run, {dollars(config.day_usd)} a day"
     screen.line(f"Limits: {limits}. Prices of {PRICES_AS_OF}.")
     if spent.total.unpriced:
-        screen.line(
-            (f"{spent.total.unpriced} requests went to models the price table does not know.", "faint")
-        )
+        screen.line((f"{spent.total.unpriced} requests went to models without a known price.", "faint"))
 
 
 def _weight(one: Totals, spent: Spent) -> float:
@@ -699,7 +697,7 @@ def _row(name: str, one: Totals) -> list[Any]:
 # `ua-memory bench`: how good the search is, on the user's own copies of data sets.
 
 
-bench_app = app.new(no_args_is_help=True, help="Measure search on conversations of yours.")
+bench_app = app.new(no_args_is_help=True, help="Measure search on your own conversations.")
 
 SHARES = ("R@5", "tokens@5", "R@10", "tokens@10", "R@20", "tokens@20", "R@2000t", "tokens@2000t")
 RANKS = ("ses@5", "nDCG@10", "MRR@10")
@@ -719,7 +717,7 @@ def recall(
         typer.Argument(metavar="FILE...", help="LoCoMo, LongMemEval, or JSON lines.", show_default=False),
     ],
     limit: Annotated[
-        int, typer.Option("--limit", "-n", metavar="N", min=1, max=1000, help="Results asked for a question.")
+        int, typer.Option("--limit", "-n", metavar="N", min=1, max=1000, help="Results per question.")
     ] = 50,
     sample: Annotated[
         int | None,
@@ -733,7 +731,7 @@ def recall(
     plot: Annotated[
         str | None,
         typer.Option(
-            metavar="FILE", help="Draw recall against tokens: .png, .svg or .pdf.", show_default=False
+            metavar="FILE", help="Plot recall against tokens: .png, .svg or .pdf.", show_default=False
         ),
     ] = None,
     as_json: app.Json = False,
@@ -742,7 +740,7 @@ def recall(
     """Score search on conversations whose questions name their evidence.
 
     Each conversation becomes a bank of its own in a temporary folder; yours is not touched. BM25 and grep
-    answer the same questions beside ours. Formats and figures: docs/bench.md.
+    answer the same questions for comparison. Formats and figures: docs/bench.md.
     """
     call = caller.call_of(ctx)
     picture = caller.absolute(call, plot) if plot else None
@@ -760,7 +758,7 @@ def recall(
     for text in report.notes:
         note(call, text)
     if picture:
-        note(call, f"drawn: {picture}")
+        note(call, f"plot: {picture}")
 
 
 def bench_shape(report: BenchReport) -> dict[str, Any]:

@@ -39,7 +39,7 @@ class Settings(app.Family):
 
 config_app = app.new(
     cls=Settings,
-    help="The settings, and where each comes from. `ua-memory config [KEY]` lists them.",
+    help="Settings and their sources. `ua-memory config [KEY]` lists them.",
 )
 trust_app = app.new()
 
@@ -54,10 +54,10 @@ def config_list(
     as_json: app.Json = False,
     bank: app.Bank = None,
 ) -> None:
-    """List the settings and where each comes from.
+    """List the settings and their sources.
 
-    An environment variable goes before your own config.toml (in ~/.config/ua-memory),
-    and that before the bank's ua-memory.toml.
+    An environment variable overrides your own config.toml (in ~/.config/ua-memory), which overrides the
+    bank's ua-memory.toml.
     """
     call = caller.call_of(ctx)
     root = caller.bank_root(call)
@@ -65,7 +65,7 @@ def config_list(
     found = _rows(loaded, key)
     for file, names in ((SETTINGS, loaded.unknown), (USER, loaded.unknown_user)):
         for name in names:
-            note(call, f"{file} sets {name}, which is no setting")
+            note(call, f"{file} sets {name}, which is not a setting")
     if call.as_json:
         everything = {
             "bank": str(root), "user": str(_user_file(call)), "settings": found,
@@ -93,7 +93,7 @@ def config_set(
     key: Annotated[str, typer.Argument(metavar="KEY", help="The setting.", show_default=False)],
     value: Annotated[
         list[str],
-        typer.Argument(metavar="VALUE...", help="Its value; of a list each item.", show_default=False),
+        typer.Argument(metavar="VALUE...", help="Its value; for a list, each item.", show_default=False),
     ],
     user: Annotated[bool, typer.Option("--user", help="In your own config.toml, for all banks.")] = False,
     as_json: app.Json = False,
@@ -101,7 +101,7 @@ def config_set(
 ) -> None:
     """Change a setting, and trust it.
 
-    It is written to the bank's ua-memory.toml, and committed; comments and all else stay.
+    It is written to the bank's ua-memory.toml and committed; comments stay.
     """
     call = caller.call_of(ctx)
     root = caller.bank_root(call)
@@ -123,7 +123,7 @@ def config_set(
     if result:
         outcome(call, result)
     if loaded.sources[name] != file.name:
-        note(call, f"{loaded.sources[name]} sets it, too, and goes before this file")
+        note(call, f"{loaded.sources[name]} also sets it, and overrides this file")
     return None
 
 
@@ -155,16 +155,14 @@ def _user_file(call: Call) -> Path:
 def trust(
     ctx: typer.Context,
     yes: Annotated[bool, typer.Option("--yes", help="Ask nothing.")] = False,
-    revoke: Annotated[
-        bool, typer.Option("--revoke", help="Trust none of this bank's settings any more.")
-    ] = False,
+    revoke: Annotated[bool, typer.Option("--revoke", help="Withdraw trust in this bank's settings.")] = False,
     as_json: app.Json = False,
     bank: app.Bank = None,
 ) -> None:
-    """Let the sensitive settings of a bank count.
+    """Trust the sensitive settings of a bank.
 
-    A bank may come from somebody else. What its ua-memory.toml says of endpoints, folders to read and
-    what to leave out counts only once you have seen it here; a value that changes is asked for again.
+    A bank may come from somebody else. Its settings of endpoints, folders to read and text to leave out
+    count only once you have agreed to them here; a changed value must be trusted again.
     """
     call = caller.call_of(ctx)
     root, env = caller.bank_root(call), caller.environment(call)
@@ -177,7 +175,7 @@ def trust(
         _show(screen, root, loaded)
     if fresh and not yes:
         if not call.reads_terminal or call.as_json:
-            raise Usage("nobody can be asked here", hint="review them, then: ua-memory trust --yes")
+            raise Usage("there is no terminal to ask", hint="review them, then: ua-memory trust --yes")
         fresh = agrees(call, "Trust these settings?")
     if fresh:
         config.trust(root, env, loaded)
@@ -185,9 +183,9 @@ def trust(
     if call.as_json:
         emit(call, {"bank": str(root), "settings": [*_sensitive(root, now)]})
     elif fresh:
-        screen.line("Trusted. A value that changes is asked for again.")
+        screen.line("Trusted. A changed value must be trusted again.")
     elif revoke:
-        screen.line("Nothing of this bank is trusted any more.")
+        screen.line("No setting of this bank is trusted any more.")
 
 
 def _show(screen: Any, root: Path, loaded: Config) -> None:
@@ -242,7 +240,7 @@ def _rows(loaded: Config, key: str | None) -> list[dict[str, Any]]:
         return rows
     chosen = [row for row in rows if row["key"] == key]
     if not chosen:
-        raise NotFound(f"no setting {key!r}", hint="ua-memory config lists them")
+        raise NotFound(f"unknown setting {key!r}", hint="ua-memory config lists them")
     return chosen
 
 

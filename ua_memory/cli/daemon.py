@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
 daemon_app = app.new(
     no_args_is_help=True,
-    help="The process that keeps the bank's index and model warm. Commands start it by themselves.",
+    help="The background process that keeps index and model loaded. Commands start it automatically.",
 )
 
 STOPS = 30.0
@@ -68,7 +68,7 @@ def stop(
     as_json: app.Json = False,
     bank: app.Bank = None,
 ) -> None:
-    """Stop it; a command under way is finished first."""
+    """Stop it; a running command is finished first."""
     if every:
         _stop_all(caller.call_of(ctx))
         return
@@ -78,7 +78,7 @@ def stop(
 
 @daemon_app.command(cls=app.Verb)
 def restart(ctx: typer.Context, as_json: app.Json = False, bank: app.Bank = None) -> None:
-    """Stop it, and start it anew."""
+    """Restart it."""
     with caller.opened(ctx, lenient=True) as (call, memory):
         _stopped(memory.store.bank, call)
         _tell(call, ensure(memory.store.bank, call.env), "Runs")
@@ -86,11 +86,11 @@ def restart(ctx: typer.Context, as_json: app.Json = False, bank: app.Bank = None
 
 @daemon_app.command(cls=app.Verb)
 def status(ctx: typer.Context, as_json: app.Json = False, bank: app.Bank = None) -> None:
-    """Show whether it runs, since when, and what it holds."""
+    """Show whether it runs, since when, and what it has loaded."""
     with caller.opened(ctx, lenient=True) as (call, memory):
         found, local = protocol.status(memory.store.bank.root, call.env), memory.store.bank.local
         if found is None and runs(local):
-            what = "a daemon is there, and does not answer"
+            what = "the daemon does not answer"
             raise Busy(what, where=str(local / "daemon.lock"), hint="ua-memory daemon restart")
         _tell(call, found, "Runs")
 
@@ -104,21 +104,21 @@ def list_(ctx: typer.Context, as_json: app.Json = False) -> None:
 
 @daemon_app.command(cls=app.Verb)
 def run(ctx: typer.Context, as_json: app.Json = False, bank: app.Bank = None) -> None:
-    """Be the daemon, in the foreground, until Ctrl-C."""
+    """Run the daemon in the foreground until Ctrl-C."""
     with caller.opened(ctx, lenient=True) as (call, memory):
         try:
             why = serve(call, memory)
         except AlreadyRuns:
-            why = "this bank has a daemon already"
+            why = "this bank already has a daemon"
         if call.terminals:
-            note(call, f"the daemon left: {why}")
+            note(call, f"the daemon exited: {why}")
 
 
 @daemon_app.command(cls=app.Verb)
 def logs(
     ctx: typer.Context,
     lines: Annotated[
-        int, typer.Option("--lines", "-n", metavar="N", min=1, max=10_000, help="So many of the newest.")
+        int, typer.Option("--lines", "-n", metavar="N", min=1, max=10_000, help="Number of lines.")
     ] = 20,
     as_json: app.Json = False,
     bank: app.Bank = None,
@@ -145,7 +145,7 @@ def _stopped(bank: Bank, call: Call) -> dict[str, Any] | None:
                 protocol.wake(holder(bank.local), how)
             time.sleep(0.05)
     if runs(bank.local):
-        raise Busy("the daemon does not leave", where=str(bank.root), hint="ua-memory daemon logs")
+        raise Busy("the daemon does not exit", where=str(bank.root), hint="ua-memory daemon logs")
     return found or ({"pid": pid} if pid else None)
 
 
@@ -155,7 +155,7 @@ def _stop_all(call: Call) -> None:
     stay = [one for one in found if not protocol.end(one, STOPS)]
     _listed(call, [one for one in found if one not in stay], "No daemon runs.", "Stopped: ")
     if stay:
-        raise Busy("does not leave", where=", ".join(f"process {one.pid}" for one in stay), hint="kill it")
+        raise Busy("does not exit", where=", ".join(f"process {one.pid}" for one in stay), hint="kill it")
 
 
 def _listed(call: Call, found: Sequence[Daemon], none: str, did: str = "") -> None:
@@ -181,7 +181,7 @@ def _tell(call: Call, found: dict[str, Any] | None, did: str) -> None:
     elif "since" not in found:
         Screen(call).line(f"{did}: process {found['pid']}, which did not answer")
     else:
-        holds = "index and model warm" if found["warm"] else "nothing warm"
+        holds = "index and model loaded" if found["warm"] else "nothing loaded"
         served = count(found["commands"], "command")
         Screen(call).line(f"{did}: process {found['pid']} since {found['since']}, {served}, {holds}")
 
@@ -199,7 +199,7 @@ Http = Annotated[
     bool, typer.Option("--http", help="Serve streamable HTTP on 127.0.0.1, with a token.", show_default=False)
 ]
 Port = Annotated[
-    int, typer.Option(metavar="N", min=0, max=65535, help="The port of --http; 0 for any that is free.")
+    int, typer.Option(metavar="N", min=0, max=65535, help="The port of --http; 0 for any free one.")
 ]
 
 
@@ -211,18 +211,17 @@ def mcp(
     call: Calling = False,
     bank: app.Bank = None,
 ) -> None:
-    """Memory's tools for agents: an MCP server on standard input and output.
+    """Run the MCP server with memory's tools, on standard input and output.
 
-    Clients start it themselves: `claude mcp add ua-memory -- ua-memory mcp`. It
-    answers at once and has the bank's daemon do the work. With --http it serves
-    until it is stopped, and says where its token is.
+    Clients start it themselves: `claude mcp add ua-memory -- ua-memory mcp`. The bank's daemon does the
+    work. With --http it serves until it is stopped, and prints where its token is.
     """
     import json
 
     if http and not call:
         return _serve_http(ctx, port)
     if not call:  # the fast path serves; this is reached by who calls in other ways
-        raise Usage("this is served by a process of its own", hint="run `ua-memory mcp`")
+        raise Usage("this runs in its own process", hint="run `ua-memory mcp`")
     with caller.opened(ctx) as (asked, memory):
         memory.door = "mcp"
         given = json.loads(asked.stdin.read())

@@ -90,7 +90,7 @@ def _asked(words: list[str], verb: str, mode: str) -> bytes | None:
     if mode == "require" and why == SILENT:
         _failed(words, why, RESTART)
     if mode == "require":
-        _failed(words, f"the daemon does not take the command: {why}", "ua-memory daemon logs")
+        _failed(words, f"the daemon rejects the command: {why}", "ua-memory daemon logs")
     if why == SILENT and verb != "mcp" and "--json" not in words and sys.stderr is not None:
         sys.stderr.write(f"ua-memory: {why}; this command runs without it (hint: {RESTART})\n")
     return data
@@ -175,7 +175,7 @@ def forwarded(
                 return code, data, why
             data = sys.stdin.buffer.read() if sys.stdin else b""
             if len(data) > MOST_INPUT:
-                return None, data, "there is too much on standard input"
+                return None, data, "standard input is too large"
     except CannotPrint as error:
         from ua_memory.cli.app import fail
 

@@ -35,22 +35,20 @@ Transcript = Annotated[
     str | None,
     typer.Argument(
         metavar="[TRANSCRIPT | -]",
-        help="A client's transcript; else standard input; else what waits.",
+        help="A client's transcript (default: standard input, else what waits).",
         show_default=False,
     ),
 ]
-Force = Annotated[bool, typer.Option("--force", help="Flush below the threshold, too.")]
+Force = Annotated[bool, typer.Option("--force", help="Flush below the threshold too.")]
 DryRun = Annotated[
-    bool, typer.Option("--dry-run", help="Only show what would be kept, and what a model would cost.")
+    bool, typer.Option("--dry-run", help="Show what would be kept, and what a model would cost.")
 ]
 Detach = Annotated[
-    bool, typer.Option("--detach/--wait", help="Hand over, and leave; the work goes on behind.")
+    bool, typer.Option("--detach/--wait", help="Queue it and return; the work continues in the background.")
 ]
 Client = Annotated[
     str | None,
-    typer.Option(
-        metavar="NAME", help="The program it was held in; else what it says itself.", show_default=False
-    ),
+    typer.Option(metavar="NAME", help="The client (default: detected).", show_default=False),
 ]
 
 
@@ -67,12 +65,12 @@ def flush(
     as_json: app.Json = False,
     bank: app.Bank = None,
 ) -> None:
-    """Save what matters of a conversation.
+    """Save what matters from a conversation.
 
     Below the threshold (UA_TRUNCATION_THRESHOLD) it says so and does nothing. Only what no flush has read
     counts. With a model (ANTHROPIC_API_KEY or ANTHROPIC_BASE_URL) a sub-agent reads the conversation and
-    phrases what is worth keeping; without one the speakers' own sentences are kept. Nothing said is lost
-    if the model fails: it waits for the next flush.
+    writes the facts; without one the speakers' own sentences are kept. Nothing is lost if the model fails:
+    the turns wait for the next flush.
     """
     if detach:
         spawn.survive()
@@ -122,7 +120,7 @@ def _stream(call: Call, memory: Memory, given: str | None) -> Iterator[IO[bytes]
         try:
             file = discovery.open_regular(path)
         except IsADirectoryError as error:
-            raise Usage("a folder is no transcript", where=given, hint="name the file in it") from error
+            raise Usage("a folder is not a transcript", where=given, hint="name the file in it") from error
         except FileNotFoundError as error:
             raise NotFound("no such file", where=given, hint="ua-memory flush --help") from error
         except OSError as error:
@@ -179,7 +177,8 @@ def _told(call: Call, memory: Memory, found: Flush | None, log: str | None) -> N
     elif log:
         turns = sum(len(each.turns) for each in waiting)
         Screen(call).line(
-            f"{count(turns, 'turn')} handed over; the flush goes on behind, and writes to ", (log, "path")
+            f"{count(turns, 'turn')} queued; the flush continues in the background and writes to ",
+            (log, "path"),
         )
     else:
         flushed.conclude_flush(call, found, [], True)
@@ -189,10 +188,11 @@ def _told(call: Call, memory: Memory, found: Flush | None, log: str | None) -> N
 # `ua-memory queue`: conversations that wait for their flush, and texts that wait to be retained.
 
 
-queue_app = app.new(no_args_is_help=True, help="Conversations and texts that wait for their model.")
+queue_app = app.new(no_args_is_help=True, help="Conversations and texts that wait for a model.")
 
 Keys = Annotated[
-    list[str] | None, typer.Argument(metavar="[KEY...]", help="Only these; else all.", show_default=False)
+    list[str] | None,
+    typer.Argument(metavar="[KEY...]", help="Only these (default: all).", show_default=False),
 ]
 
 
@@ -209,7 +209,7 @@ def queue_list(ctx: typer.Context, as_json: app.Json = False, bank: app.Bank = N
             screen.line("Nothing waits.")
         for one in waiting:
             since = ago(one.since.astimezone(now.tzinfo), now) if one.since else "at some time"
-            how = "gathers since" if one.gathers(now) else "handed over"
+            how = "captured since" if one.gathers(now) else "queued"
             screen.item([(one.key, "id"), "  "], f"{what(one)}, {how} {since}")
             if one.reason:
                 screen.item("  ", (why(one), "bad" if one.aside else "warn"))
@@ -257,19 +257,17 @@ def _flush_waiting(call: Call, memory: Memory, key: list[str], more: dict[str, A
 @queue_app.command("drop", cls=app.Verb)
 def queue_drop(
     ctx: typer.Context,
-    key: Annotated[
-        list[str], typer.Argument(metavar="KEY...", help="What to throw away.", show_default=False)
-    ],
+    key: Annotated[list[str], typer.Argument(metavar="KEY...", help="What to discard.", show_default=False)],
     as_json: app.Json = False,
     bank: app.Bank = None,
 ) -> None:
-    """Throw away what waits: nobody ever reads it."""
+    """Discard what waits."""
     with caller.opened(ctx) as (call, memory):
         gone = [memory.queue.drop(one) for one in key]
         if call.as_json:
             emit(call, {"dropped": [shape(one) for one in gone]})
         for one in () if call.as_json else gone:
-            Screen(call).line(f"Dropped {what(one)} of ", (one.key, "id"))
+            Screen(call).line(f"Discarded {what(one)} of ", (one.key, "id"))
 
 
 def what(one: Waiting) -> str:

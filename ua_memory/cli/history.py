@@ -45,29 +45,23 @@ def log(
     ctx: typer.Context,
     about: Annotated[
         str | None,
-        typer.Argument(
-            metavar="[PATH | ^ID]", help="Only what touched this file or fact.", show_default=False
-        ),
+        typer.Argument(metavar="[PATH | ^ID]", help="Only changes of this file or fact.", show_default=False),
     ] = None,
     number: Annotated[
         int,
-        typer.Option(
-            "-n", "--limit", metavar="N", min=1, help="At most so many entries (with --json: revisions)."
-        ),
+        typer.Option("-n", "--limit", metavar="N", min=1, help="Number of entries (with --json: revisions)."),
     ] = 20,
     op: Annotated[
         str | None, typer.Option(metavar="WORD", help="Only this operation: insert, adopt, undo, …")
     ] = None,
-    each: Annotated[
-        bool, typer.Option("--each", help="An entry for each revision; nothing is folded.")
-    ] = False,
+    each: Annotated[bool, typer.Option("--each", help="One entry per revision.")] = False,
     as_json: app.Json = False,
     bank: app.Bank = None,
 ) -> None:
-    """Tell what was done, newest first, as a diary.
+    """Show the history, newest first, as a diary.
 
     Each entry has the id that `undo` and `diff` take; facts that one client inserted in a row are one
-    entry, with the id of the last. Hand edits stand here under the name of the person who made them.
+    entry, with the id of the last. Hand edits are listed under the name of the person who made them.
     """
     with caller.opened(ctx) as (call, memory):
         if as_json:
@@ -126,7 +120,7 @@ def _tell_log(call: Call, found: list[DiaryEntry], today: date) -> None:
             day = one.when.date()
             screen.line((day_title(day, today if screen.fancy else date.min), "strong"))
         label: list[Piece] = [(f"  {one.when:%H:%M}  ", "faint"), (one.revision[:7], "rev"), "  "]
-        said: list[Piece] = [(one.says, "faint"), (" (taken back)", "warn")] if one.gone else [one.says]
+        said: list[Piece] = [(one.says, "faint"), (" (undone)", "warn")] if one.gone else [one.says]
         screen.item(label, *said)
 
 
@@ -144,7 +138,7 @@ def diff(
         str | None,
         typer.Argument(
             metavar="[REVISION]",
-            help="A revision, as log shows it; else what was edited by hand and is not committed yet.",
+            help="A revision from the log (default: hand edits that are not committed yet).",
             show_default=False,
         ),
     ] = None,
@@ -161,7 +155,7 @@ def diff(
             Screen(call).diff(text, exact=raw)
         elif call.on_terminal:
             Screen(call).line(
-                "No hand edits that are not committed." if revision is None else "It changed no file."
+                "No hand edits that are not committed." if revision is None else "No file changed."
             )
 
 
@@ -178,16 +172,16 @@ def undo(
     revision: Annotated[
         str | None,
         typer.Argument(
-            metavar="[REVISION]", help="A revision, as log shows it; else the newest.", show_default=False
+            metavar="[REVISION]", help="A revision from the log (default: the newest).", show_default=False
         ),
     ] = None,
     as_json: app.Json = False,
     bank: app.Bank = None,
 ) -> None:
-    """Take back a revision, also an old one.
+    """Reverse a revision.
 
-    What came later stays. Where the same lines were changed again, both sides are shown and nothing is
-    written. If facts disappeared all at once and are held, plain `undo` restores them.
+    Later changes stay. If the same lines changed again, both sides are shown and nothing is written. If
+    facts disappeared all at once and are held, plain `undo` restores them.
     """
     with caller.opened(ctx) as (call, memory):
         held = revision is None and bool(memory.status().held)
@@ -197,7 +191,7 @@ def undo(
 
 @redo_app.command(cls=app.Verb)
 def redo(ctx: typer.Context, as_json: app.Json = False, bank: app.Bank = None) -> None:
-    """Take back the newest undo."""
+    """Reverse the newest undo."""
     with caller.opened(ctx) as (call, memory):
         _tell_undo(call, memory, memory.history.redo(), "ua-memory undo")
 
@@ -214,7 +208,9 @@ def _tell_undo(call: Call, memory: Memory, done: Undone, back: str) -> None:
         screen.line((f"To reverse this: {back}", "faint"))
     else:
         where = ", ".join(result.paths)
-        screen.line("Restored what had disappeared in ", (where, "path"), " (", commit(result.revision), ")")
+        screen.line(
+            "Restored what had disappeared from ", (where, "path"), " (", commit(result.revision), ")"
+        )
     outcome(call, result)
 
 
@@ -298,17 +294,16 @@ def why(
         str,
         typer.Argument(
             metavar="PAGE:LINE | PATH:LINE | ^ID",
-            help="A line of a page or file, or what has an id.",
+            help="A line of a page or file, or an id.",
             show_default=False,
         ),
     ],
     as_json: app.Json = False,
     bank: app.Bank = None,
 ) -> None:
-    """Show what something rests on: observations, facts, verbatim quotes, session and commit.
+    """Trace a statement to its sources: observations, facts, quotes, session, commit.
 
-    Where a link of the chain does not hold, it says so in its place, and the exit code is 4
-    (cited, and nowhere) or 12.
+    Broken links are reported in their place; the exit code is then 4 (a cited id does not exist) or 12.
     """
     with caller.opened(ctx) as (call, memory):
         chain = memory.history.why(target)
@@ -318,7 +313,11 @@ def why(
             _tell_why(call, chain, memory.store.now())
     if chain.breaks:
         broken = count(len(chain.breaks), "link")
-        note(call, f"{broken} of this chain {'does' if len(chain.breaks) == 1 else 'do'} not hold")
+        note(
+            call,
+            f"{broken} {'link' if len(chain.breaks) == 1 else 'links'} of this chain "
+            f"{'is' if len(chain.breaks) == 1 else 'are'} broken",
+        )
         raise typer.Exit(chain.exit_code)
 
 
@@ -503,8 +502,8 @@ def git(
 ) -> None:
     """Run git on the bank's history.
 
-    Where the bank is a repository of its own, plain git does the same. Inside somebody's repository the
-    history lies apart, and this is the way to it.
+    Where the bank is a repository of its own, plain git does the same. Inside another repository the history
+    is kept apart, and this gives access to it.
     """
     import subprocess
 
@@ -515,9 +514,7 @@ def git(
             )
         own = memory.store.bank.own
         if not own and words and words[0] in DELETES_OTHERS:
-            raise Usage(
-                f"git {words[0]} would delete files that are not the bank's", hint="delete them by hand"
-            )
+            raise Usage(f"git {words[0]} would delete files outside of the bank", hint="delete them by hand")
         env = _environment(memory, dict(call.env))
         call.stdout.flush()
         try:
@@ -530,7 +527,7 @@ def git(
         except FileNotFoundError as error:
             raise GitFailed("git is not installed", hint="install git") from error
         except ValueError as error:  # NUL, or half a character: from a socket, not from a shell
-            raise Usage(f"no argument for git: {error}", hint="ua-memory git log") from error
+            raise Usage(f"not an argument for git: {error}", hint="ua-memory git log") from error
     raise typer.Exit(done.returncode if done.returncode >= 0 else 128 - done.returncode)
 
 
@@ -568,50 +565,49 @@ def forget(
     ctx: typer.Context,
     target: Annotated[
         list[str] | None,
-        typer.Argument(
-            metavar="[^ID|PATH:LINE]...", help="What to forget: ids, or lines of a file.", show_default=False
-        ),
+        typer.Argument(metavar="[^ID|PATH:LINE]...", help="Ids, or lines of a file.", show_default=False),
     ] = None,
     query: Annotated[
         str,
-        typer.Option("--query", metavar="QUERY", help="What has all of these words.", show_default=False),
+        typer.Option(
+            "--query", metavar="QUERY", help="Statements with all of these words.", show_default=False
+        ),
     ] = "",
-    limit: Annotated[
-        int | None, typer.Option(metavar="N", min=1, help="At most so many of these, the best.")
-    ] = None,
+    limit: Annotated[int | None, typer.Option(metavar="N", min=1, help="Only the N best of these.")] = None,
     session: Annotated[
         str,
-        typer.Option("--session", metavar="ID", help="All that was said in a session.", show_default=False),
+        typer.Option("--session", metavar="ID", help="Everything said in a session.", show_default=False),
     ] = "",
     entity: Annotated[
-        str, typer.Option("--entity", metavar="NAME", help="All about somebody.", show_default=False)
+        str, typer.Option("--entity", metavar="NAME", help="Everything about somebody.", show_default=False)
     ] = "",
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Show exactly what would go and be revised; change nothing.")
+        bool,
+        typer.Option("--dry-run", help="Show exactly what would be removed and revised; change nothing."),
     ] = False,
     yes: Annotated[
-        bool, typer.Option("--yes", help="Ask nothing. Your own lines that quote it stay.")
+        bool, typer.Option("--yes", help="Do not ask. Your own lines that quote it stay.")
     ] = False,
     own_lines: Annotated[
-        bool, typer.Option("--own-lines", help="Take your own lines that quote it, too.")
+        bool, typer.Option("--own-lines", help="Remove your own lines that quote it too.")
     ] = False,
     purge: Annotated[
-        bool, typer.Option("--purge", help="Out of the history, too: alone, all that was forgotten.")
+        bool, typer.Option("--purge", help="Rewrite the history too; without ids, for everything forgotten.")
     ] = False,
     backup: Annotated[
         str | None,
-        typer.Option(metavar="FILE", help="Where a purge puts the old history.", show_default=False),
+        typer.Option(metavar="FILE", help="Where a purge saves the old history.", show_default=False),
     ] = None,
     as_json: app.Json = False,
     bank: app.Bank = None,
 ) -> None:
-    """Remove a fact, and what was derived from it.
+    """Remove a fact and what was derived from it.
 
-    It goes from the files, the index, the caches and what waits; what rests on something else, too, is
-    revised. Then all of it is searched for the words. The history keeps them, and `undo` brings them back.
-    A tombstone (id and salted hash) stops an import, a flush or another machine from doing so.
+    It is removed from the files, the index, the caches and the queue; what also rests on something else is
+    revised. Then everything is searched for the words. The history keeps them, and `undo` restores them. A
+    tombstone (id and salted hash) keeps imports, flushes and other machines from bringing them back.
 
-    With --purge the history is rewritten as well. All that it was goes into a bundle outside of the bank; the
+    With --purge the history is rewritten too. The old one is saved to a bundle outside of the bank; the
     purge is finished when you delete that.
     """
     with caller.opened(ctx) as (call, memory):
@@ -642,7 +638,7 @@ def _agreed(call: Call, memory: Memory, found: Forgotten) -> tuple[bool, bool]:
         if many:
             raise Usage(
                 f"{count(len(found.plan.asked), 'statement')} would be forgotten",
-                hint="look at them with --dry-run, then say --yes",
+                hint="review them with --dry-run, then pass --yes",
             )
         return True, False
     if not many and not mine:
@@ -651,7 +647,7 @@ def _agreed(call: Call, memory: Memory, found: Forgotten) -> tuple[bool, bool]:
     if many and not agrees(call, f"Forget these {len(found.plan.asked)}?"):
         return False, False
     lines = f"the {len(mine)} lines of yours that quote" if len(mine) > 1 else "the line of yours that quotes"
-    return True, bool(mine) and agrees(call, f"Also take out {lines} it?")
+    return True, bool(mine) and agrees(call, f"Also remove {lines} it?")
 
 
 # -- scan --------------------------------------------------------------------------------------------------
@@ -659,18 +655,18 @@ def _agreed(call: Call, memory: Memory, found: Forgotten) -> tuple[bool, bool]:
 
 
 scan_app = app.new()
-History = Annotated[bool, typer.Option("--history", help="Look through every revision there was, too.")]
+History = Annotated[bool, typer.Option("--history", help="Search every revision too.")]
 
 
 @scan_app.command(cls=app.Verb)
 def scan(
     ctx: typer.Context, history: History = False, as_json: app.Json = False, bank: app.Bank = None
 ) -> None:
-    """Look for secrets that stand in the files.
+    """Find secrets in the files.
 
-    What people write is never changed, so a secret in a hand-written note stays until they take it out;
-    search and agents see it masked. Prints `file:line: kind`, never the secret; what only the history has
-    begins with the revision that it came with. The exit code is 12 if there are any.
+    What people write is never changed, so a secret in a hand-written note stays until they remove it; search
+    and agents see it masked. Prints `file:line: kind`, never the secret; what only the history has begins
+    with its revision. The exit code is 12 if there are any.
     """
     with caller.opened(ctx) as (call, memory):
         found = audit.secrets(memory.store)
@@ -692,10 +688,10 @@ def _print(call: Call, found: list[tuple[str, int, str]], past: list[tuple[str, 
     for revision, path, line, kind in past:
         screen.item([(f"{revision[:10]}:{path or 'message'}:{line}:", "path"), " "], kind)
     if not found and not past:
-        screen.line(("No secrets", "good"), " that a detector knows.")
+        screen.line(("No secrets", "good"), " found.")
     if found:
-        hint = "forget PATH:LINE takes a line out of everything; change them where they are used"
+        hint = "forget PATH:LINE removes a line everywhere; change the secrets where they are used"
         note(call, f"{count(len(found), 'secret')} in the files; {hint}")
     if past:
-        hint = "change them where they are used; forget --purge takes a line out of it"
-        note(call, f"{count(len(past), 'secret')} came into the history; {hint}")
+        hint = "change them where they are used; forget --purge removes a line from it"
+        note(call, f"{count(len(past), 'secret')} in the history; {hint}")

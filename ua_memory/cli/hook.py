@@ -27,7 +27,7 @@ hook_app = app.new()
 
 Client = Annotated[
     str,
-    typer.Option(metavar="NAME", help="Who calls; else the event's shape tells.", show_default=False),
+    typer.Option(metavar="NAME", help="The client (default: detected from the event).", show_default=False),
 ]
 
 
@@ -39,15 +39,13 @@ def hook(
     modelled: Annotated[bool, typer.Option("--modelled", hidden=True)] = False,
     bank: app.Bank = None,
 ) -> None:
-    """Answer an event of an agent's client.
+    """Handle an event of an agent's client.
 
-    The client gives it as JSON on standard input: Claude Code, Codex and others
-    that say the same by SessionStart, UserPromptSubmit, Stop, PreCompact and
-    SessionEnd; Gemini CLI by names of its own for them. A start is answered with
-    core memory, the pages and what is open, a prompt with what memory holds on it.
-    What was said waits for the flush after each answer; a compaction and the end of
-    a session hand it over. Whatever goes wrong, nothing is printed, the exit code
-    is 0, and local/hook.log says why. `ua-memory hook shell zsh` (or bash)
+    The event is JSON on standard input: SessionStart, UserPromptSubmit, Stop, PreCompact and SessionEnd of
+    Claude Code, Codex and others, or Gemini CLI's own names for them. A start is answered with core memory,
+    the pages and open matters, a prompt with what memory holds on it. New turns are captured after each
+    answer, and flushed at a compaction and at the end of the session. On any failure nothing is printed, the
+    exit code is 0, and local/hook.log says why. `ua-memory hook shell zsh` (or bash)
     prints functions for that shell.
     """
     call = caller.call_of(ctx)
@@ -114,7 +112,7 @@ def completion(
     shell: Annotated[str, typer.Argument(metavar="SHELL", help="bash, zsh or fish.", show_default=False)],
     words: Annotated[list[str] | None, typer.Argument(hidden=True)] = None,
 ) -> None:
-    """Print a shell's completions of ua-memory.
+    """Print shell completions.
 
     For bash, in ~/.bashrc: eval "$(ua-memory completion bash)". For zsh, in
     ~/.zshrc below compinit: eval "$(ua-memory completion zsh)". For fish:

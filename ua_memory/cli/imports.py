@@ -60,14 +60,14 @@ From = Annotated[
     str | None,
     typer.Argument(
         metavar="PATH",
-        help="The folder or file it is in; of sessions, where their clients keep them.",
+        help="The folder or file (default for sessions: where clients keep them).",
         show_default=False,
     ),
 ]
 Days = Annotated[
     int | None,
     typer.Option(
-        metavar="N", min=0, help="Of what has a day: the newest N days that the source has (7).",
+        metavar="N", min=0, help="The newest N days of the source (default: 7).",
         show_default=False,
     ),
 ]  # fmt: skip
@@ -76,15 +76,13 @@ SINCE = "30d"
 Since = Annotated[
     str | None,
     typer.Option(
-        metavar="DATE", help="Sessions that went on since: 30d (the default), 2w, 2026-11-21.",
+        metavar="DATE", help="Sessions with turns since: 30d (default), 2w, 2026-11-21.",
         show_default=False,
     ),
 ]  # fmt: skip
 Clients = Annotated[
     list[str] | None,
-    typer.Option(
-        "--client", metavar="NAME", help="Sessions of this client; may be given again.", show_default=False
-    ),
+    typer.Option("--client", metavar="NAME", help="Sessions of this client; repeatable.", show_default=False),
 ]
 Project = Annotated[
     str | None,
@@ -100,18 +98,18 @@ def import_(
     source: Source,
     path: From = None,
     days: Days = None,
-    everything: Annotated[bool, typer.Option("--all", help="Everything, whatever its day.")] = False,
+    everything: Annotated[bool, typer.Option("--all", help="Everything, regardless of its day.")] = False,
     since: Since = None,
     client: Clients = None,
     project: Project = None,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Tell what would be taken over; change nothing.")
+        bool, typer.Option("--dry-run", help="Show what would be imported; change nothing.")
     ] = False,
     compare: Annotated[
         str | None,
         typer.Option(
             metavar="FILE",
-            help="Ask FILE's queries, one a line, of the old index and of ours.",
+            help="Compare the old index with ours on the queries in FILE, one a line.",
             show_default=False,
         ),
     ] = None,
@@ -126,13 +124,13 @@ def import_(
     as_json: app.Json = False,
     bank: app.Bank = None,
 ) -> None:
-    """Take over what another tool remembered.
+    """Import what another tool remembered.
 
-    Curated memory comes first, then the newest days; --all takes the rest. Text is copied as it stands, the
-    source is never written, and a second run doubles nothing. It is one commit: undo takes it back. With
-    --compare nothing is imported: both sides answer, of everything the source has. Of `sessions` the
-    transcripts that clients keep on this machine are flushed, each as a commit. An `archive` is what `export`
-    wrote: verified whole, then merged by id. See docs/import.md.
+    Curated memory comes first, then the newest days; --all takes the rest. Text is copied verbatim, the
+    source is never written, and a second run adds nothing twice. It is one commit; undo reverses it. With
+    --compare nothing is imported: both indexes answer, over everything the source has. For `sessions` the
+    transcripts that clients keep on this machine are flushed, one commit each. An `archive` is what `export`
+    wrote: verified, then merged by id. See docs/import.md.
     """
     if source == "sessions":
         _refuse({"--days": days is not None, "--compare": compare, "--old": old}, source)
@@ -235,7 +233,7 @@ def run(call: Call, memory: Memory, asked: views_flushed.SurveyRequest) -> None:
         known = ", ".join(sessions.CLIENTS)
         if "gemini" in unknown:
             raise Usage(
-                "Gemini CLI's transcripts are not read: its sessions are kept by hooks, as they happen",
+                "Gemini CLI's transcripts are not read: hooks capture its sessions as they happen",
                 hint="ua-memory install gemini",
             )
         raise Usage(f"no client {min(unknown)!r} whose sessions are known", hint=f"known are: {known}")
@@ -313,7 +311,7 @@ def _preview(
         screen.line(f"Without a model {count(kept, 'fact')} would be kept.")
         if cost:
             screen.line(costs(cost))
-        screen.line(("Nothing was changed. Without --dry-run they are flushed, each in a commit.", "faint"))
+        screen.line(("Nothing was changed. Without --dry-run they are flushed, one commit each.", "faint"))
 
 
 def _flush(

@@ -30,12 +30,12 @@ insert_app = app.new()
 Text = Annotated[
     list[str] | None,
     typer.Argument(
-        metavar="TEXT...", help="The fact; `-` or nothing reads it from standard input.", show_default=False
+        metavar="TEXT...", help="The fact; `-` or nothing reads standard input.", show_default=False
     ),
 ]
 Tags = Annotated[
     list[str] | None,
-    typer.Option("--tag", metavar="TAG", help="A tag; may be given several times.", show_default=False),
+    typer.Option("--tag", metavar="TAG", help="A tag; repeatable.", show_default=False),
 ]
 Kind = Annotated[
     Literal["world", "experience", "preference"],
@@ -49,7 +49,7 @@ Entities = Annotated[
     typer.Option(
         "--entity",
         metavar="NAME",
-        help="Whom or what it is about; may be given several times.",
+        help="Who or what it is about; repeatable.",
         show_default=False,
     ),
 ]
@@ -57,12 +57,12 @@ Came = Annotated[
     Literal["person", "agent", "tool", "web", "import"] | None,
     typer.Option(
         metavar="WORD",
-        help="person, agent, tool, web or import; else person at a terminal, agent for programs.",
+        help="person, agent, tool, web or import (default: person at a terminal, agent for programs).",
         show_default=False,
     ),
 ]
 Client = Annotated[
-    str | None, typer.Option(metavar="NAME", help="The program it came through.", show_default=False)
+    str | None, typer.Option(metavar="NAME", help="The program it came from.", show_default=False)
 ]
 
 
@@ -83,8 +83,8 @@ def insert(
 ) -> None:
     """Remember one fact, verbatim.
 
-    It goes to the end of today's log and is committed before the command returns. Secrets are taken out
-    first. A text that is known already is noted as seen again.
+    It is added to today's log and committed before the command returns. Secrets are removed first. A known
+    text is not added again; today is noted as a day on which it was seen.
     """
     with caller.opened(ctx) as (call, memory):
         who, through = caller_origin(call)
@@ -118,7 +118,7 @@ def _tell_inserted(call: Call, done: Inserted) -> None:
     if done.repeated:
         did = "This request was answered before:"
     elif done.sighting:
-        did = "Seen again:"
+        did = "Already known:"
     fact = done.fact
     block: list[Piece] = [(f"^{fact.id}", "id"), ", "] if fact.id else []
     place: list[Piece] = (
@@ -139,7 +139,7 @@ core_app = app.new(
 
 @core_app.command("list", cls=app.Verb)
 def core_list(ctx: typer.Context, as_json: app.Json = False, bank: app.Bank = None) -> None:
-    """List the blocks and how much of their budget they take."""
+    """List the blocks and their share of the budget."""
     with caller.opened(ctx) as (call, memory):
         whole, *each = memory.core.budgets()
         if call.as_json:
@@ -148,7 +148,7 @@ def core_list(ctx: typer.Context, as_json: app.Json = False, bank: app.Bank = No
             return
         screen = Screen(call)
         if not each:
-            screen.line("No blocks yet. Make one: ua-memory core replace NAME VALUE")
+            screen.line("No blocks yet. Create one: ua-memory core replace NAME VALUE")
         _table(screen, [*each, whole])
 
 
@@ -167,7 +167,7 @@ def _table(screen: Any, budgets: list[Budget]) -> None:
 def core_get(
     ctx: typer.Context,
     name: Annotated[
-        str | None, typer.Argument(help="A block's name; else all blocks.", show_default=False)
+        str | None, typer.Argument(help="A block's name (default: all).", show_default=False)
     ] = None,
     as_json: app.Json = False,
     bank: app.Bank = None,
@@ -203,18 +203,18 @@ def _block(block: CoreBlock, budget: Budget) -> dict[str, Any]:
 @core_app.command("replace", cls=app.Verb)
 def core_replace(
     ctx: typer.Context,
-    name: Annotated[str, typer.Argument(help="The block's name; a new one is added.", show_default=False)],
+    name: Annotated[str, typer.Argument(help="The block's name; created if new.", show_default=False)],
     value: Annotated[
         list[str] | None,
         typer.Argument(
             metavar="VALUE...",
-            help="Its new text; `-` or nothing reads it from standard input.",
+            help="Its new text; `-` or nothing reads standard input.",
             show_default=False,
         ),
     ] = None,
     expect: Annotated[
         str | None,
-        typer.Option(metavar="TEXT", help="Refuse if the block is not this text now.", show_default=False),
+        typer.Option(metavar="TEXT", help="Refuse unless the block has this text now.", show_default=False),
     ] = None,
     session: app.Session = None,
     request: app.Request = None,
@@ -256,7 +256,7 @@ def _tell_core(call: Call, done: Replaced) -> None:
     screen, block = Screen(call), done.after
     old = done.before.value if done.before else ""
     if done.before and old == block.value:
-        screen.line(f"{block.name} says that already. Nothing was changed.")
+        screen.line(f"{block.name} already says that. Nothing was changed.")
         return
     place = (f"{block.place.path}:{block.place.line}", "path")
     did = "Replaced " if done.before else "Added "

@@ -44,8 +44,8 @@ Words = Annotated[
     list[str] | None,
     typer.Argument(
         metavar="[PATH]... [confirm]",
-        help="Session files or folders; without any, those of pi, Claude Code and Codex. The last word "
-        "`confirm` does it.",
+        help="Session files or folders (default: those of pi, Claude Code and Codex). `confirm` as the last "
+        "word strips them.",
         show_default=False,
     ),
 ]
@@ -63,11 +63,12 @@ class RecalledSession:
 def prune_recall_messages(
     ctx: typer.Context, words: Words = None, as_json: app.Json = False, bank: app.Bank = None
 ) -> None:
-    """Take recalled memory out of the session files in which a client has kept it.
+    """Strip recalled memory from the session files of clients.
 
-    Recall is for one turn: what stands in a session file would be sent again when the session is resumed
-    without ua-memory. Without `confirm` it shows what would go. With it each file is copied to
-    `~/.local/share/ua-memory/pruned` first; then only those lines change, in place, and no file its length.
+    Recall is for one turn: what is in a session file would be sent again when the session is resumed without
+    ua-memory. Without `confirm` it shows what would be removed. With it each file is copied to
+    `~/.local/share/ua-memory/pruned` first; then only those lines change, in place, without a change of
+    length.
     """
     call = caller.call_of(ctx)
     does = bool(words) and words is not None and words[-1] == CONFIRM
@@ -86,11 +87,11 @@ def prune_recall_messages(
         if row["backup"]:
             screen.line(f"  as it was: {row['backup']}")
     if not found:
-        screen.line(("No recalled memory", "good"), " in any session file that was looked at.")
+        screen.line(("No recalled memory", "good"), " in any session file.")
     elif not does:
-        note(call, "nothing was changed; the same with the word `confirm` at its end does it")
+        note(call, "nothing was changed; add `confirm` as the last word to do it")
     else:
-        note(call, "a session that is open in its client has it until it is resumed")
+        note(call, "an open session has it until it is resumed")
 
 
 def _row(held: RecalledSession, backup: Path | None) -> dict[str, Any]:
@@ -221,7 +222,7 @@ def plan(pieces: Sequence[SettingsPiece], *, out: bool = False) -> list[InstallS
 
 
 def _malformed(file: Path, line: int, why: str) -> Malformed:
-    hint = "mend that line; nothing has been changed in any file"
+    hint = "correct that line; no file was changed"
     return Malformed(f"cannot be read: {why}", where=f"{file}:{line}", hint=hint)
 
 
@@ -267,9 +268,7 @@ def _owners(name: str, flags: int) -> int:
 
 def _unchanged(step: InstallStep) -> None:
     if _read(step.file) != step.before:
-        raise ChangedOnDisk(
-            "has just been changed by somebody else", where=str(step.file), hint="run it again"
-        )
+        raise ChangedOnDisk("was changed meanwhile", where=str(step.file), hint="run it again")
 
 
 def _folders(step: InstallStep) -> None:
@@ -313,13 +312,13 @@ def show(
         screen.item("Note: ", each)
     if line and changed:
         screen.line()
-        screen.line("Agents use it of their own accord only where their instructions say so. Add this line")
+        screen.line("Agents use it only if their instructions say so. Add this line")
         screen.line("to AGENTS.md or CLAUDE.md, or have it added by --agents-md FILE:")
         screen.item("  ", (LINE, "strong"))
 
 
 TWICE = "hooks a second time"
-ONE_WAY = "keep one: ua-memory uninstall claude-code, with --project there; /plugin takes a plugin away"
+ONE_WAY = "keep one: ua-memory uninstall claude-code, with --project there; /plugin removes a plugin"
 DONE = {"make": "Made", "change": "Changed", "remove": "Removed", "keep": "In place"}
 
 
@@ -351,10 +350,10 @@ def check_pieces(call: Call, target: ClientTarget, steps: list[InstallStep]) -> 
             screen.item([word], f"{what}: ", (where, "path"))
     if not good:
         if all(ok or what == "bank" for what, _, ok in rows):
-            raise ProblemsFound("there is no memory bank: nothing is kept", hint="ua-memory init")
+            raise ProblemsFound("there is no memory bank: nothing will be saved", hint="ua-memory init")
         if target.twice and all(ok or what.startswith(TWICE) for what, _, ok in rows):
             raise ProblemsFound(f"ua-memory is set up for {target.client} more than once", hint=ONE_WAY)
-        what = f"ua-memory is not wholly set up for {target.client}"
+        what = f"ua-memory is incompletely set up for {target.client}"
         show_it = "" if target.client == "cron" else " --dry-run"  # cron's is shown unless --write is said
         raise ProblemsFound(what, hint=f"ua-memory install {target.client}{show_it} shows what is missing")
 
@@ -396,7 +395,7 @@ DEFAULT = "03:30"
 def target(call: Call, kind: str, at: str = DEFAULT) -> ClientTarget:
     """The job for the caller's bank. Usage for a time or a kind that there is not."""
     if kind not in settings.KINDS:
-        raise Usage(f"no kind {kind!r}", hint=f"--kind {', '.join(settings.KINDS)}")
+        raise Usage(f"unknown kind {kind!r}", hint=f"--kind {', '.join(settings.KINDS)}")
     bank = str(caller.bank_root(call).resolve())
     if not bank.isprintable():
         raise Usage("no job for a folder whose name cannot be printed", where=repr(bank))
@@ -429,7 +428,7 @@ def _time(at: str) -> tuple[int, int]:
     hour, colon, minute = at.partition(":")
     if colon and hour.isdecimal() and minute.isdecimal() and int(hour) < 24 and int(minute) < 60:
         return int(hour), int(minute)
-    raise Usage(f"no time of day: {at!r}", hint="--at 03:30")
+    raise Usage(f"not a time of day: {at!r}", hint="--at 03:30")
 
 
 def cron_plan(call: Call, job: ClientTarget, *, out: bool = False) -> list[InstallStep]:
@@ -611,31 +610,31 @@ def _texts(client: str) -> dict[str, str]:
 # `ua-memory install`: memory set up in the clients that people use, and taken out again (`uninstall`).
 
 
-IN = """Set memory up in an agent's client.
+IN = """Set up memory in an agent's client.
 
-It stands beside what is in the client's settings already: nothing else there changes, to the byte. Run it
-again after an update; `ua-memory uninstall` takes out exactly what it put in."""
-OUT = """Take memory out of an agent's client: exactly what install put in, and nothing that you wrote."""
+Nothing else in the client's settings changes. Run it again after an update; `ua-memory uninstall` removes
+exactly what it added."""
+OUT = """Remove memory from an agent's client: exactly what install added, nothing that you wrote."""
 install_app = app.new(no_args_is_help=True, help=IN)
 uninstall_app = app.new(no_args_is_help=True, help=OUT)
 
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would change, as a diff; change nothing.")]
 Check = Annotated[
-    bool, typer.Option("--check", help="Only say whether all is in place; exit code 12 if not.")
+    bool, typer.Option("--check", help="Check whether everything is in place; exit code 12 if not.")
 ]
 Agents = Annotated[
     str | None,
-    typer.Option("--agents-md", metavar="FILE", help="Also the line in FILE that has agents use it."),
+    typer.Option("--agents-md", metavar="FILE", help="The line for agents in FILE too."),
 ]
 Project = Annotated[
-    bool, typer.Option("--project", help="In this folder's settings, for all who work in it.")
+    bool, typer.Option("--project", help="In this folder's settings, for everyone who works in it.")
 ]
 Plugin = Annotated[
     str | None, typer.Option("--plugin", metavar="DIR", help="As a plugin, in a marketplace in DIR.")
 ]
 
 OwnMemory = Annotated[
-    bool, typer.Option("--auto-memory", help="Also what it notes by itself, into memory/claude-code.")
+    bool, typer.Option("--auto-memory", help="Also store its own notes in memory/claude-code.")
 ]
 
 
@@ -664,7 +663,7 @@ def _both(name: str, does: str, where: Any) -> None:
         _uninstall(call, where(call), agents_md, dry_run)
 
     install_app.command(name, cls=app.Verb, help=f"Set up {does}.")(put)
-    uninstall_app.command(name, cls=app.Verb, help=f"Take out {does}.")(take)
+    uninstall_app.command(name, cls=app.Verb, help=f"Remove {does}.")(take)
 
 
 @install_app.command("claude-code", cls=app.Verb)
@@ -722,9 +721,9 @@ def install_cron(
     ] = None,
     kind: Annotated[
         str | None,
-        typer.Option(metavar="KIND", help="cron, systemd or launchd; else what runs jobs here."),
+        typer.Option(metavar="KIND", help="cron, systemd or launchd (default: what this system has)."),
     ] = None,
-    write: Annotated[bool, typer.Option("--write", help="Set it up; else it is only shown.")] = False,
+    write: Annotated[bool, typer.Option("--write", help="Set it up instead of showing it.")] = False,
     check: Check = False,
     as_json: app.Json = False,
     bank: app.Bank = None,
@@ -747,7 +746,7 @@ def install_cron(
 def uninstall_cron(
     ctx: typer.Context, dry_run: DryRun = False, as_json: app.Json = False, bank: app.Bank = None
 ) -> None:
-    """Take out the bank's nightly job, of whatever kind."""
+    """Remove the bank's nightly job."""
     call = caller.call_of(ctx)
     done = []
     for kind in KINDS:
@@ -765,7 +764,7 @@ def _shown(call: Call, job: ClientTarget, text: str) -> None:
         emit(call, {"client": job.client, "files": files, "notes": list(job.notes)})
         return
     Screen(call).raw(text)
-    for each in ("to set it up: the same with --write", *job.notes):
+    for each in ("to set it up, add --write", *job.notes):
         note(call, each)
 
 
@@ -801,4 +800,4 @@ def _without_bank(call: Call) -> None:
     try:
         caller.bank_root(call)
     except NoBank as none:
-        note(call, f"{none.what}; until there is one, nothing is kept: {none.hint}")
+        note(call, f"{none.what}; until there is one, nothing is saved: {none.hint}")

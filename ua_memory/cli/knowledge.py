@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 # `ua-memory observations`: what is believed, and on what grounds.
 
 
-observations_app = app.new(no_args_is_help=True, help="What follows from several facts, with proofs.")
+observations_app = app.new(no_args_is_help=True, help="Observations: what follows from several facts.")
 
 ObservationId = Annotated[
     str, typer.Argument(metavar="^ID", help="The observation's block id.", show_default=False)
@@ -43,16 +43,16 @@ ObservationId = Annotated[
 def observations_list(
     ctx: typer.Context,
     stale: Annotated[
-        bool, typer.Option("--stale", help="Only those whose facts changed, or are old.")
+        bool, typer.Option("--stale", help="Only those that are stale or whose facts changed.")
     ] = False,
     scope: Annotated[
-        str | None, typer.Option(metavar="SCOPE", help="Only those of this scope.", show_default=False)
+        str | None, typer.Option(metavar="SCOPE", help="Only this scope.", show_default=False)
     ] = None,
-    retired: Annotated[bool, typer.Option("--retired", help="Those that hold no more.")] = False,
+    retired: Annotated[bool, typer.Option("--retired", help="Only retired ones.")] = False,
     as_json: app.Json = False,
     bank: app.Bank = None,
 ) -> None:
-    """List the observations that hold, file by file."""
+    """List the current observations, file by file."""
     with caller.opened(ctx) as (call, memory):
         found = memory.observations.list(scope=scope, stale=stale, retired=retired)
         if call.as_json:
@@ -60,7 +60,7 @@ def observations_list(
             return
         screen = Screen(call)
         if not found:
-            any_stale = " is stale" if stale else "s yet. Make some: ua-memory consolidate"
+            any_stale = " is stale" if stale else "s yet. Create some: ua-memory consolidate"
             screen.line(f"No observation{'s of this kind' if retired or scope else any_stale}.")
         for number, (path, group) in enumerate(groupby(found, key=lambda one: one.observation.place.path)):
             if number:
@@ -86,7 +86,7 @@ def _line(screen: Screen, one: Believed) -> None:
 def observations_get(
     ctx: typer.Context, block: ObservationId, as_json: app.Json = False, bank: app.Bank = None
 ) -> None:
-    """Show one with its proofs, its former wordings, and how fresh it is."""
+    """Show an observation with its proofs, former wordings and freshness."""
     with caller.opened(ctx) as (call, memory):
         one = memory.observations.get(block)
         if call.as_json:
@@ -118,11 +118,11 @@ def _show(call: Call, memory: Memory, one: Believed) -> None:
 def observations_retire(
     ctx: typer.Context,
     block: ObservationId,
-    because: Annotated[str, typer.Option("--because", metavar="TEXT", help="Why it holds no more.")],
+    because: Annotated[str, typer.Option("--because", metavar="TEXT", help="The reason.")],
     as_json: app.Json = False,
     bank: app.Bank = None,
 ) -> None:
-    """Say that one does not hold any more, and why. It stays in its file."""
+    """Retire an observation, with a reason. It stays in its file."""
     with caller.opened(ctx) as (call, memory):
         after, result = memory.observations.retire(block, because, by_person=is_person(call))
         if call.as_json:
@@ -159,7 +159,7 @@ def told(one: Believed) -> dict[str, Any]:
 # `ua-memory opinions`: what the agent came to think, with its reasons.
 
 
-opinions_app = app.new(no_args_is_help=True, help="What the agent came to think, with its reasons.")
+opinions_app = app.new(no_args_is_help=True, help="The agent's opinions and their reasons.")
 
 OpinionId = Annotated[str, typer.Argument(metavar="^ID", help="The opinion.", show_default=False)]
 
@@ -167,7 +167,7 @@ OpinionId = Annotated[str, typer.Argument(metavar="^ID", help="The opinion.", sh
 @opinions_app.command("list", cls=app.Verb)
 def opinions_list(
     ctx: typer.Context,
-    everything: Annotated[bool, typer.Option("--all", help="Those that were dropped, too.")] = False,
+    everything: Annotated[bool, typer.Option("--all", help="Include dropped ones.")] = False,
     as_json: app.Json = False,
     bank: app.Bank = None,
 ) -> None:
@@ -179,7 +179,7 @@ def opinions_list(
             return
         screen = Screen(call)
         if not found:
-            screen.line('No opinions yet. They are formed by: ua-memory reflect --keep "…"')
+            screen.line('No opinions yet. Form some: ua-memory reflect --keep "…"')
         for one in found:
             hits.show_opinion(screen, one)
 
@@ -189,7 +189,7 @@ def opinions_list(
 def opinions_get(
     ctx: typer.Context, block: OpinionId, as_json: app.Json = False, bank: app.Bank = None
 ) -> None:
-    """Show one opinion and what it rests on."""
+    """Show an opinion and its reasons."""
     with caller.opened(ctx) as (call, memory):
         found = memory.opinions.get(block)
         if call.as_json:
@@ -203,21 +203,21 @@ def opinions_revise(
     ctx: typer.Context,
     block: OpinionId,
     text: Annotated[
-        list[str] | None, typer.Argument(metavar="[TEXT...]", help="Its new words.", show_default=False)
+        list[str] | None, typer.Argument(metavar="[TEXT...]", help="The new wording.", show_default=False)
     ] = None,
     confidence: Annotated[
         float | None, typer.Option(metavar="SHARE", min=0, max=1, help="From 0 to 1.", show_default=False)
     ] = None,
     because: Annotated[
         list[str] | None,
-        typer.Option("--because", metavar="^ID", help="A fact that it rests on, too.", show_default=False),
+        typer.Option("--because", metavar="^ID", help="Another fact that supports it.", show_default=False),
     ] = None,
     as_json: app.Json = False,
     bank: app.Bank = None,
 ) -> None:
     """Change an opinion: its words, its confidence, its reasons.
 
-    How it was worded before stands in the trail: ua-memory blame ^id.
+    Former wordings are in the history: ua-memory blame ^id.
     """
     if not text and confidence is None and not because:
         raise Usage("nothing to change", hint='ua-memory opinions revise ^id "…" --confidence 0.6')
@@ -243,7 +243,7 @@ def opinions_drop(
     as_json: app.Json = False,
     bank: app.Bank = None,
 ) -> None:
-    """Retire an opinion that holds no more.
+    """Drop an opinion.
 
     It stays in memory/opinions.md with the day and the reason.
     """
@@ -300,7 +300,7 @@ def directives_create(
 ) -> None:
     """Add a rule at the end.
 
-    It binds reflect from the next question on. Comments and all else in ua-memory.toml stay.
+    It applies from the next question on. Comments in ua-memory.toml stay.
     """
     with caller.opened(ctx) as (call, memory):
         result = memory.directives.add(" ".join(rule), by_person=is_person(call))
@@ -330,7 +330,7 @@ def directives_get(
 def directives_update(
     ctx: typer.Context, number: Number, rule: Rule, as_json: app.Json = False, bank: app.Bank = None
 ) -> None:
-    """Put another rule in the place of one."""
+    """Replace a rule."""
     with caller.opened(ctx) as (call, memory):
         result = memory.directives.update(number, " ".join(rule), by_person=is_person(call))
         rules = memory.directives.list()
@@ -349,7 +349,7 @@ def directives_delete(
     as_json: app.Json = False,
     bank: app.Bank = None,
 ) -> None:
-    """Take a rule out."""
+    """Delete a rule."""
     with caller.opened(ctx) as (call, memory):
         gone, result = memory.directives.delete(number, by_person=is_person(call))
         if call.as_json:
@@ -371,14 +371,14 @@ pages_app = app.new(
 PageId = Annotated[
     str, typer.Argument(metavar="ID", help="The page's id: its file's name.", show_default=False)
 ]
-Name = Annotated[str | None, typer.Option(help="What it is called.", show_default=False)]
+Name = Annotated[str | None, typer.Option(help="Its name.", show_default=False)]
 Query = Annotated[
     str | None,
     typer.Option(
         "--query",
         "--source-query",
         metavar="TEXT",
-        help="The question it answers, and keeps answering.",
+        help="The question that it answers.",
         show_default=False,
     ),
 ]
@@ -387,7 +387,7 @@ Tag = Annotated[list[str] | None, typer.Option(metavar="TAG", help="A tag; repea
 
 @pages_app.command("list", cls=app.Verb)
 def pages_list(ctx: typer.Context, as_json: app.Json = False, bank: app.Bank = None) -> None:
-    """List the pages, what each tracks, and whether it is out of date."""
+    """List the pages, what each tracks, and whether it is stale."""
     with caller.opened(ctx) as (call, memory):
         there = [(one, memory.pages.staleness(one.id)) for one in memory.pages.list()]
         notes = dict.fromkeys(said for _, why in there for said in why.notes)
@@ -397,7 +397,7 @@ def pages_list(ctx: typer.Context, as_json: app.Json = False, bank: app.Bank = N
             return
         screen = Screen(call)
         if not there:
-            screen.line("No pages yet. Make one: ua-memory pages create ID --query QUESTION")
+            screen.line("No pages yet. Create one: ua-memory pages create ID --query QUESTION")
         for one, why in there:
             state: list[Any] = [(f"stale: {why}", "warn")] if why else [("up to date", "good")]
             screen.item([(one.id, "id"), "  "], (one.name, "strong"), f"  {one.source_query}  ", *state)
@@ -418,18 +418,16 @@ def pages_create(
     id: PageId,
     query: Annotated[
         str,
-        typer.Option(
-            "--query", "--source-query", metavar="TEXT", help="The question it answers, and keeps answering."
-        ),
+        typer.Option("--query", "--source-query", metavar="TEXT", help="The question that it answers."),
     ],
     name: Name = None,
     tag: Tag = None,
     as_json: app.Json = False,
     bank: app.Bank = None,
 ) -> None:
-    """Say what a page tracks.
+    """Create a page.
 
-    Its text comes with the first `pages refresh`. What you write into it yourself stays as it is.
+    The first `pages refresh` writes its text. What you write into it stays.
     """
     with caller.opened(ctx) as (call, memory):
         tell(
@@ -449,7 +447,7 @@ def pages_update(
 ) -> None:
     """Change what a page is called or tracks.
 
-    Another question has the next refresh write the page anew.
+    After a change of the question, the next refresh creates the page from scratch.
     """
     with caller.opened(ctx) as (call, memory):
         done = memory.pages.update(id, name=name, source_query=query, tags=tag, by_person=is_person(call))
@@ -458,7 +456,7 @@ def pages_update(
 
 @pages_app.command("delete", cls=app.Verb)
 def pages_delete(ctx: typer.Context, id: PageId, as_json: app.Json = False, bank: app.Bank = None) -> None:
-    """Let a page go; `ua-memory undo` brings it back."""
+    """Delete a page; `ua-memory undo` restores it."""
     with caller.opened(ctx) as (call, memory):
         tell(call, "Deleted", memory.pages.delete(id, by_person=is_person(call)))
 
@@ -469,22 +467,22 @@ def pages_refresh(
     id: Annotated[
         list[str] | None, typer.Argument(metavar="[ID...]", help="Only these.", show_default=False)
     ] = None,
-    every: Annotated[bool, typer.Option("--all", help="All pages; those that are not stale say so.")] = False,
+    every: Annotated[bool, typer.Option("--all", help="All pages.")] = False,
     stale: Annotated[bool, typer.Option("--stale", help="All pages that are stale.")] = False,
-    full: Annotated[bool, typer.Option("--full", help="Write them anew, stale or not.")] = False,
+    full: Annotated[bool, typer.Option("--full", help="Create them from scratch, stale or not.")] = False,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Only show what would change; a model is asked, price told.")
+        bool, typer.Option("--dry-run", help="Show what would change, and the price; calls the model.")
     ] = False,
     as_json: app.Json = False,
     bank: app.Bank = None,
 ) -> None:
-    """Bring pages up to date.
+    """Refresh pages.
 
-    Nothing is asked or written where nothing has changed. Paragraphs of yours stay as they are, and are
-    remembered. Without a model (ANTHROPIC_API_KEY or ANTHROPIC_BASE_URL) a page lists what facts say.
+    Pages that are not stale are skipped. Your own paragraphs stay, and become facts. Without a model
+    (ANTHROPIC_API_KEY or ANTHROPIC_BASE_URL) a page lists what facts say.
     """
     if bool(id) + every + stale != 1:
-        raise Usage("which pages?", hint="name them, or use --stale or --all")
+        raise Usage("which pages?", hint="name them, or pass --stale or --all")
     done: list[Refreshed] = []
     shapes: list[dict[str, Any]] = []
     prices: list[Price] = []
@@ -526,7 +524,7 @@ def show(call: Call, one: Page | MentalModel) -> None:
     elif one.body:
         Screen(call).raw(one.body)
     else:
-        Screen(call).line(f"Nothing is written yet: ua-memory pages refresh {one.id}")
+        Screen(call).line(f"Not written yet: ua-memory pages refresh {one.id}")
 
 
 def page_shape(one: Page | MentalModel) -> dict[str, Any]:
@@ -559,9 +557,7 @@ def tell(call: Call, did: str, done: Kept) -> None:
 # `ua-memory models`: mental models, which a person writes and no machine changes.
 
 
-models_app = app.new(
-    no_args_is_help=True, help="Mental models: texts of your own that come before all else memory knows."
-)
+models_app = app.new(no_args_is_help=True, help="Mental models: texts of your own that reflect uses first.")
 
 ModelId = Annotated[
     str, typer.Argument(metavar="ID", help="The model's id: its file's name.", show_default=False)
@@ -570,7 +566,7 @@ Text = Annotated[
     list[str] | None,
     typer.Argument(
         metavar="[TEXT...]",
-        help="Its text; `-` or a pipe: standard input; else your editor opens.",
+        help="Its text; `-` or a pipe reads standard input (default: your editor).",
         show_default=False,
     ),
 ]
@@ -586,7 +582,7 @@ def models_list(ctx: typer.Context, as_json: app.Json = False, bank: app.Bank = 
             return
         screen = Screen(call)
         if not there:
-            screen.line("No mental models yet. Write one: ua-memory models create ID")
+            screen.line("No mental models yet. Create one: ua-memory models create ID")
         for one in there:
             first = " ".join(one.body.split())
             screen.item([(one.id, "id"), "  "], (one.name, "strong"), (f"  {first[:160]}", "faint"))
@@ -613,7 +609,7 @@ def models_create(
 ) -> None:
     """Write a mental model.
 
-    It is a person's: an agent is refused, and may propose one to you.
+    Only a person may: agents are refused.
     """
     with caller.opened(ctx) as (call, memory):
         body = _text(call, text, "")
@@ -641,7 +637,7 @@ def models_update(
 
 @models_app.command("delete", cls=app.Verb)
 def models_delete(ctx: typer.Context, id: ModelId, as_json: app.Json = False, bank: app.Bank = None) -> None:
-    """Let a mental model go; `ua-memory undo` brings it back."""
+    """Delete a mental model; `ua-memory undo` restores it."""
     with caller.opened(ctx) as (call, memory):
         tell(call, "Deleted", memory.models.delete(id, by_person=_by_person(call)))
 
@@ -700,7 +696,7 @@ def _edited(call: Call, before: str) -> str:
 # `ua-memory entities`: the names of the bank, and the decisions about who is who.
 
 
-entities_app = app.new(no_args_is_help=True, help="Who is who: names, and what else they are called.")
+entities_app = app.new(no_args_is_help=True, help="Names and their aliases.")
 
 SHOWN = 220
 """Characters of a text that are shown around a name."""
@@ -713,7 +709,7 @@ Limit = Annotated[int, typer.Option("-n", "--limit", metavar="N", min=1, help="A
 def entities_list(
     ctx: typer.Context,
     suggest: Annotated[
-        bool, typer.Option("--suggest", help="Pairs of names that may be one, and why.")
+        bool, typer.Option("--suggest", help="Pairs of names that may be the same, with reasons.")
     ] = False,
     every: Annotated[
         bool, typer.Option("--all", help="Paths, handles, identifiers and doubtful words too.")
@@ -724,7 +720,7 @@ def entities_list(
 ) -> None:
     """List the names, the most frequent first.
 
-    Nothing is merged by `--suggest`: it prints the commands that would.
+    `--suggest` merges nothing: it prints the commands.
     """
     with caller.opened(ctx) as (call, memory):
         if suggest:
@@ -757,16 +753,16 @@ def _suggest(call: Call, pairs: Sequence[Suggestion]) -> None:
 
     screen = Screen(call)
     if not pairs:
-        screen.line("No two names look like one.")
+        screen.line("No names look alike.")
     for one in pairs:
         screen.item("", (one.name, "strong"), " and ", (one.other, "strong"), f": {one.reason}")
         names = f"{shlex.quote(one.name)} {shlex.quote(one.other)}"
         screen.line((f"  ua-memory entities merge {names}", "faint"))
     if pairs:
         screen.line(
-            "\nWhere two are not one, ",
+            "\nIf two are different, ",
             ("ua-memory entities split NAME OTHER", "strong"),
-            " says so for good.",
+            " records that.",
         )
 
 
@@ -774,7 +770,7 @@ def _suggest(call: Call, pairs: Sequence[Suggestion]) -> None:
 def entities_show(
     ctx: typer.Context, name: EntityName, limit: Limit = 10, as_json: app.Json = False, bank: app.Bank = None
 ) -> None:
-    """Show what is known of a name: facts, names beside it, a timeline."""
+    """Show a name: its facts, the names it appears with, a timeline."""
     with caller.opened(ctx) as (call, memory):
         found = memory.entities.get(name)
         if call.as_json:
@@ -790,7 +786,9 @@ def _tell(call: Call, found: Portrait, limit: int) -> None:
     if _also(one):
         screen.item("", _also(one))
     if found.beside:
-        screen.item([("beside  ", "faint")], ", ".join(f"{n} ({k})" for n, k in [*found.beside.items()][:12]))
+        screen.item(
+            [("appears with  ", "faint")], ", ".join(f"{n} ({k})" for n, k in [*found.beside.items()][:12])
+        )
     if len(found.timeline) > 1:
         screen.line()
         _draw(screen, found.timeline)
@@ -829,13 +827,11 @@ def _draw(screen: Screen, timeline: Mapping[str, int]) -> None:
 def entities_alias(
     ctx: typer.Context,
     name: EntityName,
-    alias: Annotated[
-        str, typer.Argument(metavar="ALIAS", help="What else it is called.", show_default=False)
-    ],
+    alias: Annotated[str, typer.Argument(metavar="ALIAS", help="The alias.", show_default=False)],
     as_json: app.Json = False,
     bank: app.Bank = None,
 ) -> None:
-    """Say what else somebody or something is called."""
+    """Add an alias to a name."""
     _decide(ctx, "alias", name, alias)
 
 
@@ -849,9 +845,9 @@ def entities_merge(
     as_json: app.Json = False,
     bank: app.Bank = None,
 ) -> None:
-    """Say that two names are one's.
+    """Merge two names.
 
-    Only memory/entities.md changes: facts keep their words, and `undo` or `split` lead back.
+    Only memory/entities.md changes: facts keep their words, and `undo` or `split` reverses it.
     """
     _decide(ctx, "merge", name, other)
 
@@ -860,23 +856,23 @@ def entities_merge(
 def entities_split(
     ctx: typer.Context,
     name: EntityName,
-    alias: Annotated[str, typer.Argument(metavar="OTHER", help="Who it is not.", show_default=False)],
+    alias: Annotated[str, typer.Argument(metavar="OTHER", help="The other name.", show_default=False)],
     as_json: app.Json = False,
     bank: app.Bank = None,
 ) -> None:
-    """Say that two names are not one's, so that nothing merges them again."""
+    """Mark two names as different."""
     _decide(ctx, "split", name, alias)
 
 
 @entities_app.command("rename", cls=app.Verb)
 def entities_rename(
     ctx: typer.Context,
-    old: Annotated[str, typer.Argument(metavar="OLD", help="What it was called.", show_default=False)],
-    new: Annotated[str, typer.Argument(metavar="NEW", help="What it is called.", show_default=False)],
+    old: Annotated[str, typer.Argument(metavar="OLD", help="The old name.", show_default=False)],
+    new: Annotated[str, typer.Argument(metavar="NEW", help="Its name.", show_default=False)],
     as_json: app.Json = False,
     bank: app.Bank = None,
 ) -> None:
-    """Call it by another name; the old one stays as an alias."""
+    """Rename; the old name stays as an alias."""
     _decide(ctx, "rename", old, new)
 
 

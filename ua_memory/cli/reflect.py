@@ -36,30 +36,30 @@ if TYPE_CHECKING:
 reflect_app = app.new()
 
 Question = Annotated[
-    list[str] | None, typer.Argument(metavar="QUESTION...", help="What is asked.", show_default=False)
+    list[str] | None, typer.Argument(metavar="QUESTION...", help="The question.", show_default=False)
 ]
 Budget = Annotated[
-    str, typer.Option("--budget", metavar="SIZE", help="low, mid or high: how far and how long it looks.")
+    str, typer.Option("--budget", metavar="SIZE", help="low, mid or high: how much to search.")
 ]
 MaxTokens = Annotated[
     int | None,
     typer.Option(
         "--max-tokens", metavar="N", min=20, max=20_000, show_default=False,
-        help="At most so many tokens of answer; else 500, 1,000 or 2,000.",
+        help="Token limit of the answer (default: 500, 1,000 or 2,000).",
     ),
 ]  # fmt: skip
 Schema = Annotated[
     str | None,
     typer.Option(
         "--schema", metavar="FILE", show_default=False,
-        help="A JSON schema for a structured answer beside the text; - for standard input.",
+        help="A JSON schema for an additional structured answer; - reads standard input.",
     ),
 ]  # fmt: skip
 Context = Annotated[
-    str, typer.Option("--context", metavar="TEXT", help="What the question is asked for.", show_default=False)
+    str, typer.Option("--context", metavar="TEXT", help="Why the question is asked.", show_default=False)
 ]
 Keep = Annotated[bool, typer.Option("--keep", help="Form or revise opinions, in memory/opinions.md.")]
-Explain = Annotated[bool, typer.Option("--explain", help="Show the path: what was asked, and found.")]
+Explain = Annotated[bool, typer.Option("--explain", help="Show each step and what it found.")]
 
 
 @reflect_app.command(cls=app.Verb)
@@ -80,11 +80,11 @@ def reflect(
     as_json: app.Json = False,
     bank: app.Bank = None,
 ) -> None:
-    """Answer a question from memory, with proofs.
+    """Answer a question from memory, with sources.
 
-    An agent asks mental models first, then observations, then facts; every sentence of its answer must
-    stand in what it cites. Without a model (ANTHROPIC_API_KEY or ANTHROPIC_BASE_URL) the evidence is
-    printed in that order. Nothing is written, unless with --keep.
+    An agent searches mental models first, then observations, then facts; every sentence of its answer must
+    be supported by what it cites. Without a model (ANTHROPIC_API_KEY or ANTHROPIC_BASE_URL) the evidence is
+    printed in that order. Nothing is written, except with --keep.
     """
     if not question or not " ".join(question).strip():
         raise Usage("there is no question", hint='ua-memory reflect "why did we leave Heroku"')
@@ -123,8 +123,8 @@ def _schema(call: Call, given: str | None) -> Any:
 consolidate_app = app.new()
 
 NO_MODEL = (
-    "without a model facts are only compared: what several days say in nearly the same words was folded, and "
-    "nothing was concluded (ANTHROPIC_API_KEY, or ANTHROPIC_BASE_URL for one of your own)"
+    "without a model facts are only compared: what several days repeat was folded, and "
+    "nothing was concluded (ANTHROPIC_API_KEY, or ANTHROPIC_BASE_URL for your own server)"
 )
 LOG = "consolidate.log"
 SHOWN = 20
@@ -135,20 +135,21 @@ SHOWN = 20
 def consolidate(
     ctx: typer.Context,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Show the diff without a model, and a model's price.")
+        bool, typer.Option("--dry-run", help="Show the diff without a model, and the price of one.")
     ] = False,
-    limit: Annotated[
-        int | None, typer.Option(metavar="N", min=1, help="At most so many facts, the oldest.")
-    ] = None,
+    limit: Annotated[int | None, typer.Option(metavar="N", min=1, help="Only the N oldest facts.")] = None,
     max_usd: Annotated[
-        float | None, typer.Option(metavar="USD", min=0, help="What this run may cost.")
+        float | None, typer.Option(metavar="USD", min=0, help="Cost limit of this run.")
     ] = None,
-    retry: Annotated[bool, typer.Option("--retry", help="Take up the facts that were set aside.")] = False,
+    retry: Annotated[bool, typer.Option("--retry", help="Retry facts that were set aside.")] = False,
     accept: Annotated[
-        bool, typer.Option("--accept", help="Let more than a quarter of the observations be retired.")
+        bool, typer.Option("--accept", help="Allow more than a quarter of the observations to be retired.")
     ] = False,
     batch_api: Annotated[
-        bool, typer.Option("--batch-api", help="Post it at half the price; a later run collects the answers.")
+        bool,
+        typer.Option(
+            "--batch-api", help="Use the batch API at half the price; a later run collects the answers."
+        ),
     ] = False,
     log: Annotated[
         bool, typer.Option("--log", help="Write to local/consolidate.log in the state folder instead.")
@@ -156,12 +157,12 @@ def consolidate(
     as_json: app.Json = False,
     bank: app.Bank = None,
 ) -> None:
-    """Make observations of what no run has considered yet.
+    """Create observations from facts that no run has considered.
 
-    With a model (ANTHROPIC_API_KEY or ANTHROPIC_BASE_URL) facts are held against the observations there are,
-    which are created, strengthened, revised, merged or retired, each with verbatim proofs. Without one only
-    what several days say alike is folded. One run is one commit. Then the pages that are stale are refreshed.
-    Where there is nothing to do and nobody looks on, as from cron, nothing is printed.
+    With a model (ANTHROPIC_API_KEY or ANTHROPIC_BASE_URL) facts are compared with the observations, which
+    are created, strengthened, revised, merged or retired, each with verbatim proofs. Without one, only what
+    several days repeat becomes an observation. One run is one commit. Then stale pages are refreshed. If
+    there is nothing to do and no terminal, as from cron, nothing is printed.
     """
     with caller.opened(ctx) as (call, memory), ExitStack() as bar:
         if log:
@@ -188,7 +189,7 @@ def consolidate(
                 batch_api=batch_api, tell=tell, after=after,
             )  # fmt: skip
         except KeyboardInterrupt:
-            note(call, "interrupted; what was answered is kept, and the next run goes on from there")
+            note(call, "interrupted; the answers are kept, and the next run continues from there")
             raise
         finally:
             if call.as_json and told:
@@ -229,7 +230,7 @@ def show(call: Call, done: Consolidated) -> None:
     screen = Screen(call)
     if done.posted:
         hint = "ua-memory consolidate collects the answers, within a day"
-        note(call, f"{count(done.posted, 'fact')} posted to be considered at half the price: {hint}")
+        note(call, f"{count(done.posted, 'fact')} sent as a batch at half the price: {hint}")
     if not done.committed and not done.held and not done.ended:
         if not done.posted and call.on_terminal:
             screen.line("Nothing new to consider.")
@@ -249,7 +250,7 @@ def show(call: Call, done: Consolidated) -> None:
     for text in done.notes:
         note(call, text)
     for kind, number in done.redacted.items():
-        note(call, f"taken out before writing: {kind}{f' ({number} times)' if number > 1 else ''}")
+        note(call, f"removed before writing: {kind}{f' ({number} times)' if number > 1 else ''}")
     if done.stale:
         old = f"{count(done.stale, 'observation rests', 'observations rest')} on nothing of the last 90 days"
         note(call, f"{old}: ua-memory observations list --stale")
@@ -295,7 +296,7 @@ def _changed(screen: Screen, change: Change) -> None:
 def _at_odds(screen: Screen, pairs: Sequence[tuple[Fact, Fact]]) -> None:
     if pairs:
         screen.line()
-        screen.line(("Perhaps at odds, the newer first:", "warn"))
+        screen.line(("Possible contradictions, the newer first:", "warn"))
     for pair in pairs[:SHOWN]:
         for mark, fact in zip("! ", pair, strict=True):
             screen.item([(f"  {mark} ", "warn")], fact.text, (f"  {fact.place.citation}", "path"))
@@ -313,7 +314,7 @@ def _asides(screen: Screen, done: Consolidated) -> None:
         screen.line((f"  and {len(done.refused) - SHOWN} more", "faint"))
     if done.aside:
         screen.line()
-        screen.line(("Set aside, since no answer could be had (ua-memory consolidate --retry):", "warn"))
+        screen.line(("Set aside without an answer (ua-memory consolidate --retry):", "warn"))
     for fact, why in done.aside:
         screen.item(
             [("  ! ", "warn")], fact.text, (f"  {fact.place.citation}", "path"), (f"  {why}", "faint")

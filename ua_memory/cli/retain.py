@@ -40,9 +40,7 @@ Text = Annotated[
 ]  # fmt: skip
 DocumentId = Annotated[
     str | None,
-    typer.Option(
-        metavar="ID", help="The document it is: what has not changed costs nothing.", show_default=False
-    ),
+    typer.Option(metavar="ID", help="Id of the document; unchanged parts cost nothing.", show_default=False),
 ]
 Append = Annotated[bool, typer.Option("--append", help="Add to the document, instead of replacing it.")]
 Mode = Annotated[
@@ -54,16 +52,15 @@ Mode = Annotated[
     ),
 ]
 Mission = Annotated[
-    str | None, typer.Option(metavar="TEXT", help="What to look for; else the bank's.", show_default=False)
+    str | None,
+    typer.Option(metavar="TEXT", help="What to look for (default: the bank's mission).", show_default=False),
 ]
 Instructions = Annotated[
-    str | None, typer.Option(metavar="TEXT", help="How to choose and phrase.", show_default=False)
+    str | None, typer.Option(metavar="TEXT", help="How to choose and word facts.", show_default=False)
 ]
 About = Annotated[
     str | None,
-    typer.Option(
-        "--context", metavar="TEXT", help="What it is, for the model: minutes of …", show_default=False
-    ),
+    typer.Option("--context", metavar="TEXT", help="What the text is: minutes of …", show_default=False),
 ]
 Timestamp = Annotated[
     str | None,
@@ -71,23 +68,21 @@ Timestamp = Annotated[
 ]
 Tags = Annotated[
     list[str] | None,
-    typer.Option("--tag", metavar="TAG", help="A tag of all its facts; may be repeated.", show_default=False),
+    typer.Option("--tag", metavar="TAG", help="A tag for all its facts; repeatable.", show_default=False),
 ]
 Came = Annotated[
     Literal["person", "agent", "tool", "web", "import"] | None,
     typer.Option(metavar="WORD", help="Whose words: person, agent, tool, web or import.", show_default=False),
 ]
 Client = Annotated[
-    str | None, typer.Option(metavar="NAME", help="The program it came through.", show_default=False)
+    str | None, typer.Option(metavar="NAME", help="The program it came from.", show_default=False)
 ]
 Wait = Annotated[
-    bool, typer.Option("--wait", help="Wait for the model, and show what was kept.", show_default=False)
+    bool, typer.Option("--wait", help="Wait for the model and show the result.", show_default=False)
 ]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Only show what it would keep and cost.")]
-Redo = Annotated[bool, typer.Option("--redo", help="Read again also what has not changed.")]
-Batch = Annotated[
-    bool, typer.Option("--batch", help="The file, or standard input, has one JSON object a line: text, ….")
-]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would be kept, and the cost.")]
+Redo = Annotated[bool, typer.Option("--redo", help="Read unchanged parts again too.")]
+Batch = Annotated[bool, typer.Option("--batch", help="Input is JSON lines: text, ….")]
 
 
 @retain_app.command(cls=app.Verb)
@@ -113,11 +108,11 @@ def retain(
     as_json: app.Json = False,
     bank: app.Bank = None,
 ) -> None:
-    """Draw the facts out of a text.
+    """Extract facts from a text.
 
-    With a model it returns as soon as the text is safe on the disk; the work goes on behind. Without one
-    the author's own sentences are kept at once. Facts go to the log of the day, or, with --document-id,
-    to memory/documents/. The same text again changes nothing.
+    With a model it returns as soon as the text is safe on the disk; the work continues in the background.
+    Without one the author's own sentences are kept at once. Facts go to the log of the day, or, with
+    --document-id, to memory/documents/. The same text again changes nothing.
     """
     with caller.opened(ctx) as (call, memory):
         who, through = caller_origin(call)
@@ -154,7 +149,7 @@ def when(memory: Memory, given: str | None) -> datetime | None:
         at = datetime.fromisoformat(given)
     except ValueError:
         raise Usage(
-            f"{given!r} is no time", where="--timestamp", hint="use 2026-11-21 or 2026-11-21T14:32"
+            f"{given!r} is not a valid time", where="--timestamp", hint="use 2026-11-21 or 2026-11-21T14:32"
         ) from None
     return at if at.tzinfo else at.replace(tzinfo=memory.store.now().tzinfo)
 
@@ -184,7 +179,7 @@ def batched(call: Call, memory: Memory, words: list[str] | None, common: dict[st
 
     path = caller.absolute(call, words[0]) if words and len(words) == 1 and words != ["-"] else None
     if words and words != ["-"] and (path is None or not _is_file(path)):
-        raise Usage("a batch is a file or standard input", hint="ua-memory retain --batch FILE")
+        raise Usage("--batch needs a file or standard input", hint="ua-memory retain --batch FILE")
     data = given(call, path)
     items = []
     for number, line in enumerate(data.decode("utf-8-sig", "replace").splitlines(), 1):
@@ -217,7 +212,7 @@ Files = Annotated[
 ]
 IngestId = Annotated[
     str | None,
-    typer.Option(metavar="ID", help="What the document is called; else its path.", show_default=False),
+    typer.Option(metavar="ID", help="Id of the document (default: its path).", show_default=False),
 ]
 
 
@@ -239,10 +234,10 @@ def ingest(
     as_json: app.Json = False,
     bank: app.Bank = None,
 ) -> None:
-    """Draw the facts out of files, each into a document of its own.
+    """Extract facts from files, one document each.
 
-    What has not changed since the last time costs nothing and keeps its facts; what is gone from the file
-    takes its facts with it. HTML, PDF and DOCX need the extra: pip install 'ua-memory[ingest]'.
+    Unchanged parts cost nothing and keep their facts; removed parts take their facts with them. HTML, PDF
+    and DOCX need the extra: pip install 'ua-memory[ingest]'.
     """
     with caller.opened(ctx) as (call, memory):
         if document_id and len(file) > 1:
@@ -261,20 +256,20 @@ def ingest(
 # `ua-memory watch`: files and folders outside the bank that are retained when they change.
 
 
-watch_app = app.new(no_args_is_help=True, help="Files outside the bank, retained when they change.")
+watch_app = app.new(no_args_is_help=True, help="Retain outside files when they change.")
 
 Paths = Annotated[
     list[str],
     typer.Argument(metavar="PATH...", help="Folders or files outside the bank.", show_default=False),
 ]
-Accept = Annotated[bool, typer.Option("--accept", help="Let go of the facts of files that are gone.")]
-Now = Annotated[bool, typer.Option("--now", help="Also what was saved a moment ago.")]
-WatchDryRun = Annotated[bool, typer.Option("--dry-run", help="Only show what would be kept, and the price.")]
+Accept = Annotated[bool, typer.Option("--accept", help="Delete the facts of files that are gone.")]
+Now = Annotated[bool, typer.Option("--now", help="Include files saved a moment ago.")]
+WatchDryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would be kept, and the price.")]
 
 
 @watch_app.command("add", cls=app.Verb)
 def watch_add(ctx: typer.Context, path: Paths, as_json: app.Json = False, bank: app.Bank = None) -> None:
-    """Watch folders or files: each file becomes a document, brought up to date when it was saved.
+    """Watch folders or files: each file becomes a document, updated when it is saved.
 
     The daemon does it, 30 seconds after a save (watch.quiet_seconds); without a daemon: ua-memory watch run.
     """
@@ -319,7 +314,7 @@ def watch_list(ctx: typer.Context, as_json: app.Json = False, bank: app.Bank = N
             )
             screen.line((one.path, "path"), told)
             if look.missing:
-                screen.line("  ", ("it is not there; what was read of it stays", "warn"))
+                screen.line("  ", ("missing; its documents stay", "warn"))
             for name, stood in one.files.items():
                 if stood.error:
                     screen.item("  ", (f"{name}: {stood.error}", "warn"))
@@ -331,7 +326,7 @@ def watch_list(ctx: typer.Context, as_json: app.Json = False, bank: app.Bank = N
 
 @watch_app.command("remove", cls=app.Verb)
 def watch_remove(ctx: typer.Context, path: Paths, as_json: app.Json = False, bank: app.Bank = None) -> None:
-    """Watch paths no longer. Their documents stay."""
+    """Stop watching paths. Their documents stay."""
     with caller.opened(ctx) as (call, memory):
         gone = [memory.watches.remove(str(caller.absolute(call, each))) for each in path]
         if call.as_json:
@@ -349,7 +344,7 @@ def watch_run(
     as_json: app.Json = False,
     bank: app.Bank = None,
 ) -> None:
-    """Take in what has changed, as the daemon does."""
+    """Retain what has changed, as the daemon does."""
     with caller.opened(ctx) as (call, memory):
         model = call.endpoint
         if dry_run:
@@ -366,7 +361,7 @@ def watch_run(
 def _told(call: Call, caught: Caught, modelled: bool) -> None:
     flushed.show_retained(call, caught.done, modelled=modelled)
     if not caught.done:
-        Screen(call).line("Nothing has changed." if not caught.young else "Nothing rests yet.")
+        Screen(call).line("Nothing has changed." if not caught.young else "Nothing has settled yet.")
     if caught.young:
         note(
             call, f"{count(len(caught.young), 'file')} saved a moment ago; at once: ua-memory watch run --now"
@@ -376,7 +371,7 @@ def _told(call: Call, caught: Caught, modelled: bool) -> None:
     for name in caught.gone:
         note(call, f"{name} is gone; its facts stay until: ua-memory watch run --accept")
     for name in caught.missing:
-        note(call, f"{name} is not there (an unmounted disk?); what was read of it stays")
+        note(call, f"{name} is missing (an unmounted disk?); its documents stay")
 
 
 def shape(one: Watched, look: Look) -> dict[str, Any]:

@@ -46,7 +46,7 @@ Limit = Annotated[
         metavar="N",
         min=1,
         max=1000,
-        help="At most so many hits; else the setting search.limit.",
+        help="Number of hits (default: search.limit).",
         show_default=False,
     ),
 ]
@@ -56,7 +56,7 @@ MinScore = Annotated[
         metavar="SCORE",
         min=0,
         max=1,
-        help="Leave out weaker hits; else the setting search.min_score.",
+        help="Leave out weaker hits (default: search.min_score).",
         show_default=False,
     ),
 ]
@@ -66,12 +66,12 @@ Since = Annotated[
         metavar="DATE", help="From this day on: 2026-11-21, 2026-11, 2026, 30d, today or yesterday."
     ),
 ]
-Until = Annotated[str | None, typer.Option(metavar="DATE", help="Up to this day, which counts.")]
+Until = Annotated[str | None, typer.Option(metavar="DATE", help="Up to and including this day.")]
 Batch = Annotated[
     bool,
     typer.Option("--batch", help="Read one query a line from standard input; print a line of JSON for each."),
 ]
-Explain = Annotated[bool, typer.Option("--explain", help="Say how each hit was found and scored.")]
+Explain = Annotated[bool, typer.Option("--explain", help="Show how each hit was found and scored.")]
 
 
 def _several(option: str, metavar: str, says: str) -> Any:
@@ -92,7 +92,9 @@ TagsMatch = Annotated[
 ]
 TagGroups = Annotated[
     str,
-    typer.Option(metavar="JSON", help="Tags joined by and, or, not: docs/recall.md.", show_default=False),
+    typer.Option(
+        metavar="JSON", help="Tags combined by and, or, not; see docs/recall.md.", show_default=False
+    ),
 ]
 Kinds = Annotated[
     list[str] | None,
@@ -121,9 +123,9 @@ def search(
     as_json: app.Json = False,
     bank: app.Bank = None,
 ) -> None:
-    """Find facts and notes by words and by meaning.
+    """Find facts and notes by keywords and meaning.
 
-    The index is brought up to date with the files first, so what was just written or edited is found.
+    The index is updated first, so what was just written or edited is found.
     """
     with caller.opened(ctx) as (call, memory):
         tags = scope(call, tag, tags_match, tag_groups)
@@ -140,7 +142,7 @@ def search(
 def one(words: list[str] | None) -> str:
     """The query that the words of a call are. Usage if they say nothing."""
     if not words or not " ".join(words).strip():
-        raise Usage("there is nothing to search for", hint='ua-memory search "why did we leave Heroku"')
+        raise Usage("the query is empty", hint='ua-memory search "why did we leave Heroku"')
     return " ".join(words)
 
 
@@ -160,7 +162,9 @@ def scope(call: Call, tags: list[str] | None, match: str, groups: str) -> dict[s
     try:
         read = json.loads(groups or "[]")
     except (ValueError, RecursionError) as error:
-        raise Usage(f"--tag-groups is no JSON: {error}", hint='--tag-groups \'[{"tags": ["a"]}]\'') from error
+        raise Usage(
+            f"--tag-groups is not JSON: {error}", hint='--tag-groups \'[{"tags": ["a"]}]\''
+        ) from error
     return {"tags": filled(tags or (), known), "match": match, "groups": filled_groups(read, known)}
 
 
@@ -261,7 +265,7 @@ Budget = Annotated[
     typer.Option(
         "--budget",
         metavar="SIZE",
-        help="low, mid or high: 600, 2,000 or 6,000 tokens; else recall.budget.",
+        help="low, mid or high: 600, 2,000 or 6,000 tokens (default: recall.budget).",
         show_default=False,
     ),
 ]
@@ -272,7 +276,7 @@ MaxTokens = Annotated[
         metavar="N",
         min=1,
         max=1_000_000,
-        help="At most so many tokens, marks and all; else recall.max_tokens.",
+        help="Token limit, marks included (default: recall.max_tokens).",
         show_default=False,
     ),
 ]
@@ -296,11 +300,11 @@ def recall(
     as_json: app.Json = False,
     bank: app.Bank = None,
 ) -> None:
-    """What search finds, as a block for a prompt.
+    """Format search hits as a block for a prompt.
 
-    It is marked as data, with date and place of every line. By itself it has as
-    many lines as search has hits and no more than 9,500 characters; with a budget
-    as many as its tokens hold. Nothing is printed where nothing is found.
+    It is marked as data, with date and place of every line. By default it has as many lines as search has
+    hits, and at most 9,500 characters; with a budget, as many as its tokens hold. If nothing is found,
+    nothing is printed.
     """
     with caller.opened(ctx) as (call, memory):
         tags = scope(call, tag, tags_match, tag_groups)
@@ -337,18 +341,20 @@ def explain(
     ctx: typer.Context,
     query: Annotated[
         list[str],
-        typer.Argument(metavar="QUERY...", help="As it would be given to search.", show_default=False),
+        typer.Argument(metavar="QUERY...", help="As for search.", show_default=False),
     ],
     now: Annotated[
         str | None,
-        typer.Option(metavar="TIME", help="As if asked then: 2026-11-21 or 2026-11-21T14:00; else now."),
+        typer.Option(
+            metavar="TIME", help="Time of the query: 2026-11-21 or 2026-11-21T14:00 (default: now)."
+        ),
     ] = None,
     as_json: app.Json = False,
     bank: app.Bank = None,
 ) -> None:
-    """Show how a query is read: its time, whom it names, the terms it is looked up by.
+    """Show how a query is interpreted: its time, its names, its search terms.
 
-    Nothing is searched and nothing indexed. What is read as a time is in docs/time.md.
+    Nothing is searched or indexed. Time words are described in docs/time.md.
     """
     with caller.opened(ctx) as (call, memory):
         asked = parse_moment(now, "--now", memory.store.now())
@@ -418,8 +424,8 @@ def get(
         str,
         typer.Argument(
             metavar="PATH[:FROM-TO] | ^ID",
-            help="A file such as memory/2026-11-21.md, with lines if not all of it, or a fact's id; "
-            "any form in which a command prints them.",
+            help="A file such as memory/2026-11-21.md, optionally with lines, or an id; any form that a "
+            "command prints.",
             show_default=False,
         ),
     ],

@@ -26,8 +26,8 @@ sync_app, export_app = app.new(), app.new()
 SHOWN = 12
 WHY = {
     "kept": "deleted on one machine, changed on the other: kept",
-    "both": "changed on both machines: both stand there",
-    "theirs": "changed on both machines: the remote's stands",
+    "both": "changed on both machines: both were kept",
+    "theirs": "changed on both machines: the remote's was kept",
 }
 
 
@@ -38,21 +38,21 @@ def sync(
         str | None,
         typer.Option(
             metavar="ADDRESS",
-            help="The remote's address, as git takes it; to be given once.",
+            help="The remote's address, as for git; needed once.",
             show_default=False,
         ),
     ] = None,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Fetch and tell what would be done; change nothing.")
+        bool, typer.Option("--dry-run", help="Fetch and show what would be done; change nothing.")
     ] = False,
     as_json: app.Json = False,
     bank: app.Bank = None,
 ) -> None:
-    """Bring this bank and its remote together.
+    """Sync with the remote.
 
     Pulls, merges by id and pushes. What either machine added stays, what one deleted is deleted unless the
-    other changed it, what was forgotten does not return, and two readings of one fact stand side by side.
-    A purge on one machine is followed by the others. See docs/sync.md.
+    other changed it, what was forgotten does not return, and two versions of one fact are both kept. A purge
+    on one machine is applied on the others. See docs/sync.md.
     """
     with caller.opened(ctx) as (call, memory):
         done = memory.remote.sync(remote, dry_run=dry_run, backup=history.place(call, memory, None))
@@ -66,7 +66,7 @@ def _tell(call: Call, done: Synced) -> None:
         return emit(call, shape(done))
     screen = Screen(call)
     if not done.received and not done.sent and not done.forced and not done.followed:
-        screen.line("In step with ", (done.address, "path"), ": nothing to receive, nothing to send.")
+        screen.line("Up to date with ", (done.address, "path"), ": nothing to receive or send.")
     else:
         screen.line(("Would sync" if done.trial else "Synced", "strong"), " with ", (done.address, "path"))
         verb = ("to receive", "to send") if done.trial else ("received", "sent")
@@ -76,7 +76,7 @@ def _tell(call: Call, done: Synced) -> None:
     _purges(call, screen, done)
     _left(call, done)
     if done.trial:
-        screen.line(("Nothing was changed. Without --dry-run it is done.", "faint"))
+        screen.line(("Nothing was changed (--dry-run).", "faint"))
     for text in done.notes:
         note(call, text)
 
@@ -85,8 +85,8 @@ def _left(call: Call, done: Synced | Restored) -> None:
     """Name the lines of a person's that have the words of what was forgotten."""
     if done.heard and not done.heard.proof.holds:
         for each in done.heard.proof.found:
-            note(call, f"forgotten on another machine, and it still stands in {each.where}")
-        note(call, "your own lines were left: ua-memory forget PATH:LINE takes one out")
+            note(call, f"forgotten on another machine, and it is still in {each.where}")
+        note(call, "your own lines stay: ua-memory forget PATH:LINE removes one")
 
 
 def _purges(call: Call, screen: Screen, done: Synced) -> None:
@@ -101,7 +101,7 @@ def _purges(call: Call, screen: Screen, done: Synced) -> None:
     if done.followed:
         number = count(len(done.followed.ids), "forgotten statement")
         verb = "Would take" if done.trial else "Took"
-        screen.line((verb, "warn"), f" {number} out of this history, as it was purged on another machine.")
+        screen.line((verb, "warn"), f" {number} from this history, as it was purged on another machine.")
         if not done.trial:
             screen.line("  ", (done.followed.old[:7], "rev"), " became ", (done.followed.new[:7], "rev"))
             for name in done.followed.holding:
@@ -133,15 +133,13 @@ def told(screen: Screen, done: Synced | Restored) -> None:
         screen.line((f"… and {len(done.merge.told) - SHOWN:,} more (--json lists all)", "faint"))
     both = [each.what for each in done.merge.told if each.why == "both"]
     if any(what.startswith("^") for what in both):
-        screen.line(("To settle one: edit the line that keeps the id, and delete the other.", "faint"))
+        screen.line(("To resolve one: edit the line that keeps the id, and delete the other.", "faint"))
     blocks = [what.removeprefix("## ") for what in both if what.startswith("## ")]
     for name in blocks:
         how = f'ua-memory core replace {shlex.quote(name)} "what holds"'
-        screen.line((f"Both readings stand in {name}. To settle it: {how}", "faint"))
+        screen.line((f"{name} has both versions. To resolve it: {how}", "faint"))
     if "text" in both:
-        screen.line(
-            ("Both readings of a text stand below each other: delete the one that does not hold.", "faint")
-        )
+        screen.line(("Both versions of a text follow each other: delete the wrong one.", "faint"))
 
     dropped(screen, done)
 
@@ -151,7 +149,7 @@ def dropped(screen: Screen, done: Synced | Restored) -> None:
     for each in done.merge.dropped:
         name = f" ^{each.id}" if each.id else ""
         which = ("on the other machine", "here") if each.side == "here" else ("here", "there")
-        said = f" was forgotten {which[0]}, and went with what was written of it {which[1]} since"
+        said = f" was forgotten {which[0]}, and was removed with later changes {which[1]}"
         screen.line((f"{each.path}:{each.line}", "path"), (name, "id"), (said, "warn"))
         if "/" in each.revision:
             screen.line("  only the old history has it still: ", (each.revision, "path"))
@@ -161,7 +159,7 @@ def dropped(screen: Screen, done: Synced | Restored) -> None:
         else:
             screen.line("  still in the file, and in no revision yet")
     if done.merge.dropped:
-        screen.line(("To keep one, write it again, without its ^id: said anew it stays.", "faint"))
+        screen.line(("To keep one, write it again without its ^id.", "faint"))
 
 
 def shape(done: Synced) -> dict[str, Any]:
@@ -217,15 +215,15 @@ def export(
         str, typer.Argument(metavar="FILE", help="The archive to write: a .tar outside the bank.")
     ],
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Tell what it would hold; write nothing.")
+        bool, typer.Option("--dry-run", help="Show what it would contain; write nothing.")
     ] = False,
     as_json: app.Json = False,
     bank: app.Bank = None,
 ) -> None:
-    """Write the whole bank into one archive.
+    """Export the whole bank to one file.
 
-    Its files, its history as a git bundle, and a manifest with the hash of each. No index, no key, nothing
-    that waits. `import archive FILE` verifies all of it before it takes it in. See docs/sync.md.
+    Its files, its history as a git bundle, and a manifest with the hash of each. No index, keys or queue.
+    `import archive FILE` verifies everything before it imports it. See docs/sync.md.
     """
     with caller.opened(ctx) as (call, memory):
         done = memory.remote.export(caller.absolute(call, file), dry_run=dry_run)
@@ -261,7 +259,7 @@ def restored(call: Call, done: Restored) -> None:
     screen = Screen(call)
     what = f"{count(done.files, 'file')} of {done.made[:10]}, verified: "
     if not done.received:
-        screen.line((done.file, "path"), f" ({what}all of it is here already).")
+        screen.line((done.file, "path"), f" ({what}all of it is already here).")
     else:
         came = f"{count(done.received, 'revision')}{_figures(done)}"
         screen.line(

@@ -100,7 +100,7 @@ def recall(words: list[str]) -> bool:
     wanted = _wanted(" ".join(words[at:]), settings)
     text = found.recall(wanted.text, settings.search_limit)
     _print(sys.stdout, f"{text}\n" if text else "")
-    said = "searched by words alone: no daemon runs yet" if text else "nothing found by words alone"
+    said = "keyword search only: no daemon runs yet" if text else "nothing found by keywords"
     for each in filter(None, (wanted.why, "" if wanted.skipped else said)):
         _print(sys.stderr, f"ua-memory: {each}\n")
     wake(bank, os.environ)

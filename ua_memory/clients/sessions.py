@@ -340,7 +340,7 @@ def _changed(path: Path) -> datetime | None:
 TYPED = ("hindsight-recall",)
 """What a message of recalled memory is called where messages have types."""
 PRUNED = "(recalled memory was pruned)"
-"""Stands where a block stood: some endpoints refuse a text without a word in it."""
+"""Stands where a block stood: some endpoints refuse a text without turns in it."""
 SIGNS = (RECALL_OPEN.encode(), *(f'"{name}"'.encode() for name in TYPED))
 _BLOCK = re.compile(re.escape(RECALL_OPEN) + r"(?=[\s>])[^<>]*>.*?" + re.escape(RECALL_CLOSE), re.DOTALL)
 

@@ -110,7 +110,7 @@ def whole_file(file: str, what: str, content: str, mark: str, folder: str = "") 
 
     def ours(text: str) -> bool:
         if mark not in text:
-            raise Broken(1, f"not a file of ours (it has no {mark!r}); move it out of the way")
+            raise Broken(1, f"not our file (it has no {mark!r}); move it away")
         return True
 
     return SettingsPiece(file, what, put, cut, folder)
@@ -296,7 +296,7 @@ def claude_target(home: str, state: str, command: Sequence[str]) -> ClientTarget
     return ClientTarget(
         "claude-code",
         (hooks(f"{home}/settings.json", _hooks(command)), mcp_server(state, ("mcpServers",), server)),
-        ("sessions that are open take it up when they are started anew; /hooks and /mcp show it there",),
+        ("restart open sessions; /hooks and /mcp show it there",),
     )
 
 
@@ -306,9 +306,7 @@ def auto_memory(home: str, folder: str) -> SettingsPiece:
     def put(document: JsonDocument) -> None:
         there = document.value.get(OWN_MEMORY)
         if there not in (None, folder):
-            raise Broken(
-                document.line((OWN_MEMORY,)), f"{OWN_MEMORY} is {there!r} already; take it out first"
-            )
+            raise Broken(document.line((OWN_MEMORY,)), f"{OWN_MEMORY} is already {there!r}; remove it first")
         if there is None:
             document.put((OWN_MEMORY,), folder)
 
@@ -358,7 +356,7 @@ def plugin(folder: str, command: Sequence[str], version: str, texts: Mapping[str
     pieces = [whole_file(file, "plugin", text, NAME, folder) for file, text in files.items()]
     notes = (
         f"in Claude Code: /plugin marketplace add {folder}, then /plugin install {NAME}@{MARKET}",
-        "the end of a session has 1.5 s there: a plugin cannot ask for more",
+        "a plugin has 1.5 s at the end of a session",
     )
     return ClientTarget("claude-code", tuple(pieces), notes)
 
@@ -404,9 +402,7 @@ def codex_target(home: str, command: Sequence[str]) -> ClientTarget:
         hooks(f"{home}/hooks.json", wanted),
         toml_table(f"{home}/config.toml", "MCP server", ("mcp_servers", NAME), server),
     )
-    notes = (
-        "Codex runs a hook only after you have trusted it: start codex, type /hooks, and trust the five",
-    )
+    notes = ("Codex runs hooks only after you trust them: start codex, type /hooks, and trust the five",)
     return ClientTarget("codex", pieces, notes)
 
 
@@ -428,7 +424,7 @@ def gemini_target(home: str, command: Sequence[str]) -> ClientTarget:
         event: {"type": "command", "command": line, "timeout": n} for event, n in GEMINI_TIMEOUTS.items()
     }
     server = mcp_server(file, ("mcpServers",), call_of(command, "mcp"), loose=True)
-    notes = ("sessions that are open take it up when they are started anew",)
+    notes = ("restart open sessions",)
     return ClientTarget("gemini", (hooks(file, wanted, loose=True), server), notes)
 
 
@@ -450,7 +446,7 @@ def hermes_target(home: str, command: Sequence[str], plugin: Mapping[str, str]) 
     for name, text in sorted(plugin.items()):
         shown = with_command(text, command) if name.endswith(".py") else text
         pieces.append(whole_file(f"{folder}/{name}", "memory provider", shown, NAME, folder))
-    notes = (f"have Hermes use it: hermes config set memory.provider {NAME}",)
+    notes = (f"to use it in Hermes: hermes config set memory.provider {NAME}",)
     chosen = SettingsPiece(f"{home}/config.yaml", "memory.provider", lambda text: text, _unchosen)
     return ClientTarget("hermes", tuple(pieces), notes, left=(chosen,))
 
@@ -485,14 +481,12 @@ def openclaw_target(file: str, state: str, command: Sequence[str], plugin: Mappi
     folder = f"{state}/extensions/{NAME}"
     pieces = [
         mcp_server(file, ("mcp", "servers"), call_of(command, "mcp"), loose=True),
-        json_piece(file, "leave for the plugin", _allow, _forbid, loose=True),
+        json_piece(file, "permission for the plugin", _allow, _forbid, loose=True),
     ]
     for name, text in sorted(plugin.items()):
         shown = with_command(text, command) if name.endswith(".js") else text
         pieces.append(whole_file(f"{folder}/{name}", "plugin", shown, NAME, folder))
-    return ClientTarget(
-        "openclaw", tuple(pieces), ("a gateway that runs takes it up by: openclaw gateway restart",)
-    )
+    return ClientTarget("openclaw", tuple(pieces), ("restart a running gateway: openclaw gateway restart",))
 
 
 def _allow(document: JsonDocument) -> None:
@@ -522,7 +516,7 @@ def pi_target(home: str, command: Sequence[str], extension: str) -> ClientTarget
         whole_file(file, "extension", with_command(extension, command), "ua-memory for pi."),
         mcp_server(f"{home}/mcp.json", ("mcpServers",), {**call_of(command, "mcp"), "exposure": "direct"}),
     )
-    return ClientTarget("pi", pieces, ("sessions that are open take it up with /reload",))
+    return ClientTarget("pi", pieces, ("in open sessions type /reload",))
 
 
 # -- schedule ----------------------------------------------------------------------------------------------
@@ -590,7 +584,7 @@ def time_of(kind: str, bank: str, text: str) -> tuple[int, int] | None:
     return (int(found["hour"]), int(found["minute"])) if found else None
 
 
-KEY = "it runs without your shell's environment; a model's key goes into {}"
+KEY = "it runs without your shell's environment; put a model's key into {}"
 
 PLIST = """<?xml version="1.0" encoding="UTF-8"?>
 <!DOCTYPE plist PUBLIC "-//Apple//DTD PLIST 1.0//EN" "http://www.apple.com/DTDs/PropertyList-1.0.dtd">

@@ -263,7 +263,7 @@ def answer(daemon: Any, hurry: float = 0) -> tuple[int | None, int, str]:
     """(exit code or None, the code of a refusal, its words). Prints what comes.
 
     NoAnswer where it does not begin to answer within the connection's time, and after WITHIN seconds of
-    silence; for one in a hurry after so many, and as soon as it takes long.
+    silence; for one in a hurry after so many, and as soon as it is busy.
     """
     rest, taken, long = b"", False, hurry or WITHIN
     while True:
@@ -280,7 +280,7 @@ def answer(daemon: Any, hurry: float = 0) -> tuple[int | None, int, str]:
             if message["method"] == "write":
                 _print(message["params"])
             elif message["method"] == "alive" and hurry:
-                raise NoAnswer("it takes long", taken)
+                raise NoAnswer("it is busy", taken)
         elif "result" in message:
             found = message["result"]
             return _print(found["output"]) or found["code"], 0, ""

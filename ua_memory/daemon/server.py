@@ -327,7 +327,7 @@ class Service:
         self._wake.setblocking(False)
         signal.set_wakeup_fd(self._wake.fileno())
         for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, lambda *_: self.leave("asked to by a signal"))
+            signal.signal(number, lambda *_: self.leave("by a signal"))
         signal.signal(signal.SIGHUP, signal.SIG_IGN)
         self.log.say(f"listens on {self.path} for {self.warm.root}")
         self.upkeep.tend(self.watch)
@@ -376,7 +376,7 @@ class Service:
                     break
         self.flushing.stop()
         self.watch.stop()
-        self.log.say(f"left: {self._why or 'failed'}")
+        self.log.say(f"exited: {self._why or 'failed'}")
 
     def _in_place(self) -> bool:
         return _inode(self.path) == self._inode
@@ -384,16 +384,16 @@ class Service:
     def _reason(self) -> str:
         """Why to leave now, '' to stay."""
         if not is_bank(self.warm.root) or _inode(self._local / "daemon.lock") != self._lock:
-            return "its bank is gone"
+            return "its bank was removed"
         if not self._in_place():
-            return "its socket was taken away"
+            return "its socket was removed"
         if self.worker.resting > self.warm.config.daemon_idle_minutes * 60 and not self.upkeep.waits:
             return "idle"
         return "its code was replaced" if self._code.changed() else ""
 
     def _rest(self, seconds: float) -> float:
         if seconds > self.warm.config.daemon_warm_minutes * 60 and self.warm.cool():
-            self.log.say("let go of the index and the model")
+            self.log.say("unloaded index and model")
         self.upkeep.do(seconds)
         return self.upkeep.next() - time.monotonic()
 
@@ -409,7 +409,7 @@ class Service:
         if not self._callers.acquire(blocking=False):
             with caller, contextlib.suppress(OSError):
                 caller.send(protocol.refusal(None, protocol.BUSY, "too many callers"))
-            self.log.say(f"turned away: {CALLERS} callers are here")
+            self.log.say(f"rejected: {CALLERS} callers already")
             return
         threading.Thread(target=self._serve, args=(caller,), daemon=True).start()
 
@@ -418,7 +418,7 @@ class Service:
             with caller:
                 caller.settimeout(SILENCE)
                 if uid(caller) != os.getuid():
-                    self.log.say("turned away: another user")
+                    self.log.say("rejected: another user")
                     return
                 for line in _lines(caller):
                     caller.sendall(self._answered(line, caller))
@@ -453,7 +453,7 @@ class Service:
         elif self._code.changed():
             self.leave("its code was replaced")
         if self._why:
-            raise RequestRefused(OTHER_CODE, f"the daemon leaves: {self._why}")
+            raise RequestRefused(OTHER_CODE, f"the daemon exits: {self._why}")
         request = protocol.request(params)
         # Whoever has heard nothing, and cannot be told, does it themselves: then it must not be done here.
         caller.sendall(protocol.notice("taken", []))

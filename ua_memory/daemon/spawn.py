@@ -150,7 +150,7 @@ def start_detached(call: Call, memory: Memory, *words: str) -> str:
             log.replace(log.with_suffix(".log.1"))
     out = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
     try:
-        what = " ".join(words) or "flush of what waits"
+        what = " ".join(words) or "flush of the queue"
         os.write(out, f"{memory.store.now():%Y-%m-%d %H:%M:%S} {what}\n".encode())
         subprocess.Popen(
             # -P: no module of the folder it runs in may take the place of one of ours.

@@ -166,7 +166,7 @@ class Watch:
     def _polled(self, why: str) -> None:
         self.stop()
         if self.why != why:
-            self._say(f"no events, looks at the files now and then: {why}")
+            self._say(f"no events, polls the files: {why}")
         self.why = why
 
 
@@ -451,7 +451,7 @@ class Inotify:
             if found.st_dev not in self._kinds:
                 self._kinds[found.st_dev] = foreign(os.fsdecode(path))
             if kind := self._kinds[found.st_dev]:
-                raise OSError(errno.EOPNOTSUPP, f"on {kind}, files may change unheard", os.fsdecode(path))
+                raise OSError(errno.EOPNOTSUPP, f"on {kind}, changes may cause no events", os.fsdecode(path))
         except (FileNotFoundError, NotADirectoryError):
             return False
         except OSError as error:

@@ -126,7 +126,7 @@ class Worker:
                 # A queue that moves is waited for: to do it oneself takes a processor from who works it off.
                 stuck = time.monotonic() > max(came, self.last) + PATIENCE
                 if stuck and not job.begun and job.settle():
-                    raise RequestRefused(BUSY, "others' commands take long") from None
+                    raise RequestRefused(BUSY, "busy with other commands") from None
                 if time.monotonic() > came + PATIENCE + DEADLINE:
                     raise RequestRefused(LATE, f"not done after {DEADLINE:.0f} s") from None
                 tell(None)
@@ -145,7 +145,7 @@ class Worker:
             except queue.Empty:
                 break
             if job and job.settle():
-                job.out.put(("refused", RequestRefused(BUSY, "the daemon is leaving")))
+                job.out.put(("refused", RequestRefused(BUSY, "the daemon is exiting")))
         self._leaving = True
         self._jobs.put(None)
         self._thread.join(seconds)
@@ -229,7 +229,7 @@ class Flushing:
         self._next, self._names, self._told = 0.0, "", False
         self._next_look = 0.0
         self.watches = False
-        """Whether paths are watched: then the daemon does not leave for want of commands."""
+        """Whether paths are watched: then the daemon does not exit for want of commands."""
         self.key, self._text = "", False
         """What is being flushed or, if it is a text, retained; '' for nothing."""
 
@@ -297,13 +297,13 @@ class Flushing:
             return
         left = next((one for one in _waiting(memory) if one.key == self.key), None)
         if self.key == WATCHED:
-            self._say(f"caught up with watched files{f' (exit code {code})' if code else ''}")
+            self._say(f"retained watched files{f' (exit code {code})' if code else ''}")
         elif left is None:
             self._say(f"{'retained' if self._text else 'flushed'} {self.key}")
         elif left.reason and code:
             after = f", not before {left.tried.again:%H:%M:%S}" if left.tried.again else ""
             self._say(f"{self.key} {'is set aside' if left.aside else f'waits on{after}'}: {left.reason}")
-        # What failed without a word in its record is not tried again at once.
+        # What failed without turns in its record is not tried again at once.
         self._next = time.monotonic() + (YOUNG if code else 0.0)
         self._process, self.key = None, ""
 
@@ -311,7 +311,7 @@ class Flushing:
         number = sum(one.modelled is not False for one in waiting)
         if number and not self._modelled and not self._told:
             self._told = True
-            self._say(f"{number} waiting for a model, and this daemon was started without one")
+            self._say(f"{number} waiting for a model; this daemon was started without one")
 
 
 def _waiting(memory: Memory) -> list[Waiting]:
@@ -389,7 +389,7 @@ class Warm:
         return self._index is not None and self._index.behind
 
     def expect(self, query: str) -> None:
-        """Have the model, if it is loaded, begin to read what a search is likely to ask: it takes longer than
+        """Have the model, if it is loaded, begin to read what a search is likely to ask: it is busyer than
         all that comes before. Where something else is asked, nothing but that is lost."""
         if self._index is not None and self._index.ready:
             self._index.embeds.expect(query)
@@ -527,7 +527,7 @@ class Upkeep:
         self._unseen = ""
         """Why it could not be seen last what waits: every ten seconds, and said once."""
         self.caught_up = 0
-        """So many times the index was brought up to date without a command."""
+        """So many times the index was updated without a command."""
 
     def heard(self) -> None:
         """Something may have changed. From any thread; returns at once."""
@@ -576,7 +576,7 @@ class Upkeep:
             self._failures += 1
             if self._failures == 1:
                 why = error if isinstance(error, UaMemoryError) else repr(error)
-                self._say(f"could not catch up with the files, and tries again: {why}")
+                self._say(f"could not update the index, retrying: {why}")
         else:
             self._failures, self._not_before = 0, 0.0
 
@@ -597,7 +597,7 @@ class Upkeep:
                 with self._warm.own() as memory:
                     memory.store.pack()
             except (UaMemoryError, OSError) as error:  # it is as outgrown for the next who asks
-                self._say(f"could not pack the trail: {error}")
+                self._say(f"could not pack the history: {error}")
 
     def _flush(self, flushing: Flushing, resting: float) -> None:
         if flushing.idle(self._warm.pending):
@@ -607,7 +607,7 @@ class Upkeep:
                 flushing.tend(memory, resting)
         except (UaMemoryError, OSError) as error:
             if str(error) != self._unseen:
-                self._say(f"could not see what waits for its flush: {error}")
+                self._say(f"could not read the queue: {error}")
             self._unseen = str(error)
         else:
             self._unseen = ""

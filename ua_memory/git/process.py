@@ -194,8 +194,8 @@ def _imported() -> type[Git]:
         return Git
     except ImportError as error:
         said = getattr(error.__cause__, "stderr", "") or ""
-        what = f"git does not run: {_reason(said)}" if said else NOT_THERE
-        hint = "install git; what was being written waits in pending/, the next command commits it"
+        what = f"git cannot be run: {_reason(said)}" if said else NOT_THERE
+        hint = "install git; the write waits in pending/, and the next command commits it"
         raise GitFailed(what, hint=hint) from error
     finally:
         for name, value in before.items():
@@ -211,7 +211,7 @@ def _reason(said: str | bytes) -> str:
     end = next((n for n, line in enumerate(lines) if line.startswith("fatal: ")), len(lines) - 1)
     if end < len(lines) - 1:
         return "; ".join(lines[max(0, end - 1) : end + 1])[:500]
-    return lines[-1][:500] if lines else "it said nothing"
+    return lines[-1][:500] if lines else "no output"
 
 
 # -- objects -----------------------------------------------------------------------------------------------
@@ -424,7 +424,7 @@ def _says(mark: Path) -> bool:
 
 def _held(file: Path, at_work: list[str] | None, now: int) -> str:
     if at_work:
-        return f"{at_work[0]} is at work there"
+        return f"{at_work[0]} is running there"
     by = TAKES_IN.fullmatch(text(file).strip()) if file.suffix == ".keep" else None
     if by and (by[2] != socket.gethostname() or lives(int(by[1]))):
         return f"process {by[1]} on {by[2]} may be at work there"

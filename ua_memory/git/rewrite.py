@@ -212,7 +212,7 @@ def _filtered(
         words, with_extended_output=True, with_exceptions=False, stdout_as_string=False
     )
     if status:
-        last = (str(trouble).strip().splitlines() or ["it said nothing"])[-1][:300]
+        last = (str(trouble).strip().splitlines() or ["no output"])[-1][:300]
         raise GitFailed(f"git-filter-repo failed: {last}", where=str(fresh.git_dir))
 
 
@@ -267,7 +267,7 @@ def unmarked(history: History) -> None:
         if not _is_left(text(mark).strip(), history):
             raise Conflict(
                 "a pack is marked to be kept, which would keep it", where=str(mark),
-                hint=f"if no git is at work there, and you do not need it: rm {shlex.quote(str(mark))}",
+                hint=f"if no git is running there, and you do not need it: rm {shlex.quote(str(mark))}",
             )  # fmt: skip
         mark.unlink(missing_ok=True)
 

@@ -991,7 +991,7 @@ class History(Remotes):
             try:
                 if self.own and filesystem_now(self.git_dir) - lock.stat().st_mtime_ns < STALE_NS:
                     raise GitFailed(
-                        "git is at work there", where=str(lock), hint=f"try again; else rm {lock}"
+                        "git is running there", where=str(lock), hint=f"try again; else rm {lock}"
                     )
                 lock.unlink(missing_ok=True)
             except FileNotFoundError:

@@ -198,7 +198,7 @@ def listed(pending: Path | str) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def over(path: str, found: dict[str, Any]) -> bool:
-    """Whether a session has ended, be it without a word: its client's process is gone."""
+    """Whether a session has ended, be it without turns: its client's process is gone."""
     pid = found.get("pid")
     if found.get("want") == END:
         return True

@@ -80,9 +80,7 @@ class Entities:
         own = {folded(each) for each in names}
         items = index_words.items(words, own)
         if not items and record is None:
-            raise NotFound(
-                "nobody is called so", where=name, hint=_near(name, _listed(words, known, COMPARED))
-            )
+            raise NotFound("no such name", where=name, hint=_near(name, _listed(words, known, COMPARED)))
         shown = record.name if record else index_words.written(words, folded(name)).spelling
         days = [day for item in items if (day := item.day or item.date)]
         about = Known(
@@ -131,7 +129,7 @@ class Entities:
             for name in names:
                 if not known.called(name) and not index_words.items(words, [folded(name)]):
                     near = _near(name, _listed(words, known, COMPARED))
-                    raise NotFound("nobody is called so", where=name, hint=near)
+                    raise NotFound("no such name", where=name, hint=near)
 
     # -- what the index knows ------------------------------------------------------------------------------
 

@@ -186,7 +186,7 @@ class OutsideFiles:
                 yield entry.path
 
     def unread(self) -> int:
-        """How many markdown files lie in the bank's folder that are neither its own nor in an extra path: at
+        """How many markdown files are in the bank's folder that are neither its own nor in an extra path: at
         most `MOST`."""
         root = os.path.realpath(self._store.bank.root)
         tops = {os.path.realpath(self._store.bank.root / entry) for entry in self._store.config.extra_paths}

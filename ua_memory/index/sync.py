@@ -238,7 +238,7 @@ def _read_one(
 
 
 # -- sync --------------------------------------------------------------------------------------------------
-# The index of one bank: brought up to date before each search, rebuilt when anything is off.
+# The index of one bank: updated before each search, rebuilt when anything is off.
 #
 # Words come first and alone suffice. Vectors follow where Chroma, the model and the lock are to be had;
 # where not, the report says why, and answers come from words.
@@ -253,8 +253,8 @@ class Index:
     `embedding` names.
 
     Threads may share one. Its connections and Chroma serve one thread at a time, and a refresh puts other
-    files in their place: who reads `words`, `vectors` or `cache`, or wants to find what it has just brought
-    up to date, holds `turn` for as long as that takes. Within it nobody waits for the bank's lock, since who
+    files in their place: who reads `words`, `vectors` or `cache`, or wants to find what it has just updated,
+    holds `turn` for as long as that takes. Within it nobody waits for the bank's lock, since who
     has that lock may be waiting for the turn.
     """
 
@@ -447,7 +447,7 @@ class Index:
                 return read_changes(self.files, seen, self.words, self._current.scratch, stop)
             except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
                 if not again or not broken(error):
-                    self._current.notes.append(f"the word index could not be brought up to date: {error}")
+                    self._current.notes.append(f"the word index could not be updated: {error}")
                     return IndexReading()
                 self._close_vectors()
                 self._current.anew(f"the word index was damaged ({error})")
@@ -747,13 +747,13 @@ class Facts:
         return None if absent(self._store) else self._index().words.files_of(block) or None
 
     def lookup(self) -> Equal:
-        """The files of facts by their exact text, as an index knows them that is brought up to date now, and
+        """The files of facts by their exact text, as an index knows them that is updated now, and
         those that it could not read."""
         unread = [path for path in self._index().refresh(vectors=False).unread if self._is_readable(path)]
         return lambda text: [*self._files_with(text), *unread]
 
     def equal(self, text: str) -> Iterable[str]:
-        """The files that may have facts with exactly this text; the index is brought up to date first."""
+        """The files that may have facts with exactly this text; the index is updated first."""
         return self.lookup()(text)
 
     def _files_with(self, text: str) -> list[str]:

@@ -332,7 +332,7 @@ class Recent:
 # The word index: every item in SQLite, and an FTS5 table over its words. BM25, terms OR-ed.
 #
 # Also the index's memory of what it has read: the generation, and the journal of texts whose vectors are to
-# be brought up to date. Everything here can be made again from the files.
+# be updated. Everything here can be made again from the files.
 
 
 MOST_SPELT = 50_000

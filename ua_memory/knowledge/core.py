@@ -200,7 +200,7 @@ class CoreMemory:
 def _answered(store: Store, draft: Draft, asked: CoreBlock) -> Replaced:
     done = draft.answered
     if done and done.trailer("Memory-Op") != "core replace":
-        raise Usage("this request id was used for something else", where=done.subject)
+        raise Usage("this request id was already used for something else", where=done.subject)
     there = _named(blocks(store), asked.name)  # None: undone or deleted since
     return Replaced(there, there or asked, draft.result, repeated=True)
 
@@ -255,7 +255,7 @@ def _named(there: list[CoreBlock], name: str) -> CoreBlock | None:
 def _expected(before: CoreBlock | None, expect: str | None, path: str) -> None:
     now = before.value if before else ""
     if expect is not None and now != strip_blank(expect.replace("\r\n", "\n")):
-        raise ChangedOnDisk("the block is not what was read", where=path, hint="ua-memory core get")
+        raise ChangedOnDisk("the block has changed", where=path, hint="ua-memory core get")
 
 
 def _with_value(data: bytes, path: str, before: CoreBlock | None, block: CoreBlock) -> bytes:

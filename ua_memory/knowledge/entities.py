@@ -225,7 +225,7 @@ def alias(store: Store, name: str, other: str, *, door: str, by_person: bool = F
     with _deciding(store, door, by_person) as sheet:
         if any(fold(e.name) == fold(other) for e in sheet.entities()):
             hint = f"ua-memory entities merge {_quoted(name)} {_quoted(other)}"
-            raise Usage(f"{other} has a record of its own", where=ENTITIES, hint=hint)
+            raise Usage(f"{other} has its own record", where=ENTITIES, hint=hint)
         sheet.join(name, other)
     return sheet.decided()
 
@@ -246,7 +246,7 @@ def split(store: Store, name: str, other: str, *, door: str, by_person: bool = F
         mine = sheet.record(name, other) or Entity(name)
         if fold(mine.name) == fold(other):  # it is the record's own name that goes
             raise Usage(
-                f"{other} is what the record is called", where=ENTITIES,
+                f"{other} is the name of the record", where=ENTITIES,
                 hint=f"ua-memory entities rename {_quoted(other)} NEW, then split",
             )  # fmt: skip
         aliases = tuple(n for n in mine.aliases if fold(n) != fold(other))
@@ -304,7 +304,7 @@ class _Sheet:
         _different(name, other)
         mine, theirs = self.record(name), self.record(other)
         if mine is not None and mine == theirs:
-            raise Usage(f"{name} and {other} are one already", where=_where(mine))
+            raise Usage(f"{name} and {other} are already the same", where=_where(mine))
         mine, theirs = mine or Entity(name), theirs or Entity(other)
         self._refuse_two(mine, theirs)
         into = mine
@@ -321,10 +321,8 @@ class _Sheet:
         for a, b in ((one, other), (other, one)):
             names = [n for n in a.nots if fold(n) in map(fold, (b.name, *b.aliases))]
             if names:
-                hint = f"take `not: {names[0]}` out of {ENTITIES} first, on both sides"
-                raise Conflict(
-                    f"somebody has said that {a.name} is not {names[0]}", where=_where(a), hint=hint
-                )
+                hint = f"remove `not: {names[0]}` from {ENTITIES} first, on both sides"
+                raise Conflict(f"{a.name} is marked as not {names[0]}", where=_where(a), hint=hint)
 
     def put(self, old: Entity, new: Entity | None) -> None:
         """Write a record in place of one, or at the end where it was none; None takes it out."""
@@ -409,7 +407,7 @@ def _with(names: Sequence[str], name: str) -> tuple[str, ...]:
 def _different(one: str, other: str, *, exactly: bool = False) -> None:
     for name in (one, other):
         if not fold(name) or not name.isprintable():
-            raise Usage(f"{name!r} is no name")
+            raise Usage(f"{name!r} is not a valid name")
     if one == other if exactly else fold(one) == fold(other):
         raise Usage(f"{one} and {other} are the same name")
 
@@ -537,7 +535,7 @@ class Settled:
             return Resolved(name, "open")
         said = [e for e in among if company & ({fold(n) for n in (e.name, *e.aliases)} - {fold(name)})]
         if len(said) == 1:
-            return Resolved(said[0].name, "context", f"{said[0].name} is named beside it")
+            return Resolved(said[0].name, "context", f"{said[0].name} appears with it")
         shared = [(company & {fold(n) for n in beside(e.name)}, e) for e in among] if beside else []
         shared.sort(key=lambda pair: -len(pair[0]))
         if (
@@ -550,7 +548,7 @@ class Settled:
                 if beside
                 else ""
             )
-            return Resolved(shared[0][1].name, "context", f"as elsewhere it stands beside {why}")
+            return Resolved(shared[0][1].name, "context", f"elsewhere it appears with {why}")
         candidates = tuple(dict.fromkeys(entity.name for entity in among))
         return Resolved(name, "open", "it may be any of them" if len(candidates) > 1 else "", candidates)
 
@@ -585,7 +583,7 @@ def suggestions(
             continue
         keep, drop = _kept(one, other, names, known)
         shown = sorted((listed[n] for n in common), key=lambda n: (-names[n], n))
-        reason = like.reason + (f"; beside both: {', '.join(shown[:3])}" if shown else "")
+        reason = like.reason + (f"; both appear with: {', '.join(shown[:3])}" if shown else "")
         rank = (like.how != "sure", -len(common) * min(names[one], names[other]), keep)
         found.append((rank, Suggestion(keep, drop, like.how, reason)))
     return [suggestion for _, suggestion in sorted(found, key=lambda pair: pair[0])][:limit]

@@ -56,7 +56,7 @@ class Said:
 
 @dataclass(frozen=True, slots=True)
 class Inserted:
-    """What an insert did: the fact where it stands, and whether it was new, seen again, or asked twice.
+    """What an insert did: the fact where it stands, and whether it was new, already known, or asked twice.
 
     A fact that was asked for twice and is gone meanwhile has its id and no text.
     """
@@ -112,7 +112,7 @@ def heading_of(line: str) -> Heading:
 def _checked(fact: Fact) -> Fact:
     """The fact as it can be written: no lone surrogates, tags without `#`, each once."""
     if not fact.text.strip():
-        raise Usage("there is no text to remember")
+        raise Usage("there is no text")
     names = (fact.where, fact.who, fact.why, fact.cause, *fact.entities, *fact.tags)
     size = sum(len(part or "") for part in (fact.text, *names, *(quote.text for quote in fact.quotes)))
     if size > MAX_TEXT:
@@ -120,13 +120,13 @@ def _checked(fact: Fact) -> Fact:
             f"{size} characters; a fact has at most {MAX_TEXT}", hint="split it, or retain it as a document"
         )
     if fact.kind not in KINDS or fact.kind in ("observation", "opinion", "pattern", "risk"):
-        raise Usage(f"{fact.kind!r} is no kind of fact", hint="use world, experience or preference")
+        raise Usage(f"{fact.kind!r} is not a kind of fact", hint="use world, experience or preference")
     if fact.when is not None and not fields.is_time(fact.when):
-        raise Usage(f"{fact.when!r} is no date", hint="use 2026-11-21, 2026-11-21T14:32 or 2026-11")
+        raise Usage(f"{fact.when!r} is not a valid date", hint="use 2026-11-21, 2026-11-21T14:32 or 2026-11")
     tags = tuple(dict.fromkeys(readable(tag.removeprefix("#")) for tag in fact.tags))
     for tag in tags:
         if not tag.strip() or tag != tag.strip() or any(c in tag for c in "\n\r\0"):
-            raise Usage(f"{tag!r} is no tag")
+            raise Usage(f"{tag!r} is not a valid tag")
     if any(not name.strip() for name in fact.entities):
         raise Usage("an entity needs a name")
     return replace(fact, text=readable(fact.text), tags=tags)
@@ -154,7 +154,7 @@ def _answered(store: Store, draft: Draft) -> Inserted:
     done, result = draft.answered, draft.result
     assert done is not None
     if done.trailer("Memory-Op") != "insert":
-        raise Usage("this request id was used for something else", where=done.subject)
+        raise Usage("this request id was already used for something else", where=done.subject)
     name = done.trailer("Facts")
     for paths in (done.paths, None):  # where it was written, else wherever it was moved to
         with contextlib.suppress(NotFound):
@@ -179,7 +179,7 @@ def _place(draft: Draft, fact: Fact, said: Said, heading: str, equal: Equal | No
         if placed:
             draft.subject = f"insert: 1 fact into {path}"
             return placed, False
-    raise Malformed("no log of this day can take a fact", where=log_path(day), hint="ua-memory verify")
+    raise Malformed("no log of this day can be appended to", where=log_path(day), hint="ua-memory verify")
 
 
 def _ours_with_text(draft: Draft, fact: Fact, said: Said, equal: Equal | None) -> Iterator[Fact]:

@@ -27,7 +27,7 @@ LONGEST = 1000
 ALIKE = 0.6
 """The share of words that two opinions have in common from which they are one opinion, worded twice."""
 _QUOTED = 200
-_HEARSAY = "nobody of the house has said this: no opinion of the agent's can rest on it"
+_HEARSAY = "this is from an untrusted source: no opinion can rest on it"
 _CITE = "cite what a person or the agent has said"
 
 Ground = tuple[Fact | Observation, str]
@@ -151,13 +151,13 @@ def _worded(text: str) -> str:
 
 def _kind(kind: Kind) -> Kind:
     if kind not in KINDS:
-        raise Usage(f"{kind!r} is no kind of opinion", hint=f"one of {', '.join(KINDS)}")
+        raise Usage(f"{kind!r} is not a kind of opinion", hint=f"one of {', '.join(KINDS)}")
     return kind
 
 
 def _share(confidence: float) -> float:
     if not 0 <= confidence <= 1:
-        raise Usage(f"{confidence} is no confidence", hint="from 0 to 1")
+        raise Usage(f"{confidence} is not a confidence", hint="from 0 to 1")
     return round(confidence, 2)
 
 
@@ -229,7 +229,7 @@ class Opinions:
         for one that was dropped before."""
         before = self.get(block)
         if before.retired:
-            raise Usage(f"it was dropped before: {before.retired}", where=f"^{before.id}")
+            raise Usage(f"already dropped: {before.retired}", where=f"^{before.id}")
         with self._store.revision("opinions", door=self._door) as draft:
             draft.by_person = by_person
             after = drop(draft, before, why, self._today())
@@ -243,7 +243,7 @@ class Opinions:
 def _ground(store: Store, block: str, by_person: bool) -> Ground:
     found = statements.find_excerpts(store, block).record
     if found is None:
-        raise NotFound("no statement is named so", where=block, hint="name facts: --because ^id")
+        raise NotFound("no such statement", where=block, hint="name facts: --because ^id")
     if isinstance(found, Opinion):
         raise Usage("an opinion cannot rest on an opinion", where=f"^{found.id}")
     if not by_person and statements.hearsay(found, partial(statements.find, store)):

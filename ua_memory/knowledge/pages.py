@@ -78,7 +78,9 @@ def max_tokens(data: bytes, path: str) -> int:
     """What a page's body may take: its header's `max_tokens`, else 2,048. Malformed for no whole number."""
     said = document.parse(data, path).front.get("max_tokens", MAX_TOKENS)
     if not isinstance(said, int) or isinstance(said, bool) or said < 1:
-        raise Malformed(f"max_tokens: {said!r} is no number of tokens", where=path, hint="correct the header")
+        raise Malformed(
+            f"max_tokens: {said!r} is not a number of tokens", where=path, hint="correct the header"
+        )
     return said
 
 
@@ -240,7 +242,7 @@ def _refuse_second(store: Store, sort: Sort, name: str) -> None:
 
 def _second(sort: Sort, name: str) -> Usage:
     return Usage(
-        f"there is a {_said(sort)} {name!r} already", where=FOLDERS[sort],
+        f"{_said(sort)} {name!r} already exists", where=FOLDERS[sort],
         hint=f"ua-memory {sort}s update {name}",
     )  # fmt: skip
 
@@ -251,7 +253,7 @@ def _said(sort: Sort) -> str:
 
 def _person(by_person: bool) -> bool:
     if not by_person:
-        raise Usage("a mental model is a person's; no machine writes one", hint="propose it to your user")
+        raise Usage("only a person may write a mental model", hint="propose it to your user")
     return True
 
 
@@ -266,7 +268,7 @@ def _tags(tags: Sequence[str]) -> tuple[str, ...]:
     clean = tuple(dict.fromkeys(readable(tag).strip().removeprefix("#") for tag in tags))
     for tag in clean:
         if not tag or not tag.isprintable() or "," in tag:
-            raise Usage(f"{tag!r} is no tag")
+            raise Usage(f"{tag!r} is not a valid tag")
     return clean
 
 

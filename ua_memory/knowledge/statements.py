@@ -246,7 +246,7 @@ def line_span(span: str, last: int) -> tuple[int, int]:
     """`12` or `12-20` as a range of lines, its end cut at `last`. Usage for anything else."""
     match = re.fullmatch(r"([0-9]{1,9})(?:-([0-9]{1,9}))?", span)
     if not match or not 1 <= int(match[1]) <= int(match[2] or match[1]):
-        raise Usage(f"{span!r} is no line or range of lines", hint="use PATH:12 or PATH:12-20")
+        raise Usage(f"{span!r} is not a line or range of lines", hint="use PATH:12 or PATH:12-20")
     if int(match[1]) > last:
         raise NotFound(f"the file has {counted(last, 'line')}", where=span)
     return int(match[1]), min(int(match[2] or match[1]), last)
@@ -377,7 +377,7 @@ def _file(store: Store, name: str) -> str | None:
     found = [path for path in there if _is_called(path, name.removesuffix(".md"))]
     found = found or [path for path in there if _is_headed(store, path, name)]
     if len(found) > 1:
-        raise Usage(f"{len(found)} files are called so", where=name, hint=f"name one: {_listed(found)}")
+        raise Usage(f"{len(found)} files have this name", where=name, hint=f"name one: {_listed(found)}")
     return found[0] if found else None
 
 

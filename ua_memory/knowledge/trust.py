@@ -91,7 +91,7 @@ def require(store: Store, text: str, before: str = "") -> None:
     """Raises Usage where `borrowed` finds a fact."""
     if found := borrowed(store, text, before):
         raise Usage(
-            f"this was said by no person and no agent here, but came as {found.said_by}",
+            f"this is from an untrusted source ({found.said_by})",
             where=f"^{found.id}" if found.id else found.place.citation,
             hint="have a person put it into core memory, or leave it out",
         )
@@ -225,7 +225,7 @@ def fault(
     if texts is None:
         if ref in buried:
             return "forgotten", f"{name} was forgotten{f' on {buried[ref]}' if buried[ref] else ''}"
-        return "nowhere", f"{name} is nowhere in the bank"
+        return "nowhere", f"{name} does not exist in the bank"
     if proof.quote and locate(proof.quote, texts) is None:
         return "quote", f'{name} does not say "{_short(proof.quote)}"'
     return None

@@ -562,7 +562,7 @@ def _load(text: str, size: int) -> Header:
         return Header(
             problem=(
                 0,
-                "what stands between the first two --- is no list of `key: value`; it is read as text",
+                "the text between the first two --- is not a list of `key: value`; it is read as text",
             )
         )
     return Header(values, raw, size)

@@ -68,7 +68,7 @@ def with_id(data: bytes, fact: Fact, new_id: str) -> bytes:
     Malformed if that would change anything but this fact's id.
     """
     if not is_id(new_id):
-        raise Malformed(f"{new_id!r} is no block id")
+        raise Malformed(f"{new_id!r} is not a block id")
     path = fact.place.path
     before = _records(data, path)
     wanted = [replace(r, id=new_id) if isinstance(r, Fact) and r.place == fact.place else r for r in before]
@@ -210,7 +210,7 @@ def _not_utf8(path: str, lines: Sequence[str]) -> list[Problem]:
         if not line.isascii() and (cleaned := readable(line)) != line:
             column = next(k for k, (a, b) in enumerate(zip(line, cleaned, strict=True)) if a != b)
             byte = ord(line[column]) - 0xDC00
-            found.append(Problem(path, number, f"byte 0x{byte:02x} in column {column + 1} is no UTF-8"))
+            found.append(Problem(path, number, f"byte 0x{byte:02x} in column {column + 1} is not UTF-8"))
     return found
 
 

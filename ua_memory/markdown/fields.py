@@ -64,21 +64,21 @@ def _is_point(text: str) -> bool:
 def read_time(value: str) -> str:
     """A day, time, month, year or span, as written."""
     if not is_time(value):
-        raise ValueError("is no day, time, month or year like 2026-11-19, nor two with a slash between")
+        raise ValueError("is not a day, time, month or year like 2026-11-19, nor two separated by a slash")
     return value
 
 
 def read_count(value: str) -> int:
     """A whole number from 0 on."""
     if not (value.isascii() and value.isdigit() and len(value) <= 9):
-        raise ValueError("is no whole number")
+        raise ValueError("is not an integer")
     return int(value)
 
 
 def read_confidence(value: str) -> float:
     """A number from 0 to 1."""
     if not _SCALE.fullmatch(value) or float(value) > 1:
-        raise ValueError("is no number from 0 to 1")
+        raise ValueError("is not a number from 0 to 1")
     return float(value)
 
 
@@ -148,9 +148,9 @@ def read_tags(value: str) -> tuple[str, ...]:
         try:
             found = json.loads(decode(value))
         except (ValueError, RecursionError) as error:
-            raise ValueError("is no JSON list") from error
+            raise ValueError("is not a JSON list") from error
     if not found or not all(isinstance(tag, str) and tag for tag in found):
-        raise ValueError("is no list of tags")
+        raise ValueError("is not a list of tags")
     return tuple(found)
 
 
@@ -197,7 +197,7 @@ def read_proof(value: str) -> Proof:
     end = value.find("]]")
     target, mark, block_id = value[2:end].partition("|")[0].rpartition("#^")
     if not value.startswith("[[") or end < 0 or not mark or not is_id(block_id):
-        raise ValueError('does not read [[file#^id]] "quote"')
+        raise ValueError('is not of the form [[file#^id]] "quote"')
     return Proof(decode(target), block_id, _unquoted(value[end + 2 :].strip(_BLANK)))
 
 
@@ -372,7 +372,7 @@ def read_fields(kind: type, item: Item) -> tuple[dict[str, Any], frozenset[int],
             if not meta.value:
                 raise ValueError("has no value")
             if meta.key in met and not row.many:
-                raise ValueError("stands here twice")
+                raise ValueError("is repeated")
             for name, value in row.read(meta.value).items():
                 if row.many:
                     joined.setdefault(name, []).extend(value)

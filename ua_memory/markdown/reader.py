@@ -94,7 +94,7 @@ def _entity(item: Item, place: Place, note: Note) -> Entity | None:
     try:
         (name,) = read_names(split_tail(item.lines[0].words, True)[0])
     except ValueError:
-        note(item.start, "this item is no single name like [[Alice]]; it is read as prose")
+        note(item.start, "this item is not a single name like [[Alice]]; it is read as prose")
         return None
     found, _, wrong = read_fields(Entity, item)
     for line, message in wrong:
@@ -108,7 +108,7 @@ def _tombstone(item: Item, place: Place, note: Note) -> Tombstone | None:
     if text is not None or block_id is None:
         note(
             item.start,
-            "this item is no tombstone, which is an id alone like ^k7m2q9x4tb; it is read as prose",
+            "this item is not a tombstone, an id alone like ^k7m2q9x4tb; it is read as prose",
         )
         return None
     for line, message in wrong:
@@ -198,7 +198,7 @@ class Reader:
         if block.unclosed:
             self.unclosed.append(block.unclosed)
             what = "comment" if block.shape is BlockShape.COMMENT else "code fence"
-            self.problem(block.start, f"this {what} is not closed: all that follows belongs to it")
+            self.problem(block.start, f"this {what} is not closed: everything after it belongs to it")
         if block.item is not None:
             for line, message in block.item.unclosed:
                 self.problem(line, message)

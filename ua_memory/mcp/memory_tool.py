@@ -57,7 +57,7 @@ def failure(error: UaMemoryError) -> str:
     """An error of the bank's for the model: where, what, and what to do."""
     where = error.where if error.where and error.where.startswith((f"{LOGS}/", *CORE_NAMES)) else None
     what = f"{shown(where)}: {error.what}" if where else error.what
-    return f"{what}. To do: {error.hint}." if error.hint else f"{what}."
+    return f"{what}. Hint: {error.hint}." if error.hint else f"{what}."
 
 
 def told(said: str, result: Result, warnings: Sequence[str] = ()) -> str:
@@ -678,7 +678,7 @@ _COMMANDS: Mapping[str, tuple[Callable[..., str], Mapping[str, type]]] = {
     "delete": (_Tool._delete, {"path": str}),
     "rename": (_Tool._rename, {"old_path": str, "new_path": str}),
 }
-_KINDS: Mapping[type, str] = {str: "a text", int: "a whole number"}
+_KINDS: Mapping[type, str] = {str: "a string", int: "an integer"}
 
 
 def _inner(path: str) -> str:

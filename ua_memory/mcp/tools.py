@@ -111,12 +111,12 @@ class Kind(NamedTuple):
 
 
 KINDS: Mapping[str, Kind] = {
-    "text": Kind({"type": "string"}, "a text", lambda v: isinstance(v, str)),
+    "text": Kind({"type": "string"}, "a string", lambda v: isinstance(v, str)),
     "texts": Kind(
-        {"type": "array", "items": {"type": "string"}}, "a list of texts",
+        {"type": "array", "items": {"type": "string"}}, "a list of strings",
         lambda v: isinstance(v, list) and all(isinstance(each, str) for each in v),
     ),
-    "integer": Kind({"type": "integer"}, "a whole number", _integer),
+    "integer": Kind({"type": "integer"}, "an integer", _integer),
     "number": Kind({"type": "number"}, "a number", _number),
     "object": Kind({"type": "object"}, "an object", lambda v: isinstance(v, dict)),
     "objects": Kind(
@@ -186,7 +186,7 @@ def _value(name: str, param: Param, value: Any, hint: str) -> Any:
 def aside(redacted: Mapping[str, int], notes: Sequence[str]) -> list[str]:
     """What was taken out of a text before it was written, and what else is to be said of it."""
     taken = ", ".join(redacted)
-    return [*([f"Taken out before writing: {taken}."] if taken else []), *(f"{note}." for note in notes)]
+    return [*([f"Removed before writing: {taken}."] if taken else []), *(f"{note}." for note in notes)]
 
 
 def masked(memory: Memory, text: str) -> str:
@@ -204,7 +204,7 @@ def _insert(memory: Memory, given: Mapping[str, Any], caller: Caller) -> str:
         given["content"], tags=tags, client=caller.client, session=caller.session, said_in=caller.said_in
     )
     fact = done.fact
-    did = "This is known already; it was noted as seen again" if done.sighting else "Remembered"
+    did = "Already known; today was added as a day on which it was seen" if done.sighting else "Remembered"
     said = [f"{did}: ^{fact.id} in {fact.place.path}, line {fact.place.line}."]
     return " ".join([*said, *aside(done.result.redacted, done.result.notes)])
 
@@ -341,9 +341,9 @@ SCOPE = {
         "text", "any_strict or all_strict: any or all of the tags; any, all: or none at all.",
         among=("any_strict", "all_strict", "any", "all"),
     ),
-    "tag_groups": Param("objects", 'Tags joined by and, or, not: [{"or": [{"tags": ["a"]}, …]}].'),
+    "tag_groups": Param("objects", 'Tags combined by and, or, not: [{"or": [{"tags": ["a"]}, …]}].'),
     "since": Param("text", "From this day on: 2026-11-21, 2026-11, 2026, today or yesterday."),
-    "until": Param("text", "Up to this day, which counts."),
+    "until": Param("text", "Up to and including this day."),
 }  # fmt: skip
 
 ASKING_TOOLS = (
@@ -370,8 +370,8 @@ ASKING_TOOLS = (
             "query": Param("text", "The question.", needed=True),
             "budget": Param("text", "How far and how long it looks; low by itself.", among=_BUDGETS),
             "max_tokens": Param("integer", "At most so many tokens of answer.", least=20),
-            "context": Param("text", "What the question is asked for."),
-            "response_schema": Param("object", "A JSON schema for a structured answer beside the text."),
+            "context": Param("text", "Why the question is asked."),
+            "response_schema": Param("object", "A JSON schema for an additional structured answer."),
             **SCOPE,
         },
         Hints(reads=True, asks=True), _reflect,
@@ -462,7 +462,7 @@ def _told(done: Retained) -> str:
     lines += [f"… and {len(done.facts) - 20} more"] if len(done.facts) > 20 else []
     if not done.by and not done.facts and done.read:
         lines.append(
-            "No model is configured, and no sentence weighs enough: archival_memory_insert keeps one."
+            "No model is configured, and no sentence was selected: archival_memory_insert keeps one."
         )
     return "\n".join([*lines, *aside(done.redacted, done.notes)])
 
@@ -472,7 +472,7 @@ UPSERTS = Hints(destroys=True, repeats=True, asks=True)
 DOCUMENT_TOOLS = (
     McpTool(
         "retain", "Retain a text",
-        "Have memory draw the facts out of a text: notes, a conversation, a report. For one fact that you "
+        "Have memory extract facts from a text: notes, a conversation, a report. For one fact that you "
         "can phrase yourself use archival_memory_insert.",
         {
             "content": Param("text", "The text.", needed=True),
@@ -485,7 +485,7 @@ DOCUMENT_TOOLS = (
     ),
     McpTool(
         "ingest", "Ingest a document",
-        "Have memory draw the facts out of a document, such as a web page you have read. The same title "
+        "Have memory extract facts from a document, such as a web page you have read. The same title "
         "again replaces it: what has not changed costs nothing, facts of what is gone go.",
         {
             "title": Param("text", "What the document is called; it is kept under that name.", needed=True),
@@ -495,8 +495,8 @@ DOCUMENT_TOOLS = (
     ),
     McpTool(
         "ingest_file", "Ingest a file",
-        "Have memory read a local file (markdown, text; HTML, PDF, DOCX if installed) and draw the facts "
-        "out of it. Only files of the folder you work in, none that is hidden.",
+        "Have memory read a local file (markdown, text; HTML, PDF, DOCX if installed) and extract facts from "
+        "it. Only files of the folder you work in, none that is hidden.",
         {"file_path": Param("text", "Its path, absolute or from the folder you work in.", needed=True)},
         UPSERTS, _ingest_file,
     ),

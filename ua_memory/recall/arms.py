@@ -189,7 +189,7 @@ class ParsedQuery:
         told = {typed: word for typed, word in self.meant.items() if word}
         parts = {typed for typed in told for other in told if typed != other and typed in other}
         return tuple(
-            f"nothing has “{typed}”: read as “{told[typed]}”" for typed in told if typed not in parts
+            f"no match for “{typed}”: searched for “{told[typed]}”" for typed in told if typed not in parts
         )
 
 

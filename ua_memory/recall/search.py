@@ -202,7 +202,7 @@ def search_many(
     depth: int = 0,
     by_words: bool = False,
 ) -> list[Answer]:
-    """An Answer for each query, in order. The index is brought up to date once, by `refresh` if it is given.
+    """An Answer for each query, in order. The index is updated once, by `refresh` if it is given.
 
     `depth` is how many candidates each arm is asked for, if not as many as usual.
     """
@@ -224,7 +224,7 @@ def _said(index: Index, queries: Sequence[str]) -> tuple[list[EmbeddedQuery], li
     try:
         return said_of(index.embeds, [clean(query) for query in queries]), []
     except EmbeddingUnavailable as error:
-        return [], [f"searched by words alone: {error}"]
+        return [], [f"keyword search only: {error}"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,8 +249,8 @@ class _Wanted:
         self.left = {name: count for name, count in left if count}
         self.notes = [*report.notes, *(str(problem) for problem in report.failed)]
         if report.semantic != READY:
-            self.notes.append(f"searched by words alone: {report.semantic}")
-        self.behind = [f"stale: {_left(self.left)}; the next search reads on"] if self.left else []
+            self.notes.append(f"keyword search only: {report.semantic}")
+        self.behind = [f"indexing: {_left(self.left)}"] if self.left else []
 
     def answers(self, queries: Sequence[str], begun: list[EmbeddedQuery]) -> list[Answer]:
         """An Answer for each. What asks for words is done while the model reads."""
@@ -282,7 +282,7 @@ class _Wanted:
             near = self.index.nearest([said[number].vector for number in known], self.depth)
             return said, dict(zip(known, near, strict=True)), []
         except (EmbeddingUnavailable, VectorsUnavailable) as error:
-            return [], {}, [f"searched by words alone: {error}"]
+            return [], {}, [f"keyword search only: {error}"]
 
     def _read(self, text: str, said: EmbeddedQuery | None) -> _Read:
         window, newest = _time(self.index, text)
@@ -308,8 +308,8 @@ class _Wanted:
         hits = tuple(_hit(index, one.asked, each, arms) for each in kept)
         unknown = said is not None and known is None and bool(text.strip())
         told = [*notes, *one.told, *uncrossed]
-        told += [f"searched by words alone: {UNKNOWN}"] if unknown else []
-        told += [f"{missing} left out: changed in their files since"] if missing else []
+        told += [f"keyword search only: {UNKNOWN}"] if unknown else []
+        told += [f"{missing} left out: changed in their files meanwhile"] if missing else []
         return Answer(hits, tuple(told), "hybrid" if known else "words", self.left)
 
     def _arms(self, one: _Read, said: EmbeddedQuery | None, near: Sequence[tuple[str, float]]) -> Arms:
@@ -346,8 +346,8 @@ def _placed(
 
 def _left(left: Mapping[str, int]) -> str:
     files, texts = left.get("files", 0), left.get("texts", 0)
-    said = [f"{counted(files, 'changed file')} not read yet"] if files else []
-    said += [f"{counted(texts, 'text')} found by words alone yet"] if texts else []
+    said = [f"{counted(files, 'changed file')} not read so far"] if files else []
+    said += [f"{counted(texts, 'item')} keyword-only so far"] if texts else []
     return ", ".join(said)
 
 

@@ -295,7 +295,7 @@ class Consolidating:
                 stack.enter_context(locked(file, 0))
             except Busy as error:
                 hint = "try again when it is done"
-                raise Busy("another consolidation is at work", where=error.where, hint=hint) from error
+                raise Busy("another consolidation is running", where=error.where, hint=hint) from error
             yield
 
 

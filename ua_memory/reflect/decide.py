@@ -619,7 +619,7 @@ def collect(
 
 def _claude(model: Model) -> Claude:
     if not isinstance(model, Claude):
-        raise Usage("this model takes no batches", hint="consolidate without --batch-api")
+        raise Usage("this model does not support batches", hint="consolidate without --batch-api")
     return model
 
 

@@ -304,7 +304,7 @@ def _leaves(value: Any) -> Iterator[str]:
 
 
 DONT_KNOW = "I don't know: memory has nothing on this."
-UNPROVEN = "I don't know: nothing of the model's answer stands in what it cites."
+UNPROVEN = "I don't know: the sources do not support the model's answer."
 
 
 @dataclass(frozen=True, slots=True)
@@ -684,7 +684,7 @@ class ReflectRun:
         cited = tuple(self.found.pieces[n] for n in judged.cites)
         holds = found and bool(cited) and bool(judged.text)
         structured = structured if holds or not found else None
-        notes += [f"left out of the answer, since nothing it cites says so: {one}" for one in judged.cut]
+        notes += [f"left out of the answer, not supported by its sources: {one}" for one in judged.cut]
         notes += [f"not kept: {one}" for one in wrong]
         shown = judged.text if holds or (not found and judged.text) else UNPROVEN
         self.given = Reflection(
@@ -778,10 +778,10 @@ def _finished(given: Reflection, session: ReflectRun, name: str, usage: TokenUsa
 
 
 NO_MODEL = (
-    "without a model this is the evidence, in order, and no answer: one would weigh it and say what it adds "
-    "up to (ANTHROPIC_API_KEY, or ANTHROPIC_BASE_URL for one of your own)"
+    "without a model this is the evidence in order, not an answer; a model would weigh it "
+    "(ANTHROPIC_API_KEY, or ANTHROPIC_BASE_URL for your own server)"
 )
-NOT_KEPT = "no opinion was formed: that takes a model"
+NOT_KEPT = "no opinion was formed: that needs a model"
 BEFORE = 5
 """Opinions on a matter that a reflection is shown."""
 

@@ -1,4 +1,4 @@
-"""A page brought up to date: evidence, staleness, a model's or our own edits, one commit or nothing."""
+"""A page updated: evidence, staleness, a model's or our own edits, one commit or nothing."""
 
 from __future__ import annotations
 
@@ -922,7 +922,7 @@ def _whole(unit: BodyUnit, kept: Sequence[str]) -> str:
 
 
 # -- refresh -----------------------------------------------------------------------------------------------
-# A page brought up to date: recall, a model's or our own small operations, one commit or nothing.
+# A page updated: recall, a model's or our own small operations, one commit or nothing.
 #
 # What persons wrote stays, and becomes a memory of theirs. The model works on a copy while nobody is kept
 # waiting; the copy is written only if the page is still what was read, else nothing is.

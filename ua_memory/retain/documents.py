@@ -336,7 +336,7 @@ def text_of(data: bytes, name: str) -> str:
 
 def _plain(data: bytes, name: str) -> str:
     if b"\0" in data[:8_192]:
-        raise Malformed("this is no text", where=name)
+        raise Malformed("this is not text", where=name)
     try:
         return data.decode("utf-8-sig").replace("\r\n", "\n")
     except UnicodeDecodeError as error:
@@ -364,7 +364,7 @@ def _converted(data: bytes, name: str, suffix: str) -> str:
             hint="open it and save it again, or convert it to text",
         ) from error  # fmt: skip
     if not str(text).strip():
-        raise Malformed("there is no text in it (a scan?)", where=name, hint="have its text recognised first")
+        raise Malformed("there is no text in it (a scan?)", where=name, hint="run OCR on it first")
     return str(text)
 
 
@@ -388,7 +388,7 @@ def read(store: Store, path: Path) -> Given:
     refuse_own(store, path)
     if path.is_dir():
         raise Usage(
-            "a folder is no file", where=str(path), hint=f"name its files, or: ua-memory watch add {path}"
+            "a folder is not a file", where=str(path), hint=f"name its files, or: ua-memory watch add {path}"
         )
     try:
         with discovery.open_regular(path) as file:

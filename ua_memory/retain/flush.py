@@ -337,7 +337,7 @@ class Keeping:
 
     def _counted(self) -> str:
         parts = [counted(len(self.placed), "fact")]
-        parts += [f"{len(self.again)} seen again"] if self.again else []
+        parts += [f"{len(self.again)} already known"] if self.again else []
         parts += [counted(len(self.core), "core block")] if self.core else []
         return ", ".join(parts)
 
@@ -496,7 +496,7 @@ class Flusher:
             if unasked and waiting.aside:
                 return None
             if waiting.broken:
-                hint = f"take what you miss, then: ua-memory queue drop {key}"
+                hint = f"copy what you need, then: ua-memory queue drop {key}"
                 raise Malformed(waiting.broken, where=str(self.queue.folder), hint=hint)
             unread = ledger.unread(waiting.turns, ledger.entries(self.store, waiting.session))
             fresh = [*self._as_wanted_now(unread)]

@@ -346,7 +346,7 @@ def _of(fact: Fact, origin: Origin, heads: Origin) -> Fact:
 
 def _counted(new: Sequence[Fact], again: Sequence[Fact] = ()) -> str:
     told = counted(len(new), "fact")
-    return f"{told}, {len(again)} seen again" if again else told
+    return f"{told}, {len(again)} already known" if again else told
 
 
 # -- pricing -----------------------------------------------------------------------------------------------
@@ -419,7 +419,7 @@ class Documents:
         `request` an id of this call, so that a repetition changes nothing; `said_in` tags of all that is said
         there. Usage for a mode that there is not."""
         if mode not in extractor.MODES:
-            raise Usage(f"{mode!r} is no mode", hint=f"use {', '.join(extractor.MODES)}")
+            raise Usage(f"{mode!r} is not a mode", hint=f"use {', '.join(extractor.MODES)}")
         if mode == "custom" and not instructions.strip():
             raise Usage("the mode custom needs instructions")
         if append and not document_id:

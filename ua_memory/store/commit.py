@@ -131,7 +131,7 @@ def put_back_notes(draft: Draft) -> list[str]:
             notes.append(f"{t.path} was as on the branch {name}; it is as on this one again")
         if t.forgotten:
             named = ", ".join(f"^{block}" for block in t.forgotten)
-            notes.append(f"{t.path} was saved with what was forgotten, which is left out: {named}")
+            notes.append(f"{t.path} was saved with forgotten text, which was removed: {named}")
     return notes
 
 
@@ -146,8 +146,8 @@ def _put_back_note(t: TouchedFile) -> str:
     named = [_quoted(line) for line in t.restored[:NAMED]]
     named += [f"and {len(t.restored) - NAMED} more"] if len(t.restored) > NAMED else []
     return (
-        f"{t.path} was saved from an old copy; {what} put back{': ' * bool(named)}{', '.join(named)};"
-        " delete again what should not be there"
+        f"{t.path} was saved from an old copy; {what} restored{': ' * bool(named)}{', '.join(named)};"
+        " delete again what should go"
     )
 
 
@@ -512,7 +512,7 @@ def _merge_saves(record: InFlight, number: int, context: WriteContext) -> InFlig
         swap.swap_in(file, _out_path(change, record.key, context))
         if turn < DURABLE_ROUNDS:
             swap.sync_swapped(file.parent)
-    raise Busy("the file is being saved again and again", where=record.changes[number].path, hint="try again")
+    raise Busy("the file is being saved continuously", where=record.changes[number].path, hint="try again")
 
 
 def _drop_merged(record: InFlight, number: int, out: Path, context: WriteContext) -> InFlight:

@@ -364,7 +364,7 @@ def _merged_with_later(edit: Edit, base: BaseCandidate, past: FileHistory) -> St
             taken |= _lines(before, now)
     if (
         base.number == INTERMEDIATE
-    ):  # what the trail has not yet is the person's, and waits for its commit with ours
+    ):  # what the trail has not yet is the person's, and is not committed yet with ours
         own |= _lines(trail, past.left(0))
     theirs_alone = not (base.shown or back - own or gone - taken)
     uncommitted = bool(past.uncommitted) and base.number <= 1

@@ -203,7 +203,7 @@ class Store:
         owed = sum(bool(record.commits) for record in pending.found(self.bank.pending))
         if owed:
             raise GitFailed(
-                f"{counted(owed, 'revision')} still wait for their commit"
+                f"{counted(owed, 'revision')} are not committed yet"
                 + (f": {self._stuck.what}" if self._stuck else ""),
                 hint=(self._stuck and self._stuck.hint) or "ua-memory doctor --mend",
             )

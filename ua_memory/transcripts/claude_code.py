@@ -227,7 +227,7 @@ class ClaudeCode(Format):
 
         The queue's ledger has no ids; what leaves it by `remove` went to the model. Newer clients also write
         a queued_command record, which is preferred; the ledger alone is what 2.1.39 left, where notices of
-        background tasks enter the queue too, but leave it without a word.
+        background tasks enter the queue too, but leave it without turns.
         """
         operation = record.get("operation")
         if operation == "enqueue":

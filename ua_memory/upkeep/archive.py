@@ -314,7 +314,7 @@ def _verified(file: Path, bundle: Path) -> tuple[dict[str, Any], dict[str, str]]
                 if found.hexdigest() != digest:
                     raise _bad(file, f"{member.name[:200]!r} is not what it was")
             if left or os.fstat(raw.fileno()).st_size % tarfile.RECORDSIZE:
-                raise _bad(file, f"it is not whole: its end is missing, or {len(left)} of its files")
+                raise _bad(file, f"it is incomplete: its end is missing, or {len(left)} of its files")
             return manifest, files
     except FileNotFoundError as error:
         raise NotFound("there is nothing", where=str(file), hint="name the archive") from error
@@ -333,7 +333,7 @@ def _tar(raw: IO[bytes]) -> tarfile.TarFile:
 
 def _read_manifest(file: Path, tar: tarfile.TarFile, member: tarfile.TarInfo | None) -> dict[str, Any]:
     if member is None or member.name != MANIFEST or not member.isreg() or member.size > MOST_MANIFEST:
-        raise _bad(file, "it is no archive of a bank: it does not begin with a manifest")
+        raise _bad(file, "it is not an archive of a bank: it does not begin with a manifest")
     try:
         said = json.loads(b"".join(_pieces(tar, member)))
         if said["format"] != FORMAT:
@@ -357,7 +357,7 @@ def _check_row(file: Path, row: Mapping[str, Any]) -> None:
     name, size = row["name"], row["bytes"]
     inside = name == BUNDLE or (name.startswith(FILES) and is_truth(name.removeprefix(FILES)))
     if not inside:
-        raise _bad(file, f"{name[:200]!r} has no place in a bank")
+        raise _bad(file, f"{name[:200]!r} does not belong in a bank")
     most = MOST_BUNDLE if name == BUNDLE else MAX_FILE
     if type(size) is not int or size < 0 or not isinstance(row["sha256"], str):
         raise _bad(file, "its manifest cannot be read")
@@ -386,7 +386,7 @@ def _pieces(tar: tarfile.TarFile, member: tarfile.TarInfo) -> Iterator[bytes]:
 
 
 def _bad(file: Path, why: str) -> Malformed:
-    return Malformed(f"the archive was not taken in: {why}", where=str(file), hint="export it again")
+    return Malformed(f"the archive was not imported: {why}", where=str(file), hint="export it again")
 
 
 # -- remote ------------------------------------------------------------------------------------------------

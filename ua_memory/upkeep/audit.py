@@ -210,15 +210,15 @@ def file_problems(store: Store, held: trust.FileProofs | None = None) -> Iterato
     for path in links:
         yield Problem(path, 1, "a symbolic link is not followed; put the file itself here")
     for path in unsayable:
-        yield Problem(path, 1, "its name holds a backslash, a control character or no UTF-8: rename it")
+        yield Problem(path, 1, "its name has a backslash, a control character or invalid UTF-8: rename it")
     for key in store.config.unknown:
-        yield Problem(SETTINGS, 1, f"no setting is called {key!r}: `ua-memory config` lists them")
+        yield Problem(SETTINGS, 1, f"unknown setting {key!r}: `ua-memory config` lists them")
 
 
 def _unread(size: int) -> str:
     if size > MAX_FILE:
         most = f"{MAX_FILE >> 20} MB"
-        return f"larger than {most}: it stays as it is, unread, in no revision and in no search; split it"
+        return f"larger than {most}: it is not read, committed or searched; split it"
     return "cannot be read: its name or its permissions do not allow it"
 
 
@@ -247,7 +247,9 @@ def _entries(top: Path) -> Iterator[Path]:
 
 def _trail_problems(store: Store) -> Iterator[Problem]:
     for path in sorted(store.survey().held):
-        yield Problem(path, 1, "facts are gone all at once: `ua-memory status --accept`, or `ua-memory undo`")
+        yield Problem(
+            path, 1, "facts disappeared all at once: `ua-memory status --accept`, or `ua-memory undo`"
+        )
     if not store.history.exists:
         return
     try:

@@ -45,12 +45,12 @@ def problems(store: Store) -> Iterator[Problem]:
     there = {record.key for record in pending.found(folder)}
     lost = [folder / f"revision-{key}.json" for key in pending.keys(folder) if key not in there]
     for file in (*lost, *pending.unreadable(folder)):
-        yield Problem(str(file), 1, "a revision in flight cannot be read: take from it what you miss")
+        yield Problem(str(file), 1, "an unfinished revision cannot be read: copy what you need from it")
     for file, key in unreadable_turns(store):
-        yield Problem(str(file), 1, f"turns that wait cannot be read: see `ua-memory queue list` ({key})")
+        yield Problem(str(file), 1, f"waiting turns cannot be read: see `ua-memory queue list` ({key})")
     lock = store.bank.state / "lock"
     if lock.exists() and not lock.is_file():
-        yield Problem(str(lock), 1, "no file can be locked here: take it away")
+        yield Problem(str(lock), 1, "this blocks the lock: remove it")
 
 
 def unreadable(store: Store) -> Iterator[tuple[str, str, str]]:
@@ -215,7 +215,7 @@ def checkup(store: Store, *, mend: bool = False) -> list[Check]:
             try:
                 cure(store)
             except UaMemoryError as error:
-                told = f"{result.seen}; could not be mended: {error}"
+                told = f"{result.seen}; could not be repaired: {error}"
                 result = replace(result, seen=told, hint=error.hint or result.hint)
             else:
                 again = check(store)
@@ -229,11 +229,11 @@ def checkup(store: Store, *, mend: bool = False) -> list[Check]:
 def pending_revisions(store: Store) -> Iterator[str]:
     """One line for each revision that is owed a commit."""
     for key in pending.keys(store.bank.pending):
-        yield f"revision {key} waits for its commit"
+        yield f"revision {key} is not committed yet"
     for file in pending.unreadable(store.bank.pending):
         yield f"{file.name} cannot be read"
     for _ in store.bank.pending.glob("forget-*.json"):
-        yield "a forgetting was cut short"
+        yield "a forget was interrupted"
 
 
 def index_state(store: Store) -> dict[str, object]:
@@ -249,7 +249,7 @@ def index_checked(store: Store) -> tuple[list[Problem], list[Problem]]:
 
 def state_problems(store: Store) -> list[Problem]:
     """What is damaged, or left lying, in the state folder and beside the files."""
-    what = "left by a killed write: `ua-memory doctor` tells whether the trail has it"
+    what = "left by a killed write: `ua-memory doctor` says whether the history has it"
     return [*problems(store), *(Problem(str(file), 1, what) for file in _stray(store))]
 
 
@@ -277,13 +277,13 @@ def _writable(store: Store) -> Check:
     free = shutil.disk_usage(root).free
     if bad:
         return Check(
-            "writing", False, f"not writable: {', '.join(bad)}", "chown or chmod them, or take them away"
+            "writing", False, f"not writable: {', '.join(bad)}", "chown or chmod them, or remove them"
         )
     return Check(
         "writing",
         free > 50 << 20,
         f"{free >> 20} MB free",
-        "make room on the disk" if free <= 50 << 20 else "",
+        "free disk space" if free <= 50 << 20 else "",
     )
 
 
@@ -333,8 +333,8 @@ def _settings(store: Store) -> Check:
         return Check("settings", False, "\n".join(store.config.problems), hint)
     unknown = ", ".join([*store.config.unknown, *(f"{name} ({USER})" for name in store.config.unknown_user)])
     return Check(
-        "settings", not unknown, f"no setting is called {unknown}" if unknown else SETTINGS,
-        "ua-memory config lists those there are" if unknown else "",
+        "settings", not unknown, f"unknown setting {unknown}" if unknown else SETTINGS,
+        "ua-memory config lists the settings" if unknown else "",
     )  # fmt: skip
 
 
@@ -344,15 +344,15 @@ def _in_flight(store: Store) -> Check:
     lost = unreadable_turns(store)
     if aside:
         return Check(
-            "pending", False, f"a revision in flight cannot be read: {aside[0]}",
-            "it holds a revision that was not finished: take from it what you miss, then delete it",
+            "pending", False, f"an unfinished revision cannot be read: {aside[0]}",
+            "copy what you need from it, then delete it",
         )  # fmt: skip
     if lost:
         return Check(
-            "pending", False, f"what waits to be flushed cannot be read: {lost[0][0]}",
-            f"take from it what you miss, then: ua-memory queue drop {lost[0][1]}",
+            "pending", False, f"waiting turns cannot be read: {lost[0][0]}",
+            f"copy what you need from it, then: ua-memory queue drop {lost[0][1]}",
         )  # fmt: skip
-    seen = f"{counted(owed, 'revision')} not finished" if owed else "nothing owed"
+    seen = f"{counted(owed, 'unfinished write')}" if owed else "no unfinished writes"
     return Check("pending", not owed, seen, "ua-memory doctor --mend" if owed else "")
 
 
@@ -367,7 +367,7 @@ def _locks(store: Store) -> Check:
         more = f" and {len(left) - 1} more" if len(left) > 1 else ""
         return Check("locks", False, f"left by a killed git: {left[0].file}{more}", "ua-memory doctor --mend")
     # A git at work is no fault; what looks like one gets another look when it is old enough to tell.
-    return Check("locks", True, "; ".join(f"{lock.file}: {lock.held}" for lock in found) or "none is left")
+    return Check("locks", True, "; ".join(f"{lock.file}: {lock.held}" for lock in found) or "no stale lock")
 
 
 def _unlock(store: Store) -> None:
@@ -386,7 +386,7 @@ def _locked(store: Store) -> list[process.Lock]:
 def _leftovers(store: Store) -> Check:
     left = _stray(store)
     return Check(
-        "leftovers", not left, f"{len(left)} of killed writes, such as {left[0]}" if left else "none",
+        "leftovers", not left, f"{len(left)} from killed writes, such as {left[0]}" if left else "none",
         _about(store, left),
     )  # fmt: skip
 
@@ -397,7 +397,7 @@ def _about(store: Store, left: list[Path]) -> str:
         return "ua-memory doctor --mend"
     if not left:
         return ""
-    return f"look at {left[0]}: the trail does not have what it holds; take what you miss, then delete it"
+    return f"look at {left[0]}: the history does not have its content; copy what you need, then delete it"
 
 
 def _stray(store: Store) -> list[Path]:
@@ -440,20 +440,22 @@ def _has_blob(store: Store, data: bytes) -> bool:
 
 def _trail(store: Store) -> Check:
     if not store.history.exists:
-        return Check("trail", True, "no revision yet")
+        return Check("history", True, "no revision yet")
     try:
         store.history.ref()
         store.history.run("fsck", "--full", "--no-dangling", "--no-progress")
     except GitFailed as error:
         if where := _BAD_LINE.search(error.what):
-            return Check("trail", False, error.what, f"correct line {where[1]} of {where[2]}")
+            return Check("history", False, error.what, f"correct line {where[1]} of {where[2]}")
         if error.hint and not error.hint.startswith(OURS):
-            return Check("trail", False, error.what, error.hint)
+            return Check("history", False, error.what, error.hint)
         gone = dict[str, str]()
         with contextlib.suppress(GitFailed):
             gone = repository.find_missing(store.history)
-        return Check("trail", False, repository.told(gone) if gone else error.what, "ua-memory doctor --mend")
-    return Check("trail", True, str(store.bank.git_dir))
+        return Check(
+            "history", False, repository.told(gone) if gone else error.what, "ua-memory doctor --mend"
+        )
+    return Check("history", True, str(store.bank.git_dir))
 
 
 def _index(store: Store) -> Check:
@@ -469,7 +471,7 @@ def _index(store: Store) -> Check:
 def _remake(store: Store) -> str:
     if os.access(store.bank.state, os.W_OK):
         return "ua-memory index rebuild"
-    return f"nothing here: {store.bank.state} cannot be written; searches read the files themselves"
+    return f"{store.bank.state} cannot be written; searches read the files directly"
 
 
 def _drop_index(store: Store) -> None:

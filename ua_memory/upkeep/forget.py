@@ -151,14 +151,14 @@ def target(store: Store, given: str) -> list[ForgetTarget]:
     except NotFound:
         if stone := tombstones.read(store).by_id.get(stone_of(given)):
             raise NotFound(
-                f"it was forgotten on {stone.on}", where=given, hint="ua-memory forget --purge takes it "
-                "out of the history, too",
+                f"it was forgotten on {stone.on}", where=given, hint="ua-memory forget --purge removes it "
+                    "from the history too",
             ) from None  # fmt: skip
         raise
     if named.record:
         return [of(named.record)]
     if not named.span:
-        raise Usage(f"{given[:80]!r} is no id and no line", hint="name ^id, PATH:LINE or PATH:FROM-TO")
+        raise Usage(f"{given[:80]!r} is not an id or a line", hint="name ^id, PATH:LINE or PATH:FROM-TO")
     return list(_lines(named.path, store.truth(named.path), named.span))
 
 
@@ -261,7 +261,7 @@ def choose_session(named: str, said: Mapping[str, Sequence[Fact]], waits: Collec
     if begins:
         each = _named([one for one in known if one in begins], said)
         raise Usage(f"{len(begins)} sessions begin so", where=named[:80], hint=f"say more of it: {each}")
-    hint = f"the last there are: {_named([*known], said)}" if known else "no session is known here"
+    hint = f"the last there are: {_named([*known], said)}" if known else "this bank has no sessions"
     raise NotFound("no session begins so", where=named[:80], hint=hint)
 
 
@@ -879,7 +879,7 @@ class Forgetting(Clearing):
             waits = [one for _, one in traces.of_session(self.store, session)] if session else []
             if not chosen and not waits:
                 where = query or session or entity
-                raise NotFound("nothing of this is known", where=where, hint="ua-memory search")
+                raise NotFound("nothing is known of this", where=where, hint="ua-memory search")
             plan = self._plan(chosen, take)
             sought = self._sought(plan)
             touched = tuple(traces.waits(self.store, sought))
@@ -901,7 +901,7 @@ class Forgetting(Clearing):
         ways = sum(map(bool, (targets, query.strip(), session, entity)))
         if ways != 1:
             raise Usage(
-                "name what is to be forgotten in one way" if ways else "nothing is named",
+                "use one way to name what to forget" if ways else "nothing is named",
                 hint="ua-memory forget ^id, or --query, --session or --entity",
             )
         found: list[ForgetTarget] = []
@@ -935,7 +935,7 @@ class Forgetting(Clearing):
         if not found:
             raise NotFound(
                 "nothing contains all of these words", where=query,
-                hint="ua-memory search finds what is like it, and ua-memory forget ^ID takes one",
+                hint="ua-memory search finds similar ones, and ua-memory forget ^ID removes one",
             )  # fmt: skip
         taken = {(t.place.path, row) for t in found for row in range(t.place.line, t.place.end + 1)}
         near = (
@@ -951,7 +951,7 @@ class Forgetting(Clearing):
         seen = self.store.survey()
         if held := sorted(seen.held):
             raise Held(
-                "facts are gone all at once, and nobody has said whether that was meant", where=held[0],
+                "facts disappeared all at once and await confirmation", where=held[0],
                 hint="ua-memory status --accept, or ua-memory undo",
             )  # fmt: skip
         texts = self._texts()

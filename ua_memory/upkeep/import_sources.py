@@ -348,7 +348,7 @@ def read_claude_code(name: str, files: Files) -> SourceContents:
         chosen = {path: data for path, data in files.items() if "/" not in path}  # the memory folder itself
     made, problems, left = collect(dict(sorted(chosen.items())), curated=True)
     index = {note.path for note in made if _is_index(note, chosen)}
-    left += [f"{path}: an index of the notes beside it" for path in sorted(index)]
+    left += [f"{path}: an index of the other notes" for path in sorted(index)]
     notes = tuple(
         replace(note, name=_name(note), curated=True)
         for note in sorted(made, key=lambda n: n.path.rpartition("/")[2] not in INSTRUCTIONS)

@@ -50,7 +50,7 @@ def init(
     Usage for an unknown timezone, CannotWrite where nothing can be made.
     """
     if timezone and not config_module.is_zone(timezone):
-        raise Usage(f"no timezone {timezone!r}", hint="use a name such as Europe/Kyiv")
+        raise Usage(f"unknown timezone {timezone!r}", hint="use a name such as Europe/Kyiv")
     try:
         (root / LOGS).mkdir(parents=True, exist_ok=True)
     except OSError as error:

@@ -362,7 +362,7 @@ def _copy(ours: MergeUnit, path: str) -> MergeUnit | None:
         return None
     digest = hashlib.sha256(f"{record.id}\0".encode() + ours.lines).digest()
     block = base64.b32encode(digest)[:10].decode().lower()
-    flag = f"another machine has this otherwise: ^{record.id}"
+    flag = f"another machine's version: ^{record.id}"
     new: Any = replace(record, id=block, flag=f"{record.flag}; {flag}" if record.flag else flag)
     if isinstance(new, Fact) and not new.origin:
         new = replace(new, origin=record.said_by) if isinstance(record, Fact) else new
@@ -774,7 +774,7 @@ class Losses:
         both = Plan(gone, (*self.ours.revised, *self.theirs.revised))
         if not both.gone and not both.revised:
             return []
-        return [f"what rested on it went along: {told(both)}"]
+        return [f"removed with what rested on it: {told(both)}"]
 
     def record(self, store: Store, draft: Draft) -> None:
         """Write tombstones for what went with it, as `forget` does. A line without an id has the other's
@@ -930,7 +930,7 @@ def foreign_files(
         return {}, []
     if not store.bank.own:
         raise Conflict(
-            "the other history has files that are no memory", where=", ".join(sorted(foreign)[:SHOWN]),
+            "the other history has files that are not memory", where=", ".join(sorted(foreign)[:SHOWN]),
             hint="give the trail a remote of its own: ua-memory git remote set-url origin ADDRESS",
         )  # fmt: skip
     history = store.history
@@ -1000,7 +1000,7 @@ def _ours(root: Path, path: str) -> bool:
 
 
 OP = "sync"
-_SEE = "docs/sync.md tells what to do"
+_SEE = "see docs/sync.md"
 
 
 @dataclass(frozen=True, slots=True)
@@ -1071,7 +1071,7 @@ def prepare(store: Store, *, look: bool = False) -> tuple[str, ...]:
     if store.survey().held:
         raise Held(
             "facts disappeared here all at once", where=", ".join(sorted(store.survey().held)[:SHOWN]),
-            hint="ua-memory undo brings them back, ua-memory status --accept lets them go",
+            hint="ua-memory undo restores them, ua-memory status --accept confirms it",
         )  # fmt: skip
     if look:
         return ()
@@ -1153,7 +1153,7 @@ def _compared(store: Store, other: str) -> bool:
         return False
     if there.get("trail", "beside") != store.config.trail:
         raise Conflict(
-            "one is a git repository of its own, the other is kept beside somebody's code", where=SETTINGS,
+            "one is its own git repository, the other is kept beside somebody's code", where=SETTINGS,
             hint='make `trail = "…"` the same in both, which `ua-memory init` sets up; ' + _SEE,
         )  # fmt: skip
     if store.bank.own and _new(store):

@@ -90,7 +90,7 @@ class Unfinished:
 
 def plan(store: Store, ids: Collection[str], sought: Sequence[Needle] = ()) -> Purging:
     """Work out a purge of forgotten ids. Usage for one that was not forgotten, NotFound for no id at all,
-    Conflict where a rewriting would harm what is not ours, StillThere where the files have it still."""
+    Conflict where a rewriting would harm what is not ours, StillThere where the files still have it."""
     known = tombstones.read(store)
     chosen = tuple(block.removeprefix("^") for block in ids) or tuple(known.by_id)
     if not chosen:
@@ -136,8 +136,8 @@ def _around(store: Store) -> str:
 
 
 def _still(place: str) -> StillThere:
-    hint = f"ua-memory forget {place}" if ":" in place else f"take it out of {place}, and commit that"
-    return StillThere("the files have it still", where=place, hint=hint)
+    hint = f"ua-memory forget {place}" if ":" in place else f"remove it from {place} and commit that"
+    return StillThere("the files still have it", where=place, hint=hint)
 
 
 def texts(
@@ -319,7 +319,7 @@ def note(store: Store, one: Unfinished) -> None:
 
 
 _OUT = MARK.encode()
-HINT = "nothing was changed here; docs/sync.md, A rewritten history, tells what to do"
+HINT = "nothing was changed here; see docs/sync.md, A rewritten history"
 
 
 @dataclass(frozen=True)

@@ -113,7 +113,7 @@ def _made(history: History, address: str) -> Cloned:
     known = settings(history.read(sha, SETTINGS)) or {}
     if known.get("trail") == "beside":
         raise Conflict(
-            "this memory is kept beside code", where=shown(address),
+            "this bank is kept beside code", where=shown(address),
             hint="in a checkout of that code: ua-memory init, then ua-memory sync --remote ADDRESS",
         )  # fmt: skip
     there = history.differing(None, sha)
@@ -505,7 +505,7 @@ def sync(
     store: Store, address: str | None = None, *, door: str, index: Callable[[], Index], trial: bool = False,
     backup: Path | None = None,
 ) -> Synced:  # fmt: skip
-    """Bring this bank and its remote together. `address` sets the remote, once; with `trial` nothing but
+    """Sync with the remote. `address` sets the remote, once; with `trial` nothing but
     what was fetched is written. `backup` is a file outside the bank for the history as it was, where another
     machine has purged it. NotFound without a remote, Conflict where histories do not belong together,
     Busy where another sync is at work, GitFailed where the remote cannot be reached or refuses."""
@@ -535,7 +535,7 @@ def _remote(store: Store, address: str | None) -> tuple[str, str, bool]:
     there = history.remote()
     if address and there and there[1] != address:
         raise Usage(
-            "this bank has a remote already", where=shown(there[1]),
+            "this bank already has a remote", where=shown(there[1]),
             hint=f"ua-memory git remote set-url {there[0]} {shlex.quote(shown(address))}",
         )  # fmt: skip
     if address and not there:
@@ -568,7 +568,7 @@ class _Syncing:
         store, history = self.store, self.store.history
         if any(not one.done and not one.sync for one in purge.unfinished(store)):
             raise Conflict(
-                "a purge was cut short here", where=str(store.bank.root), hint="ua-memory forget --purge"
+                "a purge was interrupted here", where=str(store.bank.root), hint="ua-memory forget --purge"
             )
         self.notes += prepare(store, look=self.trial)
         if not self.trial and any(store.bank.pending.glob(f"{BEGUN}*.json")):
@@ -601,13 +601,13 @@ class _Syncing:
         """Why nothing could be pushed, at the last attempt."""
         there = shown(self.url)
         if LOCKED not in why:
-            return Busy("others push at the same moment, again and again", where=there, hint="try again")
+            return Busy("other machines keep pushing", where=there, hint="try again")
         found = re.search(r"'([^']*\.lock)'", why)
         name = found[1] if found else f"{self.store.history.ref()}.lock"
         if held := [lock for lock in self.store.history.locks(self.url) if lock.held]:
-            hint = f"try again ({held[0].held}); ua-memory sync removes it once no git can be at work there"
+            hint = f"try again ({held[0].held}); ua-memory sync removes it once no git can be running there"
         else:
-            hint = f"on the machine that has it, if no git is at work there: rm {shlex.quote(name)}"
+            hint = f"on the machine that has it, if no git is running there: rm {shlex.quote(name)}"
         return Busy(f"the remote's branch is locked: {why}", where=there, hint=hint)
 
     def _once(self) -> str:

@@ -334,7 +334,7 @@ def is_session(whole: str, named: str) -> bool:
 
 def clear(store: Store, needles: Sequence[Needle], ids: Collection[str], cleared: Cleared) -> None:
     """Take texts out of what waits and of the logs, and with them what a killed import or export left. Busy
-    where a consolidation is at work."""
+    where a consolidation is running."""
     remove_work_folder(store.bank.state)
     for queue in queues(store):
         for key in queue.keys():  # noqa: SIM118 (it is no mapping)
@@ -401,7 +401,7 @@ def _answers(store: Store, needles: Sequence[Needle], ids: Collection[str]) -> b
             answers.keep_only(kept)
     except Busy as error:
         raise Busy(
-            "a consolidation is at work", where=error.where, hint="try again when it is done"
+            "a consolidation is running", where=error.where, hint="try again when it is done"
         ) from error
     return True
 
@@ -473,9 +473,7 @@ class Clearing:
                 forgotten, ids, session = row["buried"], frozenset(row["ids"]), row["session"]
             except (ValueError, KeyError, TypeError) as error:
                 hint = f"forget it again, with this file out of the way: rm {file}"
-                raise Malformed(
-                    "a forgetting was cut short, and cannot be read", where=str(file), hint=hint
-                ) from error
+                raise Malformed("an interrupted forget cannot be read", where=str(file), hint=hint) from error
             self.store.require_settled()
             if self._is_done(forgotten):
                 done.append(self.end(file, sought, ids, session)[1])

@@ -57,7 +57,7 @@ def undo(store: Store, revision: str | None = None, *, door: str) -> Undone:
             break
         if done.paths and op not in ("undo", "redo", "sync") and done.id not in settled:
             return _take_back(store, done, "undo", door)
-    raise NotFound("nothing is left to take back", hint="ua-memory log")
+    raise NotFound("nothing to undo", hint="ua-memory log")
 
 
 def redo(store: Store, *, door: str) -> Undone:
@@ -67,12 +67,12 @@ def redo(store: Store, *, door: str) -> Undone:
     for done in store.history.revisions():
         if done.trailer("Memory-Op") == "undo" and done.id not in settled:
             return _take_back(store, done, "redo", door)
-    raise NotFound("nothing was undone", hint="ua-memory log")
+    raise NotFound("nothing to redo", hint="ua-memory log")
 
 
 def _take_back(store: Store, done: Revision, op: str, door: str) -> Undone:
     if done.trailer("Memory-Op") == "init":
-        raise Usage("the making of the bank is not taken back", where=done.id[:10], hint="delete its folder")
+        raise Usage("the creation of the bank cannot be undone", where=done.id[:10], hint="delete its folder")
     before = parent(store, done.id)
     with store.revision(op, door=door) as draft:
         names = _entities(draft) if ENTITIES in done.paths else ()
@@ -87,9 +87,9 @@ def _take_back(store: Store, done: Revision, op: str, door: str) -> Undone:
             )
         _refuse_forgotten(store, draft, done)
         if (lost := _lost(draft)) and (rested := let_go(store, draft, lost)):
-            draft.notes.append(f"what rested on it went along: {rested}")
+            draft.notes.append(f"removed with what rested on it: {rested}")
         if not draft.changed():
-            raise Conflict("nothing of it is left to take back", where=done.id[:10], hint="ua-memory log")
+            raise Conflict("nothing of it is left to undo", where=done.id[:10], hint="ua-memory log")
         give_back_all(store, draft, names, _entities(draft) if names else ())
         draft.trailers["Undoes"] = [done.id]
         draft.facts = list(done.trailers.get("Facts", ()))
@@ -121,8 +121,8 @@ def _refuse_forgotten(store: Store, draft: Draft, done: Revision) -> None:
     lifted = tombstones.read(store).by_id.keys() - forgotten.by_id.keys()
     if lifted and tombstones.purged(store, lifted):
         raise Conflict(
-            "it was purged from the history: nothing can bring it back", where=done.id[:10],
-            hint="its backup may (ua-memory status); ua-memory undo REVISION takes back an earlier one",
+            "it was purged from the history and cannot be restored", where=done.id[:10],
+            hint="its backup may (ua-memory status); ua-memory undo REVISION undoes an earlier one",
         )  # fmt: skip
     for path, data in draft.changed().items() if forgotten.by_id else ():
         old = set(markdown_document.parse(draft.touched[path].start or b"", path).records)
@@ -130,7 +130,7 @@ def _refuse_forgotten(store: Store, draft: Draft, done: Revision) -> None:
             if isinstance(record, Statement) and record not in old and forgotten.forbid(record):
                 name = f"^{record.id}" if record.id else f"{path}:{record.place.line}"
                 raise Conflict(
-                    "it would bring back what was forgotten", where=name,
+                    "it would restore what was forgotten", where=name,
                     hint="undo the forgetting first (ua-memory log --op forget)",
                 )  # fmt: skip
 
@@ -279,7 +279,7 @@ class BankHistory:
         return undo(self._store, revision, door=self._door)
 
     def redo(self) -> Undone:
-        """Take back the newest undo."""
+        """Reverse the newest undo."""
         return redo(self._store, door=self._door)
 
     def blame(self, target: str) -> Sequence[BlameLine]:

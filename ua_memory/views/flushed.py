@@ -35,8 +35,8 @@ if TYPE_CHECKING:
 
 
 NO_MODEL = (
-    "without a model the speakers' own sentences were taken; one would choose better and phrase them "
-    "(ANTHROPIC_API_KEY, or ANTHROPIC_BASE_URL for one of your own)"
+    "without a model the speakers' own sentences were kept; a model would choose and word them better "
+    "(ANTHROPIC_API_KEY, or ANTHROPIC_BASE_URL for your own server)"
 )
 SHORT = 8
 """Characters of a session's id that are shown."""
@@ -62,7 +62,7 @@ def show_flushed(call: Call, one: Flushed) -> None:
         for text in one.refused:
             screen.item([("  ? ", "warn")], (text, "faint"))
     for kind, number in one.redacted.items():
-        note(call, f"taken out before writing: {kind}{f' ({number} times)' if number > 1 else ''}")
+        note(call, f"removed before writing: {kind}{f' ({number} times)' if number > 1 else ''}")
     for text in one.notes:
         note(call, text)
 
@@ -76,7 +76,7 @@ def conclude_flush(call: Call, found: Flush | None, done: Sequence[Flushed], mod
         _nothing(screen, found)
     for kind, number in (found.redacted if found else {}).items():
         note(
-            call, f"taken out before it was kept or sent: {kind}{f' ({number} times)' if number > 1 else ''}"
+            call, f"removed before it was stored or sent: {kind}{f' ({number} times)' if number > 1 else ''}"
         )
     for text in found.notes if found else ():
         note(call, text)
@@ -88,7 +88,7 @@ def _nothing(screen: Screen, found: Flush) -> None:
     if found.due is None:
         screen.line("Nothing waits for a flush.")
     elif found.silent:
-        screen.line("Nothing was said in it.")
+        screen.line("It has no turns.")
     elif found.looked:
         screen.line(f"{found.due}: all of it was read by an earlier flush.")
     else:
@@ -97,7 +97,7 @@ def _nothing(screen: Screen, found: Flush) -> None:
 
 def _counted(one: Flushed) -> str:
     parts = [f"kept {count(len(one.facts), 'fact')}"]
-    parts += [f"{len(one.seen_again)} seen again"] if one.seen_again else []
+    parts += [f"{len(one.seen_again)} already known"] if one.seen_again else []
     parts += [f"{count(len(one.core), 'core block')} changed"] if one.core else []
     return ", ".join(parts)
 
@@ -240,8 +240,8 @@ def estimate(cost: Estimate) -> dict[str, Any]:
 
 
 RETAINED_WITHOUT_MODEL = (
-    "without a model the author's own sentences were taken; one would choose better and phrase them "
-    "(ANTHROPIC_API_KEY, or ANTHROPIC_BASE_URL for one of your own)"
+    "without a model the author's own sentences were kept; a model would choose and word them better "
+    "(ANTHROPIC_API_KEY, or ANTHROPIC_BASE_URL for your own server)"
 )
 
 
@@ -263,16 +263,14 @@ def _one(call: Call, one: Retained) -> None:
         screen.line(f"{name} was retained before: nothing changed (", commit(one.revision), ")")
         return
     if not one.item.text:
-        screen.line(
-            f"{name} is gone: {count(len(one.removed), 'fact')} went with it (", commit(one.revision), ")"
-        )
+        screen.line(f"{name} is gone; {count(len(one.removed), 'fact')} removed (", commit(one.revision), ")")
     elif one.item.document_id and not one.read and not one.removed:
         each = "chunk costs" if one.chunks == 1 else "chunks cost"
         screen.line(f"{name} has not changed: its {one.chunks:,} {each} nothing.")
     else:
         screen.line(f"{name}: {_counted_facts(one)} (", commit(one.revision), ")")
     if not (one.facts or one.seen_again or one.removed or one.repeated or one.by) and one.read:
-        note(call, "no sentence of it weighs enough without a model; to keep it as it is: --mode chunks")
+        note(call, "without a model no sentence was selected; to keep it as it is: --mode chunks")
     if one.facts:
         screen.line()
         screen.line((one.path, "path"))
@@ -287,14 +285,14 @@ def _one(call: Call, one: Retained) -> None:
         for text in one.refused:
             screen.item([("  ? ", "warn")], (text, "faint"))
     for kind, number in one.redacted.items():
-        note(call, f"taken out before writing: {kind}{f' ({number} times)' if number > 1 else ''}")
+        note(call, f"removed before writing: {kind}{f' ({number} times)' if number > 1 else ''}")
     for text in (*kept_lines(one), *one.notes):
         note(call, text)
 
 
 def kept_lines(one: Retained) -> list[str]:
     """That a person's lines were left where they are."""
-    lines = [f"yours, and left as it is in {one.path}: {text[:80]}" for text in one.kept]
+    lines = [f"yours, unchanged in {one.path}: {text[:80]}" for text in one.kept]
     return lines
 
 
@@ -302,7 +300,7 @@ def _counted_facts(one: Retained) -> str:
     of = "" if one.read == one.chunks else f", {one.read} of them new or changed"
     parts = [f"{count(one.chunks, 'chunk')}{of}"] if one.item.document_id else []
     parts += [f"kept {count(len(one.facts), 'fact')}"]
-    parts += [f"{len(one.seen_again)} seen again"] if one.seen_again else []
+    parts += [f"{len(one.seen_again)} already known"] if one.seen_again else []
     parts += [f"{len(one.removed)} gone"] if one.removed else []
     return ", ".join(parts)
 
@@ -318,7 +316,7 @@ def show_offered(call: Call, items: Sequence[TextItem], keys: Sequence[str], log
         return
     what = count(len(items), "text") if len(items) > 1 else items[0].document_id or "The text"
     wait = "are safe and wait" if len(items) > 1 else "is safe and waits"
-    Screen(call).line(f"{what} {wait} for the model; it goes on behind, and writes to ", (log, "path"))
+    Screen(call).line(f"{what} {wait} for the model in the background, which writes to ", (log, "path"))
 
 
 def show_priced(call: Call, found: Sequence[Priced]) -> None:
@@ -442,7 +440,7 @@ def show_survey(
     if len(lines) > SHOWN:
         screen.line((f"  … and {len(lines) - SHOWN:,} more (--json lists all)", "faint"))
     if chosen and not any(one.new or one.waits for one in chosen):
-        screen.line("Nothing new: what was said in them was flushed before.")
+        screen.line("Nothing new: all of it was flushed before.")
 
 
 def _where(call: Call, asked: SurveyRequest) -> Piece:
@@ -496,25 +494,25 @@ def _days(group: Iterable[Surveyed]) -> str:
 
 def _aside(found: Survey, day: str | None) -> Iterator[str]:
     left = [count(number, f"{kind} transcript") for kind, number in sorted(found.machines.items())]
-    left += [count(found.silent, "session") + " without a word"] if found.silent else []
+    left += [count(found.silent, "session") + " without turns"] if found.silent else []
     left += [f"{count(found.older, 'session')} from before {day}"] if found.older else []
     if left:
-        yield f"Left aside: {', '.join(left)}."
+        yield f"Skipped: {', '.join(left)}."
     if found.going:
         names = ", ".join(f"{each.client} {each.session[:SHORT_TITLE]}" for each in found.going[:3])
         more = " …" if len(found.going) > 3 else ""
-        yield f"{count(len(found.going), 'session')} that still run: their hooks keep them ({names}{more})."
+        yield f"{count(len(found.going), 'session')} still open: their hooks capture them ({names}{more})."
 
 
 def show_one_flushed(call: Call, screen: Screen, one: Surveyed, flushed: Flushed) -> None:
     day = f"{one.last:%Y-%m-%d}" if one.last else "no date   "
-    again = f", {len(flushed.seen_again)} seen again" if flushed.seen_again else ""
+    again = f", {len(flushed.seen_again)} already known" if flushed.seen_again else ""
     again += f", {count(len(flushed.core), 'core block')} changed" if flushed.core else ""
     where = f"{one.session.client} {project(one)} {one.session.session[:SHORT_TITLE]}".replace("  ", " ")
     told = f"{count(flushed.turns, 'turn')}, kept {count(len(flushed.facts), 'fact')}{again} ("
     screen.item([(f"{day}  ", "faint")], f"{where}: {told}", commit(flushed.revision), ")")
     for kind, number in flushed.redacted.items():
-        note(call, f"taken out before writing: {kind}{f' ({number} times)' if number > 1 else ''}")
+        note(call, f"removed before writing: {kind}{f' ({number} times)' if number > 1 else ''}")
     for text in flushed.notes:
         note(call, text)
 
@@ -522,7 +520,7 @@ def show_one_flushed(call: Call, screen: Screen, one: Surveyed, flushed: Flushed
 def conclude_survey(screen: Screen, done: Sequence[Flushed]) -> None:
     facts, turns = sum(len(one.facts) for one in done), sum(one.turns for one in done)
     again = sum(len(one.seen_again) for one in done)
-    more = f", {again:,} seen again" if again else ""
+    more = f", {again:,} already known" if again else ""
     told = f"{count(facts, 'fact')}{more}, of {count(turns, 'turn')} in {count(len(done), 'session')}."
     screen.line(("Kept ", "strong"), told)
 
@@ -665,7 +663,7 @@ def tell(call: Call, done: Brought, unread: list[str]) -> None:
     elif changed:
         screen.line("Imported ", (found.name, "strong"), f" ({found.source}): ", commit(done.result.revision))
     else:
-        screen.line(f"Nothing new in {found.name} ({found.source}): all of it is here already.")
+        screen.line(f"Nothing new in {found.name} ({found.source}): all of it is already here.")
     screen.rows([["  " + label, text] for label, text in _figures(done)])
     for title, lines in _lists(done, unread):
         _listed(screen, title, lines)
@@ -680,7 +678,7 @@ def _changes(done: Brought) -> int:
 
 def _figures(done: Brought) -> Iterator[tuple[str, str]]:
     names = {"block": "core memory", "note": "notes", "item": "records", "model": "models", "page": "pages"}
-    words = {"new": "new", "same": "here already", "updated": "brought up to date", "left": "not taken"}
+    words = {"new": "new", "same": "already here", "updated": "updated", "left": "not taken"}
     for what, label in names.items():
         words["left"] = "in a note instead" if what == "block" else "not taken"
         parts = [f"{n:,} {word}" for state, word in words.items() if (n := done.count(what, state))]  # type: ignore[arg-type]
@@ -705,8 +703,8 @@ def _lists(done: Brought, unread: list[str]) -> Iterator[tuple[str, list[str]]]:
     left = [t for t in done.taken if t.state == "left"]
     yield "Not in core memory, but in a note:", [f"{t.source}: {t.why}" for t in left if t.what == "block"]
     yield "Not taken:", [f"{t.source}: {t.why}" for t in left if t.what != "block"]
-    yield "Brought up to date:", [t.path for t in done.taken if t.state == "updated"]
-    yield "Left out:", [*done.found.left, *unread]
+    yield "Updated:", [t.path for t in done.taken if t.state == "updated"]
+    yield "Skipped:", [*done.found.left, *unread]
     yield "Read as text, or not at all:", [str(problem) for problem in done.found.problems]
 
 
@@ -722,8 +720,8 @@ def _listed(screen: Screen, title: str, lines: list[str]) -> None:
 
 def _next(screen: Screen, done: Brought, changed: int) -> None:
     if done.found.later:
-        screen.line(f"Not asked for: {count(done.found.later, 'older or undated note')}; --all takes them.")
+        screen.line(f"Not imported: {count(done.found.later, 'older or undated note')}; --all takes them.")
     if done.result is None:
         screen.line(("Nothing was changed. Without --dry-run it is done, in one commit.", "faint"))
     elif changed:
-        screen.line(("Next: ua-memory search WORDS; ua-memory undo takes all of it back.", "faint"))
+        screen.line(("Next: ua-memory search WORDS; ua-memory undo reverses it.", "faint"))

@@ -131,7 +131,7 @@ def _sentence(run: Sequence[_Told], known: Mapping[str, _Told]) -> str:
         case "":
             return f"{told.who} committed: {told.one.subject}"
         case "sync":
-            return _by(told, "Brought in what another machine had")
+            return _by(told, "Synced another machine's changes")
         case "core replace":
             verb, _, name = told.one.subject.removeprefix("core: ").partition(" ")
             return _by(told, f"{'Wrote' if verb == 'add' else 'Rewrote'} the core block {name}")
@@ -140,7 +140,7 @@ def _sentence(run: Sequence[_Told], known: Mapping[str, _Told]) -> str:
             named = f" ({', '.join(ids)})" if 0 < len(ids) < MANY else ""
             return _by(told, f"Forgot {told.one.subject.removeprefix('forget: ')}{named}")
         case "init":
-            return _by(told, "Made this folder a bank")
+            return _by(told, "Created the bank")
     rest = told.one.subject.partition(": ")[2] or told.one.subject
     if told.op in VERBS:
         return _by(told, f"{VERBS[told.op]} {rest}", told.texts)
@@ -187,12 +187,12 @@ def _flushed(told: _Told) -> str:
     number, _, client = told.one.subject.removeprefix("flush: ").partition(" from ")
     session = told.session or told.one.trailer("Session")[:8]
     where = f"{client or 'a conversation'}{f', session {session}' if session else ''}"
-    return f"Read a conversation of {where}, and kept {number}{_quoted(told.texts)}"
+    return f"Saved {number} from {where}{_quoted(told.texts)}"
 
 
 def _undone(told: _Told, known: Mapping[str, _Told]) -> str:
     """What was taken or brought back, as the diary tells of it where it does."""
-    verb = "Took back" if told.op == "undo" else "Brought back"
+    verb = "Undid" if told.op == "undo" else "Redid"
     names = told.one.trailers.get("Undoes", ())
     what = told.one.subject.partition(": ")[2].removeprefix("undo: ")
     first = known.get(names[0]) if len(names) == 1 else None
@@ -231,22 +231,22 @@ def preview(call: Call, memory: Memory, found: Forgotten) -> None:
     if call.as_json:
         return emit(call, forgotten_shape(memory, found, words=True))
     screen, plan = Screen(call), found.plan
-    screen.line(("Goes, and does not come back:", "strong"))
+    screen.line(("Will be removed:", "strong"))
     _pieces(screen, memory, plan.gone, "gone")
     if plan.revised:
-        screen.line(("Stays, without what it took from that:", "strong"))
+        screen.line(("Will be revised:", "strong"))
         _pieces(screen, memory, plan.revised, "revised")
     if plan.left:
-        screen.line(("Yours, and stays as it is:", "strong"))
+        screen.line(("Your own lines, which stay:", "strong"))
         _pieces(screen, memory, plan.left, "left")
     if found.near:
-        screen.line(("Near, and stays (forget ^ID takes one):", "strong"))
+        screen.line(("Near matches, which stay (forget ^ID removes one):", "strong"))
         _pieces(screen, memory, found.near, "near")
     for one in found.waiting:
         turns = count(len(one.turns), "turn")
-        screen.line(f"What waits of this session goes, too: {turns} ({one.key})")
+        screen.line(f"Waiting turns of this session are removed too: {turns} ({one.key})")
     if found.touched:
-        screen.line(f"It is taken out of what waits: {', '.join(found.touched)}")
+        screen.line(f"Removed from what waits: {', '.join(found.touched)}")
     screen.line(("The history keeps it.", "faint"))
 
 
@@ -285,9 +285,9 @@ def show_forgotten(call: Call, memory: Memory, done: Forgotten, *, purging: bool
     else:
         _forgotten_told(call, done, purging)
         for each in done.proof.found:
-            note(call, f"it still stands in {each.where}")
+            note(call, f"it is still in {each.where}")
         if done.proof.found and quoting(done):
-            note(call, "your own lines were left: ua-memory forget PATH:LINE takes one out")
+            note(call, "your own lines stay: ua-memory forget PATH:LINE removes one")
     return 0 if done.proof.holds else StillThere.exit_code
 
 
@@ -303,15 +303,17 @@ def _forgotten_told(call: Call, done: Forgotten, purging: bool) -> None:
     cleared = done.cleared
     if cleared.pending or done.waiting:
         names = [*cleared.pending, *(one.key for one in done.waiting)]
-        screen.line(f"Taken out of what waited: {', '.join(names)}")
-    looked = ", ".join(f"{number} in {kind}" for kind, number in done.proof.looked.items())
+        screen.line(f"Removed from what waited: {', '.join(names)}")
+    looked = ", ".join(
+        f"{number} in {'git' if kind == 'trail' else kind}" for kind, number in done.proof.looked.items()
+    )
     if done.proof.holds:
         screen.line(("Nothing of it is left", "good"), f": searched {looked}.")
     else:
-        screen.line(("Not all of it is gone", "bad"), f": searched {looked}.")
+        screen.line(("Not all of it was removed", "bad"), f": searched {looked}.")
     if not purging:
-        screen.line(("The history keeps it; undo brings it back.", "faint"))
-    more = [f"the index is made again by the next searches ({cleared.left} left)"] if cleared.left else []
+        screen.line(("The history keeps it; undo restores it.", "faint"))
+    more = [f"the next searches rebuild the index ({cleared.left} left)"] if cleared.left else []
     outcome(call, done.result, *more)
 
 
@@ -395,7 +397,7 @@ def run(
         if not call.reads_terminal or call.as_json:
             raise Usage(
                 f"{count(len(planned.refs), 'branch or tag', 'branches and tags')} would be rewritten",
-                hint="look at them with --dry-run, then say --yes",
+                hint="review them with --dry-run, then pass --yes",
             )
         if not agrees(call, f"Rewrite {'these' if len(planned.refs) > 1 else 'it'}?"):
             return code
@@ -406,7 +408,7 @@ def run(
     else:
         _purged_told(call, made)
         if planned.around:
-            theirs = "has committed files of this bank, and is yours to rewrite: what they say is still in it"
+            theirs = "has committed files of this bank; its history is yours to rewrite"
             note(call, f"{planned.around} {theirs}")
     return code if made.proof.holds else StillThere.exit_code
 
@@ -415,12 +417,12 @@ def _show(call: Call, planned: Purging) -> None:
     screen = Screen(call)
     statements = count(len(planned.ids), "forgotten statement")
     contents = count(len(planned.contents), "version of a file", "versions of files")
-    screen.line(("Leaves the history:", "strong"), f" {statements}, out of {contents}")
-    screen.line(("Is rewritten:", "strong"))
+    screen.line(("Removed from the history:", "strong"), f" {statements}, out of {contents}")
+    screen.line(("Rewritten:", "strong"))
     for ref in planned.refs:
         screen.item([("  ~ ", "warn")], ref.short, (f"  {ref.id[:7]}", "rev"))
     if planned.remotes:
-        screen.line(("Is let go of, and comes again with a fetch as long as its remote has it:", "strong"))
+        screen.line(("Removed until the next fetch, as long as the remote has it:", "strong"))
         screen.line(f"  {', '.join(planned.remotes)}")
     if planned.unknown:
         names = ", ".join(f"^{block}" for block in planned.unknown)
@@ -430,11 +432,11 @@ def _show(call: Call, planned: Purging) -> None:
         screen.line("  more than one line; what it says of these is not found.")
     if planned.citing:
         where = ", ".join(planned.citing)
-        screen.line(("Yours, cites it, and stays as it is:", "strong"), " ", (where, "path"))
+        screen.line(("Your own lines that cite it, which stay:", "strong"), " ", (where, "path"))
     if planned.around:
-        screen.line(("Is not touched:", "warn"), f" {planned.around}, which has committed files of this bank")
+        screen.line(("Not rewritten:", "warn"), f" {planned.around}, which has committed files of this bank")
     if planned.own:
-        screen.line(("So is what no branch or tag leads to: it is deleted.", "faint"))
+        screen.line(("Unreachable objects are deleted too.", "faint"))
 
 
 def _purged_told(call: Call, made: Purged) -> None:
@@ -453,9 +455,9 @@ def proved(call: Call, screen: Screen, proof: Any, revision: str | None, backup:
         where = f", also in the {objects} of the history ("
         screen.line(("Nothing of it is left", "good"), where, commit(revision), ")")
     else:
-        screen.line(("Not all of it is gone", "bad"))
+        screen.line(("Not all of it was removed", "bad"))
         for each in proof.found:
-            note(call, f"it still stands in {each.where}")
+            note(call, f"it is still in {each.where}")
     screen.line("The old history is in ", (backup, "path"))
     rest = ". Until then the purge is not finished."
     screen.line("Once you are sure, delete that: ", (f"rm {backup}", "strong"), rest)
@@ -496,8 +498,8 @@ def _done(made: Purged) -> dict[str, Any]:
 
 
 NO_MODEL = (
-    "without a model the page lists what facts say, in their own words; one would write it "
-    "(ANTHROPIC_API_KEY, or ANTHROPIC_BASE_URL for one of your own)"
+    "without a model the page lists facts in their own words; a model would write it "
+    "(ANTHROPIC_API_KEY, or ANTHROPIC_BASE_URL for your own server)"
 )
 
 
@@ -517,26 +519,27 @@ def show_refreshed(call: Call, one: Refreshed) -> None:
         for text in one.notes:
             note(call, text)
         return
-    did = "would be written anew" if one.full and one.dry_run else "written anew" if one.full else "refreshed"
+    did = "would be created" if one.full and one.dry_run else "created" if one.full else "refreshed"
     did = "would be refreshed" if one.dry_run and not one.full else did
     where: list[Any] = [" (dry run)"] if one.dry_run else [" (", commit(one.revision), ")"]
-    screen.item(front, f"{did}: {one.why or 'asked for'}", *where)
+    why = f": {one.why or 'asked for'}" if str(one.why) != "never refreshed" else " (first refresh)"
+    screen.item(front, f"{did}{why}", *where)
     if one.diff:
         screen.diff(one.diff.removesuffix("\n"))
     else:
         screen.item("  ", ("its text stays as it is", "faint"))
     for fact in one.learnt:
         block = f"  ^{fact.id}" if fact.id else ""
-        screen.item([("  + ", "added")], "yours, remembered: ", fact.text, (block, "id"))
+        screen.item([("  + ", "added")], "yours, added as a fact: ", fact.text, (block, "id"))
     for fact in one.flagged:
-        screen.item([("  ? ", "warn")], f"memory has it otherwise: {fact.text} ", (f"({fact.flag})", "faint"))
+        screen.item([("  ? ", "warn")], f"memory contradicts it: {fact.text} ", (f"({fact.flag})", "faint"))
     if one.left_out:
         screen.item(
             [("  ! ", "warn")], f"no room for {count(one.left_out, 'more fact')} (max_tokens in its header)"
         )
     _refused(screen, one.by, one.refused)
     for kind, number in one.redacted.items():
-        note(call, f"taken out before writing: {kind}{f' ({number} times)' if number > 1 else ''}")
+        note(call, f"removed before writing: {kind}{f' ({number} times)' if number > 1 else ''}")
     for text in one.notes:
         note(call, text)
 
@@ -553,9 +556,9 @@ def show_proposal(call: Call, one: Proposal) -> None:
     screen = Screen(call)
     if one.diff:
         screen.diff(one.diff.removesuffix("\n"))
-        note(call, "only a proposal: nothing was written; edit the file, or: ua-memory models update")
+        note(call, "a proposal: nothing was written; edit the file, or: ua-memory models update")
     else:
-        screen.line(f"Held against {count(one.evidence, 'fact')}: nothing to propose.")
+        screen.line(f"Compared with {count(one.evidence, 'fact')}: nothing to propose.")
     _refused(screen, one.by, one.refused)
     for text in one.notes:
         note(call, text)

@@ -44,7 +44,7 @@ def show_hits(call: Call, memory: Memory, query: str, answer: Answer, explain: b
         if explain:
             _explained(screen, hit)
     if not answer.hits:
-        advice = "without the filters" if filtered else "other words, or fewer of them"
+        advice = "without the filters" if filtered else "other or fewer words"
         shown = query if len(query) <= 80 else f"{query[:79]}…"
         screen.line(f"Nothing found for “{shown}”. Try {advice}.")
     for text in answer.notes:

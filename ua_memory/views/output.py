@@ -127,7 +127,7 @@ def commit(revision: str | None) -> Piece:
 def outcome(call: Call, result: Result, *more: str) -> None:
     """Say what a revision took out, and what else there is to say about it."""
     for kind, number in result.redacted.items():
-        note(call, f"taken out before writing: {kind}{f' ({number} times)' if number > 1 else ''}")
+        note(call, f"removed before writing: {kind}{f' ({number} times)' if number > 1 else ''}")
     for text in (*more, *result.notes):
         note(call, text)
 
@@ -395,7 +395,7 @@ def parse_moment(text: str | None, option: str, now: datetime) -> datetime:
         return given if given.tzinfo else given.replace(tzinfo=now.tzinfo)
     except ValueError as error:
         hint = "use 2026-11-21 or 2026-11-21T14:00"
-        raise Usage(f"{text!r} is no time", where=option, hint=hint) from error
+        raise Usage(f"{text!r} is not a valid time", where=option, hint=hint) from error
 
 
 def parse_day(text: str | None, option: str, today: date, *, end: bool = False) -> str | None:
@@ -420,7 +420,7 @@ def parse_day(text: str | None, option: str, today: date, *, end: bool = False) 
         return date(year, month, int(match[3] or last)).isoformat()
     except ValueError as error:
         raise Usage(
-            f"{text!r} is no date",
+            f"{text!r} is not a valid date",
             where=option,
             hint="use 2026-11-21, 2026-11, 2026, 30d, today or yesterday",
         ) from error
@@ -513,7 +513,7 @@ def guarded(call: Call, work: Callable[[], int]) -> int:
         return _tell(call, type(error).__name__, error.what, error.exit_code, error.where, error.hint)
     except MemoryError:
         hint = "raise the limit (ulimit -v), or end other programs"
-        return _tell(call, "OutOfMemory", "there is too little memory", OutOfMemory.exit_code, None, hint)
+        return _tell(call, "OutOfMemory", "not enough memory", OutOfMemory.exit_code, None, hint)
     except OSError as error:
         return _system(call, error)
     except Exception as error:
