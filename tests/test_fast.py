@@ -17,6 +17,7 @@ import pytest
 from banks import new_bank
 from daemons import Lasting, Place, until
 
+from ua_memory import discovery
 from ua_memory.caller import AGENTS
 from ua_memory.cli import fast
 from ua_memory.cli.app import VERBS
@@ -312,12 +313,12 @@ def test_the_verb_is_found(words: list[str], verb: str) -> None:
 
 def test_a_request_is_json_and_an_answer_is_read_as_json_is() -> None:
     words = ["insert", 'a "b" \\ \n \udcff é 🙂', "--tag", ""]
-    line = asking.request(words, "/a", "/b", b"\x00\xff")
+    line = asking.request(words, "/a", "/b", b"\x00\xff", [])
     told = json.loads(line)["params"]
     assert told["argv"] == words and told["stdin"] == "\x00\xff" and line.count(b"\n") == 1
     assert messages.request(told).stdin == b"\x00\xff"
     value = {"result": {"code": 0, "output": [[1, "é\ud800 \u2028\n"], [2, ""]]}, "x": [1.5, None, True, -3]}
-    assert asking.parsed(json.dumps(value)) == value
+    assert discovery.read_json(json.dumps(value)) == value
 
 
 def test_a_warm_search_loads_next_to_nothing(served: Place) -> None:

@@ -103,8 +103,7 @@ def test_every_module_states_its_job() -> None:
 
 PRIVATE_NAMES = {
     "cli.app": {"_process_opts", "_run_exitfuncs"},
-    "daemon.connect": {"_json", "_socket"},
-    "discovery": {"_blake2"},
+    "discovery": {"_blake2", "_json", "_socket"},
     "index.vectors": {"_admin_client", "_server", "_session"},
 }
 """Module → the private names of Python and of libraries that it alone uses; the reason stands beside each."""

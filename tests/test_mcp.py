@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
+import signal
 import subprocess
 import sys
 import threading
@@ -507,12 +509,8 @@ def test_a_call_that_waits_for_a_model_holds_up_no_other(
 ) -> None:
     go, killed, begun = threading.Event(), threading.Event(), threading.Semaphore(0)
 
-    class Process:
-        def kill(self) -> None:
-            killed.set()
-
     def ask(_words: Any, request: dict[str, Any], _mode: str, running: list[Any]) -> dict[str, Any]:
-        running.append(Process())
+        running.append(killed.set)
         if request["tool"] == "reflect":
             begun.release()
             assert go.wait(10)
@@ -548,6 +546,46 @@ def test_the_relay_loads_nothing_heavy(place: Place) -> None:
     )  # fmt: skip
     heavy = {"mcp", "pydantic", "typer", "subprocess", "ua_memory.memory", "pathlib"}
     assert "json" in done.stderr.split() and not heavy & set(done.stderr.split())
+
+
+def test_with_a_daemon_no_process_is_started_for_a_tool(place: Place) -> None:
+    assert place.run("daemon", "start").code == 0
+    code = (
+        "import sys\nfrom ua_memory.cli import fast\n"
+        "fast._leave = lambda code: (print('subprocess' in sys.modules, file=sys.stderr), sys.exit(code))\n"
+        "from ua_memory.mcp import relay\nrelay._wake = lambda words: None\nfast.main()"
+    )
+    rows = [asks("tools/call", 1, name="archival_memory_insert", arguments={"content": "The map is blue"})]
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", code, "mcp"], input="".join(json.dumps(row) + "\n" for row in rows),
+        cwd=place.root, env=place.environment("auto"), capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert "Remembered" in json.loads(done.stdout)["result"]["content"][0]["text"]
+    assert done.stderr == "False\n"
+
+
+def test_a_call_that_a_daemon_works_on_is_cancelled_by_closing_its_connection(
+    place: Place, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert place.run("daemon", "start").code == 0
+    pid = place.up()["pid"]
+    for name, value in place.environment("auto").items():
+        monkeypatch.setenv(name, value)
+    one = relay.Relay(relay.read_known(), ["mcp", "--bank", str(place.root)], "auto")
+    monkeypatch.setattr(relay, "_ask_child", lambda *_: pytest.fail("a cancelled call is not begun again"))
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        one.take(json.dumps(asks("resources/list", 1)).encode())
+        deadline = time.monotonic() + 10
+        while not one._later[1]:
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+        began = time.monotonic()
+        one.take(b'{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}')
+        one.finish()
+    finally:
+        os.kill(pid, signal.SIGCONT)
+    assert time.monotonic() - began < 2 and capsys.readouterr().out == ""
 
 
 def test_it_wakes_a_daemon(place: Place) -> None:

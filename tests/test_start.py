@@ -6,11 +6,15 @@ a module breaks it without a failing test, unless it is this one.
 
 from __future__ import annotations
 
+import hashlib
 import json
+import socket
 import subprocess
 import sys
 
 import pytest
+
+from ua_memory import discovery
 
 HEAVY = {
     "anthropic",
@@ -86,3 +90,18 @@ def test_opening_a_bank_loads_no_index() -> None:
     # yaml is allowed here: reading front matter needs it, and it takes a few milliseconds.
     loaded = top_level_modules("from ua_memory import Memory")
     assert loaded & ((HEAVY - {"frontmatter", "yaml"}) | {"typer"}) == set()
+
+
+# -- private names -----------------------------------------------------------------------------------------
+
+
+def test_the_c_parts_of_the_standard_library_are_what_the_public_modules_give() -> None:
+    assert discovery.blake2b is hashlib.blake2b
+    plain = discovery.unix_socket()
+    assert (plain.family, plain.type) == (socket.AF_UNIX, socket.SOCK_STREAM)
+    assert issubclass(socket.socket, type(plain))
+    plain.close()
+    text = 'a "b" \\ \n \udcff é 🙂'
+    assert discovery.json_string(text) == json.dumps(text)
+    value = {"a": [1.5, None, True, -3, text], "b": {}}
+    assert discovery.read_json(json.dumps(value)) == json.loads(json.dumps(value)) == value

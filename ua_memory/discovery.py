@@ -2,19 +2,51 @@
 
 from __future__ import annotations
 
-import errno
 import os
-import re
 import stat
-
-# Not `hashlib`, which loads OpenSSL: every command would pay for it. Others take it from here.
 from _blake2 import blake2b as blake2b
 from marshal import dumps
 
 TYPE_CHECKING = False  # typing's own constant would cost the import of typing
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
-    from typing import BinaryIO
+    from typing import Any, BinaryIO
+
+
+# -- parts of the standard library -------------------------------------------------------------------------
+# `blake2b` and what follows are private names of CPython, and no other module uses any. The public modules
+# cost as much as a daemon's whole answer, some 10 ms: `socket` and `json` load `enum` and `re`, and `hashlib`
+# loads OpenSSL. For the same reason this module does without `re`. tests/test_start.py compares each with its
+# public twin.
+
+
+def unix_socket() -> Any:
+    """A stream socket of the Unix family, not connected."""
+    from _socket import AF_UNIX, SOCK_STREAM, socket
+
+    return socket(AF_UNIX, SOCK_STREAM)
+
+
+def json_string(text: str) -> str:
+    """A text as JSON in ASCII, with its quotes."""
+    from _json import encode_basestring_ascii
+
+    return encode_basestring_ascii(text)
+
+
+def read_json(text: str) -> Any:
+    """What a JSON text that one of our own processes wrote says."""
+    from _json import make_scanner
+
+    return make_scanner(_Plain)(text, 0)[0]  # type: ignore[arg-type]
+
+
+class _Plain:
+    """How `json.loads` has the scanner read."""
+
+    strict = True
+    object_hook = object_pairs_hook = None
+    parse_float, parse_int, parse_constant = float, int, float
 
 
 # -- regular -----------------------------------------------------------------------------------------------
@@ -44,6 +76,8 @@ class Irregular(OSError):
 
 def opener(name: str, flags: int) -> int:
     """For `open(…, opener=opener)`: as `os.open`, but OSError for all that is no regular file."""
+    import errno  # a command that opens no file does without it
+
     try:
         fd = os.open(name, flags | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
     except OSError as error:
@@ -69,6 +103,8 @@ def read(path: str | os.PathLike[str], most: int = MOST) -> bytes:
     with open_regular(path) as file:
         if os.fstat(file.fileno()).st_size <= most and len(data := file.read(most + 1)) <= most:
             return data
+    import errno
+
     raise OSError(errno.EFBIG, f"larger than {most >> 20} MB", os.fspath(path))
 
 
@@ -87,7 +123,6 @@ CORE_NAMES = ("MEMORY.md", "memory.md")
 LOGS = "memory"
 BESIDE = ".ua-memory"
 """State where there is no git at all."""
-DATED = re.compile(r"(\d{4}-\d{2}-\d{2})(?!\d)")
 
 
 class Folders:
@@ -115,9 +150,16 @@ def is_bank_at(folder: str) -> bool:
         return True
     try:
         # A code package called `memory` has no dated markdown in it.
-        return any(DATED.match(log) and log.endswith(".md") for log in os.listdir(join(folder, LOGS)))  # noqa: PTH208
+        return any(is_dated(log) and log.endswith(".md") for log in os.listdir(join(folder, LOGS)))  # noqa: PTH208
     except OSError:
         return False
+
+
+def is_dated(name: str) -> bool:
+    """Whether a name begins with a date, such as 2026-11-21."""
+    digits = name[:4] + name[5:7] + name[8:10]
+    dashed = name[4:5] == name[7:8] == "-"
+    return dashed and len(digits) == 8 and digits.isdecimal() and not name[10:11].isdecimal()
 
 
 def user_folder(env: Mapping[str, str]) -> str:

@@ -24,6 +24,7 @@ from ua_memory.errors import Usage
 
 LONGEST_PATH, LONGEST_NAME = 1024, 255
 """Characters of a path and bytes of a name; what is longer no file system here would take."""
+DATED = re.compile(r"(\d{4}-\d{2}-\d{2})(?!\d)")
 ORDERED = frozenset("ext2 ext3 ext4 xfs btrfs bcachefs f2fs jfs zfs tmpfs ramfs overlay".split())  # noqa: SIM905
 """File systems of which this kernel sees every change; one that is shared (nfs, 9p, fuse) changes unheard."""
 

@@ -1,6 +1,6 @@
 """The first stop of every command: a running daemon answers it, else this process does.
 
-On the way to the daemon nothing is imported that costs (`asking`).
+On the way to the daemon nothing is imported that costs.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import sys
 
-from ua_memory.daemon.connect import INPUT, SILENT, CannotPrint, NoAnswer, answer, connected, request
+from ua_memory.daemon.connect import INPUT, LOST, MOST_INPUT, SILENT, CannotPrint, NoAnswer, exchange
 
 TYPE_CHECKING = False  # typing's own constant would cost the import of typing
 if TYPE_CHECKING:
@@ -25,8 +25,6 @@ WRITES = frozenset(("insert", "core", "undo", "redo", "mcp"))
 """What must not be done a second time when the daemon died without an answer."""
 STARTS = frozenset(("search", "recall", "hook", "insert", "get", "mcp"))
 """What, done without a daemon, starts one for the next time."""
-MOST_INPUT = 2 << 20
-"""Bytes of standard input that are sent along: as JSON each may take six, and a message holds 16 MB."""
 HOOK_WITHIN = 1.0
 """Seconds that a client's hook waits for a daemon that is busy or loads its model; then words must do."""
 RESTART = "ua-memory daemon restart"
@@ -157,42 +155,21 @@ def forwarded(
 ) -> tuple[int | None, bytes | None, str]:
     """(exit code, or None if it is to be done here; standard input if it was read; why it was not done)."""
     try:
-        cwd = os.getcwd()  # noqa: PTH109 (pathlib takes 4 ms)
-    except OSError:
-        return None, data, "the current folder is gone"
-    home = os.path.realpath(os.path.expanduser("~"))  # noqa: PTH111
-    try:
-        daemon = connected(words, cwd, home, hurry)
-    except NoAnswer as error:
-        return None, data, str(error)
-    if daemon is None:
-        return None, data, "none runs"
-    try:
-        while True:
-            daemon.sendall(request(words, cwd, home, data))
-            code, refused, why = answer(daemon, hurry)
-            if refused != INPUT or data is not None:
-                return code, data, why
+        code, refused, why = exchange(words, data, hurry)
+        if refused == INPUT and data is None:
             data = sys.stdin.buffer.read() if sys.stdin else b""
             if len(data) > MOST_INPUT:
                 return None, data, "standard input is too large"
+            code, _, why = exchange(words, data, hurry)
     except CannotPrint as error:
         from ua_memory.cli.app import fail
 
         fail(sys.argv[1:], error.cause)
     except NoAnswer as error:
-        if error.taken and verb in WRITES:
-            _failed(words, "the daemon ended without an answer; the command may be done", "ua-memory log")
+        if verb in WRITES:
+            _failed(words, LOST, "ua-memory log")
         return None, data, str(error)
-    except OSError as error:  # it left, or froze, before it had the whole line
-        if not isinstance(error, TimeoutError):
-            return None, data, str(error)
-        from ua_memory.daemon import connect
-
-        connect.note_answer(daemon.getpeername(), False)
-        return None, data, SILENT
-    finally:
-        daemon.close()
+    return code, data, why
 
 
 def _leave(code: int) -> NoReturn:

@@ -6,12 +6,15 @@ import os
 import sys
 import time
 
-from ua_memory.discovery import blake2b
+from ua_memory.discovery import blake2b, json_string, read_json, unix_socket
 
 TYPE_CHECKING = False  # typing's own constant would cost the import of typing
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
     from typing import Any
+
+    Chunks = list[tuple[int, str]]
+    """(1 or 2 for standard output or error, text), in the order in which they were written."""
 
 
 # -- address -----------------------------------------------------------------------------------------------
@@ -119,10 +122,9 @@ def made(env: Mapping[str, str]) -> str:
 
 
 # -- asking ------------------------------------------------------------------------------------------------
-# Speaking with a daemon: finding its socket, putting the call to it, printing what comes back.
+# Sending a command to a daemon: find its socket, send the request, take what comes back.
 #
-# Nothing is imported that costs: no typer, no dataclasses, `_socket` and `_json` instead of the modules
-# around them. Together those take longer than the answer.
+# Nothing is imported that costs: no typer, no dataclasses, no `json`. They take longer than the answer.
 
 
 PASSED = (
@@ -138,6 +140,8 @@ WITHIN = 15.0
 """Seconds of silence after which a daemon counts as stuck: it says each second that it is at work."""
 AGAIN = 30.0
 """Seconds in which who is in a hurry does not ask a daemon that did not answer."""
+MOST_INPUT = 2 << 20
+"""Bytes of standard input that are sent along: as JSON each may take six, and a message holds 16 MB."""
 ELSEWHERE, OTHER_CODE, BUSY, INPUT = -32001, -32002, -32003, -32004
 
 
@@ -157,7 +161,8 @@ class NoAnswer(Exception):
         super().__init__(why)
 
 
-SILENT, ENDED = "the daemon does not answer", "the daemon ended"
+LOST = "the daemon ended without an answer; the command may be done"
+SILENT, ENDED, NONE = "the daemon does not answer", "the daemon ended", "none runs"
 
 
 def connected(words: list[str], cwd: str, home: str, hurry: float = 0) -> Any:
@@ -165,8 +170,6 @@ def connected(words: list[str], cwd: str, home: str, hurry: float = 0) -> Any:
 
     One that did not answer the last time has a moment; who is in a hurry does not ask it. NoAnswer.
     """
-    from _socket import AF_UNIX, SOCK_STREAM, socket
-
     for folder in folders(os.environ):
         try:
             there = os.listdir(folder)  # noqa: PTH208
@@ -182,7 +185,7 @@ def connected(words: list[str], cwd: str, home: str, hurry: float = 0) -> Any:
             known = name + SILENT_SUFFIX in there and silent(path)
             if known and hurry and _lately(path + SILENT_SUFFIX):
                 raise NoAnswer(SILENT, False)
-            daemon = socket(AF_UNIX, SOCK_STREAM)
+            daemon = unix_socket()
             daemon.settimeout(PROBE if known else hurry or FIRST)
             try:
                 daemon.connect(path)
@@ -224,10 +227,9 @@ def banks(words: list[str], cwd: str, home: str) -> Iterator[str]:
     yield f"{home}/ua-memory"
 
 
-def request(words: list[str], cwd: str, home: str, data: bytes | None) -> bytes:
-    from _json import encode_basestring_ascii as quoted
-
-    terminals = [name for fd, name in enumerate(("stdin", "stdout", "stderr")) if os.isatty(fd)]
+def request(words: list[str], cwd: str, home: str, data: bytes | None, terminals: list[str]) -> bytes:
+    """The line that asks for a command. `terminals` are the caller's standard streams that are terminals."""
+    quoted = json_string
     env = [f"{quoted(k)}:{quoted(v)}" for k, v in os.environ.items() if k.startswith(PASSED)]
     outer = [getattr(stream, "encoding", None) or "utf-8" for stream in (sys.stdout, sys.stderr)]
     params = [
@@ -259,13 +261,16 @@ def _width() -> int:
 # -- what comes back ---------------------------------------------------------------------------------
 
 
-def answer(daemon: Any, hurry: float = 0) -> tuple[int | None, int, str]:
-    """(exit code or None, the code of a refusal, its words). Prints what comes.
+def answer(
+    daemon: Any, hurry: float = 0, write: Callable[[Chunks], int] | None = None
+) -> tuple[int | None, int, str]:
+    """(exit code or None, the code of a refusal, its words). `write` takes the output as it comes and returns
+    an exit code that replaces the command's, or 0; by default it is printed.
 
     NoAnswer where it does not begin to answer within the connection's time, and after WITHIN seconds of
     silence; for one in a hurry after so many, and as soon as it is busy.
     """
-    rest, taken, long = b"", False, hurry or WITHIN
+    rest, taken, long, write = b"", False, hurry or WITHIN, write or _print
     while True:
         while b"\n" not in rest:
             got = _received(daemon, taken and bool(hurry))
@@ -275,20 +280,58 @@ def answer(daemon: Any, hurry: float = 0) -> tuple[int | None, int, str]:
                 _answers(daemon, long)
             rest, taken = rest + got, True
         line, _, rest = rest.partition(b"\n")
-        message = parsed(line.decode())
+        message = read_json(line.decode())
         if "method" in message:
             if message["method"] == "write":
-                _print(message["params"])
+                write(message["params"])
             elif message["method"] == "alive" and hurry:
                 raise NoAnswer("it is busy", taken)
         elif "result" in message:
             found = message["result"]
-            return _print(found["output"]) or found["code"], 0, ""
+            return write(found["output"]) or found["code"], 0, ""
         else:
             refused = message["error"]
             if refused["code"] not in (ELSEWHERE, OTHER_CODE, BUSY, INPUT):
                 raise NoAnswer(refused["message"], taken)
             return None, refused["code"], refused["message"]
+
+
+def exchange(
+    words: list[str], data: bytes | None, hurry: float = 0,
+    write: Callable[[Chunks], int] | None = None, begun: Callable[[Any], None] = lambda _: None,
+) -> tuple[int | None, int, str]:  # fmt: skip
+    """Send a command to the daemon and return `answer`; (None, 0, why) where none takes it.
+
+    Without `write` the command has this process's streams. `begun` gets the connection. NoAnswer only from a
+    daemon that has taken the command; CannotPrint.
+    """
+    try:
+        cwd = os.getcwd()  # noqa: PTH109 (pathlib takes 4 ms)
+    except OSError:
+        return None, 0, "the current folder is gone"
+    home = os.path.realpath(os.path.expanduser("~"))  # noqa: PTH111
+    streams = ("stdin", "stdout", "stderr")
+    terminals = [] if write else [name for fd, name in enumerate(streams) if os.isatty(fd)]
+    daemon: Any = None
+    try:
+        daemon = connected(words, cwd, home, hurry)
+        if daemon is None:
+            return None, 0, NONE
+        begun(daemon)
+        daemon.sendall(request(words, cwd, home, data, terminals))
+        return answer(daemon, hurry, write)
+    except NoAnswer as error:
+        if error.taken:
+            raise
+        return None, 0, str(error)
+    except OSError as error:  # it left, or froze, before it had the whole line
+        if not isinstance(error, TimeoutError):
+            return None, 0, str(error)
+        note_answer(daemon.getpeername(), False)
+        return None, 0, SILENT
+    finally:
+        if daemon is not None:
+            daemon.close()
 
 
 def _answers(daemon: Any, long: float) -> None:
@@ -316,25 +359,7 @@ def _received(daemon: Any, busy: bool) -> Any:
             return None if stuck else b""
 
 
-def parsed(line: str) -> Any:
-    try:
-        from _json import make_scanner
-    except ImportError:  # another Python's JSON is made of other parts
-        import json
-
-        return json.loads(line)
-    return make_scanner(_Plain)(line, 0)[0]  # type: ignore[arg-type]
-
-
-class _Plain:
-    """How the standard library's scanner is to read JSON, as `json.loads` has it."""
-
-    strict, memo = True, dict[str, str]()
-    object_hook = object_pairs_hook = None
-    parse_float, parse_int, parse_constant = float, int, float
-
-
-def _print(chunks: list[tuple[int, str]]) -> int:
+def _print(chunks: Chunks) -> int:
     """Write what the command wrote, in its order; 141 if nobody reads it any more, else 0."""
     for number, text in chunks:
         stream = sys.stdout if number == 1 else sys.stderr

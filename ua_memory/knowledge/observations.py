@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date, timedelta
 
-from ua_memory.discovery import DATED
+from ua_memory.discovery import is_dated
 from ua_memory.errors import Malformed, NotFound, Usage
 from ua_memory.knowledge import statements
 from ua_memory.knowledge.statements import cited, linked, new_id
@@ -177,7 +177,7 @@ def _fit(name: str) -> str:
     plain = (
         " ".join(_UNFIT.sub(" ", markdown_lines.readable(name)).split()).strip(". ")[:_LONGEST].strip(". ")
     )
-    return f"On {plain}" if DATED.match(plain) else plain
+    return f"On {plain}" if is_dated(plain) else plain
 
 
 # -- reading -----------------------------------------------------------------------------------------------

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import sys
 
+from ua_memory.daemon.connect import LOST, MOST_INPUT, NONE, NoAnswer, exchange
+
 TYPE_CHECKING = False  # typing's own constant would cost the import of typing
 if TYPE_CHECKING:
     from typing import Any
+
+    from ua_memory.daemon.connect import Chunks
 
 
 MODERN = "io.modelcontextprotocol/protocolVersion"
@@ -115,9 +120,10 @@ class Relay:
     def _cancel(self, params: Any) -> None:
         begun = self._later.pop(params.get("requestId"), None) if isinstance(params, dict) else None
         if begun is not None:
-            begun.append(None)  # for a process that is not there yet
-            for process in filter(None, begun):
-                process.kill()
+            begun.append(None)  # for what has not begun yet
+            for stop in filter(None, begun):
+                with contextlib.suppress(OSError):
+                    stop()
 
     def _say(self, number: Any, answer: dict[str, Any]) -> None:
         line = json.dumps({"jsonrpc": "2.0", "id": number, **answer}, separators=(",", ":")) + "\n"
@@ -125,7 +131,7 @@ class Relay:
         sys.stdout.flush()
 
     def result(self, method: str, params: dict[str, Any], era: str, running: list[Any]) -> Any:
-        """The result of a request; `running` takes the process that works on it. Fault."""
+        """The result of a request; `running` as `ask` has it. Fault."""
         answers = self.known[era]
         info = params.get("clientInfo") or (params.get("_meta") or {}).get(CLIENT)
         if isinstance(info, dict) and isinstance(info.get("name"), str):
@@ -186,28 +192,72 @@ class Relay:
 
 
 def ask(words: list[str], request: dict[str, Any], mode: str, running: list[Any]) -> dict[str, Any]:
-    """What `mcp.tools.answer` answers: by the daemon, else by a process of its own, which `running` gets.
-    What there is to say to the user beside it is in `notes`."""
+    """The answer to a request, as `mcp.tools.answer` gives it: from the daemon, else from a child process, so
+    that nothing heavy is imported here. `notes` are lines for the user.
+
+    `running` gets a function that stops the work; None in it means that the request was cancelled.
+    """
+    # A daemon does not have the model of the client's environment, and must not wait for one.
+    mode = "off" if request.get("tool") in APART else mode
+    data = json.dumps(request).encode()
+    if mode != "off":
+        found, why = _ask_daemon([*words, "--call"], data, running)
+        if found is not None:
+            return found
+        if None in running:
+            return {"text": "cancelled", "failed": True}
+        # The child starts a daemon where there is none; one that refused would refuse again.
+        mode = mode if why == NONE or mode == "require" else "off"
+    return _ask_child([*words, "--call"], data, mode, running)
+
+
+def _ask_daemon(words: list[str], data: bytes, running: list[Any]) -> tuple[dict[str, Any] | None, str]:
+    """(the answer, why there is none)."""
+    texts = {1: "", 2: ""}
+
+    def write(chunks: Chunks) -> int:
+        for stream, text in chunks:
+            texts[stream] += text
+        return 0
+
+    def begun(daemon: Any) -> None:
+        running.append(lambda: daemon.shutdown(2))
+        if None in running:
+            daemon.shutdown(2)
+
+    if len(data) > MOST_INPUT:
+        return None, "there is too much to send"
+    try:
+        code, _, why = exchange(words, data, 0, write, begun)
+    except NoAnswer:  # it may be done: not a second time
+        return {"text": f"Memory cannot be used: {LOST} (see: ua-memory log)", "failed": True}, ""
+    return (None, why) if code is None else (_result(code, texts[1], texts[2]), "")
+
+
+def _ask_child(words: list[str], data: bytes, mode: str, running: list[Any]) -> dict[str, Any]:
     import subprocess
 
-    # By the command itself, which goes to the daemon, starts one, or does the work: one way for all of it.
-    mode = "off" if request.get("tool") in APART else mode
     try:
         process = subprocess.Popen(
-            [sys.executable, "-P", "-m", "ua_memory", *words, "--call"], env={**os.environ, MODE: mode},
+            [sys.executable, "-P", "-m", "ua_memory", *words], env={**os.environ, MODE: mode},
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
         )  # fmt: skip
     except OSError as error:
         return {"text": f"Memory cannot be used now: {error.strerror}. Try again.", "failed": True}
-    running.append(process)
+    running.append(process.kill)
     if None in running:
         process.kill()
-    out, err = process.communicate(json.dumps(request).encode())
-    if process.returncode == 0:
+    out, err = process.communicate(data)
+    return _result(process.returncode, out.decode(), err.decode("utf-8", "replace"))
+
+
+def _result(code: int, out: str, err: str) -> dict[str, Any]:
+    """What the command printed, as an answer."""
+    if code == 0:
         found: dict[str, Any] = json.loads(out)
-        return {**found, "notes": err.decode("utf-8", "replace").splitlines()}
-    said = err.decode("utf-8", "replace").strip().removeprefix("ua-memory: error: ")
-    return {"text": f"Memory cannot be used: {said or f'exit code {process.returncode}'}", "failed": True}
+        return {**found, "notes": err.splitlines()}
+    said = err.strip().removeprefix("ua-memory: error: ")
+    return {"text": f"Memory cannot be used: {said or f'exit code {code}'}", "failed": True}
 
 
 def _tell(line: str) -> None:
@@ -295,7 +345,6 @@ def _mcp(path: str) -> dict[str, Any] | None:
         return None
     found: Any = None
     if b"mcp" in data:
-        import contextlib
         import tomllib
 
         with contextlib.suppress(ValueError):  # every call says so

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import quote, unquote
 
 from ua_memory.config import Config
-from ua_memory.discovery import DATED, LOGS
+from ua_memory.discovery import LOGS
 from ua_memory.errors import NotFound, UaMemoryError, Usage
 from ua_memory.memory import Memory
+from ua_memory.paths import DATED
 from ua_memory.recall import readonly
 from ua_memory.text import noise, redaction
 from ua_memory.text.wording import OFF

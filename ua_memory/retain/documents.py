@@ -13,12 +13,12 @@ from pathlib import Path, PurePath
 from typing import Any
 
 from ua_memory import discovery
-from ua_memory.discovery import DATED, LOGS
+from ua_memory.discovery import LOGS
 from ua_memory.errors import Malformed, NotFound, TooLarge, Usage
 from ua_memory.knowledge import facts
 from ua_memory.markdown import blocks, fields, printer
 from ua_memory.markdown import document as markdown_document
-from ua_memory.paths import is_truth
+from ua_memory.paths import DATED, is_truth
 from ua_memory.records import Fact, SourceDocument
 from ua_memory.retain.extractor import Chunk, Drawn
 from ua_memory.retain.queue import TextItem

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ua_memory.discovery import CORE_NAMES, DATED, LOGS, SETTINGS
+from ua_memory.discovery import CORE_NAMES, LOGS, SETTINGS, is_dated
 from ua_memory.errors import (
     Busy,
     CannotWrite,
@@ -155,7 +155,7 @@ def _found(history: History, address: str) -> tuple[str, str]:
 def _is_sign(path: str) -> bool:
     """Whether a file marks a folder as a bank, as `paths.is_bank` has it."""
     folder, _, name = path.rpartition("/")
-    log = folder == LOGS and name.endswith(".md") and DATED.match(name)
+    log = folder == LOGS and name.endswith(".md") and is_dated(name)
     return path in (SETTINGS, *CORE_NAMES) or bool(log)
 
 
