@@ -272,7 +272,7 @@ ITEM = '{"id": "1", "when": "2026-03-02", "text": "a"}'
         (f"{ITEM}\nwords", ":2", "Expecting value"),
         ("", "", "no JSON"),
         ('[{"haystack_sessions": []}]', "", "no 'haystack_session_ids'"),
-        ('[{"session_1": [], "session_1_date_time": "noon", "qa": []}]', "", "no time: 'noon'"),
+        ('[{"session_1": [], "session_1_date_time": "noon", "qa": []}]', "", "not a valid time: 'noon'"),
     ],
 )
 def test_what_cannot_be_read_is_named(tmp_path: Path, text: str, where: str, what: str) -> None:
@@ -328,7 +328,7 @@ def test_the_plot(tmp_path: Path) -> None:
     shell = Shell(tmp_path, tmp_path)
     done = shell.ok("bench", "recall", str(SAMPLE), "--sample", "2", "--plot", "recall.svg")
     svg = (tmp_path / "recall.svg").read_text("utf-8")
-    assert "<svg" in svg and f"drawn: {tmp_path / 'recall.svg'}" in done.err
+    assert "<svg" in svg and f"plot: {tmp_path / 'recall.svg'}" in done.err
 
 
 # -- the scorer it must agree with ---------------------------------------------------------------------

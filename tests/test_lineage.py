@@ -281,7 +281,7 @@ def test_the_tree_and_its_json(bank: Bank) -> None:
     printed["steps"][0]["proofs"][0]["quote"] = "…"
     del printed["steps"][0]["proofs"][0]["rests"]["written"]
     agrees("why", printed)
-    assert "nowhere" in shell("why", "infra:9").out and "does not hold" in shell("why", "infra:9").err
+    assert "does not exist" in shell("why", "infra:9").out and "is broken" in shell("why", "infra:9").err
     shell.terminals = EVERY
     assert max(len(line) for line in _bare(shell("why", "infra:9").out).splitlines()) <= 80
 

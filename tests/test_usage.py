@@ -186,7 +186,7 @@ def test_todays_requests_count_after_the_file_was_set_aside(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize(
-    ("limits", "mend"),
+    ("limits", "hint"),
     [
         (Limits(run_tokens=2999), "raise limits.run_tokens"),
         (Limits(run_usd=0.0144), "raise limits.run_usd"),
