@@ -32,7 +32,7 @@ def test_without_a_model_the_sentences_are_kept_and_it_is_said(shell: Shell) -> 
 def test_with_a_model_it_is_handed_over_or_waited_for(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     started: list[str] = []
 
-    def start(call: object, memory: object, *words: str) -> str:
+    def start(bank: object, env: object, *words: str) -> str:
         started.extend(words)
         return "/x/flush.log"
 

@@ -33,7 +33,7 @@ from ua_memory.daemon import server as peer
 from ua_memory.daemon import server as service
 from ua_memory.daemon.protocol import BUSY, ELSEWHERE, INPUT, OTHER_CODE
 from ua_memory.daemon.protocol import RequestRefused as Refused
-from ua_memory.daemon.server import LARGEST, Log, runs
+from ua_memory.daemon.spawn import LARGEST, Log, runs
 from ua_memory.daemon.worker import Job, Worker
 
 

@@ -25,7 +25,7 @@ from ua_memory.cli.daemon import likely
 from ua_memory.daemon import connect as address
 from ua_memory.daemon import connect as asking
 from ua_memory.daemon import protocol as messages
-from ua_memory.daemon.server import runs
+from ua_memory.daemon.spawn import runs
 
 
 def made(folder: Path) -> Place:

@@ -324,7 +324,7 @@ def test_an_older_line_of_cron_s_is_known_mended_and_taken_out(shell: Shell, cro
 
 
 def test_cron_s_line_keeps_what_is_said_in_the_state_folder(shell: Shell, crontab: Path) -> None:
-    from ua_memory.daemon.server import LARGEST
+    from ua_memory.daemon.spawn import LARGEST
 
     command = shutil.which("ua-memory", path=shell.env["PATH"])
     assert command

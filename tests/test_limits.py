@@ -522,9 +522,9 @@ def test_the_log_of_the_background(memory: Memory, monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr("subprocess.Popen", lambda *_, **__: SimpleNamespace(pid=1))
     folder = memory.store.bank.local
     folder.mkdir(parents=True)
-    for size, old in ((detached.LARGEST, 0), (detached.LARGEST + 1, 1)):
-        (folder / detached.LOG).write_bytes(b"x" * size)
-        detached.start_detached(SimpleNamespace(env={}, cwd=folder), memory)  # type: ignore[arg-type]
+    for size, old in ((detached.LARGEST - 100, 0), (detached.LARGEST, 1)):
+        (folder / detached.FLUSH_LOG).write_bytes(b"x" * size)
+        detached.start_detached(memory.store.bank, {})
         assert len(list(folder.glob("flush.log.1"))) == old
 
 

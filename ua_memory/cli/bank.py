@@ -19,7 +19,7 @@ from ua_memory.bench import draw_cost, drawable
 from ua_memory.cli import app, flush
 from ua_memory.cli.history import entries
 from ua_memory.daemon import protocol
-from ua_memory.daemon.server import holder, runs
+from ua_memory.daemon.spawn import holder, runs
 from ua_memory.errors import ProblemsFound, UaMemoryError
 from ua_memory.index.outside import OutsideFiles
 from ua_memory.llm.ledger import Ledger

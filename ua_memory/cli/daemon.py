@@ -19,8 +19,8 @@ from ua_memory.caller import caller as caller_origin
 from ua_memory.cli import app
 from ua_memory.cli.search import chosen, scope
 from ua_memory.daemon import protocol, spawn
-from ua_memory.daemon.server import AlreadyRuns, Log, given, holder, runs
-from ua_memory.daemon.spawn import ensure
+from ua_memory.daemon.server import given
+from ua_memory.daemon.spawn import AlreadyRuns, Log, ensure, holder, runs
 from ua_memory.errors import Busy, Usage
 from ua_memory.hooks.context import places
 from ua_memory.mcp import relay, server, tools
@@ -260,7 +260,7 @@ def _caller(call: Call, memory: Memory, given: Mapping[str, Any]) -> Caller:
 
     def behind(words: Sequence[str]) -> str:
         spawn.survive()
-        return spawn.start_detached(call, memory, *words)
+        return spawn.start_detached(memory.store.bank, call.env, *words)
 
     session = given.get("session") or call.env.get("CLAUDE_CODE_SESSION_ID")
     here = {**places(call), "session": session or ""}
@@ -377,7 +377,8 @@ def serve(call: Call, memory: Memory) -> str:
     """Be the bank's daemon until there is a reason to leave, and return it. AlreadyRuns."""
     import gc
 
-    from ua_memory.daemon.server import Service, only_one
+    from ua_memory.daemon.server import Service
+    from ua_memory.daemon.spawn import only_one
     from ua_memory.daemon.worker import Warm
     from ua_memory.index import embedding
 

@@ -11,7 +11,7 @@ import typer
 from ua_memory import caller, discovery
 from ua_memory.cli import app
 from ua_memory.daemon import spawn
-from ua_memory.daemon.server import runs
+from ua_memory.daemon.spawn import runs
 from ua_memory.errors import Malformed, NotFound, Usage
 from ua_memory.hooks.capture import take_up
 from ua_memory.views import flushed, output
@@ -86,7 +86,7 @@ def flush(
                 call,
                 memory,
                 found,
-                spawn.start_detached(call, memory)
+                spawn.start_detached(memory.store.bank, call.env)
                 if memory.config.enabled and memory.queue.conversations()
                 else None,
             )

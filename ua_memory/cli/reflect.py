@@ -13,7 +13,7 @@ from ua_memory import caller, discovery
 from ua_memory.cli import app
 from ua_memory.cli.knowledge import observation_shape as shape_of
 from ua_memory.cli.search import Since, TagGroups, Tags, TagsMatch, Until, chosen, scope
-from ua_memory.daemon.server import Lines, Log
+from ua_memory.daemon.spawn import Lines, Log
 from ua_memory.errors import NotFound, Usage
 from ua_memory.views import history, hits, output
 from ua_memory.views.output import Screen, commit, count, emit, note, progress

@@ -12,8 +12,7 @@ from ua_memory.caller import caller as caller_origin
 from ua_memory.caller import given, read_text
 from ua_memory.cli import app
 from ua_memory.daemon import spawn
-from ua_memory.daemon.server import runs
-from ua_memory.daemon.spawn import in_background
+from ua_memory.daemon.spawn import in_background, runs
 from ua_memory.errors import Usage
 from ua_memory.views import flushed
 from ua_memory.views.output import Screen, count, emit, note, progress
@@ -138,7 +137,9 @@ def carry_out(call: Call, memory: Memory, items: list[TextItem], *, wait: bool, 
     else:
         spawn.survive()
         keys = memory.documents.enqueue(items, model=model)
-        flushed.show_offered(call, items, keys, spawn.start_detached(call, memory, "queue", "retry", *keys))
+        flushed.show_offered(
+            call, items, keys, spawn.start_detached(memory.store.bank, call.env, "queue", "retry", *keys)
+        )
 
 
 def when(memory: Memory, given: str | None) -> datetime | None:

@@ -191,7 +191,7 @@ def _recalled(found: Glance, event: Event, settings: Any, bank: Folders) -> str 
     if wanted.long and wanted.skipped:
         from pathlib import Path
 
-        from ua_memory.daemon.server import Log
+        from ua_memory.daemon.spawn import Log
 
         Log(Path(bank.local), "hook.log").say(wanted.why)
     return found.recall(wanted.text, settings.search_limit, ENOUGH)
@@ -210,16 +210,11 @@ def hand_over(words: list[str]) -> None:
     if not _left_behind():
         return
     try:
+        from ua_memory.daemon.spawn import start_detached
+
         bank, _ = _bank(words)
-        name = f"{context.made(bank.local)}/flush.log"
-        log = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
-        for fd in (1, 2):
-            os.dup2(log, fd)
-        os.write(log, time.strftime("%Y-%m-%d %H:%M:%S handed over by a hook\n").encode())
-        os.chdir("/")
         os.nice(NICE)
-        flush = [sys.executable, "-P", "-m", "ua_memory", "--bank", bank.root, "flush", "--behind"]
-        os.execv(flush[0], flush)
+        start_detached(bank, os.environ, "flush", "--behind")
     finally:
         os._exit(0)
 
@@ -248,16 +243,8 @@ def wake(found: Folders, env: Mapping[str, str]) -> None:
     if not _left_behind():
         return
     try:
-        from pathlib import Path
+        from ua_memory.daemon.spawn import in_background
 
-        from ua_memory.daemon.spawn import ensure, in_background
-        from ua_memory.paths import Bank
-
-        bank = Bank(Path(found.root), found.own, Path(found.state), Path(found.git_dir))
-        if in_background(bank, env):
-            ensure(bank, env)
-            # The first question is what has it load the model.
-            ask = [sys.executable, "-P", "-m", "ua_memory", "--bank", str(bank.root), "recall", "memory"]
-            os.execv(ask[0], ask)
+        in_background(found, env, warm=True)
     finally:
         os._exit(0)

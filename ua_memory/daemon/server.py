@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import io
 import os
 import select
@@ -14,16 +13,16 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from datetime import datetime
 from pathlib import Path
 from typing import Any, TypeAlias
 
 from ua_memory.daemon import connect, protocol
 from ua_memory.daemon.connect import PACKAGE
 from ua_memory.daemon.protocol import INPUT, OTHER_CODE, Request, RequestRefused
+from ua_memory.daemon.spawn import Log
 from ua_memory.daemon.watch import Watch
 from ua_memory.daemon.worker import Flushing, Job, Upkeep, Warm, Worker
-from ua_memory.paths import is_bank, make_private
+from ua_memory.paths import is_bank
 from ua_memory.store.scan import SnapshotCache
 
 # -- peer --------------------------------------------------------------------------------------------------
@@ -123,58 +122,6 @@ def given(data: bytes | None) -> io.BufferedIOBase:
     return io.BufferedReader(Unasked()) if data is None else io.BytesIO(data)
 
 
-# -- log ---------------------------------------------------------------------------------------------------
-# A log in `local/`, of the daemon and of hooks: one line an event, begun anew when it has grown, one old
-# one kept.
-
-
-LARGEST = 1 << 20
-"""Bytes of a log."""
-NAME = "daemon.log"
-
-
-class Log:
-    """Where is said what happens and nobody sees. A log that cannot be written is no reason to fail."""
-
-    def __init__(self, folder: Path, name: str = NAME) -> None:
-        self.file = folder / name
-        self._lock = threading.Lock()
-
-    def say(self, text: str) -> None:
-        row = f"{datetime.now().astimezone():%Y-%m-%d %H:%M:%S%z} [{os.getpid()}] {text.rstrip()}\n"
-        with self._lock, contextlib.suppress(OSError):
-            with contextlib.suppress(FileNotFoundError):
-                if self.file.stat().st_size + len(row) > LARGEST:
-                    self.file.replace(self.file.with_suffix(".log.1"))
-            fd = os.open(self.file, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
-            try:
-                os.write(fd, row.encode("utf-8", "backslashreplace"))
-            finally:
-                os.close(fd)
-
-    def tail(self, lines: int) -> list[str]:
-        """The newest lines, oldest first."""
-        rows: list[str] = []
-        for file in (self.file.with_suffix(".log.1"), self.file):
-            with contextlib.suppress(FileNotFoundError):
-                rows += file.read_text("utf-8", "replace").splitlines()
-        return rows[-lines:] if lines else []
-
-
-class Lines(io.StringIO):
-    """A stream whose lines go into a log, for a command that nobody looks at."""
-
-    def __init__(self, log: Log) -> None:
-        super().__init__()
-        self._log, self._begun = log, ""
-
-    def write(self, text: str) -> int:
-        *lines, self._begun = (self._begun + text).split("\n")
-        for line in lines:
-            self._log.say(line)
-        return len(text)
-
-
 # -- code --------------------------------------------------------------------------------------------------
 # The code that runs here: which installation it is of, and whether its files have changed since.
 
@@ -253,50 +200,6 @@ SILENCE = 10.0
 LEAVING = 20.0
 """Seconds that a command under way may still take when the daemon is to leave."""
 TICK = 15.0
-
-
-class AlreadyRuns(Exception):
-    """Another daemon of this bank holds the lock."""
-
-
-@contextlib.contextmanager
-def only_one(local: Path) -> Iterator[None]:
-    """Be the bank's one daemon, as long as the block lasts. AlreadyRuns; freed by the system at a kill."""
-    make_private(local)
-    fd = os.open(local / "daemon.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    try:
-        try:
-            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise AlreadyRuns from None
-        os.ftruncate(fd, 0)
-        os.write(fd, f"{os.getpid()}\n".encode())
-        yield
-    finally:
-        os.close(fd)
-
-
-def runs(local: Path) -> bool:
-    """Whether the bank has a daemon, also one that is only starting."""
-    try:
-        fd = os.open(local / "daemon.lock", os.O_RDWR | os.O_CLOEXEC)
-    except OSError:
-        return False
-    try:
-        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    finally:
-        os.close(fd)
-    return False
-
-
-def holder(local: Path) -> int:
-    """The process id of the bank's daemon; 0 if it has none."""
-    with contextlib.suppress(OSError, ValueError):
-        pid = int((local / "daemon.lock").read_text())
-        return pid if runs(local) else 0  # whoever holds the lock has written it
-    return 0
 
 
 class Service:

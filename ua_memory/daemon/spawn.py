@@ -1,30 +1,141 @@
-"""Starting a daemon, or work that goes on when its caller is gone."""
+"""Processes in the background: whether a bank's daemon runs, starting it or other work, and their logs."""
 
 from __future__ import annotations
 
 import contextlib
+import fcntl
+import io
 import os
 import signal
 import subprocess
 import sys
+import threading
 import time
-from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
-from ua_memory.caller import in_process
 from ua_memory.errors import Busy
-from ua_memory.paths import make_private
 
+TYPE_CHECKING = False  # the MCP relay loads this: typing, `caller` and `paths` would double its memory
 if TYPE_CHECKING:
-    from ua_memory.caller import Call, Clock
+    from collections.abc import Iterator, Mapping, Sequence
+    from typing import Any
+
+    from ua_memory.caller import Clock
     from ua_memory.config import Config
+    from ua_memory.discovery import Folders
     from ua_memory.memory import Memory
     from ua_memory.paths import Bank
 
 
-# -- starting ----------------------------------------------------------------------------------------------
-# Starting a daemon: in the background for the next command, or at once for one that insists.
+# -- processes ---------------------------------------------------------------------------------------------
+
+
+MODE = "UA_MEMORY_DAEMON"
+"""Whether a command goes to the daemon: auto, off, or require, which starts one and waits for it."""
+
+
+def background(
+    words: Sequence[str], env: Mapping[str, str], *, log: str | Path = os.devnull, cwd: str | None = "/",
+    module: str = "ua_memory",
+) -> subprocess.Popen[bytes]:  # fmt: skip
+    """Start a process of ours that goes on when its caller is gone: in a session of its own, with nothing of
+    the caller's open. Its output is appended to `log`. OSError."""
+    out = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+    try:
+        return subprocess.Popen(
+            # -P: no module of the folder it runs in may take the place of one of ours.
+            [sys.executable, "-P", "-m", module, *words], stdin=subprocess.DEVNULL, stdout=out, stderr=out,
+            cwd=cwd, env=dict(env), start_new_session=True,
+        )  # fmt: skip
+    finally:
+        os.close(out)
+
+
+def survive() -> None:
+    """Ignore SIGHUP, which a terminal that closes sends to what it started, here and in what is started next:
+    what is handed over must be on the disk first."""
+    with contextlib.suppress(ValueError, AttributeError):  # not the main thread; no such signal
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)
+
+
+def start_detached(bank: Bank | Folders, env: Mapping[str, str], *words: str) -> str:
+    """Start a command in a bank, by default `flush`, that goes on when its caller is gone; return the path of
+    its log."""
+    words = words or ("flush",)
+    log = Log(_made(bank.local), FLUSH_LOG)
+    log.say(" ".join(words))
+    background(["--bank", str(bank.root), *words], env, log=log.file)
+    return str(log.file)
+
+
+def warm_up(options: Sequence[str], env: Mapping[str, str], cwd: str | None = "/") -> None:
+    """Have a daemon with its model loaded, by a process that nobody waits for. `options` name the bank."""
+    # The first question is what has it load the model.
+    background([*options, "recall", "memory"], {**env, MODE: "require"}, cwd=cwd)
+
+
+def _made(local: Path | str) -> Path:
+    """A bank's folder `local/`, which there is then."""
+    from ua_memory.paths import make_private
+
+    make_private(Path(local))
+    return Path(local)
+
+
+# -- logs ---------------------------------------------------------------------------------------------------
+# A log in `local/`: of the daemon, of hooks, of work in the background. Begun anew when it has grown; one old
+# one is kept.
+
+
+LARGEST = 1 << 20
+"""Bytes of a log."""
+NAME, FLUSH_LOG = "daemon.log", "flush.log"
+
+
+class Log:
+    """Where is said what happens and nobody sees. A log that cannot be written is no reason to fail."""
+
+    def __init__(self, folder: Path, name: str = NAME) -> None:
+        self.file = folder / name
+        self._lock = threading.Lock()
+
+    def say(self, text: str) -> None:
+        row = f"{time.strftime('%Y-%m-%d %H:%M:%S%z')} [{os.getpid()}] {text.rstrip()}\n"
+        with self._lock, contextlib.suppress(OSError):
+            with contextlib.suppress(FileNotFoundError):
+                if self.file.stat().st_size + len(row) > LARGEST:
+                    self.file.replace(self.file.with_suffix(".log.1"))
+            fd = os.open(self.file, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+            try:
+                os.write(fd, row.encode("utf-8", "backslashreplace"))
+            finally:
+                os.close(fd)
+
+    def tail(self, lines: int) -> list[str]:
+        """The newest lines, oldest first."""
+        rows: list[str] = []
+        for file in (self.file.with_suffix(".log.1"), self.file):
+            with contextlib.suppress(FileNotFoundError):
+                rows += file.read_text("utf-8", "replace").splitlines()
+        return rows[-lines:] if lines else []
+
+
+class Lines(io.StringIO):
+    """A stream whose lines go into a log, for a command that nobody looks at."""
+
+    def __init__(self, log: Log) -> None:
+        super().__init__()
+        self._log, self._begun = log, ""
+
+    def write(self, text: str) -> int:
+        *lines, self._begun = (self._begun + text).split("\n")
+        for line in lines:
+            self._log.say(line)
+        return len(text)
+
+
+# -- the daemon --------------------------------------------------------------------------------------------
+# There is one per bank: whoever holds the lock in `local/`.
 
 
 AGAIN = 30.0
@@ -33,55 +144,80 @@ COMES_UP = 20.0
 """Seconds in which it must answer."""
 
 
-def in_background(bank: Bank, env: Mapping[str, str]) -> bool:
-    """Start a daemon unless there is one or one has just been tried, and tell whether; does not wait."""
-    from ua_memory.daemon.server import runs
+class AlreadyRuns(Exception):
+    """Another daemon of this bank holds the lock."""
 
-    mark = bank.local / "daemon.started"
+
+@contextlib.contextmanager
+def only_one(local: Path) -> Iterator[None]:
+    """Be the bank's one daemon, as long as the block lasts. AlreadyRuns; freed by the system at a kill."""
+    fd = os.open(_made(local) / "daemon.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
-        make_private(bank.local)
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise AlreadyRuns from None
+        os.ftruncate(fd, 0)
+        os.write(fd, f"{os.getpid()}\n".encode())
+        yield
+    finally:
+        os.close(fd)
+
+
+def runs(local: Path) -> bool:
+    """Whether the bank has a daemon, also one that is only starting."""
+    try:
+        fd = os.open(local / "daemon.lock", os.O_RDWR | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(fd)
+    return False
+
+
+def holder(local: Path) -> int:
+    """The process id of the bank's daemon; 0 if it has none."""
+    with contextlib.suppress(OSError, ValueError):
+        pid = int((local / "daemon.lock").read_text())
+        return pid if runs(local) else 0  # whoever holds the lock has written it
+    return 0
+
+
+def in_background(bank: Bank | Folders, env: Mapping[str, str], *, warm: bool = False) -> bool:
+    """Start a daemon unless there is one or one has just been tried, and tell whether; does not wait. With
+    `warm` it is asked something, so that it loads its model."""
+    try:
+        local = _made(bank.local)
+        mark = local / "daemon.started"
         with contextlib.suppress(FileNotFoundError):
             if time.time() - mark.stat().st_mtime < AGAIN:
                 return False
-        if runs(bank.local):
+        if runs(local):
             return False
         mark.touch(mode=0o600)
-        start(bank, env)
+        if warm:
+            warm_up(["--bank", str(bank.root)], env)
+        else:
+            start(bank, env)
     except OSError:  # a bank that we may only read has no daemon
         return False
     return True
 
 
-def start(bank: Bank, env: Mapping[str, str]) -> subprocess.Popen[bytes]:
-    """Start the process, of its own session and with nothing of the caller's open."""
-    from ua_memory.daemon.server import NAME
-
-    make_private(bank.local)
-    log = os.open(bank.local / NAME, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
-    try:
-        return subprocess.Popen(
-            # -P: no module of the folder it runs in may take the place of one of ours.
-            [sys.executable, "-P", "-m", "ua_memory", "--bank", str(bank.root), "daemon", "run"],
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=log,
-            cwd="/",
-            env=_environment(env),
-            start_new_session=True,
-        )
-    finally:
-        os.close(log)
-
-
-def _environment(env: Mapping[str, str]) -> dict[str, str]:
+def start(bank: Bank | Folders, env: Mapping[str, str]) -> subprocess.Popen[bytes]:
+    """Start a bank's daemon."""
     # What is particular to one caller comes with each request; a daemon must not keep their keys.
-    return {name: value for name, value in env.items() if not name.startswith(("ANTHROPIC_", "UA_"))}
+    env = {name: value for name, value in env.items() if not name.startswith(("ANTHROPIC_", "UA_"))}
+    return background(["--bank", str(bank.root), "daemon", "run"], env, log=_made(bank.local) / NAME)
 
 
 def ensure(bank: Bank, env: Mapping[str, str]) -> dict[str, Any]:
     """Have a daemon that answers, and return its status. Busy if none comes up."""
     from ua_memory.daemon.protocol import silent, status
-    from ua_memory.daemon.server import runs
 
     process: subprocess.Popen[bytes] | None = None
     deadline = time.monotonic() + COMES_UP
@@ -109,6 +245,8 @@ class InProcess:
 
     @contextlib.contextmanager
     def __call__(self, root: Path, config: Config, now: Clock | None) -> Iterator[Memory]:
+        from ua_memory.caller import in_process
+
         with in_process(root, config, now) as memory:
             self.bank = memory.store.bank
             if self.insist:
@@ -119,52 +257,3 @@ class InProcess:
 
 class BroughtUp(BaseException):
     """The daemon is there now: ask it. Not an Exception: no message is to be made of it."""
-
-
-# -- detached ----------------------------------------------------------------------------------------------
-# Work that goes on when the shell, hook or cron job that asked for it is gone.
-
-
-LOG = "flush.log"
-LARGEST = 1 << 20
-"""Bytes of log after which it begins anew; the one before is kept."""
-
-
-def survive() -> None:
-    """A terminal that closes sends SIGHUP to those it started; what is handed over must be on the disk first.
-
-    The process that is started inherits this.
-    """
-    with contextlib.suppress(ValueError, AttributeError):  # not the main thread; no such signal
-        signal.signal(signal.SIGHUP, signal.SIG_IGN)
-
-
-def start_detached(call: Call, memory: Memory, *words: str) -> str:
-    """Start a process of its own session that runs a command, else flushes what waits, and return its log's
-    path."""
-    folder = memory.store.bank.local
-    make_private(folder)
-    log = folder / LOG
-    with contextlib.suppress(FileNotFoundError):
-        if log.stat().st_size > LARGEST:
-            log.replace(log.with_suffix(".log.1"))
-    out = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
-    try:
-        what = " ".join(words) or "flush of the queue"
-        os.write(out, f"{memory.store.now():%Y-%m-%d %H:%M:%S} {what}\n".encode())
-        subprocess.Popen(
-            # -P: no module of the folder it runs in may take the place of one of ours.
-            [
-                *(sys.executable, "-P", "-m", "ua_memory", "--bank", str(memory.store.bank.root)),
-                *(words or ("flush",)),
-            ],
-            stdin=subprocess.DEVNULL,
-            stdout=out,
-            stderr=out,
-            cwd="/",
-            env=dict(call.env),
-            start_new_session=True,
-        )
-    finally:
-        os.close(out)
-    return str(log)

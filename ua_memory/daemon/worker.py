@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 from ua_memory import config as config_module
 from ua_memory.config import Config
 from ua_memory.daemon.protocol import BUSY, ELSEWHERE, INTERNAL, LATE, RequestRefused
+from ua_memory.daemon.spawn import background
 from ua_memory.errors import UaMemoryError
 from ua_memory.git.trail import History
 from ua_memory.index import embedding
@@ -283,12 +284,7 @@ class Flushing:
         self._next_look = time.monotonic() + 500 * (time.monotonic() - began)
 
     def _begin(self, key: str) -> None:
-        # -P: no module of the folder it runs in may take the place of one of ours.
-        argv = [sys.executable, "-P", "-m", __name__, str(self._root), key]
-        null = subprocess.DEVNULL
-        self._process = subprocess.Popen(
-            argv, stdin=null, stdout=null, stderr=null, cwd="/", env=self._env, start_new_session=True
-        )
+        self._process = background([str(self._root), key], self._env, module=__name__)
         self.key, self._next = key, time.monotonic() + 1.0
 
     def _ended(self, memory: Memory) -> None:

@@ -168,7 +168,7 @@ def _tell_settings(memory: Memory, event: Event) -> None:
 
 def _log(local: Path, text: str) -> None:
     """Say something in a bank's log, which nobody may have begun yet."""
-    from ua_memory.daemon.server import Log
+    from ua_memory.daemon.spawn import Log
     from ua_memory.paths import make_private
 
     with contextlib.suppress(OSError):
@@ -178,8 +178,7 @@ def _log(local: Path, text: str) -> None:
 
 def _recalled(call: Call, memory: Memory, event: Event) -> str:
     from ua_memory.caller import in_process
-    from ua_memory.daemon.server import Log
-    from ua_memory.daemon.spawn import InProcess
+    from ua_memory.daemon.spawn import InProcess, Log
     from ua_memory.hooks.context import auto_scope
     from ua_memory.recall.readonly import hits_block
     from ua_memory.text.noise import read_query

@@ -354,12 +354,7 @@ def _mcp(path: str) -> dict[str, Any] | None:
 
 def _wake(words: list[str]) -> None:
     """Have a daemon with its model loaded by the time a tool is called; nobody waits for it."""
-    import subprocess
+    from ua_memory.daemon.spawn import warm_up
 
     at = next(n for n, word in enumerate(words) if word == "mcp" and words[n - 1 : n] != ["--bank"])
-    nothing = subprocess.DEVNULL
-    subprocess.Popen(
-        [sys.executable, "-P", "-m", "ua_memory", *words[:at], "search", "memory", *words[at + 1 :]],
-        stdin=nothing, stdout=nothing, stderr=nothing, start_new_session=True,
-        env={**os.environ, "UA_MEMORY_DAEMON": "require"},
-    )  # fmt: skip
+    warm_up([*words[:at], *words[at + 1 :]], os.environ, cwd=None)
