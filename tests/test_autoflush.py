@@ -276,6 +276,7 @@ def test_the_example_runs_without_a_network(tmp_path: Path) -> None:
     assert "context reset" in said and "saved" in said
 
 
+@pytest.mark.slow
 def test_the_example_heeds_the_switch_and_the_threshold(tmp_path: Path) -> None:
     off = example(tmp_path, UA_MEMORY_ENABLED="0")
     assert "context reset" not in off and "saved" not in off

@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from daemons import Place
 from terminal import EVERY, Shell, new_shell
 
 from ua_memory.caller import caller
@@ -781,10 +782,6 @@ def test_a_screen_without_pieces(shell: Shell) -> None:
 COMMAND = [sys.executable, "-m", "ua_memory"]
 
 
-def as_process(*argv: str, cwd: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([*COMMAND, *argv], cwd=cwd, text=True, capture_output=True, timeout=60, check=False)
-
-
 def test_a_reader_that_leaves_early_is_no_error(shell: Shell) -> None:
     shell.write("memory/long.md", "line\n" * 200_000)
     env = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
@@ -864,14 +861,15 @@ def test_git_is_run_on_the_trail(shell: Shell, tmp_path: Path) -> None:
     shell.cwd = code
     shell.ok("init", ".")
     shell.ok("insert", "kept apart")
-    log = as_process("git", "log", "--format=%s", "-n", "1", cwd=code)
-    assert (log.returncode, log.stdout) == (0, "insert: 1 fact into memory/2026-11-21.md\n")
-    assert as_process("git", "status", "--short", cwd=code).stdout == ""
+    place = Place(code)
+    log = place.run("git", "log", "--format=%s", "-n", "1")
+    assert (log.code, log.out) == (0, "insert: 1 fact into memory/2026-11-21.md\n")
+    assert place.run("git", "status", "--short").out == ""
     with (code / "memory/2026-11-21.md").open("a") as file:
         file.write("- by hand\n")
-    assert as_process("git", "status", "--short", cwd=code).stdout == " M memory/2026-11-21.md\n"
-    assert as_process("git", "nonsense", cwd=code).returncode != 0
-    refused = as_process("git", "clean", "-fdx", cwd=code)
-    assert refused.returncode == 2 and (code / "main.py").exists()
+    assert place.run("git", "status", "--short").out == " M memory/2026-11-21.md\n"
+    assert place.run("git", "nonsense").code != 0
+    refused = place.run("git", "clean", "-fdx")
+    assert refused.code == 2 and (code / "main.py").exists()
     outer = subprocess.run(["git", "log"], cwd=code, capture_output=True, check=False)
     assert outer.returncode != 0, "the project's own repository has no commit of ours"
