@@ -28,7 +28,7 @@ from ua_memory.llm.client import RedactedTexts as Words
 from ua_memory.llm.ledger import Ledger, Limits, Meter
 from ua_memory.llm.model import Endpoint, Reply, user
 from ua_memory.llm.model import TokenUsage as Usage
-from ua_memory.llm.tools import Bounds, Tool, ToolError, check_schema, faults, run_tools
+from ua_memory.llm.tools import Bounds, Tool, ToolError, check_schema, closed, run_tools, schema_errors
 from ua_memory.text import tokens
 
 KEY = "sk-ant-api03-" + "k7Qm2x" * 15
@@ -365,10 +365,10 @@ def test_calls_that_are_none_are_told_so_and_not_done(meter: Meter) -> None:
     assert kept.facts == ["good"] and (outcome.calls, outcome.refused) == (1, 8)
     assert results(fake.bodies[1]) == [
         ("there is no tool 'rm'; there are keep, look, finish", True),
-        ("content is missing", True),
-        ("content has 201 characters, more than 200", True),
-        ("content must be string, not integer", True),
-        ("path is unknown; known are content, tags", True),
+        ("'content' is a required property", True),
+        (f"content: '{'x' * 79}…{'x' * 107}' is too long", True),
+        ("content: 7 is not of type 'string'", True),
+        ("Additional properties are not allowed ('path' was unexpected)", True),
         ("the input is no JSON object", True),
         ("the input is no JSON object", True),
         ("not that one", True),
@@ -519,39 +519,46 @@ def test_a_single_question_marks_only_what_others_share(meter: Meter) -> None:
 @pytest.mark.parametrize(
     ("value", "schema", "wrong"),
     [
-        (True, {"type": "integer"}, ["the input must be integer, not boolean"]),
-        (1.0, {"type": "integer"}, ["the input must be integer, not number"]),
-        (1, {"type": "number", "maximum": 0.5}, ["the input is out of range: from -∞ to 0.5"]),
+        (True, {"type": "integer"}, ["True is not of type 'integer'"]),
+        (1.0, {"type": "integer"}, ["1.0 is not of type 'integer'"]),
+        (1, {"type": "number", "maximum": 0.5}, ["1 is greater than the maximum of 0.5"]),
         (None, {"type": ["string", "null"]}, []),
-        ("c", {"enum": ["a", "b"]}, ["the input must be one of a, b"]),
-        ("c", {"type": "string", "pattern": "^d"}, ["the input must match ^d"]),
-        ([1, "2"], {"type": "array", "items": {"type": "integer"}}, ["[1] must be integer, not string"]),
-        ([], {"type": "array", "minItems": 1}, ["the input has 0 items, fewer than 1"]),
+        ("c", {"enum": ["a", "b"]}, ["'c' is not one of ['a', 'b']"]),
+        ("c", {"type": "string", "pattern": "^d"}, ["'c' does not match '^d'"]),
+        ([1, "2"], {"type": "array", "items": {"type": "integer"}}, ["1: '2' is not of type 'integer'"]),
+        ([], {"type": "array", "minItems": 1}, ["[] should be non-empty"]),
+        ({"a": 1}, {"anyOf": [{"required": ["b"]}, {"required": ["a"]}]}, []),
         (
             {"a": {"b": 1, "c": 2}},
             {"properties": {"a": {"properties": {"b": {"type": "string"}}, "required": ["d"]}}},
-            ["a.d is missing", "a.b must be string, not integer", "a.c is unknown; known are b"],
+            [
+                "a.b: 1 is not of type 'string'",
+                "a: 'd' is a required property",
+                "a: Additional properties are not allowed ('c' was unexpected)",
+            ],
         ),
-        ({str(n): n for n in range(99)}, {}, [f"{n} is unknown; known are none" for n in range(10)]),
     ],
 )
-def test_faults(value: object, schema: Mapping[str, Any], wrong: list[str]) -> None:
-    assert faults(value, schema) == wrong
+def test_what_does_not_fit_a_schema_is_named(
+    value: object, schema: Mapping[str, Any], wrong: list[str]
+) -> None:
+    assert schema_errors(value, closed(schema)) == wrong
+
+
+def test_a_model_is_told_a_bounded_number_of_errors() -> None:
+    many = {"type": "array", "items": {"type": "integer"}}
+    assert len(schema_errors(["x"] * 99, many)) == 10
 
 
 @pytest.mark.parametrize(
-    "schema",
-    [
-        {"type": "text"},
-        {"oneOf": []},
-        {"additionalProperties": True},
-        {"required": ["a"]},
-        {"properties": {"a": {"format": "date"}}},
-        {"items": {"not": {}}},
-    ],
+    "schema", [{"type": "text"}, {"required": "a"}, {"$ref": "http://localhost/x"}, {"$ref": "#/nowhere"}]
 )
-def test_a_schema_that_would_not_be_checked_is_refused(schema: Mapping[str, Any]) -> None:
+def test_what_is_not_a_schema_is_refused(schema: Mapping[str, Any]) -> None:
     with pytest.raises(ValueError):
         check_schema(schema)
-    with pytest.raises(ValueError):
-        Tool("", {"type": "object", "properties": {"x": schema}}, lambda _: "")
+
+
+def test_a_tool_whose_schema_is_none_cannot_be_made() -> None:
+    for schema in ({"type": "string"}, {"type": "object", "properties": {"x": {"type": "text"}}}):
+        with pytest.raises(ValueError):
+            Tool("", schema, lambda _: "")

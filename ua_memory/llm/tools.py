@@ -1,8 +1,8 @@
-"""A bounded conversation with tools, and the check of a tool's input against its schema."""
+"""A bounded conversation with tools, and the check of what a model gives against a JSON schema."""
 
 from __future__ import annotations
 
-import re
+import copy
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -10,110 +10,80 @@ from typing import Any, Literal
 from ua_memory.errors import ModelMisbehaved
 from ua_memory.llm.model import Message, Model, Reply, TokenUsage, ToolCall
 
-# -- schema ------------------------------------------------------------------------------------------------
-# Checks a tool's input against its JSON schema: the part of JSON Schema that our tools use, and no more.
-#
-# Unlike JSON Schema itself, an object takes only the keys it names: what a model makes up has no place.
+# -- JSON schemas ------------------------------------------------------------------------------------------
+# The home of jsonschema: whether a tool's input, or a structured answer, fits its schema.
 
 
-_TYPES: dict[str, tuple[type, ...]] = {
-    "object": (dict,),
-    "array": (list,),
-    "string": (str,),
-    "integer": (int,),
-    "number": (int, float),
-    "boolean": (bool,),
-    "null": (type(None),),
-}
-_CHECKED = {
-    *("type", "properties", "required", "additionalProperties", "enum", "items", "pattern"),
-    *("minLength", "maxLength", "minItems", "maxItems", "minimum", "maximum"),
-}
-_TOLD = {"description", "title", "default", "examples"}
+LISTED = 10
+"""Errors that are told at once."""
 
 
-def check_schema(schema: Mapping[str, Any], where: str = "the schema") -> None:
-    """ValueError for a schema that says something `faults` would not check."""
-    if unknown := schema.keys() - _CHECKED - _TOLD:
-        raise ValueError(f"{where}: {', '.join(sorted(unknown))} is not checked here")
-    for kind in _kinds(schema):
-        if kind not in _TYPES:
-            raise ValueError(f"{where}: no type {kind!r}")
-    if schema.get("additionalProperties", False) is not False:
-        raise ValueError(f"{where}: objects take only the keys they name")
-    properties = schema.get("properties", {})
-    if missing := set(schema.get("required", ())) - properties.keys():
-        raise ValueError(f"{where}: {', '.join(sorted(missing))} is required and not described")
-    for name, inner in properties.items():
-        check_schema(inner, f"{where}.{name}")
-    if "items" in schema:
-        check_schema(schema["items"], f"{where}[]")
-
-
-def faults(value: Any, schema: Mapping[str, Any], where: str = "") -> list[str]:
-    """What is wrong with `value`, said so that the model can mend it; [] if nothing. At most ten."""
-    found: list[str] = []
-    for fault in _faults(value, schema, where):
-        found.append(fault)
-        if len(found) == 10:
-            break
+def closed(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """A copy in which an object takes only the keys it names: what a model makes up has no place."""
+    found = copy.deepcopy(dict(schema))
+    for inner in _parts(found):
+        if "properties" in inner or inner.get("type") == "object":
+            inner.setdefault("additionalProperties", False)
     return found
 
 
-def _kinds(schema: Mapping[str, Any]) -> tuple[str, ...]:
-    kinds = schema.get("type", ())
-    return (kinds,) if isinstance(kinds, str) else tuple(kinds)
+def check_schema(schema: Mapping[str, Any]) -> None:
+    """ValueError for what is not a JSON schema, or refers to something outside itself: nothing is fetched."""
+    import jsonschema
+
+    away = [ref for ref in references(schema) if not ref.startswith("#")]
+    if away:
+        raise ValueError(f"the schema refers to {away[0]}; nothing is fetched")
+    validator = _validator(schema)
+    try:
+        validator.check_schema(schema)
+        [*validator.iter_errors(None)]
+    except jsonschema.SchemaError as error:
+        raise ValueError(f"not a JSON schema: {_text(error)}") from error
+    except Exception as error:  # a reference to a part that is not there, by a class of another package
+        raise ValueError(f"the schema cannot be used: {str(error)[:200]}") from error
 
 
-def _is(value: Any, kind: str) -> bool:
-    # bool is an int to Python, and not to JSON.
-    return isinstance(value, _TYPES[kind]) and (kind == "boolean" or not isinstance(value, bool))
+def schema_errors(value: Any, schema: Mapping[str, Any]) -> list[str]:
+    """What does not fit, each with its path, so that a model can correct it; [] if all does. At most ten."""
+    return sorted(map(_text, _validator(schema).iter_errors(value)))[:LISTED]
 
 
-def _faults(value: Any, schema: Mapping[str, Any], where: str) -> Iterator[str]:
-    at = where or "the input"
-    kinds = _kinds(schema)
-    if kinds and not any(_is(value, kind) for kind in kinds):
-        yield f"{at} must be {' or '.join(kinds)}, not {_kind_of(value)}"
-        return
-    if "enum" in schema and value not in schema["enum"]:
-        yield f"{at} must be one of {', '.join(map(str, schema['enum']))}"
-    if isinstance(value, str):
-        yield from _length(len(value), "characters", schema.get("minLength"), schema.get("maxLength"), at)
-        if "pattern" in schema and not re.search(schema["pattern"], value):
-            yield f"{at} must match {schema['pattern']}"
+def references(value: Any) -> Iterator[str]:
+    """Everything that a schema refers to."""
+    if isinstance(value, Mapping):
+        for key, inner in value.items():
+            if key in ("$ref", "$dynamicRef") and isinstance(inner, str):
+                yield inner
+            else:
+                yield from references(inner)
     elif isinstance(value, list):
-        yield from _length(len(value), "items", schema.get("minItems"), schema.get("maxItems"), at)
-        for number, item in enumerate(value):
-            yield from _faults(item, schema.get("items", {}), f"{where}[{number}]")
-    elif isinstance(value, dict):
-        yield from _keys(value, schema, where)
-    elif _is(value, "number") and not schema.get("minimum", value) <= value <= schema.get("maximum", value):
-        yield f"{at} is out of range: from {schema.get('minimum', '-∞')} to {schema.get('maximum', '∞')}"
+        for inner in value:
+            yield from references(inner)
 
 
-def _keys(value: dict[str, Any], schema: Mapping[str, Any], where: str) -> Iterator[str]:
-    properties = schema.get("properties", {})
-    for name in schema.get("required", ()):
-        if name not in value:
-            yield f"{where + '.' if where else ''}{name} is missing"
-    for name, item in value.items():
-        inner = f"{where}.{name}" if where else name
-        if name in properties:
-            yield from _faults(item, properties[name], inner)
-        else:
-            yield f"{inner[:80]} is unknown; known are {', '.join(properties) or 'none'}"
+def _parts(schema: Any) -> Iterator[dict[str, Any]]:
+    """A schema and the schemas of its properties and items."""
+    if isinstance(schema, dict):
+        yield schema
+        for inner in (*schema.get("properties", {}).values(), schema.get("items")):
+            yield from _parts(inner)
 
 
-def _length(size: int, of: str, low: int | None, high: int | None, at: str) -> Iterator[str]:
-    if low is not None and size < low:
-        yield f"{at} has {size} {of}, fewer than {low}"
-    if high is not None and size > high:
-        yield f"{at} has {size} {of}, more than {high}"
+def _validator(schema: Mapping[str, Any]) -> Any:
+    import jsonschema
+    from referencing import Registry
+
+    kind = jsonschema.validators.validator_for(schema, default=jsonschema.Draft202012Validator)
+    # JSON has no integers of its own, so 1.0 is one; Python code that counts with it needs an int.
+    types = kind.TYPE_CHECKER.redefine("integer", lambda _, value: type(value) is int)
+    return jsonschema.validators.extend(kind, type_checker=types)(schema, registry=Registry())
 
 
-def _kind_of(value: Any) -> str:
-    return next((kind for kind in _TYPES if _is(value, kind)), type(value).__name__)
+def _text(error: Any) -> str:
+    path, said = ".".join(map(str, error.absolute_path)), error.message
+    said = said if len(said) <= 200 else f"{said[:80]}…{said[-120:]}"  # the value first, what is wrong last
+    return f"{path}: {said}" if path else said
 
 
 # -- loop --------------------------------------------------------------------------------------------------
@@ -285,7 +255,7 @@ class _Loop:
             return f"there is no tool {call.name[:80]!r}; there are {', '.join(self._tools)}", False
         if call.input is None:
             return "the input is no JSON object", False
-        if wrong := faults(call.input, tool.schema):
+        if wrong := schema_errors(call.input, closed(tool.schema)):
             return "; ".join(wrong), False
         try:
             return tool.call(call.input), True

@@ -17,7 +17,7 @@ from ua_memory.index.filters import Filters
 from ua_memory.knowledge import opinions as knowledge_opinions
 from ua_memory.knowledge.opinions import Changed
 from ua_memory.llm.model import Model, Reply, TokenUsage, user
-from ua_memory.llm.tools import Bounds, Tool, ToolError, check_schema, run_tools
+from ua_memory.llm.tools import Bounds, Tool, ToolError, check_schema, references, run_tools, schema_errors
 from ua_memory.records import Fact, Kind, Observation, Opinion
 from ua_memory.reflect.evidence import (
     LAYERS,
@@ -186,11 +186,8 @@ def _counted(done: Sequence[tuple[Opinion | None, Opinion]]) -> str:
     return f"{said} (memory/opinions.md)"
 
 
-# -- shaped ------------------------------------------------------------------------------------------------
-# Structured answers: a caller's JSON schema, and whether an answer fits it.
-#
-# The home of jsonschema: what a caller writes may use all of JSON Schema, of which our own tools need
-# little (`llm.tools`). Nothing is fetched: a schema refers to its own parts alone.
+# -- structured answers ------------------------------------------------------------------------------------
+# A caller's JSON schema, and whether an answer fits it.
 
 
 LONGEST = 8000
@@ -205,35 +202,29 @@ class AnswerSchema:
 
     @property
     def field(self) -> Mapping[str, Any]:
-        """What the tool `answer` takes as `data`: the schema itself where it is of the kind that tools are
-        checked by, else JSON as a text."""
-        return self.schema if self._plain else {"type": "string", "description": "JSON that fits the schema."}
+        """What the tool `answer` takes as `data`: the schema, or JSON as a text where the schema is not
+        of an object, or refers to its own parts, which are elsewhere once it is a part of the tool's."""
+        as_text = {"type": "string", "description": "JSON that fits the schema."}
+        return as_text if self._as_text else self.schema
 
     @property
     def told(self) -> str:
         """What a model is told of it, besides."""
         says = "`data` of the answer: with values from memory alone"
-        text = "" if self._plain else json.dumps(self.schema, ensure_ascii=False, separators=(",", ":"))
+        text = json.dumps(self.schema, ensure_ascii=False, separators=(",", ":")) if self._as_text else ""
         return f"{says}, as JSON text that fits this JSON schema: {text}" if text else f"{says}."
 
     @property
-    def _plain(self) -> bool:
-        try:
-            check_schema(self.schema)
-        except ValueError:
-            return False
-        return True
+    def _as_text(self) -> bool:
+        return self.schema.get("type") != "object" or any(references(self.schema))
 
     def read(self, given: Any) -> Any:
         """What was given as `data`. ValueError where it should be JSON and is none."""
-        return given if self._plain else json.loads(given)
+        return json.loads(given) if self._as_text else given
 
     def faults(self, data: Any) -> list[str]:
-        """What does not fit, in words; [] if all does. At most five."""
-        found = sorted(
-            _validator(self.schema).iter_errors(data), key=lambda error: list(map(str, error.path))
-        )
-        return [f"{_path(error.absolute_path)}{error.message[:200]}" for error in found[:5]]
+        """What does not fit, in words; [] if all does."""
+        return schema_errors(data, self.schema)
 
     def words(self, data: Any) -> str:
         """All texts, numbers and keys of the data, a line each: what can be made up."""
@@ -242,49 +233,15 @@ class AnswerSchema:
 
 def shape(schema: Any) -> AnswerSchema:
     """A schema that can be answered to. Usage for what is none, is too long, or refers to other places."""
-    import jsonschema
-
     if not isinstance(schema, Mapping):
         raise Usage("a JSON schema is an object", hint='{"type": "object", "properties": {…}}')
     if len(json.dumps(schema)) > LONGEST:
         raise Usage(f"the schema has more than {LONGEST} characters", hint="leave descriptions out")
-    away = [ref for ref in _refs(schema) if not ref.startswith("#")]
-    if away:
-        raise Usage(f"the schema refers to {away[0]}; nothing is fetched", hint="put it into $defs")
     try:
-        validator = _validator(schema)
-        validator.check_schema(schema)
-        [*validator.iter_errors(None)]
-    except jsonschema.SchemaError as error:
-        raise Usage(f"no JSON schema: {_path(error.absolute_path)}{error.message[:200]}") from error
-    except Exception as error:  # a reference to a part that is not there, by a class of another package
-        raise Usage(f"the schema cannot be used: {str(error)[:200]}") from error
+        check_schema(schema)
+    except ValueError as error:
+        raise Usage(str(error)) from error
     return AnswerSchema(schema)
-
-
-def _validator(schema: Mapping[str, Any]) -> Any:
-    import jsonschema
-    from referencing import Registry
-
-    kind = jsonschema.validators.validator_for(schema, default=jsonschema.Draft202012Validator)
-    return kind(schema, registry=Registry())
-
-
-def _path(parts: Any) -> str:
-    path = ".".join(map(str, parts))
-    return f"{path}: " if path else ""
-
-
-def _refs(value: Any) -> Iterator[str]:
-    if isinstance(value, Mapping):
-        for key, inner in value.items():
-            if key in ("$ref", "$dynamicRef") and isinstance(inner, str):
-                yield inner
-            else:
-                yield from _refs(inner)
-    elif isinstance(value, list):
-        for inner in value:
-            yield from _refs(inner)
 
 
 def _leaves(value: Any) -> Iterator[str]:
