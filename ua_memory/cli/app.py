@@ -8,14 +8,17 @@ import io
 import os
 import sys
 import threading
+from collections.abc import Callable
 from functools import cache
 from importlib import import_module
-from typing import Annotated, Any, NamedTuple, NoReturn
+from inspect import Parameter, Signature, signature
+from types import SimpleNamespace
+from typing import Annotated, Any, NamedTuple, NoReturn, TypeVar, get_type_hints
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from ua_memory.caller import Call, of_process
+from ua_memory.caller import Call, of_process, opened
 from ua_memory.views.output import guarded
 
 # -- verbs -------------------------------------------------------------------------------------------------
@@ -111,6 +114,45 @@ def new(**more: Any) -> typer.Typer:
     """A typer app of the house: no rich in help, no pretty exceptions, no completion options."""
     more.setdefault("cls", Family)
     return typer.Typer(rich_markup_mode=None, pretty_exceptions_enable=False, add_completion=False, **more)
+
+
+Work = TypeVar("Work", bound=Callable[..., None])
+
+
+def verb(
+    family: typer.Typer, name: str | None = None, *, lenient: bool = False, json: bool = True, **more: Any
+) -> Callable[[Work], Work]:
+    """Register a function `(call, memory, options…)` as a command.
+
+    The bank is open while it runs, `lenient` as `caller.opened` has it. The command has `--bank` and, unless
+    `json` is false, `--json` besides the function's own options; `more` goes to typer. The function itself
+    stays as it is.
+    """
+
+    def register(work: Work) -> Work:
+        own = list(signature(work).parameters.values())[2:]
+        named = SimpleNamespace(__annotations__={one.name: one.annotation for one in own})
+        # Only those of the options: Call and Memory need not be imported to read them.
+        hints = get_type_hints(named, getattr(work, "__globals__", {}), include_extras=True)
+        common = {"as_json": (Json, False), "bank": (Bank, None)} if json else {"bank": (Bank, None)}
+
+        def run_verb(ctx: typer.Context, **options: Any) -> None:
+            with opened(ctx, lenient=lenient) as (call, memory):
+                work(call, memory, **{one.name: options[one.name] for one in own})
+
+        parameters = [Parameter("ctx", Parameter.KEYWORD_ONLY, annotation=typer.Context)]
+        parameters += [one.replace(annotation=hints[one.name], kind=Parameter.KEYWORD_ONLY) for one in own]
+        parameters += [
+            Parameter(one, Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+            for one, (annotation, default) in common.items()
+        ]
+        run_verb.__name__, run_verb.__doc__ = work.__name__, work.__doc__
+        run_verb.__annotations__ = {one.name: one.annotation for one in parameters}
+        run_verb.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
+        family.command(name, cls=Verb, **more)(run_verb)
+        return work
+
+    return register
 
 
 # -- app ---------------------------------------------------------------------------------------------------

@@ -205,37 +205,35 @@ def _tell_init(call: Call, memory: Memory, made: list[str], notes: list[str]) ->
 status_app = app.new()
 
 
-@status_app.command(cls=app.Verb)
+@app.verb(status_app, lenient=True)
 def status(
-    ctx: typer.Context,
+    call: Call,
+    memory: Memory,
     accept: Annotated[
         bool, typer.Option("--accept", help="Confirm that facts which disappeared are gone.")
     ] = False,
-    as_json: app.Json = False,
-    bank: app.Bank = None,
 ) -> None:
     """Show the state of the bank: edits, held facts, unfinished writes, size of core memory."""
-    with caller.opened(ctx, lenient=True) as (call, memory):
-        held = memory.status().held if accept else ()
-        result = memory.store.adopt(accept=True) if accept else None
-        if result is not None:
-            for text in result.notes:
-                note(call, text)
-            note(call, f"accepted: {', '.join(held)}" if held else "nothing was held")
-        found = memory.status()
-        watch = _watch(call, memory)
-        here = memory.store.bank
-        signs = (here.root / "memory/observations", here.pending / "consolidation-batch.json")
-        beliefs = memory.observations.counts() if any(map(os.path.exists, signs)) else None
-        if call.as_json:
-            more: dict[str, Any] = {"watch": watch} if watch else {}
-            more |= {"accepted": list(held)} if accept else {}
-            more |= {"beliefs": asdict(beliefs)} if beliefs else {}
-            purges = _purges(memory)
-            more |= {"purges": [asdict(one) for one in purges]} if purges else {}
-            emit(call, status_shape(found) | more)
-        else:
-            _tell_status(call, memory, found, watch, beliefs)
+    held = memory.status().held if accept else ()
+    result = memory.store.adopt(accept=True) if accept else None
+    if result is not None:
+        for text in result.notes:
+            note(call, text)
+        note(call, f"accepted: {', '.join(held)}" if held else "nothing was held")
+    found = memory.status()
+    watch = _watch(call, memory)
+    here = memory.store.bank
+    signs = (here.root / "memory/observations", here.pending / "consolidation-batch.json")
+    beliefs = memory.observations.counts() if any(map(os.path.exists, signs)) else None
+    if call.as_json:
+        more: dict[str, Any] = {"watch": watch} if watch else {}
+        more |= {"accepted": list(held)} if accept else {}
+        more |= {"beliefs": asdict(beliefs)} if beliefs else {}
+        purges = _purges(memory)
+        more |= {"purges": [asdict(one) for one in purges]} if purges else {}
+        emit(call, status_shape(found) | more)
+    else:
+        _tell_status(call, memory, found, watch, beliefs)
 
 
 def _watch(call: Call, memory: Memory) -> dict[str, str]:
@@ -361,15 +359,14 @@ def _index(found: dict[str, object]) -> str:
 verify_app = app.new()
 
 
-@verify_app.command(cls=app.Verb)
-def verify(ctx: typer.Context, as_json: app.Json = False, bank: app.Bank = None) -> None:
+@app.verb(verify_app)
+def verify(call: Call, memory: Memory) -> None:
     """Check the files, the ids, the history and the index.
 
     Prints `file:line: message` for each problem; the exit code is 12 if there are any.
     """
-    with caller.opened(ctx) as (call, memory):
-        found, unchecked = memory.health.verified()
-        files = len(memory.store.survey().files)
+    found, unchecked = memory.health.verified()
+    files = len(memory.store.survey().files)
     if call.as_json:
         emit(
             call,
@@ -400,20 +397,18 @@ def verify(ctx: typer.Context, as_json: app.Json = False, bank: app.Bank = None)
 doctor_app = app.new()
 
 
-@doctor_app.command(cls=app.Verb)
+@app.verb(doctor_app, lenient=True)
 def doctor(
-    ctx: typer.Context,
+    call: Call,
+    memory: Memory,
     mend: Annotated[bool, typer.Option("--mend", help="Repair what can be repaired.")] = False,
-    as_json: app.Json = False,
-    bank: app.Bank = None,
 ) -> None:
     """Find and repair problems around the bank.
 
     Looks at git, the disk, unfinished writes, the history, the index, the embedding model and the
     daemon. The exit code is 12 if problems remain.
     """
-    with caller.opened(ctx, lenient=True) as (call, memory):
-        checks = [*memory.health.doctor(mend=mend), *_daemon(call, memory)]
+    checks = [*memory.health.doctor(mend=mend), *_daemon(call, memory)]
     if call.as_json:
         emit(
             call,
@@ -490,10 +485,10 @@ def _index_group() -> None:
     """A family although it has one member yet."""
 
 
-@index_app.command(cls=app.Verb)
-def rebuild(ctx: typer.Context, as_json: app.Json = False, bank: app.Bank = None) -> None:
+@app.verb(index_app)
+def rebuild(call: Call, memory: Memory) -> None:
     """Rebuild the index from the files."""
-    with caller.opened(ctx) as (call, memory), progress(call, "Indexing") as tell:
+    with progress(call, "Indexing") as tell:
         done = memory.index.rebuild(progress=tell)
     if call.as_json:
         emit(call, index_shape(done))
@@ -532,9 +527,10 @@ NAMED = 12
 """Rows of a table that are shown; JSON has all."""
 
 
-@stats_app.command(cls=app.Verb)
+@app.verb(stats_app)
 def stats(
-    ctx: typer.Context,
+    call: Call,
+    memory: Memory,
     cost: Annotated[bool, typer.Option("--cost", help="Tokens and money that models used.")] = False,
     since: Annotated[
         str | None, typer.Option(metavar="DATE", help="With --cost: from this day on.", show_default=False)
@@ -548,20 +544,15 @@ def stats(
             show_default=False,
         ),
     ] = None,
-    as_json: app.Json = False,
-    bank: app.Bank = None,
 ) -> None:
     """Show counts, and what models cost."""
-    with caller.opened(ctx) as (call, memory):
-        if cost or plot:
-            spent = Ledger(memory.store.bank.local).spent(_since(memory, since))
-            _draw(call, spent, plot)
-            emit(call, shape_of_cost(memory, spent)) if call.as_json else _tell_cost(
-                Screen(call), memory, spent
-            )
-        else:
-            found = memory.health.stats()
-            emit(call, stats_shape(found)) if call.as_json else _tell_stats(Screen(call), found)
+    if cost or plot:
+        spent = Ledger(memory.store.bank.local).spent(_since(memory, since))
+        _draw(call, spent, plot)
+        emit(call, shape_of_cost(memory, spent)) if call.as_json else _tell_cost(Screen(call), memory, spent)
+    else:
+        found = memory.health.stats()
+        emit(call, stats_shape(found)) if call.as_json else _tell_stats(Screen(call), found)
 
 
 def _draw(call: Call, spent: Spent, plot: str | None) -> None:

@@ -196,44 +196,40 @@ Keys = Annotated[
 ]
 
 
-@queue_app.command("list", cls=app.Verb)
-def queue_list(ctx: typer.Context, as_json: app.Json = False, bank: app.Bank = None) -> None:
+@app.verb(queue_app, "list")
+def queue_list(call: Call, memory: Memory) -> None:
     """List what waits, how long, and why."""
-    with caller.opened(ctx) as (call, memory):
-        waiting = memory.queue.list()
-        if call.as_json:
-            emit(call, {"waiting": [shape(one) for one in waiting]})
-            return
-        screen, now = Screen(call), memory.store.now()
-        if not waiting:
-            screen.line("Nothing waits.")
-        for one in waiting:
-            since = ago(one.since.astimezone(now.tzinfo), now) if one.since else "at some time"
-            how = "captured since" if one.gathers(now) else "queued"
-            screen.item([(one.key, "id"), "  "], f"{what(one)}, {how} {since}")
-            if one.reason:
-                screen.item("  ", (why(one), "bad" if one.aside else "warn"))
+    waiting = memory.queue.list()
+    if call.as_json:
+        emit(call, {"waiting": [shape(one) for one in waiting]})
+        return
+    screen, now = Screen(call), memory.store.now()
+    if not waiting:
+        screen.line("Nothing waits.")
+    for one in waiting:
+        since = ago(one.since.astimezone(now.tzinfo), now) if one.since else "at some time"
+        how = "captured since" if one.gathers(now) else "queued"
+        screen.item([(one.key, "id"), "  "], f"{what(one)}, {how} {since}")
+        if one.reason:
+            screen.item("  ", (why(one), "bad" if one.aside else "warn"))
 
 
-@queue_app.command("retry", cls=app.Verb)
-def queue_retry(
-    ctx: typer.Context, key: Keys = None, as_json: app.Json = False, bank: app.Bank = None
-) -> None:
+@app.verb(queue_app, "retry")
+def queue_retry(call: Call, memory: Memory, key: Keys = None) -> None:
     """Flush and retain what waits, now."""
-    with caller.opened(ctx) as (call, memory):
-        texts = [each for each in key or () if memory.queue.is_text(each)]
-        turns = [each for each in key or () if each not in texts]
-        drawn: Sequence[Retained] = ()
-        if texts or (not key and memory.queue.texts()):
-            with progress(call, "Reading chunks") as tell:
-                drawn = memory.queue.retry_texts(texts, model=call.endpoint, tell=tell)
-        more = {"retained": [flushed.retained_shape(one) for one in drawn]} if drawn or texts else {}
-        if drawn and not call.as_json:
-            flushed.show_retained(call, drawn, modelled=call.endpoint is not None)
-        if turns or (not key and (memory.queue.conversations() or not drawn)):
-            _flush_waiting(call, memory, turns, more)
-        elif call.as_json:
-            emit(call, {**flushed.flushed_shape(None, [], len(memory.queue.conversations())), **more})
+    texts = [each for each in key or () if memory.queue.is_text(each)]
+    turns = [each for each in key or () if each not in texts]
+    drawn: Sequence[Retained] = ()
+    if texts or (not key and memory.queue.texts()):
+        with progress(call, "Reading chunks") as tell:
+            drawn = memory.queue.retry_texts(texts, model=call.endpoint, tell=tell)
+    more = {"retained": [flushed.retained_shape(one) for one in drawn]} if drawn or texts else {}
+    if drawn and not call.as_json:
+        flushed.show_retained(call, drawn, modelled=call.endpoint is not None)
+    if turns or (not key and (memory.queue.conversations() or not drawn)):
+        _flush_waiting(call, memory, turns, more)
+    elif call.as_json:
+        emit(call, {**flushed.flushed_shape(None, [], len(memory.queue.conversations())), **more})
 
 
 def _flush_waiting(call: Call, memory: Memory, key: list[str], more: dict[str, Any]) -> None:
@@ -254,20 +250,18 @@ def _flush_waiting(call: Call, memory: Memory, key: list[str], more: dict[str, A
         emit(call, {**flushed.flushed_shape(off, done, len(memory.queue.conversations())), **more})
 
 
-@queue_app.command("drop", cls=app.Verb)
+@app.verb(queue_app, "drop")
 def queue_drop(
-    ctx: typer.Context,
+    call: Call,
+    memory: Memory,
     key: Annotated[list[str], typer.Argument(metavar="KEY...", help="What to discard.", show_default=False)],
-    as_json: app.Json = False,
-    bank: app.Bank = None,
 ) -> None:
     """Discard what waits."""
-    with caller.opened(ctx) as (call, memory):
-        gone = [memory.queue.drop(one) for one in key]
-        if call.as_json:
-            emit(call, {"dropped": [shape(one) for one in gone]})
-        for one in () if call.as_json else gone:
-            Screen(call).line(f"Discarded {what(one)} of ", (one.key, "id"))
+    gone = [memory.queue.drop(one) for one in key]
+    if call.as_json:
+        emit(call, {"dropped": [shape(one) for one in gone]})
+    for one in () if call.as_json else gone:
+        Screen(call).line(f"Discarded {what(one)} of ", (one.key, "id"))
 
 
 def what(one: Waiting) -> str:

@@ -40,9 +40,10 @@ FOLDED = 10
 """So many revisions are read for each entry that is shown: those in a row that are alike are one."""
 
 
-@log_app.command(cls=app.Verb)
+@app.verb(log_app)
 def log(
-    ctx: typer.Context,
+    call: Call,
+    memory: Memory,
     about: Annotated[
         str | None,
         typer.Argument(metavar="[PATH | ^ID]", help="Only changes of this file or fact.", show_default=False),
@@ -55,19 +56,16 @@ def log(
         str | None, typer.Option(metavar="WORD", help="Only this operation: insert, adopt, undo, …")
     ] = None,
     each: Annotated[bool, typer.Option("--each", help="One entry per revision.")] = False,
-    as_json: app.Json = False,
-    bank: app.Bank = None,
 ) -> None:
     """Show the history, newest first, as a diary.
 
     Each entry has the id that `undo` and `diff` take; facts that one client inserted in a row are one
     entry, with the id of the last. Hand edits are listed under the name of the person who made them.
     """
-    with caller.opened(ctx) as (call, memory):
-        if as_json:
-            done = memory.history.log(about, op=op, limit=number)
-            return emit(call, {"revisions": [output.revision(one) for one in done]})
-        _tell_log(call, _entries(memory, about, op, number, each=each), memory.store.now().date())
+    if call.as_json:
+        done = memory.history.log(about, op=op, limit=number)
+        return emit(call, {"revisions": [output.revision(one) for one in done]})
+    _tell_log(call, _entries(memory, about, op, number, each=each), memory.store.now().date())
 
 
 def _entries(
@@ -131,9 +129,10 @@ def _tell_log(call: Call, found: list[DiaryEntry], today: date) -> None:
 diff_app = app.new()
 
 
-@diff_app.command(cls=app.Verb)
+@app.verb(diff_app)
 def diff(
-    ctx: typer.Context,
+    call: Call,
+    memory: Memory,
     revision: Annotated[
         str | None,
         typer.Argument(
@@ -143,20 +142,15 @@ def diff(
         ),
     ] = None,
     raw: app.Raw = False,
-    as_json: app.Json = False,
-    bank: app.Bank = None,
 ) -> None:
     """Show what a revision changed."""
-    with caller.opened(ctx) as (call, memory):
-        text = memory.history.diff(revision)
-        if call.as_json:
-            emit(call, {**({"revision": revision} if revision else {}), "diff": text})
-        elif text:
-            Screen(call).diff(text, exact=raw)
-        elif call.on_terminal:
-            Screen(call).line(
-                "No hand edits that are not committed." if revision is None else "No file changed."
-            )
+    text = memory.history.diff(revision)
+    if call.as_json:
+        emit(call, {**({"revision": revision} if revision else {}), "diff": text})
+    elif text:
+        Screen(call).diff(text, exact=raw)
+    elif call.on_terminal:
+        Screen(call).line("No hand edits that are not committed." if revision is None else "No file changed.")
 
 
 # -- undo --------------------------------------------------------------------------------------------------
@@ -166,34 +160,31 @@ def diff(
 undo_app, redo_app = app.new(), app.new()
 
 
-@undo_app.command(cls=app.Verb)
+@app.verb(undo_app)
 def undo(
-    ctx: typer.Context,
+    call: Call,
+    memory: Memory,
     revision: Annotated[
         str | None,
         typer.Argument(
             metavar="[REVISION]", help="A revision from the log (default: the newest).", show_default=False
         ),
     ] = None,
-    as_json: app.Json = False,
-    bank: app.Bank = None,
 ) -> None:
     """Reverse a revision.
 
     Later changes stay. If the same lines changed again, both sides are shown and nothing is written. If
     facts disappeared all at once and are held, plain `undo` restores them.
     """
-    with caller.opened(ctx) as (call, memory):
-        held = revision is None and bool(memory.status().held)
-        done = memory.history.undo(revision)
-        _tell_undo(call, memory, done, "" if held else "ua-memory redo")
+    held = revision is None and bool(memory.status().held)
+    done = memory.history.undo(revision)
+    _tell_undo(call, memory, done, "" if held else "ua-memory redo")
 
 
-@redo_app.command(cls=app.Verb)
-def redo(ctx: typer.Context, as_json: app.Json = False, bank: app.Bank = None) -> None:
+@app.verb(redo_app)
+def redo(call: Call, memory: Memory) -> None:
     """Reverse the newest undo."""
-    with caller.opened(ctx) as (call, memory):
-        _tell_undo(call, memory, memory.history.redo(), "ua-memory undo")
+    _tell_undo(call, memory, memory.history.redo(), "ua-memory undo")
 
 
 def _tell_undo(call: Call, memory: Memory, done: Undone, back: str) -> None:
@@ -239,25 +230,23 @@ def shape(done: Undone) -> dict[str, Any]:
 blame_app = app.new()
 
 
-@blame_app.command(cls=app.Verb)
+@app.verb(blame_app)
 def blame(
-    ctx: typer.Context,
+    call: Call,
+    memory: Memory,
     target: Annotated[
         str,
         typer.Argument(
             metavar="PATH[:FROM-TO] | ^ID", help="A file, lines of it, or a fact's id.", show_default=False
         ),
     ],
-    as_json: app.Json = False,
-    bank: app.Bank = None,
 ) -> None:
     """Show who wrote each line, and when."""
-    with caller.opened(ctx) as (call, memory):
-        lines = memory.history.blame(target)
-        if call.as_json:
-            emit(call, {"lines": [output.blame(line) for line in lines]})
-        else:
-            _tell_blame(call, lines, memory.store.now())
+    lines = memory.history.blame(target)
+    if call.as_json:
+        emit(call, {"lines": [output.blame(line) for line in lines]})
+    else:
+        _tell_blame(call, lines, memory.store.now())
 
 
 def _tell_blame(call: Call, lines: Sequence[BlameLine], now: datetime) -> None:
@@ -287,9 +276,10 @@ def _tell_blame(call: Call, lines: Sequence[BlameLine], now: datetime) -> None:
 why_app = app.new()
 
 
-@why_app.command(cls=app.Verb)
+@app.verb(why_app)
 def why(
-    ctx: typer.Context,
+    call: Call,
+    memory: Memory,
     target: Annotated[
         str,
         typer.Argument(
@@ -298,19 +288,16 @@ def why(
             show_default=False,
         ),
     ],
-    as_json: app.Json = False,
-    bank: app.Bank = None,
 ) -> None:
     """Trace a statement to its sources: observations, facts, quotes, session, commit.
 
     Broken links are reported in their place; the exit code is then 4 (a cited id does not exist) or 12.
     """
-    with caller.opened(ctx) as (call, memory):
-        chain = memory.history.why(target)
-        if call.as_json:
-            emit(call, _chain(chain))
-        else:
-            _tell_why(call, chain, memory.store.now())
+    chain = memory.history.why(target)
+    if call.as_json:
+        emit(call, _chain(chain))
+    else:
+        _tell_why(call, chain, memory.store.now())
     if chain.breaks:
         broken = count(len(chain.breaks), "link")
         note(
@@ -560,9 +547,10 @@ def _environment(memory: Memory, env: dict[str, str]) -> dict[str, str]:
 forget_app = app.new(no_args_is_help=True)
 
 
-@forget_app.command(cls=app.Verb)
+@app.verb(forget_app)
 def forget(
-    ctx: typer.Context,
+    call: Call,
+    memory: Memory,
     target: Annotated[
         list[str] | None,
         typer.Argument(metavar="[^ID|PATH:LINE]...", help="Ids, or lines of a file.", show_default=False),
@@ -598,8 +586,6 @@ def forget(
         str | None,
         typer.Option(metavar="FILE", help="Where a purge saves the old history.", show_default=False),
     ] = None,
-    as_json: app.Json = False,
-    bank: app.Bank = None,
 ) -> None:
     """Remove a fact and what was derived from it.
 
@@ -610,24 +596,23 @@ def forget(
     With --purge the history is rewritten too. The old one is saved to a bundle outside of the bank; the
     purge is finished when you delete that.
     """
-    with caller.opened(ctx) as (call, memory):
-        old = purge and (target or not (query or session or entity))
-        if old and views_history.only(memory, target or ()):
-            code = views_history.run(call, memory, target or (), None, backup, dry_run=dry_run, yes=yes)
-            return views_history.out(code)
-        named = {"query": query, "session": session, "entity": entity, "limit": limit}
-        found = memory.forget(*(target or ()), **named, dry_run=True, take=own_lines)  # type: ignore[arg-type]
-        if dry_run:
-            return views_history.preview(call, memory, found)
-        go, more = (True, False) if yes else _agreed(call, memory, found)
-        if not go:
-            return
-        take = own_lines or more
-        done = memory.forget(*(target or ()), **named, take=take)  # type: ignore[arg-type]
-        if purge:
-            code = views_history.run(call, memory, (), done, backup, dry_run=False, yes=yes)
-            return views_history.out(code)
-        views_history.out(views_history.show_forgotten(call, memory, done))
+    old = purge and (target or not (query or session or entity))
+    if old and views_history.only(memory, target or ()):
+        code = views_history.run(call, memory, target or (), None, backup, dry_run=dry_run, yes=yes)
+        return views_history.out(code)
+    named = {"query": query, "session": session, "entity": entity, "limit": limit}
+    found = memory.forget(*(target or ()), **named, dry_run=True, take=own_lines)  # type: ignore[arg-type]
+    if dry_run:
+        return views_history.preview(call, memory, found)
+    go, more = (True, False) if yes else _agreed(call, memory, found)
+    if not go:
+        return
+    take = own_lines or more
+    done = memory.forget(*(target or ()), **named, take=take)  # type: ignore[arg-type]
+    if purge:
+        code = views_history.run(call, memory, (), done, backup, dry_run=False, yes=yes)
+        return views_history.out(code)
+    views_history.out(views_history.show_forgotten(call, memory, done))
 
 
 def _agreed(call: Call, memory: Memory, found: Forgotten) -> tuple[bool, bool]:
@@ -658,19 +643,16 @@ scan_app = app.new()
 History = Annotated[bool, typer.Option("--history", help="Search every revision too.")]
 
 
-@scan_app.command(cls=app.Verb)
-def scan(
-    ctx: typer.Context, history: History = False, as_json: app.Json = False, bank: app.Bank = None
-) -> None:
+@app.verb(scan_app)
+def scan(call: Call, memory: Memory, history: History = False) -> None:
     """Find secrets in the files.
 
     What people write is never changed, so a secret in a hand-written note stays until they remove it; search
     and agents see it masked. Prints `file:line: kind`, never the secret; what only the history has begins
     with its revision. The exit code is 12 if there are any.
     """
-    with caller.opened(ctx) as (call, memory):
-        found = audit.secrets(memory.store)
-        past = audit.past_secrets(memory.store) if history else []
+    found = audit.secrets(memory.store)
+    past = audit.past_secrets(memory.store) if history else []
     if call.as_json:
         printed = {"secrets": [{"path": path, "line": line, "kind": kind} for path, line, kind in found]}
         then = [{"revision": r, "path": path, "line": line, "kind": kind} for r, path, line, kind in past]

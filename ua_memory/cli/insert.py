@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from ua_memory import caller
 from ua_memory.caller import caller as caller_origin
 from ua_memory.caller import is_person, read_text
 from ua_memory.cli import app
@@ -17,6 +16,7 @@ if TYPE_CHECKING:
     from ua_memory.caller import Call
     from ua_memory.knowledge.core import Budget, Replaced
     from ua_memory.knowledge.facts import Inserted
+    from ua_memory.memory import Memory
     from ua_memory.records import CoreBlock
 
 
@@ -66,9 +66,10 @@ Client = Annotated[
 ]
 
 
-@insert_app.command(cls=app.Verb)
+@app.verb(insert_app)
 def insert(
-    ctx: typer.Context,
+    call: Call,
+    memory: Memory,
     text: Text = None,
     tag: Tags = None,
     kind: Kind = "world",
@@ -78,28 +79,25 @@ def insert(
     client: Client = None,
     session: app.Session = None,
     request: app.Request = None,
-    as_json: app.Json = False,
-    bank: app.Bank = None,
 ) -> None:
     """Remember one fact, verbatim.
 
     It is added to today's log and committed before the command returns. Secrets are removed first. A known
     text is not added again; today is noted as a day on which it was seen.
     """
-    with caller.opened(ctx) as (call, memory):
-        who, through = caller_origin(call)
-        done = memory.insert(
-            read_text(call, text),
-            tags=tag or (),
-            kind=kind,
-            when=when,
-            entities=entity or (),
-            origin=origin or who,
-            client=client or through,
-            session=session,
-            request=request,
-        )
-        emit(call, shape(done)) if call.as_json else _tell_inserted(call, done)
+    who, through = caller_origin(call)
+    done = memory.insert(
+        read_text(call, text),
+        tags=tag or (),
+        kind=kind,
+        when=when,
+        entities=entity or (),
+        origin=origin or who,
+        client=client or through,
+        session=session,
+        request=request,
+    )
+    emit(call, shape(done)) if call.as_json else _tell_inserted(call, done)
 
 
 def shape(done: Inserted) -> dict[str, Any]:
@@ -137,19 +135,18 @@ core_app = app.new(
 )
 
 
-@core_app.command("list", cls=app.Verb)
-def core_list(ctx: typer.Context, as_json: app.Json = False, bank: app.Bank = None) -> None:
+@app.verb(core_app, "list")
+def core_list(call: Call, memory: Memory) -> None:
     """List the blocks and their share of the budget."""
-    with caller.opened(ctx) as (call, memory):
-        whole, *each = memory.core.budgets()
-        if call.as_json:
-            pairs = zip(memory.core.list(), each, strict=True)
-            emit(call, {"blocks": [_block(block, budget) for block, budget in pairs], **output.budget(whole)})
-            return
-        screen = Screen(call)
-        if not each:
-            screen.line("No blocks yet. Create one: ua-memory core replace NAME VALUE")
-        _table(screen, [*each, whole])
+    whole, *each = memory.core.budgets()
+    if call.as_json:
+        pairs = zip(memory.core.list(), each, strict=True)
+        emit(call, {"blocks": [_block(block, budget) for block, budget in pairs], **output.budget(whole)})
+        return
+    screen = Screen(call)
+    if not each:
+        screen.line("No blocks yet. Create one: ua-memory core replace NAME VALUE")
+    _table(screen, [*each, whole])
 
 
 def _table(screen: Any, budgets: list[Budget]) -> None:
@@ -163,28 +160,26 @@ def _table(screen: Any, budgets: list[Budget]) -> None:
     screen.rows(rows)
 
 
-@core_app.command("get", cls=app.Verb)
+@app.verb(core_app, "get")
 def core_get(
-    ctx: typer.Context,
+    call: Call,
+    memory: Memory,
     name: Annotated[
         str | None, typer.Argument(help="A block's name (default: all).", show_default=False)
     ] = None,
-    as_json: app.Json = False,
-    bank: app.Bank = None,
 ) -> None:
     """Read a block, or all of them."""
-    with caller.opened(ctx) as (call, memory):
-        blocks = [memory.core.get(name)] if name is not None else memory.core.list()
-        if call.as_json:
-            budgets = {budget.name: budget for budget in memory.core.budgets()[1:]}
-            shapes = [_block(block, budgets[block.name]) for block in blocks]
-            emit(call, shapes[0] if name is not None else {"blocks": shapes})
-        elif name is not None:
-            Screen(call).raw(blocks[0].value)
-        else:
-            Screen(call).raw(
-                "\n\n".join(f"{_heading(block)}\n\n{block.value}" for block in blocks)
-            ) if blocks else None
+    blocks = [memory.core.get(name)] if name is not None else memory.core.list()
+    if call.as_json:
+        budgets = {budget.name: budget for budget in memory.core.budgets()[1:]}
+        shapes = [_block(block, budgets[block.name]) for block in blocks]
+        emit(call, shapes[0] if name is not None else {"blocks": shapes})
+    elif name is not None:
+        Screen(call).raw(blocks[0].value)
+    else:
+        Screen(call).raw(
+            "\n\n".join(f"{_heading(block)}\n\n{block.value}" for block in blocks)
+        ) if blocks else None
 
 
 def _heading(block: CoreBlock) -> str:
@@ -200,9 +195,10 @@ def _block(block: CoreBlock, budget: Budget) -> dict[str, Any]:
     }
 
 
-@core_app.command("replace", cls=app.Verb)
+@app.verb(core_app, "replace")
 def core_replace(
-    ctx: typer.Context,
+    call: Call,
+    memory: Memory,
     name: Annotated[str, typer.Argument(help="The block's name; created if new.", show_default=False)],
     value: Annotated[
         list[str] | None,
@@ -218,23 +214,18 @@ def core_replace(
     ] = None,
     session: app.Session = None,
     request: app.Request = None,
-    as_json: app.Json = False,
-    bank: app.Bank = None,
 ) -> None:
     """Replace a block's text, or add a block.
 
     Nothing else of the file changes. A text over its budget is refused, not cut.
     """
-    with caller.opened(ctx) as (call, memory):
-        text = read_text(call, value)
-        person = is_person(call)
-        done = memory.core.replace(
-            name, text, expect=expect, request=request, session=session, by_person=person
-        )
-        if call.as_json:
-            emit(call, _replaced(done))
-        else:
-            _tell_core(call, done)
+    text = read_text(call, value)
+    person = is_person(call)
+    done = memory.core.replace(name, text, expect=expect, request=request, session=session, by_person=person)
+    if call.as_json:
+        emit(call, _replaced(done))
+    else:
+        _tell_core(call, done)
 
 
 def _replaced(done: Replaced) -> dict[str, Any]:

@@ -39,9 +39,10 @@ ObservationId = Annotated[
 ]
 
 
-@observations_app.command("list", cls=app.Verb)
+@app.verb(observations_app, "list")
 def observations_list(
-    ctx: typer.Context,
+    call: Call,
+    memory: Memory,
     stale: Annotated[
         bool, typer.Option("--stale", help="Only those that are stale or whose facts changed.")
     ] = False,
@@ -49,25 +50,22 @@ def observations_list(
         str | None, typer.Option(metavar="SCOPE", help="Only this scope.", show_default=False)
     ] = None,
     retired: Annotated[bool, typer.Option("--retired", help="Only retired ones.")] = False,
-    as_json: app.Json = False,
-    bank: app.Bank = None,
 ) -> None:
     """List the current observations, file by file."""
-    with caller.opened(ctx) as (call, memory):
-        found = memory.observations.list(scope=scope, stale=stale, retired=retired)
-        if call.as_json:
-            emit(call, {"observations": [told(one) for one in found]})
-            return
-        screen = Screen(call)
-        if not found:
-            any_stale = " is stale" if stale else "s yet. Create some: ua-memory consolidate"
-            screen.line(f"No observation{'s of this kind' if retired or scope else any_stale}.")
-        for number, (path, group) in enumerate(groupby(found, key=lambda one: one.observation.place.path)):
-            if number:
-                screen.line()
-            screen.line((path, "path"))
-            for one in group:
-                _line(screen, one)
+    found = memory.observations.list(scope=scope, stale=stale, retired=retired)
+    if call.as_json:
+        emit(call, {"observations": [told(one) for one in found]})
+        return
+    screen = Screen(call)
+    if not found:
+        any_stale = " is stale" if stale else "s yet. Create some: ua-memory consolidate"
+        screen.line(f"No observation{'s of this kind' if retired or scope else any_stale}.")
+    for number, (path, group) in enumerate(groupby(found, key=lambda one: one.observation.place.path)):
+        if number:
+            screen.line()
+        screen.line((path, "path"))
+        for one in group:
+            _line(screen, one)
 
 
 def _line(screen: Screen, one: Believed) -> None:
@@ -81,18 +79,15 @@ def _line(screen: Screen, one: Believed) -> None:
             screen.item("    ", (why, "warn"))
 
 
-@observations_app.command("show", cls=app.Verb, hidden=True)
-@observations_app.command("get", cls=app.Verb)
-def observations_get(
-    ctx: typer.Context, block: ObservationId, as_json: app.Json = False, bank: app.Bank = None
-) -> None:
+@app.verb(observations_app, "show", hidden=True)
+@app.verb(observations_app, "get")
+def observations_get(call: Call, memory: Memory, block: ObservationId) -> None:
     """Show an observation with its proofs, former wordings and freshness."""
-    with caller.opened(ctx) as (call, memory):
-        one = memory.observations.get(block)
-        if call.as_json:
-            emit(call, told(one))
-        else:
-            _show(call, memory, one)
+    one = memory.observations.get(block)
+    if call.as_json:
+        emit(call, told(one))
+    else:
+        _show(call, memory, one)
 
 
 def _show(call: Call, memory: Memory, one: Believed) -> None:
@@ -114,22 +109,20 @@ def _show(call: Call, memory: Memory, one: Believed) -> None:
         screen.item([("  was ", "faint")], was.text, (f"  until {was.until}", "faint"))
 
 
-@observations_app.command("retire", cls=app.Verb)
+@app.verb(observations_app, "retire")
 def observations_retire(
-    ctx: typer.Context,
+    call: Call,
+    memory: Memory,
     block: ObservationId,
     because: Annotated[str, typer.Option("--because", metavar="TEXT", help="The reason.")],
-    as_json: app.Json = False,
-    bank: app.Bank = None,
 ) -> None:
     """Retire an observation, with a reason. It stays in its file."""
-    with caller.opened(ctx) as (call, memory):
-        after, result = memory.observations.retire(block, because, by_person=is_person(call))
-        if call.as_json:
-            emit(call, {**observation_shape(after), "revision": result.revision})
-            return
-        Screen(call).line(f"Retired: {after.text} (", commit(result.revision), ")")
-        outcome(call, result)
+    after, result = memory.observations.retire(block, because, by_person=is_person(call))
+    if call.as_json:
+        emit(call, {**observation_shape(after), "revision": result.revision})
+        return
+    Screen(call).line(f"Retired: {after.text} (", commit(result.revision), ")")
+    outcome(call, result)
 
 
 def observation_shape(one: Observation) -> dict[str, Any]:
@@ -164,38 +157,33 @@ opinions_app = app.new(no_args_is_help=True, help="The agent's opinions and thei
 OpinionId = Annotated[str, typer.Argument(metavar="^ID", help="The opinion.", show_default=False)]
 
 
-@opinions_app.command("list", cls=app.Verb)
+@app.verb(opinions_app, "list")
 def opinions_list(
-    ctx: typer.Context,
+    call: Call,
+    memory: Memory,
     everything: Annotated[bool, typer.Option("--all", help="Include dropped ones.")] = False,
-    as_json: app.Json = False,
-    bank: app.Bank = None,
 ) -> None:
     """List the opinions, each with its confidence."""
-    with caller.opened(ctx) as (call, memory):
-        found = memory.opinions.list(retired=everything)
-        if call.as_json:
-            emit(call, {"opinions": [hits.shape_of_opinion(one) for one in found]})
-            return
-        screen = Screen(call)
-        if not found:
-            screen.line('No opinions yet. Form some: ua-memory reflect --keep "…"')
-        for one in found:
-            hits.show_opinion(screen, one)
+    found = memory.opinions.list(retired=everything)
+    if call.as_json:
+        emit(call, {"opinions": [hits.shape_of_opinion(one) for one in found]})
+        return
+    screen = Screen(call)
+    if not found:
+        screen.line('No opinions yet. Form some: ua-memory reflect --keep "…"')
+    for one in found:
+        hits.show_opinion(screen, one)
 
 
-@opinions_app.command("show", cls=app.Verb, hidden=True)
-@opinions_app.command("get", cls=app.Verb)
-def opinions_get(
-    ctx: typer.Context, block: OpinionId, as_json: app.Json = False, bank: app.Bank = None
-) -> None:
+@app.verb(opinions_app, "show", hidden=True)
+@app.verb(opinions_app, "get")
+def opinions_get(call: Call, memory: Memory, block: OpinionId) -> None:
     """Show an opinion and its reasons."""
-    with caller.opened(ctx) as (call, memory):
-        found = memory.opinions.get(block)
-        if call.as_json:
-            emit(call, hits.shape_of_opinion(found))
-        else:
-            hits.show_opinion(Screen(call), found)
+    found = memory.opinions.get(block)
+    if call.as_json:
+        emit(call, hits.shape_of_opinion(found))
+    else:
+        hits.show_opinion(Screen(call), found)
 
 
 @opinions_app.command("revise", cls=app.Verb)
@@ -233,27 +221,25 @@ def opinions_revise(
             outcome(call, done.result)
 
 
-@opinions_app.command("drop", cls=app.Verb)
+@app.verb(opinions_app, "drop")
 def opinions_drop(
-    ctx: typer.Context,
+    call: Call,
+    memory: Memory,
     block: OpinionId,
     why: Annotated[
         list[str] | None, typer.Argument(metavar="[WHY...]", help="The reason.", show_default=False)
     ] = None,
-    as_json: app.Json = False,
-    bank: app.Bank = None,
 ) -> None:
     """Drop an opinion.
 
     It stays in memory/opinions.md with the day and the reason.
     """
-    with caller.opened(ctx) as (call, memory):
-        done = memory.opinions.drop(block, " ".join(why or ()), by_person=is_person(call))
-        if call.as_json:
-            emit(call, hits.shape_of_change(done))
-        else:
-            hits.show_change(Screen(call), done)
-            outcome(call, done.result)
+    done = memory.opinions.drop(block, " ".join(why or ()), by_person=is_person(call))
+    if call.as_json:
+        emit(call, hits.shape_of_change(done))
+    else:
+        hits.show_change(Screen(call), done)
+        outcome(call, done.result)
 
 
 # -- directives --------------------------------------------------------------------------------------------
@@ -267,97 +253,76 @@ Rule = Annotated[list[str], typer.Argument(metavar="RULE...", help="One rule.", 
 Number = Annotated[int, typer.Argument(metavar="N", help="Its number in the list.", show_default=False)]
 
 
-@directives_app.command("list", cls=app.Verb)
-def directives_list(ctx: typer.Context, as_json: app.Json = False, bank: app.Bank = None) -> None:
+@app.verb(directives_app, "list")
+def directives_list(call: Call, memory: Memory) -> None:
     """List the rules, with the mission and the disposition."""
-    with caller.opened(ctx) as (call, memory):
-        config = memory.config
-        traits = {name: getattr(config, name) for name in ("skepticism", "literalism", "empathy")}
-        if call.as_json:
-            emit(
-                call,
-                {"directives": list(config.directives), "mission": config.mission, "disposition": traits},
-            )
-            return
-        screen = Screen(call)
-        if not config.directives:
-            screen.line('No directives. Add one: ua-memory directives create "Never name a customer."')
-        for number, rule in enumerate(config.directives, 1):
-            screen.item([(f"{number:>2}. ", "strong")], rule)
-        screen.line()
-        screen.line(("Mission: ", "faint"), config.mission or ("not set", "faint"))
-        screen.line(
-            ("Disposition: ", "faint"), ", ".join(f"{name} {level}" for name, level in traits.items())
+    config = memory.config
+    traits = {name: getattr(config, name) for name in ("skepticism", "literalism", "empathy")}
+    if call.as_json:
+        emit(
+            call,
+            {"directives": list(config.directives), "mission": config.mission, "disposition": traits},
         )
+        return
+    screen = Screen(call)
+    if not config.directives:
+        screen.line('No directives. Add one: ua-memory directives create "Never name a customer."')
+    for number, rule in enumerate(config.directives, 1):
+        screen.item([(f"{number:>2}. ", "strong")], rule)
+    screen.line()
+    screen.line(("Mission: ", "faint"), config.mission or ("not set", "faint"))
+    screen.line(("Disposition: ", "faint"), ", ".join(f"{name} {level}" for name, level in traits.items()))
 
 
-@directives_app.command("create", cls=app.Verb)
-def directives_create(
-    ctx: typer.Context,
-    rule: Rule,
-    as_json: app.Json = False,
-    bank: app.Bank = None,
-) -> None:
+@app.verb(directives_app, "create")
+def directives_create(call: Call, memory: Memory, rule: Rule) -> None:
     """Add a rule at the end.
 
     It applies from the next question on. Comments in ua-memory.toml stay.
     """
-    with caller.opened(ctx) as (call, memory):
-        result = memory.directives.add(" ".join(rule), by_person=is_person(call))
-        rules = memory.directives.list()
-        if call.as_json:
-            emit(call, {"directives": list(rules), "added": rules[-1], "revision": result.revision,
-                        "redacted": dict(result.redacted), "notes": list(result.notes)})  # fmt: skip
-            return
-        Screen(call).line(f"Added {len(rules)}. {rules[-1]} (", commit(result.revision), ")")
-        outcome(call, result)
+    result = memory.directives.add(" ".join(rule), by_person=is_person(call))
+    rules = memory.directives.list()
+    if call.as_json:
+        emit(call, {"directives": list(rules), "added": rules[-1], "revision": result.revision,
+                    "redacted": dict(result.redacted), "notes": list(result.notes)})  # fmt: skip
+        return
+    Screen(call).line(f"Added {len(rules)}. {rules[-1]} (", commit(result.revision), ")")
+    outcome(call, result)
 
 
-@directives_app.command("get", cls=app.Verb)
-def directives_get(
-    ctx: typer.Context, number: Number, as_json: app.Json = False, bank: app.Bank = None
-) -> None:
+@app.verb(directives_app, "get")
+def directives_get(call: Call, memory: Memory, number: Number) -> None:
     """Read one rule."""
-    with caller.opened(ctx) as (call, memory):
-        rule = memory.directives.get(number)
-        if call.as_json:
-            emit(call, {"number": number, "directive": rule})
-        else:
-            Screen(call).line(rule)
+    rule = memory.directives.get(number)
+    if call.as_json:
+        emit(call, {"number": number, "directive": rule})
+    else:
+        Screen(call).line(rule)
 
 
-@directives_app.command("update", cls=app.Verb)
-def directives_update(
-    ctx: typer.Context, number: Number, rule: Rule, as_json: app.Json = False, bank: app.Bank = None
-) -> None:
+@app.verb(directives_app, "update")
+def directives_update(call: Call, memory: Memory, number: Number, rule: Rule) -> None:
     """Replace a rule."""
-    with caller.opened(ctx) as (call, memory):
-        result = memory.directives.update(number, " ".join(rule), by_person=is_person(call))
-        rules = memory.directives.list()
-        if call.as_json:
-            emit(call, {"directives": list(rules), "changed": rules[number - 1], "revision": result.revision,
-                        "redacted": dict(result.redacted), "notes": list(result.notes)})  # fmt: skip
-            return
-        Screen(call).line(f"Changed {number}. {rules[number - 1]} (", commit(result.revision), ")")
-        outcome(call, result)
+    result = memory.directives.update(number, " ".join(rule), by_person=is_person(call))
+    rules = memory.directives.list()
+    if call.as_json:
+        emit(call, {"directives": list(rules), "changed": rules[number - 1], "revision": result.revision,
+                    "redacted": dict(result.redacted), "notes": list(result.notes)})  # fmt: skip
+        return
+    Screen(call).line(f"Changed {number}. {rules[number - 1]} (", commit(result.revision), ")")
+    outcome(call, result)
 
 
-@directives_app.command("delete", cls=app.Verb)
-def directives_delete(
-    ctx: typer.Context,
-    number: Number,
-    as_json: app.Json = False,
-    bank: app.Bank = None,
-) -> None:
+@app.verb(directives_app, "delete")
+def directives_delete(call: Call, memory: Memory, number: Number) -> None:
     """Delete a rule."""
-    with caller.opened(ctx) as (call, memory):
-        gone, result = memory.directives.delete(number, by_person=is_person(call))
-        if call.as_json:
-            emit(call, {"removed": gone, "directives": list(memory.config.directives),
-                        "revision": result.revision, "notes": list(result.notes)})  # fmt: skip
-            return
-        Screen(call).line(f"Removed {number}. {gone} (", commit(result.revision), ")")
-        outcome(call, result)
+    gone, result = memory.directives.delete(number, by_person=is_person(call))
+    if call.as_json:
+        emit(call, {"removed": gone, "directives": list(memory.config.directives),
+                    "revision": result.revision, "notes": list(result.notes)})  # fmt: skip
+        return
+    Screen(call).line(f"Removed {number}. {gone} (", commit(result.revision), ")")
+    outcome(call, result)
 
 
 # -- pages -------------------------------------------------------------------------------------------------
@@ -385,36 +350,35 @@ Query = Annotated[
 Tag = Annotated[list[str] | None, typer.Option(metavar="TAG", help="A tag; repeatable.", show_default=False)]
 
 
-@pages_app.command("list", cls=app.Verb)
-def pages_list(ctx: typer.Context, as_json: app.Json = False, bank: app.Bank = None) -> None:
+@app.verb(pages_app, "list")
+def pages_list(call: Call, memory: Memory) -> None:
     """List the pages, what each tracks, and whether it is stale."""
-    with caller.opened(ctx) as (call, memory):
-        there = [(one, memory.pages.staleness(one.id)) for one in memory.pages.list()]
-        notes = dict.fromkeys(said for _, why in there for said in why.notes)
-        if call.as_json:
-            told = [{**page_shape(one), "stale": history.stale(why)} for one, why in there]
-            emit(call, {"pages": told, "notes": list(notes)})
-            return
-        screen = Screen(call)
-        if not there:
-            screen.line("No pages yet. Create one: ua-memory pages create ID --query QUESTION")
-        for one, why in there:
-            state: list[Any] = [(f"stale: {why}", "warn")] if why else [("up to date", "good")]
-            screen.item([(one.id, "id"), "  "], (one.name, "strong"), f"  {one.source_query}  ", *state)
-        for said in notes:
-            note(call, said)
+    there = [(one, memory.pages.staleness(one.id)) for one in memory.pages.list()]
+    notes = dict.fromkeys(said for _, why in there for said in why.notes)
+    if call.as_json:
+        told = [{**page_shape(one), "stale": history.stale(why)} for one, why in there]
+        emit(call, {"pages": told, "notes": list(notes)})
+        return
+    screen = Screen(call)
+    if not there:
+        screen.line("No pages yet. Create one: ua-memory pages create ID --query QUESTION")
+    for one, why in there:
+        state: list[Any] = [(f"stale: {why}", "warn")] if why else [("up to date", "good")]
+        screen.item([(one.id, "id"), "  "], (one.name, "strong"), f"  {one.source_query}  ", *state)
+    for said in notes:
+        note(call, said)
 
 
-@pages_app.command("get", cls=app.Verb)
-def pages_get(ctx: typer.Context, id: PageId, as_json: app.Json = False, bank: app.Bank = None) -> None:
+@app.verb(pages_app, "get")
+def pages_get(call: Call, memory: Memory, id: PageId) -> None:
     """Read a page."""
-    with caller.opened(ctx) as (call, memory):
-        show(call, memory.pages.get(id))
+    show(call, memory.pages.get(id))
 
 
-@pages_app.command("create", cls=app.Verb)
+@app.verb(pages_app, "create")
 def pages_create(
-    ctx: typer.Context,
+    call: Call,
+    memory: Memory,
     id: PageId,
     query: Annotated[
         str,
@@ -422,43 +386,30 @@ def pages_create(
     ],
     name: Name = None,
     tag: Tag = None,
-    as_json: app.Json = False,
-    bank: app.Bank = None,
 ) -> None:
     """Create a page.
 
     The first `pages refresh` writes its text. What you write into it stays.
     """
-    with caller.opened(ctx) as (call, memory):
-        tell(
-            call, "Created", memory.pages.create(id, name or id, query, tag or (), by_person=is_person(call))
-        )
+    tell(call, "Created", memory.pages.create(id, name or id, query, tag or (), by_person=is_person(call)))
 
 
-@pages_app.command("update", cls=app.Verb)
+@app.verb(pages_app, "update")
 def pages_update(
-    ctx: typer.Context,
-    id: PageId,
-    name: Name = None,
-    query: Query = None,
-    tag: Tag = None,
-    as_json: app.Json = False,
-    bank: app.Bank = None,
+    call: Call, memory: Memory, id: PageId, name: Name = None, query: Query = None, tag: Tag = None
 ) -> None:
     """Change what a page is called or tracks.
 
     After a change of the question, the next refresh creates the page from scratch.
     """
-    with caller.opened(ctx) as (call, memory):
-        done = memory.pages.update(id, name=name, source_query=query, tags=tag, by_person=is_person(call))
-        tell(call, "Changed", done)
+    done = memory.pages.update(id, name=name, source_query=query, tags=tag, by_person=is_person(call))
+    tell(call, "Changed", done)
 
 
-@pages_app.command("delete", cls=app.Verb)
-def pages_delete(ctx: typer.Context, id: PageId, as_json: app.Json = False, bank: app.Bank = None) -> None:
+@app.verb(pages_app, "delete")
+def pages_delete(call: Call, memory: Memory, id: PageId) -> None:
     """Delete a page; `ua-memory undo` restores it."""
-    with caller.opened(ctx) as (call, memory):
-        tell(call, "Deleted", memory.pages.delete(id, by_person=is_person(call)))
+    tell(call, "Deleted", memory.pages.delete(id, by_person=is_person(call)))
 
 
 @pages_app.command("refresh", cls=app.Verb)
@@ -572,85 +523,71 @@ Text = Annotated[
 ]
 
 
-@models_app.command("list", cls=app.Verb)
-def models_list(ctx: typer.Context, as_json: app.Json = False, bank: app.Bank = None) -> None:
+@app.verb(models_app, "list")
+def models_list(call: Call, memory: Memory) -> None:
     """List the mental models."""
-    with caller.opened(ctx) as (call, memory):
-        there = memory.models.list()
-        if call.as_json:
-            emit(call, {"models": [page_shape(one) for one in there]})
-            return
-        screen = Screen(call)
-        if not there:
-            screen.line("No mental models yet. Create one: ua-memory models create ID")
-        for one in there:
-            first = " ".join(one.body.split())
-            screen.item([(one.id, "id"), "  "], (one.name, "strong"), (f"  {first[:160]}", "faint"))
+    there = memory.models.list()
+    if call.as_json:
+        emit(call, {"models": [page_shape(one) for one in there]})
+        return
+    screen = Screen(call)
+    if not there:
+        screen.line("No mental models yet. Create one: ua-memory models create ID")
+    for one in there:
+        first = " ".join(one.body.split())
+        screen.item([(one.id, "id"), "  "], (one.name, "strong"), (f"  {first[:160]}", "faint"))
 
 
-@models_app.command("get", cls=app.Verb)
-def models_get(ctx: typer.Context, id: ModelId, as_json: app.Json = False, bank: app.Bank = None) -> None:
+@app.verb(models_app, "get")
+def models_get(call: Call, memory: Memory, id: ModelId) -> None:
     """Read a mental model."""
-    with caller.opened(ctx) as (call, memory):
-        show(call, memory.models.get(id))
+    show(call, memory.models.get(id))
 
 
-@models_app.command("create", cls=app.Verb)
+@app.verb(models_app, "create")
 def models_create(
-    ctx: typer.Context,
+    call: Call,
+    memory: Memory,
     id: ModelId,
     text: Text = None,
     name: Name = None,
     tag: Annotated[
         list[str] | None, typer.Option(metavar="TAG", help="A tag; repeatable.", show_default=False)
     ] = None,
-    as_json: app.Json = False,
-    bank: app.Bank = None,
 ) -> None:
     """Write a mental model.
 
     Only a person may: agents are refused.
     """
-    with caller.opened(ctx) as (call, memory):
-        body = _text(call, text, "")
-        tell(call, "Wrote", memory.models.create(id, name or id, body, tag or (), by_person=_by_person(call)))
+    body = _text(call, text, "")
+    tell(call, "Wrote", memory.models.create(id, name or id, body, tag or (), by_person=_by_person(call)))
 
 
-@models_app.command("update", cls=app.Verb)
-def models_update(
-    ctx: typer.Context,
-    id: ModelId,
-    text: Text = None,
-    name: Name = None,
-    as_json: app.Json = False,
-    bank: app.Bank = None,
-) -> None:
+@app.verb(models_app, "update")
+def models_update(call: Call, memory: Memory, id: ModelId, text: Text = None, name: Name = None) -> None:
     """Change a mental model's text or name.
 
     The file in memory/models/ may be edited as well.
     """
-    with caller.opened(ctx) as (call, memory):
-        before = memory.models.get(id)
-        body = None if name and not text else _text(call, text, before.body)
-        tell(call, "Changed", memory.models.update(id, name=name, body=body, by_person=_by_person(call)))
+    before = memory.models.get(id)
+    body = None if name and not text else _text(call, text, before.body)
+    tell(call, "Changed", memory.models.update(id, name=name, body=body, by_person=_by_person(call)))
 
 
-@models_app.command("delete", cls=app.Verb)
-def models_delete(ctx: typer.Context, id: ModelId, as_json: app.Json = False, bank: app.Bank = None) -> None:
+@app.verb(models_app, "delete")
+def models_delete(call: Call, memory: Memory, id: ModelId) -> None:
     """Delete a mental model; `ua-memory undo` restores it."""
-    with caller.opened(ctx) as (call, memory):
-        tell(call, "Deleted", memory.models.delete(id, by_person=_by_person(call)))
+    tell(call, "Deleted", memory.models.delete(id, by_person=_by_person(call)))
 
 
-@models_app.command("refresh", cls=app.Verb)
-def models_refresh(ctx: typer.Context, id: ModelId, as_json: app.Json = False, bank: app.Bank = None) -> None:
+@app.verb(models_app, "refresh")
+def models_refresh(call: Call, memory: Memory, id: ModelId) -> None:
     """Propose changes to a mental model, as a diff with sources. Nothing is written."""
-    with caller.opened(ctx) as (call, memory):
-        done = memory.models.propose(id, model=call.endpoint)
-        if call.as_json:
-            emit(call, history.proposal(done))
-        else:
-            history.show_proposal(call, done)
+    done = memory.models.propose(id, model=call.endpoint)
+    if call.as_json:
+        emit(call, history.proposal(done))
+    else:
+        history.show_proposal(call, done)
 
 
 def _by_person(call: Call) -> bool:
@@ -705,9 +642,10 @@ EntityName = Annotated[str, typer.Argument(metavar="NAME", help="A name.", show_
 Limit = Annotated[int, typer.Option("-n", "--limit", metavar="N", min=1, help="At most so many.")]
 
 
-@entities_app.command("list", cls=app.Verb)
+@app.verb(entities_app, "list")
 def entities_list(
-    ctx: typer.Context,
+    call: Call,
+    memory: Memory,
     suggest: Annotated[
         bool, typer.Option("--suggest", help="Pairs of names that may be the same, with reasons.")
     ] = False,
@@ -715,21 +653,18 @@ def entities_list(
         bool, typer.Option("--all", help="Paths, handles, identifiers and doubtful words too.")
     ] = False,
     limit: Limit = 30,
-    as_json: app.Json = False,
-    bank: app.Bank = None,
 ) -> None:
     """List the names, the most frequent first.
 
     `--suggest` merges nothing: it prints the commands.
     """
-    with caller.opened(ctx) as (call, memory):
-        if suggest:
-            pairs = memory.entities.suggestions(limit)
-            shapes = [{"name": p.name, "other": p.other, "how": p.how, "reason": p.reason} for p in pairs]
-            emit(call, {"suggestions": shapes}) if call.as_json else _suggest(call, pairs)
-            return
-        found = memory.entities.list(limit, every=every)
-        emit(call, {"entities": [_known(one) for one in found]}) if call.as_json else _list(call, found)
+    if suggest:
+        pairs = memory.entities.suggestions(limit)
+        shapes = [{"name": p.name, "other": p.other, "how": p.how, "reason": p.reason} for p in pairs]
+        emit(call, {"suggestions": shapes}) if call.as_json else _suggest(call, pairs)
+        return
+    found = memory.entities.list(limit, every=every)
+    emit(call, {"entities": [_known(one) for one in found]}) if call.as_json else _list(call, found)
 
 
 def _list(call: Call, found: Sequence[Known]) -> None:
@@ -766,17 +701,14 @@ def _suggest(call: Call, pairs: Sequence[Suggestion]) -> None:
         )
 
 
-@entities_app.command("show", cls=app.Verb)
-def entities_show(
-    ctx: typer.Context, name: EntityName, limit: Limit = 10, as_json: app.Json = False, bank: app.Bank = None
-) -> None:
+@app.verb(entities_app, "show")
+def entities_show(call: Call, memory: Memory, name: EntityName, limit: Limit = 10) -> None:
     """Show a name: its facts, the names it appears with, a timeline."""
-    with caller.opened(ctx) as (call, memory):
-        found = memory.entities.get(name)
-        if call.as_json:
-            emit(call, _portrait(found, limit))
-        else:
-            _tell(call, found, limit)
+    found = memory.entities.get(name)
+    if call.as_json:
+        emit(call, _portrait(found, limit))
+    else:
+        _tell(call, found, limit)
 
 
 def _tell(call: Call, found: Portrait, limit: int) -> None:

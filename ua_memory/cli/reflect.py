@@ -131,9 +131,10 @@ SHOWN = 20
 """Pairs and refusals that are shown; the rest is counted."""
 
 
-@consolidate_app.command(cls=app.Verb)
+@app.verb(consolidate_app)
 def consolidate(
-    ctx: typer.Context,
+    call: Call,
+    memory: Memory,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Show the diff without a model, and the price of one.")
     ] = False,
@@ -154,8 +155,6 @@ def consolidate(
     log: Annotated[
         bool, typer.Option("--log", help="Write to local/consolidate.log in the state folder instead.")
     ] = False,
-    as_json: app.Json = False,
-    bank: app.Bank = None,
 ) -> None:
     """Create observations from facts that no run has considered.
 
@@ -164,7 +163,7 @@ def consolidate(
     several days repeat becomes an observation. One run is one commit. Then stale pages are refreshed. If
     there is nothing to do and no terminal, as from cron, nothing is printed.
     """
-    with caller.opened(ctx) as (call, memory), ExitStack() as bar:
+    with ExitStack() as bar:
         if log:
             _to_log(call, memory)
         if dry_run:

@@ -84,9 +84,10 @@ Redo = Annotated[bool, typer.Option("--redo", help="Read unchanged parts again t
 Batch = Annotated[bool, typer.Option("--batch", help="Input is JSON lines: text, ….")]
 
 
-@retain_app.command(cls=app.Verb)
+@app.verb(retain_app)
 def retain(
-    ctx: typer.Context,
+    call: Call,
+    memory: Memory,
     text: Text = None,
     document_id: DocumentId = None,
     append: Append = False,
@@ -104,8 +105,6 @@ def retain(
     batch: Batch = False,
     wait: Wait = False,
     dry_run: DryRun = False,
-    as_json: app.Json = False,
-    bank: app.Bank = None,
 ) -> None:
     """Extract facts from a text.
 
@@ -113,16 +112,15 @@ def retain(
     Without one the author's own sentences are kept at once. Facts go to the log of the day, or, with
     --document-id, to memory/documents/. The same text again changes nothing.
     """
-    with caller.opened(ctx) as (call, memory):
-        who, through = caller_origin(call)
-        common: dict[str, Any] = {
-            "document_id": document_id or "", "append": append, "mode": mode, "mission": mission or "",
-            "instructions": instructions or "", "context": about or "", "tags": tuple(tag or ()),
-            "timestamp": when(memory, timestamp), "origin": origin or who, "client": client or through,
-            "session": session, "request": request, "redo": redo,
-        }  # fmt: skip
-        items = batched(call, memory, text, common) if batch else [_single(call, memory, text, common)]
-        carry_out(call, memory, items, wait=wait, dry_run=dry_run)
+    who, through = caller_origin(call)
+    common: dict[str, Any] = {
+        "document_id": document_id or "", "append": append, "mode": mode, "mission": mission or "",
+        "instructions": instructions or "", "context": about or "", "tags": tuple(tag or ()),
+        "timestamp": when(memory, timestamp), "origin": origin or who, "client": client or through,
+        "session": session, "request": request, "redo": redo,
+    }  # fmt: skip
+    items = batched(call, memory, text, common) if batch else [_single(call, memory, text, common)]
+    carry_out(call, memory, items, wait=wait, dry_run=dry_run)
 
 
 def carry_out(call: Call, memory: Memory, items: list[TextItem], *, wait: bool, dry_run: bool) -> None:
@@ -217,9 +215,10 @@ IngestId = Annotated[
 ]
 
 
-@ingest_app.command(cls=app.Verb)
+@app.verb(ingest_app)
 def ingest(
-    ctx: typer.Context,
+    call: Call,
+    memory: Memory,
     file: Files,
     document_id: IngestId = None,
     append: Append = False,
@@ -232,25 +231,22 @@ def ingest(
     redo: Redo = False,
     wait: Wait = False,
     dry_run: DryRun = False,
-    as_json: app.Json = False,
-    bank: app.Bank = None,
 ) -> None:
     """Extract facts from files, one document each.
 
     Unchanged parts cost nothing and keep their facts; removed parts take their facts with them. HTML, PDF
     and DOCX need the extra: pip install 'ua-memory[ingest]'.
     """
-    with caller.opened(ctx) as (call, memory):
-        if document_id and len(file) > 1:
-            raise Usage("one --document-id cannot name several files", hint="ingest them one by one")
-        common: dict[str, Any] = {
-            "document_id": document_id or "", "append": append, "mode": mode, "mission": mission or "",
-            "instructions": instructions or "", "context": about or "", "tags": tuple(tag or ()),
-            "timestamp": when(memory, timestamp), "origin": "import", "client": caller_origin(call)[1],
-            "redo": redo,
-        }  # fmt: skip
-        items = [memory.documents.read(caller.absolute(call, each), **common) for each in file]
-        carry_out(call, memory, items, wait=wait, dry_run=dry_run)
+    if document_id and len(file) > 1:
+        raise Usage("one --document-id cannot name several files", hint="ingest them one by one")
+    common: dict[str, Any] = {
+        "document_id": document_id or "", "append": append, "mode": mode, "mission": mission or "",
+        "instructions": instructions or "", "context": about or "", "tags": tuple(tag or ()),
+        "timestamp": when(memory, timestamp), "origin": "import", "client": caller_origin(call)[1],
+        "redo": redo,
+    }  # fmt: skip
+    items = [memory.documents.read(caller.absolute(call, each), **common) for each in file]
+    carry_out(call, memory, items, wait=wait, dry_run=dry_run)
 
 
 # -- watch -------------------------------------------------------------------------------------------------
@@ -268,26 +264,25 @@ Now = Annotated[bool, typer.Option("--now", help="Include files saved a moment a
 WatchDryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would be kept, and the price.")]
 
 
-@watch_app.command("add", cls=app.Verb)
-def watch_add(ctx: typer.Context, path: Paths, as_json: app.Json = False, bank: app.Bank = None) -> None:
+@app.verb(watch_app, "add")
+def watch_add(call: Call, memory: Memory, path: Paths) -> None:
     """Watch folders or files: each file becomes a document, updated when it is saved.
 
     The daemon does it, 30 seconds after a save (watch.quiet_seconds); without a daemon: ua-memory watch run.
     """
-    with caller.opened(ctx) as (call, memory):
-        added = [memory.watches.add(caller.absolute(call, each), model=call.endpoint) for each in path]
-        runs = _daemon(call, memory)
-        if call.as_json:
-            emit(call, {"watched": [shape(one, look) for one, look in added]})
-            return
-        for one, look in added:
-            files = count(len(look.ready) + len(look.young), "file")
-            Screen(call).line("Watching ", (one.path, "path"), f": {files} to be read.")
-        screen = Screen(call)
-        if runs:
-            quiet = f"{memory.config.watch_seconds:g} seconds"
-            screen.line(f"The daemon reads them, and again {quiet} after each save.")
-        screen.line("Now, or without a daemon: ua-memory watch run; --dry-run shows the price.")
+    added = [memory.watches.add(caller.absolute(call, each), model=call.endpoint) for each in path]
+    runs = _daemon(call, memory)
+    if call.as_json:
+        emit(call, {"watched": [shape(one, look) for one, look in added]})
+        return
+    for one, look in added:
+        files = count(len(look.ready) + len(look.young), "file")
+        Screen(call).line("Watching ", (one.path, "path"), f": {files} to be read.")
+    screen = Screen(call)
+    if runs:
+        quiet = f"{memory.config.watch_seconds:g} seconds"
+        screen.line(f"The daemon reads them, and again {quiet} after each save.")
+    screen.line("Now, or without a daemon: ua-memory watch run; --dry-run shows the price.")
 
 
 def _daemon(call: Call, memory: Memory) -> bool:
@@ -297,66 +292,54 @@ def _daemon(call: Call, memory: Memory) -> bool:
     return in_background(memory.store.bank, call.env) or runs(memory.store.bank.local)
 
 
-@watch_app.command("list", cls=app.Verb)
-def watch_list(ctx: typer.Context, as_json: app.Json = False, bank: app.Bank = None) -> None:
+@app.verb(watch_app, "list")
+def watch_list(call: Call, memory: Memory) -> None:
     """List what is watched, and what has changed there."""
-    with caller.opened(ctx) as (call, memory):
-        found = memory.watches.list()
-        if call.as_json:
-            emit(call, {"watched": [shape(one, look) for one, look in found]})
-            return
-        screen = Screen(call)
-        if not found:
-            screen.line("Nothing is watched. Add a path: ua-memory watch add PATH")
-        for one, look in found:
-            changed = len(look.ready) + len(look.young)
-            told = f"  {count(len(one.files), 'document')}" + (
-                f", {changed} new or changed" if changed else ""
-            )
-            screen.line((one.path, "path"), told)
-            if look.missing:
-                screen.line("  ", ("missing; its documents stay", "warn"))
-            for name, stood in one.files.items():
-                if stood.error:
-                    screen.item("  ", (f"{name}: {stood.error}", "warn"))
-            for name in look.gone:
-                screen.item(
-                    "  ", (f"{name} is gone; its facts stay until: ua-memory watch run --accept", "warn")
-                )
+    found = memory.watches.list()
+    if call.as_json:
+        emit(call, {"watched": [shape(one, look) for one, look in found]})
+        return
+    screen = Screen(call)
+    if not found:
+        screen.line("Nothing is watched. Add a path: ua-memory watch add PATH")
+    for one, look in found:
+        changed = len(look.ready) + len(look.young)
+        told = f"  {count(len(one.files), 'document')}" + (f", {changed} new or changed" if changed else "")
+        screen.line((one.path, "path"), told)
+        if look.missing:
+            screen.line("  ", ("missing; its documents stay", "warn"))
+        for name, stood in one.files.items():
+            if stood.error:
+                screen.item("  ", (f"{name}: {stood.error}", "warn"))
+        for name in look.gone:
+            screen.item("  ", (f"{name} is gone; its facts stay until: ua-memory watch run --accept", "warn"))
 
 
-@watch_app.command("remove", cls=app.Verb)
-def watch_remove(ctx: typer.Context, path: Paths, as_json: app.Json = False, bank: app.Bank = None) -> None:
+@app.verb(watch_app, "remove")
+def watch_remove(call: Call, memory: Memory, path: Paths) -> None:
     """Stop watching paths. Their documents stay."""
-    with caller.opened(ctx) as (call, memory):
-        gone = [memory.watches.remove(str(caller.absolute(call, each))) for each in path]
-        if call.as_json:
-            emit(call, {"removed": [one.path for one in gone]})
-        for one in () if call.as_json else gone:
-            Screen(call).line("No longer watching ", (one.path, "path"), "; its documents stay.")
+    gone = [memory.watches.remove(str(caller.absolute(call, each))) for each in path]
+    if call.as_json:
+        emit(call, {"removed": [one.path for one in gone]})
+    for one in () if call.as_json else gone:
+        Screen(call).line("No longer watching ", (one.path, "path"), "; its documents stay.")
 
 
-@watch_app.command("run", cls=app.Verb)
+@app.verb(watch_app, "run")
 def watch_run(
-    ctx: typer.Context,
-    accept: Accept = False,
-    now: Now = False,
-    dry_run: WatchDryRun = False,
-    as_json: app.Json = False,
-    bank: app.Bank = None,
+    call: Call, memory: Memory, accept: Accept = False, now: Now = False, dry_run: WatchDryRun = False
 ) -> None:
     """Retain what has changed, as the daemon does."""
-    with caller.opened(ctx) as (call, memory):
-        model = call.endpoint
-        if dry_run:
-            flushed.show_priced(call, memory.watches.preview(model=model))
-            return
-        with progress(call, "Reading chunks") as tell:
-            caught = memory.watches.run(model=model, accept=accept, now=now, tell=tell)
-        if call.as_json:
-            emit(call, shape_of_run(caught))
-        else:
-            _told(call, caught, bool(model))
+    model = call.endpoint
+    if dry_run:
+        flushed.show_priced(call, memory.watches.preview(model=model))
+        return
+    with progress(call, "Reading chunks") as tell:
+        caught = memory.watches.run(model=model, accept=accept, now=now, tell=tell)
+    if call.as_json:
+        emit(call, shape_of_run(caught))
+    else:
+        _told(call, caught, bool(model))
 
 
 def _told(call: Call, caught: Caught, modelled: bool) -> None:

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ua_memory import caller
 from ua_memory.caller import given
 from ua_memory.cli import app
 from ua_memory.errors import Usage
@@ -105,9 +104,10 @@ Sources = Annotated[
 ]
 
 
-@search_app.command(cls=app.Verb)
+@app.verb(search_app)
 def search(
-    ctx: typer.Context,
+    call: Call,
+    memory: Memory,
     query: Query = None,
     limit: Limit = None,
     min_score: MinScore = None,
@@ -120,22 +120,19 @@ def search(
     source: Sources = None,
     explain: Explain = False,
     batch: Batch = False,
-    as_json: app.Json = False,
-    bank: app.Bank = None,
 ) -> None:
     """Find facts and notes by keywords and meaning.
 
     The index is updated first, so what was just written or edited is found.
     """
-    with caller.opened(ctx) as (call, memory):
-        tags = scope(call, tag, tags_match, tag_groups)
-        filters = chosen(memory, since, until, tags, kind, source)
-        queries = _lines(call) if batch else [one(query)]
-        answers = asked(call, memory, queries, limit, min_score, filters)
-        if not (batch or call.as_json):
-            return show_hits(call, memory, queries[0], answers[0], explain, bool(filters) or bool(min_score))
-        for answer in answers:
-            emit(call, search_shape(answer, explain), line=batch)
+    tags = scope(call, tag, tags_match, tag_groups)
+    filters = chosen(memory, since, until, tags, kind, source)
+    queries = _lines(call) if batch else [one(query)]
+    answers = asked(call, memory, queries, limit, min_score, filters)
+    if not (batch or call.as_json):
+        return show_hits(call, memory, queries[0], answers[0], explain, bool(filters) or bool(min_score))
+    for answer in answers:
+        emit(call, search_shape(answer, explain), line=batch)
     return None
 
 
@@ -282,9 +279,10 @@ MaxTokens = Annotated[
 ]
 
 
-@recall_app.command(cls=app.Verb)
+@app.verb(recall_app)
 def recall(
-    ctx: typer.Context,
+    call: Call,
+    memory: Memory,
     query: Query = None,
     limit: Limit = None,
     min_score: MinScore = None,
@@ -297,8 +295,6 @@ def recall(
     tag_groups: TagGroups = "",
     kind: Kinds = None,
     source: Sources = None,
-    as_json: app.Json = False,
-    bank: app.Bank = None,
 ) -> None:
     """Format search hits as a block for a prompt.
 
@@ -306,26 +302,23 @@ def recall(
     hits, and at most 9,500 characters; with a budget, as many as its tokens hold. If nothing is found,
     nothing is printed.
     """
-    with caller.opened(ctx) as (call, memory):
-        tags = scope(call, tag, tags_match, tag_groups)
-        filters = chosen(memory, since, until, tags, kind, source)
-        with progress(call, "Indexing") as tell:
-            found = memory.recall(
-                one(query), budget=budget, max_tokens=max_tokens or 0, limit=limit, min_score=min_score,
-                filters=filters, progress=tell,
-            )  # fmt: skip
-        if call.as_json:
-            return emit(
-                call, {"block": found.block, "left_out": len(found.left), **search_shape(found.answer)}
-            )
-        if found.block:
-            Screen(call).raw(found.block)
-        else:
-            note(call, f"nothing fits into {found.most} tokens" if found.left else "nothing found")
-        for said in found.answer.notes:
-            note(call, said)
-        if found.left and not found.most:
-            note(call, f"{len(found.left)} left out: no room in 9,500 characters")
+    tags = scope(call, tag, tags_match, tag_groups)
+    filters = chosen(memory, since, until, tags, kind, source)
+    with progress(call, "Indexing") as tell:
+        found = memory.recall(
+            one(query), budget=budget, max_tokens=max_tokens or 0, limit=limit, min_score=min_score,
+            filters=filters, progress=tell,
+        )  # fmt: skip
+    if call.as_json:
+        return emit(call, {"block": found.block, "left_out": len(found.left), **search_shape(found.answer)})
+    if found.block:
+        Screen(call).raw(found.block)
+    else:
+        note(call, f"nothing fits into {found.most} tokens" if found.left else "nothing found")
+    for said in found.answer.notes:
+        note(call, said)
+    if found.left and not found.most:
+        note(call, f"{len(found.left)} left out: no room in 9,500 characters")
     return None
 
 
@@ -336,9 +329,10 @@ def recall(
 explain_app = app.new()
 
 
-@explain_app.command(cls=app.Verb)
+@app.verb(explain_app)
 def explain(
-    ctx: typer.Context,
+    call: Call,
+    memory: Memory,
     query: Annotated[
         list[str],
         typer.Argument(metavar="QUERY...", help="As for search.", show_default=False),
@@ -349,20 +343,17 @@ def explain(
             metavar="TIME", help="Time of the query: 2026-11-21 or 2026-11-21T14:00 (default: now)."
         ),
     ] = None,
-    as_json: app.Json = False,
-    bank: app.Bank = None,
 ) -> None:
     """Show how a query is interpreted: its time, its names, its search terms.
 
     Nothing is searched or indexed. Time words are described in docs/time.md.
     """
-    with caller.opened(ctx) as (call, memory):
-        asked = parse_moment(now, "--now", memory.store.now())
-        found = memory.explain(" ".join(query), asked)
-        if call.as_json:
-            emit(call, explain_shape(found))
-        else:
-            _show(call, found, asked)
+    asked = parse_moment(now, "--now", memory.store.now())
+    found = memory.explain(" ".join(query), asked)
+    if call.as_json:
+        emit(call, explain_shape(found))
+    else:
+        _show(call, found, asked)
 
 
 def explain_shape(found: Explained) -> dict[str, Any]:
@@ -417,9 +408,10 @@ def _days(found: Explained, asked: datetime) -> str:
 get_app = app.new()
 
 
-@get_app.command(cls=app.Verb)
+@app.verb(get_app)
 def get(
-    ctx: typer.Context,
+    call: Call,
+    memory: Memory,
     target: Annotated[
         str,
         typer.Argument(
@@ -430,14 +422,11 @@ def get(
         ),
     ],
     raw: app.Raw = False,
-    as_json: app.Json = False,
-    bank: app.Bank = None,
 ) -> None:
     """Read a file, some of its lines, or a fact."""
-    with caller.opened(ctx) as (call, memory):
-        read = memory.get(target)
-        if call.as_json:
-            at = output.place(Place(read.path, read.line, read.end), read.id)
-            emit(call, {**at, "lines": read.lines, "text": read.text})
-        elif read.text:
-            Screen(call).raw(read.text, exact=raw)
+    read = memory.get(target)
+    if call.as_json:
+        at = output.place(Place(read.path, read.line, read.end), read.id)
+        emit(call, {**at, "lines": read.lines, "text": read.text})
+    elif read.text:
+        Screen(call).raw(read.text, exact=raw)

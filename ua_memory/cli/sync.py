@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from ua_memory.caller import Call
+    from ua_memory.memory import Memory
     from ua_memory.upkeep.archive import Restored
     from ua_memory.upkeep.sync import Synced
 
@@ -31,9 +32,10 @@ WHY = {
 }
 
 
-@sync_app.command(cls=app.Verb)
+@app.verb(sync_app)
 def sync(
-    ctx: typer.Context,
+    call: Call,
+    memory: Memory,
     remote: Annotated[
         str | None,
         typer.Option(
@@ -45,8 +47,6 @@ def sync(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Fetch and show what would be done; change nothing.")
     ] = False,
-    as_json: app.Json = False,
-    bank: app.Bank = None,
 ) -> None:
     """Sync with the remote.
 
@@ -54,11 +54,10 @@ def sync(
     other changed it, what was forgotten does not return, and two versions of one fact are both kept. A purge
     on one machine is applied on the others. See docs/sync.md.
     """
-    with caller.opened(ctx) as (call, memory):
-        done = memory.remote.sync(remote, dry_run=dry_run, backup=history.place(call, memory, None))
-        _tell(call, done)
-        if any(one and not one.proof.holds for one in (done.followed, done.heard)):
-            history.out(StillThere.exit_code)
+    done = memory.remote.sync(remote, dry_run=dry_run, backup=history.place(call, memory, None))
+    _tell(call, done)
+    if any(one and not one.proof.holds for one in (done.followed, done.heard)):
+        history.out(StillThere.exit_code)
 
 
 def _tell(call: Call, done: Synced) -> None:
@@ -208,36 +207,34 @@ def merged(done: Synced | Restored) -> dict[str, Any]:
     }
 
 
-@export_app.command(cls=app.Verb)
+@app.verb(export_app)
 def export(
-    ctx: typer.Context,
+    call: Call,
+    memory: Memory,
     file: Annotated[
         str, typer.Argument(metavar="FILE", help="The archive to write: a .tar outside the bank.")
     ],
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Show what it would contain; write nothing.")
     ] = False,
-    as_json: app.Json = False,
-    bank: app.Bank = None,
 ) -> None:
     """Export the whole bank to one file.
 
     Its files, its history as a git bundle, and a manifest with the hash of each. No index, keys or queue.
     `import archive FILE` verifies everything before it imports it. See docs/sync.md.
     """
-    with caller.opened(ctx) as (call, memory):
-        done = memory.remote.export(caller.absolute(call, file), dry_run=dry_run)
-        if call.as_json:
-            keys = ("file", "bank", "revision", "revisions", "files", "bytes")
-            emit(
-                call,
-                {**{key: getattr(done, key) for key in keys}, "dry_run": dry_run, "notes": list(done.notes)},
-            )
-            return
-        what = f"{count(done.files, 'file')}, {count(done.revisions, 'revision')}, {done.bytes:,} bytes"
-        Screen(call).line("Would write " if dry_run else "Wrote ", (done.file, "path"), f": {what}")
-        for text in done.notes:
-            note(call, text)
+    done = memory.remote.export(caller.absolute(call, file), dry_run=dry_run)
+    if call.as_json:
+        keys = ("file", "bank", "revision", "revisions", "files", "bytes")
+        emit(
+            call,
+            {**{key: getattr(done, key) for key in keys}, "dry_run": dry_run, "notes": list(done.notes)},
+        )
+        return
+    what = f"{count(done.files, 'file')}, {count(done.revisions, 'revision')}, {done.bytes:,} bytes"
+    Screen(call).line("Would write " if dry_run else "Wrote ", (done.file, "path"), f": {what}")
+    for text in done.notes:
+        note(call, text)
 
 
 def restored(call: Call, done: Restored) -> None:
