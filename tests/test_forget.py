@@ -8,6 +8,7 @@ import unicodedata
 from dataclasses import replace
 from datetime import date
 from pathlib import Path
+from typing import Any
 
 import pytest
 from banks import DAY, NOON, Bank, new_bank
@@ -21,6 +22,7 @@ from ua_memory.markdown import fields as markdown_fields
 from ua_memory.memory import Memory
 from ua_memory.records import Fact, Observation
 from ua_memory.retain.queue import TurnQueue as Queue
+from ua_memory.store import pending, swap
 from ua_memory.transcripts.turns import Session, Turn
 from ua_memory.upkeep import traces as searching
 from ua_memory.upkeep.forget import Forgetting
@@ -439,6 +441,25 @@ def test_a_killed_forget_is_brought_to_its_end(there: Bank, monkeypatch: pytest.
             fact = there.insert(CARD).fact
     assert Memory(there.store).forgetting.finish() == []
     assert there.find(fact.id) == fact and not list(there.store.bank.pending.glob("forget-*"))
+
+
+def test_a_revision_at_the_same_time_leaves_the_record_of_a_forget(
+    there: Bank, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fact = there.insert(SAID).fact
+    left = there.store.bank.pending / "forget-0123.tmp"
+    left.parent.mkdir(exist_ok=True)
+    left.write_text(SAID)
+    write = swap.write
+
+    def interrupted(file: Path, *args: Any, **kwargs: Any) -> None:
+        write(file, *args, **kwargs)
+        if file.name.startswith("forget-"):
+            pending.set_aside(file.parent)
+
+    monkeypatch.setattr(swap, "write", interrupted)
+    assert forget(there, f"^{fact.id}").proof.holds
+    assert not list(there.store.bank.pending.glob("forget-*"))
 
 
 def test_a_session_whose_forgetting_is_killed_takes_its_turns_along(

@@ -39,8 +39,6 @@ def test_no_function_is_too_long() -> None:
 PUBLIC_METHODS = 25
 WITH_MORE = {"History", "Remotes"}
 """Classes that are to be taken apart: one class has all that is asked of git."""
-LEFT_TO_OTHERS = {"git/remotes.py", "llm/client.py", "transcripts/format.py"}
-"""Modules with a class that leaves a method to another: to be taken apart."""
 
 
 def classes() -> dict[str, ast.ClassDef]:
@@ -85,7 +83,7 @@ def test_no_class_leaves_a_method_to_a_sibling() -> None:
         if isinstance(node, ast.Raise) and node.exc
     ]
     assert len(raised) > 100
-    assert {path for path, what in raised if "NotImplementedError" in what} == LEFT_TO_OTHERS
+    assert not [path for path, what in raised if "NotImplementedError" in what]
 
 
 def test_names_say_something() -> None:

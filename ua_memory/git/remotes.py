@@ -16,7 +16,7 @@ from pathlib import Path
 from ua_memory.errors import CannotWrite, Conflict, GitFailed, Usage
 from ua_memory.git import process
 from ua_memory.git.process import APART, NO_FSYNC, NO_REMOTE, Lock, Process
-from ua_memory.git.repository import NOBODY, Commit, Repository, blob_id
+from ua_memory.git.repository import NOBODY, Repository
 
 REMOTE = "origin"
 INCOMING, AGREED = "ua-memory-incoming", "ua-memory-agreed"
@@ -130,24 +130,6 @@ class Remotes(Repository):
         out = self.run("ls-tree", "-r", "-l", "-z", rev).decode("utf-8", "surrogateescape")
         rows = (entry.split("\t", 1) for entry in out.split("\0") if entry)
         return {path: int(size) for meta, path in rows if (size := meta.split()[3]).isdigit()}
-
-    def joined(self, commits: Sequence[Commit]) -> list[str] | None:
-        """Go on to another history, if the one commit to be made adds nothing to it; else None."""
-        if len(commits) != 1 or not (other := commits[0].joins):
-            return None
-        head = self.head()
-        if head and not self.is_within(head, other):
-            return None
-        there = {path: blob for path, (_, blob) in self.differing(head, other).items()}
-        if there != {path: "" if data is None else blob_id(data) for path, data in commits[0].files.items()}:
-            return None
-        self.run("update-ref", self.ref(), other, head or NOBODY)
-        self.mend_index(list(there))
-        return [other]
-
-    def mend_index(self, paths: Sequence[str] = ()) -> None:
-        """Bring the index along; `History` does."""
-        raise NotImplementedError
 
     # -- remotes -----------------------------------------------------------------------------------
 

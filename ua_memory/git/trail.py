@@ -999,6 +999,20 @@ class History(Remotes):
             except OSError as error:
                 raise GitFailed(f"{error.strerror}: {lock}", hint=f"rm {lock}") from error
 
+    def joined(self, commits: Sequence[Commit]) -> list[str] | None:
+        """Go on to another history, if the one commit to be made adds nothing to it; else None."""
+        if len(commits) != 1 or not (other := commits[0].joins):
+            return None
+        head = self.head()
+        if head and not self.is_within(head, other):
+            return None
+        there = {path: blob for path, (_, blob) in self.differing(head, other).items()}
+        if there != {path: "" if data is None else blob_id(data) for path, data in commits[0].files.items()}:
+            return None
+        self.run("update-ref", self.ref(), other, head or NOBODY)
+        self.mend_index(list(there))
+        return [other]
+
     def mend_index(self, paths: Sequence[str] = ()) -> None:
         """Bring the index along for these paths and those that an earlier commit could not."""
         if self.own and (late := {*paths, *self.behind()}):

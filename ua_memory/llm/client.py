@@ -467,77 +467,6 @@ class Post:
         return Post(str(row["id"]), int(row["count"]), str(row["model"]), str(row["entry"]))
 
 
-class Posting:
-    """The part of `Claude` that posts and collects batches."""
-
-    _endpoint: Endpoint
-    _meter: Meter
-    _words: RedactedTexts
-    _free: bool
-
-    @property
-    def name(self) -> str:
-        """The id of the model asked for."""
-        raise NotImplementedError
-
-    def estimate(self, tokens: int) -> int:
-        """Upper estimate of this model's tokens for a number of ours."""
-        raise NotImplementedError
-
-    def _connected(self) -> Anthropic:
-        raise NotImplementedError
-
-    def post(self, questions: Sequence[BatchQuestion], *, purpose: str, max_tokens: int) -> Post:
-        """Post questions, as many of them, from the first on, as the limits bear. What `ask` raises;
-        BudgetSpent where not even the first one fits."""
-        built = [build(self._words, q.system, q.messages, q.tools, goes_on=True) for q in questions]
-        entry, count = self._reserved(built, purpose, max_tokens)
-        requests = [
-            {"custom_id": str(n), "params": {"model": self.name, "max_tokens": max_tokens, **each.body}}
-            for n, each in enumerate(built[:count])
-        ]
-        try:
-            with _errors(self._endpoint):
-                made = self._connected().messages.batches.create(requests=requests)  # type: ignore[arg-type]
-        except (KeyRejected, RequestRejected):  # whatever else went wrong, it may have been taken
-            self._meter.settle_all(entry, [], share=HALF, failed=True)
-            raise
-        return Post(made.id, count, self.name, entry.line().decode())
-
-    def collect(self, post: Post) -> dict[int, Reply] | None:
-        """The replies to a batch by the number of their question, None while it is under way; those that
-        failed, were refused or ran out of time are missing. What `ask` raises; RequestRejected where the
-        endpoint knows no such batch any more."""
-        with _errors(self._endpoint):
-            batches = self._connected().messages.batches
-            if batches.retrieve(post.id).processing_status != "ended":
-                return None
-            rows = [(row.custom_id, row.result) for row in batches.results(post.id)]
-        found: dict[int, Reply] = {}
-        used: list[TokenUsage] = []
-        for name, result in rows:
-            if result.type == "succeeded" and name.isdigit() and int(name) < post.count:
-                answer = _whole(result.message.to_dict())
-                used.append(answer.usage)
-                if answer.refusal is None:
-                    found[int(name)] = answer.reply()
-        self._meter.settle_all(entry_of(json.loads(post.entry)), used, share=HALF, failed=not found)
-        return found
-
-    def _reserved(self, built: Sequence[ModelRequest], purpose: str, max_tokens: int) -> tuple[Entry, int]:
-        worst = [TokenUsage(cache_write=self.estimate(r.tokens), output=max_tokens) for r in built]
-        count = len(worst)
-        while True:
-            try:
-                return self._meter.reserve_all(
-                    purpose, self.name, worst[:count], share=HALF, free=self._free
-                ), count
-            except BudgetSpent:
-                if count <= 1:
-                    raise
-                count = count * 3 // 4
-
-
 def _whole(message: Mapping[str, Any]) -> StreamedReply:
     """A message as if it had been streamed: one reader of answers is enough."""
     answer = StreamedReply()
@@ -605,7 +534,7 @@ UNHURRIED = Patience(silence=1200.0, whole=3600.0, slow_again=False)
 that takes minutes. What was too slow there once is not tried again."""
 
 
-class Claude(Posting):
+class Claude:
     """One run's connection to a model. Close it, or use it as a context manager.
 
     Raises KeyRejected or RequestRejected at once for a key or a URL that cannot be one.
@@ -803,6 +732,58 @@ class Claude(Posting):
         said = told(why, self._endpoint)
         what = f"{self.name} declined to answer" + (f": {said}" if said else "")
         return ModelRefused(what, where=self._endpoint.url, hint="another UA_MEMORY_MODEL, or do without one")
+
+    # -- batches ------------------------------------------------------------------------------------
+
+    def post(self, questions: Sequence[BatchQuestion], *, purpose: str, max_tokens: int) -> Post:
+        """Post questions, as many of them, from the first on, as the limits bear. What `ask` raises;
+        BudgetSpent where not even the first one fits."""
+        built = [build(self._words, q.system, q.messages, q.tools, goes_on=True) for q in questions]
+        entry, count = self._reserved(built, purpose, max_tokens)
+        requests = [
+            {"custom_id": str(n), "params": {"model": self.name, "max_tokens": max_tokens, **each.body}}
+            for n, each in enumerate(built[:count])
+        ]
+        try:
+            with _errors(self._endpoint):
+                made = self._connected().messages.batches.create(requests=requests)  # type: ignore[arg-type]
+        except (KeyRejected, RequestRejected):  # whatever else went wrong, it may have been taken
+            self._meter.settle_all(entry, [], share=HALF, failed=True)
+            raise
+        return Post(made.id, count, self.name, entry.line().decode())
+
+    def collect(self, post: Post) -> dict[int, Reply] | None:
+        """The replies to a batch by the number of their question, None while it is under way; those that
+        failed, were refused or ran out of time are missing. What `ask` raises; RequestRejected where the
+        endpoint knows no such batch any more."""
+        with _errors(self._endpoint):
+            batches = self._connected().messages.batches
+            if batches.retrieve(post.id).processing_status != "ended":
+                return None
+            rows = [(row.custom_id, row.result) for row in batches.results(post.id)]
+        found: dict[int, Reply] = {}
+        used: list[TokenUsage] = []
+        for name, result in rows:
+            if result.type == "succeeded" and name.isdigit() and int(name) < post.count:
+                answer = _whole(result.message.to_dict())
+                used.append(answer.usage)
+                if answer.refusal is None:
+                    found[int(name)] = answer.reply()
+        self._meter.settle_all(entry_of(json.loads(post.entry)), used, share=HALF, failed=not found)
+        return found
+
+    def _reserved(self, built: Sequence[ModelRequest], purpose: str, max_tokens: int) -> tuple[Entry, int]:
+        worst = [TokenUsage(cache_write=self.estimate(r.tokens), output=max_tokens) for r in built]
+        count = len(worst)
+        while True:
+            try:
+                return self._meter.reserve_all(
+                    purpose, self.name, worst[:count], share=HALF, free=self._free
+                ), count
+            except BudgetSpent:
+                if count <= 1:
+                    raise
+                count = count * 3 // 4
 
 
 def _check(endpoint: Endpoint) -> None:

@@ -8,6 +8,7 @@ import json
 import tempfile
 import weakref
 import zlib
+from abc import ABC, abstractmethod
 from array import array
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -334,7 +335,7 @@ def json_lines(
 # What every reader has in common: a first pass surveys the records, a second lets them speak.
 
 
-class Format:
+class Format(ABC):
     """One client's way of writing transcripts down. Made anew for each reading.
 
     `survey` sees every record once, in file order; `close` then decides which lines are the conversation;
@@ -360,8 +361,9 @@ class Format:
         """The id of the record's first turn."""
         return word(record.get("id")) or f"L{line}"
 
+    @abstractmethod
     def survey(self, line: int, record: Record) -> None:
-        raise NotImplementedError
+        """See a record once."""
 
     def close(self, lines: int) -> None:
         """All of it was seen; the file has so many lines."""
@@ -371,11 +373,13 @@ class Format:
         """The line up to which the path has been read, if what was read last is `id`, on a dropped line."""
         return line
 
+    @abstractmethod
     def events(self, records: Iterable[tuple[int, Record]]) -> Iterator[Event]:
-        raise NotImplementedError
+        """The turns, calls and results of the records that are the conversation."""
 
+    @abstractmethod
     def contents(self, line: int, record: Record) -> Iterator[str]:
-        raise NotImplementedError
+        """The texts of a record that fill the context."""
 
 
 class EntryIds:

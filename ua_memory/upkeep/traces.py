@@ -441,6 +441,8 @@ def reindex(store: Store, index: Index, seconds: float, cleared: Cleared) -> Non
 
 BEGUN = "forget-"
 """How a record in `pending/` begins that says what is to be gone until it is."""
+UNWRITTEN = ".tmp"
+"""Ends the name of such a record while it is written. `.fresh` is a revision's, which any other may sweep."""
 
 
 class Clearing:
@@ -451,7 +453,7 @@ class Clearing:
 
     def finish(self) -> list[Searched]:
         """Bring what a killed process has begun to forget to its end, or let go of it if nothing was done."""
-        if not any(self.store.bank.pending.glob(f"{BEGUN}*.json")):
+        if not any(self.store.bank.pending.glob(f"{BEGUN}*")):
             return []
         with self.alone():
             return self.end_begun()
@@ -461,6 +463,8 @@ class Clearing:
         """One forgetting at a time: another one's record is no killed process's. Busy."""
         self.store.make_state()
         with locked(self.store.bank.state / "forget.lock", self.store.config.lock_seconds):
+            for left in self.store.bank.pending.glob(f"{BEGUN}*{UNWRITTEN}"):
+                left.unlink(missing_ok=True)
             yield
 
     def end_begun(self) -> list[Searched]:
@@ -494,7 +498,7 @@ class Clearing:
         }  # fmt: skip
         file = folder / f"{BEGUN}{secrets.token_hex(8)}.json"
         try:
-            fresh = file.with_suffix(".fresh")
+            fresh = file.with_suffix(UNWRITTEN)
             swap.write(fresh, json.dumps(row).encode(), mode=0o600)
             fresh.replace(file)
             swap.sync_folder(folder)
