@@ -10,6 +10,7 @@ import pytest
 from banks import new_bank
 
 from ua_memory import config
+from ua_memory.daemon.connect import named_bank
 from ua_memory.discovery import SETTINGS
 from ua_memory.hooks import context as known
 from ua_memory.paths import Bank
@@ -25,7 +26,9 @@ def bank(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Bank:
 
 
 def read(bank: Bank, named: str = "", env: dict[str, str] | None = None, cwd: Path | None = None) -> Any:
-    return known.read(named, str(cwd or bank.root), "/nowhere", env or {})
+    folder = str(cwd or bank.root)
+    path = named_bank(["--bank", named], folder, "/nowhere") if named else ""
+    return known.read(path, folder, "/nowhere", env or {})
 
 
 def test_it_is_what_the_settings_say(bank: Bank) -> None:

@@ -9,6 +9,7 @@ import os
 import sys
 import time
 
+from ua_memory.daemon.connect import named_bank, option
 from ua_memory.discovery import Folders
 from ua_memory.errors import NoBank, UaMemoryError
 from ua_memory.hooks import context
@@ -35,7 +36,7 @@ def hook(words: list[str], data: bytes, *, start: bool) -> bool:
     from ua_memory.hooks import events
 
     try:
-        event = events.hook_event(data, _option(words, "--client"))
+        event = events.hook_event(data, option(words, "--client"))
         if event is None or event.kind == "subagent":
             return False
         bank, settings = _bank(words)
@@ -46,7 +47,7 @@ def hook(words: list[str], data: bytes, *, start: bool) -> bool:
         begin = event.session and not event.agent
         want = {"end": context.END, "compact": context.COMPACT}.get(event.kind, "")
         if begin and event.kind != "stop":
-            context.begun(bank.pending, event, int(_option(words, "--pid") or 0), want=want)
+            context.begun(bank.pending, event, int(option(words, "--pid") or 0), want=want)
         text = "" if want else _said(event, settings, bank)
     except NoBank:  # a folder that is no bank is left alone
         return False
@@ -76,8 +77,8 @@ def _by_bank(words: list[str], data: bytes, *, start: bool) -> bool:
         in_process(words, data, then=start)
     call.stdin = io.BytesIO(data)
     call.opener = opener = InProcess(call.env)
-    pid = int(_option(words, "--pid") or 0)
-    due = capture.answered(call, _option(words, "--client"), pid, "--modelled" in words)
+    pid = int(option(words, "--pid") or 0)
+    due = capture.answered(call, option(words, "--client"), pid, "--modelled" in words)
     call.stdout.flush()
     if start and (bank := opener.bank):
         wake(Folders(str(bank.root), bank.own, str(bank.state), str(bank.git_dir)), os.environ)
@@ -119,32 +120,20 @@ def _print(stream: Any, text: str) -> None:
         stream.flush()
 
 
-def _option(words: list[str], name: str) -> str:
-    """What an option says the last time it is given, '' if it is not."""
-    value = ""
-    for n, word in enumerate(words):
-        if word == name:
-            value = "".join(words[n + 1 : n + 2])
-        elif word.startswith(f"{name}="):
-            value = word[len(name) + 1 :]
-    return value
-
-
 def _called(words: list[str]) -> Call:
     from ua_memory.caller import of_process
 
     call = of_process(words)
-    call.bank = _option(words, "--bank") or None
+    call.bank = option(words, "--bank") or None
     return call
 
 
 def _bank(words: list[str]) -> tuple[Folders, Any]:
     """The folders of the bank that is meant, and its settings: as they are known, else read and noted."""
-    env = os.environ
     try:
         cwd = os.getcwd()  # noqa: PTH109 (pathlib takes 4 ms)
         home = os.path.realpath(os.path.expanduser("~"))  # noqa: PTH111
-        found = context.read(_option(words, "--bank") or env.get("UA_MEMORY_BANK") or "", cwd, home, env)
+        found = context.read(named_bank(words, cwd, home), cwd, home, os.environ)
     except OSError:
         found = None
     if found is not None:

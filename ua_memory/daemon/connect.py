@@ -143,6 +143,9 @@ AGAIN = 30.0
 MOST_INPUT = 2 << 20
 """Bytes of standard input that are sent along: as JSON each may take six, and a message holds 16 MB."""
 ELSEWHERE, OTHER_CODE, BUSY, INPUT = -32001, -32002, -32003, -32004
+"""Refusals, after which nothing was done: the command is about another bank; the daemon is of another
+installation, or its code has changed; others' commands take too long; the command reads standard input, which
+was not sent along."""
 
 
 class CannotPrint(Exception):
@@ -207,19 +210,31 @@ def _lately(mark: str) -> bool:
         return False
 
 
+def option(words: list[str], name: str) -> str:
+    """The value of an option the last time it is given, '' if it is not."""
+    value = ""
+    for n, word in enumerate(words):
+        if word == "--":
+            break
+        if word == name:
+            value = "".join(words[n + 1 : n + 2])
+        elif word.startswith(f"{name}="):
+            value = word[len(name) + 1 :]
+    return value
+
+
+def named_bank(words: list[str], cwd: str, home: str) -> str:
+    """The path that `--bank` or UA_MEMORY_BANK names, without symbolic links; '' where neither is given."""
+    named = option(words, "--bank") or os.environ.get("UA_MEMORY_BANK") or ""
+    if named == "~" or named.startswith("~/"):
+        named = home + named[1:]
+    return os.path.realpath(os.path.join(cwd, named)) if named else ""  # noqa: PTH118
+
+
 def banks(words: list[str], cwd: str, home: str) -> Iterator[str]:
     """Folders that may be the bank that is meant, the likeliest first."""
-    named = os.environ.get("UA_MEMORY_BANK") or ""
-    options = words[: words.index("--")] if "--" in words else words
-    for n, word in enumerate(options):
-        if word.startswith("--bank="):
-            named = word[7:]
-        elif word == "--bank":
-            named = "".join(options[n + 1 : n + 2])
-    if named:
-        if named == "~" or named.startswith("~/"):
-            named = home + named[1:]
-        yield os.path.realpath(os.path.join(cwd, named))  # noqa: PTH118
+    if named := named_bank(words, cwd, home):
+        yield named
         return
     while len(cwd) > 1:
         yield cwd

@@ -14,19 +14,15 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ua_memory.daemon import connect
+from ua_memory.daemon.connect import BUSY as BUSY
+from ua_memory.daemon.connect import ELSEWHERE as ELSEWHERE
+from ua_memory.daemon.connect import INPUT as INPUT
+from ua_memory.daemon.connect import OTHER_CODE as OTHER_CODE
 
 # -- messages ----------------------------------------------------------------------------------------------
 # What goes over the socket: JSON-RPC 2.0, one message a line. `docs/daemon.md` is the description.
 
 
-ELSEWHERE = -32001
-"""The command is about another bank than this daemon's. Nothing was done."""
-OTHER_CODE = -32002
-"""Daemon and caller are not of the same installation, or it has changed. Nothing was done."""
-BUSY = -32003
-"""Others' commands take too long for this one to wait. Nothing was done."""
-INPUT = -32004
-"""The command reads standard input, which was not sent along. Nothing was done."""
 LATE = -32005
 """The command did not end within its deadline; it may still be carried out."""
 BAD_JSON, BAD_REQUEST, NO_METHOD, BAD_PARAMS, INTERNAL = -32700, -32600, -32601, -32602, -32603

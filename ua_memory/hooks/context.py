@@ -488,9 +488,7 @@ def _holds(path: str, text: str) -> bool:
 def _root(named: str, cwd: str, home: str) -> str:
     """The bank that is meant, '' if there is none."""
     if named:
-        if named == "~" or named.startswith("~/"):
-            named = home + named[1:]
-        root = os.path.realpath(os.path.join(cwd, named))  # noqa: PTH118
+        root = named
     elif (nearest := discovery.bank_above(cwd, home)) is not None:
         return nearest
     else:
@@ -524,7 +522,7 @@ def _files(root: str, env: Mapping[str, str]) -> list[Any]:
 
 def _proof(root: str, state: str, env: Mapping[str, str]) -> list[Any]:
     """What must be as it was: the code, the folders, and the files of settings."""
-    code = discovery.look(PACKAGE, [b"config.py", b"cli/known.py"])
+    code = discovery.look(PACKAGE, [b"config.py", b"hooks/context.py"])
     around = discovery.git_folders(root)
     rows = [*code, *_files(root, env)]
     return [root, state, list(around or ()), *(row and list(row) for row in rows)]
