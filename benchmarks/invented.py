@@ -146,7 +146,9 @@ class Asked:
         self.bank, self.env = bank, env
         self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self.socket.settimeout(120)
-        self.socket.connect(f"{next(address.folders(env))}/{address.socket_name(os.path.realpath(bank))}")
+        self.socket.connect(
+            f"{next(address.socket_folders(env))}/{address.socket_name(os.path.realpath(bank))}"
+        )
         self._lines = self.socket.makefile("rb")
 
     def close(self) -> None:

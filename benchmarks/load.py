@@ -192,7 +192,7 @@ def _done(told: Told, *words: str) -> Any:
 
 def _asked(words: list[str]) -> tuple[int | None, str]:
     home = os.environ["HOME"]
-    daemon = asking.connected(words, "/", home)
+    daemon = asking.connect_to_daemon(words, "/", home)
     if daemon is None:
         return None, "no daemon"
     try:

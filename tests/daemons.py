@@ -115,7 +115,7 @@ class Place:
                 self.gone()
 
     def socket(self) -> Path:
-        return Path(next(address.folders(os.environ)), address.socket_name(str(self.root)))
+        return Path(next(address.socket_folders(os.environ)), address.socket_name(str(self.root)))
 
     def connected(self) -> socket.socket:
         caller = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)

@@ -115,7 +115,7 @@ def test_one_that_is_frozen_can_be_stopped(served: Place) -> None:
 @pytest.fixture
 def deaf(place: Place) -> Iterator[Place]:
     """Somebody listens, lets callers in and says nothing."""
-    address.made(os.environ)
+    address.make_socket_folder(os.environ)
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener:
         listener.bind(str(place.socket()))
         listener.listen(8)
@@ -129,15 +129,15 @@ def test_one_that_does_not_answer_is_waited_for_once(deaf: Place, monkeypatch: p
 
     def asked(hurry: float = 0) -> float:
         """For how long it is waited."""
-        with contextlib.closing(asking.connected(words, "/", home, hurry)) as daemon:
+        with contextlib.closing(asking.connect_to_daemon(words, "/", home, hurry)) as daemon:
             waits: float = daemon.gettimeout()
             with pytest.raises(asking.NoAnswer, match="does not answer"):
                 asking.answer(daemon, hurry)
         return waits
 
-    assert [asked(), asked(), asked()] == [0.05, 0.01, 0.01] and address.silent(path)
+    assert [asked(), asked(), asked()] == [0.05, 0.01, 0.01] and address.is_silent(path)
     with pytest.raises(asking.NoAnswer, match="does not answer"):
-        asking.connected(words, "/", home, 1)  # who is in a hurry does not wait at all
+        asking.connect_to_daemon(words, "/", home, 1)  # who is in a hurry does not wait at all
     os.utime(path + address.SILENT_SUFFIX, (time.time() - 3 * asking.AGAIN,) * 2)
     os.utime(path, (1, 1))
     assert asked(1) == 0.01  # but now and then
@@ -147,12 +147,12 @@ def test_one_that_does_not_answer_is_waited_for_once(deaf: Place, monkeypatch: p
 def test_what_was_noted_of_one_that_did_not_answer_is_over_when_it_does(served: Place) -> None:
     path = str(served.socket())
     address.note_answer(path, False)
-    assert address.silent(path)
-    assert served.run("get", "MEMORY.md").err == "" and not address.silent(path)
+    assert address.is_silent(path)
+    assert served.run("get", "MEMORY.md").err == "" and not address.is_silent(path)
     address.note_answer(path, False)
-    assert client.status(served.root, os.environ) and not address.silent(path)
+    assert client.status(served.root, os.environ) and not address.is_silent(path)
     address.note_answer(path, False)
-    assert served.run("daemon", "restart").code == 0 and not address.silent(path)
+    assert served.run("daemon", "restart").code == 0 and not address.is_silent(path)
 
 
 def test_commands_go_on_without_one_that_is_frozen(served: Place) -> None:
@@ -457,11 +457,11 @@ def test_the_log_is_bounded(tmp_path: Path) -> None:
 
 def test_sockets_lie_where_only_the_user_can_put_one() -> None:
     long = {"XDG_RUNTIME_DIR": f"/tmp/{'x' * 90}", "TMPDIR": "/var/tmp/"}
-    found = list(address.folders(long))
+    found = list(address.socket_folders(long))
     assert f"/var/tmp/ua-memory-{os.getuid()}" in found and all(len(one) < 80 for one in found)
     with tempfile.TemporaryDirectory(dir="/tmp") as short:  # pytest's own folder may be too long for a socket
-        assert address.made({"XDG_RUNTIME_DIR": short}) == f"{short}/ua-memory"
+        assert address.make_socket_folder({"XDG_RUNTIME_DIR": short}) == f"{short}/ua-memory"
         Path(short, "ua-memory").chmod(0o755)
-        assert not address.private(f"{short}/ua-memory")
+        assert not address.is_private(f"{short}/ua-memory")
         Path(short, "link").symlink_to(short)
-        assert not address.private(f"{short}/link") and not address.private(f"{short}/none")
+        assert not address.is_private(f"{short}/link") and not address.is_private(f"{short}/none")

@@ -241,7 +241,7 @@ def test_a_daemon_that_dies_over_a_command(tmp_path: Path) -> None:
     """Against a daemon that takes the command and ends: a search is done here, an insert is not."""
     bank = new_bank(tmp_path / "bank")
     place = Place(bank.root)
-    address.made(os.environ)
+    address.make_socket_folder(os.environ)
     place.local.mkdir(mode=0o700, exist_ok=True)
     (place.local / "daemon.started").touch()  # so that none is started in the place of ours
     for argv, said, code in (

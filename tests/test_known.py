@@ -21,14 +21,14 @@ def bank(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Bank:
     monkeypatch.setattr(known, "RACY", 0)
     found = new_bank(tmp_path / "bank").store.bank
     found.cache.mkdir(parents=True, exist_ok=True)
-    known.note(found, config.load(found.root, {}), {})
+    known.cache_settings(found, config.load(found.root, {}), {})
     return found
 
 
 def read(bank: Bank, named: str = "", env: dict[str, str] | None = None, cwd: Path | None = None) -> Any:
     folder = str(cwd or bank.root)
     path = named_bank(["--bank", named], folder, "/nowhere") if named else ""
-    return known.read(path, folder, "/nowhere", env or {})
+    return known.cached_settings(path, folder, "/nowhere", env or {})
 
 
 def test_it_is_what_the_settings_say(bank: Bank) -> None:
@@ -72,7 +72,7 @@ def test_what_may_have_changed_is_not_known(bank: Bank, change: Callable[[Bank],
 def test_a_variable_that_settings_heed_counts(bank: Bank) -> None:
     assert read(bank, env={"UA_TRUNCATION_THRESHOLD": ""})
     assert read(bank, env={"UA_TRUNCATION_THRESHOLD": "9"}) is None
-    known.note(bank, config.load(bank.root, {"UA_MEMORY_ENABLED": "0"}), {"UA_MEMORY_ENABLED": "0"})
+    known.cache_settings(bank, config.load(bank.root, {"UA_MEMORY_ENABLED": "0"}), {"UA_MEMORY_ENABLED": "0"})
     assert read(bank) is None and not read(bank, env={"UA_MEMORY_ENABLED": "0"})[1].enabled
 
 
@@ -81,7 +81,7 @@ def test_the_users_files_count(bank: Bank, tmp_path: Path) -> None:
     mine = tmp_path / "mine" / "ua-memory"
     mine.mkdir(parents=True)
     for name in ("config.toml", "trusted.json"):
-        known.note(bank, config.load(bank.root, env), env)
+        known.cache_settings(bank, config.load(bank.root, env), env)
         assert read(bank, env=env) and read(bank) is None
         (mine / name).touch()
         assert read(bank, env=env) is None
@@ -91,20 +91,20 @@ def test_the_users_files_count(bank: Bank, tmp_path: Path) -> None:
 def test_settings_of_which_there_is_something_to_tell_are_read_each_time(bank: Bank, text: str) -> None:
     file = bank.root / SETTINGS
     file.write_text(text + file.read_text())
-    known.note(bank, config.load(bank.root, {}, lenient=True), {})
+    known.cache_settings(bank, config.load(bank.root, {}, lenient=True), {})
     assert read(bank) is None
 
 
 def test_a_file_just_written_may_be_written_again(bank: Bank, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(known, "RACY", 3600 * 10**9)
     (bank.cache / known.NAME).unlink()
-    known.note(bank, config.load(bank.root, {}), {})
+    known.cache_settings(bank, config.load(bank.root, {}), {})
     assert read(bank) is None
 
 
 def test_no_folder_is_made_for_it(tmp_path: Path) -> None:
     root = tmp_path / "fresh"
     root.mkdir()
-    known.note(Bank(root, False, root / "state", root / "state" / "trail"), config.Config(), {})
+    known.cache_settings(Bank(root, False, root / "state", root / "state" / "trail"), config.Config(), {})
     assert not any(root.iterdir())
-    assert known.read(str(root), "/", "/nowhere", {}) is None
+    assert known.cached_settings(str(root), "/", "/nowhere", {}) is None

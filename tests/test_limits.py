@@ -472,7 +472,7 @@ def test_calls_that_take_long(monkeypatch: pytest.MonkeyPatch) -> None:
 
     done: list[str] = []
     at = relay.Relay.__new__(relay.Relay)
-    monkeypatch.setattr(relay, "MOST_LATER", 1)
+    monkeypatch.setattr(relay, "MOST_THREADS", 1)
     monkeypatch.setattr(at, "_later", {}, raising=False)
     monkeypatch.setattr(
         at, "_begin", lambda number, *_: (done.append("later"), at._later.update({number: 0}))
@@ -534,5 +534,5 @@ def test_events_that_were_heard(tmp_path: Path) -> None:
     file = tmp_path / "heard"
     for size, kept in ((once.MOST, True), (once.MOST + 1, False)):
         file.write_bytes(b"x" * size)
-        assert not once._told(str(file), "an event", 0)
+        assert not once._seen_before(str(file), "an event", 0)
         assert (file.stat().st_size > once.MOST) is kept

@@ -156,7 +156,7 @@ def test_what_tools_do_to_a_bank_is_told_before() -> None:
         "core_memory_replace", "update_page", "delete_page", "retain", "ingest", "ingest_file",
     }  # fmt: skip
     asking = {name for name, each in told.items() if each["openWorldHint"]}
-    assert asking == relay.APART, "what may ask a model is never done by the daemon"
+    assert asking == relay.MAY_ASK_A_MODEL, "what may ask a model is never done by the daemon"
 
 
 def test_the_sdks_server_hands_its_calls_on() -> None:
@@ -553,7 +553,7 @@ def test_with_a_daemon_no_process_is_started_for_a_tool(place: Place) -> None:
     code = (
         "import sys\nfrom ua_memory.cli import fast\n"
         "fast._leave = lambda code: (print('subprocess' in sys.modules, file=sys.stderr), sys.exit(code))\n"
-        "from ua_memory.mcp import relay\nrelay._wake = lambda words: None\nfast.main()"
+        "from ua_memory.mcp import relay\nrelay._start_daemon = lambda words: None\nfast.main()"
     )
     rows = [asks("tools/call", 1, name="archival_memory_insert", arguments={"content": "The map is blue"})]
     done = subprocess.run(

@@ -36,54 +36,54 @@ def event(session: str = "s1", why: str = "") -> Event:
 
 def test_a_session_ends_with_its_process(bank: Bank) -> None:
     child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
-    found = sessions.begun(bank.pending, event(), child.pid)
-    path = sessions.path_of(bank.pending, event())
-    assert found["pid"] == child.pid and not sessions.over(path, found)
-    assert not sessions.left_over(bank.pending, "another")
+    found = sessions.record_event(bank.pending, event(), child.pid)
+    path = sessions.record_path(bank.pending, event())
+    assert found["pid"] == child.pid and not sessions.has_ended(path, found)
+    assert not sessions.others_wait(bank.pending, "another")
     child.kill()
     child.wait()
     if sys.platform == "linux":
-        assert sessions.over(path, found) and sessions.left_over(bank.pending, "another")
-        assert not sessions.left_over(bank.pending, "s1")
+        assert sessions.has_ended(path, found) and sessions.others_wait(bank.pending, "another")
+        assert not sessions.others_wait(bank.pending, "s1")
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="told by /proc")
 def test_a_shell_between_is_not_the_client(bank: Bank) -> None:
     child = subprocess.Popen(["sh", "-c", "sleep 60; true"])
     try:
-        assert sessions.begun(bank.pending, event(), child.pid)["pid"] == os.getpid()
+        assert sessions.record_event(bank.pending, event(), child.pid)["pid"] == os.getpid()
     finally:
         child.kill()
         child.wait()
 
 
 def test_one_whose_process_nobody_knows_ends_by_silence(bank: Bank) -> None:
-    found = sessions.begun(bank.pending, event(), 0)
-    path = sessions.path_of(bank.pending, event())
-    assert not sessions.over(path, found)
+    found = sessions.record_event(bank.pending, event(), 0)
+    path = sessions.record_path(bank.pending, event())
+    assert not sessions.has_ended(path, found)
     os.utime(path, (0, time.time() - sessions.SILENT - 60))
-    assert sessions.over(path, found)
+    assert sessions.has_ended(path, found)
 
 
 def test_what_was_asked_for_before_a_compaction_stays_asked_for(bank: Bank) -> None:
-    sessions.begun(bank.pending, event(), 0, want=sessions.COMPACT)
-    assert sessions.begun(bank.pending, event(), 0)["want"] == sessions.COMPACT
-    assert sessions.begun(bank.pending, event(), 0, want=sessions.END)["want"] == sessions.END
+    sessions.record_event(bank.pending, event(), 0, want=sessions.COMPACT)
+    assert sessions.record_event(bank.pending, event(), 0)["want"] == sessions.COMPACT
+    assert sessions.record_event(bank.pending, event(), 0, want=sessions.END)["want"] == sessions.END
     late = event()
     late.kind = "stop"
-    assert sessions.begun(bank.pending, late, 0)["want"] == sessions.END
+    assert sessions.record_event(bank.pending, late, 0)["want"] == sessions.END
     # It was resumed before a flush came to it: it goes on, and what was said until then is due still.
-    assert sessions.begun(bank.pending, event(), 0)["want"] == sessions.COMPACT
-    path = sessions.path_of(bank.pending, event())
-    sessions.noted(path, spot=[1])
-    sessions.noted(f"{path}.gone", spot=[1])
-    assert [found["spot"] for _, found in sessions.listed(bank.pending)] == [[1]]
-    ((_, found),) = sessions.listed(bank.pending)
+    assert sessions.record_event(bank.pending, event(), 0)["want"] == sessions.COMPACT
+    path = sessions.record_path(bank.pending, event())
+    sessions.update_record(path, spot=[1])
+    sessions.update_record(f"{path}.gone", spot=[1])
+    assert [found["spot"] for _, found in sessions.session_records(bank.pending)] == [[1]]
+    ((_, found),) = sessions.session_records(bank.pending)
     assert found["transcript"] == "/t.jsonl" and found["client"] == "claude-code"
 
 
 def test_without_a_state_folder_nothing_is_made(tmp_path: Path) -> None:
-    sessions.begun(tmp_path / "none" / "pending", event(), 0)
+    sessions.record_event(tmp_path / "none" / "pending", event(), 0)
     assert not (tmp_path / "none").exists()
 
 
@@ -96,7 +96,7 @@ def core(most: int) -> str:
 
 def told(bank: Bank, event: Event, kept: Any = ()) -> str:
     look: Any = SimpleNamespace(of_session=lambda *_: list(kept))
-    return beginning.text(event, bank, core, look) or ""
+    return beginning.start_text(event, bank, core, look) or ""
 
 
 def page(bank: Bank, name: str, head: str) -> None:
@@ -123,7 +123,7 @@ def test_all_of_it_has_room(bank: Bank) -> None:
     for n in range(300):
         page(bank, f"page-{n:03}", f"name: Page number {n}\nsource_query: {'what it tracks ' * 20}")
     rows = [f"- 2026-11-21: {'something said ' * 10}{n} [memory/2026-11-21.md#L{n}]" for n in range(20)]
-    beginning.recalled(bank, event(), "\n".join(["head", *rows]))
+    beginning.save_recalled(bank, event(), "\n".join(["head", *rows]))
     text = told(bank, event(why="compact"), [row.replace("said", "kept") for row in rows])
     assert len(text) <= MOST and "Short answers." in text and "more: ua-memory pages list" in text
     assert text.count("<ua-memory-recall kind=") == 4 == text.count("</ua-memory-recall>")
@@ -131,11 +131,11 @@ def test_all_of_it_has_room(bank: Bank) -> None:
 
 def test_after_a_compaction_what_was_told_comes_back_once(bank: Bank) -> None:
     for n in range(5):
-        beginning.recalled(bank, event(), f"head\n- one [a#L1]\n- number {n} [b#L{n}]")
-    beginning.recalled(bank, event("s2"), "- another session's [c#L1]")
+        beginning.save_recalled(bank, event(), f"head\n- one [a#L1]\n- number {n} [b#L{n}]")
+    beginning.save_recalled(bank, event("s2"), "- another session's [c#L1]")
     text = told(bank, event(why="compact"), ["- number 2 [b#L2 ^abc]"])
     assert text.count("- one [a#L1]") == 1 == text.count("- number 2 ") and "another session" not in text
     assert "- one" not in told(bank, event(why="startup"))
-    beginning.forget(bank.local, time.time() + 60)
+    beginning.delete_recalled(bank.local, time.time() + 60)
     assert "- one" not in told(bank, event(why="compact"))
     assert json.dumps(text).isascii()

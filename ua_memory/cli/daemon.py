@@ -378,7 +378,7 @@ def serve(call: Call, memory: Memory) -> str:
     import gc
 
     from ua_memory.daemon.server import Service
-    from ua_memory.daemon.spawn import only_one
+    from ua_memory.daemon.spawn import daemon_lock
     from ua_memory.daemon.worker import Warm
     from ua_memory.index import embedding
 
@@ -388,7 +388,7 @@ def serve(call: Call, memory: Memory) -> str:
     bank = memory.store.bank
     memory.store.make_state()
     gc.set_threshold(10_000)  # a search makes thousands of short-lived things, and none goes in circles
-    with only_one(bank.local):
+    with daemon_lock(bank.local):
         service = Service(
             Warm(bank.root, memory.config, bank.pending, call.env), perform_request, bank.local, call.env
         )

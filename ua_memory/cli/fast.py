@@ -101,10 +101,10 @@ def _hook(words: list[str], mode: str) -> NoReturn:
             from ua_memory.hooks import context
 
             data = sys.stdin.buffer.read()
-            if context.first(words, data) and _handled(words, data, mode):
+            if context.is_first(words, data) and _handled(words, data, mode):
                 from ua_memory.cli import without_daemon
 
-                without_daemon.hand_over(words)
+                without_daemon.flush_detached(words)
     finally:
         _leave(0)
 

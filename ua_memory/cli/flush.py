@@ -13,7 +13,7 @@ from ua_memory.cli import app
 from ua_memory.daemon import spawn
 from ua_memory.daemon.spawn import runs
 from ua_memory.errors import Malformed, NotFound, Usage
-from ua_memory.hooks.capture import take_up
+from ua_memory.hooks.capture import queue_ended_sessions
 from ua_memory.views import flushed, output
 from ua_memory.views.output import Screen, ago, count, emit, note, progress
 
@@ -104,7 +104,7 @@ def _index(memory: Memory) -> None:
 
 def _take_up(call: Call, memory: Memory) -> None:
     """Have what hooks left behind wait: sessions that have ended or were killed, or are being compacted."""
-    take_up(memory, lambda text: note(call, text), model=bool(call.endpoint))
+    queue_ended_sessions(memory, lambda text: note(call, text), model=bool(call.endpoint))
 
 
 @contextmanager

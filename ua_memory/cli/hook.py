@@ -53,7 +53,7 @@ def hook(
         functions(call, " ".join(ctx.args[1:]))
     elif call.reads_terminal:
         call.stderr.write("ua-memory: a client's hook calls this, with JSON on standard input\n")
-    elif capture.answered(call, client, pid, modelled):
+    elif capture.answer_event(call, client, pid, modelled):
         raise typer.Exit(fast.HAND_OVER)
 
 

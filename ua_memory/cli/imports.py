@@ -25,7 +25,7 @@ from ua_memory.cli.sync import restored
 from ua_memory.clients import sessions
 from ua_memory.errors import NotFound, StillThere, Usage
 from ua_memory.hooks import context
-from ua_memory.hooks.capture import take_up
+from ua_memory.hooks.capture import queue_ended_sessions
 from ua_memory.memory import Memory
 from ua_memory.upkeep import import_sources
 from ua_memory.upkeep.import_ import import_contents
@@ -244,7 +244,7 @@ def run(call: Call, memory: Memory, asked: views_flushed.SurveyRequest) -> None:
     day = parse_day(asked.since or None, "--since", now.date())
     since = datetime.combine(date.fromisoformat(day), time(), now.tzinfo) if day else None
     if not asked.dry_run:  # what hooks heard of ended sessions goes before what their transcripts have
-        take_up(memory, lambda text: note(call, text), model=bool(call.endpoint))
+        queue_ended_sessions(memory, lambda text: note(call, text), model=bool(call.endpoint))
     found = _survey(call, memory, asked, since)
     chosen = [one for one in found.sessions if _fits(call, one, asked)]
     fresh = [one for one in chosen if one.new or one.waits]
@@ -269,11 +269,11 @@ def _survey(call: Call, memory: Memory, asked: views_flushed.SurveyRequest, sinc
         transcripts = list(sessions.on_machine(call, asked.clients or sessions.CLIENTS))
     else:
         transcripts = list(sessions.below(caller.absolute(call, asked.path)))
-    listed = context.listed(memory.store.bank.pending)
+    listed = context.session_records(memory.store.bank.pending)
     going = {
         (str(each.get("client")), str(each.get("session")))
         for path, each in listed
-        if not context.over(path, each)
+        if not context.has_ended(path, each)
     }
     with progress(call, "Reading sessions") as tell:
         return memory.sessions.survey(transcripts, since=since, going=going, tell=tell)

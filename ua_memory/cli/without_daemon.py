@@ -42,13 +42,13 @@ def hook(words: list[str], data: bytes, *, start: bool) -> bool:
         bank, settings = _bank(words)
         if not settings.enabled:
             return False
-        if _odd(settings):
+        if _has_notes(settings):
             return _by_bank(words, data, start=start)
         begin = event.session and not event.agent
         want = {"end": context.END, "compact": context.COMPACT}.get(event.kind, "")
         if begin and event.kind != "stop":
-            context.begun(bank.pending, event, int(option(words, "--pid") or 0), want=want)
-        text = "" if want else _said(event, settings, bank)
+            context.record_event(bank.pending, event, int(option(words, "--pid") or 0), want=want)
+        text = "" if want else _reply(event, settings, bank)
     except NoBank:  # a folder that is no bank is left alone
         return False
     except (OSError, ValueError, UaMemoryError):  # the command says it in the bank's log
@@ -58,9 +58,9 @@ def hook(words: list[str], data: bytes, *, start: bool) -> bool:
     if text and event:
         _print(sys.stdout, events.reply(event, text))
     if start and not want:
-        wake(bank, os.environ)
+        start_daemon(bank, os.environ)
     start_of = event.session if event and event.kind == "start" else ""
-    return bool(want) or bool(start_of and context.left_over(bank.pending, start_of))
+    return bool(want) or bool(start_of and context.others_wait(bank.pending, start_of))
 
 
 def _by_bank(words: list[str], data: bytes, *, start: bool) -> bool:
@@ -70,7 +70,7 @@ def _by_bank(words: list[str], data: bytes, *, start: bool) -> bool:
     from ua_memory.daemon.spawn import InProcess
     from ua_memory.hooks import capture
 
-    call = _called(words)
+    call = _call(words)
     if call.debug:  # the command says what went wrong
         from ua_memory.cli.app import in_process
 
@@ -78,10 +78,10 @@ def _by_bank(words: list[str], data: bytes, *, start: bool) -> bool:
     call.stdin = io.BytesIO(data)
     call.opener = opener = InProcess(call.env)
     pid = int(option(words, "--pid") or 0)
-    due = capture.answered(call, option(words, "--client"), pid, "--modelled" in words)
+    due = capture.answer_event(call, option(words, "--client"), pid, "--modelled" in words)
     call.stdout.flush()
     if start and (bank := opener.bank):
-        wake(Folders(str(bank.root), bank.own, str(bank.state), str(bank.git_dir)), os.environ)
+        start_daemon(Folders(str(bank.root), bank.own, str(bank.state), str(bank.git_dir)), os.environ)
     return due
 
 
@@ -93,22 +93,22 @@ def recall(words: list[str]) -> bool:
     try:
         bank, settings = _bank(words)
         counted = settings.min_score or settings.recall_budget or settings.recall_max_tokens
-        found = None if counted or _odd(settings) else _glance(bank, settings)
+        found = None if counted or _has_notes(settings) else _glance(bank, settings)
     except UaMemoryError:
         return False
     if found is None:
         return False
-    wanted = _wanted(" ".join(words[at:]), settings)
+    wanted = _read_query(" ".join(words[at:]), settings)
     text = found.recall(wanted.text, settings.search_limit)
     _print(sys.stdout, f"{text}\n" if text else "")
     said = "keyword search only: no daemon runs yet" if text else "nothing found by keywords"
     for each in filter(None, (wanted.why, "" if wanted.skipped else said)):
         _print(sys.stderr, f"ua-memory: {each}\n")
-    wake(bank, os.environ)
+    start_daemon(bank, os.environ)
     return True
 
 
-def _odd(settings: Any) -> bool:
+def _has_notes(settings: Any) -> bool:
     """Whether something is to be told of the settings: of those that are known already there is not."""
     return bool(getattr(settings, "problems", ()) or getattr(settings, "untrusted", {}))
 
@@ -120,7 +120,7 @@ def _print(stream: Any, text: str) -> None:
         stream.flush()
 
 
-def _called(words: list[str]) -> Call:
+def _call(words: list[str]) -> Call:
     from ua_memory.caller import of_process
 
     call = of_process(words)
@@ -133,18 +133,18 @@ def _bank(words: list[str]) -> tuple[Folders, Any]:
     try:
         cwd = os.getcwd()  # noqa: PTH109 (pathlib takes 4 ms)
         home = os.path.realpath(os.path.expanduser("~"))  # noqa: PTH111
-        found = context.read(named_bank(words, cwd, home), cwd, home, os.environ)
+        found = context.cached_settings(named_bank(words, cwd, home), cwd, home, os.environ)
     except OSError:
         found = None
     if found is not None:
         return found
     from ua_memory import caller, paths
 
-    call = _called(words)
+    call = _call(words)
     root = caller.bank_root(call)
     settings = caller.settings_of(call, root, lenient=True)
     bank = paths.locate(root, own=settings.own, bank_id=settings.id)
-    context.note(bank, settings, caller.environment(call))
+    context.cache_settings(bank, settings, caller.environment(call))
     return Folders(str(bank.root), bank.own, str(bank.state), str(bank.git_dir)), settings
 
 
@@ -154,7 +154,7 @@ def _glance(bank: Folders, settings: Any) -> Glance | None:
     return readonly.look(bank, settings.few, settings.redact)
 
 
-def _said(event: Event, settings: Any, bank: Folders) -> str | None:
+def _reply(event: Event, settings: Any, bank: Folders) -> str | None:
     """What an event is answered; None where it takes the bank to tell, or to do."""
     if event.kind == "stop":
         return None
@@ -162,10 +162,10 @@ def _said(event: Event, settings: Any, bank: Folders) -> str | None:
     if found is None:
         return None
     if event.kind == "start":
-        return context.text(event, bank, found.core, found)
+        return context.start_text(event, bank, found.core, found)
     text = _recalled(found, event, settings, bank)
     if text:
-        context.recalled(bank, event, text)
+        context.save_recalled(bank, event, text)
     return text
 
 
@@ -176,7 +176,7 @@ def _recalled(found: Glance, event: Event, settings: Any, bank: Folders) -> str 
         return ""
     if settings.auto_recall_tags or settings.auto_recall_tag_groups or event.group:
         return None  # what may be recalled takes filters, which are the bank's
-    wanted = _wanted(event.prompt, settings)
+    wanted = _read_query(event.prompt, settings)
     if wanted.long and wanted.skipped:
         from pathlib import Path
 
@@ -186,17 +186,17 @@ def _recalled(found: Glance, event: Event, settings: Any, bank: Folders) -> str 
     return found.recall(wanted.text, settings.search_limit, ENOUGH)
 
 
-def _wanted(query: str, settings: Any) -> Wanted:
+def _read_query(query: str, settings: Any) -> Wanted:
     return noise.read_query(query, settings.long_query, settings.longest_query)
 
 
 # -- the next time ---------------------------------------------------------------------------------------
 
 
-def hand_over(words: list[str]) -> None:
+def flush_detached(words: list[str]) -> None:
     """Flush what is due, by a process that nobody waits for and that outlives the client. It has the model
     that the client's environment names."""
-    if not _left_behind():
+    if not _fork_detached():
         return
     try:
         from ua_memory.daemon.spawn import start_detached
@@ -208,7 +208,7 @@ def hand_over(words: list[str]) -> None:
         os._exit(0)
 
 
-def _left_behind() -> bool:
+def _fork_detached() -> bool:
     """Whether this is the process that goes on: in a session of its own, nothing of the caller's open."""
     if os.fork():
         return False
@@ -222,14 +222,14 @@ def _left_behind() -> bool:
     return True
 
 
-def wake(found: Folders, env: Mapping[str, str]) -> None:
+def start_daemon(found: Folders, env: Mapping[str, str]) -> None:
     """Have a daemon for the next time, its model loaded, by a process that nobody waits for."""
     try:
         if time.time() - os.stat(f"{found.local}/daemon.started").st_mtime < 30:  # noqa: PTH116
             return
     except OSError:
         pass
-    if not _left_behind():
+    if not _fork_detached():
         return
     try:
         from ua_memory.daemon.spawn import in_background

@@ -43,7 +43,7 @@ def socket_name(root: str) -> str:
     return blake2b(os.fsencode(root), digest_size=8).hexdigest() + ".sock"
 
 
-def folders(env: Mapping[str, str]) -> Iterator[str]:
+def socket_folders(env: Mapping[str, str]) -> Iterator[str]:
     """The folders that sockets may lie in, the best first. Which of them exist is not asked here.
 
     The second is what systemd makes: cron has no XDG_RUNTIME_DIR and must meet the daemon of a login.
@@ -58,7 +58,7 @@ def folders(env: Mapping[str, str]) -> Iterator[str]:
             yield place
 
 
-def private(folder: str) -> bool:
+def is_private(folder: str) -> bool:
     """Whether a folder is this user's alone, and no link: another could put a socket of theirs there."""
     try:
         found = os.lstat(folder)
@@ -67,7 +67,7 @@ def private(folder: str) -> bool:
     return found.st_mode & 0o170077 == 0o040000 and found.st_uid == os.getuid()
 
 
-def silent(socket: str) -> bool:
+def is_silent(socket: str) -> bool:
     """Whether the daemon that listens at a socket did not answer whoever asked it last."""
     try:
         return os.stat(socket + SILENT_SUFFIX).st_mtime_ns >= os.lstat(socket).st_mtime_ns  # noqa: PTH116
@@ -88,7 +88,7 @@ def note_answer(socket: str, answered: bool) -> None:
         pass
 
 
-def introduce(socket: str, pid: int, bank: str) -> None:
+def write_owner(socket: str, pid: int, bank: str) -> None:
     """Say who listens at a socket, before anybody is let in."""
     note_answer(socket, True)
     with open(f"{socket}{BANK}.new", "w", encoding="utf-8", errors="surrogateescape") as file:  # noqa: PTH123
@@ -96,7 +96,7 @@ def introduce(socket: str, pid: int, bank: str) -> None:
     os.replace(f"{socket}{BANK}.new", socket + BANK)  # noqa: PTH105
 
 
-def about(socket: str) -> tuple[int, str]:
+def read_owner(socket: str) -> tuple[int, str]:
     """The process id and the bank's folder of the daemon that listens at a socket; (0, "") where unknown."""
     try:
         with open(socket + BANK, encoding="utf-8", errors="surrogateescape") as file:  # noqa: PTH123
@@ -106,9 +106,9 @@ def about(socket: str) -> tuple[int, str]:
         return 0, ""
 
 
-def made(env: Mapping[str, str]) -> str:
+def make_socket_folder(env: Mapping[str, str]) -> str:
     """The folder to listen in, made if need be. OSError if there is none to be had."""
-    for folder in folders(env):
+    for folder in socket_folders(env):
         if os.path.isdir(os.path.dirname(folder)):  # noqa: PTH112, PTH120
             try:
                 os.mkdir(folder, 0o700)  # noqa: PTH102
@@ -116,7 +116,7 @@ def made(env: Mapping[str, str]) -> str:
                 pass
             except OSError:
                 continue
-            if private(folder):
+            if is_private(folder):
                 return folder
     raise OSError("no private folder for a socket: set XDG_RUNTIME_DIR to one with mode 700")
 
@@ -168,25 +168,25 @@ LOST = "the daemon ended without an answer; the command may be done"
 SILENT, ENDED, NONE = "the daemon does not answer", "the daemon ended", "none runs"
 
 
-def connected(words: list[str], cwd: str, home: str, hurry: float = 0) -> Any:
+def connect_to_daemon(words: list[str], cwd: str, home: str, hurry: float = 0) -> Any:
     """A connection to the daemon that the command may be for, or None. The daemon knows whether it is.
 
     One that did not answer the last time has a moment; who is in a hurry does not ask it. NoAnswer.
     """
-    for folder in folders(os.environ):
+    for folder in socket_folders(os.environ):
         try:
             there = os.listdir(folder)  # noqa: PTH208
         except OSError:
             continue
-        if not there or not private(folder):
+        if not there or not is_private(folder):
             continue
         for root in banks(words, cwd, home):
             name = socket_name(root)
             if name not in there:
                 continue
             path = f"{folder}/{name}"
-            known = name + SILENT_SUFFIX in there and silent(path)
-            if known and hurry and _lately(path + SILENT_SUFFIX):
+            known = name + SILENT_SUFFIX in there and is_silent(path)
+            if known and hurry and _asked_lately(path + SILENT_SUFFIX):
                 raise NoAnswer(SILENT, False)
             daemon = unix_socket()
             daemon.settimeout(PROBE if known else hurry or FIRST)
@@ -203,7 +203,7 @@ def connected(words: list[str], cwd: str, home: str, hurry: float = 0) -> Any:
     return None
 
 
-def _lately(mark: str) -> bool:
+def _asked_lately(mark: str) -> bool:
     try:
         return abs(time.time() - os.stat(mark).st_mtime) < AGAIN  # noqa: PTH116
     except OSError:
@@ -292,7 +292,7 @@ def answer(
             if not got:
                 raise NoAnswer(ENDED if got is not None else SILENT, taken)
             if not taken:
-                _answers(daemon, long)
+                _on_first_words(daemon, long)
             rest, taken = rest + got, True
         line, _, rest = rest.partition(b"\n")
         message = read_json(line.decode())
@@ -329,7 +329,7 @@ def exchange(
     terminals = [] if write else [name for fd, name in enumerate(streams) if os.isatty(fd)]
     daemon: Any = None
     try:
-        daemon = connected(words, cwd, home, hurry)
+        daemon = connect_to_daemon(words, cwd, home, hurry)
         if daemon is None:
             return None, 0, NONE
         begun(daemon)
@@ -349,7 +349,7 @@ def exchange(
             daemon.close()
 
 
-def _answers(daemon: Any, long: float) -> None:
+def _on_first_words(daemon: Any, long: float) -> None:
     """From its first words on a daemon may be silent for so long; what was noted of it before is over."""
     if daemon.gettimeout() == PROBE:
         note_answer(daemon.getpeername(), True)

@@ -127,7 +127,7 @@ class Daemon(NamedTuple):
 def every(env: Mapping[str, str]) -> list[Daemon]:
     """All daemons of this user's, by their banks."""
     found = list[Daemon]()
-    for folder in filter(connect.private, connect.folders(env)):
+    for folder in filter(connect.is_private, connect.socket_folders(env)):
         paths = (f"{folder}/{name}" for name in sorted(os.listdir(folder)) if name.endswith(".sock"))  # noqa: PTH208
         found += filter(None, map(_daemon, paths))
     return sorted(found, key=lambda one: (one.bank, one.pid))
@@ -143,7 +143,7 @@ def _daemon(path: str) -> Daemon | None:
     except OSError:  # of one that was killed
         return None
     said = ask(path, "status")
-    pid, bank = connect.about(path)
+    pid, bank = connect.read_owner(path)
     return Daemon(path, said["pid"] if said else pid, bank, said)
 
 
@@ -194,8 +194,8 @@ def stop(root: Path, env: Mapping[str, str]) -> int | None:
 
 def _asked(root: Path, env: Mapping[str, str], method: str) -> dict[str, Any] | None:
     name = connect.socket_name(os.path.realpath(root))
-    for folder in connect.folders(env):
-        if not connect.private(folder):
+    for folder in connect.socket_folders(env):
+        if not connect.is_private(folder):
             continue
         if found := ask(f"{folder}/{name}", method):
             return found
@@ -205,12 +205,12 @@ def _asked(root: Path, env: Mapping[str, str], method: str) -> dict[str, Any] | 
 def silent(root: Path, env: Mapping[str, str]) -> bool:
     """Whether the bank's daemon is there, and did not answer whoever asked it last."""
     name = connect.socket_name(os.path.realpath(root))
-    return any(connect.silent(f"{folder}/{name}") for folder in connect.folders(env))
+    return any(connect.is_silent(f"{folder}/{name}") for folder in connect.socket_folders(env))
 
 
 def ask(path: str, method: str) -> dict[str, Any] | None:
     """What the daemon that listens at a socket answers; None if it does not."""
-    known = connect.silent(path)
+    known = connect.is_silent(path)
     try:
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as daemon:
             daemon.settimeout(min(SECONDS, connect.PROBE) if known else SECONDS)

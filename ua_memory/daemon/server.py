@@ -207,7 +207,7 @@ class Service:
 
     def __init__(self, warm: Warm, perform: Perform, local: Path, env: Mapping[str, str]) -> None:
         self.warm, self.perform, self.log = warm, perform, Log(local)
-        self._folder = connect.made(env)
+        self._folder = connect.make_socket_folder(env)
         self.path = f"{self._folder}/{connect.socket_name(str(warm.root))}"
         self.began, self._code = time.time(), Code()
         self.flushing = Flushing(warm.root, env, self.log.say)
@@ -262,7 +262,7 @@ class Service:
         finally:
             os.umask(before)
         self._inode = _inode(self.path)
-        connect.introduce(self.path, os.getpid(), str(self.warm.root))
+        connect.write_owner(self.path, os.getpid(), str(self.warm.root))
         listener.listen(CALLERS)
         return listener
 

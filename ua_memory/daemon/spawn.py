@@ -149,7 +149,7 @@ class AlreadyRuns(Exception):
 
 
 @contextlib.contextmanager
-def only_one(local: Path) -> Iterator[None]:
+def daemon_lock(local: Path) -> Iterator[None]:
     """Be the bank's one daemon, as long as the block lasts. AlreadyRuns; freed by the system at a kill."""
     fd = os.open(_made(local) / "daemon.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:

@@ -24,15 +24,15 @@ if TYPE_CHECKING:
     from ua_memory.memory import Memory
 
 
-# -- hearing -----------------------------------------------------------------------------------------------
-# What a session's client and transcript say, put into the bank: after each answer, and when it has ended.
+# -- turns -------------------------------------------------------------------------------------------------
+# The turns of a session are queued after each answer and at its end, from its transcript and the event.
 
 
-TOLD = 7 * 86400.0
-"""Seconds for which is known what a session was told: it may be resumed, and compacted then."""
+RECALLED_KEPT = 7 * 86400.0
+"""Seconds for which what was recalled for a session is kept: it may be resumed, and compacted then."""
 
 
-def heard(
+def capture_turns(
     memory: Memory,
     path: str,
     found: dict[str, Any],
@@ -42,7 +42,7 @@ def heard(
     close: bool = False,
     model: bool = False,
 ) -> bool:
-    """Let the new turns of the session of a file wait, and note how far it was heard. True if a flush is due.
+    """Queue the new turns of a session and save how far its transcript was read. True if a flush is due.
 
     Malformed for a transcript that is none; CannotWrite.
     """
@@ -53,7 +53,7 @@ def heard(
         told = memory.conversations.capture(
             session, stream, said=said, asked=asked, spot=spot, close=close, model=model
         )
-    context.noted(path, spot=list(astuple(told.spot)))
+    context.update_record(path, spot=list(astuple(told.spot)))
     return told.due
 
 
@@ -65,28 +65,28 @@ def _opened(transcript: object) -> AbstractContextManager[BinaryIO | None]:
     return contextlib.nullcontext()
 
 
-def take_up(memory: Memory, say: Callable[[str], None], *, model: bool = False) -> None:
-    """Hear to their end all sessions that have ended, were killed, or asked for it before a compaction; a
-    flush is due of them then. `say` is told what could not be read."""
+def queue_ended_sessions(memory: Memory, say: Callable[[str], None], *, model: bool = False) -> None:
+    """Queue what is left of sessions that have ended, were killed, or are being compacted, for the flush.
+    `say` gets what could not be read."""
     bank = memory.store.bank
-    for path, found in list(context.listed(bank.pending)):
-        over = context.over(path, found)
+    for path, found in list(context.session_records(bank.pending)):
+        over = context.has_ended(path, found)
         if not over and found.get("want") != context.COMPACT:
             continue
         try:
-            heard(memory, path, found, close=True, model=model)
+            capture_turns(memory, path, found, close=True, model=model)
         except Malformed as error:  # it will not become one: what waits of it is all there is
             say(f"{found.get('client')} session {found.get('session')}: {error.what}")
-            context.noted(path, transcript="")
+            context.update_record(path, transcript="")
         if not over:
-            context.noted(path, want="")
+            context.update_record(path, want="")
         else:
             with contextlib.suppress(OSError):
                 os.unlink(path)  # noqa: PTH108
-    context.forget(bank.local, memory.store.now().timestamp() - TOLD)
+    context.delete_recalled(bank.local, memory.store.now().timestamp() - RECALLED_KEPT)
 
 
-# -- happening ---------------------------------------------------------------------------------------------
+# -- events ------------------------------------------------------------------------------------------------
 # What an event of an agent's client is answered by its bank, and what it means for its session.
 
 
@@ -95,7 +95,7 @@ ENOUGH = 0.35
 """The score from which on a hit is put into a prompt nobody searched for it with."""
 
 
-def answered(call: Call, client: str, pid: int, modelled: bool) -> bool:
+def answer_event(call: Call, client: str, pid: int, modelled: bool) -> bool:
     """Answer the event on a call's standard input by its bank; True if something is to be handed over.
 
     Whatever goes wrong, nothing is said but in the bank's log. `client` is who calls, '' where the event
@@ -111,7 +111,7 @@ def answered(call: Call, client: str, pid: int, modelled: bool) -> bool:
             event = events.hook_event(call.stdin.read(), client)
             if event and event.kind != "subagent" and memory.config.enabled:
                 _tell_settings(memory, event)
-                return _happened(call, memory, event, pid, modelled)
+                return _handle(call, memory, event, pid, modelled)
     except NoBank:  # a folder that is no bank is left alone
         pass
     except Exception as error:
@@ -122,40 +122,40 @@ def answered(call: Call, client: str, pid: int, modelled: bool) -> bool:
     return False
 
 
-def _happened(call: Call, memory: Memory, event: Event, pid: int, modelled: bool) -> bool:
+def _handle(call: Call, memory: Memory, event: Event, pid: int, modelled: bool) -> bool:
     """Answer an event and note what it means for its session; True if something is to be handed over."""
     from ua_memory.hooks import events
-    from ua_memory.hooks.context import note
+    from ua_memory.hooks.context import cache_settings
 
     bank = memory.store.bank
     known = bool(event.session) and not event.agent
     if event.kind in events.ANSWERED:
-        text = _answer(call, memory, event)
+        text = _reply_text(call, memory, event)
         call.stdout.write(events.reply(event, text) if text else "")
         if event.kind == "start":
-            note(bank, memory.config, caller.environment(call))
+            cache_settings(bank, memory.config, caller.environment(call))
         if known:
-            context.begun(bank.pending, event, pid)
+            context.record_event(bank.pending, event, pid)
         if event.kind == "prompt" and text:
-            context.recalled(bank, event, text)
-        return event.kind == "start" and context.left_over(bank.pending, event.session)
+            context.save_recalled(bank, event, text)
+        return event.kind == "start" and context.others_wait(bank.pending, event.session)
     if not known:
         return False
     memory.store.make_state()
     want = {"end": context.END, "compact": context.COMPACT}.get(event.kind, "")
-    found = context.begun(bank.pending, event, pid, want=want)
+    found = context.record_event(bank.pending, event, pid, want=want)
     if want:
         return True
-    path = context.path_of(bank.pending, event)
-    return heard(memory, path, found, said=event.said, asked=event.prompt, model=modelled)
+    path = context.record_path(bank.pending, event)
+    return capture_turns(memory, path, found, said=event.said, asked=event.prompt, model=modelled)
 
 
-def _answer(call: Call, memory: Memory, event: Event) -> str:
+def _reply_text(call: Call, memory: Memory, event: Event) -> str:
     """What an agent is told. Nothing while settings cannot be read: they may say what is to be masked, and
     what is for whom. What is said waits all the same, and its flush reads them again."""
     if memory.config.problems:
         return ""
-    return _started(memory, event) if event.kind == "start" else _recalled(call, memory, event)
+    return _start_text(memory, event) if event.kind == "start" else _recall_text(call, memory, event)
 
 
 def _tell_settings(memory: Memory, event: Event) -> None:
@@ -167,7 +167,7 @@ def _tell_settings(memory: Memory, event: Event) -> None:
 
 
 def _log(local: Path, text: str) -> None:
-    """Say something in a bank's log, which nobody may have begun yet."""
+    """Write a line to the hooks' log of a bank."""
     from ua_memory.daemon.spawn import Log
     from ua_memory.paths import make_private
 
@@ -176,7 +176,7 @@ def _log(local: Path, text: str) -> None:
     Log(local, LOG).say(text)
 
 
-def _recalled(call: Call, memory: Memory, event: Event) -> str:
+def _recall_text(call: Call, memory: Memory, event: Event) -> str:
     from ua_memory.caller import in_process
     from ua_memory.daemon.spawn import InProcess, Log
     from ua_memory.hooks.context import auto_scope
@@ -196,7 +196,7 @@ def _recalled(call: Call, memory: Memory, event: Event) -> str:
     return hits_block(found[0])[0]
 
 
-def _started(memory: Memory, event: Event) -> str:
+def _start_text(memory: Memory, event: Event) -> str:
     from ua_memory.recall import readonly
     from ua_memory.text.redaction import redact
 
@@ -212,4 +212,4 @@ def _started(memory: Memory, event: Event) -> str:
     if event.why == "compact":
         memory.search_many(["what was kept"], by_words=True)  # what a flush has just written is indexed
         look = readonly.look(bank, memory.config.few, memory.config.redact)
-    return context.text(event, bank, core, look) or ""
+    return context.start_text(event, bank, core, look) or ""

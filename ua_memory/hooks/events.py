@@ -46,7 +46,7 @@ def _group(named: object) -> str:
     return " ".join(str(named).split()) or "unknown"
 
 
-def plain(found: dict[str, Any], kinds: dict[str, Kind], client: str) -> Event | None:
+def claude_shaped(found: dict[str, Any], kinds: dict[str, Kind], client: str) -> Event | None:
     """The event of a payload that has Claude Code's keys, as Codex's and Gemini's have; None for one that
     memory has nothing to do with. Keys that are no text count as not said, but for the group."""
 
@@ -90,7 +90,7 @@ CLAUDE_KINDS: dict[str, Kind] = {
 
 def claude_event(found: dict[str, Any], client: str = CLAUDE_CODE) -> Event | None:
     """The event that a payload tells of, None where memory has nothing to do with it."""
-    return plain(found, CLAUDE_KINDS, client)
+    return claude_shaped(found, CLAUDE_KINDS, client)
 
 
 # -- codex -------------------------------------------------------------------------------------------------
@@ -104,7 +104,7 @@ CODEX = "codex"
 CODEX_KINDS: dict[str, Kind] = {**CLAUDE_KINDS, "Interrupt": "stop"}
 
 
-def told_by_codex(found: dict[str, Any]) -> bool:
+def is_codex(found: dict[str, Any]) -> bool:
     """Whether a payload without a client's name is Codex's."""
     path = found.get("transcript_path")
     rollout = isinstance(path, str) and path.rpartition("/")[2].startswith("rollout-")
@@ -113,7 +113,7 @@ def told_by_codex(found: dict[str, Any]) -> bool:
 
 def codex_event(found: dict[str, Any], client: str = CODEX) -> Event | None:
     """The event that a payload tells of, None where memory has nothing to do with it."""
-    return plain(found, CODEX_KINDS, client)
+    return claude_shaped(found, CODEX_KINDS, client)
 
 
 # -- gemini ------------------------------------------------------------------------------------------------
@@ -132,14 +132,14 @@ GEMINI_KINDS: dict[str, Kind] = {
 }
 
 
-def told_by_gemini(found: dict[str, Any]) -> bool:
+def is_gemini(found: dict[str, Any]) -> bool:
     """Whether a payload without a client's name is Gemini's: it alone writes a time."""
     return found.get("hook_event_name") in ("BeforeAgent", "AfterAgent") or "timestamp" in found
 
 
 def gemini_event(found: dict[str, Any], client: str = GEMINI) -> Event | None:
     """The event that a payload tells of, None where memory has nothing to do with it."""
-    heard = plain(found, GEMINI_KINDS, client)
+    heard = claude_shaped(found, GEMINI_KINDS, client)
     if heard:
         heard.transcript = ""
         answer = found.get("prompt_response")
@@ -179,9 +179,9 @@ def hook_event(data: bytes, client: str = "") -> Event | None:
         raise ValueError("no JSON object with hook_event_name")
     if client and (len(client) > 40 or not _NAME.issuperset(client) or client[0] == "-"):
         raise ValueError(f"--client {client[:40]!r}: small letters, digits and - name a client")
-    if client == GEMINI or (not client and told_by_gemini(found)):
+    if client == GEMINI or (not client and is_gemini(found)):
         heard = gemini_event(found)
-    elif client == CODEX or (not client and told_by_codex(found)):
+    elif client == CODEX or (not client and is_codex(found)):
         heard = codex_event(found)
     else:
         heard = claude_event(found, client or CLAUDE_CODE)

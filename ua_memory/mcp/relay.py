@@ -21,11 +21,11 @@ MODERN = "io.modelcontextprotocol/protocolVersion"
 CLIENT, MODE = "io.modelcontextprotocol/clientInfo", "UA_MEMORY_DAEMON"
 LARGEST = 2 << 20
 """Characters of a line: what is forwarded must fit into one message to the daemon."""
-APART = frozenset("retain ingest ingest_file create_page update_page reflect".split())  # noqa: SIM905
+MAY_ASK_A_MODEL = frozenset("retain ingest ingest_file create_page update_page reflect".split())  # noqa: SIM905
 """Tools that may ask a model; a test holds them to `mcp.tools.TOOLS`."""
-LATER = frozenset(("reflect", "resources/list", "resources/read"))
+IN_THREADS = frozenset(("reflect", "resources/list", "resources/read"))
 """What others do not wait for: a model, and what a client asks for before it lists the tools."""
-MOST_LATER = 8
+MOST_THREADS = 8
 FIRST = (b'"initialize"', b'"server/discover"', b'"notifications/')
 """What a client sends before it asks for the tools."""
 BAD_JSON, BAD_REQUEST, NO_METHOD, BAD_PARAMS, INTERNAL = -32700, -32600, -32601, -32602, -32603
@@ -48,9 +48,9 @@ def serve(words: list[str], mode: str) -> None:
         # The tools are asked for next: nobody is to wait meanwhile for a process to be started.
         if not woken and not any(name in line for name in FIRST):
             woken = True
-            _wake(words)
+            _start_daemon(words)
     if not woken:
-        _wake(words)
+        _start_daemon(words)
     relay.finish()
 
 
@@ -86,7 +86,7 @@ class Relay:
             if isinstance(message["id"], str | int) and not isinstance(message["id"], bool):
                 number = message["id"]
             method, params, era = _parts(message)
-            if _named(method, params) in LATER and len(self._later) < MOST_LATER:
+            if _operation(method, params) in IN_THREADS and len(self._later) < MOST_THREADS:
                 self._begin(number, method, params, era)
                 return
             answer = {"result": self.result(method, params, era, [])}
@@ -135,7 +135,7 @@ class Relay:
         answers = self.known[era]
         info = params.get("clientInfo") or (params.get("_meta") or {}).get(CLIENT)
         if isinstance(info, dict) and isinstance(info.get("name"), str):
-            self.client = _plain(info["name"])
+            self.client = _client_name(info["name"])
         if method == "tools/call":
             return self._called(params, answers, running)
         if method not in answers:
@@ -153,7 +153,7 @@ class Relay:
         return found
 
     def _tools(self, answers: dict[str, Any]) -> list[Any]:
-        names, reads = _switched(self.words)
+        names, reads = _enabled_tools(self.words)
         return [
             tool
             for tool in answers["tools/list"]["tools"]
@@ -187,7 +187,7 @@ class Relay:
         for line in found.pop("notes", ()):
             if line not in self._told:  # each call is a command, and all of them are this one
                 self._told.add(line)
-                _tell(line)
+                _log(line)
         return found
 
 
@@ -198,7 +198,7 @@ def ask(words: list[str], request: dict[str, Any], mode: str, running: list[Any]
     `running` gets a function that stops the work; None in it means that the request was cancelled.
     """
     # A daemon does not have the model of the client's environment, and must not wait for one.
-    mode = "off" if request.get("tool") in APART else mode
+    mode = "off" if request.get("tool") in MAY_ASK_A_MODEL else mode
     data = json.dumps(request).encode()
     if mode != "off":
         found, why = _ask_daemon([*words, "--call"], data, running)
@@ -260,7 +260,7 @@ def _result(code: int, out: str, err: str) -> dict[str, Any]:
     return {"text": f"Memory cannot be used: {said or f'exit code {code}'}", "failed": True}
 
 
-def _tell(line: str) -> None:
+def _log(line: str) -> None:
     """Say something to whoever reads the server's standard error, if anybody does."""
     try:
         if sys.stderr is not None:
@@ -297,7 +297,7 @@ def _parts(message: dict[str, Any]) -> tuple[str, dict[str, Any], str]:
     return method, params, "modern" if modern else "legacy"
 
 
-def _named(method: str, params: dict[str, Any]) -> str:
+def _operation(method: str, params: dict[str, Any]) -> str:
     return str(params.get("name")) if method == "tools/call" else method
 
 
@@ -309,13 +309,13 @@ def _error(fault: Fault) -> dict[str, Any]:
     }
 
 
-def _plain(name: str) -> str:
+def _client_name(name: str) -> str:
     """A client's name as it may stand in a heading: of codex-mcp-client the codex."""
     name = "".join(c if c.isascii() and (c.isalnum() or c in "._-") else "-" for c in name[:40])
     return name.removesuffix("-mcp-client").strip("-").lower()
 
 
-def _switched(words: list[str]) -> tuple[list[str], bool]:
+def _enabled_tools(words: list[str]) -> tuple[list[str], bool]:
     """What the settings mcp.tools and mcp.read_only say, by the user's file and the nearest one of a bank.
 
     Read as shortly as can be: `config` takes 60 ms, more than all else here. It is what counts for a call.
@@ -325,9 +325,9 @@ def _switched(words: list[str]) -> tuple[list[str], bool]:
 
     home = os.path.realpath(os.path.expanduser("~"))  # noqa: PTH111
     roots = banks(words, os.getcwd(), home)  # noqa: PTH109
-    found = (_mcp(f"{root}/{discovery.SETTINGS}") for root in roots)
+    found = (_mcp_settings(f"{root}/{discovery.SETTINGS}") for root in roots)
     written = next((each for each in found if each is not None), {})
-    written |= _mcp(f"{discovery.user_folder({'HOME': home, **os.environ})}/{discovery.USER}") or {}
+    written |= _mcp_settings(f"{discovery.user_folder({'HOME': home, **os.environ})}/{discovery.USER}") or {}
     tools, reads = (os.environ.get(f"UA_MEMORY_MCP_{name}") for name in ("TOOLS", "READ_ONLY"))
     names = tools.split(",") if tools else written.get("tools")
     few = [name.strip() for name in names if isinstance(name, str)] if isinstance(names, list) else []
@@ -335,7 +335,7 @@ def _switched(words: list[str]) -> tuple[list[str], bool]:
     return few, only
 
 
-def _mcp(path: str) -> dict[str, Any] | None:
+def _mcp_settings(path: str) -> dict[str, Any] | None:
     """What a file of settings says of `mcp`; None where there is no file."""
     from ua_memory import discovery
 
@@ -352,7 +352,7 @@ def _mcp(path: str) -> dict[str, Any] | None:
     return found if isinstance(found, dict) else {}
 
 
-def _wake(words: list[str]) -> None:
+def _start_daemon(words: list[str]) -> None:
     """Have a daemon with its model loaded by the time a tool is called; nobody waits for it."""
     from ua_memory.daemon.spawn import warm_up
 
