@@ -473,12 +473,12 @@ def test_calls_that_take_long(monkeypatch: pytest.MonkeyPatch) -> None:
     done: list[str] = []
     at = relay.Relay.__new__(relay.Relay)
     monkeypatch.setattr(relay, "MOST_THREADS", 1)
-    monkeypatch.setattr(at, "_later", {}, raising=False)
+    monkeypatch.setattr(at, "_running", {}, raising=False)
     monkeypatch.setattr(
-        at, "_begin", lambda number, *_: (done.append("later"), at._later.update({number: 0}))
+        at, "_start_thread", lambda number, *_: (done.append("later"), at._running.update({number: 0}))
     )
     monkeypatch.setattr(at, "result", lambda *_: done.append("at once"))
-    monkeypatch.setattr(at, "_say", lambda *_: None)
+    monkeypatch.setattr(at, "_send", lambda *_: None)
     for number in (1, 2):
         call = {"name": "reflect", "arguments": {"question": "why"}}
         at.take(json.dumps({"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": call}).encode())

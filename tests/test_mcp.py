@@ -577,7 +577,7 @@ def test_a_call_that_a_daemon_works_on_is_cancelled_by_closing_its_connection(
     try:
         one.take(json.dumps(asks("resources/list", 1)).encode())
         deadline = time.monotonic() + 10
-        while not one._later[1]:
+        while not one._running[1]:
             assert time.monotonic() < deadline
             time.sleep(0.01)
         began = time.monotonic()

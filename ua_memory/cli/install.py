@@ -125,9 +125,6 @@ def _held(path: Path) -> RecalledSession:
 
 def _backup(call: Call, path: Path) -> Path:
     """A copy of a file as it is, for its owner's eyes."""
-    import os
-    import shutil
-
     data = caller.absolute(call, call.env.get("XDG_DATA_HOME") or "~/.local/share")
     folder = data / "ua-memory" / "pruned"
     make_private(folder)
@@ -147,8 +144,6 @@ def _backup(call: Call, path: Path) -> Path:
 
 def _write(held: RecalledSession) -> None:
     """Write the lines over those that they were. ChangedOnDisk, and nothing, where one is another."""
-    import os
-
     with held.path.open("r+b", buffering=0) as file:
         if any(os.pread(file.fileno(), len(old), at) != old for at, old, _ in held.lines):
             raise ChangedOnDisk("the file was rewritten meanwhile", where=str(held.path), hint="try again")

@@ -391,8 +391,6 @@ CODEX_TIMEOUTS = {"SessionStart": 10, "UserPromptSubmit": 10, "Stop": 10, "PreCo
 
 def codex_target(home: str, command: Sequence[str]) -> ClientTarget:
     """A person's own settings; `home` is ~/.codex."""
-    import shlex
-
     line = shlex.join([*command, "hook", "--client", "codex"])
     wanted = {
         event: {"type": "command", "command": line, "timeout": n} for event, n in CODEX_TIMEOUTS.items()

@@ -63,13 +63,13 @@ def read_known() -> dict[str, Any]:
 
 
 class Relay:
-    """One client's server. `known` is what stands in data/mcp.json, `words` the arguments of the command."""
+    """One client's server. `known` has the answers of data/mcp.json, `words` are the command's arguments."""
 
     def __init__(self, known: dict[str, Any], words: list[str], mode: str) -> None:
         self.known, self.words, self.mode = known, words, mode
         self.client = ""
-        self._told: set[str] = set()
-        self._later: dict[Any, list[Any]] = {}
+        self._noted: set[str] = set()
+        self._running: dict[Any, list[Any]] = {}
         self._threads: list[Any] = []
 
     def take(self, line: bytes) -> None:
@@ -86,20 +86,20 @@ class Relay:
             if isinstance(message["id"], str | int) and not isinstance(message["id"], bool):
                 number = message["id"]
             method, params, era = _parts(message)
-            if _operation(method, params) in IN_THREADS and len(self._later) < MOST_THREADS:
-                self._begin(number, method, params, era)
+            if _operation(method, params) in IN_THREADS and len(self._running) < MOST_THREADS:
+                self._start_thread(number, method, params, era)
                 return
             answer = {"result": self.result(method, params, era, [])}
         except Fault as fault:
             answer = {"error": _error(fault)}
-        self._say(number, answer)
+        self._send(number, answer)
 
     def finish(self) -> None:
         """Wait for what was begun."""
         for thread in self._threads:
             thread.join()
 
-    def _begin(self, number: Any, method: str, params: dict[str, Any], era: str) -> None:
+    def _start_thread(self, number: Any, method: str, params: dict[str, Any], era: str) -> None:
         from threading import Thread
 
         running: list[Any] = []
@@ -109,23 +109,23 @@ class Relay:
                 answer = {"result": self.result(method, params, era, running)}
             except Fault as fault:
                 answer = {"error": _error(fault)}
-            if self._later.pop(number, None) is not None:  # a cancelled request has no answer
-                self._say(number, answer)
+            if self._running.pop(number, None) is not None:  # a cancelled request has no answer
+                self._send(number, answer)
 
         thread = Thread(target=work)
-        self._later[number] = running
+        self._running[number] = running
         self._threads = [*(each for each in self._threads if each.is_alive()), thread]
         thread.start()
 
     def _cancel(self, params: Any) -> None:
-        begun = self._later.pop(params.get("requestId"), None) if isinstance(params, dict) else None
+        begun = self._running.pop(params.get("requestId"), None) if isinstance(params, dict) else None
         if begun is not None:
             begun.append(None)  # for what has not begun yet
             for stop in filter(None, begun):
                 with contextlib.suppress(OSError):
                     stop()
 
-    def _say(self, number: Any, answer: dict[str, Any]) -> None:
+    def _send(self, number: Any, answer: dict[str, Any]) -> None:
         line = json.dumps({"jsonrpc": "2.0", "id": number, **answer}, separators=(",", ":")) + "\n"
         sys.stdout.write(line)  # one write a line: threads do not mix them
         sys.stdout.flush()
@@ -137,7 +137,7 @@ class Relay:
         if isinstance(info, dict) and isinstance(info.get("name"), str):
             self.client = _client_name(info["name"])
         if method == "tools/call":
-            return self._called(params, answers, running)
+            return self._call_tool(params, answers, running)
         if method not in answers:
             raise Fault(NO_METHOD, f"no method {method[:50]}")
         found = answers[method]
@@ -147,9 +147,9 @@ class Relay:
         if method == "tools/list":
             return {**found, "tools": self._tools(answers)}
         if method == "resources/list":
-            return {**found, "resources": self._asked({"resources": True}, running).get("resources", [])}
+            return {**found, "resources": self._ask({"resources": True}, running).get("resources", [])}
         if method == "resources/read":
-            return self._contents(found, params, running)
+            return self._read_resource(found, params, running)
         return found
 
     def _tools(self, answers: dict[str, Any]) -> list[Any]:
@@ -161,32 +161,34 @@ class Relay:
             and (not reads or tool["annotations"]["readOnlyHint"])
         ]
 
-    def _called(self, params: dict[str, Any], answers: dict[str, Any], running: list[Any]) -> dict[str, Any]:
+    def _call_tool(
+        self, params: dict[str, Any], answers: dict[str, Any], running: list[Any]
+    ) -> dict[str, Any]:
         """What a tool answers. Fault for a tool that there is not."""
         name, listing = params.get("name"), answers["tools/list"]
         names = [tool["name"] for tool in listing["tools"]]
         if name not in names:
             raise Fault(BAD_PARAMS, f"no tool {str(name)[:50]}; there are {', '.join(names)}")
-        found = self._asked({"tool": name, "arguments": params.get("arguments")}, running)
+        found = self._ask({"tool": name, "arguments": params.get("arguments")}, running)
         content = [{"type": "text", "text": found["text"]}]
         more = {key: listing[key] for key in ("resultType", "_meta") if key in listing}
         return {"content": content, "isError": found["failed"], **more}
 
-    def _contents(self, envelope: dict[str, Any], params: dict[str, Any], running: list[Any]) -> Any:
+    def _read_resource(self, envelope: dict[str, Any], params: dict[str, Any], running: list[Any]) -> Any:
         uri = params.get("uri")
         if not isinstance(uri, str):
             raise Fault(BAD_PARAMS, "a uri is needed")
-        found = self._asked({"read": uri}, running)
+        found = self._ask({"read": uri}, running)
         if "missing" in found or found.get("failed"):
             raise Fault(BAD_PARAMS, found.get("missing") or found["text"], {"uri": uri})
         return {**envelope, "contents": [{"uri": uri, "mimeType": "text/markdown", "text": found["text"]}]}
 
-    def _asked(self, request: dict[str, Any], running: list[Any]) -> dict[str, Any]:
+    def _ask(self, request: dict[str, Any], running: list[Any]) -> dict[str, Any]:
         session = os.environ.get("CLAUDE_CODE_SESSION_ID")
         found = ask(self.words, {**request, "client": self.client, "session": session}, self.mode, running)
         for line in found.pop("notes", ()):
-            if line not in self._told:  # each call is a command, and all of them are this one
-                self._told.add(line)
+            if line not in self._noted:  # each call is a command of its own and would repeat it
+                self._noted.add(line)
                 _log(line)
         return found
 
@@ -261,11 +263,11 @@ def _result(code: int, out: str, err: str) -> dict[str, Any]:
 
 
 def _log(line: str) -> None:
-    """Say something to whoever reads the server's standard error, if anybody does."""
+    """Print a line to standard error, which the client may have closed."""
     try:
         if sys.stderr is not None:
             print(line, file=sys.stderr, flush=True)
-    except OSError:  # the client has closed it, and goes on
+    except OSError:
         pass
 
 
@@ -316,9 +318,10 @@ def _client_name(name: str) -> str:
 
 
 def _enabled_tools(words: list[str]) -> tuple[list[str], bool]:
-    """What the settings mcp.tools and mcp.read_only say, by the user's file and the nearest one of a bank.
+    """The settings mcp.tools and mcp.read_only, by the environment, the user's file and the nearest bank's.
 
-    Read as shortly as can be: `config` takes 60 ms, more than all else here. It is what counts for a call.
+    Only for the list that a client is shown; each call checks them again. They are not read by `config`,
+    which takes 60 ms and twice the memory of this process.
     """
     from ua_memory import discovery
     from ua_memory.daemon.connect import banks
@@ -336,7 +339,7 @@ def _enabled_tools(words: list[str]) -> tuple[list[str], bool]:
 
 
 def _mcp_settings(path: str) -> dict[str, Any] | None:
-    """What a file of settings says of `mcp`; None where there is no file."""
+    """The table `mcp` of a settings file; None where there is no file."""
     from ua_memory import discovery
 
     try:
