@@ -15,7 +15,7 @@ import guards
 
 from ua_memory import config
 from ua_memory.knowledge import facts, statements
-from ua_memory.knowledge.facts import Inserted, Said
+from ua_memory.knowledge.facts import InsertResult, Provenance
 from ua_memory.records import Fact
 from ua_memory.store.store import Store
 from ua_memory.upkeep import init as bank
@@ -73,14 +73,14 @@ class Bank:
         assert old in self.text(path), self.text(path)
         self.write(self.text(path).replace(old, new, 1), path)
 
-    def insert(self, text: str, **more: Any) -> Inserted:
-        """Insert a fact as the client `test`; keywords of `Fact` and `Said`, `request` and `equal`."""
+    def insert(self, text: str, **more: Any) -> InsertResult:
+        """Insert a fact as the client `test`; keywords of `Fact` and `Provenance`, `request` and `equal`."""
         options = {key: more.pop(key) for key in ("request", "equal") if key in more}
         said = {key: more.pop(key) for key in ("client", "origin", "session") if key in more}
         return facts.insert(
             self.store,
             Fact(text, **more),
-            Said(**{"at": self.clock(), "client": "test", **said}),
+            Provenance(**{"at": self.clock(), "client": "test", **said}),
             door="test",
             **options,
         )

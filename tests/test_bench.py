@@ -22,8 +22,8 @@ from ua_memory.bench import (
     BUDGETS,
     Dialogue,
     Grep,
-    Ours,
-    Scored,
+    OwnRanking,
+    QuestionScore,
     _sampled,
     drawable,
     measure,
@@ -57,7 +57,7 @@ SIZES = {"a": 400, "b": 500, "c": 1100, "d": 1, "e": 10}
 
 
 def scored(found: list[str], gold: str) -> dict[str, float]:
-    return Scored([tuple(one) for one in found], frozenset(gold), SESSIONS, SIZES).figures()
+    return QuestionScore([tuple(one) for one in found], frozenset(gold), SESSIONS, SIZES).figures()
 
 
 def test_figures_worked_out_by_hand() -> None:
@@ -80,7 +80,7 @@ def test_nothing_found_is_nothing_right() -> None:
 
 
 def test_the_curve_rises_to_what_was_found() -> None:
-    curve = Scored([("d",), ("a",), ("e",)], frozenset("ae"), SESSIONS, SIZES).curve()
+    curve = QuestionScore([("d",), ("a",), ("e",)], frozenset("ae"), SESSIONS, SIZES).curve()
     assert dict(zip(BUDGETS, curve, strict=True)) == {b: 0.0 if b < 401 else 1.0 for b in BUDGETS}
 
 
@@ -142,7 +142,7 @@ def test_bm25_worked_out_by_hand() -> None:
 
 def test_a_question_is_asked_at_its_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     clock, then = datetime(2027, 1, 1, tzinfo=UTC), datetime(2026, 4, 2, 12, tzinfo=UTC)
-    ours = Ours(talk("Otters hold hands.", "Herons stand still."), tmp_path / "bank", lambda: clock)
+    ours = OwnRanking(talk("Otters hold hands.", "Herons stand still."), tmp_path / "bank", lambda: clock)
     seen, search_many = [], ours.memory.search_many
 
     def noted(texts: list[str], **more: Any) -> Any:
@@ -375,7 +375,7 @@ class TestAgainstTheOtherScorer:
         sizes = {t.id: t.tokens for t in ours.turns}
         theirs = tool().score(data["questions"], results, where, sessions, sizes)
         for one, hits, (_, expected) in zip(ours.questions, found, theirs, strict=True):
-            figures = Scored(hits, one.evidence, ours.session_of, sizes).figures()
+            figures = QuestionScore(hits, one.evidence, ours.session_of, sizes).figures()
             assert {name: figures[name] for name in expected} == expected
 
 

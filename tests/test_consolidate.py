@@ -37,11 +37,11 @@ from ua_memory.llm.ledger import Ledger
 from ua_memory.llm.model import Endpoint, price, user
 from ua_memory.memory import Memory
 from ua_memory.records import Fact, Place
-from ua_memory.reflect.consolidate import Consolidating
+from ua_memory.reflect.consolidate import ConsolidationRun
 from ua_memory.reflect.decide import Answers, asked, plan, stretches
 from ua_memory.reflect.decide import BatchOutcome as Answer
 from ua_memory.reflect.decide import FactStretch as Stretch
-from ua_memory.reflect.proposals import Applying, Belief, Operation, checked, marks
+from ua_memory.reflect.proposals import KnownObservation, Operation, OperationApplier, checked, marks
 from ua_memory.reflect.proposals import RefusedProposal as Refused
 from ua_memory.text import tokens
 from ua_memory.upkeep import audit
@@ -85,7 +85,7 @@ def test_what_cannot_be_done_gives_no_line_an_id_and_the_rest_is_done(two: tuple
         Operation("create", "new:2", "Bruno has keys.", ((key, "a spare key"),)),
     ]
     with bank.store.revision("consolidate", door="test") as draft:
-        applying = Applying(draft, beliefs, bank.clock().date(), 9)
+        applying = OperationApplier(draft, beliefs, bank.clock().date(), 9)
         applying.apply(ops)
     assert names(applying.changes) == ["created"] and len(applying.notes) == 1
     first, second = bank.text(NOTES).splitlines()
@@ -330,9 +330,11 @@ def test_what_is_refused_is_told_once_and_reported(two: tuple[Bank, Memory], bad
 
 def test_beliefs_that_share_no_word_are_not_merged() -> None:
     beliefs = {
-        "o1": Belief("^a", "Alice chooses by price.", "", evidence=("Heroku doubled it on 2026-05-03",)),
-        "o2": Belief("^b", "Cheaper hosts win.", "", evidence=("she left Heroku", "2026-05-03")),
-        "o3": Belief("^c", "Bob has two cats.", "", evidence=("on 2026-05-03",)),
+        "o1": KnownObservation(
+            "^a", "Alice chooses by price.", "", evidence=("Heroku doubled it on 2026-05-03",)
+        ),
+        "o2": KnownObservation("^b", "Cheaper hosts win.", "", evidence=("she left Heroku", "2026-05-03")),
+        "o3": KnownObservation("^c", "Bob has two cats.", "", evidence=("on 2026-05-03",)),
     }
 
     def merged(*others: str) -> Any:
@@ -477,7 +479,7 @@ def test_an_answer_is_dropped_with_the_fact_that_proves_it(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(Consolidating, "_write", killed)
+        patch.setattr(ConsolidationRun, "_write", killed)
         with pytest.raises(KeyboardInterrupt):
             run(memory, rule)
     last = re.findall(r"Person\dx\d", asked[0])[-1]
@@ -522,7 +524,7 @@ def test_an_answer_has_room_for_all_facts_of_a_portion_however_short(facts_: int
 
 
 def test_an_observation_that_is_too_long_to_be_shown_hides_no_other() -> None:
-    beliefs = [Belief("a", "Noor tea " * 900, ""), Belief("b", "Noor likes tea.", "")]
+    beliefs = [KnownObservation("a", "Noor tea " * 900, ""), KnownObservation("b", "Noor likes tea.", "")]
     (stretch,) = stretches([Fact("Noor bought tea.", id="k7m2q9x4tb")], beliefs)
     assert [belief.name for belief in stretch.beliefs.values()] == ["b"]
 
@@ -626,7 +628,7 @@ def test_a_killed_run_s_answers_serve_one_without_a_model(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(Consolidating, "_write", killed)
+        patch.setattr(ConsolidationRun, "_write", killed)
         with pytest.raises(KeyboardInterrupt):
             run(memory, each_one)
     assert names(memory.consolidate().changes) == ["created", "created"]

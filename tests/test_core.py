@@ -9,7 +9,7 @@ from banks import Bank, new_bank
 
 from ua_memory.errors import ChangedOnDisk, Malformed, NotFound, TooLarge, Usage
 from ua_memory.knowledge import core
-from ua_memory.knowledge.core import Replaced
+from ua_memory.knowledge.core import BlockChange
 from ua_memory.markdown import document as markdown
 from ua_memory.records import Passage
 from ua_memory.upkeep.undo import undo
@@ -52,7 +52,7 @@ def there(tmp_path: Path) -> Bank:
     return made
 
 
-def replaced(bank: Bank, name: str, value: str, **more: object) -> Replaced:
+def replaced(bank: Bank, name: str, value: str, **more: object) -> BlockChange:
     return core.replace(bank.store, name, value, door="test", **more)  # type: ignore[arg-type]
 
 

@@ -12,7 +12,7 @@ from test_cli_json import agrees
 
 from ua_memory.errors import Conflict, Usage
 from ua_memory.knowledge import entities
-from ua_memory.knowledge.entities import ENTITIES, Settled, likeness, suggestions
+from ua_memory.knowledge.entities import ENTITIES, EntityRecords, likeness, suggestions
 from ua_memory.records import Entity, Quote
 from ua_memory.upkeep import undo
 
@@ -55,7 +55,7 @@ def test_how_near_two_names_are(one: str, other: str, how: str | None) -> None:
 
 # -- whom a name stands for ----------------------------------------------------------------------------------
 
-PEOPLE = Settled(
+PEOPLE = EntityRecords(
     (
         Entity("Alice Pereira", ("Ali", "Alice"), ("Alice Cooper",)),
         Entity("Alice Moreau", ("Alice",)),
@@ -97,10 +97,10 @@ def test_an_open_name_has_its_candidates() -> None:
 
 
 def test_what_is_said_to_be_two_is_never_one() -> None:
-    known = Settled((Entity("Kubernetes", (), ("Kuberentes",)), Entity("Robert", ("Bob",), ("Bobby",))))
+    known = EntityRecords((Entity("Kubernetes", (), ("Kuberentes",)), Entity("Robert", ("Bob",), ("Bobby",))))
     assert known.resolve("Kuberentes").how == "open" and known.resolve("Kuberentes").candidates == ()
     assert known.apart("Bob", "Bobby") and known.apart("Bobby", "Robert"), "aliases too, either way round"
-    assert Settled().resolve("Anybody").name == "Anybody"
+    assert EntityRecords().resolve("Anybody").name == "Anybody"
 
 
 def test_suggestions_have_reasons_and_ask_nothing_twice() -> None:
@@ -112,7 +112,7 @@ def test_suggestions_have_reasons_and_ask_nothing_twice() -> None:
     }  # fmt: skip
 
     def suggested(*known: Entity) -> list[tuple[str, str]]:
-        found = suggestions(names, Settled(known), lambda one: company.get(one, ()))
+        found = suggestions(names, EntityRecords(known), lambda one: company.get(one, ()))
         assert all(each.reason for each in found)
         return [(each.name, each.other) for each in found]
 

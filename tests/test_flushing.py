@@ -23,7 +23,7 @@ from ua_memory import Memory
 from ua_memory.daemon.worker import YOUNG, due
 from ua_memory.errors import Malformed, ModelRefused, ModelUnavailable
 from ua_memory.retain import queue as tries
-from ua_memory.retain.queue import ENOUGH, FIRST, MOST, Waiting
+from ua_memory.retain.queue import ENOUGH, FIRST, MOST, QueueEntry
 from ua_memory.retain.queue import TurnQueue as Queue
 
 SAID = ("p: We decided to move the API to Fly.io because Heroku doubled its price.", "a: Noted.")
@@ -43,10 +43,10 @@ def test_the_wait_doubles_up_to_an_hour_and_never_the_same_for_all() -> None:
 def test_what_is_due(tmp_path: Path) -> None:
     queue = Queue(tmp_path, str, lambda: 1.0)
 
-    def one(name: str, modelled: bool | None, at: Any = OLD) -> Waiting:
+    def one(name: str, modelled: bool | None, at: Any = OLD) -> QueueEntry:
         return queue.put(session(name), turns(*SAID), at=at, modelled=modelled)
 
-    def chosen(*waiting: Waiting, modelled: bool, at: Any = NOON) -> str | None:
+    def chosen(*waiting: QueueEntry, modelled: bool, at: Any = NOON) -> str | None:
         found = due(waiting, at, modelled=modelled)
         return found and found.session.session
 
@@ -219,7 +219,7 @@ def run_daemon(place: Place, **env: str) -> subprocess.Popen[bytes]:
     return subprocess.Popen(argv, cwd=place.root, env=env)
 
 
-def waiting(place: Place) -> list[Waiting]:
+def waiting(place: Place) -> list[QueueEntry]:
     with Memory.open(place.root) as memory:
         return memory.queue.conversations()
 

@@ -10,7 +10,7 @@ from index_bank import Missing, a_bank, an_index, log, write
 from terminal import new_shell
 
 from ua_memory.index.filters import Filters
-from ua_memory.recall.search import Answer, Hit, search
+from ua_memory.recall.search import Hit, SearchResult, search
 
 DAY = "memory/2026-11-21.md"
 BELIEF = "memory/observations/alice.md"
@@ -30,7 +30,7 @@ def ids(hits: Sequence[Hit]) -> list[str]:
     return [hit.item.id or hit.item.text for hit in hits]
 
 
-def asked(root: Path, files: dict[str, str], query: str) -> Answer:
+def asked(root: Path, files: dict[str, str], query: str) -> SearchResult:
     """The answer by words alone, which is quick."""
     with an_index(a_bank(root, files), Missing()) as index:
         return search(index, query, limit=50)

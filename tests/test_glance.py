@@ -12,7 +12,7 @@ from banks import Bank, git, new_bank
 from ua_memory.index.items import SCHEMA_VERSION
 from ua_memory.memory import Memory
 from ua_memory.recall import readonly as glance
-from ua_memory.recall.readonly import Glance, core_block, look
+from ua_memory.recall.readonly import ReadOnlySearch, core_block, look
 from ua_memory.text.noise import MOST, RECALL_CLOSE
 from ua_memory.text.wording import CORE_INTRO
 
@@ -39,7 +39,7 @@ def indexed(bank: Bank) -> None:
         memory.search_many(["x"], by_words=True)
 
 
-def seen(bank: Bank) -> Glance | None:
+def seen(bank: Bank) -> ReadOnlySearch | None:
     return look(bank.store.bank, bank.store.config.few, bank.store.config.redact)
 
 

@@ -89,9 +89,9 @@ def test_what_a_group_says_is_no_word_of_the_owner_s(shell: Shell) -> None:
 
 
 def test_a_model_that_reads_a_group_has_no_hand_on_core_memory() -> None:
-    from ua_memory.retain.subagent import Harvest, _Session
+    from ua_memory.retain.subagent import SubagentResult, _SubagentRun
 
-    session = _Session([], None, None, Harvest())  # type: ignore[arg-type]
+    session = _SubagentRun([], None, None, SubagentResult())  # type: ignore[arg-type]
     assert session.tools(core=True).keys() - session.tools(core=False).keys() == {
         "core_memory_replace", "get_core_memory_blocks",
     }  # fmt: skip

@@ -11,7 +11,7 @@ import pytest
 from banks import Bank, new_bank
 
 from ua_memory.retain import ledger as through
-from ua_memory.retain.capture import Captured as Heard
+from ua_memory.retain.capture import CaptureResult as Heard
 from ua_memory.retain.capture import hear
 from ua_memory.retain.flush import Flusher
 from ua_memory.retain.subagent import MemoryView as View

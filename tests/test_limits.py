@@ -340,7 +340,7 @@ def test_a_header_of_an_archive() -> None:
         return io.BytesIO(raw + bytes(1024))
 
     tarred.look_through(archive(0), 1)
-    with pytest.raises(tarred.Strange):
+    with pytest.raises(tarred.InvalidArchive):
         tarred.look_through(archive(1), 1)
 
 
@@ -390,7 +390,7 @@ def test_the_end_of_a_live_transcript(monkeypatch: pytest.MonkeyPatch) -> None:
     from ua_memory.retain import capture as hearing
 
     stream = io.BytesIO(b"x" * 100)
-    spot = hearing.Spot(offset=90, check=hearing._check(stream, 90))
+    spot = hearing.ReadPosition(offset=90, check=hearing._check(stream, 90))
     for most, alone in ((10, b"x" * 10), (9, None)):
         monkeypatch.setattr(hearing, "TAIL", most)
         assert hearing._tail(stream, spot, 100) == alone
@@ -497,7 +497,7 @@ def test_git_over_a_network(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> 
     from ua_memory.git import remotes
 
     asked: list[object] = []
-    monkeypatch.setattr(remotes._Apart, "ask", lambda *_, **more: asked.append(more) or (b"", ""))
+    monkeypatch.setattr(remotes._IsolatedGit, "ask", lambda *_, **more: asked.append(more) or (b"", ""))
     memory.store.history._reach("fetch")
     assert asked == [{"ok": (0,), "kill_after_timeout": remotes.SECONDS}]
 

@@ -23,7 +23,7 @@ from ua_memory.errors import (
     ModelUnavailable,
     RequestRejected,
 )
-from ua_memory.llm.client import UNHURRIED, Claude, Garbled, Patience, build, events
+from ua_memory.llm.client import UNHURRIED, Claude, MalformedStream, Timeouts, build, events
 from ua_memory.llm.client import RedactedTexts as Words
 from ua_memory.llm.ledger import Ledger, Limits, Meter
 from ua_memory.llm.model import Endpoint, Reply, user
@@ -33,7 +33,7 @@ from ua_memory.text import tokens
 
 KEY = "sk-ant-api03-" + "k7Qm2x" * 15
 HALF = "half " * 40
-QUICK = Patience(connect=2.0, silence=0.3, whole=0.8, retries=1, pause=0.01, longest_wait=1.0)
+QUICK = Timeouts(connect=2.0, silence=0.3, whole=0.8, retries=1, pause=0.01, longest_wait=1.0)
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 
 
@@ -42,7 +42,7 @@ def meter(tmp_path: Path) -> Meter:
     return Meter(Ledger(tmp_path / "local"), Limits(), lambda: NOON)
 
 
-def ask(fake: FakeModel, meter: Meter, patience: Patience = QUICK, text: str = "hi", **more: Any) -> Reply:
+def ask(fake: FakeModel, meter: Meter, patience: Timeouts = QUICK, text: str = "hi", **more: Any) -> Reply:
     with Claude(Endpoint(KEY, fake.url), meter, patience=patience) as model:
         return model.ask("Be brief.", [user(text)], purpose="test", **more)
 
@@ -216,7 +216,7 @@ def test_errors_in_mid_stream_that_do_not_pass(meter: Meter) -> None:
 def test_a_server_of_ones_own_is_given_time_once(meter: Meter) -> None:
     """It says nothing while it reads a long prompt; what was too slow is not asked for all over again."""
     assert Claude(Endpoint(KEY, "http://127.0.0.1:1"), meter)._patience == UNHURRIED
-    assert Claude(Endpoint(KEY, "https://api.anthropic.com"), meter)._patience == Patience()
+    assert Claude(Endpoint(KEY, "https://api.anthropic.com"), meter)._patience == Timeouts()
     unhurried = replace(QUICK, slow_again=False)
     slow = pytest.raises(ModelUnavailable, match=r"silent for too long: 0\.3 s")
     with FakeModel({"text": "late", "hang": 5}) as fake, slow as raised:
@@ -283,7 +283,7 @@ def test_events_however_the_bytes_are_cut(size: int) -> None:
     raw += b'data: {"type":\ndata: "b"}\n\ndata: [1]\n\n'
     chunks = [raw[at : at + size] for at in range(0, len(raw), size)]
     assert list(events(chunks)) == [{"type": "é\u2028"}, {"type": "b"}]
-    with pytest.raises(Garbled):
+    with pytest.raises(MalformedStream):
         list(events([b"data: {\n\n"]))
 
 

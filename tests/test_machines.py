@@ -33,10 +33,10 @@ from ua_memory.store.store import Store
 from ua_memory.upkeep import archive, audit
 from ua_memory.upkeep import merge as joining
 from ua_memory.upkeep import sync as syncing
-from ua_memory.upkeep.sync import Synced
+from ua_memory.upkeep.sync import SyncResult
 
 
-def sync(bank: Bank, address: str | None = None, **more: bool) -> Synced:
+def sync(bank: Bank, address: str | None = None, **more: bool) -> SyncResult:
     return syncing.sync(bank.store, address, door="test", index=lambda: Index(bank.store), **more)
 
 
@@ -502,7 +502,7 @@ def test_any_order_of_work_ends_alike(
 # -- archives --------------------------------------------------------------------------------------------
 
 
-def restore(store: Store, file: Path) -> archive.Restored:
+def restore(store: Store, file: Path) -> archive.RestoreResult:
     return archive.restore(store, file, door="test", index=lambda: Index(store))
 
 

@@ -17,7 +17,7 @@ from ua_memory import Memory, discovery
 from ua_memory.config import Config
 from ua_memory.errors import CannotWrite, ChangedOnDisk, NoBank, NotFound, Usage
 from ua_memory.index.outside import OutsideFiles
-from ua_memory.knowledge.facts import Inserted
+from ua_memory.knowledge.facts import InsertResult
 from ua_memory.records import Fact, Quote
 from ua_memory.upkeep import audit
 
@@ -186,7 +186,7 @@ def test_every_option_of_insert(fresh: Memory) -> None:
         session="8f2c",
         request="r1",
     )
-    assert isinstance(done, Inserted)
+    assert isinstance(done, InsertResult)
     fact = fresh.facts.get(str(done.fact.id))
     assert isinstance(fact, Fact) and fact == done.fact
     assert (fact.said_by, fact.heading.client, fact.heading.session) == ("tool", "codex", "8f2c")

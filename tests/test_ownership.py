@@ -13,7 +13,7 @@ from test_machines import two as two_machines
 from ua_memory.git.repository import MACHINE, SOMEBODY, Commit
 from ua_memory.index.sync import Index
 from ua_memory.knowledge import facts, statements
-from ua_memory.knowledge.facts import Inserted, Said
+from ua_memory.knowledge.facts import InsertResult, Provenance
 from ua_memory.knowledge.lineage import FactStep
 from ua_memory.markdown import document as markdown
 from ua_memory.mcp.memory_tool import MemoryTool, MemoryToolError
@@ -195,8 +195,8 @@ def test_why_names_who_typed_the_words(there: Bank) -> None:
 def test_beside_a_persons_line_that_was_given_an_id_an_equal_text_is_a_fact_of_its_own(
     there: Bank, heading: Literal["person", "agent"]
 ) -> None:
-    def insert(text: str) -> Inserted:
-        fact, said = Fact(text, origin="person"), Said(there.clock(), "test", heading)
+    def insert(text: str) -> InsertResult:
+        fact, said = Fact(text, origin="person"), Provenance(there.clock(), "test", heading)
         return facts.insert(there.store, fact, said, door="test", equal=everywhere(there))
 
     insert("Something else.")

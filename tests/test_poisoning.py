@@ -25,7 +25,7 @@ from ua_memory.reflect import decide as stretches
 from ua_memory.reflect import reflection as stance
 from ua_memory.reflect import refresh as briefing
 from ua_memory.reflect.refresh import Evidence
-from ua_memory.reflect.sections import Sheet
+from ua_memory.reflect.sections import PageEditor
 from ua_memory.retain import extractor as asking
 from ua_memory.retain.subagent import MemoryView as View
 from ua_memory.retain.subagent import study
@@ -65,8 +65,8 @@ def test_no_text_gets_out_of_the_marks_around_it(attack: str) -> None:
     model = Scripted(DONE)
     study(model, turns(f"p: {attack}"), View(lambda _: [], lambda: []), None)
     fact = Fact(attack, "aaaaaaaaaa", place=Place(DAY, 1, 1))
-    brief = asking.Brief(datetime(2026, 11, 21, tzinfo=UTC), title=attack, context=attack)
-    sheet = Sheet(attack.encode(), "memory/pages/a.md", ["person"] * 9, 0)
+    brief = asking.TextContext(datetime(2026, 11, 21, tzinfo=UTC), title=attack, context=attack)
+    sheet = PageEditor(attack.encode(), "memory/pages/a.md", ["person"] * 9, 0)
     (stretch,) = stretches.stretches([fact], [])
     shown = {
         ("transcript",): said(model.asked[0]),

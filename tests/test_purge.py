@@ -20,7 +20,7 @@ from ua_memory.records import Fact
 from ua_memory.upkeep import audit
 from ua_memory.upkeep import init as banks
 from ua_memory.upkeep import purge as purging
-from ua_memory.upkeep.purge import Purged
+from ua_memory.upkeep.purge import PurgeResult
 from ua_memory.upkeep.undo import undo
 
 OFFICE = "The office closes at six."
@@ -31,7 +31,7 @@ def there(tmp_path: Path) -> Bank:
     return new_bank(tmp_path / "bank")
 
 
-def purge(bank: Bank, *ids: str, backup: str = "old.bundle") -> Purged:
+def purge(bank: Bank, *ids: str, backup: str = "old.bundle") -> PurgeResult:
     memory = Memory(bank.store)
     return memory.purges.run(memory.purges.plan(*ids), bank.root.parent / "backups" / backup)
 

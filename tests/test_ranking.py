@@ -18,7 +18,7 @@ from ua_memory.recall import arms as entity
 from ua_memory.recall import arms as temporal
 from ua_memory.recall import fusion
 from ua_memory.recall import rerank as feedback
-from ua_memory.recall.arms import Ranked, Window, read
+from ua_memory.recall.arms import DateRange, Ranked, read
 from ua_memory.recall.fusion import BOOSTS, in_time
 from ua_memory.recall.search import search
 
@@ -134,7 +134,11 @@ def test_the_temporal_arm_keeps_to_its_window(tmp_path: Path) -> None:
     files = {f"memory/2026-11-{day}.md": log(f"fact of the {day}") for day in (19, 20, 21)}
     with an_index(a_bank(tmp_path, files)) as index:
         index.refresh()
-        for window, days in ((Window("2026-11-20"), "21 20"), (Window("", "2026-11-20"), "19"), (None, "")):
+        for window, days in (
+            (DateRange("2026-11-20"), "21 20"),
+            (DateRange("", "2026-11-20"), "19"),
+            (None, ""),
+        ):
             found = temporal.find_by_days(index.words, window, 10, Filters())
             assert " ".join(one.item.text[-2:] for one in found) == days
 

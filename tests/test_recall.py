@@ -16,11 +16,11 @@ from ua_memory.index.embedding import Embedder, EmbeddingUnavailable
 from ua_memory.index.filters import Filters
 from ua_memory.index.items import IndexItem as Item
 from ua_memory.index.sync import Index, Refresh
-from ua_memory.index.vectors import Owner
+from ua_memory.index.vectors import VectorLock
 from ua_memory.recall import search as searching
 from ua_memory.recall.fusion import Signals as Evidence
 from ua_memory.recall.fusion import fuse
-from ua_memory.recall.search import LENGTH, Answer, search, search_many, snippet
+from ua_memory.recall.search import LENGTH, SearchResult, search, search_many, snippet
 
 DAY = "memory/2026-11-21.md"
 NOTES = {
@@ -50,7 +50,7 @@ def index(tmp_path: Path, model: Embedder) -> Iterator[Index]:
         yield opened
 
 
-def shown(answer: Answer) -> list[str]:
+def shown(answer: SearchResult) -> list[str]:
     return [hit.item.text for hit in answer.hits]
 
 
@@ -146,7 +146,7 @@ def test_many_queries_are_embedded_at_once(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("query", ["", " \n", "\0", '"', "a AND (", "😀", "word " * 2000, "\ud800", "'; --"])
 def test_no_query_raises(index: Index, query: str) -> None:
-    assert isinstance(search(index, query), Answer)
+    assert isinstance(search(index, query), SearchResult)
 
 
 def test_what_was_just_written_is_found(index: Index) -> None:
@@ -180,7 +180,7 @@ def test_an_index_made_again_answers_the_same(index: Index) -> None:
 # -- stale, and without ------------------------------------------------------------------------------------
 
 
-def stale(index: Index, query: str) -> Answer:
+def stale(index: Index, query: str) -> SearchResult:
     """What a search says that believes the index to be up to date."""
     return search(index, query, refresh=lambda: Refresh())
 
@@ -248,7 +248,7 @@ def test_vectors_lost_under_way(index: Index, monkeypatch: pytest.MonkeyPatch) -
 
 def test_a_lock_without_an_owner_is_no_lock(index: Index) -> None:
     index.store.bank.index.mkdir(parents=True)
-    Owner(index.store.bank.index / "owner.lock").take()  # dropped, as by a process that ended
+    VectorLock(index.store.bank.index / "owner.lock").take()  # dropped, as by a process that ended
     import gc
 
     gc.collect()

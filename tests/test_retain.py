@@ -318,7 +318,7 @@ def test_killed_behind_the_commit_it_is_not_done_twice(
     memory: Memory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-        patch.setattr("ua_memory.retain.queue.Items.done", _killed)
+        patch.setattr("ua_memory.retain.queue.TextQueue.done", _killed)
         memory.retain(SAID, document_id="a", append=True, model=Reads())
     model, before = Reads(), commits(memory)
     (done,) = memory.queue.retry_texts(model=model)

@@ -16,13 +16,13 @@ from test_machines import facts, heads, tree, two
 from ua_memory.errors import Conflict, UaMemoryError
 from ua_memory.git import rewrite as rewriting
 from ua_memory.memory import Memory
-from ua_memory.upkeep.sync import Synced
+from ua_memory.upkeep.sync import SyncResult
 
 SECRET = "The door code of the office is seven one nine four."
 MOVED = "Bob moved to Lisbon"
 
 
-def sync(bank: Bank, address: str | None = None, **more: object) -> Synced:
+def sync(bank: Bank, address: str | None = None, **more: object) -> SyncResult:
     again = Bank(bank.root, bank.clock)
     with Memory(again.store, door="test") as memory:
         backup = bank.root.parent / f"{bank.root.name}-{len(list(bank.root.parent.glob('*.bundle')))}.bundle"

@@ -9,7 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from ua_memory.errors import Malformed
-from ua_memory.reflect.sections import Owner, Sheet, mark, own_sentences, plain
+from ua_memory.reflect.sections import Owner, PageEditor, mark, own_sentences, plain
 from ua_memory.reflect.sections import RefusedEdit as Refused
 
 PATH = "memory/pages/infra.md"
@@ -17,15 +17,15 @@ HEAD = "---\nid: infra\nname: Infra\nsource_query: x\n---\n"
 LINK = "[[2026-11-21#^k7m2q9x4tb]]"
 
 
-def sheet(body: str, theirs: str = "", limit: int = 10_000) -> Sheet:
+def sheet(body: str, theirs: str = "", limit: int = 10_000) -> PageEditor:
     """A page whose lines with the letter `theirs` are a person's."""
     data = (HEAD + body).encode()
     rows = data.decode().split("\n")
     owners: list[Owner] = ["person" if theirs and theirs in row else "ours" for row in rows]
-    return Sheet(data, PATH, owners, limit)
+    return PageEditor(data, PATH, owners, limit)
 
 
-def body(page: Sheet) -> str:
+def body(page: PageEditor) -> str:
     return page.data({n: f"[[x#^{n}]]" for n in range(100)}).decode().removeprefix(HEAD)
 
 
@@ -106,11 +106,11 @@ def test_a_contradiction_is_a_box_below_a_persons_words() -> None:
 
 def test_windows_lines_and_a_missing_last_newline() -> None:
     data = b"---\r\nid: a\r\n---\r\n\r\nMine"
-    page = Sheet(data, PATH, ["person"] * 5, 1000)
+    page = PageEditor(data, PATH, ["person"] * 5, 1000)
     assert page.data({}) == data
     page.append("S0", "Ours.")
     assert page.data({}) == data + b"\r\n\r\nOurs.\r\n"
-    empty = Sheet(b"---\nid: a\n---", PATH, ["person"] * 3, 1000)
+    empty = PageEditor(b"---\nid: a\n---", PATH, ["person"] * 3, 1000)
     empty.append("S0", "Ours.")
     assert empty.data({}) == b"---\nid: a\n---\n\nOurs.\n"
 
@@ -167,7 +167,7 @@ NAMES = "append after replace remove add_section rename remove_section contradic
 STEPS = st.lists(st.tuples(st.sampled_from(NAMES), REFS, REFS, TEXTS), max_size=12)
 
 
-def step(page: Sheet, name: str, ref: str, other: str, text: str) -> None:
+def step(page: PageEditor, name: str, ref: str, other: str, text: str) -> None:
     with contextlib.suppress(Refused):
         if name == "append":
             page.append(ref, text)
@@ -199,7 +199,7 @@ def test_a_persons_words_survive_any_operations(
     data = page.data({})
     assert data.startswith(HEAD.encode())
     rows = data.decode().split("\n")
-    again = Sheet(data, PATH, ["person" if "T" in row else "ours" for row in rows], limit)
+    again = PageEditor(data, PATH, ["person" if "T" in row else "ours" for row in rows], limit)
     assert [unit.raw.rstrip(b"\r\n") for unit in again.units] == [
         unit.raw.rstrip(b"\r\n") for unit in page.units
     ], "it reads back as what was put together"

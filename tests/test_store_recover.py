@@ -28,7 +28,7 @@ from truth import (
 from ua_memory.errors import Busy
 from ua_memory.git.repository import SOMEBODY
 from ua_memory.knowledge import facts
-from ua_memory.knowledge.facts import Said
+from ua_memory.knowledge.facts import Provenance
 from ua_memory.records import Fact
 from ua_memory.store import commit as store_commit
 from ua_memory.store import pending, swap
@@ -345,7 +345,7 @@ def test_saved_again_and_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 def test_nothing_of_a_killed_child_is_needed(tmp_path: Path) -> None:
     """The lock of a killed process is free at once."""
     store = make(tmp_path / "b")
-    said = Said(NOW, "test")
+    said = Provenance(NOW, "test")
     in_child(lambda: facts.insert(store, Fact("killed"), said, door="test"), 6)
     with store.locked():
         pass

@@ -11,8 +11,8 @@ from scripted_model import DONE, Answer, Call, Scripted, keep, offline, turns
 
 from ua_memory.errors import ModelMisbehaved, ModelUnavailable
 from ua_memory.records import CoreBlock
-from ua_memory.retain.subagent import Harvest, shown, study
 from ua_memory.retain.subagent import MemoryView as View
+from ua_memory.retain.subagent import SubagentResult, shown, study
 from ua_memory.transcripts.turns import Turn
 
 TALK = turns(
@@ -31,12 +31,12 @@ def view(core: Sequence[CoreBlock] = (), hits: Sequence[str] = ()) -> View:
 
 def asked(
     *answers: Answer, talk: Sequence[Turn] = TALK, core: Sequence[CoreBlock] = ()
-) -> tuple[Harvest, Scripted]:
+) -> tuple[SubagentResult, Scripted]:
     model = Scripted(*answers, DONE)
     return study(model, talk, view(core), None), model
 
 
-def texts(harvest: Harvest) -> list[str]:
+def texts(harvest: SubagentResult) -> list[str]:
     return [each.text for each in harvest.kept]
 
 
@@ -209,7 +209,7 @@ def test_a_block_with_something_masked_is_left_alone() -> None:
 
 
 def test_a_second_stretch_sees_the_edit_of_the_first() -> None:
-    whole = Harvest()
+    whole = SubagentResult()
     study(
         Scripted([NOTHING], [replace("Hosting", "Fly.io, not Heroku.")], DONE),
         TALK,

@@ -20,10 +20,10 @@ from ua_memory.index import sync as condition
 from ua_memory.index import sync as meaning
 from ua_memory.index import sync as reading
 from ua_memory.index import words as current
-from ua_memory.index.generations import Shelf
+from ua_memory.index.generations import Generations
 from ua_memory.index.sync import READY, Index
 from ua_memory.index.terms import read_query
-from ua_memory.index.vectors import Owner, Vectors
+from ua_memory.index.vectors import VectorLock, Vectors
 from ua_memory.index.vectors import VectorMark as Mark
 from ua_memory.markdown import document
 from ua_memory.markdown.document import texthash
@@ -354,7 +354,7 @@ def test_without_chroma_there_are_words(tmp_path: Path, monkeypatch: pytest.Monk
 def test_without_the_lock_nothing_is_embedded(tmp_path: Path) -> None:
     store = a_bank(tmp_path, {DAY: log(ALICE)})
     store.bank.index.mkdir(parents=True)
-    owner = Owner(store.bank.index / "owner.lock")
+    owner = VectorLock(store.bank.index / "owner.lock")
     owner.take()
     with an_index(store) as index:
         beside = index.refresh()
@@ -481,8 +481,8 @@ def test_a_search_does_not_wait_for_a_rebuild(tmp_path: Path) -> None:
     with an_index(store) as index:
         index.refresh(vectors=False)
     began = time.monotonic()
-    with Shelf(store.bank.index).building(), an_index(store) as index:
-        half_made = Shelf(store.bank.index).next()
+    with Generations(store.bank.index).building(), an_index(store) as index:
+        half_made = Generations(store.bank.index).next()
         write(tmp_path / DAY, log(ALICE, BOB, CAROL))
         assert counts(index.refresh(vectors=False)) == (1, 0, 0) and half_made.is_dir()
     assert time.monotonic() - began < 1
@@ -503,12 +503,12 @@ def test_what_breaks_beside_a_rebuild_is_read_from_the_files(
         for file in store.bank.index.glob("*/words.db*"):
             file.write_bytes(b"garbage" * 3000)
     with an_index(store) as index:
-        with Shelf(store.bank.index).building():
+        with Generations(store.bank.index).building():
             report = index.refresh()
             assert texts(index) == ["Alice moved to Fly.io"] and report.semantic != READY
             assert any("another process rebuilds it; all files are read" in note for note in report.notes)
         monkeypatch.setattr(index._current, "_again", 0.0)
         assert index.refresh().semantic == READY, "it is kept again when that is possible"
     assert [entry.name for entry in store.bank.index.iterdir() if entry.name.isdigit()] == [
-        Shelf(store.bank.index).current().name
+        Generations(store.bank.index).current().name
     ]

@@ -13,9 +13,9 @@ from ua_memory.knowledge.tombstones import Removal
 from ua_memory.markdown import document as markdown
 from ua_memory.memory import Memory
 from ua_memory.records import Fact, Quote, Tombstone
-from ua_memory.retain.flush import Keeping
+from ua_memory.retain.flush import FlushWriter
 from ua_memory.retain.queue import TurnQueue as Queue
-from ua_memory.retain.subagent import Candidate, CoreEdit, Harvest
+from ua_memory.retain.subagent import Candidate, CoreEdit, SubagentResult
 from ua_memory.transcripts.turns import Session, Turn
 from ua_memory.upkeep.import_ import import_contents
 from ua_memory.upkeep.import_sources import CopiedNote as Note
@@ -105,11 +105,11 @@ def test_a_flush_of_the_same_words(there: Bank) -> None:
     session = Session("test", "8f2c")
     waiting = Queue(there.store.bank.pending, str).put(session, [Turn("t1", "person", SAID, NOON)], at=NOON)
     core = {name: CoreEdit(name, "", value) for name, value in (("Key", f"- a\n- {SAID}"), ("Me", "Brief."))}
-    harvest = Harvest(
+    harvest = SubagentResult(
         [candidate(SAID), candidate("Another wording.", "It lies under the blue stone."), candidate("New.")],
         core=core,
     )
-    done = Keeping(there.store, waiting, None, None).write(harvest, by="", door="test")
+    done = FlushWriter(there.store, waiting, None, None).write(harvest, by="", door="test")
     assert texts(there) == ["New."] and [each.after.name for each in done.core] == ["Me"]
     assert done.notes == (
         "2 statements were left out: forgotten here before",

@@ -16,7 +16,7 @@ from ua_memory.knowledge import core
 from ua_memory.markdown import document as markdown
 from ua_memory.memory import Memory
 from ua_memory.records import Fact
-from ua_memory.upkeep.undo import Undone, redo, undo
+from ua_memory.upkeep.undo import UndoResult, redo, undo
 
 
 @pytest.fixture
@@ -24,11 +24,11 @@ def there(tmp_path: Path) -> Bank:
     return new_bank(tmp_path / "bank")
 
 
-def back(bank: Bank, revision: str | None = None) -> Undone:
+def back(bank: Bank, revision: str | None = None) -> UndoResult:
     return undo(bank.store, revision, door="test")
 
 
-def again(bank: Bank) -> Undone:
+def again(bank: Bank) -> UndoResult:
     return redo(bank.store, door="test")
 
 

@@ -27,7 +27,14 @@ from ua_memory.index.embedding import (
     in_portions,
     model_problem,
 )
-from ua_memory.index.vectors import Owner, Vectors, VectorsBroken, VectorsElsewhere, VectorsUnavailable, drop
+from ua_memory.index.vectors import (
+    VectorLock,
+    Vectors,
+    VectorsBroken,
+    VectorsElsewhere,
+    VectorsUnavailable,
+    drop,
+)
 from ua_memory.index.vectors import VectorMark as Mark
 
 
@@ -235,7 +242,7 @@ def test_upsert_delete_and_empty_queries(vectors: Vectors) -> None:
 
 
 def test_one_owner_at_a_time(tmp_path: Path) -> None:
-    first, second = Owner(tmp_path / "owner.lock"), Owner(tmp_path / "owner.lock")
+    first, second = VectorLock(tmp_path / "owner.lock"), VectorLock(tmp_path / "owner.lock")
     first.take()
     with pytest.raises(VectorsElsewhere, match="another process"):
         second.take(0.05)
@@ -257,11 +264,11 @@ def test_a_killed_owner_frees_the_lock(tmp_path: Path) -> None:
     )
     assert child.stdout and child.stdout.readline() == b"mine\n"
     with pytest.raises(VectorsUnavailable):
-        Owner(tmp_path / "owner.lock").take(0.05)
+        VectorLock(tmp_path / "owner.lock").take(0.05)
     child.kill()
     child.wait()
     child.stdout.close()
-    last = Owner(tmp_path / "owner.lock")
+    last = VectorLock(tmp_path / "owner.lock")
     last.take()
     last.release()
 

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from ua_memory import config as settings
 from ua_memory.knowledge import facts
-from ua_memory.knowledge.facts import Said
+from ua_memory.knowledge.facts import Provenance
 from ua_memory.markdown import document as markdown
 from ua_memory.records import Fact
 from ua_memory.store.draft import Result
@@ -76,12 +76,12 @@ def open_again(root: Path) -> Store:
 
 def insert(store: Store, text: str, request: str | None = None, session: str | None = None) -> Fact:
     return facts.insert(
-        store, Fact(text), Said(NOW, "test", "agent", session), door="test", request=request
+        store, Fact(text), Provenance(NOW, "test", "agent", session), door="test", request=request
     ).fact
 
 
 def inserted(store: Store, text: str) -> Result:
-    return facts.insert(store, Fact(text), Said(NOW, "test"), door="test").result
+    return facts.insert(store, Fact(text), Provenance(NOW, "test"), door="test").result
 
 
 def write(store: Store, path: str, text: str) -> None:

@@ -38,7 +38,7 @@ BUDGETS = (50, 100, 200, 300, 500, 750, 1000, 1500, BUDGET, 3000, 4000)
 """Tokens at which the curve of recall against tokens is taken."""
 
 
-class Scored:
+class QuestionScore:
     """A question's results, each turn counted where it is found first."""
 
     def __init__(
@@ -473,7 +473,7 @@ class BM25:
         return [(self.ids[number],) for number in best[:limit]]
 
 
-class Ours:
+class OwnRanking:
     """A bank in a folder, asked as anybody asks one, with default settings whatever the environment says.
 
     Questions that were asked at different times are put at those times; the others at `now`, the clock.
@@ -524,7 +524,7 @@ NAMES = ("ua-memory", "bm25", "grep")
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class MeanRow:
     """The mean of each figure over `n` questions: percent with one digit, tokens as whole numbers."""
 
     name: str
@@ -542,7 +542,7 @@ class Ranking:
 
     name: str
     ms: float
-    rows: tuple[Row, ...]
+    rows: tuple[MeanRow, ...]
     curve: tuple[tuple[int, float], ...]
 
 
@@ -579,7 +579,7 @@ def measure(
         if progress:
             progress(number, len(dialogues))
         with tempfile.TemporaryDirectory(prefix="ua-memory-bench-", ignore_cleanup_errors=True) as scratch:
-            ours = Ours(one, Path(scratch) / "bank", now)
+            ours = OwnRanking(one, Path(scratch) / "bank", now)
             try:
                 seconds += _timed(ours.index)
                 rankings: tuple[Ranks, ...] = (ours, BM25(one), Grep(one))
@@ -630,7 +630,7 @@ class _Tally:
         self.ms.append(1000 * seconds / len(dialogue.questions))
         sessions, sizes = dialogue.session_of, {turn.id: turn.tokens for turn in dialogue.turns}
         for question, found in zip(dialogue.questions, answers, strict=True):
-            scored = Scored(found, question.evidence, sessions, sizes)
+            scored = QuestionScore(found, question.evidence, sessions, sizes)
             total = "adversarial" if question.adversarial else "all"
             figures = scored.figures()
             self.totals[total].append(figures)
@@ -649,12 +649,12 @@ class _Tally:
         )
 
 
-def _row(name: str, each: Sequence[Mapping[str, float]]) -> Row:
+def _row(name: str, each: Sequence[Mapping[str, float]]) -> MeanRow:
     means = {key: statistics.fmean(one[key] for one in each) for key in each[0]}
     rounded = {
         key: round(mean) if key.startswith("tokens") else round(100 * mean, 1) for key, mean in means.items()
     }
-    return Row(name, len(each), rounded)
+    return MeanRow(name, len(each), rounded)
 
 
 # -- plot --------------------------------------------------------------------------------------------------

@@ -15,13 +15,13 @@ from ua_memory.config import Config
 from ua_memory.errors import CannotWrite, NoBank
 from ua_memory.knowledge import core, facts, statements
 from ua_memory.knowledge.core import Budget, CoreMemory
-from ua_memory.knowledge.facts import Inserted, Said
+from ua_memory.knowledge.facts import InsertResult, Provenance
 from ua_memory.knowledge.statements import Excerpt
 from ua_memory.paths import is_bank
 from ua_memory.records import Fact, Kind, Origin, Quote
 from ua_memory.store.store import Store
 from ua_memory.upkeep import doctor, init
-from ua_memory.upkeep.init import Founded
+from ua_memory.upkeep.init import InitResult
 
 if TYPE_CHECKING:
     from typing import IO
@@ -33,9 +33,9 @@ if TYPE_CHECKING:
     from ua_memory.knowledge.opinions import Opinions
     from ua_memory.llm.access import ModelAccess, ModelOrEndpoint
     from ua_memory.llm.model import Endpoint, Model
-    from ua_memory.recall.arms import Explained
-    from ua_memory.recall.search import Answer, Recalled
-    from ua_memory.reflect.consolidate import Consolidated, Observations
+    from ua_memory.recall.arms import QueryExplanation
+    from ua_memory.recall.search import RecallResult, SearchResult
+    from ua_memory.reflect.consolidate import ConsolidationResult, Observations
     from ua_memory.reflect.consolidate import Tell as ConsolidateTell
     from ua_memory.reflect.pages import MentalModels, Pages
     from ua_memory.reflect.reflection import Directives, Reflection
@@ -44,13 +44,13 @@ if TYPE_CHECKING:
     from ua_memory.retain.extractor import Mode
     from ua_memory.retain.flush import Done, Flush
     from ua_memory.retain.flush import Tell as FlushTell
-    from ua_memory.retain.queue import Waiting
-    from ua_memory.retain.retain import Documents, Retained
+    from ua_memory.retain.queue import QueueEntry
+    from ua_memory.retain.retain import Documents, RetainResult
     from ua_memory.retain.retain import Tell as RetainTell
     from ua_memory.retain.survey import Sessions, Watches
     from ua_memory.upkeep.archive import Remote
     from ua_memory.upkeep.audit import Health
-    from ua_memory.upkeep.forget import Forgetting, Forgotten
+    from ua_memory.upkeep.forget import ForgetResult, Forgetting
     from ua_memory.upkeep.purge import HistoryPurges
     from ua_memory.upkeep.undo import BankHistory
 
@@ -72,7 +72,7 @@ class Status:
     problems: int
     """Of the files, and one for `damage`."""
     index: Mapping[str, object] = field(default_factory=dict)
-    waiting: tuple[Waiting, ...] = ()
+    waiting: tuple[QueueEntry, ...] = ()
     damage: str = ""
     """What is wrong with the history, as far as a quick look tells."""
     settings: tuple[str, ...] = ()
@@ -90,7 +90,7 @@ class Memory:
 
     def __init__(self, store: Store, *, door: str = "python") -> None:
         self.store, self.door = store, door
-        self.founded: Founded | None = None  # what `init` did, if it was `init` that opened this bank
+        self.founded: InitResult | None = None  # what `init` did, if it was `init` that opened this bank
         self._index: Index | None = None
         self._making = Lock()
 
@@ -173,13 +173,13 @@ class Memory:
         entities: Sequence[str] = (), quotes: Sequence[Quote] = (), origin: Origin = "agent",
         client: str | None = None, session: str | None = None, request: str | None = None,
         said_in: Sequence[str] = (),
-    ) -> Inserted:  # fmt: skip
+    ) -> InsertResult:  # fmt: skip
         """Remember one fact, verbatim, in the log of today. It is durable and committed on return. `said_in`
         are tags of all that is said there, as `project:shop`: they stand once, below its heading."""
         fact = Fact(
             text, kind=kind, when=when, tags=tuple(tags), entities=tuple(entities), quotes=tuple(quotes)
         )
-        said = Said(self.store.now(), client or self.door, origin, session, tuple(said_in))
+        said = Provenance(self.store.now(), client or self.door, origin, session, tuple(said_in))
         return facts.insert(
             self.store, fact, said, door=self.door, request=request,
             equal=lambda text: self.facts.equal(text),  # the index is not loaded where nothing is compared
@@ -198,7 +198,7 @@ class Memory:
     def search(
         self, query: str, *, limit: int | None = None, min_score: float | None = None,
         filters: Filters | None = None,
-    ) -> Answer:  # fmt: skip
+    ) -> SearchResult:  # fmt: skip
         """Hits for one query, over what is in the files now."""
         return self.search_many([query], limit=limit, min_score=min_score, filters=filters)[0]
 
@@ -206,7 +206,7 @@ class Memory:
         self, queries: Sequence[str], *, limit: int | None = None, min_score: float | None = None,
         filters: Filters | None = None, progress: Progress | None = None, depth: int = 0,
         by_words: bool = False,
-    ) -> list[Answer]:  # fmt: skip
+    ) -> list[SearchResult]:  # fmt: skip
         """Hits for many queries, in their order, embedded in one go unless `by_words`; what of each is asked,
         `read_query` tells. An answer is `stale` where `search.seconds` were too few to read all."""
         from ua_memory.index.sync import within
@@ -218,7 +218,7 @@ class Memory:
             refresh=lambda: self.refresh(progress, vectors=not by_words, stop=stop), by_words=by_words,
         )  # fmt: skip
 
-    def explain(self, query: str, now: datetime | None = None) -> Explained:
+    def explain(self, query: str, now: datetime | None = None) -> QueryExplanation:
         """How a query is read when it is asked at `now`. Nothing is searched, and nothing indexed."""
         from ua_memory.index import sync
         from ua_memory.recall.search import explained
@@ -241,7 +241,7 @@ class Memory:
     def recall(
         self, query: str, *, budget: str = "", max_tokens: int = 0, limit: int | None = None,
         min_score: float | None = None, filters: Filters | None = None, progress: Progress | None = None,
-    ) -> Recalled:  # fmt: skip
+    ) -> RecallResult:  # fmt: skip
         """What memory holds on a query, marked as data, with the date and place of every line.
 
         `budget` is low, mid or high, else the setting recall.budget; `max_tokens` counts marks and all, else
@@ -249,7 +249,7 @@ class Memory:
         characters. `filters` are those of `Memory.filters`. Usage for no such budget.
         """
         from ua_memory.recall.readonly import hits_block, preset
-        from ua_memory.recall.search import Recalled
+        from ua_memory.recall.search import RecallResult
 
         budget, max_tokens = (
             budget or self.config.recall_budget,
@@ -263,7 +263,7 @@ class Memory:
             [query], limit=limit or lines, min_score=min_score, filters=filters, progress=progress,
             depth=depth,
         )[0]  # fmt: skip
-        return Recalled(*hits_block(found, most), most, found)
+        return RecallResult(*hits_block(found, most), most, found)
 
     # -- with or without a model ------------------------------------------------------------------------
 
@@ -299,7 +299,7 @@ class Memory:
         timestamp: datetime | None = None, tags: Sequence[str] = (), origin: Origin = "agent",
         client: str | None = None, session: str | None = None, request: str | None = None,
         redo: bool = False, model: ModelOrEndpoint = None, tell: RetainTell | None = None,
-    ) -> Retained:  # fmt: skip
+    ) -> RetainResult:  # fmt: skip
         """Extract the facts of a text, now; one commit.
 
         With a `document_id` they go into that document's file: chunks of it that are there already cost
@@ -344,8 +344,8 @@ class Memory:
         self, *, model: ModelOrEndpoint = None, limit: int | None = None, usd: float | None = None,
         retry: bool = False, accept: bool = False, batch_api: bool = False,
         tell: ConsolidateTell | None = None,
-        after: Callable[[Consolidated, Model | None], None] | None = None,
-    ) -> Consolidated:  # fmt: skip
+        after: Callable[[ConsolidationResult, Model | None], None] | None = None,
+    ) -> ConsolidationResult:  # fmt: skip
         """Hold the facts that no run has considered against the observations; one commit, or none.
 
         Without a `model` they are only compared. `limit` is how many facts a run takes, `usd` what it may
@@ -356,10 +356,10 @@ class Memory:
 
         Busy while another run is at it. What a model raises ends the run, and is in the result.
         """
-        from ua_memory.reflect.consolidate import Consolidating
+        from ua_memory.reflect.consolidate import ConsolidationRun
 
         with self.access.open(model, usd) as asked:
-            run = Consolidating(
+            run = ConsolidationRun(
                 self.store, door=self.door, model=asked, limit=limit, retry=retry, accept=accept, tell=tell,
                 batch_api=batch_api, clean=self.store.redacted,
             )  # fmt: skip
@@ -373,7 +373,7 @@ class Memory:
     def forget(
         self, *targets: str, query: str = "", session: str = "", entity: str = "", limit: int | None = None,
         dry_run: bool = False, take: bool = False,
-    ) -> Forgotten:  # fmt: skip
+    ) -> ForgetResult:  # fmt: skip
         """Remove statements, and what was derived only from them, from files, index, caches and what waits.
 
         `targets` are `^id`, `PATH:LINE` or `PATH:FROM-TO`; `query` means what contains all of its words, at

@@ -31,14 +31,14 @@ from ua_memory.views import output
 from ua_memory.views.output import Piece, Screen, ago, count, emit, note, parse_day, progress
 
 if TYPE_CHECKING:
-    from ua_memory.bench import BenchReport, Ranking, Row
+    from ua_memory.bench import BenchReport, MeanRow, Ranking
     from ua_memory.caller import Call
-    from ua_memory.knowledge.observations import Standing
+    from ua_memory.knowledge.observations import ObservationCounts
     from ua_memory.llm.ledger import Spent, Totals
     from ua_memory.memory import Status
     from ua_memory.upkeep.audit import Stats
     from ua_memory.upkeep.purge import Unfinished
-    from ua_memory.upkeep.sync import Cloned
+    from ua_memory.upkeep.sync import CloneResult
 
 
 # -- init --------------------------------------------------------------------------------------------------
@@ -104,11 +104,11 @@ def init(
     memory.close()
 
 
-def _cloned(done: Cloned) -> dict[str, object]:
+def _cloned(done: CloneResult) -> dict[str, object]:
     return {"from": done.address, "branch": done.branch, "revisions": done.revisions, "files": done.files}
 
 
-def _tell_cloned(call: Call, memory: Memory, done: Cloned, notes: list[str]) -> None:
+def _tell_cloned(call: Call, memory: Memory, done: CloneResult, notes: list[str]) -> None:
     screen = Screen(call)
     screen.line(
         "Cloned the memory bank from ", (done.address, "path"), " into ", (memory.status().root, "path"), "."
@@ -263,7 +263,7 @@ def status_shape(found: Status) -> dict[str, Any]:
 
 
 def _tell_status(
-    call: Call, memory: Memory, found: Status, watch: dict[str, str], beliefs: Standing | None
+    call: Call, memory: Memory, found: Status, watch: dict[str, str], beliefs: ObservationCounts | None
 ) -> None:
     screen = Screen(call)
     rows: list[tuple[str, Piece]] = [
@@ -810,6 +810,6 @@ def _bench_table(screen: Screen, report: BenchReport, figures: list[str], rows: 
             screen.line(" ".join([f"{one.name:9}", *cells, f"{one.ms:>6.{2 if one.ms < 100 else 0}f}"]))
 
 
-def _cell(row: Row, name: str) -> str:
+def _cell(row: MeanRow, name: str) -> str:
     value = row.figures[name]
     return str(value) if name.startswith("tokens") else f"{value:.1f}"

@@ -20,9 +20,9 @@ from ua_memory.views.output import Screen, ago, count, emit, note, progress
 if TYPE_CHECKING:
     from ua_memory.caller import Call
     from ua_memory.memory import Memory
-    from ua_memory.retain.flush import Flush, Flushed
-    from ua_memory.retain.queue import TextItem, Waiting
-    from ua_memory.retain.retain import Retained
+    from ua_memory.retain.flush import Flush, FlushedSession
+    from ua_memory.retain.queue import QueueEntry, TextItem
+    from ua_memory.retain.retain import RetainResult
 
 
 # -- flush -------------------------------------------------------------------------------------------------
@@ -141,7 +141,7 @@ def _begins(stream: Any) -> bool:
 
 
 def _flush(call: Call, memory: Memory, stream: IO[bytes] | None, chosen: dict[str, Any]) -> None:
-    done: list[Flushed] = []
+    done: list[FlushedSession] = []
     found: Flush | None = None
     model = call.endpoint
     try:
@@ -219,7 +219,7 @@ def queue_retry(call: Call, memory: Memory, key: Keys = None) -> None:
     """Flush and retain what waits, now."""
     texts = [each for each in key or () if memory.queue.is_text(each)]
     turns = [each for each in key or () if each not in texts]
-    drawn: Sequence[Retained] = ()
+    drawn: Sequence[RetainResult] = ()
     if texts or (not key and memory.queue.texts()):
         with progress(call, "Reading chunks") as tell:
             drawn = memory.queue.retry_texts(texts, model=call.endpoint, tell=tell)
@@ -233,7 +233,7 @@ def queue_retry(call: Call, memory: Memory, key: Keys = None) -> None:
 
 
 def _flush_waiting(call: Call, memory: Memory, key: list[str], more: dict[str, Any]) -> None:
-    done: list[Flushed] = []
+    done: list[FlushedSession] = []
     model = call.endpoint
     off = None if memory.config.enabled else memory.flush()  # it says so, and does nothing
     try:
@@ -264,7 +264,7 @@ def queue_drop(
         Screen(call).line(f"Discarded {what(one)} of ", (one.key, "id"))
 
 
-def what(one: Waiting) -> str:
+def what(one: QueueEntry) -> str:
     """What waits, in words."""
     item: TextItem | None = getattr(one, "item", None)
     if item is None:
@@ -272,7 +272,7 @@ def what(one: Waiting) -> str:
     return f"{item.document_id or 'a text'} ({count(len(item.text), 'character')})"
 
 
-def why(one: Waiting) -> str:
+def why(one: QueueEntry) -> str:
     """Why a session waits still, and what comes next."""
     if one.broken:
         return f"set aside: {one.broken}"
@@ -282,7 +282,7 @@ def why(one: Waiting) -> str:
     return told
 
 
-def shape(one: Waiting) -> dict[str, Any]:
+def shape(one: QueueEntry) -> dict[str, Any]:
     known = {"since": one.since.isoformat() if one.since else "", "reason": one.reason, "tokens": one.size}
     known |= {"gathers": one.open or None, "aside": one.aside or None}
     known |= {"again": one.tried.again.isoformat() if one.tried.again else ""}

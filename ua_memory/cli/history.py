@@ -23,11 +23,11 @@ from ua_memory.views.output import Piece, Screen, agrees, cells, commit, count, 
 if TYPE_CHECKING:
     from ua_memory.caller import Call
     from ua_memory.git.repository import BlameLine, Revision
-    from ua_memory.knowledge.lineage import Chain, Link, SentenceStep, Written
-    from ua_memory.knowledge.trust import Break
+    from ua_memory.knowledge.lineage import Chain, LineCommit, Link, SentenceStep
+    from ua_memory.knowledge.trust import BrokenLink
     from ua_memory.memory import Memory
-    from ua_memory.upkeep.forget import Forgotten
-    from ua_memory.upkeep.undo import Undone
+    from ua_memory.upkeep.forget import ForgetResult
+    from ua_memory.upkeep.undo import UndoResult
     from ua_memory.views.history import DiaryEntry
 
 
@@ -187,7 +187,7 @@ def redo(call: Call, memory: Memory) -> None:
     _tell_undo(call, memory, memory.history.redo(), "ua-memory undo")
 
 
-def _tell_undo(call: Call, memory: Memory, done: Undone, back: str) -> None:
+def _tell_undo(call: Call, memory: Memory, done: UndoResult, back: str) -> None:
     """Say what was done, as `log` does; `back` is the command that reverses it, empty where held facts were
     restored."""
     if call.as_json:
@@ -205,7 +205,7 @@ def _tell_undo(call: Call, memory: Memory, done: Undone, back: str) -> None:
     outcome(call, result)
 
 
-def _said(memory: Memory, done: Undone, op: str) -> str:
+def _said(memory: Memory, done: UndoResult, op: str) -> str:
     """The diary's words for it, also while its commit is owed."""
     named = {"Memory-Op": (op,), "Undoes": (done.revision.id,)}
     subject = f"{op}: {done.revision.subject}"
@@ -214,7 +214,7 @@ def _said(memory: Memory, done: Undone, op: str) -> str:
     return entry.says
 
 
-def shape(done: Undone) -> dict[str, Any]:
+def shape(done: UndoResult) -> dict[str, Any]:
     return {
         "undone": output.revision(done.revision),
         "revision": done.result.revision,
@@ -375,14 +375,14 @@ class _Tree:
         if step.retired:
             self._line(rest, (f"retired: {step.retired}", "warn"))
 
-    def _written(self, written: Written | None) -> list[Piece]:
+    def _written(self, written: LineCommit | None) -> list[Piece]:
         if written is None:
             return [("  not committed yet", "warn")]
         when = written.when.astimezone(self.now.tzinfo)
         by = "" if written.author == "ua-memory" else f" by {written.author}"
         return [(f"  {written.op or 'commit'}{by} {when:%Y-%m-%d} ", "faint"), (written.revision[:7], "rev")]
 
-    def _broken(self, rest: str, fault: Break) -> None:
+    def _broken(self, rest: str, fault: BrokenLink) -> None:
         self._text(f"✗ {fault.message}", rest, rest, "bad")
 
     def _line(self, lead: str, *pieces: Piece) -> None:
@@ -415,7 +415,7 @@ def _chain(chain: Chain) -> dict[str, Any]:
     }
 
 
-def _break(one: Break) -> dict[str, Any]:
+def _break(one: BrokenLink) -> dict[str, Any]:
     return {"path": one.path, "line": one.line, "cause": one.cause, "message": one.message}
 
 
@@ -444,7 +444,7 @@ def _link(link: Link) -> dict[str, Any]:
     return {"id": link.id, **output.without_empty(found)} | ({"rests": _step(link.step)} if link.step else {})
 
 
-def _written(written: Written) -> dict[str, Any]:
+def _written(written: LineCommit) -> dict[str, Any]:
     return {
         "revision": written.revision,
         "author": written.author,
@@ -615,7 +615,7 @@ def forget(
     views_history.out(views_history.show_forgotten(call, memory, done))
 
 
-def _agreed(call: Call, memory: Memory, found: Forgotten) -> tuple[bool, bool]:
+def _agreed(call: Call, memory: Memory, found: ForgetResult) -> tuple[bool, bool]:
     """Whether it is to be done, and whether a person's own lines go, too. Usage where nobody can be asked."""
     many = len(found.plan.asked) + len(found.waiting) > 1
     mine = views_history.quoting(found)

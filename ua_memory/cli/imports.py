@@ -37,8 +37,8 @@ from ua_memory.views.output import Screen, cells, count, emit, note, parse_day, 
 if TYPE_CHECKING:
     from ua_memory.caller import Call
     from ua_memory.recall.search import Hit
-    from ua_memory.retain.flush import Flushed
-    from ua_memory.retain.survey import Survey, Surveyed
+    from ua_memory.retain.flush import FlushedSession
+    from ua_memory.retain.survey import FoundSession, Survey
     from ua_memory.upkeep.import_sources import Files, SourceContents
 
 
@@ -279,7 +279,7 @@ def _survey(call: Call, memory: Memory, asked: views_flushed.SurveyRequest, sinc
         return memory.sessions.survey(transcripts, since=since, going=going, tell=tell)
 
 
-def _fits(call: Call, one: Surveyed, asked: views_flushed.SurveyRequest) -> bool:
+def _fits(call: Call, one: FoundSession, asked: views_flushed.SurveyRequest) -> bool:
     if asked.clients and views_flushed.family(one) not in asked.clients:
         return False
     if asked.project is None:
@@ -298,8 +298,8 @@ def _preview(
     memory: Memory,
     asked: views_flushed.SurveyRequest,
     found: Survey,
-    chosen: list[Surveyed],
-    fresh: list[Surveyed],
+    chosen: list[FoundSession],
+    fresh: list[FoundSession],
 ) -> None:
     kept, cost = memory.sessions.preview(fresh, model=call.endpoint)
     if call.as_json:
@@ -319,10 +319,10 @@ def _flush(
     memory: Memory,
     asked: views_flushed.SurveyRequest,
     found: Survey,
-    chosen: list[Surveyed],
-    fresh: list[Surveyed],
+    chosen: list[FoundSession],
+    fresh: list[FoundSession],
 ) -> None:
-    done: list[Flushed] = []
+    done: list[FlushedSession] = []
     screen = Screen(call)
     try:
         for one, flushed in memory.sessions.flush(fresh, model=call.endpoint):

@@ -14,8 +14,8 @@ from ua_memory.views.output import Piece, Screen, commit, emit, outcome
 
 if TYPE_CHECKING:
     from ua_memory.caller import Call
-    from ua_memory.knowledge.core import Budget, Replaced
-    from ua_memory.knowledge.facts import Inserted
+    from ua_memory.knowledge.core import BlockChange, Budget
+    from ua_memory.knowledge.facts import InsertResult
     from ua_memory.memory import Memory
     from ua_memory.records import CoreBlock
 
@@ -100,7 +100,7 @@ def insert(
     emit(call, shape(done)) if call.as_json else _tell_inserted(call, done)
 
 
-def shape(done: Inserted) -> dict[str, Any]:
+def shape(done: InsertResult) -> dict[str, Any]:
     return {
         **output.place(done.fact.place, done.fact.id),
         "revision": done.result.revision,
@@ -111,7 +111,7 @@ def shape(done: Inserted) -> dict[str, Any]:
     }
 
 
-def _tell_inserted(call: Call, done: Inserted) -> None:
+def _tell_inserted(call: Call, done: InsertResult) -> None:
     did = "Remembered in"
     if done.repeated:
         did = "This request was answered before:"
@@ -228,7 +228,7 @@ def core_replace(
         _tell_core(call, done)
 
 
-def _replaced(done: Replaced) -> dict[str, Any]:
+def _replaced(done: BlockChange) -> dict[str, Any]:
     return {
         "name": done.after.name,
         "value": done.after.value,
@@ -241,7 +241,7 @@ def _replaced(done: Replaced) -> dict[str, Any]:
     }
 
 
-def _tell_core(call: Call, done: Replaced) -> None:
+def _tell_core(call: Call, done: BlockChange) -> None:
     from difflib import ndiff
 
     screen, block = Screen(call), done.after

@@ -19,13 +19,13 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from ua_memory.caller import Call
-    from ua_memory.index.entities import Known, Portrait
-    from ua_memory.knowledge.entities import Decision, Suggestion
-    from ua_memory.knowledge.observations import Believed
-    from ua_memory.knowledge.pages import Kept
+    from ua_memory.index.entities import EntityDetails, EntitySummary
+    from ua_memory.knowledge.entities import EntityDecision, Suggestion
+    from ua_memory.knowledge.observations import ObservationView
+    from ua_memory.knowledge.pages import PageChange
     from ua_memory.memory import Memory
     from ua_memory.records import MentalModel, Observation, Page
-    from ua_memory.reflect.refresh import Price, Refreshed
+    from ua_memory.reflect.refresh import RefreshPrice, RefreshResult
 
 
 # -- observations ------------------------------------------------------------------------------------------
@@ -68,7 +68,7 @@ def observations_list(
             _line(screen, one)
 
 
-def _line(screen: Screen, one: Believed) -> None:
+def _line(screen: Screen, one: ObservationView) -> None:
     each = one.observation
     days = f", last {each.last}" if each.last else ""
     more = f"  {one.trend or 'undated'}, {count(len(each.proofs), 'proof')}{days}"
@@ -90,7 +90,7 @@ def observations_get(call: Call, memory: Memory, block: ObservationId) -> None:
         _show(call, memory, one)
 
 
-def _show(call: Call, memory: Memory, one: Believed) -> None:
+def _show(call: Call, memory: Memory, one: ObservationView) -> None:
     screen, each = Screen(call), one.observation
     screen.line((each.text, "strong"))
     screen.line((each.place.citation, "path"), (f"  ^{each.id}" if each.id else "", "id"))
@@ -140,7 +140,7 @@ def observation_shape(one: Observation) -> dict[str, Any]:
     }
 
 
-def told(one: Believed) -> dict[str, Any]:
+def told(one: ObservationView) -> dict[str, Any]:
     """An observation with its trend today, and how fresh it is."""
     return {
         **observation_shape(one.observation), "trend": one.trend, "fresh": not one.freshness.stale,
@@ -434,17 +434,17 @@ def pages_refresh(
     """
     if bool(id) + every + stale != 1:
         raise Usage("which pages?", hint="name them, or pass --stale or --all")
-    done: list[Refreshed] = []
+    done: list[RefreshResult] = []
     shapes: list[dict[str, Any]] = []
-    prices: list[Price] = []
+    prices: list[RefreshPrice] = []
     with caller.opened(ctx) as (call, memory):
         model = call.endpoint
 
-        def tell(price: Price) -> None:
+        def tell(price: RefreshPrice) -> None:
             prices.append(price)
             history.told_price(call, price)
 
-        def show_one(one: Refreshed) -> None:
+        def show_one(one: RefreshResult) -> None:
             done.append(one)
             shapes.append(history.refreshed_shape(one, prices.pop() if prices else None))
             if not call.as_json:
@@ -490,7 +490,7 @@ def page_shape(one: Page | MentalModel) -> dict[str, Any]:
     }
 
 
-def tell(call: Call, did: str, done: Kept) -> None:
+def tell(call: Call, did: str, done: PageChange) -> None:
     """What was done to a page or a mental model."""
     if call.as_json:
         result = done.result
@@ -667,7 +667,7 @@ def entities_list(
     emit(call, {"entities": [_known(one) for one in found]}) if call.as_json else _list(call, found)
 
 
-def _list(call: Call, found: Sequence[Known]) -> None:
+def _list(call: Call, found: Sequence[EntitySummary]) -> None:
     screen = Screen(call)
     if not found:
         screen.line("No names yet.")
@@ -678,7 +678,7 @@ def _list(call: Call, found: Sequence[Known]) -> None:
     screen.rows(rows)
 
 
-def _also(one: Known) -> str:
+def _also(one: EntitySummary) -> str:
     also = [f"also {', '.join(one.aliases)}"] if one.aliases else []
     return "; ".join(also + ([f"not {', '.join(one.nots)}"] if one.nots else []))
 
@@ -711,7 +711,7 @@ def entities_show(call: Call, memory: Memory, name: EntityName, limit: Limit = 1
         _tell(call, found, limit)
 
 
-def _tell(call: Call, found: Portrait, limit: int) -> None:
+def _tell(call: Call, found: EntityDetails, limit: int) -> None:
     screen, one = Screen(call), found.known
     seen = one.first if one.first == one.last else f"{one.first} to {one.last}"
     screen.line((one.name, "strong"), f"  {count(one.count, 'place')}" + (f", {seen}" if seen else ""))
@@ -810,7 +810,7 @@ def entities_rename(
 
 def _decide(ctx: typer.Context, what: str, one: str, other: str) -> None:
     with caller.opened(ctx) as (call, memory):
-        done: Decision = getattr(memory.entities, what)(one, other, by_person=is_person(call))
+        done: EntityDecision = getattr(memory.entities, what)(one, other, by_person=is_person(call))
         if call.as_json:
             emit(call, _decision(done))
             return
@@ -826,12 +826,12 @@ def _decide(ctx: typer.Context, what: str, one: str, other: str) -> None:
 # -- JSON --------------------------------------------------------------------------------------------------
 
 
-def _known(one: Known) -> dict[str, Any]:
+def _known(one: EntitySummary) -> dict[str, Any]:
     known = {"first": one.first, "last": one.last, "aliases": list(one.aliases), "not": list(one.nots)}
     return {"name": one.name, "count": one.count, "settled": one.settled, **output.without_empty(known)}
 
 
-def _portrait(found: Portrait, limit: int) -> dict[str, Any]:
+def _portrait(found: EntityDetails, limit: int) -> dict[str, Any]:
     items = [*reversed(found.items)][:limit]
     return {
         **_known(found.known),
@@ -845,7 +845,7 @@ def _portrait(found: Portrait, limit: int) -> dict[str, Any]:
     }
 
 
-def _decision(done: Decision) -> dict[str, Any]:
+def _decision(done: EntityDecision) -> dict[str, Any]:
     return {
         "entities": [
             {"name": e.name, "aliases": list(e.aliases), "not": list(e.nots), "line": e.place.line}

@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from ua_memory.llm.model import Model
     from ua_memory.memory import Memory
     from ua_memory.records import Fact
-    from ua_memory.reflect.consolidate import Consolidated, Preview
-    from ua_memory.reflect.proposals import Change
-    from ua_memory.reflect.refresh import Refreshed
+    from ua_memory.reflect.consolidate import ConsolidationResult, Preview
+    from ua_memory.reflect.proposals import ObservationChange
+    from ua_memory.reflect.refresh import RefreshResult
     from ua_memory.views.output import Piece
 
 
@@ -173,7 +173,7 @@ def consolidate(
             raise Usage("there is no model to post to", hint="set ANTHROPIC_API_KEY")
         told: dict[str, Any] = {}
 
-        def after(done: Consolidated, model: Model | None) -> None:
+        def after(done: ConsolidationResult, model: Model | None) -> None:
             bar.close()
             told.update(shape(done), pages=[])
             if not call.as_json:
@@ -206,7 +206,7 @@ def _to_log(call: Call, memory: Memory) -> None:
     call.stdout = call.stderr = Lines(found)
 
 
-def _refreshed(call: Call, page: Refreshed, shapes: list[Any]) -> None:
+def _refreshed(call: Call, page: RefreshResult, shapes: list[Any]) -> None:
     """A page that was stale, as `pages refresh` tells it."""
     shapes.append(history.refreshed_shape(page, None))
     if not call.as_json:
@@ -224,7 +224,7 @@ def _preview(call: Call, memory: Memory, limit: int | None, batch_api: bool) -> 
 # -- for a person --------------------------------------------------------------------------------------
 
 
-def show(call: Call, done: Consolidated) -> None:
+def show(call: Call, done: ConsolidationResult) -> None:
     """What a run did, belief by belief, and what is left for a person to do."""
     screen = Screen(call)
     if done.posted:
@@ -259,14 +259,14 @@ def show(call: Call, done: Consolidated) -> None:
         note(call, NO_MODEL)
 
 
-def _counted(changes: Sequence[Change]) -> str:
+def _counted(changes: Sequence[ObservationChange]) -> str:
     from collections import Counter
 
     each = Counter(change.how for change in changes)
     return ", ".join(f"{number} {how}" for how, number in each.items()) or "nothing to change"
 
 
-def _changes(screen: Screen, changes: Sequence[Change]) -> None:
+def _changes(screen: Screen, changes: Sequence[ObservationChange]) -> None:
     in_order = sorted(changes, key=lambda change: change.after.place.path)
     for path, group in groupby(in_order, key=lambda change: change.after.place.path):
         screen.line()
@@ -275,7 +275,7 @@ def _changes(screen: Screen, changes: Sequence[Change]) -> None:
             _changed(screen, change)
 
 
-def _changed(screen: Screen, change: Change) -> None:
+def _changed(screen: Screen, change: ObservationChange) -> None:
     new, old = change.after, change.before
     more: list[Piece] = [(f"  {count(len(new.proofs), 'proof')}", "faint"), (f"  ^{new.id}", "id")]
     if new.since and new.last and new.since != new.last:
@@ -303,7 +303,7 @@ def _at_odds(screen: Screen, pairs: Sequence[tuple[Fact, Fact]]) -> None:
         screen.line((f"  and {len(pairs) - SHOWN} more", "faint"))
 
 
-def _asides(screen: Screen, done: Consolidated) -> None:
+def _asides(screen: Screen, done: ConsolidationResult) -> None:
     if done.refused:
         screen.line()
         screen.line((f"Proposed by {done.by}, and not kept:", "faint"))
@@ -349,7 +349,7 @@ def _show_preview(call: Call, found: Preview) -> None:
 # -- for a script --------------------------------------------------------------------------------------
 
 
-def shape(done: Consolidated) -> dict[str, Any]:
+def shape(done: ConsolidationResult) -> dict[str, Any]:
     """A run as JSON."""
     used = done.usage
     return {
@@ -372,7 +372,7 @@ def shape(done: Consolidated) -> dict[str, Any]:
     }
 
 
-def _change(change: Change) -> dict[str, Any]:
+def _change(change: ObservationChange) -> dict[str, Any]:
     told = {"how": change.how, **shape_of(change.after)}
     reworded = change.before and change.before.text != change.after.text
     return {**told, "before": change.before.text} if change.before and reworded else told

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from ua_memory.caller import Call
     from ua_memory.memory import Memory
     from ua_memory.retain.queue import TextItem
-    from ua_memory.retain.survey import Caught, Look, Watched
+    from ua_memory.retain.survey import WatchedChanges, WatchedPath, WatchResult
 
 
 # -- retain ------------------------------------------------------------------------------------------------
@@ -342,7 +342,7 @@ def watch_run(
         _told(call, caught, bool(model))
 
 
-def _told(call: Call, caught: Caught, modelled: bool) -> None:
+def _told(call: Call, caught: WatchResult, modelled: bool) -> None:
     flushed.show_retained(call, caught.done, modelled=modelled)
     if not caught.done:
         Screen(call).line("Nothing has changed." if not caught.young else "Nothing has settled yet.")
@@ -358,7 +358,7 @@ def _told(call: Call, caught: Caught, modelled: bool) -> None:
         note(call, f"{name} is missing (an unmounted disk?); its documents stay")
 
 
-def shape(one: Watched, look: Look) -> dict[str, Any]:
+def shape(one: WatchedPath, look: WatchedChanges) -> dict[str, Any]:
     """A watched path; `missing` and `failed` only where there is such."""
     failed = [{"path": name, "reason": stood.error} for name, stood in one.files.items() if stood.error]
     return {
@@ -371,7 +371,7 @@ def shape(one: Watched, look: Look) -> dict[str, Any]:
     }
 
 
-def shape_of_run(caught: Caught) -> dict[str, Any]:
+def shape_of_run(caught: WatchResult) -> dict[str, Any]:
     return {
         "retained": [flushed.retained_shape(one) for one in caught.done],
         "young": list(caught.young),

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from ua_memory.caller import Call
     from ua_memory.index.filters import Filters
     from ua_memory.memory import Memory
-    from ua_memory.recall.arms import Explained
-    from ua_memory.recall.search import Answer, Hit
+    from ua_memory.recall.arms import QueryExplanation
+    from ua_memory.recall.search import Hit, SearchResult
 
 
 # -- search ------------------------------------------------------------------------------------------------
@@ -192,7 +192,7 @@ def asked(
     min_score: float | None,
     filters: Filters,
     depth: int = 0,
-) -> list[Answer]:
+) -> list[SearchResult]:
     """The answers, with a bar of progress where somebody waits and the index is behind."""
     with progress(call, "Indexing") as tell:
         return memory.search_many(
@@ -200,7 +200,7 @@ def asked(
         )
 
 
-def search_shape(answer: Answer, explain: bool = False) -> dict[str, Any]:
+def search_shape(answer: SearchResult, explain: bool = False) -> dict[str, Any]:
     """The answer as JSON, with OpenClaw's keys."""
     return {
         "results": [_hit(hit, explain) for hit in answer.hits],
@@ -356,7 +356,7 @@ def explain(
         _show(call, found, asked)
 
 
-def explain_shape(found: Explained) -> dict[str, Any]:
+def explain_shape(found: QueryExplanation) -> dict[str, Any]:
     """What was read as JSON."""
     time = {"start": found.time.start, "end": found.time.end} if found.time else None
     more = {
@@ -373,7 +373,7 @@ def explain_shape(found: Explained) -> dict[str, Any]:
     }
 
 
-def _show(call: Call, found: Explained, asked: datetime) -> None:
+def _show(call: Call, found: QueryExplanation, asked: datetime) -> None:
     rows: list[tuple[Piece, Piece]] = [(("time", "faint"), _days(found, asked))]
     if found.time.order:
         rows.append((("order", "faint"), f"the {found.time.order} first"))
@@ -387,7 +387,7 @@ def _show(call: Call, found: Explained, asked: datetime) -> None:
         note(call, found.why)
 
 
-def _days(found: Explained, asked: datetime) -> str:
+def _days(found: QueryExplanation, asked: datetime) -> str:
     """`Sunday 1 March 2026 to Sunday 31 May 2026`: for people the last day is the last."""
     from datetime import date, timedelta
 

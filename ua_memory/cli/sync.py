@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
     from ua_memory.caller import Call
     from ua_memory.memory import Memory
-    from ua_memory.upkeep.archive import Restored
-    from ua_memory.upkeep.sync import Synced
+    from ua_memory.upkeep.archive import RestoreResult
+    from ua_memory.upkeep.sync import SyncResult
 
 
 sync_app, export_app = app.new(), app.new()
@@ -60,7 +60,7 @@ def sync(
         history.out(StillThere.exit_code)
 
 
-def _tell(call: Call, done: Synced) -> None:
+def _tell(call: Call, done: SyncResult) -> None:
     if call.as_json:
         return emit(call, shape(done))
     screen = Screen(call)
@@ -80,7 +80,7 @@ def _tell(call: Call, done: Synced) -> None:
         note(call, text)
 
 
-def _left(call: Call, done: Synced | Restored) -> None:
+def _left(call: Call, done: SyncResult | RestoreResult) -> None:
     """Name the lines of a person's that have the words of what was forgotten."""
     if done.heard and not done.heard.proof.holds:
         for each in done.heard.proof.found:
@@ -88,7 +88,7 @@ def _left(call: Call, done: Synced | Restored) -> None:
         note(call, "your own lines stay: ua-memory forget PATH:LINE removes one")
 
 
-def _purges(call: Call, screen: Screen, done: Synced) -> None:
+def _purges(call: Call, screen: Screen, done: SyncResult) -> None:
     """What of a history takes the place of what: purged here, or on another machine."""
     if done.forced:
         old, new = (name[:7] for name in done.forced)
@@ -109,20 +109,20 @@ def _purges(call: Call, screen: Screen, done: Synced) -> None:
             history.proved(call, screen, done.followed.proof, done.followed.new, done.followed.backup)
 
 
-def _figures(done: Synced | Restored) -> str:
+def _figures(done: SyncResult | RestoreResult) -> str:
     merge = done.merge
     parts = [f"{n:,} {word}" for n, word in _numbers(done) if n]
     parts += [f"{len(merge.forgotten):,} forgotten"] if merge.forgotten else []
     return f": {', '.join(parts)} (of what has an id)" if parts else ""
 
 
-def _numbers(done: Synced | Restored) -> Iterator[tuple[int, str]]:
+def _numbers(done: SyncResult | RestoreResult) -> Iterator[tuple[int, str]]:
     yield done.merge.came, "new"
     yield done.merge.changed, "changed"
     yield done.merge.went, "gone"
 
 
-def told(screen: Screen, done: Synced | Restored) -> None:
+def told(screen: Screen, done: SyncResult | RestoreResult) -> None:
     """What both machines changed, with what each of them has, for a person to settle."""
     for each in done.merge.told[:SHOWN]:
         screen.line((each.path, "path"), " ", (each.what, "id"), f" {WHY[each.why]}")
@@ -143,7 +143,7 @@ def told(screen: Screen, done: Synced | Restored) -> None:
     dropped(screen, done)
 
 
-def dropped(screen: Screen, done: Synced | Restored) -> None:
+def dropped(screen: Screen, done: SyncResult | RestoreResult) -> None:
     """What was written or changed on one machine and forgotten on the other: where it was, not its words."""
     for each in done.merge.dropped:
         name = f" ^{each.id}" if each.id else ""
@@ -161,7 +161,7 @@ def dropped(screen: Screen, done: Synced | Restored) -> None:
         screen.line(("To keep one, write it again without its ^id.", "faint"))
 
 
-def shape(done: Synced) -> dict[str, Any]:
+def shape(done: SyncResult) -> dict[str, Any]:
     """The JSON of a sync."""
     return {
         "remote": done.remote,
@@ -193,7 +193,7 @@ def _followed(one: Any) -> dict[str, Any]:
     }
 
 
-def merged(done: Synced | Restored) -> dict[str, Any]:
+def merged(done: SyncResult | RestoreResult) -> dict[str, Any]:
     """The JSON of what came in."""
     merge = done.merge
     keys = ("what", "path", "why", "ours", "theirs")
@@ -237,7 +237,7 @@ def export(
         note(call, text)
 
 
-def restored(call: Call, done: Restored) -> None:
+def restored(call: Call, done: RestoreResult) -> None:
     """Say what an archive brought."""
     if call.as_json:
         keys = ("file", "bank", "made", "files", "received", "revision")

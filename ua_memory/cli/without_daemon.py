@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
     from ua_memory.caller import Call
     from ua_memory.hooks.events import Event
-    from ua_memory.recall.readonly import Glance
-    from ua_memory.text.noise import Wanted
+    from ua_memory.recall.readonly import ReadOnlySearch
+    from ua_memory.text.noise import QueryText
 
 
 NICE = 10
@@ -148,7 +148,7 @@ def _bank(words: list[str]) -> tuple[Folders, Any]:
     return Folders(str(bank.root), bank.own, str(bank.state), str(bank.git_dir)), settings
 
 
-def _glance(bank: Folders, settings: Any) -> Glance | None:
+def _glance(bank: Folders, settings: Any) -> ReadOnlySearch | None:
     from ua_memory.recall import readonly
 
     return readonly.look(bank, settings.few, settings.redact)
@@ -169,7 +169,7 @@ def _reply(event: Event, settings: Any, bank: Folders) -> str | None:
     return text
 
 
-def _recalled(found: Glance, event: Event, settings: Any, bank: Folders) -> str | None:
+def _recalled(found: ReadOnlySearch, event: Event, settings: Any, bank: Folders) -> str | None:
     from ua_memory.recall.readonly import ENOUGH
 
     if event.agent:
@@ -186,7 +186,7 @@ def _recalled(found: Glance, event: Event, settings: Any, bank: Folders) -> str 
     return found.recall(wanted.text, settings.search_limit, ENOUGH)
 
 
-def _read_query(query: str, settings: Any) -> Wanted:
+def _read_query(query: str, settings: Any) -> QueryText:
     return noise.read_query(query, settings.long_query, settings.longest_query)
 
 

@@ -31,7 +31,7 @@ from ua_memory.store.scan import SnapshotCache
 if TYPE_CHECKING:
     from ua_memory.daemon.watch import Watch
     from ua_memory.llm.model import Endpoint
-    from ua_memory.retain.queue import Waiting
+    from ua_memory.retain.queue import QueueEntry
 
 
 # -- worker ------------------------------------------------------------------------------------------------
@@ -205,7 +205,7 @@ def endpoint(env: Mapping[str, str]) -> Endpoint | None:
     return Memory.endpoint(*(env.get(name, "") for name in MODEL))
 
 
-def due(waiting: Sequence[Waiting], now: datetime, *, modelled: bool) -> Waiting | None:
+def due(waiting: Sequence[QueueEntry], now: datetime, *, modelled: bool) -> QueueEntry | None:
     """What is to be tried now, the longest waiting first. Without a model only what nobody meant for one:
     its own sentences would be taken, and the model would never see it."""
     for one in waiting:
@@ -303,14 +303,14 @@ class Flushing:
         self._next = time.monotonic() + (YOUNG if code else 0.0)
         self._process, self.key = None, ""
 
-    def _tell(self, waiting: Sequence[Waiting]) -> None:
+    def _tell(self, waiting: Sequence[QueueEntry]) -> None:
         number = sum(one.modelled is not False for one in waiting)
         if number and not self._modelled and not self._told:
             self._told = True
             self._say(f"{number} waiting for a model; this daemon was started without one")
 
 
-def _waiting(memory: Memory) -> list[Waiting]:
+def _waiting(memory: Memory) -> list[QueueEntry]:
     """Conversations and texts, the longest waiting first."""
     return sorted(
         memory.queue.list(), key=lambda one: (one.since is None, one.since and one.since.timestamp())

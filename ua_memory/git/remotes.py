@@ -67,7 +67,7 @@ def _because(said: str) -> str:
     return next((row.removeprefix("error: ") for row in rows if ".lock'" in row or "cannot lock" in row), "")
 
 
-class _Apart(Process):
+class _IsolatedGit(Process):
     """A git directory with nothing in it but refs, and a trail's objects: only the user's own settings hold
     in it, whatever those of the trail are."""
 
@@ -273,7 +273,7 @@ class Remotes(Repository):
                 (place / "packed-refs").write_bytes(names)
                 with contextlib.suppress(FileNotFoundError):
                     (place / "shallow").write_bytes((self.shared / "shallow").read_bytes())
-                yield _Apart(place, self.root, {key: self.environment()[key] for key in _OBJECTS})
+                yield _IsolatedGit(place, self.root, {key: self.environment()[key] for key in _OBJECTS})
         except OSError as error:  # also while the folder is taken away
             raise CannotWrite(error.strerror or str(error), where=str(self.git_dir)) from error
 

@@ -195,7 +195,7 @@ _SEEN = "%H%x00%ct%x00%P%x00%(trailers:key=Memory-Op,valueonly,separator=%x20)%x
 
 
 @dataclass(frozen=True, slots=True)
-class Lost:
+class LostBranch:
     """Where a branch stood. `sure` where nothing follows on it and the files are as they are there."""
 
     branch: str
@@ -216,7 +216,7 @@ class Lost:
         return "ua-memory doctor --mend" if self.sure else f"if that is the last you know of: {by_hand}"
 
 
-def find_lost(trail: Process, branch: str) -> Lost | None:
+def find_lost(trail: Process, branch: str) -> LostBranch | None:
     """The last revision of a branch that is gone; None where there never was one, or other branches have
     all of it. GitFailed."""
     if not _has_commits(trail.shared / "objects"):
@@ -238,8 +238,8 @@ def find_lost(trail: Process, branch: str) -> Lost | None:
     for end in ends[:ENDS] if here else ():
         for name in trail.run("rev-list", "--first-parent", f"-n{BACK}", end[0]).decode().split():
             if _truth(trail, name) == here:
-                return Lost(branch, name, subjects[name], name == end[0])
-    return Lost(branch, ends[0][0], ends[0][4], False) if ends else None
+                return LostBranch(branch, name, subjects[name], name == end[0])
+    return LostBranch(branch, ends[0][0], ends[0][4], False) if ends else None
 
 
 def _has_commits(objects: Path) -> bool:
@@ -480,7 +480,7 @@ class Repository(Process):
             hint = f"ua-memory git symbolic-ref HEAD refs/heads/{self._branch()}"
             raise GitFailed(what, where=str(self.git_dir), hint=hint)
 
-    def lost(self) -> Lost | None:
+    def lost(self) -> LostBranch | None:
         """Where the branch stood that HEAD names, if it is gone and its revisions are there. GitFailed."""
         head = self.head()
         if not head or self._head_line() != f"ref: {head}":

@@ -74,7 +74,7 @@ FileState = tuple[int, int] | None
 
 
 @dataclass(frozen=True, slots=True)
-class Moment:
+class RepositoryState:
     """Where a repository stands: the branch that HEAD names, if it does, and its files HEAD and index."""
 
     branch: str = ""
@@ -83,12 +83,12 @@ class Moment:
     """Another after each switch, also after one there and back."""
 
 
-def moment(trail: Repository) -> Moment:
+def moment(trail: Repository) -> RepositoryState:
     """Where a bank's own repository stands now; of a trail that is kept beside, where it always does."""
     if not trail.own or not trail.exists:
-        return Moment()
+        return RepositoryState()
     head = _state(trail.git_dir / "HEAD")  # first: who reads a newer name finds another state, too
-    return Moment(branch_of(trail), _state(trail.git_dir / "index"), head)
+    return RepositoryState(branch_of(trail), _state(trail.git_dir / "index"), head)
 
 
 def _state(file: Path) -> FileState:
@@ -138,7 +138,7 @@ def settled(trail: Repository, seconds: float) -> bool:
 
 
 @dataclass
-class Others:
+class OtherBranches:
     """The branches besides the one that HEAD names."""
 
     trail: Repository
@@ -325,7 +325,7 @@ Where = tuple[str, str, int]
 
 
 @dataclass(frozen=True, slots=True)
-class Authors:
+class LineAuthors:
     """Asks the trail who wrote what. `read` gives the bytes of (revision, path) each."""
 
     history: Repository
@@ -470,7 +470,7 @@ of them takes 300 MB, with paths; as `Revision` objects they would take 2 GB."""
 
 
 @dataclass(slots=True)
-class _Rows:
+class _LoadedLog:
     """The revisions that lead to one head, newest first. `paths` are those of the newest ones: names with
     NUL between them. `whole` says whether the first revision has been reached."""
 
@@ -493,7 +493,7 @@ class RevisionLog:
 
     def __init__(self) -> None:
         self._lock = threading.RLock()
-        self._known = _Rows("")
+        self._known = _LoadedLog("")
         self._merges: dict[bytes, list[bytes]] = {}
         self._deep = 0
         """So many times paths of old revisions were asked for."""
@@ -564,7 +564,7 @@ class RevisionLog:
                         return revisions(git, *some, head, "--", *paths)
         return found
 
-    def _changed(self, git: Process, known: _Rows, n: int, sought: Sequence[bytes]) -> list[bytes]:
+    def _changed(self, git: Process, known: _LoadedLog, n: int, sought: Sequence[bytes]) -> list[bytes]:
         """Those of the n-th revision's paths that are sought."""
         every = known.paths[n]
         if not any(path in every for path in sought):
@@ -580,13 +580,13 @@ class RevisionLog:
 
     # -- reading -----------------------------------------------------------------------------------
 
-    def _at(self, git: Process, head: str) -> _Rows:
+    def _at(self, git: Process, head: str) -> _LoadedLog:
         """What is known of a head, with what is new since the one before it."""
         if self._known.head != head:
-            self._known = _onward(git, self._known, head) or _Rows(head)
+            self._known = _onward(git, self._known, head) or _LoadedLog(head)
         return self._known
 
-    def _whole(self, git: Process, head: str) -> _Rows:
+    def _whole(self, git: Process, head: str) -> _LoadedLog:
         """All revisions, the paths of older ones aside."""
         with self._lock:
             known = self._at(git, head)
@@ -594,17 +594,17 @@ class RevisionLog:
             self._go_back(git, known)
             return known
 
-    def _begin(self, git: Process, known: _Rows) -> None:
+    def _begin(self, git: Process, known: _LoadedLog) -> None:
         if not known.rows and not known.whole:
             known.rows, known.paths = _read_log(git, f"-n{FIRST}", "--name-only", known.head)
             known.whole = len(known.rows) < FIRST
 
-    def _go_back(self, git: Process, known: _Rows) -> None:
+    def _go_back(self, git: Process, known: _LoadedLog) -> None:
         if not known.whole:
             known.rows += _read_log(git, f"--skip={len(known.rows)}", known.head)[0]
             known.whole = True
 
-    def _read_paths(self, git: Process, known: _Rows, count: int) -> bool:
+    def _read_paths(self, git: Process, known: _LoadedLog, count: int) -> bool:
         """Read the paths of so many revisions; whether there are so many."""
         with self._lock:
             self._begin(git, known)
@@ -615,7 +615,7 @@ class RevisionLog:
             return count <= len(known.paths)
 
 
-def _onward(git: Process, known: _Rows, head: str) -> _Rows | None:
+def _onward(git: Process, known: _LoadedLog, head: str) -> _LoadedLog | None:
     """What is known, with the revisions since; None where these do not follow on it, one after the other."""
     if not known.rows:
         return None
@@ -627,7 +627,7 @@ def _onward(git: Process, known: _Rows, head: str) -> _Rows | None:
     parents = [row.split(b"\0", 2)[1].decode() for row in rows]
     if not rows or parents != [*ids[1:], known.head]:
         return None
-    return _Rows(head, rows + known.rows, paths + known.paths, known.whole)
+    return _LoadedLog(head, rows + known.rows, paths + known.paths, known.whole)
 
 
 def revisions(git: Process, *words: str) -> list[Revision]:
@@ -914,7 +914,7 @@ class History(Remotes):
     ) -> list[BlameLine]:  # fmt: skip
         """Who wrote each line of `contents`, the file's present bytes (`authors`); NOBODY where no one has
         yet."""
-        known = Authors(self, self.read_all).written(rev, path) if self.blobs([path], rev) else []
+        known = LineAuthors(self, self.read_all).written(rev, path) if self.blobs([path], rev) else []
         rows = contents.decode("utf-8", "surrogateescape").split("\n")
         rows = rows if rows[-1] else rows[:-1]
         epoch = datetime.fromtimestamp(0, UTC)

@@ -16,7 +16,7 @@ from ua_memory.index.items import IndexItem, folded
 from ua_memory.index.sync import Index
 from ua_memory.index.words import WordIndex
 from ua_memory.knowledge import entities
-from ua_memory.knowledge.entities import Beside, Decision, Resolved, Settled, Suggestion
+from ua_memory.knowledge.entities import Beside, EntityDecision, EntityRecords, ResolvedName, Suggestion
 from ua_memory.store.store import Store
 
 COMPARED = 1000
@@ -30,7 +30,7 @@ _PROPER = re.compile(r"(?!\d)[^\W_a-z][^\n/\\@_()#:`]*")
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class EntitySummary:
     """A name of the bank: in how many places it stands, first and last ISO day ('' where none is known).
 
     `settled` is whether memory/entities.md has a record of it, with these `aliases` and `nots`.
@@ -46,11 +46,11 @@ class Known:
 
 
 @dataclass(frozen=True, slots=True)
-class Portrait:
+class EntityDetails:
     """All that the bank has of a name: its places in the order of their days, the names beside it with how
     often, and a timeline of ISO days or months."""
 
-    known: Known
+    known: EntitySummary
     items: tuple[IndexItem, ...] = ()
     beside: Mapping[str, int] = field(default_factory=dict)
     timeline: Mapping[str, int] = field(default_factory=dict)
@@ -62,18 +62,18 @@ class Entities:
     def __init__(self, store: Store, door: str, index: Callable[[], Index]) -> None:
         self._store, self._door, self._index = store, door, index
 
-    def list(self, limit: int | None = None, *, every: bool = False) -> Sequence[Known]:
+    def list(self, limit: int | None = None, *, every: bool = False) -> Sequence[EntitySummary]:
         """The names of the bank, the most frequent first; with `every` also paths, handles and identifiers,
         and words that are mostly no names."""
         with self._named() as (words, known):
             return _listed(words, known, limit, every)
 
-    def get(self, name: str) -> Portrait:
+    def get(self, name: str) -> EntityDetails:
         """Everything about whoever is called so. NotFound, which names who is called nearly so."""
         with self._named() as (words, known):
             return self._portrait(words, known, name)
 
-    def _portrait(self, words: WordIndex, known: Settled, name: str) -> Portrait:
+    def _portrait(self, words: WordIndex, known: EntityRecords, name: str) -> EntityDetails:
         called = known.called(name)
         record = called[0] if len(called) == 1 else None
         names = [record.name, *record.aliases] if record else [name]
@@ -83,11 +83,11 @@ class Entities:
             raise NotFound("no such name", where=name, hint=_near(name, _listed(words, known, COMPARED)))
         shown = record.name if record else index_words.written(words, folded(name)).spelling
         days = [day for item in items if (day := item.day or item.date)]
-        about = Known(
+        about = EntitySummary(
             shown, len(items), min(days, default=""), max(days, default=""),
             record.aliases if record else (), record.nots if record else (), record is not None,
         )  # fmt: skip
-        return Portrait(about, tuple(items), self._beside(words, known, own), _timeline(days))
+        return EntityDetails(about, tuple(items), self._beside(words, known, own), _timeline(days))
 
     def suggestions(self, limit: int = 20) -> Sequence[Suggestion]:
         """Names that may be one, with the reason, for a person to decide. Nothing is merged."""
@@ -97,29 +97,29 @@ class Entities:
                 {one.name: one.count for one in found}, known, self._company(words), limit
             )
 
-    def resolve(self, name: str, context: Iterable[str] = ()) -> Resolved:
+    def resolve(self, name: str, context: Iterable[str] = ()) -> ResolvedName:
         """Whom a name in a text stands for, by what is settled and by the other names of the text."""
         with self._named() as (words, known):
             return known.resolve(name, context, self._company(words))
 
     # -- decisions ---------------------------------------------------------------------------------------
 
-    def alias(self, name: str, other: str, *, by_person: bool = False) -> Decision:
+    def alias(self, name: str, other: str, *, by_person: bool = False) -> EntityDecision:
         """`other` is another name of `name`. NotFound where the bank has never heard of `name`."""
         self._heard_of(name)
         return entities.alias(self._store, name, other, door=self._door, by_person=by_person)
 
-    def merge(self, name: str, other: str, *, by_person: bool = False) -> Decision:
+    def merge(self, name: str, other: str, *, by_person: bool = False) -> EntityDecision:
         """`other` is `name`, with all it is called. NotFound where the bank has never heard of one."""
         self._heard_of(name, other)
         return entities.merge(self._store, name, other, door=self._door, by_person=by_person)
 
-    def split(self, name: str, other: str, *, by_person: bool = False) -> Decision:
+    def split(self, name: str, other: str, *, by_person: bool = False) -> EntityDecision:
         """`other` is not `name`, for good."""
         self._heard_of(name)
         return entities.split(self._store, name, other, door=self._door, by_person=by_person)
 
-    def rename(self, old: str, new: str, *, by_person: bool = False) -> Decision:
+    def rename(self, old: str, new: str, *, by_person: bool = False) -> EntityDecision:
         """What was called `old` is called `new`, and found by both."""
         self._heard_of(old)
         return entities.rename(self._store, old, new, door=self._door, by_person=by_person)
@@ -134,7 +134,7 @@ class Entities:
     # -- what the index knows ------------------------------------------------------------------------------
 
     @contextmanager
-    def _named(self) -> Iterator[tuple[WordIndex, Settled]]:
+    def _named(self) -> Iterator[tuple[WordIndex, EntityRecords]]:
         index = self._index()
         with index.turn:
             index.refresh(vectors=False)
@@ -148,7 +148,7 @@ class Entities:
 
         return beside
 
-    def _beside(self, words: WordIndex, known: Settled, own: set[str]) -> Mapping[str, int]:
+    def _beside(self, words: WordIndex, known: EntityRecords, own: set[str]) -> Mapping[str, int]:
         counts = index_words.beside(words, own)
         best = sorted(counts, key=lambda one: (-counts[one], one))[:ROUND]
         found = Counter[str]()
@@ -160,9 +160,11 @@ class Entities:
         return dict(found.most_common())
 
 
-def _listed(words: WordIndex, known: Settled, limit: int | None, every: bool = False) -> list[Known]:
+def _listed(
+    words: WordIndex, known: EntityRecords, limit: int | None, every: bool = False
+) -> list[EntitySummary]:
     """The settled names and the others, the most frequent first."""
-    found: list[Known] = []
+    found: list[EntitySummary] = []
     taken: set[str] = set()
     for record in known.records:
         names = {folded(each) for each in (record.name, *record.aliases)}
@@ -170,7 +172,7 @@ def _listed(words: WordIndex, known: Settled, limit: int | None, every: bool = F
         items = index_words.items(words, names)
         days = [day for item in items if (day := item.day or item.date)]
         first, last = min(days, default=""), max(days, default="")
-        found.append(Known(record.name, len(items), first, last, record.aliases, record.nots, True))
+        found.append(EntitySummary(record.name, len(items), first, last, record.aliases, record.nots, True))
     others = 0
     for one in index_words.census(words):
         if others == limit:
@@ -179,7 +181,7 @@ def _listed(words: WordIndex, known: Settled, limit: int | None, every: bool = F
             continue
         name = index_words.written(words, one.name)
         if every or (_PROPER.fullmatch(name.spelling) and not name.doubtful):
-            found.append(Known(name.spelling, one.items, one.first, one.last))
+            found.append(EntitySummary(name.spelling, one.items, one.first, one.last))
             others += 1
     return sorted(found, key=lambda one: (-one.count, one.name.casefold()))[:limit]
 
@@ -192,6 +194,6 @@ def _timeline(days: Sequence[str]) -> Mapping[str, int]:
     return dict(sorted(counted.items()))
 
 
-def _near(name: str, among: Sequence[Known]) -> str:
+def _near(name: str, among: Sequence[EntitySummary]) -> str:
     near = [one.name for one in among if entities.likeness(one.name, name)][:3]
     return f"did you mean {' or '.join(near)}?" if near else "ua-memory entities list"

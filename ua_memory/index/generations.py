@@ -52,7 +52,7 @@ def told(work: Callable[P, R]) -> Callable[P, R]:
     return said
 
 
-class Shelf:
+class Generations:
     """The generations of one bank's index. OSError where the folder cannot be written."""
 
     def __init__(self, folder: Path) -> None:

@@ -17,7 +17,7 @@ from ua_memory.errors import UaMemoryError
 from ua_memory.index import cache, vectors
 from ua_memory.index import items as index_items
 from ua_memory.index.cache import FILE
-from ua_memory.index.generations import KnownFile, Manifest, Shelf, content_hash
+from ua_memory.index.generations import Generations, KnownFile, Manifest, content_hash
 from ua_memory.index.items import COLUMNS, SCHEMA, SCHEMA_VERSION, items_of, read_only, row
 from ua_memory.index.outside import OutsideFiles, outside
 from ua_memory.index.terms import grams, indexed
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 # was read are made again and compared; FTS5 holds its words against its rows, Chroma's names are held
 # against the texts', and each embedding that is kept against the sum noted with it. Chroma's files are held
 # against the sums noted when they were closed. Others may be at work: what cannot be told for that is
-# `Unchecked`.
+# `CheckUnavailable`.
 
 
 MOST = 5
@@ -51,7 +51,7 @@ OPEN = "Chroma has its files open; to have them compared: `ua-memory daemon stop
 KILLED = "Chroma was not closed; to have its files compared: `ua-memory search x`, then `ua-memory verify`"
 
 
-class Unchecked(Exception):
+class CheckUnavailable(Exception):
     """Nothing can be said of it now; the message says why."""
 
 
@@ -134,7 +134,7 @@ def _same(store: Store, path: str, before: KnownFile) -> bool:
     return before.stamp == stamp and bool(before.hash) and not before.racy
 
 
-class _Made(NamedTuple):
+class _ExpectedRows(NamedTuple):
     """What a file comes to in the word index: {key: values of its row}, the words that are looked up, names
     and those that it settles."""
 
@@ -144,7 +144,7 @@ class _Made(NamedTuple):
     settled: set[tuple[str, int, str]]
 
 
-def _made(files: OutsideFiles, path: str, before: KnownFile, held: str | None) -> _Made | None:
+def _made(files: OutsideFiles, path: str, before: KnownFile, held: str | None) -> _ExpectedRows | None:
     """What a file comes to; None where it is not the file that was read."""
     try:
         data = files.blob(held) if held else files.read(path)
@@ -158,7 +158,7 @@ def _made(files: OutsideFiles, path: str, before: KnownFile, held: str | None) -
     names = {(item.key, name, how) for item in owned for name, how in index_items.names_of(item).items()}
     settled = index_items.settling(parsed.records, files.masked) if path == ENTITIES else set()
     words = {(item.key, indexed(item.text), indexed(item.context)) for item in owned}
-    return _Made({item.key: row(0, item, item.digest())[1:] for item in owned}, words, names, settled)
+    return _ExpectedRows({item.key: row(0, item, item.digest())[1:] for item in owned}, words, names, settled)
 
 
 def of_files(generation: Path) -> list[str]:
@@ -168,7 +168,7 @@ def of_files(generation: Path) -> list[str]:
         return []
     found = vectors.changed(folder)
     if found is None:
-        raise Unchecked(OPEN if _is_open(generation.parent / "owner.lock") else KILLED)
+        raise CheckUnavailable(OPEN if _is_open(generation.parent / "owner.lock") else KILLED)
     return [f"{name} is not what it was when Chroma was closed" for name in found]
 
 
@@ -206,12 +206,12 @@ def of_vectors(store: Store, generation: Path) -> list[str]:
         # Texts come and go in the words first and the mark last: with both as before, Chroma is as before.
         with closing(read_only(items)) as db:
             if _marked(generation) != mark or not _stands(mark, db):
-                raise Unchecked(OPEN)
+                raise CheckUnavailable(OPEN)
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return []  # no vectors, or their mark is broken: the next search makes them again
     except sqlite3.Error as error:
         if not broken(error):
-            raise Unchecked(str(error)) from error
+            raise CheckUnavailable(str(error)) from error
         return [f"Chroma: {error}"]
     if there != wanted:
         lacking, spare = len(wanted - there), len(there - wanted)
@@ -245,10 +245,10 @@ def of_cache(folder: Path) -> list[str]:
             bare = db.execute("SELECT count(*) FROM vectors").fetchone()[0] - len(sums)
     except (sqlite3.Error, UnicodeDecodeError, TypeError) as error:
         if isinstance(error, sqlite3.Error) and not broken(error):
-            raise Unchecked(str(error)) from error
+            raise CheckUnavailable(str(error)) from error
         return [f"damaged: {error}"]
     if bare and not found:
-        raise Unchecked(f"{bare} embeddings were kept without a sum, by an earlier version")
+        raise CheckUnavailable(f"{bare} embeddings were kept without a sum, by an earlier version")
     return found
 
 
@@ -257,21 +257,21 @@ def of_cache(folder: Path) -> list[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class Checked:
+class IntegrityReport:
     """What a look found, and what could not be looked at now, with the reason."""
 
     problems: tuple[Problem, ...] = ()
     unchecked: tuple[Problem, ...] = ()
 
-    def __or__(self, other: Checked) -> Checked:
-        return Checked(self.problems + other.problems, self.unchecked + other.unchecked)
+    def __or__(self, other: IntegrityReport) -> IntegrityReport:
+        return IntegrityReport(self.problems + other.problems, self.unchecked + other.unchecked)
 
 
-def checked(store: Store) -> Checked:
+def checked(store: Store) -> IntegrityReport:
     """What is damaged in the index's files and the cache, or is not what the bank's files say; being behind
     them is not. A missing index is no problem, nor one of another version: it is made again."""
-    shelf = Shelf(store.bank.index)
-    found = Checked()
+    shelf = Generations(store.bank.index)
+    found = IntegrityReport()
     for _ in range(2):
         folder = shelf.current()
         found = _look("index/current", shelf.problems)
@@ -285,16 +285,16 @@ def checked(store: Store) -> Checked:
     return found | cache_checked(store)
 
 
-def cache_checked(store: Store) -> Checked:
+def cache_checked(store: Store) -> IntegrityReport:
     """What is damaged in the embeddings that are kept."""
     return _look(f"cache/{FILE}", lambda: of_cache(store.bank.cache))
 
 
-def _look(where: str, look: Callable[[], Iterable[str]]) -> Checked:
+def _look(where: str, look: Callable[[], Iterable[str]]) -> IntegrityReport:
     try:
-        return Checked(tuple(Problem(where, 1, text) for text in look()))
-    except Unchecked as why:
-        return Checked((), (Problem(where, 1, f"not checked: {why}"),))
+        return IntegrityReport(tuple(Problem(where, 1, text) for text in look()))
+    except CheckUnavailable as why:
+        return IntegrityReport((), (Problem(where, 1, f"not checked: {why}"),))
 
 
 def _of_words(store: Store, folder: Path) -> list[str]:
@@ -311,7 +311,7 @@ def _of_words(store: Store, folder: Path) -> list[str]:
             return found
     except (sqlite3.Error, UnicodeDecodeError) as error:
         if not broken(error):
-            raise Unchecked(str(error)) from error
+            raise CheckUnavailable(str(error)) from error
         return [f"damaged: {error}"]
 
 

@@ -38,7 +38,7 @@ SKIPPED = frozenset((b"node_modules", b"__pycache__", b"venv"))
 """Folders of other people's files, which no one means who names the folder around them."""
 
 
-class Looked(Protocol):
+class AnySurvey(Protocol):
     """What a refresh needs to know of files: a `Survey`, or one with those of other folders."""
 
     @property
@@ -54,7 +54,7 @@ class Looked(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class _Both:
+class _CombinedSurvey:
     """A survey, and the files of other folders with a name for their state."""
 
     seen: FileSurvey
@@ -129,7 +129,7 @@ class OutsideFiles:
         """A text without the secrets in it: what the index may hold of it."""
         return redact(text, self._store.config.redact).text
 
-    def look(self, seen: FileSurvey, scratch: Path) -> Looked:
+    def look(self, seen: FileSurvey, scratch: Path) -> AnySurvey:
         """A survey with what lies in other folders now. `scratch` is for the file system's clock."""
         if not self._store.config.extra_paths:
             return seen
@@ -147,7 +147,7 @@ class OutsideFiles:
                 if row and stat.S_ISREG(row[0]) and name.endswith(b".md")
             )
             self._stamp = discovery.stamp(rows) if files.settled(rows, began) else ""
-        return _Both(seen, self._files, self._stamp)
+        return _CombinedSurvey(seen, self._files, self._stamp)
 
     def _named(self, entry: str, room: int) -> Iterator[bytes]:
         """What there is to look at of one extra path, a link to it included: bytes without the first `/`."""

@@ -19,15 +19,15 @@ from ua_memory.index import items as index_items
 from ua_memory.index import vectors as index_vectors
 from ua_memory.index.cache import Cache
 from ua_memory.index.embedding import CrossEncoder, EmbeddingUnavailable, Embeds, embedder, in_portions
-from ua_memory.index.generations import KnownFile, Manifest, Shelf, content_hash, told
+from ua_memory.index.generations import Generations, KnownFile, Manifest, content_hash, told
 from ua_memory.index.items import SCHEMA_VERSION, chunks, items_of, led, marks, read_only
-from ua_memory.index.outside import Looked, OutsideFiles, outside
+from ua_memory.index.outside import AnySurvey, OutsideFiles, outside
 from ua_memory.index.vectors import (
-    Owner,
     Rows,
     ServerAway,
     ServerConnection,
     ServerVectors,
+    VectorLock,
     VectorMark,
     VectorsElsewhere,
     VectorsUnavailable,
@@ -38,7 +38,7 @@ from ua_memory.index.vectors import (
     owned,
     stands_for,
 )
-from ua_memory.index.words import Current, WordIndex, broken
+from ua_memory.index.words import CurrentIndex, WordIndex, broken
 from ua_memory.knowledge import statements
 from ua_memory.markdown import document, lines
 from ua_memory.records import Problem
@@ -158,7 +158,7 @@ def read_changes(
     return done
 
 
-class _Due(NamedTuple):
+class _FilesToRead(NamedTuple):
     """The files to read, what the manifest says of these at least, the paths that are gone, and how many
     files there are."""
 
@@ -168,23 +168,23 @@ class _Due(NamedTuple):
     there: int
 
 
-def _due(manifest: Manifest, seen: Looked) -> _Due:
+def _due(manifest: Manifest, seen: AnySurvey) -> _FilesToRead:
     """What is to be done. Where it is known what was touched since the manifest's state, no other file is
     asked for."""
     touched = seen.touched(manifest.sealed())
     if touched is not None:
         due = [stat for stat in seen.stats_of(touched) if stat.path.endswith(".md")]
-        return _Due(due, manifest.files(touched), [], manifest.count())
+        return _FilesToRead(due, manifest.files(touched), [], manifest.count())
     files = {stat.path: stat for stat in seen.files if stat.path.endswith(".md")}
     known = manifest.files()
     racy = {path for path, before in known.items() if before.racy}
     due = [f for f in files.values() if f.path in racy or not _known(f, known.get(f.path))]
     # Who has changed goes before who might have, the newest before all others.
     due.sort(key=lambda stat: (_known(stat, known.get(stat.path)), -stat.changed_ns))
-    return _Due(due, known, [path for path in known if path not in files], len(files))
+    return _FilesToRead(due, known, [path for path in known if path not in files], len(files))
 
 
-def _sure(read: KnownFile, seen: Looked) -> bool:
+def _sure(read: KnownFile, seen: AnySurvey) -> bool:
     """Whether a file was read, and cannot change unseen any more, or will be looked at again."""
     return not read.racy or (bool(read.hash) and read.path in seen.racy)
 
@@ -260,12 +260,12 @@ class Index:
 
     def __init__(self, store: Store, *, embedding: str = "minilm-int8", embeds: Embeds | None = None) -> None:
         self.store, self.embedding, self.files = store, embedding, OutsideFiles(store)
-        self.shelf = Shelf(store.bank.index)
-        self._current = Current(self.shelf)
+        self.shelf = Generations(store.bank.index)
+        self._current = CurrentIndex(self.shelf)
         self._embeds: Embeds | None = embeds
         self._vectors: Rows | None = None
         self._line: ServerConnection | None = None
-        self._owner: Owner | None = None
+        self._owner: VectorLock | None = None
         self._cache: Cache | None = None
         self._cross: CrossEncoder | None = None
         self._given = embeds
@@ -309,7 +309,7 @@ class Index:
         return ServerVectors(self._line, self.store.config.id, machine(bank.state), self.embedding, mark)
 
     def _own(self, generation: Path) -> Rows:
-        self._owner = self._owner or Owner(self.shelf.folder / "owner.lock")
+        self._owner = self._owner or VectorLock(self.shelf.folder / "owner.lock")
         return owned(generation / "chroma", self._owner, self._current.notes)
 
     @property
@@ -416,7 +416,7 @@ class Index:
         while another process has the vectors open."""
         self.shelf.make()
         self._close_vectors()
-        owner = Owner(self.shelf.folder / "owner.lock")
+        owner = VectorLock(self.shelf.folder / "owner.lock")
         try:
             owner.take()
         except VectorsUnavailable as error:
@@ -531,7 +531,7 @@ def catch_up(
     goal, mark = wanted(words, embeds.model, cache), vectors.mark
     if mark == goal:
         return CatchUp()
-    work = _Work(words, vectors, cache, embeds, goal, progress, stop)
+    work = _VectorUpdate(words, vectors, cache, embeds, goal, progress, stop)
     if (mark.model, mark.layout) != (goal.model, goal.layout):
         if vectors.count():
             vectors.wipe()
@@ -544,7 +544,7 @@ def catch_up(
     return work.do(sorted(there ^ here))
 
 
-class _Work:
+class _VectorUpdate:
     """Bringing some texts' vectors up to date with the words."""
 
     def __init__(
@@ -637,7 +637,7 @@ def _runs(words: WordIndex, names: list[str]) -> list[dict[str, str]]:
 
 def absent(store: Store) -> bool:
     """Whether there is no index yet, or none any more."""
-    folder = Shelf(store.bank.index).current()
+    folder = Generations(store.bank.index).current()
     return folder is None or not (folder / "words.db").exists()
 
 
@@ -647,7 +647,7 @@ def state(store: Store) -> dict[str, object]:
     `state` is 'ready', 'behind', 'of another version' or 'damaged'; `vectors` is 'ready', 'behind' or
     'none yet'.
     """
-    folder = Shelf(store.bank.index).current()
+    folder = Generations(store.bank.index).current()
     if folder is None:
         return {"state": "none yet"}
     try:

@@ -121,7 +121,7 @@ def all_of(words: WordIndex, cache: Cache, model: str) -> dict[str, Row]:
     return found if len(found) == len(names) else {}
 
 
-class Mirror:
+class InMemoryVectors:
     """{name: vector}, of length 1; a row of zeros means nothing and is left out."""
 
     def __init__(self, vectors: Mapping[str, Row]) -> None:
@@ -339,7 +339,7 @@ STARVED = ("out of memory", "allocate memory", "bad_alloc", "temporarily unavail
 """What is said where the system gives no memory, thread or file: that is no damage."""
 
 
-class Owner:
+class VectorLock:
     """The exclusive lock on the vectors, held as long as they are open. Freed by the system at a kill."""
 
     def __init__(self, file: Path) -> None:
@@ -446,7 +446,7 @@ class Vectors(Rows):
         self.folder = folder
         self._mark_file = folder.with_name(f"{folder.name}.json")
         self._client: Any = None
-        self._mirror: Mirror | None = None
+        self._mirror: InMemoryVectors | None = None
         self._queries = 0
         self._before: Sums = {}
         self._open()
@@ -479,7 +479,7 @@ class Vectors(Rows):
         or none."""
         self._queries += 1
         if self._mirror is None and self._queries > 1 and (self._rows or 0) <= MOST and (found := read()):
-            self._mirror = Mirror(found)
+            self._mirror = InMemoryVectors(found)
 
     def upsert(self, vectors: Mapping[str, Row]) -> None:
         super().upsert(vectors)
@@ -552,7 +552,7 @@ def _told(what: str, error: BaseException) -> VectorsUnavailable:
     return VectorsUnavailable(what) if starved else VectorsBroken(what)
 
 
-def owned(folder: Path, owner: Owner, notes: list[str]) -> Vectors:
+def owned(folder: Path, owner: VectorLock, notes: list[str]) -> Vectors:
     """A folder's vectors, opened by taking the lock; damaged ones are begun anew, and `notes` says so."""
     owner.take()
     try:

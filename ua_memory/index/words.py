@@ -19,7 +19,7 @@ from pathlib import Path
 from ua_memory.index import items as index_items
 from ua_memory.index import terms as index_terms
 from ua_memory.index.filters import Filters
-from ua_memory.index.generations import Shelf, private
+from ua_memory.index.generations import Generations, private
 from ua_memory.index.items import (
     COLUMNS,
     EXACT,
@@ -284,7 +284,7 @@ MOST = 16_384
 """Items that are kept, 25 MB: all of a bank of 10,000 facts. Beyond that all are let go of."""
 
 
-class Recent:
+class ItemReader:
     """Reads the items of an open connection. They are let go of as soon as anybody has written: `forget`
     tells of this connection, SQLite of all others."""
 
@@ -350,7 +350,7 @@ class WordIndex(IndexMeta):
         if file != ":memory:":
             private(file)
         self.db = sqlite3.connect(file, isolation_level=None, check_same_thread=False, timeout=10)
-        self._recent = Recent(self.db)
+        self._recent = ItemReader(self.db)
         try:
             self._open()
             found = None if file == ":memory:" else Path(file).stat()
@@ -586,10 +586,10 @@ AGAIN = 60.0
 """Seconds after which words that live in memory are tried to be kept again."""
 
 
-class Current:
+class CurrentIndex:
     """The current generation of an index folder. Where that cannot be written, words live in memory."""
 
-    def __init__(self, shelf: Shelf) -> None:
+    def __init__(self, shelf: Generations) -> None:
         self.shelf = shelf
         self.notes: list[str] = []
         self._words: WordIndex | None = None
@@ -732,7 +732,7 @@ _DAY = "COALESCE(NULLIF(day, ''), substr(\"when\", 1, 10), '')"
 
 
 @dataclass(frozen=True, slots=True)
-class Count:
+class NameCount:
     """A folded name: in how many items it stands, how surely it is one (`links`), first and last ISO day."""
 
     name: str
@@ -742,18 +742,18 @@ class Count:
     last: str
 
 
-def census(words: WordIndex) -> list[Count]:
+def census(words: WordIndex) -> list[NameCount]:
     """All names that stand somewhere as more than the first word of a sentence, the most frequent first."""
     rows = words.db.execute(
         f"SELECT name, count(*), max(how), COALESCE(min(NULLIF({_DAY}, '')), ''), max({_DAY})"
         f" FROM names JOIN items ON items.rowid = names.item GROUP BY name HAVING max(how) > {OPENING}"
         " ORDER BY count(*) DESC, name"
     )
-    return [Count(*row) for row in rows]
+    return [NameCount(*row) for row in rows]
 
 
 @dataclass(frozen=True, slots=True)
-class Spelling:
+class NameSpelling:
     """How a name is written most often, and whether it is rather an ordinary word, a label, or only ever a
     part of longer names."""
 
@@ -761,7 +761,7 @@ class Spelling:
     doubtful: bool
 
 
-def written(words: WordIndex, name: str) -> Spelling:
+def written(words: WordIndex, name: str) -> NameSpelling:
     """A folded name as the bank writes it, by some of the items it stands in."""
     rows = words.db.execute(
         "SELECT text, entities, speaker, path || heading FROM names JOIN items ON items.rowid = names.item"
@@ -777,7 +777,7 @@ def written(words: WordIndex, name: str) -> Spelling:
         within += any(f" {name} " in f" {folded(one)} " for one in every if folded(one) != name)
     best = max(spellings, key=lambda one: (spellings[one], one)) if spellings else name
     doubtful = within == len(rows) or _is_label(best, rows) or _is_word(words, best)
-    return Spelling(best, doubtful and not declared)
+    return NameSpelling(best, doubtful and not declared)
 
 
 def _is_label(name: str, rows: Sequence[Sequence[str]]) -> bool:

@@ -52,7 +52,7 @@ class Budget:
 
 
 @dataclass(frozen=True, slots=True)
-class Replaced:
+class BlockChange:
     """What a replace did: the block before (None: it is new) and after.
 
     `repeated`: the request was answered before and nothing was done; `after` is the block as it is now.
@@ -108,7 +108,7 @@ def replace(
     request: str | None = None,
     session: str | None = None,
     by_person: bool = False,
-) -> Replaced:
+) -> BlockChange:
     """Replace one block's value, or add the block at the end; nothing else of the file changes.
 
     Blank lines around the value are left out, as they are when it is read. `[NAME]` makes a new block
@@ -126,7 +126,7 @@ def replace(
     return change(done, result=draft.result)
 
 
-def put(store: Store, draft: Draft, name: str, value: str, *, expect: str | None = None) -> Replaced:
+def put(store: Store, draft: Draft, name: str, value: str, *, expect: str | None = None) -> BlockChange:
     """Replace a block's value, or add the block, in an open revision. Raises what `replace` raises; then
     the draft is as it was."""
     value = _checked_value(value)
@@ -142,7 +142,7 @@ def put(store: Store, draft: Draft, name: str, value: str, *, expect: str | None
     draft.write(path, new, removes=[before] if before else [])
     draft.subject = f"core: {'replace' if before else 'add'} {new_block.name}"
     after = _named(_blocks(draft.read(path), path), new_block.name) or new_block
-    return Replaced(before, after, draft.result, warnings)
+    return BlockChange(before, after, draft.result, warnings)
 
 
 def check(store: Store, values: Mapping[str, str]) -> None:
@@ -185,7 +185,7 @@ class CoreMemory:
     def replace(
         self, name: str, value: str, *, expect: str | None = None, request: str | None = None,
         session: str | None = None, by_person: bool = False,
-    ) -> Replaced:  # fmt: skip
+    ) -> BlockChange:  # fmt: skip
         """Replace a block, or add it. `expect` is the value that was read. Raises what `replace` raises."""
         return replace(
             self._store, name, value, door=self._door, expect=expect, request=request, session=session,
@@ -197,12 +197,12 @@ class CoreMemory:
         return budgets(self._store)
 
 
-def _answered(store: Store, draft: Draft, asked: CoreBlock) -> Replaced:
+def _answered(store: Store, draft: Draft, asked: CoreBlock) -> BlockChange:
     done = draft.answered
     if done and done.trailer("Memory-Op") != "core replace":
         raise Usage("this request id was already used for something else", where=done.subject)
     there = _named(blocks(store), asked.name)  # None: undone or deleted since
-    return Replaced(there, there or asked, draft.result, repeated=True)
+    return BlockChange(there, there or asked, draft.result, repeated=True)
 
 
 def _text(store: Store, path: str) -> bytes:

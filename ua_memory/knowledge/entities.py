@@ -38,7 +38,7 @@ _INITIAL = re.compile(r"\b(\w)\.(?=\s|$)")
 
 
 @dataclass(frozen=True, slots=True)
-class Likeness:
+class NameSimilarity:
     """How near two names are: `sure` where only the writing differs, `maybe` where it may be another."""
 
     how: Literal["sure", "maybe"]
@@ -52,18 +52,18 @@ def fold(name: str) -> str:
     return " ".join(re.findall(r"\w+", text))
 
 
-def likeness(one: str, other: str) -> Likeness | None:
+def likeness(one: str, other: str) -> NameSimilarity | None:
     """How near two names are to being one; None if they are not. It does not matter which is given first."""
     a, b = fold(one), fold(other)
     if not a or not b or re.findall(r"\d+", a) != re.findall(r"\d+", b):
         return None
     if a == b:
-        return Likeness("sure", "written alike but for case and signs")
+        return NameSimilarity("sure", "written alike but for case and signs")
     a, b = _bare(a), _bare(b)
     if a == b:
-        return Likeness("sure", "written alike but for accents")
+        return NameSimilarity("sure", "written alike but for accents")
     if min(len(a), len(b)) >= LONG and a.replace(" ", "") == b.replace(" ", ""):
-        return Likeness("sure", "the same letters, written apart or together")
+        return NameSimilarity("sure", "the same letters, written apart or together")
     mine, theirs = a.split(), b.split()
     if len(mine) == len(theirs):
         return _word_by_word(mine, theirs, _initials(one) | _initials(other))
@@ -80,35 +80,43 @@ def _initials(name: str) -> frozenset[str]:
     return frozenset(_bare(letter.casefold()) for letter in _INITIAL.findall(name))
 
 
-def _word_by_word(mine: list[str], theirs: list[str], dotted: frozenset[str]) -> Likeness | None:
+def _word_by_word(mine: list[str], theirs: list[str], dotted: frozenset[str]) -> NameSimilarity | None:
     different = [(a, b) for a, b in zip(mine, theirs, strict=True) if a != b]
     if len(different) > 1:
         turned = sorted(mine) == sorted(theirs) and len(mine) == 2
-        return Likeness("maybe", "the same words in another order") if turned else None
+        return NameSimilarity("maybe", "the same words in another order") if turned else None
     short, long = sorted(different[0], key=len)
     if len(short) == 1 and len(mine) > 1:
         initial = short in dotted and len(long) > 1 and long.startswith(short)
-        return Likeness("maybe", f"{short.upper()}. may stand for {long.capitalize()}") if initial else None
+        return (
+            NameSimilarity("maybe", f"{short.upper()}. may stand for {long.capitalize()}")
+            if initial
+            else None
+        )
     return _slip(short, long)
 
 
-def _slip(short: str, long: str) -> Likeness | None:
+def _slip(short: str, long: str) -> NameSimilarity | None:
     """What may have gone wrong in writing one of two words, which are not equal."""
     if long in (f"{short}s", f"{short}es") and len(short) > 2:
-        return Likeness("maybe", "a plural, or an s of its own")
+        return NameSimilarity("maybe", "a plural, or an s of its own")
     if len(short) < LONG or short[0] != long[0] or not (short + long).isalpha():
         return None
     at = next((n for n, (a, b) in enumerate(zip(short, long, strict=False)) if a != b), len(short))
     if len(short) == len(long):
         if short[at + 1 :] == long[at + 1 :]:
-            return Likeness("maybe", "one letter is another")
+            return NameSimilarity("maybe", "one letter is another")
         if short[at : at + 2] == long[at : at + 2][::-1] and short[at + 2 :] == long[at + 2 :]:
-            return Likeness("sure", "two letters have changed places")
+            return NameSimilarity("sure", "two letters have changed places")
     if len(long) == len(short) + 1 and short[at:] == long[at + 1 :]:
         doubled = long[at] == long[at - 1]
-        return Likeness("sure", "a letter is doubled") if doubled else Likeness("maybe", "one letter more")
+        return (
+            NameSimilarity("sure", "a letter is doubled")
+            if doubled
+            else NameSimilarity("maybe", "one letter more")
+        )
     two = len(short) >= LONGER and _edits(short, long) <= 2
-    return Likeness("maybe", "two letters differ") if two else None
+    return NameSimilarity("maybe", "two letters differ") if two else None
 
 
 def _edits(a: str, b: str) -> int:
@@ -121,12 +129,12 @@ def _edits(a: str, b: str) -> int:
     return row[-1]
 
 
-def _shorter(short: list[str], long: list[str]) -> Likeness | None:
+def _shorter(short: list[str], long: list[str]) -> NameSimilarity | None:
     """A name that begins or ends another one, as a first or a last name does."""
     if len(short[0]) < 2 or (len(short) == 1 and len(short[0]) < 3):
         return None
     if long[: len(short)] == short or long[-len(short) :] == short:
-        return Likeness("maybe", "the shorter is part of the longer")
+        return NameSimilarity("maybe", "the shorter is part of the longer")
     return None
 
 
@@ -211,7 +219,7 @@ _DECISION_ROW = re.compile(r"(?P<lead>\s+[-*+]\s+(?P<key>alias|not):\s*)(?P<valu
 
 
 @dataclass(frozen=True, slots=True)
-class Decision:
+class EntityDecision:
     """What was decided: the records as they stand now, first the one it is about, and its commit."""
 
     entities: tuple[Entity, ...]
@@ -219,7 +227,7 @@ class Decision:
     path: str = ENTITIES
 
 
-def alias(store: Store, name: str, other: str, *, door: str, by_person: bool = False) -> Decision:
+def alias(store: Store, name: str, other: str, *, door: str, by_person: bool = False) -> EntityDecision:
     """`other` is another name of `name`. Usage where `other` has a record of its own, which is for `merge`;
     Conflict where somebody has said that they are two."""
     with _deciding(store, door, by_person) as sheet:
@@ -230,7 +238,7 @@ def alias(store: Store, name: str, other: str, *, door: str, by_person: bool = F
     return sheet.decided()
 
 
-def merge(store: Store, name: str, other: str, *, door: str, by_person: bool = False) -> Decision:
+def merge(store: Store, name: str, other: str, *, door: str, by_person: bool = False) -> EntityDecision:
     """`other` and all its aliases are `name`. Only the file of names changes: facts keep their words, so that
     `split` and undo lead back. Conflict where somebody has said that they are two."""
     with _deciding(store, door, by_person) as sheet:
@@ -238,7 +246,7 @@ def merge(store: Store, name: str, other: str, *, door: str, by_person: bool = F
     return sheet.decided()
 
 
-def split(store: Store, name: str, other: str, *, door: str, by_person: bool = False) -> Decision:
+def split(store: Store, name: str, other: str, *, door: str, by_person: bool = False) -> EntityDecision:
     """`other` is not `name`: the alias goes, and a `not:` on both sides keeps them apart for good. Facts of
     ours that were drawn meanwhile, and whose words say only `other`, name `other` again."""
     with _deciding(store, door, by_person) as sheet:
@@ -260,7 +268,7 @@ def split(store: Store, name: str, other: str, *, door: str, by_person: bool = F
     return sheet.decided()
 
 
-def rename(store: Store, old: str, new: str, *, door: str, by_person: bool = False) -> Decision:
+def rename(store: Store, old: str, new: str, *, door: str, by_person: bool = False) -> EntityDecision:
     """What was called `old` is called `new`; the old name stays as an alias. Usage where `new` is somebody
     else's name already."""
     with _deciding(store, door, by_person) as sheet:
@@ -278,7 +286,7 @@ def rename(store: Store, old: str, new: str, *, door: str, by_person: bool = Fal
     return sheet.decided()
 
 
-class _Sheet:
+class _EntitiesFile:
     """The file of names within one revision."""
 
     def __init__(self, draft: Draft) -> None:
@@ -342,17 +350,17 @@ class _Sheet:
     def say(self, what: str, *about: str) -> None:
         self.draft.subject, self.about = f"entities: {what}", about
 
-    def decided(self) -> Decision:
+    def decided(self) -> EntityDecision:
         found = markdown_document.parse(self.draft.read(ENTITIES), ENTITIES).of(Entity)
         kept = [e for name in self.about for e in found if fold(e.name) == fold(name)]
-        return Decision(tuple(kept), self.draft.result)
+        return EntityDecision(tuple(kept), self.draft.result)
 
 
 @contextmanager
-def _deciding(store: Store, door: str, by_person: bool) -> Iterator[_Sheet]:
+def _deciding(store: Store, door: str, by_person: bool) -> Iterator[_EntitiesFile]:
     with store.revision("entities", door=door) as draft:
         draft.by_person = by_person
-        yield _Sheet(draft)
+        yield _EntitiesFile(draft)
 
 
 def _changed(data: bytes, old: Entity | None, new: Entity | None) -> Iterator[bytes]:
@@ -438,7 +446,7 @@ Beside = Callable[[str], Collection[str]]
 
 
 @dataclass(frozen=True, slots=True)
-class Resolved:
+class ResolvedName:
     """Whom a name stands for. `name` is what they are called, or the name as it was given while that is open.
 
     `how`: exact (the name itself), alias, form (only the writing differs), context (decided by the names
@@ -462,7 +470,7 @@ class Suggestion:
 
 
 @dataclass(frozen=True)
-class Settled:
+class EntityRecords:
     """The records of `memory/entities.md`, and what follows from them."""
 
     records: tuple[Entity, ...] = ()
@@ -495,20 +503,20 @@ class Settled:
         """Whether two names are settled to be one's."""
         return any(a is b for a in self.called(one) for b in self.called(other))
 
-    def resolve(self, name: str, context: Iterable[str] = (), beside: Beside | None = None) -> Resolved:
+    def resolve(self, name: str, context: Iterable[str] = (), beside: Beside | None = None) -> ResolvedName:
         """Whom a name in a text stands for. `context` are the other names of that text, `beside` gives the
         names that stand beside somebody's elsewhere in the bank."""
         company = {fold(each) for each in context} - {fold(name)}
         named = self.called(name)
         if len(named) == 1:
             how: Literal["exact", "alias"] = "exact" if fold(named[0].name) == fold(name) else "alias"
-            return Resolved(named[0].name, how, "" if how == "exact" else f"{ENTITIES} says so")
+            return ResolvedName(named[0].name, how, "" if how == "exact" else f"{ENTITIES} says so")
         if named:
             return self._by_company(name, named, company, beside, 1)
         near = list(self._near(name))
         sure = [entity for entity, like in near if like.how == "sure"]
         if len(sure) == 1:
-            return Resolved(
+            return ResolvedName(
                 sure[0].name, "form", next(like.reason for entity, like in near if entity is sure[0])
             )
         return self._by_company(name, sure or [entity for entity, _ in near], company, beside, SHARED)
@@ -517,7 +525,7 @@ class Settled:
         """The names of a drawn fact as they are settled, each once; one that is not stays as it was said."""
         return tuple(dict.fromkeys(self.resolve(name, said).name for name in said))
 
-    def _near(self, name: str) -> Iterator[tuple[Entity, Likeness]]:
+    def _near(self, name: str) -> Iterator[tuple[Entity, NameSimilarity]]:
         """Those whom a name may stand for, with the best reason to think so."""
         for entity in self.records:
             if self.apart(entity.name, name):
@@ -528,14 +536,14 @@ class Settled:
 
     def _by_company(
         self, name: str, among: Sequence[Entity], company: set[str], beside: Beside | None, least: int
-    ) -> Resolved:
+    ) -> ResolvedName:
         """Decide by the names beside it: one's own full name is enough, else `least` shared ones, and more
         than anybody else has."""
         if not among:
-            return Resolved(name, "open")
+            return ResolvedName(name, "open")
         said = [e for e in among if company & ({fold(n) for n in (e.name, *e.aliases)} - {fold(name)})]
         if len(said) == 1:
-            return Resolved(said[0].name, "context", f"{said[0].name} appears with it")
+            return ResolvedName(said[0].name, "context", f"{said[0].name} appears with it")
         shared = [(company & {fold(n) for n in beside(e.name)}, e) for e in among] if beside else []
         shared.sort(key=lambda pair: -len(pair[0]))
         if (
@@ -548,22 +556,22 @@ class Settled:
                 if beside
                 else ""
             )
-            return Resolved(shared[0][1].name, "context", f"elsewhere it appears with {why}")
+            return ResolvedName(shared[0][1].name, "context", f"elsewhere it appears with {why}")
         candidates = tuple(dict.fromkeys(entity.name for entity in among))
-        return Resolved(name, "open", "it may be any of them" if len(candidates) > 1 else "", candidates)
+        return ResolvedName(name, "open", "it may be any of them" if len(candidates) > 1 else "", candidates)
 
 
-def settled(store: Store) -> Settled:
+def settled(store: Store) -> EntityRecords:
     """What `memory/entities.md` says now, hand edits included; nothing where there is no such file."""
     try:
         data = store.truth(ENTITIES)
     except NotFound:
-        return Settled()
-    return Settled(markdown_document.parse(data, ENTITIES).of(Entity))
+        return EntityRecords()
+    return EntityRecords(markdown_document.parse(data, ENTITIES).of(Entity))
 
 
 def suggestions(
-    names: Mapping[str, int], known: Settled, beside: Beside, limit: int = 20
+    names: Mapping[str, int], known: EntityRecords, beside: Beside, limit: int = 20
 ) -> list[Suggestion]:
     """Names that may be one, the likeliest first. `names` are those of the bank, and how often each stands.
 
@@ -605,7 +613,7 @@ def _pairs(names: Mapping[str, int]) -> Iterator[tuple[str, str]]:
     yield from sorted(seen)
 
 
-def _kept(one: str, other: str, names: Mapping[str, int], known: Settled) -> tuple[str, str]:
+def _kept(one: str, other: str, names: Mapping[str, int], known: EntityRecords) -> tuple[str, str]:
     """Which of two names would stay: the settled one, the longer one, the one that is written oftener."""
 
     def worth(name: str) -> tuple[bool, int, int, str]:

@@ -31,7 +31,7 @@ Equal = Callable[[str], Iterable[str]]
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class Provenance:
     """How a fact came in: by whom, through which client and session, when (aware, in the bank's timezone).
 
     `tags` say in what it was said: they stand once, below the heading (`text.wording.said_in`).
@@ -55,7 +55,7 @@ class Said:
 
 
 @dataclass(frozen=True, slots=True)
-class Inserted:
+class InsertResult:
     """What an insert did: the fact where it stands, and whether it was new, already known, or asked twice.
 
     A fact that was asked for twice and is gone meanwhile has its id and no text.
@@ -68,8 +68,14 @@ class Inserted:
 
 
 def insert(
-    store: Store, fact: Fact, said: Said, *, door: str, request: str | None = None, equal: Equal | None = None
-) -> Inserted:
+    store: Store,
+    fact: Fact,
+    said: Provenance,
+    *,
+    door: str,
+    request: str | None = None,
+    equal: Equal | None = None,
+) -> InsertResult:
     """Write one fact, verbatim, into the log of the day it was said; durable and committed on return.
 
     A request id that was answered before changes nothing. A fact of ours that says all of it already is
@@ -83,10 +89,10 @@ def insert(
             draft.facts = [f"^{placed.id}"]
     if draft.answered is not None:
         return _answered(store, draft)
-    return Inserted(placed, draft.result, sighting)
+    return InsertResult(placed, draft.result, sighting)
 
 
-def add(draft: Draft, fact: Fact, said: Said, equal: Equal | None = None) -> tuple[Fact, bool]:
+def add(draft: Draft, fact: Fact, said: Provenance, equal: Equal | None = None) -> tuple[Fact, bool]:
     """Put one fact into an open revision: as it stands then, and whether it was there. Usage, TooLarge."""
     return _place(draft, _redacted(_checked(fact), draft), said, said.heading, equal)
 
@@ -150,7 +156,7 @@ def _redacted(fact: Fact, draft: Draft) -> Fact:
     )
 
 
-def _answered(store: Store, draft: Draft) -> Inserted:
+def _answered(store: Store, draft: Draft) -> InsertResult:
     done, result = draft.answered, draft.result
     assert done is not None
     if done.trailer("Memory-Op") != "insert":
@@ -160,11 +166,13 @@ def _answered(store: Store, draft: Draft) -> Inserted:
         with contextlib.suppress(NotFound):
             found = find(store, name, paths)
             if isinstance(found, Fact):
-                return Inserted(found, result, repeated=True)
-    return Inserted(Fact("", id=name.removeprefix("^")), result, repeated=True)
+                return InsertResult(found, result, repeated=True)
+    return InsertResult(Fact("", id=name.removeprefix("^")), result, repeated=True)
 
 
-def _place(draft: Draft, fact: Fact, said: Said, heading: str, equal: Equal | None) -> tuple[Fact, bool]:
+def _place(
+    draft: Draft, fact: Fact, said: Provenance, heading: str, equal: Equal | None
+) -> tuple[Fact, bool]:
     """The fact as it stands in the draft now, and whether it was there already."""
     for known in _ours_with_text(draft, fact, said, equal):
         seen = _seen_again(draft, known, f"{said.at:%Y-%m-%dT%H:%M}")
@@ -182,7 +190,7 @@ def _place(draft: Draft, fact: Fact, said: Said, heading: str, equal: Equal | No
     raise Malformed("no log of this day can be appended to", where=log_path(day), hint="ua-memory verify")
 
 
-def _ours_with_text(draft: Draft, fact: Fact, said: Said, equal: Equal | None) -> Iterator[Fact]:
+def _ours_with_text(draft: Draft, fact: Fact, said: Provenance, equal: Equal | None) -> Iterator[Fact]:
     """Live facts of ours that say all of this and have its origin, by the files as they are now."""
     for path in dict.fromkeys(equal(fact.text) if equal else ()):
         for there in markdown_document.parse(draft.read(path), path).of(Fact):
@@ -243,7 +251,7 @@ def _seen_again(draft: Draft, known: Fact, stamp: str) -> Fact | None:
     return None
 
 
-def _append(draft: Draft, path: str, fact: Fact, said: Said, heading: str) -> Fact | None:
+def _append(draft: Draft, path: str, fact: Fact, said: Provenance, heading: str) -> Fact | None:
     """Put a fact at the end of a log, under the last heading if that is of the same breath.
 
     None where it could not be read back from there, or would stand in what a person has not closed yet.

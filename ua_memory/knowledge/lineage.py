@@ -11,7 +11,7 @@ from ua_memory.errors import NotFound, ProblemsFound
 from ua_memory.git.repository import BlameLine, Revision
 from ua_memory.knowledge import statements, trust
 from ua_memory.knowledge.statements import Statement
-from ua_memory.knowledge.trust import Break
+from ua_memory.knowledge.trust import BrokenLink
 from ua_memory.markdown import document as markdown_document
 from ua_memory.markdown import fields, lines
 from ua_memory.markdown.blocks import BlockShape, scan
@@ -57,7 +57,7 @@ def cut(text: str) -> Iterator[tuple[int, int, list[fields.Citation]]]:
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class LineCommit:
     """The commit that wrote a line last; None stands for one that no commit has yet."""
 
     revision: str
@@ -90,7 +90,7 @@ class FactStep:
     place: Place
     quotes: tuple[Quote, ...]
     session: WordOrigin
-    written: Written | None
+    written: LineCommit | None
     retired: str | None = None
 
 
@@ -101,7 +101,7 @@ class Link:
     id: str
     quote: str
     step: FactStep | BeliefStep | None
-    fault: Break | None = None
+    fault: BrokenLink | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,9 +113,9 @@ class BeliefStep:
     id: str | None
     place: Place
     links: tuple[Link, ...]
-    written: Written | None
+    written: LineCommit | None
     retired: str | None = None
-    fault: Break | None = None
+    fault: BrokenLink | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,8 +125,8 @@ class SentenceStep:
     text: str
     place: Place
     links: tuple[Link, ...]
-    written: Written | None
-    fault: Break | None = None
+    written: LineCommit | None
+    fault: BrokenLink | None = None
 
 
 Step = SentenceStep | BeliefStep | FactStep
@@ -138,7 +138,7 @@ class Chain:
 
     target: str
     steps: tuple[Step, ...]
-    breaks: tuple[Break, ...] = ()
+    breaks: tuple[BrokenLink, ...] = ()
 
     @property
     def exit_code(self) -> int:
@@ -176,7 +176,7 @@ def why(store: Store, target: str) -> Chain:
     return Chain(target, tuple(steps), tuple(_breaks(steps)))
 
 
-def _breaks(steps: Sequence[Step]) -> Iterator[Break]:
+def _breaks(steps: Sequence[Step]) -> Iterator[BrokenLink]:
     for step in steps:
         if isinstance(step, FactStep):
             continue
@@ -241,7 +241,7 @@ class _Tracer:
         links = tuple(self._link(proof, said.place) for proof in trust.proofs_of(said))
         self.stack.pop()
         record = "opinion" if isinstance(said, Opinion) else "observation"
-        bare = Break(said.place.path, said.place.line, "unproved", f"this {record} rests on nothing")
+        bare = BrokenLink(said.place.path, said.place.line, "unproved", f"this {record} rests on nothing")
         return BeliefStep(
             record, said.text, said.id, said.place, links, self.written(said.place), said.retired,
             bare if trust.unproved(said) else None,
@@ -265,7 +265,7 @@ class _Tracer:
         if proof.ref in self.stack:
             why = ("unproved", f"^{proof.id} rests on itself")
         at = trust.line_of(self.document(place.path).lines, place, proof.id)
-        fault = Break(place.path, at, *why) if why else None
+        fault = BrokenLink(place.path, at, *why) if why else None
         return Link(proof.id, proof.quote, self.step(said) if said else None, fault)
 
     def lines(self, path: str, span: str) -> list[Step]:
@@ -304,13 +304,13 @@ class _Tracer:
             links = tuple(self._link(Proof(each.file, each.id), at) for each in cited)
             written = self.written(at)
             loose = not links and written is not None and written.op == trust.REFRESH
-            bare = Break(at.path, at.line, "uncited", "a refresh wrote this without a citation")
+            bare = BrokenLink(at.path, at.line, "uncited", "a refresh wrote this without a citation")
             found.append(SentenceStep(said, at, links, written, bare if loose else None))
         return found
 
     # -- the trail -------------------------------------------------------------------------------------------
 
-    def written(self, place: Place) -> Written | None:
+    def written(self, place: Place) -> LineCommit | None:
         """Who wrote the first line of a record; of a line that was given an id later, who typed its words."""
         path = place.path
         if path not in self.blamed:
@@ -320,8 +320,8 @@ class _Tracer:
             return None
         return self._shown(line.revision)
 
-    def _shown(self, revision: str) -> Written:
+    def _shown(self, revision: str) -> LineCommit:
         if revision not in self.shown:
             self.shown[revision] = self.store.history.show(revision)
         done = self.shown[revision]
-        return Written(done.id, done.author, done.when, done.trailer("Memory-Op"), done.subject)
+        return LineCommit(done.id, done.author, done.when, done.trailer("Memory-Op"), done.subject)

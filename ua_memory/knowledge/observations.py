@@ -188,7 +188,7 @@ _COUNT = re.compile(r"\s+[-*+]\s+proofs:\s*(\d{1,9})\s*")
 
 
 @dataclass(frozen=True, slots=True)
-class Beliefs:
+class ObservationIndex:
     """`observations` are all there are, retired ones as well, `facts` likewise; each knows its place."""
 
     observations: tuple[Observation, ...] = ()
@@ -204,7 +204,7 @@ class Beliefs:
         return tuple(each for each in self.observations if not each.retired)
 
 
-def everyone(store: Store) -> Beliefs:
+def everyone(store: Store) -> ObservationIndex:
     """What the files say now; of a disappearance that is held, what the trail says."""
     observations: list[Observation] = []
     facts: list[Fact] = []
@@ -215,7 +215,7 @@ def everyone(store: Store) -> Beliefs:
         facts += document.of(Fact)
         miscounted += _miscounted(document) if document.problems else ()
     by_id = statements.by_ref(facts)
-    return Beliefs(tuple(observations), tuple(facts), by_id, frozenset(miscounted))
+    return ObservationIndex(tuple(observations), tuple(facts), by_id, frozenset(miscounted))
 
 
 def _miscounted(document: Document) -> Iterator[str]:
@@ -491,7 +491,7 @@ def _lost(observation: Observation, facts: Mapping[str, Fact]) -> Iterable[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class Believed:
+class ObservationView:
     """An observation with what its days say today, and how fresh it is."""
 
     observation: Observation
@@ -500,7 +500,7 @@ class Believed:
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class ObservationCounts:
     """Beliefs in numbers: observations that hold, facts that no run has looked at, facts set aside, and facts
     that a batch is under way with, since when ('' without one)."""
 

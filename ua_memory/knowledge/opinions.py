@@ -35,7 +35,7 @@ Ground = tuple[Fact | Observation, str]
 
 
 @dataclass(frozen=True, slots=True)
-class Changed:
+class OpinionChange:
     """What became of an opinion: as it was (None: it is new), as it is, and the revision."""
 
     before: Opinion | None
@@ -211,7 +211,7 @@ class Opinions:
     def revise(
         self, block: str, *, text: str = "", confidence: float | None = None, because: Sequence[str] = (),
         by_person: bool = False,
-    ) -> Changed:  # fmt: skip
+    ) -> OpinionChange:  # fmt: skip
         """Change its words, its confidence, or what it rests on: `because` are ids of facts and observations
         that are added. One revision. NotFound, Usage."""
         before = self.get(block)
@@ -222,9 +222,9 @@ class Opinions:
                 draft, before, text=text, confidence=confidence, grounds=grounds, day=self._today()
             )
             draft.subject, draft.facts = f"opinions: revise ^{after.id}", [f"^{after.id}"]
-        return Changed(before, after, draft.result)
+        return OpinionChange(before, after, draft.result)
 
-    def drop(self, block: str, why: str = "", *, by_person: bool = False) -> Changed:
+    def drop(self, block: str, why: str = "", *, by_person: bool = False) -> OpinionChange:
         """Retire an opinion: it stays in its file with the day and the reason. One revision. NotFound; Usage
         for one that was dropped before."""
         before = self.get(block)
@@ -234,7 +234,7 @@ class Opinions:
             draft.by_person = by_person
             after = drop(draft, before, why, self._today())
             draft.subject, draft.facts = f"opinions: drop ^{after.id}", [f"^{after.id}"]
-        return Changed(before, after, draft.result)
+        return OpinionChange(before, after, draft.result)
 
     def _today(self) -> str:
         return self._store.now().date().isoformat()

@@ -31,7 +31,7 @@ _RESERVED = re.compile(r"(?i)(?:con|prn|aux|nul|com\d|lpt\d)")
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class PageChange:
     """A page or a mental model after what was done to it, and before (None: it is new)."""
 
     record: Page | MentalModel
@@ -95,7 +95,7 @@ def recipe(record: Page) -> str:
 def create_page(
     store: Store, name: str, title: str, source_query: str, tags: Sequence[str] = (), *, door: str,
     by_person: bool = False,
-) -> Kept:  # fmt: skip
+) -> PageChange:  # fmt: skip
     """Declare a page; its body is empty until it is refreshed. Usage where there is one of this id."""
     made = Page(name, _line(title, "name"), _line(source_query, "source_query"), _tags(tags))
     return _create(store, "page", made, door, by_person)
@@ -103,7 +103,7 @@ def create_page(
 
 def create_model(
     store: Store, name: str, title: str, body: str, tags: Sequence[str] = (), *, door: str, by_person: bool
-) -> Kept:
+) -> PageChange:
     """Write a person's mental model. Usage for a machine, for no text, and where there is one of this id."""
     return _create(
         store, "model", MentalModel(name, _line(title, "name"), _tags(tags), _body(body)), door,
@@ -114,7 +114,7 @@ def create_model(
 def update_page(
     store: Store, name: str, *, title: str | None = None, source_query: str | None = None,
     tags: Sequence[str] | None = None, door: str, by_person: bool = False,
-) -> Kept:  # fmt: skip
+) -> PageChange:  # fmt: skip
     """Change what a page is called or tracks; its body stays, until the next refresh writes it anew.
 
     Only the lines of changed keys differ. Malformed for a header that cannot be changed safely.
@@ -127,14 +127,14 @@ def update_page(
 
 def update_model(
     store: Store, name: str, *, title: str | None = None, body: str | None = None, door: str, by_person: bool
-) -> Kept:
+) -> PageChange:
     """Change a mental model's name or text. Usage for a machine."""
     changes = {} if title is None else {"name": _line(title, "name")}
     text = None if body is None else _body(body)
     return _update(store, "model", name, changes, text, door, _person(by_person))
 
 
-def delete(store: Store, sort: Sort, name: str, *, door: str, by_person: bool = False) -> Kept:
+def delete(store: Store, sort: Sort, name: str, *, door: str, by_person: bool = False) -> PageChange:
     """Let a page or a mental model go; `undo` brings it back. NotFound; Usage for a machine and a model."""
     if sort == "model":
         _person(by_person)
@@ -143,10 +143,10 @@ def delete(store: Store, sort: Sort, name: str, *, door: str, by_person: bool = 
         draft.by_person = by_person
         draft.delete(before.place.path)
         _named(draft, sort, before, "delete")
-    return Kept(before, draft.result, before)
+    return PageChange(before, draft.result, before)
 
 
-def _create(store: Store, sort: Sort, made: Page | MentalModel, door: str, by_person: bool) -> Kept:
+def _create(store: Store, sort: Sort, made: Page | MentalModel, door: str, by_person: bool) -> PageChange:
     path = path_of(sort, made.id)
     _refuse_second(store, sort, made.id)
     with store.revision(f"{sort} create", door=door) as draft:
@@ -156,12 +156,12 @@ def _create(store: Store, sort: Sort, made: Page | MentalModel, door: str, by_pe
         draft.write(path, f"{printer.show(made)}\n".encode("utf-8", "replace"))
         _named(draft, sort, made, "create")
         there = _record(draft.read(path), path)
-    return Kept(there, draft.result)
+    return PageChange(there, draft.result)
 
 
 def _update(
     store: Store, sort: Sort, name: str, changes: dict[str, Any], body: str | None, door: str, by_person: bool
-) -> Kept:
+) -> PageChange:
     if not changes and body is None:
         raise Usage("there is nothing to change", hint=f"ua-memory {sort}s update --help")
     path = _get(store, sort, name).place.path
@@ -173,7 +173,7 @@ def _update(
         draft.write(path, data if body is None else _with_body(data, path, body), removes=[before])
         _named(draft, sort, before, "change")
         after = _record(draft.read(path), path)
-    return Kept(after, draft.result, before)
+    return PageChange(after, draft.result, before)
 
 
 def _with_body(data: bytes, path: str, body: str) -> bytes:

@@ -53,7 +53,7 @@ _HOUSE = (Fact, Observation, Opinion, Passage, CoreBlock)
 
 
 @dataclass(frozen=True, slots=True)
-class _Said:
+class _Sentence:
     """A sentence, or some that follow each other: its words, and what it is compared by."""
 
     flat: str
@@ -97,30 +97,32 @@ def require(store: Store, text: str, before: str = "") -> None:
         )
 
 
-def _fresh(text: str, before: str) -> Iterator[_Said]:
+def _fresh(text: str, before: str) -> Iterator[_Sentence]:
     """The sentences that were not there, and neighbours of them together: a line break hides nothing."""
     was = grounding.flat(before)
     new = [one for one in grounding.sentences(text) if not grounding.within(grounding.flat(one), was)]
     for size in range(1, _TOGETHER + 1):
         for at in range(len(new) - size + 1):
             several = " ".join(new[at : at + size])
-            yield _Said(grounding.flat(several), grounding.clauses(several), size > 1)
+            yield _Sentence(grounding.flat(several), grounding.clauses(several), size > 1)
 
 
-def _of(fact: Fact) -> list[_Said]:
-    return [_Said(grounding.flat(one), grounding.clauses(one)) for one in grounding.sentences(_text(fact))]
+def _of(fact: Fact) -> list[_Sentence]:
+    return [
+        _Sentence(grounding.flat(one), grounding.clauses(one)) for one in grounding.sentences(_text(fact))
+    ]
 
 
 def _text(fact: Fact) -> str:
     return "\n".join([fact.text, *(quote.text for quote in fact.quotes)])
 
 
-def _alike(new: _Said, theirs: Iterable[_Said]) -> float:
+def _alike(new: _Sentence, theirs: Iterable[_Sentence]) -> float:
     """How much a new sentence is one of theirs; 0 where that is not enough to say so."""
     return max((_like(new, one) for one in theirs), default=0.0)
 
 
-def _like(new: _Said, one: _Said) -> float:
+def _like(new: _Sentence, one: _Sentence) -> float:
     if len(one.units) >= FEWEST and new.flat == one.flat:
         return 1.0
     if len(one.units) >= _PART and grounding.within(one.flat, new.flat):
@@ -136,7 +138,7 @@ def _untrusted(store: Store) -> Iterator[Fact]:
             yield from (fact for fact in markdown_document.parse(data, path).of(Fact) if fact.untrusted)
 
 
-def _by_persons(store: Store, new: _Said) -> float:
+def _by_persons(store: Store, new: _Sentence) -> float:
     """How much of it a person has said. Looked up where there is a suspicion alone."""
     documents = (markdown_document.parse(data, path) for path, data in texts(store))
     facts = (fact for document in documents for fact in document.of(Fact) if fact.said_by == "person")
@@ -165,7 +167,7 @@ Cause = Literal["nowhere", "forgotten", "quote", "unproved", "uncited"]
 
 
 @dataclass(frozen=True, slots=True)
-class Break:
+class BrokenLink:
     """A link that does not hold: where it stands, why, and what to say of it."""
 
     path: str
@@ -242,7 +244,7 @@ class FileProofs:
     said: dict[str, tuple[str, ...]] = field(default_factory=dict)
     buried: dict[str, str] = field(default_factory=dict)
     cited: list[tuple[str, int, Proof]] = field(default_factory=list)
-    bare: list[Break] = field(default_factory=list)
+    bare: list[BrokenLink] = field(default_factory=list)
     loose: dict[str, list[tuple[int, int]]] = field(default_factory=dict)
     """Per page, the paragraphs that cite nothing."""
     _files: dict[str, set[str]] = field(default_factory=dict)
@@ -262,7 +264,9 @@ class FileProofs:
                         if isinstance(record, Observation)
                         else "an opinion that rests on nothing"
                     )
-                    self.bare.append(Break(path, record.place.line, "unproved", f"^{record.id} is {what}"))
+                    self.bare.append(
+                        BrokenLink(path, record.place.line, "unproved", f"^{record.id} is {what}")
+                    )
                 for proof in () if getattr(record, "retired", None) else proofs_of(record):
                     self.cited.append((path, line_of(document.lines, record.place, proof.id), proof))
         if markdown_lines.kind_of(path) is FileKind.PAGE:
@@ -283,7 +287,7 @@ class FileProofs:
         elif block != ref:
             self.said.pop(block, None)
 
-    def breaks(self, store: Store) -> list[Break]:
+    def breaks(self, store: Store) -> list[BrokenLink]:
         """The links that do not hold, in the order they were read."""
         missing = (
             {p.ref for _, _, p in self.cited if p.id not in self.said} - self.said.keys() - {*self.buried}
@@ -292,7 +296,7 @@ class FileProofs:
         found = [*self.bare]
         for path, line, proof in self.cited:
             why = None if proof.ref in elsewhere else fault(proof, self.said, self.buried)
-            found += [Break(path, line, *why)] if why else []
+            found += [BrokenLink(path, line, *why)] if why else []
         return found
 
     def problems(self, store: Store) -> Iterator[Problem]:
@@ -310,7 +314,7 @@ def _blocks(store: Store, ids: set[str]) -> set[str]:
     return found
 
 
-def unsupported(store: Store, loose: Mapping[str, Sequence[tuple[int, int]]]) -> Iterator[Break]:
+def unsupported(store: Store, loose: Mapping[str, Sequence[tuple[int, int]]]) -> Iterator[BrokenLink]:
     """The paragraphs of pages that a refresh wrote, all their lines, and that cite nothing."""
     if not loose or not store.history.exists:
         return
@@ -321,4 +325,4 @@ def unsupported(store: Store, loose: Mapping[str, Sequence[tuple[int, int]]]) ->
         lines = store.history.blame(path, store.truth(path))
         for start, end in loose[path]:
             if all(line.revision in machine for line in lines[start - 1 : end]):
-                yield Break(path, start, "uncited", "a refresh wrote this without a citation")
+                yield BrokenLink(path, start, "uncited", "a refresh wrote this without a citation")

@@ -56,7 +56,7 @@ _STOPS: Mapping[str, Stop] = {
 }
 
 
-class Garbled(Exception):
+class MalformedStream(Exception):
     """The events make no message."""
 
 
@@ -81,7 +81,7 @@ def events(chunks: Iterable[bytes]) -> Iterator[dict[str, Any]]:
             try:
                 event = json.loads(b"\n".join(data))
             except (ValueError, RecursionError) as error:
-                raise Garbled("an event is no JSON") from error
+                raise MalformedStream("an event is no JSON") from error
             data = []
             if isinstance(event, dict):
                 yield event
@@ -112,7 +112,7 @@ class StreamedReply:
         try:
             self._take(event)
         except (KeyError, TypeError, AttributeError) as error:
-            raise Garbled(f"an event of type {event.get('type')!r} makes no sense") from error
+            raise MalformedStream(f"an event of type {event.get('type')!r} makes no sense") from error
 
     def _take(self, event: Mapping[str, Any]) -> None:
         kind = event["type"]
@@ -204,7 +204,7 @@ _OF_THE_KEY = {"authentication_error", "permission_error", "billing_error"}
 _LONGEST = 300
 
 
-class MayPass(Exception):
+class TransientFailure(Exception):
     """A failure that another try may not meet. `wait` is what the endpoint asked for, in seconds;
     `sent` whether the prompt may have been read, and so paid for; `slow` that nothing came for too long."""
 
@@ -215,14 +215,14 @@ class MayPass(Exception):
         self.what, self.wait, self.sent, self.slow = what, wait, sent, slow
 
 
-def of_status(error: APIStatusError, endpoint: Endpoint) -> MayPass | UaMemoryError:
+def of_status(error: APIStatusError, endpoint: Endpoint) -> TransientFailure | UaMemoryError:
     """An answer with a status of 3xx, 4xx or 5xx; the SDK's rules for which to try again."""
     status, headers = error.status_code, error.response.headers
     said = told(error.api_message or "", endpoint)
     what = f"the model's endpoint answered {status}" + (f": {said}" if said else "")
     again = headers.get("x-should-retry")
     if again == "true" or (again != "false" and (status in (408, 409, 429) or status >= 500)):
-        return MayPass(what, wait=_wait(headers.get("retry-after-ms"), headers.get("retry-after")))
+        return TransientFailure(what, wait=_wait(headers.get("retry-after-ms"), headers.get("retry-after")))
     if status in (408, 409, 429) or status >= 500:
         return _unavailable(what, endpoint)
     if status in (401, 402, 403):
@@ -232,25 +232,25 @@ def of_status(error: APIStatusError, endpoint: Endpoint) -> MayPass | UaMemoryEr
     return _request(what, endpoint)
 
 
-def of_connection(error: APIConnectionError) -> MayPass:
+def of_connection(error: APIConnectionError) -> TransientFailure:
     """No answer at all: nobody there, no network, a time-out, or cut off before its first byte."""
     import anthropic
 
     cause = error.__cause__
     kind = type(cause).__name__ if cause else ""
     if isinstance(error, anthropic.APITimeoutError) and kind != "ConnectTimeout":
-        return MayPass("the model's endpoint was silent for too long", sent=True, slow=True)
+        return TransientFailure("the model's endpoint was silent for too long", sent=True, slow=True)
     why = str(cause).strip()[:_LONGEST] if cause else ""
     what = "the model's endpoint cannot be reached" + (f": {redact(why).text}" if why else "")
-    return MayPass(what, sent=kind not in ("ConnectError", "ConnectTimeout"))
+    return TransientFailure(what, sent=kind not in ("ConnectError", "ConnectTimeout"))
 
 
-def of_event(kind: str, message: str, endpoint: Endpoint) -> MayPass | UaMemoryError:
+def of_event(kind: str, message: str, endpoint: Endpoint) -> TransientFailure | UaMemoryError:
     """An error in the middle of a stream."""
     said = told(message, endpoint)
     what = f"the model's endpoint broke off its answer: {kind}" + (f", {said}" if said else "")
     if kind in _MAY_PASS:
-        return MayPass(what)
+        return TransientFailure(what)
     return _key(what, endpoint) if kind in _OF_THE_KEY else _request(what, endpoint)
 
 
@@ -430,8 +430,8 @@ def _texts(block: Block) -> list[str]:
 # -- posting -----------------------------------------------------------------------------------------------
 # Many requests posted at once and answered within a day, at half the price: the API's message batches.
 #
-# Nobody waits: who posts keeps the `Post`, and whoever comes later collects it, in another process or on
-# another day. The worst case of all of them stands in the ledger until then.
+# Nobody waits: who posts keeps the `BatchHandle`, and whoever comes later collects it, in another process
+# or on another day. The worst case of all of them stands in the ledger until then.
 
 
 HALF = 0.5
@@ -448,7 +448,7 @@ class BatchQuestion:
 
 
 @dataclass(frozen=True, slots=True)
-class Post:
+class BatchHandle:
     """A batch that was posted: its name at the endpoint, how many of the questions it has, the first ones,
     the model that was asked, and its line of the ledger."""
 
@@ -462,9 +462,9 @@ class Post:
         return {"id": self.id, "count": self.count, "model": self.model, "entry": self.entry}
 
     @staticmethod
-    def of(row: Mapping[str, Any]) -> Post:
+    def of(row: Mapping[str, Any]) -> BatchHandle:
         """From JSON. KeyError, TypeError, ValueError for what is none."""
-        return Post(str(row["id"]), int(row["count"]), str(row["model"]), str(row["entry"]))
+        return BatchHandle(str(row["id"]), int(row["count"]), str(row["model"]), str(row["entry"]))
 
 
 def _whole(message: Mapping[str, Any]) -> StreamedReply:
@@ -490,10 +490,10 @@ def _errors(endpoint: Endpoint) -> Iterator[None]:
     except anthropic.APIConnectionError as error:
         raise _told(of_connection(error), endpoint) from error
     except anthropic.AnthropicError as error:
-        raise _told(MayPass(f"the model's endpoint gave no batch: {error}"), endpoint) from error
+        raise _told(TransientFailure(f"the model's endpoint gave no batch: {error}"), endpoint) from error
 
 
-def _told(why: MayPass | UaMemoryError, endpoint: Endpoint) -> UaMemoryError:
+def _told(why: TransientFailure | UaMemoryError, endpoint: Endpoint) -> UaMemoryError:
     if isinstance(why, UaMemoryError):
         return why
     return ModelUnavailable(why.what, where=endpoint.url, hint="try again later")
@@ -515,7 +515,7 @@ _LONGEST_PAUSE = 8.0
 
 
 @dataclass(frozen=True, slots=True)
-class Patience:
+class Timeouts:
     """How long to wait, in seconds: for the connection, for the next byte, for one whole answer; how
     often to try again, after which first pause, and the longest `Retry-After` that is waited for; and
     whether one that was silent for too long is tried again at all."""
@@ -529,7 +529,7 @@ class Patience:
     slow_again: bool = True
 
 
-UNHURRIED = Patience(silence=1200.0, whole=3600.0, slow_again=False)
+UNHURRIED = Timeouts(silence=1200.0, whole=3600.0, slow_again=False)
 """With a server on this network: it says nothing while it reads a long prompt, and on a plain processor
 that takes minutes. What was too slow there once is not tried again."""
 
@@ -546,12 +546,12 @@ class Claude:
         meter: Meter,
         *,
         patterns: Mapping[str, str] = NO_PATTERNS,
-        patience: Patience | None = None,
+        patience: Timeouts | None = None,
     ) -> None:
         _check(endpoint)
         self._free = is_on_this_network(endpoint.url)
         self._endpoint, self._meter = endpoint, meter
-        self._patience = patience or (UNHURRIED if self._free else Patience())
+        self._patience = patience or (UNHURRIED if self._free else Timeouts())
         self._words = RedactedTexts(patterns)
         self._measured: float | None = None
         self._client: Anthropic | None = None
@@ -595,7 +595,7 @@ class Claude:
         for tried in range(self._patience.retries + 1):
             try:
                 return self._try(body, request, purpose)
-            except MayPass as failure:
+            except TransientFailure as failure:
                 wait = failure.wait
                 last = tried == self._patience.retries or (failure.slow and not self._patience.slow_again)
                 if last or (wait or 0.0) > self._patience.longest_wait:
@@ -636,7 +636,7 @@ class Claude:
             if answer.refusal is not None:
                 raise self._refused(answer.refusal)
             reply = answer.reply()
-        except MayPass as failure:
+        except TransientFailure as failure:
             sent = failure.sent
             raise
         except UaMemoryError:
@@ -667,10 +667,12 @@ class Claude:
                     answer.take(event)
             except ErrorEvent as error:
                 raise of_event(error.kind, str(error), self._endpoint) from error
-            except Garbled as error:
-                raise MayPass(f"the model's endpoint sent no proper answer: {error}", sent=True) from error
+            except MalformedStream as error:
+                raise TransientFailure(
+                    f"the model's endpoint sent no proper answer: {error}", sent=True
+                ) from error
         if not answer.whole:
-            raise MayPass("the model's answer ended before it was whole", sent=True)
+            raise TransientFailure("the model's answer ended before it was whole", sent=True)
 
     def _in_time(self, chunks: Iterator[bytes]) -> Iterator[bytes]:
         """The chunks, while they come in time. The SDK lets errors of the connection through raw, as the
@@ -682,7 +684,7 @@ class Claude:
             except Exception as error:
                 slow = "Timeout" in type(error).__name__
                 what = "stopped coming" if slow else "was cut off"
-                raise MayPass(f"the model's answer {what}", sent=True, slow=slow) from error
+                raise TransientFailure(f"the model's answer {what}", sent=True, slow=slow) from error
             if chunk is None:
                 return
             yield chunk
@@ -719,7 +721,7 @@ class Claude:
         if counted and request.tokens >= 200:
             self._measured = max(self._measured or 1.0, counted / request.tokens)
 
-    def _unavailable(self, failure: MayPass, tries: int) -> ModelUnavailable:
+    def _unavailable(self, failure: TransientFailure, tries: int) -> ModelUnavailable:
         what = failure.what + (f": {self._patience.silence:g} s" if failure.slow else "")
         what += f" ({tries} tries)" if tries > 1 else ""
         far = failure.wait is not None and failure.wait > self._patience.longest_wait
@@ -735,7 +737,7 @@ class Claude:
 
     # -- batches ------------------------------------------------------------------------------------
 
-    def post(self, questions: Sequence[BatchQuestion], *, purpose: str, max_tokens: int) -> Post:
+    def post(self, questions: Sequence[BatchQuestion], *, purpose: str, max_tokens: int) -> BatchHandle:
         """Post questions, as many of them, from the first on, as the limits bear. What `ask` raises;
         BudgetSpent where not even the first one fits."""
         built = [build(self._words, q.system, q.messages, q.tools, goes_on=True) for q in questions]
@@ -750,9 +752,9 @@ class Claude:
         except (KeyRejected, RequestRejected):  # whatever else went wrong, it may have been taken
             self._meter.settle_all(entry, [], share=HALF, failed=True)
             raise
-        return Post(made.id, count, self.name, entry.line().decode())
+        return BatchHandle(made.id, count, self.name, entry.line().decode())
 
-    def collect(self, post: Post) -> dict[int, Reply] | None:
+    def collect(self, post: BatchHandle) -> dict[int, Reply] | None:
         """The replies to a batch by the number of their question, None while it is under way; those that
         failed, were refused or ran out of time are missing. What `ask` raises; RequestRejected where the
         endpoint knows no such batch any more."""

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from ua_memory.reflect.evidence import EvidencePiece
     from ua_memory.reflect.reflection import Reflection
     from ua_memory.retain.queue import TextItem
-    from ua_memory.retain.retain import Retained
+    from ua_memory.retain.retain import RetainResult
 
 
 # -- declared ----------------------------------------------------------------------------------------------
@@ -453,7 +453,7 @@ def _taken_in(memory: Memory, item: TextItem, caller: Caller) -> str:
     return f"{name} is safe and is being read; its facts can be searched in a minute. Do not pass it again."
 
 
-def _told(done: Retained) -> str:
+def _told(done: RetainResult) -> str:
     name = f"{done.item.document_id!r}" if done.item.document_id else "The text"
     if done.repeated:
         return f"{name} was retained before: nothing changed."

@@ -20,7 +20,7 @@ from ua_memory.index.terms import words as words_of
 from ua_memory.index.words import WordIndex
 from ua_memory.text import dates
 from ua_memory.text.names import entities
-from ua_memory.text.noise import Wanted
+from ua_memory.text.noise import QueryText
 
 if TYPE_CHECKING:
     import numpy as np
@@ -143,7 +143,7 @@ _WORD = re.compile(r"[^\W_]+")
 
 
 @dataclass(frozen=True, slots=True)
-class Word:
+class QueryWord:
     """A word of the query: where it stands, its weight, its stems, and whether it is part of a name of the
     bank's or of an identifier (then that, whole)."""
 
@@ -157,7 +157,7 @@ class Word:
 
 
 @dataclass(frozen=True, slots=True)
-class Window:
+class DateRange:
     """The days a query means: ISO, `end` exclusive; an open side is ''. `alone`: the query asks for nothing
     but what there was in them ("what happened last week?")."""
 
@@ -178,9 +178,9 @@ class ParsedQuery:
     text: str
     query: Query
     weights: Weights
-    words: tuple[Word, ...]
+    words: tuple[QueryWord, ...]
     named: NamedInQuery
-    window: Window | None = None
+    window: DateRange | None = None
     meant: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -194,7 +194,7 @@ class ParsedQuery:
 
 
 def read(
-    words: WordIndex, text: str, window: Window | None = None, pieces: Iterable[tuple[int, int]] = ()
+    words: WordIndex, text: str, window: DateRange | None = None, pieces: Iterable[tuple[int, int]] = ()
 ) -> ParsedQuery:
     """Read a query against a bank's words. Never raises. In a question, a phrase that no item has is not
     required. `pieces` are the places of what a model reads at once: a whole word there is no typo."""
@@ -235,7 +235,7 @@ def misspelt(words: WordIndex, query: Query, known: Set[str] = frozenset()) -> d
 
 def _words(
     words: WordIndex, text: str, names: Mapping[str, int], meant: Mapping[str, str]
-) -> tuple[Word, ...]:
+) -> tuple[QueryWord, ...]:
     spans = [match.span() for match in _WORD.finditer(text)][:MOST]
     typed = [words_of(text[start:end]) for start, end in spans]
     pieces = [[each for each in (meant.get(piece, piece) for piece in part) if each] for part in typed]
@@ -254,7 +254,7 @@ def _words(
         whole = next((stems[each] for low, high, each in joined if low <= start and end <= high), "")
         if not whole and part != before and len(own) == 1:
             whole = own[0]  # the model reads the letters that were typed; go by those that were meant
-        found.append(Word(start, end, weight, own, small, named, whole))
+        found.append(QueryWord(start, end, weight, own, small, named, whole))
     return tuple(found)
 
 
@@ -273,7 +273,7 @@ def _joined(text: str) -> list[tuple[int, int, str]]:
 
 
 @dataclass(frozen=True, slots=True)
-class Explained:
+class QueryExplanation:
     """What was understood.
 
     `time` is what the dates say, `entities` the names as the query writes them, `terms` what the keyword arm
@@ -290,8 +290,8 @@ class Explained:
 
 
 def explain(
-    wanted: Wanted, now: datetime, zone: tzinfo | None = None, words: WordIndex | None = None
-) -> Explained:
+    wanted: QueryText, now: datetime, zone: tzinfo | None = None, words: WordIndex | None = None
+) -> QueryExplanation:
     """Read a query that is asked at `now`; days are those of `zone`, else of `now`. What is misspelt is told
     by what the index `words` has."""
     query = clean(wanted.text)
@@ -302,7 +302,7 @@ def explain(
     read = read_query(query)
     phrases = tuple(" ".join(each) for each in read.phrases)
     meant = misspelt(words, read) if words else {}
-    return Explained(time, entities(rest), read.terms, phrases, meant, wanted.why)
+    return QueryExplanation(time, entities(rest), read.terms, phrases, meant, wanted.why)
 
 
 # -- semantic ----------------------------------------------------------------------------------------------
@@ -394,7 +394,7 @@ BELOW = 0.9
 
 
 @dataclass(frozen=True, slots=True)
-class Bridge:
+class LinkedName:
     """A name that leads on: how closely it is bound to the query's, 0 to 1, and the seeds it stands in."""
 
     name: str
@@ -468,7 +468,7 @@ def _items(words: WordIndex, names: Iterable[str], where: Filters) -> Iterable[t
         )  # fmt: skip
 
 
-def _bridges(words: WordIndex, asked: ParsedQuery, seeds: Mapping[int, str], total: int) -> list[Bridge]:
+def _bridges(words: WordIndex, asked: ParsedQuery, seeds: Mapping[int, str], total: int) -> list[LinkedName]:
     """The names beside the query's that lead on, the closest bound first: by their normalised pointwise
     mutual information with it (Bouma 2009). `seeds` has the keys of items by their numbers."""
     beside = defaultdict[str, list[str]](list)
@@ -484,7 +484,7 @@ def _bridges(words: WordIndex, asked: ParsedQuery, seeds: Mapping[int, str], tot
         both, there = len(beside[name]), counts[name]
         if both < there <= COMMON and both * total >= LEAST * there * len(seeds):
             bond = math.log(both * total / (there * len(seeds))) / math.log(total / both)
-            bridges.append(Bridge(name, round(min(bond, 1.0), 6), tuple(sorted(beside[name]))))
+            bridges.append(LinkedName(name, round(min(bond, 1.0), 6), tuple(sorted(beside[name]))))
     return sorted(bridges, key=lambda one: (-one.bond, one.name))[:BRIDGES]
 
 
@@ -499,10 +499,10 @@ def _counts(words: WordIndex, names: Sequence[str]) -> Mapping[str, int]:
 
 
 def _hops(
-    words: WordIndex, bridges: Sequence[Bridge], seeds: Collection[str], where: Filters
-) -> dict[str, Bridge]:
+    words: WordIndex, bridges: Sequence[LinkedName], seeds: Collection[str], where: Filters
+) -> dict[str, LinkedName]:
     """{key of an item: the closest bound name that leads to it}."""
-    found: dict[str, Bridge] = {}
+    found: dict[str, LinkedName] = {}
     by_name = {one.name: one for one in bridges}
     for name, key, _ in _items(words, by_name, where):
         if key not in seeds and (key not in found or found[key].bond < by_name[name].bond):
@@ -514,7 +514,7 @@ def _hops(
 # The temporal arm: items of the days that the query means, the newest first.
 
 
-def find_by_days(words: WordIndex, window: Window | None, limit: int, where: Filters) -> list[ArmHit]:
+def find_by_days(words: WordIndex, window: DateRange | None, limit: int, where: Filters) -> list[ArmHit]:
     """The items in the window; empty without one. The score is 1: a day is meant or is not."""
     if window is None:
         return []

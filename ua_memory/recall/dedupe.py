@@ -68,7 +68,7 @@ def folded(
     """
     over = _over(found) if beliefs else {}
     kept: dict[str, KeptHit] = {}
-    texts, missing = Texts(words), 0
+    texts, missing = SeenTexts(words), 0
     for one in found:
         if one.score < min_score:
             break
@@ -120,7 +120,7 @@ def _lifted(belief: Ranked, fact: Ranked, there: IndexItem) -> Ranked:
     return belief._replace(item=there, score=fact.score, parts={**belief.parts, "facts": more})
 
 
-class Texts:
+class SeenTexts:
     """The texts of the hits so far, to find those that say the same."""
 
     def __init__(self, words: WordIndex) -> None:

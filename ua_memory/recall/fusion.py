@@ -11,8 +11,8 @@ from ua_memory.index.filters import Filters
 from ua_memory.index.items import IndexItem
 from ua_memory.index.sync import Index
 from ua_memory.recall import arms as recall_arms
-from ua_memory.recall.arms import Arms, ParsedQuery, Ranked, Window
-from ua_memory.recall.rerank import REACH, Matches, foremost, rerank, timely
+from ua_memory.recall.arms import Arms, DateRange, ParsedQuery, Ranked
+from ua_memory.recall.rerank import REACH, TokenMatches, foremost, rerank, timely
 
 if TYPE_CHECKING:
     from ua_memory.index.embedding import EmbeddedQuery
@@ -141,7 +141,7 @@ def _late(
     index: Index, asked: ParsedQuery, said: EmbeddedQuery, arms: Arms, where: Filters
 ) -> list[Ranked] | None:
     """The candidates by late interaction; None where no text has token vectors, or no word counts."""
-    found, kept = _together(arms), Matches(asked, said)
+    found, kept = _together(arms), TokenMatches(asked, said)
 
     def read(items: list[IndexItem]) -> Mapping[str, frozenset[str]]:
         names = kept.missing(item.vhash for item in items)
@@ -186,7 +186,7 @@ def _scored(
     return _timely(ranked, asked.window)
 
 
-def _timely(ranked: list[Ranked], window: Window | None) -> list[Ranked]:
+def _timely(ranked: list[Ranked], window: DateRange | None) -> list[Ranked]:
     """What lies in the days that the query means is lifted, as late interaction does."""
     if window is None:
         return ranked

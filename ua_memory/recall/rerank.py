@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from ua_memory.index import embedding
 from ua_memory.index import items as index_items
 from ua_memory.index.items import IndexItem
-from ua_memory.recall.arms import ParsedQuery, Ranked, Window, Word
+from ua_memory.recall.arms import DateRange, ParsedQuery, QueryWord, Ranked
 
 if TYPE_CHECKING:
     import numpy as np
@@ -112,7 +112,7 @@ ten queries about something else reaches 0.24, 99 of 100 right answers 0.32; 0.2
 PLACE = attrgetter("path", "seq")
 
 
-class Matches:
+class TokenMatches:
     """Texts held against a query: the best match of each of its tokens with any of theirs.
 
     `words` are those of the query that count, `weights` what each is worth, 1 together; `spelt` those that
@@ -171,7 +171,7 @@ class Matches:
 def foremost(
     asked: ParsedQuery,
     items: Sequence[IndexItem],
-    kept: Matches,
+    kept: TokenMatches,
     stems: Mapping[str, frozenset[str]],
     most: int,
 ) -> list[IndexItem]:
@@ -187,7 +187,7 @@ def foremost(
 def rerank(
     asked: ParsedQuery,
     items: Sequence[IndexItem],
-    kept: Matches,
+    kept: TokenMatches,
     stems: Mapping[str, frozenset[str]],
     wanted: Set[str],
 ) -> list[Ranked]:
@@ -216,7 +216,7 @@ def _parts(words: float, beside: float, named: float, when: float, alike: float)
     return {"words": words, "beside": beside, "named": named, "when": when, "alike": alike}
 
 
-def _tokens(asked: ParsedQuery, word: Word, said: EmbeddedQuery) -> list[int]:
+def _tokens(asked: ParsedQuery, word: QueryWord, said: EmbeddedQuery) -> list[int]:
     """The rows of a word's tokens; none where the model, which is English, does not know it."""
     letters = unicodedata.normalize("NFKD", asked.text[word.start : word.end])
     if not all(sign.isascii() or unicodedata.combining(sign) for sign in letters):
@@ -226,7 +226,7 @@ def _tokens(asked: ParsedQuery, word: Word, said: EmbeddedQuery) -> list[int]:
 
 
 def _own(
-    asked: ParsedQuery, items: Sequence[IndexItem], kept: Matches, stems: Mapping[str, frozenset[str]]
+    asked: ParsedQuery, items: Sequence[IndexItem], kept: TokenMatches, stems: Mapping[str, frozenset[str]]
 ) -> Table:
     """(words, items): how well each item alone answers each word."""
     import numpy as np
@@ -248,7 +248,7 @@ def _own(
     return own
 
 
-def _called(asked: ParsedQuery, word: Word) -> frozenset[str]:
+def _called(asked: ParsedQuery, word: QueryWord) -> frozenset[str]:
     """What else the one is called whose settled name a word is part of."""
     if not asked.named.also:
         return frozenset()
@@ -258,14 +258,14 @@ def _called(asked: ParsedQuery, word: Word) -> frozenset[str]:
     )
 
 
-def _letters(word: Word, have: frozenset[str]) -> float:
+def _letters(word: QueryWord, have: frozenset[str]) -> float:
     """The share of a word's stems that an item has; of an identifier, 1 where it stands whole."""
     if word.whole:
         return float(word.whole in have)
     return sum(stem in have for stem in word.stems) / len(word.stems)
 
 
-def _beside(words: Sequence[Word], items: Sequence[IndexItem], own: Table) -> Table:
+def _beside(words: Sequence[QueryWord], items: Sequence[IndexItem], own: Table) -> Table:
     """The best of each item's own and, fainter, of what stands beside it. The items are in file order."""
     import numpy as np
 
@@ -311,7 +311,7 @@ def _lift(asked: ParsedQuery, item: IndexItem) -> tuple[float, float]:
     return LIFT * named, timely(asked.window, item)
 
 
-def timely(window: Window | None, item: IndexItem) -> float:
+def timely(window: DateRange | None, item: IndexItem) -> float:
     """What an item gains for its days."""
     if window is None or not window.holds(item.date):
         return 0.0

@@ -21,11 +21,21 @@ from ua_memory.index.vectors import VectorsUnavailable
 from ua_memory.index.words import WordIndex, broken
 from ua_memory.recall import arms as recall_arms
 from ua_memory.recall import dedupe
-from ua_memory.recall.arms import ArmHit, Arms, Explained, ParsedQuery, Ranked, Window, explain, idle, read
+from ua_memory.recall.arms import (
+    ArmHit,
+    Arms,
+    DateRange,
+    ParsedQuery,
+    QueryExplanation,
+    Ranked,
+    explain,
+    idle,
+    read,
+)
 from ua_memory.recall.dedupe import KeptHit, folded
 from ua_memory.recall.fusion import DEPTH, boosted, by_words, crossed, in_time, ordered
 from ua_memory.text import dates
-from ua_memory.text.noise import Wanted, read_query
+from ua_memory.text.noise import QueryText, read_query
 from ua_memory.text.wording import counted
 
 if TYPE_CHECKING:
@@ -104,7 +114,7 @@ class FilesOf(Protocol):
     def truth(self, path: str) -> bytes: ...
 
 
-class Present:
+class CurrentFiles:
     """The files as they are now, each read once a search."""
 
     def __init__(self, store: FilesOf) -> None:
@@ -166,7 +176,7 @@ class Hit:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class SearchResult:
     """The hits, best first; `notes` say what was left out or not at hand; mode is 'hybrid' or 'words'.
 
     `stale` counts what there was no time to read: `files` that have changed, `texts` without a vector.
@@ -186,7 +196,7 @@ def search(
     min_score: float = 0.0,
     filters: Filters | None = None,
     refresh: Callable[[], Refresh] | None = None,
-) -> Answer:
+) -> SearchResult:
     """The best hits for one query. Any text is a query; one that says nothing finds nothing."""
     return search_many(index, [query], limit=limit, min_score=min_score, filters=filters, refresh=refresh)[0]
 
@@ -201,7 +211,7 @@ def search_many(
     refresh: Callable[[], Refresh] | None = None,
     depth: int = 0,
     by_words: bool = False,
-) -> list[Answer]:
+) -> list[SearchResult]:
     """An Answer for each query, in order. The index is updated once, by `refresh` if it is given.
 
     `depth` is how many candidates each arm is asked for, if not as many as usual.
@@ -211,8 +221,8 @@ def search_many(
     begun = [] if by_words or not parts or not index.ready else _said(index, parts[0])[0]
     with index.turn:
         report, depth = (refresh or index.refresh)(), depth or max(DEPTH, limit)
-        wanted = _Wanted(index, report, limit, min_score, filters or Filters(), depth)
-        answers: list[Answer] = []
+        wanted = _SearchOptions(index, report, limit, min_score, filters or Filters(), depth)
+        answers: list[SearchResult] = []
         for part in parts:
             answers += wanted.answers(part, begun)
             begun = []
@@ -237,13 +247,13 @@ class _Read:
     arms: Arms
 
 
-class _Wanted:
+class _SearchOptions:
     """What all queries of a search have in common."""
 
     def __init__(
         self, index: Index, report: Refresh, limit: int, min_score: float, where: Filters, depth: int
     ) -> None:
-        self.index, self.semantic, self.present = index, report.semantic, Present(index.files)
+        self.index, self.semantic, self.present = index, report.semantic, CurrentFiles(index.files)
         self.limit, self.min_score, self.where, self.depth = limit, min_score, where, depth
         left = (("files", report.left_files), ("texts", report.left_texts))
         self.left = {name: count for name, count in left if count}
@@ -252,7 +262,7 @@ class _Wanted:
             self.notes.append(f"keyword search only: {report.semantic}")
         self.behind = [f"indexing: {_left(self.left)}"] if self.left else []
 
-    def answers(self, queries: Sequence[str], begun: list[EmbeddedQuery]) -> list[Answer]:
+    def answers(self, queries: Sequence[str], begun: list[EmbeddedQuery]) -> list[SearchResult]:
         """An Answer for each. What asks for words is done while the model reads."""
         said, why = begun if self.semantic == READY else [], list[str]()
         if not said and self.semantic == READY:
@@ -297,7 +307,7 @@ class _Wanted:
         said: EmbeddedQuery | None,
         near: Sequence[tuple[str, float]],
         notes: list[str],
-    ) -> Answer:
+    ) -> SearchResult:
         index, known = self.index, said if said is not None and said.vector.any() else None
         arms = self._arms(one, known, near)
         every = ordered(index, one.asked, known, arms, self.where)
@@ -310,7 +320,7 @@ class _Wanted:
         told = [*notes, *one.told, *uncrossed]
         told += [f"keyword search only: {UNKNOWN}"] if unknown else []
         told += [f"{missing} left out: changed in their files meanwhile"] if missing else []
-        return Answer(hits, tuple(told), "hybrid" if known else "words", self.left)
+        return SearchResult(hits, tuple(told), "hybrid" if known else "words", self.left)
 
     def _arms(self, one: _Read, said: EmbeddedQuery | None, near: Sequence[tuple[str, float]]) -> Arms:
         """What the arms found, that of meaning too."""
@@ -322,12 +332,12 @@ class _Wanted:
         return {**one.arms, "semantic": found}
 
 
-def _time(index: Index, text: str) -> tuple[Window | None, dates.Order | None]:
+def _time(index: Index, text: str) -> tuple[DateRange | None, dates.Order | None]:
     """The days that a query means, as of now and where the bank is, and whether it asks for the newest or the
     oldest."""
     text = clean(text)
     time = dates.read(text, index.store.now(), index.store.config.zone)
-    window = Window(time.start or "", time.end or "", idle(text, time.at)) if time else None
+    window = DateRange(time.start or "", time.end or "", idle(text, time.at)) if time else None
     return window, time.order
 
 
@@ -367,7 +377,7 @@ def _hit(index: Index, asked: ParsedQuery, kept: KeptHit, arms: Arms) -> Hit:
 # Queries as they came to a door: each searched for as it was read, or skipped and told why.
 
 
-def wanted(query: str, config: Config) -> Wanted:
+def wanted(query: str, config: Config) -> QueryText:
     """What of a query a person asked, by a bank's settings."""
     return read_query(query, config.long_query, config.longest_query)
 
@@ -379,7 +389,7 @@ def answered(
     limit: int | None = None,
     min_score: float | None = None,
     **how: Any,
-) -> list[Answer]:
+) -> list[SearchResult]:
     """An Answer for each query, in order, as `search_many` gives it; what is skipped has no hits. `limit` and
     `min_score` are the settings' where they are not given."""
     how["limit"] = config.search_limit if limit is None else limit
@@ -393,7 +403,7 @@ def answered(
             raise
         why = str(error)
         found = iter(search_many(index, texts, **{**how, "refresh": lambda: _anew(index, why)}))
-    answers = [Answer(()) if one.skipped else next(found) for one in every]
+    answers = [SearchResult(()) if one.skipped else next(found) for one in every]
     return [
         replace(answer, notes=(one.why, *answer.notes)) if one.why else answer
         for one, answer in zip(every, answers, strict=True)
@@ -409,17 +419,17 @@ def _anew(index: Index, why: str) -> Refresh:
     return replace(done, notes=(*done.notes, f"the word index was damaged ({why}); rebuilt"))
 
 
-def explained(query: str, config: Config, now: datetime, words: WordIndex | None) -> Explained:
+def explained(query: str, config: Config, now: datetime, words: WordIndex | None) -> QueryExplanation:
     """How what is asked in a query is read at `now`."""
     return explain(wanted(query, config), now, config.zone, words)
 
 
 @dataclass(frozen=True, slots=True)
-class Recalled:
+class RecallResult:
     """A block for a prompt, empty where nothing was found or fits; `left` are the lines that had no room in
     `most` tokens or, where that is 0, in the characters a hook may print. `answer` is the search."""
 
     block: str
     left: Sequence[str]
     most: int
-    answer: Answer
+    answer: SearchResult

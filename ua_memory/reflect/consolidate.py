@@ -19,7 +19,13 @@ from ua_memory.errors import (
     UaMemoryError,
 )
 from ua_memory.knowledge import observations
-from ua_memory.knowledge.observations import Beliefs, Believed, Standing, day_of, everyone
+from ua_memory.knowledge.observations import (
+    ObservationCounts,
+    ObservationIndex,
+    ObservationView,
+    day_of,
+    everyone,
+)
 from ua_memory.llm.client import HALF
 from ua_memory.llm.ledger import THEIRS, Estimate, priced
 from ua_memory.llm.model import Endpoint, Message, Model
@@ -28,16 +34,25 @@ from ua_memory.records import Fact, Observation
 from ua_memory.reflect import decide, proposals
 from ua_memory.reflect.decide import (
     Answers,
+    BatchFile,
     BatchOutcome,
-    Box,
-    Deciding,
+    Decider,
     FactStretch,
-    Sketch,
+    ObservationDraft,
     asked,
     opening,
     stretches,
 )
-from ua_memory.reflect.proposals import SCHEMA, Applying, Belief, Change, fold, mark, name_of, persons
+from ua_memory.reflect.proposals import (
+    SCHEMA,
+    KnownObservation,
+    ObservationChange,
+    OperationApplier,
+    fold,
+    mark,
+    name_of,
+    persons,
+)
 from ua_memory.store.draft import Draft, Result
 from ua_memory.store.lock import locked
 from ua_memory.store.store import Store
@@ -65,7 +80,7 @@ _ENDS = (BudgetSpent, KeyRejected, ModelMisbehaved, ModelRefused, ModelUnavailab
 
 
 @dataclass(frozen=True, slots=True)
-class Consolidated:
+class ConsolidationResult:
     """What a run did. `facts` were considered, `left` still wait; `by` names the model, '' without one.
 
     `at_odds` are pairs of facts that may contradict each other, the newer first; `refused` is what a model
@@ -78,7 +93,7 @@ class Consolidated:
     by: str = ""
     facts: int = 0
     left: int = 0
-    changes: tuple[Change, ...] = ()
+    changes: tuple[ObservationChange, ...] = ()
     at_odds: tuple[tuple[Fact, Fact], ...] = ()
     refused: tuple[str, ...] = ()
     aside: tuple[tuple[Fact, str], ...] = ()
@@ -96,23 +111,23 @@ class Consolidated:
 
 
 @dataclass(slots=True)
-class Work:
+class ConsolidationWork:
     """What there is to do: the facts that wait, oldest first, those of them that this run takes, and by their
     marks those that no model has decided on: what it answered a killed run may be on any of them."""
 
-    beliefs: Beliefs
+    beliefs: ObservationIndex
     waiting: list[Fact]
     taken: list[Fact]
     undecided: Mapping[str, Fact]
     theirs: frozenset[str]
     """The names of the observations that a person worded."""
 
-    def known(self) -> list[Belief]:
+    def known(self) -> list[KnownObservation]:
         """The observations that hold, as a model is shown them."""
         return [_belief(each, name_of(each) in self.theirs) for each in self.beliefs.live]
 
 
-class Consolidating:
+class ConsolidationRun:
     """One bank's run. `accept` lets more than a quarter be retired, `retry` takes up what was set aside."""
 
     def __init__(
@@ -123,11 +138,11 @@ class Consolidating:
         self.store, self.door, self.model, self.clean = store, door, model, clean
         self.retry, self.accept, self.limit, self.tell = retry, accept, limit, tell
         self.answers = Answers(store.bank.pending)
-        self.box = Box(store.bank.pending)
+        self.box = BatchFile(store.bank.pending)
         self.batch_api, self.posted = batch_api, set[str]()
-        self.sketch = Sketch()
+        self.sketch = ObservationDraft()
 
-    def run(self) -> Consolidated:
+    def run(self) -> ConsolidationResult:
         """Consolidate. Busy where another run is at it; what the store raises. What a model raises ends the
         run, and is in the result."""
         with self._claimed():
@@ -140,7 +155,7 @@ class Consolidating:
             held = [answer for answer in self.answers.all() if answer.held]
             return self._write(work, self._usable(work), held, usage, ended)
 
-    def work(self) -> Work:
+    def work(self) -> ConsolidationWork:
         """What there is to do now."""
         beliefs, done = everyone(self.store), proposals.read(self.store)
         each = {
@@ -150,20 +165,22 @@ class Consolidating:
         open_ = {mark(f): f for f in beliefs.facts if done.waits(f, modelled=True, retry=True)}
         waiting = sorted(each.values(), key=lambda f: (day_of(f), f.place.path, f.place.line))
         theirs = frozenset(map(name_of, persons(self.store, beliefs.live)))
-        return Work(beliefs, waiting, waiting[: self.limit], open_, theirs)
+        return ConsolidationWork(beliefs, waiting, waiting[: self.limit], open_, theirs)
 
-    def stretches(self, work: Work, facts: Sequence[Fact]) -> list[FactStretch]:
+    def stretches(self, work: ConsolidationWork, facts: Sequence[Fact]) -> list[FactStretch]:
         """What a model would be asked about these facts."""
         return list(stretches(facts, work.known(), self.store.config.mission))
 
     # -- asking ----------------------------------------------------------------------------------------
 
-    def _usable(self, work: Work) -> list[BatchOutcome]:
+    def _usable(self, work: ConsolidationWork) -> list[BatchOutcome]:
         """The answers whose facts all still wait, as they were: what was edited since is asked about anew."""
         there = [answer for answer in self.answers.all() if not answer.held]
         return [answer for answer in there if work.undecided.keys() >= answer.rests_on]
 
-    def _ask(self, work: Work, usable: Sequence[BatchOutcome]) -> tuple[Tokens, UaMemoryError | None]:
+    def _ask(
+        self, work: ConsolidationWork, usable: Sequence[BatchOutcome]
+    ) -> tuple[Tokens, UaMemoryError | None]:
         if self.model is None:
             return Tokens(), None
         by_mark = work.undecided
@@ -172,7 +189,7 @@ class Consolidating:
             for operation in answer.operations:
                 self.sketch.take(operation, known, [by_mark[each] for each, _ in operation.proofs])
         have = {each for answer in usable for each in answer.facts}
-        asking = Deciding(self.model, self.answers, self.sketch, self.clean)
+        asking = Decider(self.model, self.answers, self.sketch, self.clean)
         done = 0
         try:
             late = self._collected(self.model, asking, work, have)
@@ -194,7 +211,7 @@ class Consolidating:
             asking.close()
         return asking.usage, None
 
-    def _collected(self, model: Model, asking: Deciding, work: Work, have: set[str]) -> set[str]:
+    def _collected(self, model: Model, asking: Decider, work: ConsolidationWork, have: set[str]) -> set[str]:
         """Take in what an earlier run posted: `have` gets what is decided, or still under way. Returns the
         facts of it that were given no answer."""
         there = self.box.there(now := self.store.now())
@@ -202,10 +219,10 @@ class Consolidating:
             return set()
         before = {each for answer in self.answers.all() for each in answer.facts}
 
-        hands: list[Deciding] = []
+        hands: list[Decider] = []
 
-        def hand(said: Model) -> Deciding:
-            hands.append(Deciding(said, self.answers, self.sketch, self.clean))
+        def hand(said: Model) -> Decider:
+            hands.append(Decider(said, self.answers, self.sketch, self.clean))
             return hands[-1]
 
         known = {belief.name: belief for belief in work.known()}
@@ -220,9 +237,9 @@ class Consolidating:
     # -- writing ---------------------------------------------------------------------------------------
 
     def _write(
-        self, work: Work, answers: Sequence[BatchOutcome], held: Sequence[BatchOutcome], usage: Tokens,
-        ended: UaMemoryError | None,
-    ) -> Consolidated:  # fmt: skip
+        self, work: ConsolidationWork, answers: Sequence[BatchOutcome], held: Sequence[BatchOutcome],
+        usage: Tokens, ended: UaMemoryError | None,
+    ) -> ConsolidationResult:  # fmt: skip
         aside = {answer.facts[0]: answer.aside for answer in answers if answer.aside}
         waits = {mark(fact) for fact in work.waiting}
         shown = {each for answer in answers if not answer.aside for each in answer.facts}
@@ -251,7 +268,7 @@ class Consolidating:
         self.answers.keep_only([*kept, *(BatchOutcome((), (op,), held=True) for op in applying.held)])
         wrote = bool(draft.changed()) or draft.even_if_empty
         done = shown | compared
-        return Consolidated(
+        return ConsolidationResult(
             by=self.model.name if self.model else "",
             facts=len(done),
             left=len(waits - done - aside.keys() - self.posted),
@@ -271,13 +288,15 @@ class Consolidating:
             posted=len(self.posted),
         )
 
-    def applying(self, draft: Draft, work: Work, waiting: Collection[str] = ()) -> Applying:
+    def applying(
+        self, draft: Draft, work: ConsolidationWork, waiting: Collection[str] = ()
+    ) -> OperationApplier:
         """The operations' side of an open revision; `waiting` are the names that wait for a person's word."""
         live = len(work.beliefs.live)
         spare = live if self.accept else max(1, live // PART)
-        return Applying(draft, work.beliefs, self.store.now().date(), spare, waiting, work.theirs)
+        return OperationApplier(draft, work.beliefs, self.store.now().date(), spare, waiting, work.theirs)
 
-    def _say(self, draft: Draft, changes: Sequence[Change], names: Mapping[str, set[str]]) -> None:
+    def _say(self, draft: Draft, changes: Sequence[ObservationChange], names: Mapping[str, set[str]]) -> None:
         count = len(names[proposals.CONSIDERED] | names[proposals.COMPARED])
         draft.subject = f"consolidate: {told(changes)}, of {counted(count, 'fact')}"
         draft.body = "\n".join(
@@ -299,16 +318,16 @@ class Consolidating:
             yield
 
 
-def told(changes: Sequence[Change]) -> str:
+def told(changes: Sequence[ObservationChange]) -> str:
     """`2 created, 1 strengthened`, or that nothing changed."""
     counted = Counter(change.how for change in changes)
     return ", ".join(f"{number} {how}" for how, number in counted.items()) or "nothing new"
 
 
-def _belief(observation: Observation, theirs: bool) -> Belief:
+def _belief(observation: Observation, theirs: bool) -> KnownObservation:
     evidence = (*(proof.quote for proof in observation.proofs), *(was.text for was in observation.was))
     days = tuple(was.until for was in observation.was)
-    return Belief(
+    return KnownObservation(
         name_of(observation), observation.text, observation.scope or "", observation.last or "",
         len(observation.proofs), (*evidence, *days), theirs,
     )  # fmt: skip
@@ -325,7 +344,7 @@ class Preview:
 
     waiting: int
     taken: int
-    changes: tuple[Change, ...]
+    changes: tuple[ObservationChange, ...]
     at_odds: tuple[tuple[Fact, Fact], ...]
     diff: str
     estimate: Estimate | None
@@ -335,7 +354,7 @@ _SAYS = 400
 """Tokens of an answer, about."""
 
 
-def preview(run: Consolidating, model: Endpoint | Model | None) -> Preview:
+def preview(run: ConsolidationRun, model: Endpoint | Model | None) -> Preview:
     """What a run would do. Nothing is written, and nothing sent."""
     work = run.work()
     folded = fold(work.beliefs, work.taken, name_of, run.clean)
@@ -387,32 +406,32 @@ class Observations:
         self, *, model: ModelOrEndpoint = None, limit: int | None = None, batch_api: bool = False
     ) -> Preview:
         """What a run would do and cost. Nothing is written, and nothing sent."""
-        run = Consolidating(
+        run = ConsolidationRun(
             self._store, door=self._door, limit=limit, batch_api=batch_api, clean=self._store.redacted
         )  # fmt: skip
         return preview(run, model)
 
     def list(
         self, *, scope: str | None = None, stale: bool = False, retired: bool = False
-    ) -> Sequence[Believed]:
+    ) -> Sequence[ObservationView]:
         """The observations that hold, or with `retired` those that do not; of one scope, or only those that
         are `stale`: their facts changed, or new ones came, or none came for long."""
         those = (one for one in self._believed() if bool(one.observation.retired) == retired)
         found = [one for one in those if scope is None or (one.observation.scope or "") == scope]
         return [one for one in found if not stale or one.freshness.stale or one.trend == "stale"]
 
-    def get(self, block: str) -> Believed:
+    def get(self, block: str) -> ObservationView:
         """One observation, by its id. NotFound."""
         found = observations.find(self._store, block)
         return next(one for one in self._believed() if one.observation == found)
 
-    def _believed(self) -> Iterator[Believed]:
+    def _believed(self) -> Iterator[ObservationView]:
         beliefs, done = observations.everyone(self._store), proposals.read(self._store)
         waiting = [fact for fact in beliefs.facts if done.waits(fact, modelled=False)]
         today = self._store.now().date()
         for each in beliefs.observations:
             word = observations.trend(observations.days_of(each, beliefs.by_id), today)
-            yield Believed(each, word, observations.freshness(each, beliefs.by_id, waiting))
+            yield ObservationView(each, word, observations.freshness(each, beliefs.by_id, waiting))
 
     def retire(self, block: str, reason: str, *, by_person: bool = False) -> tuple[Observation, Result]:
         """Say that an observation does not hold, and why; it stays in its file. NotFound, Usage."""
@@ -424,10 +443,10 @@ class Observations:
             draft.facts = [f"^{after.id}"]
         return after, draft.result
 
-    def counts(self) -> Standing:
+    def counts(self) -> ObservationCounts:
         """How many beliefs there are, and how much waits to be considered."""
         beliefs, done = observations.everyone(self._store), proposals.read(self._store)
         waiting = sum(done.waits(fact, modelled=False) for fact in beliefs.facts)
-        batch = Box(self._store.bank.pending).there(self._store.now())
+        batch = BatchFile(self._store.bank.pending).there(self._store.now())
         posted = (len(batch.marks), f"{batch.at:%Y-%m-%d %H:%M}") if batch else (0, "")
-        return Standing(len(beliefs.live), waiting, sum(map(done.is_aside, beliefs.facts)), *posted)
+        return ObservationCounts(len(beliefs.live), waiting, sum(map(done.is_aside, beliefs.facts)), *posted)

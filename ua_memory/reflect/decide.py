@@ -15,7 +15,7 @@ from typing import Any
 from ua_memory.errors import CannotWrite, ModelMisbehaved, ModelRefused, RequestRejected, UaMemoryError, Usage
 from ua_memory.knowledge.observations import day_of, scope_of
 from ua_memory.knowledge.statements import new_id
-from ua_memory.llm.client import BatchQuestion, Claude, Post
+from ua_memory.llm.client import BatchHandle, BatchQuestion, Claude
 from ua_memory.llm.model import Message, Model, Reply, user
 from ua_memory.llm.model import TokenUsage as Tokens
 from ua_memory.llm.tools import Bounds, Tool, ToolError, run_tools
@@ -24,7 +24,7 @@ from ua_memory.records import Fact
 from ua_memory.reflect.proposals import (
     PROMPT,
     SCHEMA,
-    Belief,
+    KnownObservation,
     Operation,
     RefusedProposal,
     checked,
@@ -163,7 +163,7 @@ class FactStretch:
     observations shown with them, by label."""
 
     scope: str
-    beliefs: Mapping[str, Belief]
+    beliefs: Mapping[str, KnownObservation]
     portions: tuple[tuple[Fact, ...], ...]
     system: str
 
@@ -177,7 +177,9 @@ class FactStretch:
         return replace(self, portions=(tuple(facts),))
 
 
-def stretches(facts: Sequence[Fact], beliefs: Sequence[Belief], mission: str = "") -> Iterator[FactStretch]:
+def stretches(
+    facts: Sequence[Fact], beliefs: Sequence[KnownObservation], mission: str = ""
+) -> Iterator[FactStretch]:
     """All there is to ask, in order. Scopes never meet in one request."""
     system = f"{PROMPT}\n\nWhat this memory is for: {mission}" if mission.strip() else PROMPT
     for scoped in in_order(facts):
@@ -192,7 +194,7 @@ def stretches(facts: Sequence[Fact], beliefs: Sequence[Belief], mission: str = "
                 yield FactStretch(scope, labelled, tuple(_parts(shown, turns)), system)
 
 
-def _nearest(facts: Sequence[Fact], beliefs: Sequence[Belief]) -> list[Belief]:
+def _nearest(facts: Sequence[Fact], beliefs: Sequence[KnownObservation]) -> list[KnownObservation]:
     """The beliefs that share most with these facts, as they stand in the bank."""
     often = Counter(word for fact in facts for word in terms(fact.text))
     weight = {b.name: sum(often[w] ** 0.5 for w in terms(b.text)) for b in beliefs}
@@ -253,7 +255,7 @@ def opening(stretch: FactStretch) -> list[Message]:
     return [message for text in shown for message in (user(text), ready)]
 
 
-def asked(stretch: FactStretch, portion: Sequence[Fact], changed: Mapping[str, Belief]) -> Message:
+def asked(stretch: FactStretch, portion: Sequence[Fact], changed: Mapping[str, KnownObservation]) -> Message:
     """Which facts to decide on; `changed` are the beliefs that this run has made or reworded, where they may
     bear on them."""
     lines = [f"{label} {_flat(belief.text)}" for label, belief in changed.items()]
@@ -274,7 +276,7 @@ def _facts(facts: Iterable[Fact]) -> str:
     return f"<facts>\n{chr(10).join(rows)}\n</facts>"
 
 
-def _observations(beliefs: Iterable[Belief]) -> str:
+def _observations(beliefs: Iterable[KnownObservation]) -> str:
     rows = [
         f"o{number} {_flat(each.text)} [{each.proofs}{f', last {each.last}' if each.last else ''}]"
         for number, each in enumerate(beliefs, 1)
@@ -309,13 +311,15 @@ _RELATED = 12
 
 
 @dataclass(slots=True)
-class Sketch:
+class ObservationDraft:
     """What the operations so far come to: beliefs made or reworded in this run, and those that are gone."""
 
-    changed: dict[str, Belief] = field(default_factory=dict)
+    changed: dict[str, KnownObservation] = field(default_factory=dict)
     gone: set[str] = field(default_factory=set)
 
-    def take(self, operation: Operation, known: Mapping[str, Belief], facts: Sequence[Fact]) -> None:
+    def take(
+        self, operation: Operation, known: Mapping[str, KnownObservation], facts: Sequence[Fact]
+    ) -> None:
         """Note what an operation changes."""
         if operation.do == "merge":
             self.gone.update(operation.others)
@@ -327,16 +331,16 @@ class Sketch:
             evidence = (*old.evidence, old.text) if old else ()
             scope = scope_of(facts[0]) if facts else ""
             named = (*evidence, *(text for fact in facts for text in (fact.text, day_of(fact))))
-            self.changed[operation.observation] = Belief(
+            self.changed[operation.observation] = KnownObservation(
                 operation.observation, operation.text, scope, evidence=named
             )
 
 
-class Deciding:
+class Decider:
     """One run's questions. `answers` keeps what was answered; `clean` takes secrets out of what is told."""
 
     def __init__(
-        self, model: Model, answers: Answers, sketch: Sketch, clean: Callable[[str], str] = str
+        self, model: Model, answers: Answers, sketch: ObservationDraft, clean: Callable[[str], str] = str
     ) -> None:
         self.model, self.answers, self.sketch, self.clean = model, answers, sketch, clean
         self.usage = Tokens()
@@ -417,7 +421,7 @@ class Deciding:
         refused = tuple(self.clean(each) for each in batch.refused)
         return BatchOutcome(marks, tuple(batch.accepted), refused, by=self.model.name)
 
-    def _changed(self, stretch: FactStretch, facts: Sequence[Fact]) -> dict[str, Belief]:
+    def _changed(self, stretch: FactStretch, facts: Sequence[Fact]) -> dict[str, KnownObservation]:
         """The beliefs of a stretch by label, as they are now, and those of this run on these facts."""
         now = {
             label: replace(self.sketch.changed.get(belief.name, belief), by_person=belief.by_person)
@@ -441,7 +445,7 @@ class Deciding:
 class _Batch:
     """The tool's side of one batch: what was let through, and what not, which the model is told once."""
 
-    def __init__(self, facts: Sequence[Fact], beliefs: Mapping[str, Belief]) -> None:
+    def __init__(self, facts: Sequence[Fact], beliefs: Mapping[str, KnownObservation]) -> None:
         self.facts = {f"f{number}": (mark(fact), fact) for number, fact in enumerate(facts, 1)}
         self.by_mark = dict(self.facts.values())
         self.beliefs = dict(beliefs)
@@ -475,7 +479,7 @@ class _Batch:
             free = next(label for n in count(1) if (label := f"n{n}") not in self.beliefs)
             named = [self.by_mark[each] for each, _ in operation.proofs]
             evidence = tuple(text for fact in named for text in (fact.text, day_of(fact)))
-            self.beliefs[free] = Belief(operation.observation, operation.text, evidence=evidence)
+            self.beliefs[free] = KnownObservation(operation.observation, operation.text, evidence=evidence)
         gone = (
             operation.others
             if operation.do == "merge"
@@ -505,7 +509,7 @@ GONE = Fact("", retired="gone or edited")
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class DecisionPrompt:
     """One question: the facts that were shown, those of them to decide on, by their marks, and the names of
     the observations by label."""
 
@@ -516,12 +520,12 @@ class Shown:
 
 
 @dataclass(frozen=True, slots=True)
-class Posted:
+class PendingBatch:
     """A batch that is under way, when it was posted, and what it asks."""
 
-    post: Post
+    post: BatchHandle
     at: datetime
-    shown: tuple[Shown, ...]
+    shown: tuple[DecisionPrompt, ...]
 
     @property
     def marks(self) -> set[str]:
@@ -529,26 +533,26 @@ class Posted:
         return {each for one in self.shown for each in one.portion}
 
 
-class Box:
+class BatchFile:
     """The file of a bank. One process at a time has it: who holds the claim of the run."""
 
     def __init__(self, folder: Path) -> None:
         self.file = folder / BATCH_FILE
 
-    def there(self, now: datetime) -> Posted | None:
+    def there(self, now: datetime) -> PendingBatch | None:
         """What is under way; None where nothing is, or so old that nobody has its answers any more."""
         try:
             row = json.loads(self.file.read_bytes())
             shown = tuple(
-                Shown(one["scope"], tuple(one["facts"]), tuple(one["portion"]), dict(one["beliefs"]))
+                DecisionPrompt(one["scope"], tuple(one["facts"]), tuple(one["portion"]), dict(one["beliefs"]))
                 for one in row["shown"]
             )
-            found = Posted(Post.of(row["post"]), datetime.fromisoformat(row["at"]), shown)
+            found = PendingBatch(BatchHandle.of(row["post"]), datetime.fromisoformat(row["at"]), shown)
         except (OSError, ValueError, KeyError, TypeError, RecursionError):
             return None
         return found if now - found.at < KEPT else None
 
-    def keep(self, posted: Posted) -> None:
+    def keep(self, posted: PendingBatch) -> None:
         """Note a batch; it is on the disk when this returns."""
         rows = [
             {"scope": s.scope, "facts": s.facts, "portion": s.portion, "beliefs": dict(s.beliefs)}
@@ -567,7 +571,7 @@ class Box:
         self.file.unlink(missing_ok=True)
 
 
-def post(box: Box, model: Model, stretches: Sequence[FactStretch], at: datetime) -> Posted | None:
+def post(box: BatchFile, model: Model, stretches: Sequence[FactStretch], at: datetime) -> PendingBatch | None:
     """Post what there is to ask, as far as the limits bear. Usage for a model that takes no batches; what
     `Claude.post` raises."""
     each = [(stretch, portion) for stretch in stretches for portion in stretch.portions]
@@ -579,20 +583,20 @@ def post(box: Box, model: Model, stretches: Sequence[FactStretch], at: datetime)
     ]
     made = _claude(model).post(questions, purpose="consolidate", max_tokens=LONGEST_ANSWER)
     shown = tuple(
-        Shown(
+        DecisionPrompt(
             stretch.scope, tuple(map(mark, stretch.facts)), tuple(map(mark, portion)),
             {label: belief.name for label, belief in stretch.beliefs.items()},
         )
         for stretch, portion in each[: made.count]
     )  # fmt: skip
-    posted = Posted(made, at, shown)
+    posted = PendingBatch(made, at, shown)
     box.keep(posted)
     return posted
 
 
 def collect(
-    box: Box, posted: Posted, model: Model, decide: Callable[[Model], Deciding],
-    facts: Mapping[str, Fact], beliefs: Mapping[str, Belief], have: set[str], now: datetime,
+    box: BatchFile, posted: PendingBatch, model: Model, decide: Callable[[Model], Decider],
+    facts: Mapping[str, Fact], beliefs: Mapping[str, KnownObservation], have: set[str], now: datetime,
 ) -> bool:  # fmt: skip
     """Take in the answers to a batch, each durable at once; whether it had ended. `decide` makes a hand for
     a model, `facts` are those that wait, by mark, `beliefs` all there are, by name. What `have` names was
@@ -611,7 +615,7 @@ def collect(
         if number in replies and portion and not have >= set(map(mark, portion)):
             labelled = {label: beliefs[name] for label, name in one.beliefs.items() if name in beliefs}
             shown = tuple(facts.get(name, GONE) for name in one.facts)
-            said = _Finished(posted.post.model, replies[number])
+            said = _ModelFinished(posted.post.model, replies[number])
             decide(said).decided(FactStretch(one.scope, labelled, (shown,), ""), portion)
     box.clear()
     return True
@@ -623,7 +627,7 @@ def _claude(model: Model) -> Claude:
     return model
 
 
-class _Finished:
+class _ModelFinished:
     """A model that has said what it has to say."""
 
     def __init__(self, name: str, reply: Reply) -> None:

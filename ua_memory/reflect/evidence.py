@@ -13,7 +13,7 @@ from ua_memory.index.filters import Filters
 from ua_memory.knowledge import statements
 from ua_memory.markdown import document
 from ua_memory.markdown import lines as markdown_lines
-from ua_memory.recall.search import Answer, Hit
+from ua_memory.recall.search import Hit, SearchResult
 from ua_memory.records import Fact, MentalModel, Observation, Passage, Place, Record
 from ua_memory.store.store import Store
 from ua_memory.text import tokens
@@ -21,7 +21,7 @@ from ua_memory.text.grounding import supported, terms, ungrounded
 from ua_memory.text.wording import counted
 
 if TYPE_CHECKING:
-    from ua_memory.knowledge.observations import Believed
+    from ua_memory.knowledge.observations import ObservationView
 
 
 # -- evidence ----------------------------------------------------------------------------------------------
@@ -54,7 +54,7 @@ SINCE = 8
 _LONGEST = 1200
 """Characters of one piece that are shown; `read` shows the rest."""
 
-Find = Callable[[str, int, Filters], Answer]
+Find = Callable[[str, int, Filters], SearchResult]
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,17 +100,17 @@ class EvidencePiece:
         return f"[{self.number}] {self.about}: {flat}"
 
 
-class Findings:
+class EvidenceCollector:
     """The pieces of one run, and the ways to more. `find` searches the bank; `clean` takes secrets out;
     `all_beliefs` are the observations with their freshness."""
 
     def __init__(
         self, store: Store, find: Find, clean: Callable[[str], str], today: date, filters: Filters,
-        all_beliefs: Callable[[], Sequence[Believed]],
+        all_beliefs: Callable[[], Sequence[ObservationView]],
     ) -> None:  # fmt: skip
         self.pieces: dict[int, EvidencePiece] = {}
         self._store, self._find, self._clean, self._today, self._filters = store, find, clean, today, filters
-        self._all_beliefs, self._beliefs = all_beliefs, cast("dict[Place, Believed] | None", None)
+        self._all_beliefs, self._beliefs = all_beliefs, cast("dict[Place, ObservationView] | None", None)
         self._known: dict[tuple[str, int], int] = {}
         self._files: dict[str, tuple[Record, ...]] = {}
         self.notes: dict[str, None] = {}
@@ -218,7 +218,7 @@ class Findings:
         found = [fact for fact in known.freshness.newer if fact.ref not in behind] if known else []
         return sorted(found, key=lambda fact: markdown_lines.day_of(fact.place.path) or "", reverse=True)
 
-    def _believed(self, record: Observation) -> Believed | None:
+    def _believed(self, record: Observation) -> ObservationView | None:
         """What is known of an observation beside its lines; read once, and only where one was found."""
         if self._beliefs is None:
             self._beliefs = {one.observation.place: one for one in self._all_beliefs()}
@@ -337,7 +337,7 @@ class AnswerSentence:
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class CheckedAnswer:
     """What holds of an answer: `text`, the numbers it cites in their order, and what was wrong, in words for
     the model (`faults`) and as the sentences that were `cut`."""
 
@@ -349,7 +349,7 @@ class Judged:
 
 def judge(
     text: str, pieces: Mapping[int, EvidencePiece], question: str, *, found: bool, checked: Collection[int]
-) -> Judged:
+) -> CheckedAnswer:
     """Hold an answer against the pieces. `checked` are stale observations that were held against facts.
 
     `found` is whether it claims to have an answer: then a sentence must rest on what it cites, and one that
@@ -375,7 +375,9 @@ def judge(
     if found and not cites and not faults:
         faults.append("no sentence cites a number")
     body = re.sub(r"\n{3,}", "\n\n", "\n".join(kept)).strip()
-    return Judged(body, tuple(cites), tuple(dict.fromkeys(faults))[:_MOST_LISTED], tuple(dict.fromkeys(cut)))
+    return CheckedAnswer(
+        body, tuple(cites), tuple(dict.fromkeys(faults))[:_MOST_LISTED], tuple(dict.fromkeys(cut))
+    )
 
 
 def sentences(line: str) -> Iterator[AnswerSentence]:

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 from ua_memory.errors import BudgetSpent, KeyRejected, ModelUnavailable, RequestRejected, UaMemoryError
 from ua_memory.knowledge import pages
-from ua_memory.knowledge.pages import Kept
+from ua_memory.knowledge.pages import PageChange
 from ua_memory.records import MentalModel, Page
 
 if TYPE_CHECKING:
     from ua_memory.llm.access import ModelAccess, ModelOrEndpoint
     from ua_memory.llm.model import Model
-    from ua_memory.reflect.refresh import Proposal, Refreshed, Refresher, RefreshView, Stale, Tell
+    from ua_memory.reflect.refresh import Proposal, Refresher, RefreshResult, RefreshView, StaleReasons, Tell
     from ua_memory.store.store import Store
 
 _FATAL = (ModelUnavailable, KeyRejected, RequestRejected, BudgetSpent)
@@ -28,7 +28,7 @@ class Pages:
 
     def create(
         self, id: str, name: str, source_query: str, tags: Sequence[str] = (), *, by_person: bool = False
-    ) -> Kept:
+    ) -> PageChange:
         """Declare what a page tracks; `refresh` writes its body. Usage."""
         return pages.create_page(
             self._store, id, name, source_query, tags, door=self._door, by_person=by_person
@@ -37,14 +37,14 @@ class Pages:
     def update(
         self, id: str, *, name: str | None = None, source_query: str | None = None,
         tags: Sequence[str] | None = None, by_person: bool = False,
-    ) -> Kept:  # fmt: skip
+    ) -> PageChange:  # fmt: skip
         """Change a page's name, question or tags; never its body. NotFound, Usage, Malformed."""
         return pages.update_page(
             self._store, id, title=name, source_query=source_query, tags=tags, door=self._door,
             by_person=by_person,
         )  # fmt: skip
 
-    def delete(self, id: str, *, by_person: bool = False) -> Kept:
+    def delete(self, id: str, *, by_person: bool = False) -> PageChange:
         """Delete a page. NotFound."""
         return pages.delete(self._store, "page", id, door=self._door, by_person=by_person)
 
@@ -56,14 +56,14 @@ class Pages:
         """One page. NotFound."""
         return pages.page(self._store, id)
 
-    def staleness(self, id: str) -> Stale:
+    def staleness(self, id: str) -> StaleReasons:
         """Whether a page is out of date, and why. Reads only. NotFound."""
         return self._refresher(None, None).stale(self.get(id))
 
     def refresh(
         self, id: str, *, full: bool = False, dry_run: bool = False, model: ModelOrEndpoint = None,
         tell: Tell | None = None,
-    ) -> Refreshed:  # fmt: skip
+    ) -> RefreshResult:  # fmt: skip
         """Bring a page up to date, in one commit; nothing is asked or written where nothing has changed.
 
         Without a `model` it is put together from the facts' own words. `full` writes it anew; `dry_run`
@@ -76,15 +76,15 @@ class Pages:
 
     def refresh_stale(
         self, model: ModelOrEndpoint = None, *, every: bool = False, full: bool = False,
-        dry_run: bool = False, tell: Tell | None = None, done: Callable[[Refreshed], None] | None = None,
-    ) -> Sequence[Refreshed]:  # fmt: skip
+        dry_run: bool = False, tell: Tell | None = None, done: Callable[[RefreshResult], None] | None = None,
+    ) -> Sequence[RefreshResult]:  # fmt: skip
         """Refresh the pages that are stale, each in a commit of its own; with `every` those that are not are
         in the result, too. `done` hears of each as it comes.
 
         A page that fails does not keep others from it, unless no other would be spared; the first error is
         raised at the end.
         """
-        all_done: list[Refreshed] = []
+        all_done: list[RefreshResult] = []
         failed: UaMemoryError | None = None
         with self._models.open(model) as asked:
             refresher = self._refresher(asked, model)
@@ -118,19 +118,19 @@ class MentalModels:
 
     def create(
         self, id: str, name: str, body: str, tags: Sequence[str] = (), *, by_person: bool = False
-    ) -> Kept:
+    ) -> PageChange:
         """Write a person's mental model; for a machine (not `by_person`) Usage."""
         return pages.create_model(self._store, id, name, body, tags, door=self._door, by_person=by_person)
 
     def update(
         self, id: str, *, name: str | None = None, body: str | None = None, by_person: bool = False
-    ) -> Kept:
+    ) -> PageChange:
         """Change a mental model as a person wants it. NotFound, Usage."""
         return pages.update_model(
             self._store, id, title=name, body=body, door=self._door, by_person=by_person
         )
 
-    def delete(self, id: str, *, by_person: bool = False) -> Kept:
+    def delete(self, id: str, *, by_person: bool = False) -> PageChange:
         """Delete a mental model. NotFound, Usage."""
         return pages.delete(self._store, "model", id, door=self._door, by_person=by_person)
 

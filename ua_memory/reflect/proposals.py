@@ -17,7 +17,7 @@ from ua_memory.git.repository import MACHINE
 from ua_memory.knowledge import observations
 from ua_memory.knowledge.observations import (
     FOLDER,
-    Beliefs,
+    ObservationIndex,
     ProofText,
     by_person,
     day_of,
@@ -100,7 +100,7 @@ class RefusedProposal(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Belief:
+class KnownObservation:
     """An observation as a run knows it, one that it has made itself included. `name` outlives the run:
     `^id`, or a place and a hash, or `new:…`. `evidence` is what its wording may go on naming."""
 
@@ -115,8 +115,8 @@ class Belief:
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """One change, in names that outlive the run: facts by their marks, observations by `Belief.name`. What is
-    created is called `observation`, too."""
+    """One change, in names that outlive the run: facts by their marks, observations by
+    `KnownObservation.name`. What is created is called `observation`, too."""
 
     do: str
     observation: str
@@ -142,7 +142,10 @@ class Operation:
 
 
 def checked(
-    given: Mapping[str, Any], facts: Mapping[str, tuple[str, Fact]], beliefs: Mapping[str, Belief], new: str
+    given: Mapping[str, Any],
+    facts: Mapping[str, tuple[str, Fact]],
+    beliefs: Mapping[str, KnownObservation],
+    new: str,
 ) -> Operation:
     """A proposal as an operation, or Refused. `facts` are (mark, fact) by label, `beliefs` those that hold,
     by label; `new` is the name for one that is created."""
@@ -170,12 +173,12 @@ def checked(
     return Operation(do, name, text, operation.proofs)
 
 
-def _words(belief: Belief) -> frozenset[str]:
+def _words(belief: KnownObservation) -> frozenset[str]:
     """The words of a belief and of its proofs: two that have none in common do not say the same."""
     return frozenset(word for word in terms(" ".join((belief.text, *belief.evidence))) if not word.isdigit())
 
 
-def _belief(label: str, beliefs: Mapping[str, Belief]) -> Belief:
+def _belief(label: str, beliefs: Mapping[str, KnownObservation]) -> KnownObservation:
     if label not in beliefs:
         raise RefusedProposal(f"there is no observation {label or 'given'!r}")
     return beliefs[label]
@@ -192,7 +195,7 @@ def _proof(given: Mapping[str, Any], facts: Mapping[str, tuple[str, Fact]]) -> t
 
 
 def _check_text(
-    text: str, facts: Sequence[Fact], about: Belief | None, beliefs: Mapping[str, Belief]
+    text: str, facts: Sequence[Fact], about: KnownObservation | None, beliefs: Mapping[str, KnownObservation]
 ) -> None:
     if about and about.by_person:
         raise RefusedProposal("a person worded this observation: strengthen it, or create another")
@@ -227,7 +230,7 @@ _DIGITS = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Considered:
+class ConsideredFacts:
     """The names of facts by what became of them; each stands in one set at most."""
 
     by_model: frozenset[str] = frozenset()
@@ -276,7 +279,7 @@ def lines(names: Iterable[str]) -> list[str]:
     return found
 
 
-def read(store: Store) -> Considered:
+def read(store: Store) -> ConsideredFacts:
     """What the trail says of all facts."""
     found: dict[str, str] = {}
     log = store.history.with_trailer("Memory-Op", "consolidate")
@@ -289,7 +292,7 @@ def read(store: Store) -> Considered:
                 # Being compared says nothing about what a model was, or was not, shown.
                 found[name] = key if found.get(name, COMPARED) == COMPARED else found[name]
     named = {key: frozenset(name for name, of in found.items() if of == key) for key in set(found.values())}
-    return Considered(*(named.get(key, frozenset()) for key in (CONSIDERED, COMPARED, ASIDE)))
+    return ConsideredFacts(*(named.get(key, frozenset()) for key in (CONSIDERED, COMPARED, ASIDE)))
 
 
 def _names(values: Iterable[str]) -> Iterator[str]:
@@ -309,7 +312,7 @@ def name_of(observation: Observation) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class ObservationChange:
     """What became of one observation: `how` is created, strengthened, revised, retired, merged, or proofs
     lost; `before` is None for a new one."""
 
@@ -319,18 +322,18 @@ class Change:
 
 
 @dataclass(slots=True)
-class Applying:
+class OperationApplier:
     """One revision's changes. `spare` is how many observations may still be retired; what goes beyond that is
     `held`, what could not be done is in `notes`. Names in `waiting` were held by an earlier run,
     what is in `theirs` was worded by a person, and is not reworded."""
 
     draft: Draft
-    beliefs: Beliefs
+    beliefs: ObservationIndex
     today: date
     spare: int
     waiting: Collection[str] = ()
     theirs: Collection[str] = ()
-    changes: list[Change] = field(default_factory=list)
+    changes: list[ObservationChange] = field(default_factory=list)
     held: list[Operation] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     now: dict[str, Observation] = field(default_factory=dict)
@@ -391,7 +394,7 @@ class Applying:
             there = {each.place.path for each in self.beliefs.observations}
             made = observations.add(self.draft, operation.text, grounds, today=self.today, there=there)
             self.now[operation.observation] = made
-            self.changes.append(Change("created", made))
+            self.changes.append(ObservationChange("created", made))
             return
         old = self.now[operation.observation]
         text = operation.text or old.text
@@ -438,7 +441,7 @@ class Applying:
     def _retire(self, old: Observation, reason: str) -> None:
         self.spare -= 1
         after = observations.retire(self.draft, old, reason)
-        self.changes.append(Change("retired", after, old))
+        self.changes.append(ObservationChange("retired", after, old))
         self.now.pop(name_of(old), None)
 
     def _changed(self, how: str, after: Observation, old: Observation) -> None:
@@ -446,7 +449,7 @@ class Applying:
         for name, each in list(self.now.items()):
             if each == old:
                 self.now[name] = after
-        self.changes.append(Change(how, after, old))
+        self.changes.append(ObservationChange(how, after, old))
 
     def trends(self) -> int:
         """Bring the trends of all that hold up to today; how many changed."""
@@ -670,7 +673,7 @@ _LEAST_WORDS, _LEAST_SMALL = 4, 2
 
 
 @dataclass(frozen=True, slots=True)
-class Folded:
+class ComparisonResult:
     """What a comparison came to: operations, and pairs of facts that may be at odds, the newer first."""
 
     operations: tuple[Operation, ...] = ()
@@ -678,14 +681,14 @@ class Folded:
 
 
 def fold(
-    beliefs: Beliefs, waiting: Sequence[Fact], name: Callable[[Observation], str],
+    beliefs: ObservationIndex, waiting: Sequence[Fact], name: Callable[[Observation], str],
     clean: Callable[[str], str],
-) -> Folded:  # fmt: skip
+) -> ComparisonResult:  # fmt: skip
     """Compare the facts that wait with all others and with the observations there are. `name` is what an
     observation is called; `clean` takes secrets out: a fact that has any is no quote for a belief."""
     fresh = {mark(fact) for fact in waiting}
     if not fresh:
-        return Folded()
+        return ComparisonResult()
     everything = [said(fact) for fact in beliefs.facts if not fact.retired]
     own = [ComparedStatement(each.text, each.scope or "", each.last or "") for each in beliefs.live]
     operations, proved = _strengthened(beliefs.live, own, everything, fresh, name, clean)
@@ -693,7 +696,7 @@ def fold(
     ended = {proof.ref for each in beliefs.observations if each.retired for proof in each.proofs}
     rest = [one for one in everything if one.fact and one.mark not in proved and one.fact.ref not in ended]
     operations += _created(rest, beliefs, fresh, clean)
-    return Folded(tuple(operations), tuple(_at_odds(everything, fresh)))
+    return ComparisonResult(tuple(operations), tuple(_at_odds(everything, fresh)))
 
 
 def _strengthened(
@@ -728,7 +731,7 @@ def _strengthened(
 
 
 def _created(
-    rest: Sequence[ComparedStatement], beliefs: Beliefs, fresh: set[str], clean: Callable[[str], str]
+    rest: Sequence[ComparedStatement], beliefs: ObservationIndex, fresh: set[str], clean: Callable[[str], str]
 ) -> list[Operation]:
     texts = {each.text.casefold() for each in beliefs.observations}
     made = []

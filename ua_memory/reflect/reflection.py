@@ -15,15 +15,15 @@ from ua_memory.discovery import SETTINGS
 from ua_memory.errors import Malformed, ModelMisbehaved, NotFound, Usage
 from ua_memory.index.filters import Filters
 from ua_memory.knowledge import opinions as knowledge_opinions
-from ua_memory.knowledge.opinions import Changed
+from ua_memory.knowledge.opinions import OpinionChange
 from ua_memory.llm.model import Model, Reply, TokenUsage, user
 from ua_memory.llm.tools import Bounds, Tool, ToolError, check_schema, references, run_tools, schema_errors
 from ua_memory.records import Fact, Kind, Observation, Opinion
 from ua_memory.reflect.evidence import (
     LAYERS,
     TITLES,
+    EvidenceCollector,
     EvidencePiece,
-    Findings,
     Layer,
     bears,
     bounded,
@@ -40,9 +40,9 @@ from ua_memory.text import tokens as text_tokens
 from ua_memory.text.noise import defanged
 
 if TYPE_CHECKING:
-    from ua_memory.knowledge.observations import Believed
+    from ua_memory.knowledge.observations import ObservationView
     from ua_memory.llm.access import ModelAccess, ModelOrEndpoint
-    from ua_memory.recall.search import Answer
+    from ua_memory.recall.search import SearchResult
 
 # -- keeping -----------------------------------------------------------------------------------------------
 # The opinions that a reflection proposes: held against what it found, and written in one revision.
@@ -145,7 +145,7 @@ def _confidence(one: Mapping[str, Any], because: Sequence[EvidencePiece]) -> flo
 
 def write(
     store: Store, proposals: Sequence[OpinionProposal], *, question: str, door: str
-) -> tuple[Changed, ...]:
+) -> tuple[OpinionChange, ...]:
     """Write what was proposed, as one revision: each as it was and is."""
     if not proposals:
         return ()
@@ -175,7 +175,7 @@ def write(
         draft.body = f"Asked: {draft.redact(' '.join(question.split()))}"
         draft.facts = [f"^{after.id}" for _, after in done]
     result: Result = draft.result
-    return tuple(Changed(before, after, result) for before, after in done)
+    return tuple(OpinionChange(before, after, result) for before, after in done)
 
 
 def _counted(done: Sequence[tuple[Opinion | None, Opinion]]) -> str:
@@ -265,7 +265,7 @@ UNPROVEN = "I don't know: the sources do not support the model's answer."
 
 
 @dataclass(frozen=True, slots=True)
-class Size:
+class ReflectLimits:
     """What one reflection may take: turns; hits of each layer, and tokens of them (`room`); tokens of the
     answer; and tokens sent and received in all, from which on it must answer with what it has (`spend`)."""
 
@@ -278,10 +278,10 @@ class Size:
     spend: int
 
 
-SIZES: Mapping[str, Size] = {
-    "low": Size(4, 2, 6, 8, 800, 500, 20_000),
-    "mid": Size(8, 3, 10, 16, 2000, 1000, 60_000),
-    "high": Size(16, 4, 16, 30, 5000, 2000, 200_000),
+SIZES: Mapping[str, ReflectLimits] = {
+    "low": ReflectLimits(4, 2, 6, 8, 800, 500, 20_000),
+    "mid": ReflectLimits(8, 3, 10, 16, 2000, 1000, 60_000),
+    "high": ReflectLimits(16, 4, 16, 30, 5000, 2000, 200_000),
 }
 
 
@@ -318,7 +318,7 @@ class Reflection:
     path: tuple[ReflectStep, ...] = ()
     model: str = ""
     structured: Any = None
-    opinions: tuple[Changed, ...] = ()
+    opinions: tuple[OpinionChange, ...] = ()
     notes: tuple[str, ...] = ()
     usage: TokenUsage = field(default_factory=TokenUsage)
 
@@ -340,7 +340,7 @@ class ReflectQuestion:
     hold at all; `keep` says that opinions may be formed."""
 
     question: str
-    size: Size
+    size: ReflectLimits
     context: str = ""
     shape: AnswerSchema | None = None
     keep: bool = False
@@ -412,7 +412,7 @@ adding another."""
 
 
 @dataclass(frozen=True, slots=True)
-class Stance:
+class Disposition:
     """What shapes an answer. The three traits are levels from 1 to 5."""
 
     mission: str = ""
@@ -422,7 +422,7 @@ class Stance:
     empathy: int = 3
 
     @classmethod
-    def of(cls, config: Config) -> Stance:
+    def of(cls, config: Config) -> Disposition:
         """What the settings say."""
         return cls(config.mission, config.directives, config.skepticism, config.literalism, config.empathy)
 
@@ -473,7 +473,7 @@ _NUMBER = {"type": "object", "properties": {"number": {"type": "integer"}}, "req
 class ReflectRun:
     """One reflection: the tools over what was found, and the answer when it is given."""
 
-    def __init__(self, asked: ReflectQuestion, found: Findings) -> None:
+    def __init__(self, asked: ReflectQuestion, found: EvidenceCollector) -> None:
         self.asked, self.found = asked, found
         self.path: list[ReflectStep] = []
         self.searched: set[Layer] = set()
@@ -500,7 +500,7 @@ class ReflectRun:
         self.path.append(ReflectStep(_TOOL[layer], query, len(pieces), cost, by))
         return pieces
 
-    def opening(self, layers: Mapping[Layer, Sequence[EvidencePiece]], stance: Stance) -> str:
+    def opening(self, layers: Mapping[Layer, Sequence[EvidencePiece]], stance: Disposition) -> str:
         """The first message: what was found, what was thought before, the question, the rules again."""
         sections = []
         held = self._suffices(layers)
@@ -747,8 +747,8 @@ class Reflector:
     """Answers questions from one bank: with what `search` finds, and the observations that hold."""
 
     def __init__(
-        self, store: Store, door: str, models: ModelAccess, search: Callable[..., Answer],
-        observations: Callable[[], Sequence[Believed]],
+        self, store: Store, door: str, models: ModelAccess, search: Callable[..., SearchResult],
+        observations: Callable[[], Sequence[ObservationView]],
     ) -> None:  # fmt: skip
         self._store, self._door, self._models = store, door, models
         self._search, self._observations = search, observations
@@ -769,7 +769,7 @@ class Reflector:
             notes = [*left, *([] if model else [NO_MODEL, *([NOT_KEPT] if keep_opinion else [])])]
             text = "" if pieces else DONT_KNOW
             return Reflection(question, text, evidence=pieces, path=tuple(session.path), notes=tuple(notes))
-        stance = Stance.of(self._store.config)
+        stance = Disposition.of(self._store.config)
         system = stance.system(session.asked.size.answer * 2 // 3, keep_opinion)
         with self._models.open(model) as asked:
             assert asked is not None
@@ -788,7 +788,9 @@ class Reflector:
         size = SIZES[budget] if max_tokens <= 0 else replace(SIZES[budget], answer=max_tokens)
         base = filters or Filters()
         today = self._store.now().date()
-        found = Findings(self._store, self._found, self._store.redacted, today, base, self._observations)
+        found = EvidenceCollector(
+            self._store, self._found, self._store.redacted, today, base, self._observations
+        )
         holding = tuple(knowledge_opinions.listed(self._store))
         asked = ReflectQuestion(
             question, size, context.strip(), shape(schema) if schema is not None else None, keep,
@@ -796,7 +798,7 @@ class Reflector:
         )  # fmt: skip
         return ReflectRun(asked, found)
 
-    def _found(self, query: str, limit: int, filters: Filters) -> Answer:
+    def _found(self, query: str, limit: int, filters: Filters) -> SearchResult:
         return self._search(query, limit=limit, filters=filters)
 
     def _opinions_on(self, question: str, base: Filters, holding: Sequence[Opinion]) -> tuple[Opinion, ...]:

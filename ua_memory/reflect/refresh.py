@@ -13,7 +13,7 @@ from ua_memory.git.repository import MACHINE, BlameLine, Revision
 from ua_memory.index.filters import Filters
 from ua_memory.knowledge import facts as knowledge_facts
 from ua_memory.knowledge import pages, statements
-from ua_memory.knowledge.facts import Equal, Said
+from ua_memory.knowledge.facts import Equal, Provenance
 from ua_memory.knowledge.statements import Statement
 from ua_memory.llm.model import PRICES_AS_OF, Endpoint, Message, Model, is_on_this_network, price, user
 from ua_memory.llm.model import TokenUsage as Tokens
@@ -30,8 +30,8 @@ from ua_memory.reflect.sections import (
     BodyUnit,
     CitedSentence,
     Owner,
+    PageEditor,
     RefusedEdit,
-    Sheet,
     mark,
     own_sentences,
     plain,
@@ -47,7 +47,7 @@ from ua_memory.text.noise import defanged
 if TYPE_CHECKING:
     from ua_memory.index.sync import Facts
     from ua_memory.llm.access import ModelOrEndpoint
-    from ua_memory.recall.search import Answer
+    from ua_memory.recall.search import SearchResult
 
 
 # -- grounds -----------------------------------------------------------------------------------------------
@@ -240,7 +240,7 @@ _OVERHEAD, _REQUESTS, _SAYS = 900, 3, 700
 
 
 @dataclass(frozen=True, slots=True)
-class Price:
+class RefreshPrice:
     """What a refresh would take: tokens that are read, and dollars; None where the model's price is not
     known, 0 where nobody sends a bill. `as_of` is the month of the price list."""
 
@@ -251,8 +251,8 @@ class Price:
 
 
 def estimate(
-    model: Endpoint | Model, sheet: Sheet, question: str, evidence: Sequence[Evidence], clean: Clean
-) -> Price:
+    model: Endpoint | Model, sheet: PageEditor, question: str, evidence: Sequence[Evidence], clean: Clean
+) -> RefreshPrice:
     """What asking this model would cost, upwards rather than down."""
     text = opened(sheet, question, evidence, clean)
     size = int((text_tokens.count(text) + text_tokens.count(DIRECTIVE) + _OVERHEAD) * THEIRS)
@@ -262,10 +262,10 @@ def estimate(
         again = known.of(Tokens(cache_read=size, cache_write=_SAYS, output=_SAYS))
         usd = known.of(Tokens(cache_write=size, output=_SAYS)) + (_REQUESTS - 1) * again
     free = isinstance(model, Endpoint) and is_on_this_network(model.url)
-    return Price(model.name, size, 0.0 if free else usd)
+    return RefreshPrice(model.name, size, 0.0 if free else usd)
 
 
-def opened(sheet: Sheet, question: str, evidence: Sequence[Evidence], clean: Clean) -> str:
+def opened(sheet: PageEditor, question: str, evidence: Sequence[Evidence], clean: Clean) -> str:
     """The question, the page and the evidence as the model reads them."""
     numbers = {each.record.ref or "": each.number for each in evidence}
     rows = []
@@ -312,7 +312,7 @@ EXTRACT = "extract"
 
 
 @dataclass(frozen=True, slots=True)
-class Last:
+class LastRefresh:
     """A page's last refresh that was not taken back: its commit, recipe's hash, writer, what it saw."""
 
     revision: str
@@ -324,7 +324,7 @@ class Last:
 
 
 @dataclass(frozen=True, slots=True)
-class Stale:
+class StaleReasons:
     """Why a page is to be refreshed; false where nothing has changed. The names are those of trailers:
     `^id`, or `path#texthash` of a line without an id. `yours` counts what persons wrote on the page since."""
 
@@ -357,7 +357,7 @@ class Stale:
         return ", ".join(said)
 
 
-def last_refresh(store: Store, page: Page) -> Last | None:
+def last_refresh(store: Store, page: Page) -> LastRefresh | None:
     """The refresh a page has its text from; None if there is none since it was declared."""
     name = pages.stem(page)
     back = store.history.taken_back()
@@ -365,7 +365,7 @@ def last_refresh(store: Store, page: Page) -> Last | None:
         if done.id in back or done.trailer("Page") != name:
             continue
         if done.trailer("Memory-Op") == "refresh":
-            return Last(done.id, done.trailer("Recipe"), done.trailer("By"), *map(_read, _both(done)))
+            return LastRefresh(done.id, done.trailer("Recipe"), done.trailer("By"), *map(_read, _both(done)))
         if done.trailer("Memory-Op") in ("page create", "page delete"):
             return None
     return None
@@ -393,13 +393,13 @@ def seen_lines(seen: Mapping[str, str]) -> list[str]:
 
 
 def staleness_of(
-    page: Page, last: Last | None, evidence: Sequence[Evidence], cited: Iterable[str],
+    page: Page, last: LastRefresh | None, evidence: Sequence[Evidence], cited: Iterable[str],
     alive: Callable[[str], bool], yours: int,
-) -> Stale:  # fmt: skip
+) -> StaleReasons:  # fmt: skip
     """What has changed for a page since its last refresh. `cited` are the ids it cites, `alive` tells of a
     name whether it still stands somewhere."""
     if last is None:
-        return Stale(never=True, yours=yours)
+        return StaleReasons(never=True, yours=yours)
     now: dict[str, Evidence] = {each.name: each for each in evidence}
     new, edited, met = [], [], set()
     for name, each in now.items():
@@ -413,7 +413,7 @@ def staleness_of(
             edited.append(name)
     wanted = {*last.seen, *(f"^{block}" for block in cited)} - set(now) - met
     gone = [name for name in sorted(wanted) if not alive(name)]
-    return Stale(
+    return StaleReasons(
         False, last.recipe != pages.recipe(page), tuple(new), tuple(edited), tuple(gone), yours,
         last.by == EXTRACT,
     )  # fmt: skip
@@ -457,10 +457,10 @@ FEWEST = 2
 """Words that make a statement; a single one is none."""
 
 
-class Learning:
+class PageEdits:
     """The words of persons on one page that memory does not have yet: {unit: text}."""
 
-    def __init__(self, store: Store, page: Page, sheet: Sheet, last: Last | None) -> None:
+    def __init__(self, store: Store, page: Page, sheet: PageEditor, last: LastRefresh | None) -> None:
         self.store, self.trail = store, f"[[{pages.stem(page)}]]"
         path = page.place.path
         known = set(_sentences(store.history.read(last.revision, path) or b"", path)) if last else set()
@@ -475,7 +475,7 @@ class Learning:
 
     def keep(self, draft: Draft) -> tuple[Fact, ...]:
         """Write them into the log of the day, as the person's."""
-        said = Said(self.store.now(), CLIENT, "person")
+        said = Provenance(self.store.now(), CLIENT, "person")
         for unit, text in self.words.items():
             fact = Fact(text, origin="person", trail=self.trail)
             try:
@@ -511,7 +511,7 @@ class Learning:
 def _sentences(data: bytes, path: str) -> Iterator[str]:
     owners = ["other"] * (data.count(b"\n") + 1)
     try:
-        sheet = Sheet(data, path, owners, 1)  # type: ignore[arg-type]
+        sheet = PageEditor(data, path, owners, 1)  # type: ignore[arg-type]
     except Malformed:
         return
     for unit in sheet.units:
@@ -569,7 +569,9 @@ class PageDraft:
     usage: Tokens = field(default_factory=Tokens)
 
 
-def write(model: Model, sheet: Sheet, question: str, evidence: Sequence[Evidence], clean: Clean) -> PageDraft:
+def write(
+    model: Model, sheet: PageEditor, question: str, evidence: Sequence[Evidence], clean: Clean
+) -> PageDraft:
     """Let a model work on the sheet. Raises what the model raises; then the sheet is to be thrown away."""
     writer = _Writer(sheet, evidence)
     opening: list[Message] = [user(opened(sheet, question, evidence, clean), "Bring the page up to date.")]
@@ -600,7 +602,7 @@ def _done(text: str) -> bool:
 class _Writer:
     """The tools over one sheet."""
 
-    def __init__(self, sheet: Sheet, evidence: Sequence[Evidence]) -> None:
+    def __init__(self, sheet: PageEditor, evidence: Sequence[Evidence]) -> None:
         self.sheet, self.written = sheet, PageDraft()
         self.evidence = {each.number: each for each in evidence}
         self._open: dict[tuple[str, ...], list[str]] = {}
@@ -757,7 +759,7 @@ STRONG, PARAPHRASED = 0.85, 0.6
 where the answers have other words."""
 
 
-def fill(sheet: Sheet, evidence: Sequence[Evidence], question: str, anew: bool) -> int:
+def fill(sheet: PageEditor, evidence: Sequence[Evidence], question: str, anew: bool) -> int:
     """Put what answers the question and is not on the page yet into its sections, and return for how many
     there was no room.
 
@@ -831,7 +833,7 @@ def _once(wanted: Sequence[Evidence], listed: Sequence[Evidence]) -> list[Eviden
     return chosen
 
 
-def _correct(sheet: Sheet, evidence: Sequence[Evidence]) -> None:
+def _correct(sheet: PageEditor, evidence: Sequence[Evidence]) -> None:
     """Let items of ours that are one fact each say what it says now. A sentence that a model wrote, of what
     was edited since, goes: nobody here can tell whether it still holds, and the fact's own words come."""
     living = {each.record.ref or "": each for each in evidence}
@@ -850,7 +852,7 @@ def _correct(sheet: Sheet, evidence: Sequence[Evidence]) -> None:
             sheet.replace(unit.ref, _whole(unit, kept))
 
 
-def _room(sheet: Sheet, wanted: Sequence[Evidence]) -> int:
+def _room(sheet: PageEditor, wanted: Sequence[Evidence]) -> int:
     """How many of them, best first, the page has room for."""
     room, number = sheet.limit - sheet.size - 30, 0
     for each in wanted:
@@ -861,12 +863,12 @@ def _room(sheet: Sheet, wanted: Sequence[Evidence]) -> int:
     return number
 
 
-def _section(sheet: Sheet, title: str) -> str:
+def _section(sheet: PageEditor, title: str) -> str:
     found = next((unit for unit in sheet.units if unit.heading and unit.title == title), None)
     return (found or sheet.add_section(title)).ref
 
 
-def _last_item(sheet: Sheet, section: str) -> str:
+def _last_item(sheet: PageEditor, section: str) -> str:
     """The last item of ours in a section, '' if there is none."""
     under = next(units for heading, units in sheet.sections() if heading and heading.ref == section)
     return next((u.ref for u in reversed(under) if u.owner == "ours" and u.shape is BlockShape.ITEM), "")
@@ -880,7 +882,7 @@ def _sentence(each: Evidence) -> str:
     return f"{plain(told + todo + unlisted(each.text))} "
 
 
-def settle(sheet: Sheet, evidence: Sequence[Evidence]) -> list[str]:
+def settle(sheet: PageEditor, evidence: Sequence[Evidence]) -> list[str]:
     """Take out what is no longer so: links to what is gone, sentences without support, paragraphs without
     sentences. Returns the sentences that went, and why."""
     living = {each.record.ref or "": each for each in evidence}
@@ -933,7 +935,7 @@ REMEMBERED = 200
 NEW_ID = "(new)"
 """What stands in a dry run for the id that a line would be given."""
 
-Tell = Callable[[Price], None]
+Tell = Callable[[RefreshPrice], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -948,7 +950,7 @@ class RefreshView:
 
 
 def view_of(
-    store: Store, facts: Facts, search: Callable[..., Answer], update: Callable[[], object]
+    store: Store, facts: Facts, search: Callable[..., SearchResult], update: Callable[[], object]
 ) -> RefreshView:
     """What a bank offers a refresh. `update` brings its index up to date."""
     wanted = Filters(kinds=KINDS, retired=False)
@@ -964,14 +966,14 @@ def view_of(
 
 
 @dataclass(frozen=True, slots=True)
-class Refreshed:
+class RefreshResult:
     """What a refresh did to a page. `by` names the model, '' without one; `why` it was done; `diff` what has
     changed, in all files; `learnt` are persons' words that became facts, `flagged` those that it contradicts;
     `refused` what a model proposed and the evidence does not say; `left_out` counts what had no room."""
 
     page: Page
     by: str
-    why: Stale
+    why: StaleReasons
     full: bool = False
     diff: str = ""
     learnt: tuple[Fact, ...] = ()
@@ -986,17 +988,17 @@ class Refreshed:
 
 
 @dataclass(slots=True)
-class State:
+class PageState:
     """A page as a refresh finds it."""
 
     page: Page
     data: bytes
-    sheet: Sheet
-    last: Last | None
+    sheet: PageEditor
+    last: LastRefresh | None
     evidence: list[Evidence]
     passed: Sequence[Fact | Observation]
-    learning: Learning
-    stale: Stale
+    learning: PageEdits
+    stale: StaleReasons
 
 
 class Refresher:
@@ -1015,34 +1017,34 @@ class Refresher:
         self.at = at or model
         """The model, or where it is, which tells whether anybody sends a bill."""
 
-    def stale(self, page: Page) -> Stale:
+    def stale(self, page: Page) -> StaleReasons:
         """Whether a page is out of date, and why. Nothing is recalled for one that has no text yet."""
         if not page.body and last_refresh(self.store, page) is None:
-            return Stale(never=True)
+            return StaleReasons(never=True)
         try:
             return self.state(page).stale
         except Malformed as error:
-            return Stale(broken=str(error))
+            return StaleReasons(broken=str(error))
 
-    def state(self, page: Page) -> State:
+    def state(self, page: Page) -> PageState:
         """How a page stands. Reads only."""
         path = page.place.path
         data = self.store.read(path)
-        sheet = Sheet(data, path, owners(self.store, path, data), pages.max_tokens(data, path))
+        sheet = PageEditor(data, path, owners(self.store, path, data), pages.max_tokens(data, path))
         last = last_refresh(self.store, page)
         cited = [one for unit in sheet.units if unit.owner == "ours" for s in unit.sentences for one in s.ids]
         hits, notes = self.view.recall(page.source_query)
         evidence, passed = self._evidence(page, hits, cited)
-        learning = Learning(self.store, page, sheet, last)
+        learning = PageEdits(self.store, page, sheet, last)
         why = staleness_of(page, last, evidence, cited, self._alive, len(learning.words))
         stale = replace(why, notes=tuple(notes))
         news = _news(stale, last, cited)
         told = [replace(each, news=news.get(each.name, "")) for each in evidence]
-        return State(page, data, sheet, last, told, passed, learning, stale)
+        return PageState(page, data, sheet, last, told, passed, learning, stale)
 
     def refresh(
         self, page: Page, *, full: bool = False, dry_run: bool = False, tell: Tell | None = None
-    ) -> Refreshed:
+    ) -> RefreshResult:
         """Bring a page up to date. Nothing is asked, and nothing written, where nothing has changed.
 
         `full` writes it anew, as another question does. `tell` hears the price before a model is asked.
@@ -1055,7 +1057,7 @@ class Refresher:
         state = self.state(pages.page(self.store, pages.stem(page)))
         drafted = state.stale.draft and self.model is not None
         if not (state.stale or full or drafted):
-            return Refreshed(state.page, "", state.stale, notes=state.stale.notes)
+            return RefreshResult(state.page, "", state.stale, notes=state.stale.notes)
         anew = full or state.stale.question or state.stale.never or drafted
         if anew:
             state.sheet.clear()
@@ -1066,7 +1068,7 @@ class Refresher:
         done = self._kept(state, written, anew, dry_run)
         return _with(done, anew, tuple(written.refused), left_out, written.usage)
 
-    def _write(self, state: State, anew: bool, tell: Tell | None) -> tuple[PageDraft, int]:
+    def _write(self, state: PageState, anew: bool, tell: Tell | None) -> tuple[PageDraft, int]:
         """Have the model, or without one our own hand, work on the sheet."""
         if self.model is None:
             return PageDraft(), fill(state.sheet, state.evidence, state.page.source_query, anew)
@@ -1110,7 +1112,7 @@ class Refresher:
     def _by(self) -> str:
         return self.model.name if self.model else ""
 
-    def _kept(self, state: State, written: PageDraft, anew: bool, trial: bool) -> Refreshed:
+    def _kept(self, state: PageState, written: PageDraft, anew: bool, trial: bool) -> RefreshResult:
         path = state.page.place.path
         with self.store.revision("refresh", door=self.door) as draft:
             draft.trial = trial
@@ -1129,14 +1131,14 @@ class Refresher:
             flagged = state.learning.flag(draft, _against(written, links), self.view.equal)
             self._say(draft, state, anew, links, learnt)
         result, diff = draft.result, draft.diff(path)
-        done = Refreshed(
+        done = RefreshResult(
             _page(draft.read(path), state.page), self._by, state.stale, diff=diff, learnt=learnt,
             flagged=flagged, revision=result.revision, notes=result.notes, redacted=result.redacted,
         )  # fmt: skip
         return _rehearsed(done, state, links) if trial else done
 
     def _say(
-        self, draft: Draft, state: State, anew: bool, links: Mapping[int, str], learnt: Sequence[Fact]
+        self, draft: Draft, state: PageState, anew: bool, links: Mapping[int, str], learnt: Sequence[Fact]
     ) -> None:
         """What the commit says: whose page, from which recipe, by whom, and what was seen."""
         named = {number: next(fields.citations(link)).ref for number, link in links.items()}
@@ -1163,7 +1165,9 @@ class Refresher:
         draft.even_if_empty = True  # what was looked at and changed nothing must not be looked at again
 
 
-def _with(done: Refreshed, full: bool, refused: tuple[str, ...], left_out: int, usage: Tokens) -> Refreshed:
+def _with(
+    done: RefreshResult, full: bool, refused: tuple[str, ...], left_out: int, usage: Tokens
+) -> RefreshResult:
     notes = (*done.why.notes, *done.notes)
     return replace(done, full=full, refused=refused, left_out=left_out, usage=usage, notes=notes)
 
@@ -1174,7 +1178,7 @@ def _against(written: PageDraft, links: Mapping[int, str]) -> list[tuple[Any, st
     return [(unit, next(fields.citations(link)).ref) for unit, link in said if link]
 
 
-def _rehearsed(done: Refreshed, state: State, links: Mapping[int, str]) -> Refreshed:
+def _rehearsed(done: RefreshResult, state: PageState, links: Mapping[int, str]) -> RefreshResult:
     """A dry run's result, with `NEW_ID` for the ids that would be given."""
     fresh = [fact.id for fact in done.learnt]
     given = (links[each.number] for each in state.evidence if each.number in links and not each.record.id)
@@ -1200,7 +1204,7 @@ def _page(data: bytes, page: Page) -> Page:
     return found[0] if found else page
 
 
-def _news(stale: Stale, last: Last | None, cited: Sequence[str]) -> dict[str, str]:
+def _news(stale: StaleReasons, last: LastRefresh | None, cited: Sequence[str]) -> dict[str, str]:
     """What to say of evidence since the last refresh; what was seen and is not cited was left out, by the
     model or by a person."""
     if last is None or stale.question:
@@ -1209,7 +1213,7 @@ def _news(stale: Stale, last: Last | None, cited: Sequence[str]) -> dict[str, st
     return left | {name: word for word in ("new", "edited") for name in getattr(stale, word)}
 
 
-def _refuse_another_header(state: State, new: bytes) -> None:
+def _refuse_another_header(state: PageState, new: bytes) -> None:
     path = state.page.place.path
     before, after = (document.parse(data, path) for data in (state.data, new))
     if before.front != after.front or before.front_end != after.front_end:
@@ -1244,7 +1248,7 @@ def propose(refresher: Refresher, model: MentalModel, tell: Tell | None = None) 
     """Work on a copy, and show what would be different. Raises what the model raises."""
     path = model.place.path
     data = refresher.store.read(path)
-    sheet = Sheet(data, path, ["ours"] * (data.count(b"\n") + 1), NO_LIMIT)
+    sheet = PageEditor(data, path, ["ours"] * (data.count(b"\n") + 1), NO_LIMIT)
     question = readable(f"{model.name}\n{model.body}")[:ASKED]
     evidence, notes = _evidence(refresher, question)
     written = PageDraft()

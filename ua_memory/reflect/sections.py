@@ -135,7 +135,7 @@ class RefusedEdit(Exception):
     """An operation that is not done, and why."""
 
 
-class Sheet:
+class PageEditor:
     """The body of one page while it is worked on. `limit` bounds its tokens."""
 
     def __init__(self, data: bytes, path: str, owners: Sequence[Owner], limit: int) -> None:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from ua_memory.knowledge.core import CoreMemory
     from ua_memory.llm.model import Endpoint, Model
     from ua_memory.retain.conversations import Conversations, WaitQueue
-    from ua_memory.retain.flush import Flushed
+    from ua_memory.retain.flush import FlushedSession
     from ua_memory.store.store import Store
 
 
@@ -182,7 +182,7 @@ class AutoFlush:
         self.enabled = enabled and config.enabled
         self.keep = min(keep, self.threshold // 2)
         self.session = Session(client, session or uuid.uuid4().hex)
-        self.flushed: Flushed | None = None
+        self.flushed: FlushedSession | None = None
         self.error: UaMemoryError | None = None
         self._read = 0
         self._last = ""

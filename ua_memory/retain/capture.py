@@ -18,7 +18,7 @@ from typing import IO
 from ua_memory.errors import NotFound
 from ua_memory.retain import ledger
 from ua_memory.retain.flush import Flusher, due
-from ua_memory.retain.queue import Waiting, key_of
+from ua_memory.retain.queue import QueueEntry, key_of
 from ua_memory.store.store import Store
 from ua_memory.text.noise import typed, uttered
 from ua_memory.transcripts.reader import CLIENTS, TranscriptReading, read
@@ -31,7 +31,7 @@ TAIL = 32 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class Spot:
+class ReadPosition:
     """Where a hearing ended: the byte, a hash of what stands before it, the last turn's id, and a hash of the
     words that the client told."""
 
@@ -42,35 +42,35 @@ class Spot:
 
 
 @dataclass(frozen=True, slots=True)
-class Captured:
+class CaptureResult:
     """What a hearing brought: how many new turns, where it ended, and whether a flush is due."""
 
     turns: int
-    spot: Spot
+    spot: ReadPosition
     due: bool
 
 
 @dataclass(frozen=True, slots=True)
-class _New:
+class _NewTurns:
     """Turns nobody has heard, the ids that they follow, the context's size if told, and where they end."""
 
     turns: list[Turn]
     reached: set[str]
     size: int | None
-    spot: Spot
+    spot: ReadPosition
 
 
 def hear(
     flusher: Flusher, session: Session, transcript: IO[bytes] | None, *,
-    said: str = "", asked: str = "", spot: Spot | None = None, close: bool = False,
-) -> Captured:  # fmt: skip
+    said: str = "", asked: str = "", spot: ReadPosition | None = None, close: bool = False,
+) -> CaptureResult:  # fmt: skip
     """Let the new turns of a session wait, and its last words (`said`) if its transcript lacks them. Of a
     client that writes none, they and what was `asked`, which only such a one tells, are all there is.
 
     With `close`, and at the threshold, a flush is due of all that waits of it. Malformed for what is no
     transcript; CannotWrite. What was heard is on the disk when this returns.
     """
-    spot, key, store = spot or Spot(), key_of(session), flusher.store
+    spot, key, store = spot or ReadPosition(), key_of(session), flusher.store
     if transcript is None and asked:
         return _told(flusher, session, asked, said, spot)
     waiting = _waiting(flusher, key)
@@ -78,7 +78,7 @@ def hear(
     ids = known.union(*ledger.ledger(store, session))
     if not ids and not spot.offset:
         ids = _of_others(flusher, session)
-    new = _new(transcript, session, ids, spot) if transcript else _New([], {spot.last}, None, spot)
+    new = _new(transcript, session, ids, spot) if transcript else _NewTurns([], {spot.last}, None, spot)
     turns = [turn for turn in ledger.unsaid(new.turns, ids, new.reached) if turn.id not in ids]
     text = uttered(said)
     words = ledger.words_of(text) if text else ""
@@ -93,22 +93,22 @@ def hear(
     fires = waiting is not None and (close or (waiting.open and _fires(store, session, new.size)))
     if fires:
         flusher.queue.close(key, store.now())
-    return Captured(len(turns), replace(new.spot, said=words or spot.said), fires)
+    return CaptureResult(len(turns), replace(new.spot, said=words or spot.said), fires)
 
 
-def _told(flusher: Flusher, session: Session, asked: str, said: str, spot: Spot) -> Captured:
+def _told(flusher: Flusher, session: Session, asked: str, said: str, spot: ReadPosition) -> CaptureResult:
     """Let what a client told of one answer wait. It is known again for as long as nothing else is told."""
     now, both = flusher.store.now(), ledger.words_of(f"{asked}\0{said}")
     base = f"told-{now.astimezone(UTC):%Y%m%dT%H%M%S%f}{ledger.FOLLOWS}"
     told: tuple[tuple[Role, str], ...] = (("person", typed(asked)), ("assistant", uttered(said)))
     turns = [Turn(f"{base}{ledger.words_of(text)}", role, text, now) for role, text in told if text]
     if not turns or both == spot.said:
-        return Captured(0, spot, False)
+        return CaptureResult(0, spot, False)
     flusher.put(session, turns, None, more=True)
-    return Captured(len(turns), replace(spot, said=both), False)
+    return CaptureResult(len(turns), replace(spot, said=both), False)
 
 
-def _waiting(flusher: Flusher, key: str) -> Waiting | None:
+def _waiting(flusher: Flusher, key: str) -> QueueEntry | None:
     try:
         return flusher.queue.get(key)
     except NotFound:
@@ -123,7 +123,7 @@ def _of_others(flusher: Flusher, session: Session) -> set[str]:
     )
 
 
-def _last(new: _New) -> str:
+def _last(new: _NewTurns) -> str:
     """The transcript's last entry that is known, '' if none is."""
     last = new.turns[-1].id if new.turns else min(new.reached, default="")
     return last.partition(ledger.FOLLOWS)[0]
@@ -137,7 +137,7 @@ def _fires(store: Store, session: Session, size: int | None) -> bool:
     return due(size, ledger.size_at_last_flush(store, session), threshold).fires
 
 
-def _new(stream: IO[bytes], session: Session, ids: set[str], spot: Spot) -> _New:
+def _new(stream: IO[bytes], session: Session, ids: set[str], spot: ReadPosition) -> _NewTurns:
     """What a transcript has that nobody has heard: read from the spot on, or whole where that is gone."""
     client = session.client if session.client in CLIENTS else None
     end = _last_line_end(stream)
@@ -148,17 +148,17 @@ def _new(stream: IO[bytes], session: Session, ids: set[str], spot: Spot) -> _New
     behind = tail is not None
     turns = [turn for turn in reading if not (behind and (turn.summary or turn.agent))]
     last = turns[-1].id if turns else spot.last if behind else ""
-    return _New(turns, _reached(reading, spot if behind else None), reading.usage.context,
-                Spot(end, _check(stream, end), last or next(iter(sorted(reading.reached)), "")))  # fmt: skip
+    end_at = ReadPosition(end, _check(stream, end), last or next(iter(sorted(reading.reached)), ""))
+    return _NewTurns(turns, _reached(reading, spot if behind else None), reading.usage.context, end_at)
 
 
-def _reached(reading: TranscriptReading, spot: Spot | None) -> set[str]:
+def _reached(reading: TranscriptReading, spot: ReadPosition | None) -> set[str]:
     if reading.resumed:
         return reading.reached
     return {spot.last if spot else ""}
 
 
-def _tail(stream: IO[bytes], spot: Spot, end: int) -> bytes | None:
+def _tail(stream: IO[bytes], spot: ReadPosition, end: int) -> bytes | None:
     """What was written since the spot, None where the whole has to be read."""
     if (
         not spot.offset

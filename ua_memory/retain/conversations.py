@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import IO, TYPE_CHECKING, Any
 
 from ua_memory.knowledge import core
-from ua_memory.retain.capture import Captured, Spot, hear
+from ua_memory.retain.capture import CaptureResult, ReadPosition, hear
 from ua_memory.retain.flush import RETRY, Flush, Flusher, estimate
 from ua_memory.retain.subagent import MemoryView
 from ua_memory.text import noise
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     from ua_memory.llm.access import ModelAccess, ModelOrEndpoint
     from ua_memory.llm.ledger import Estimate
     from ua_memory.llm.model import Model
-    from ua_memory.recall.search import Answer
-    from ua_memory.retain.flush import Done, Flushed, Tell
-    from ua_memory.retain.queue import Waiting, WaitingItem
-    from ua_memory.retain.retain import Retained, Retainer
+    from ua_memory.recall.search import SearchResult
+    from ua_memory.retain.flush import Done, FlushedSession, Tell
+    from ua_memory.retain.queue import QueuedText, QueueEntry
+    from ua_memory.retain.retain import Retainer, RetainResult
     from ua_memory.retain.retain import Tell as RetainTell
     from ua_memory.store.store import Store
     from ua_memory.transcripts.turns import Session, Turn
@@ -39,7 +39,7 @@ class Conversations:
 
     def __init__(
         self, store: Store, door: str, models: ModelAccess, lookup: Callable[[], Equal],
-        search: Callable[..., Answer],
+        search: Callable[..., SearchResult],
     ) -> None:  # fmt: skip
         self._store, self._door, self._models = store, door, models
         self._lookup, self._search = lookup, search
@@ -88,11 +88,13 @@ class Conversations:
     def capture(
         self, session: Session, transcript: IO[bytes] | None, *, said: str = "", asked: str = "",
         spot: Sequence[Any] = (), close: bool = False, model: bool = False,
-    ) -> Captured:  # fmt: skip
+    ) -> CaptureResult:  # fmt: skip
         """Let the new turns of a session that goes on wait; see `retain.capture`. `spot` is where the last
-        hearing ended, as the values of its `Spot`; `model` tells whether one is to read them."""
+        hearing ended, as the values of its `ReadPosition`; `model` tells whether one is to read them."""
         flusher = self.flusher(wants=model)
-        return hear(flusher, session, transcript, said=said, asked=asked, spot=Spot(*spot), close=close)
+        return hear(
+            flusher, session, transcript, said=said, asked=asked, spot=ReadPosition(*spot), close=close
+        )
 
     def preview(
         self, transcript: IO[bytes] | None = None, *, model: ModelOrEndpoint = None, force: bool = False,
@@ -116,7 +118,7 @@ class Conversations:
         *,
         size: int | None = None,
         model: ModelOrEndpoint = None,
-    ) -> Flushed | None:
+    ) -> FlushedSession | None:
         """Flush turns that a program has in its hands. They wait first, as those of a transcript do. None
         where nothing is new, or flushes are switched off."""
         if not self._store.config.enabled:
@@ -163,15 +165,15 @@ class WaitQueue:
         self._store, self._models = store, models
         self._flusher, self._retainer = flusher, retainer
 
-    def list(self) -> Sequence[Waiting]:
+    def list(self) -> Sequence[QueueEntry]:
         """All that waits: conversations, then texts."""
         return [*self.conversations(), *self.texts()]
 
-    def conversations(self) -> Sequence[Waiting]:
+    def conversations(self) -> Sequence[QueueEntry]:
         """The sessions whose turns wait for their flush, those that wait longest first."""
         return self._flusher().queue.all()
 
-    def texts(self) -> Sequence[WaitingItem]:
+    def texts(self) -> Sequence[QueuedText]:
         """The texts that wait to be retained, those that wait longest first."""
         return self._retainer().items.waiting()
 
@@ -182,7 +184,7 @@ class WaitQueue:
     def retry_conversations(
         self, keys: Sequence[str] = (), *, model: ModelOrEndpoint = None, tell: Tell | None = None,
         done: Done | None = None,
-    ) -> Sequence[Flushed]:  # fmt: skip
+    ) -> Sequence[FlushedSession]:  # fmt: skip
         """Flush what waits under these keys, or all of it, set aside or not; where flushes are switched off,
         nothing. NotFound; else as `flush`."""
         if not self._store.config.enabled:
@@ -204,7 +206,7 @@ class WaitQueue:
 
     def retry_texts(
         self, keys: Sequence[str] = (), *, model: ModelOrEndpoint = None, tell: RetainTell | None = None
-    ) -> Sequence[Retained]:
+    ) -> Sequence[RetainResult]:
         """Retain what waits under these keys, or all of it, set aside or not. NotFound; else as `retain`."""
         with self._models.open(model) as asked:
             retainer = self._retainer(asked, tell)
@@ -215,7 +217,7 @@ class WaitQueue:
             found = (retainer.one(key, self._store.config.lock_seconds) for key in keys)
             return [one for one in found if one is not None]
 
-    def attempt(self, key: str, *, model: ModelOrEndpoint = None) -> Flushed | Retained | None:
+    def attempt(self, key: str, *, model: ModelOrEndpoint = None) -> FlushedSession | RetainResult | None:
         """Flush or retain what waits under a key, unasked; None if it is set aside. Busy; else as `flush` and
         `retain`."""
         with self._models.open(model) as asked:
@@ -223,7 +225,7 @@ class WaitQueue:
                 return self._retainer(asked).one(key, 0, unasked=True)
             return self._flusher(asked).one(key, 0, unasked=True)
 
-    def drop(self, key: str) -> Waiting:
+    def drop(self, key: str) -> QueueEntry:
         """Throw away what waits under a key, and return it. NotFound, Busy."""
         items = self._retainer().items
         if not items.has(key):

@@ -20,7 +20,7 @@ from ua_memory.markdown import blocks, fields, printer
 from ua_memory.markdown import document as markdown_document
 from ua_memory.paths import DATED, is_truth
 from ua_memory.records import Fact, SourceDocument
-from ua_memory.retain.extractor import Chunk, Drawn
+from ua_memory.retain.extractor import Chunk, ExtractedChunk
 from ua_memory.retain.queue import TextItem
 from ua_memory.store.draft import Draft
 from ua_memory.store.store import Store
@@ -95,7 +95,7 @@ def path_of(document_id: str, taken: Sequence[str]) -> str:
 
 def put(
     store: Store, draft: Draft, known: KnownDocument, item: TextItem, heading: str, chunks: Sequence[Chunk],
-    drawn: Mapping[str, Drawn],
+    drawn: Mapping[str, ExtractedChunk],
 ) -> Upsert:  # fmt: skip
     """Bring the document's file to these chunks, in an open revision. `drawn` has the facts of those
     that were read; all others keep their lines. TooLarge, Malformed."""
@@ -231,7 +231,7 @@ def _bare(fact: Fact) -> Fact:
 
 def _insert(
     draft: Draft, sections: list[_Section], names: Sequence[str], chunks: Mapping[str, Chunk],
-    drawn: Mapping[str, Drawn], reuse: Mapping[str, Fact], done: Upsert, path: str, data: bytes,
+    drawn: Mapping[str, ExtractedChunk], reuse: Mapping[str, Fact], done: Upsert, path: str, data: bytes,
 ) -> None:  # fmt: skip
     """Put the sections of chunks that were read behind those of the chunks before them."""
     newline = b"\r\n" if b"\r\n" in data else b"\n"
@@ -263,7 +263,7 @@ def _is_ours(section: _Section) -> bool:
 
 
 def _printed(
-    draft: Draft, chunk: Chunk, drawn: Drawn, reuse: Mapping[str, Fact], done: Upsert, path: str
+    draft: Draft, chunk: Chunk, drawn: ExtractedChunk, reuse: Mapping[str, Fact], done: Upsert, path: str
 ) -> list[str]:
     """The lines of a chunk's section; a fact that says what one of before said keeps its id."""
     heading = _plain_heading(chunk.heading)
@@ -373,7 +373,7 @@ def _converted(data: bytes, name: str, suffix: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
+class InputFile:
     """A file's text as markdown, its absolute path, and when it was written (aware)."""
 
     text: str
@@ -381,7 +381,7 @@ class Given:
     at: datetime
 
 
-def read(store: Store, path: Path) -> Given:
+def read(store: Store, path: Path) -> InputFile:
     """Read a file. NotFound; Usage for a folder, a file of the bank, or a format that is not read;
     TooLarge."""
     path = path.resolve()
@@ -397,7 +397,7 @@ def read(store: Store, path: Path) -> Given:
         raise NotFound("no such file", where=str(path)) from error
     except OSError as error:
         raise Malformed(f"cannot be read: {error.strerror or error}", where=str(path)) from error
-    return Given(text_of(data, path.name), str(path), _written(path, saved, store.now()))
+    return InputFile(text_of(data, path.name), str(path), _written(path, saved, store.now()))
 
 
 def refuse_own(store: Store, path: Path) -> None:

@@ -11,7 +11,7 @@ from itertools import islice
 
 from ua_memory.records import Fact, Quote
 from ua_memory.retain import extractor
-from ua_memory.retain.extractor import Brief, Chunk, Drawn, pieces
+from ua_memory.retain.extractor import Chunk, ExtractedChunk, TextContext, pieces
 from ua_memory.retain.subagent import Candidate, CandidateKind
 from ua_memory.retain.subagent import one_line as one_line_candidate
 from ua_memory.text import stated_dates
@@ -650,7 +650,7 @@ def extract(
 
 
 @dataclass(slots=True)
-class _Held:
+class _PlacedCandidate:
     """A candidate with its place in the conversation and the words it is compared by."""
 
     candidate: Candidate
@@ -667,7 +667,7 @@ class Extraction:
         self._turns = 0
         self._waiting: tuple[int, Turn] | None = None
         """The assistant's latest turn: what follows tells whether it closed what was being done."""
-        self._held: dict[int, _Held] = {}
+        self._held: dict[int, _PlacedCandidate] = {}
         self._by_term: dict[str, set[int]] = {}
         self._count = 0
         self._person = 0
@@ -719,7 +719,7 @@ class Extraction:
             if candidate.turn == earlier.candidate.turn:
                 order, said = earlier.order, earlier.terms
         self._count += 1
-        self._held[self._count] = _Held(candidate, order, said)
+        self._held[self._count] = _PlacedCandidate(candidate, order, said)
         for term in said:
             self._by_term.setdefault(term, set()).add(self._count)
         if len(self._held) > _HELD + self.words * PER_10_000_WORDS // 10_000:
@@ -757,7 +757,7 @@ def _of_others(one: frozenset[str], other: frozenset[str]) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class _Thought:
+class _SentenceGroup:
     """Sentences that stand together, and the score of the heaviest."""
 
     sentences: tuple[Sentence, ...]
@@ -768,7 +768,7 @@ class _Thought:
         return self.sentences[0]
 
 
-def _thoughts(said: list[Sentence], context: Context) -> Iterator[_Thought]:
+def _thoughts(said: list[Sentence], context: Context) -> Iterator[_SentenceGroup]:
     """The sentences worth keeping, each with those that follow it and belong to it."""
     scores = [score(sentence, context) for sentence in said]
     at = 0
@@ -785,7 +785,7 @@ def _thoughts(said: list[Sentence], context: Context) -> Iterator[_Thought]:
         ):
             end += 1
         heaviest = max(scores[at:end], key=lambda one: one.value)
-        yield _Thought(tuple(said[at:end]), heaviest)
+        yield _SentenceGroup(tuple(said[at:end]), heaviest)
         at = end
 
 
@@ -803,7 +803,7 @@ def _belongs(one: Sentence, other: Sentence, weight: Score) -> bool:
     return same and weight.value >= THRESHOLD
 
 
-def _candidate(thought: _Thought, turn: Turn, context: Context, zone: tzinfo | None) -> Candidate:
+def _candidate(thought: _SentenceGroup, turn: Turn, context: Context, zone: tzinfo | None) -> Candidate:
     text = quote = ""
     for sentence in thought.sentences:
         joint = "" if not text else " " if text.endswith((".", "!", "?", "…")) else "; "
@@ -897,23 +897,25 @@ _ROW = re.compile(r"\s*\|(.*)\|\s*$")
 _RULE = re.compile(r"\s*\|[\s:|-]+\|\s*$")
 
 
-def own_words(chunk: Chunk, brief: Brief) -> Drawn:
+def own_words(chunk: Chunk, brief: TextContext) -> ExtractedChunk:
     """What is kept of a chunk without a model."""
     if brief.mode == "chunks":
         text = chunk.text.strip()
-        return Drawn((Fact(text, tags=brief.tags, when=extractor.derived(text, brief.at.date())),))
+        return ExtractedChunk((Fact(text, tags=brief.tags, when=extractor.derived(text, brief.at.date())),))
     if brief.mode == "verbatim":
-        return Drawn(
+        return ExtractedChunk(
             tuple(_dated(Fact(each, entities=names(each)), each, brief) for each in pieces(chunk.text))
         )
     weighed = [*_said(chunk, brief), *_listed(chunk)] or [*_alone(chunk)]
     more = islice(_named(chunk), max(OWN_AT_LEAST - len(weighed), 0))
     found = [(_position(chunk.text, fact), fact) for fact in (*weighed, *more)]
     found.sort(key=lambda each: each[0])
-    return Drawn(tuple(_dated(fact, _evidence(fact), brief) for fact in _once(fact for _, fact in found)))
+    return ExtractedChunk(
+        tuple(_dated(fact, _evidence(fact), brief) for fact in _once(fact for _, fact in found))
+    )
 
 
-def _said(chunk: Chunk, brief: Brief) -> Iterator[Fact]:
+def _said(chunk: Chunk, brief: TextContext) -> Iterator[Fact]:
     turn = Turn("text", "person", chunk.text, brief.at)
     for each in extract([turn], per_10_000_words=OWN_PER_10_000_WORDS, at_least=OWN_AT_LEAST):
         quotes = () if each.text == each.quote else (Quote(each.quote),)
@@ -983,7 +985,7 @@ def _once(facts: Iterator[Fact]) -> Iterator[Fact]:
     yield from (fact for _, fact in kept)
 
 
-def _dated(fact: Fact, text: str, brief: Brief) -> Fact:
+def _dated(fact: Fact, text: str, brief: TextContext) -> Fact:
     tags = tuple(dict.fromkeys((*brief.tags, *fact.tags)))
     return replace(fact, when=extractor.derived(text, brief.at.date()), tags=tags)
 

@@ -19,8 +19,8 @@ from ua_memory.errors import Busy, ChangedOnDisk, Malformed, NotFound, TooLarge,
 from ua_memory.knowledge import core as knowledge_core
 from ua_memory.knowledge import entities, statements, tombstones
 from ua_memory.knowledge import facts as knowledge_facts
-from ua_memory.knowledge.core import Replaced
-from ua_memory.knowledge.facts import Equal, Said
+from ua_memory.knowledge.core import BlockChange
+from ua_memory.knowledge.facts import Equal, Provenance
 from ua_memory.llm.ledger import THEIRS, Estimate, priced
 from ua_memory.llm.model import Endpoint, Model
 from ua_memory.llm.model import TokenUsage as Tokens
@@ -28,8 +28,8 @@ from ua_memory.paths import project_of
 from ua_memory.records import Fact, Origin, Quote
 from ua_memory.retain import ledger
 from ua_memory.retain.extract import extract
-from ua_memory.retain.queue import STOPPED, TurnQueue, Waiting, its_own, key_of
-from ua_memory.retain.subagent import DIRECTIVE, Candidate, CoreEdit, Harvest, shown, study
+from ua_memory.retain.queue import STOPPED, QueueEntry, TurnQueue, its_own, key_of
+from ua_memory.retain.subagent import DIRECTIVE, Candidate, CoreEdit, SubagentResult, shown, study
 from ua_memory.store.draft import Draft
 from ua_memory.store.store import Store
 from ua_memory.text import redaction, tokens, wording
@@ -53,7 +53,7 @@ _COUNTED = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Due:
+class FlushDue:
     """Whether a context's size calls for a flush: `size` tokens now, `fires` at `threshold`. `reported` tells
     whether the client wrote the size down, or we counted it."""
 
@@ -68,21 +68,21 @@ class Due:
 
 
 @dataclass(frozen=True, slots=True)
-class Intake:
+class FlushInput:
     """A transcript that was looked at. `turns` are those that no flush has read; none where it is not due.
     `silent` says that nobody ever said anything in it."""
 
     session: Session
-    due: Due
+    due: FlushDue
     turns: tuple[Turn, ...] = ()
     notes: tuple[str, ...] = ()
     silent: bool = False
 
 
-def due(size: int, last: int | None, threshold: int, *, reported: bool = True) -> Due:
+def due(size: int, last: int | None, threshold: int, *, reported: bool = True) -> FlushDue:
     """At the threshold, then every 20,000 new tokens; one that shrank was compacted, and counts anew."""
     at = threshold if last is None or last > size else max(threshold, last + AGAIN_AFTER)
-    return Due(size >= at, size, at, reported)
+    return FlushDue(size >= at, size, at, reported)
 
 
 def take_in(
@@ -92,7 +92,7 @@ def take_in(
     client: str | None = None,
     session: str | None = None,
     force: bool = False,
-) -> Intake:
+) -> FlushInput:
     """Read a transcript from where the stream stands. Its turns are read only if a flush is due, or forced.
 
     `client` and `session` go before what the transcript says of itself. Malformed for what is none, Usage
@@ -104,7 +104,7 @@ def take_in(
 
 def _taken_in(
     store: Store, stream: IO[bytes], client: str | None, session: str | None, force: bool
-) -> Intake:
+) -> FlushInput:
     start = stream.tell()
     reading = read(stream)
     own = reading.session
@@ -113,10 +113,10 @@ def _taken_in(
     nameless = not whose.session
     if nameless:
         whose = replace(whose, session=next((turn.id for turn in ledger.chained(reading)), ""))
-    _ = Said(store.now(), whose.client, "agent", ledger.short(whose.session) or None).heading
+    _ = Provenance(store.now(), whose.client, "agent", ledger.short(whose.session) or None).heading
     now = _due(store, whose, reading)
     if not now.fires and not force:
-        return Intake(whose, now, notes=tuple(_bounded(store)))
+        return FlushInput(whose, now, notes=tuple(_bounded(store)))
     read_to, undone = ledger.ledger(store, whose)
     # What its owner took back comes only at their word: else each flush would bring it again.
     left = [UNDONE] if undone and not force else []
@@ -130,7 +130,7 @@ def _taken_in(
             reading = read(stream, since=ledger.bases(known))
         turns = list(ledger.unsaid(reading, known, reading.reached))
     notes = (*_bounded(store), *left, *_notes(reading))
-    return Intake(whose, now, tuple(turns), notes, silent=not turns and not read_to)
+    return FlushInput(whose, now, tuple(turns), notes, silent=not turns and not read_to)
 
 
 def _bounded(store: Store) -> Iterator[str]:
@@ -139,7 +139,7 @@ def _bounded(store: Store) -> Iterator[str]:
         yield f"the threshold of {wanted:,} tokens is beyond the context window, which bounds it: {window:,}"
 
 
-def _due(store: Store, session: Session, reading: TranscriptReading) -> Due:
+def _due(store: Store, session: Session, reading: TranscriptReading) -> FlushDue:
     config = store.config
     size = reading.usage.context
     reported = size is not None
@@ -217,7 +217,7 @@ def sieved(turns: Iterable[Turn], config: Config) -> Iterator[Turn]:
 
 # -- scoped ------------------------------------------------------------------------------------------------
 # In what a session was held, as tags for filters: what `autoRecallTags` and `--tag` name by `{project}` and
-# the like. They hold for all facts below a heading, and stand there once (`knowledge.facts.Said`).
+# the like. They hold for all facts below a heading, and stand there once (`knowledge.facts.Provenance`).
 
 
 def scope_tags(session: Session, scopes: Iterable[str] = ()) -> tuple[str, ...]:
@@ -239,7 +239,7 @@ _SAID_BY: Mapping[str, Origin] = {"person": "person", "assistant": "agent", "too
 
 
 @dataclass(frozen=True, slots=True)
-class Flushed:
+class FlushedSession:
     """What a flush of one session kept. `by` names the model, and is empty where the speakers' own sentences
     were taken; `refused` is what a model proposed and nobody had said."""
 
@@ -250,7 +250,7 @@ class Flushed:
     by: str
     facts: tuple[Fact, ...] = ()
     seen_again: tuple[Fact, ...] = ()
-    core: tuple[Replaced, ...] = ()
+    core: tuple[BlockChange, ...] = ()
     refused: tuple[str, ...] = ()
     revision: str | None = None
     notes: tuple[str, ...] = ()
@@ -258,17 +258,17 @@ class Flushed:
     usage: Tokens = field(default_factory=Tokens)
 
 
-class Keeping:
+class FlushWriter:
     """One revision of one flush while it is being put together."""
 
-    def __init__(self, store: Store, waiting: Waiting, zone: tzinfo | None, equal: Equal | None) -> None:
+    def __init__(self, store: Store, waiting: QueueEntry, zone: tzinfo | None, equal: Equal | None) -> None:
         self.store, self.waiting, self.zone, self.equal = store, waiting, zone, equal
         self.placed: list[tuple[Fact, str]] = []
         self.again: list[Fact] = []
-        self.core: list[Replaced] = []
+        self.core: list[BlockChange] = []
         self.notes: list[str] = []
 
-    def write(self, harvest: Harvest, *, by: str, door: str) -> Flushed:
+    def write(self, harvest: SubagentResult, *, by: str, door: str) -> FlushedSession:
         """Write a harvest, all of it or, if any error is raised, nothing."""
         session, turns = self.waiting.session, self.waiting.turns
         last = ledger.mark(session, turns[-1].id)
@@ -296,7 +296,7 @@ class Keeping:
         if harvest.unstudied:
             self.notes.append(self._talked(by, {turn.id for turn in harvest.unstudied}))
         placed = tuple(self._now(fact) for fact, _ in self.placed)
-        return Flushed(
+        return FlushedSession(
             self.waiting.key, session.client, session.session, len(turns), by, placed, tuple(self.again),
             tuple(self.core), tuple(harvest.refused), draft.result.revision,
             (*self.notes, *draft.result.notes), draft.result.redacted, harvest.usage,
@@ -306,7 +306,7 @@ class Keeping:
         session = self.waiting.session
         at = candidate.at.astimezone(self.zone) if candidate.at else self.store.now()
         tags = scope_tags(session, self.store.config.observation_scopes)
-        said = Said(at, session.client, "agent", ledger.short(session.session) or None, tags)
+        said = Provenance(at, session.client, "agent", ledger.short(session.session) or None, tags)
         try:
             fact, seen = knowledge_facts.add(draft, _as_fact(candidate, session), said, self.equal)
         except (Usage, TooLarge) as error:
@@ -380,7 +380,7 @@ _PER_TURN = 12
 RETRY = "ua-memory queue retry"
 
 Tell = Callable[[int, int], None]
-Done = Callable[["Flushed"], None]
+Done = Callable[["FlushedSession"], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -389,11 +389,11 @@ class Flush:
     forced, and `turns` how many new ones it had. `done` is what was flushed, one for each session; `preview`
     is what a dry run would have kept; `silent` that nobody said anything in it."""
 
-    due: Due | None = None
+    due: FlushDue | None = None
     session: Session | None = None
     turns: int = 0
     looked: bool = False
-    done: tuple[Flushed, ...] = ()
+    done: tuple[FlushedSession, ...] = ()
     preview: tuple[Candidate, ...] | None = None
     redacted: dict[str, int] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
@@ -430,7 +430,7 @@ class Flusher:
         )  # fmt: skip
         return seen, found.turns
 
-    def _unheard(self, found: Intake) -> Iterator[Turn]:
+    def _unheard(self, found: FlushInput) -> Iterator[Turn]:
         """The turns without what a client has told of this session before its transcript had it."""
         try:
             ids = [turn.id for turn in self.queue.get(key_of(found.session)).turns]
@@ -440,7 +440,7 @@ class Flusher:
 
     def put(
         self, session: Session, turns: Iterable[Turn], size: int | None, *, more: bool = False
-    ) -> Waiting | None:
+    ) -> QueueEntry | None:
         """Let those turns wait for their flush that the settings want kept, None if there are none; they are
         on the disk, without secrets, when this returns. With `more` they gather: no flush is due."""
         turns = list(sieved(turns, self.store.config))
@@ -457,7 +457,7 @@ class Flusher:
 
     def drain(
         self, first: Session | None = None, done: Done | None = None, *, every: bool = False
-    ) -> list[Flushed]:
+    ) -> list[FlushedSession]:
         """Flush what waits: of `first` before all others, each as one revision. Not what was set aside, and
         what gathers still only if it is `first`, or with `every`.
 
@@ -482,7 +482,7 @@ class Flusher:
                     done(one)
         return flushed
 
-    def one(self, key: str, patience: float, *, unasked: bool = False) -> Flushed | None:
+    def one(self, key: str, patience: float, *, unasked: bool = False) -> FlushedSession | None:
         """Flush what waits under a key; None if all of it was read before, by a run that was killed late.
 
         A try that nobody asked for is noted before it begins, so that one that its process does not survive
@@ -516,11 +516,13 @@ class Flusher:
             replace(t, text=self._clean(t.text)) if own else t for t in sieved(turns, self.store.config)
         )
 
-    def _flushed(self, waiting: Waiting) -> Flushed:
+    def _flushed(self, waiting: QueueEntry) -> FlushedSession:
         try:
             harvest = self._harvest(waiting.turns, core=not waiting.session.group)
             by = self.model.name if self.model else ""
-            return Keeping(self.store, waiting, self.zone, self.known()).write(harvest, by=by, door=self.door)
+            return FlushWriter(self.store, waiting, self.zone, self.known()).write(
+                harvest, by=by, door=self.door
+            )
         except UaMemoryError as error:
             self._failed(waiting.key, error.what, error)
             turns = len(waiting.turns)
@@ -536,10 +538,10 @@ class Flusher:
         modelled = self.model is not None
         self.queue.failed(key, why, self.store.now(), own=its_own(error), modelled=modelled)
 
-    def _harvest(self, turns: Sequence[Turn], *, core: bool) -> Harvest:
+    def _harvest(self, turns: Sequence[Turn], *, core: bool) -> SubagentResult:
         if self.model is None:
-            return Harvest(kept=self._own_words(turns))
-        whole, behind, window = Harvest(), 0, self.store.config.context_window
+            return SubagentResult(kept=self._own_words(turns))
+        whole, behind, window = SubagentResult(), 0, self.store.config.context_window
         answer = min(LONGEST_ANSWER, window // 4)
         for stretch in stretches(turns, int(window * PART_OF_WINDOW)):
             watch = self._watch(behind, len(turns))

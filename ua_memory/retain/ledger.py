@@ -218,7 +218,7 @@ By = dict[str, set[str]]
 """Entry ids by what the marks of their session begin with."""
 
 
-class Marks:
+class ReadMarks:
     """How far each session has been read, as `through.ledger` tells it of one. As of the first question."""
 
     def __init__(self, store: Store) -> None:

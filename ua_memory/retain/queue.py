@@ -29,7 +29,7 @@ from ua_memory.errors import (
 )
 from ua_memory.paths import make_private
 from ua_memory.records import Fact, Origin, Quote
-from ua_memory.retain.extractor import Drawn, Mode
+from ua_memory.retain.extractor import ExtractedChunk, Mode
 from ua_memory.store import swap
 from ua_memory.transcripts.turns import Session, Turn
 
@@ -114,7 +114,7 @@ DIED = "the process that flushed it ended before it was done"
 
 
 @dataclass(frozen=True, slots=True)
-class Tries:
+class Attempts:
     """`count` tries have failed, the last for `reason`; `own` of them through the session's own turns.
     Before `again` it is not tried without being told to. `begun` is a try whose end nobody wrote down."""
 
@@ -135,18 +135,18 @@ def its_own(error: Exception) -> bool:
     return isinstance(error, _ITS_OWN) or not isinstance(error, UaMemoryError)
 
 
-def told(rows: Iterable[Mapping[str, Any]]) -> Tries:
+def told(rows: Iterable[Mapping[str, Any]]) -> Attempts:
     """The tries that a session's record tells of."""
-    found = Tries()
+    found = Attempts()
     for row in rows:
         if "failed" in row:
             own = found.own + bool(row.get("own"))
             again = datetime.fromisoformat(row["again"]) if row.get("again") else None
-            found = Tries(found.count + 1, own, row["failed"], again)
+            found = Attempts(found.count + 1, own, row["failed"], again)
         elif "begun" in row:
-            found = Tries(found.count, found.own, found.reason, found.again, begun=True)
+            found = Attempts(found.count, found.own, found.reason, found.again, begun=True)
         elif "revived" in row:
-            found = Tries(found.count, 0, found.reason)
+            found = Attempts(found.count, 0, found.reason)
     return found
 
 
@@ -172,7 +172,7 @@ ABANDONED = timedelta(hours=12)
 
 
 @dataclass(frozen=True, slots=True)
-class Waiting:
+class QueueEntry:
     """A session whose turns wait: what they are, since when, when the `newest` came, and what was tried.
 
     `size` is its context's, in tokens, when its last turns came. `modelled` tells whether a model was meant
@@ -183,7 +183,7 @@ class Waiting:
     session: Session
     turns: tuple[Turn, ...]
     size: int | None = None
-    tried: Tries = field(default_factory=Tries)
+    tried: Attempts = field(default_factory=Attempts)
     since: datetime | None = None
     newest: datetime | None = None
     modelled: bool | None = None
@@ -224,7 +224,7 @@ class TurnQueue:
     def put(
         self, session: Session, turns: Iterable[Turn], *, at: datetime, size: int | None = None,
         modelled: bool | None = None, more: bool = False,
-    ) -> Waiting:  # fmt: skip
+    ) -> QueueEntry:  # fmt: skip
         """Append those turns that do not wait already; on the disk when this returns. With `more` no flush is
         due: the session goes on. CannotWrite."""
         self._make_way(key := key_of(session))
@@ -241,7 +241,7 @@ class TurnQueue:
             swap.sync_folder(self.folder)
         return self.get(key)
 
-    def get(self, key: str) -> Waiting:
+    def get(self, key: str) -> QueueEntry:
         """What waits under a key. NotFound."""
         try:
             with self._path(key).open("rb") as file:
@@ -257,7 +257,7 @@ class TurnQueue:
         names = (path.name for path in self.folder.glob(f"{self.prefix}*{SUFFIX}"))
         return sorted(name[len(self.prefix) : -len(SUFFIX)] for name in names)
 
-    def all(self) -> list[Waiting]:
+    def all(self) -> list[QueueEntry]:
         """Everything that waits, those that have waited longest first."""
         found = []
         for key in self.keys():
@@ -278,7 +278,7 @@ class TurnQueue:
         if self.get(key).open:
             self._note(key, {"due": at.isoformat()})
 
-    def begin(self, key: str, at: datetime) -> Waiting:
+    def begin(self, key: str, at: datetime) -> QueueEntry:
         """What waits under a key, noted as being tried: if the process dies of it, that counts. NotFound."""
         found = self.get(key)
         if found.tried.begun:
@@ -339,7 +339,7 @@ class TurnQueue:
         rest.replace(path)
         swap.sync_folder(self.folder)
 
-    def drop(self, key: str) -> Waiting:
+    def drop(self, key: str) -> QueueEntry:
         """Throw away what waits under a key, and return it. NotFound; Busy while it is being flushed."""
         gone = self.get(key)
         with self.claimed(key, 0):
@@ -370,7 +370,7 @@ class TurnQueue:
                 with contextlib.suppress(Busy), self.claimed(key, 0):
                     pass
 
-    def _told(self, key: str, rows: list[Row], *, garbled: bool) -> Waiting:
+    def _told(self, key: str, rows: list[Row], *, garbled: bool) -> QueueEntry:
         return _waiting(key, rows, garbled=garbled)
 
     def _path(self, key: str) -> Path:
@@ -412,14 +412,14 @@ def key_of(session: Session) -> str:
     return f"{client}-{hashlib.sha256(name).hexdigest()[:10]}"
 
 
-def _waiting(key: str, rows: list[Row], *, garbled: bool) -> Waiting:
+def _waiting(key: str, rows: list[Row], *, garbled: bool) -> QueueEntry:
     head = next((row["session"] for row in rows if "session" in row), None if rows else {"client": "text"})
     puts = [row for row in rows if "put" in row]
     asked = [row["model"] for row in rows if row.get("model") is not None]
     try:
         if head is None or garbled:
             raise ValueError("it does not say which session it is of")
-        return Waiting(
+        return QueueEntry(
             key, made(Session, head), tuple(made(Turn, row) for row in rows if "id" in row),
             next((row["size"] for row in reversed(puts) if row.get("size")), None),
             told(rows), time_of(puts[0]["put"]) if puts else None,
@@ -427,7 +427,7 @@ def _waiting(key: str, rows: list[Row], *, garbled: bool) -> Waiting:
             open=bool(puts) and all(row.get("open") for row in puts) and not any("due" in r for r in rows),
         )  # fmt: skip
     except (ValueError, TypeError, AttributeError, KeyError) as error:
-        return Waiting(key, Session("unknown", ""), (), broken=f"the record cannot be read: {error}")
+        return QueueEntry(key, Session("unknown", ""), (), broken=f"the record cannot be read: {error}")
 
 
 # -- items -------------------------------------------------------------------------------------------------
@@ -470,14 +470,14 @@ class TextItem:
 
 
 @dataclass(frozen=True, slots=True)
-class WaitingItem(Waiting):
+class QueuedText(QueueEntry):
     """A text that waits; `drawn` are its chunks that were read already, by their names."""
 
     item: TextItem | None = None
-    drawn: dict[str, Drawn] = field(default_factory=dict)
+    drawn: dict[str, ExtractedChunk] = field(default_factory=dict)
 
 
-class Items(TurnQueue):
+class TextQueue(TurnQueue):
     """The waiting texts of a bank."""
 
     prefix = RETAIN_PREFIX
@@ -494,15 +494,15 @@ class Items(TurnQueue):
                 append(file, [{"item": {**dataclasses.asdict(clean), "at": clean.at.isoformat()}}, put])
                 swap.sync_folder(self.folder)
 
-    def read(self, key: str) -> WaitingItem:
+    def read(self, key: str) -> QueuedText:
         """What waits under a key. NotFound."""
         found = self.get(key)
-        assert isinstance(found, WaitingItem)
+        assert isinstance(found, QueuedText)
         return found
 
-    def waiting(self) -> list[WaitingItem]:
+    def waiting(self) -> list[QueuedText]:
         """Everything that waits, the longest first."""
-        return [one for one in self.all() if isinstance(one, WaitingItem)]
+        return [one for one in self.all() if isinstance(one, QueuedText)]
 
     def has(self, key: str) -> bool:
         """Whether anything waits under a key."""
@@ -511,7 +511,7 @@ class Items(TurnQueue):
         except NotFound:
             return False
 
-    def note(self, key: str, name: str, drawn: Drawn) -> None:
+    def note(self, key: str, name: str, drawn: ExtractedChunk) -> None:
         """Keep what was drawn from a chunk until all of them are."""
         facts = [dataclasses.asdict(replace(fact)) for fact in drawn.facts]
         causes = [[n, cause] for n, cause in drawn.causes.items()]
@@ -521,7 +521,7 @@ class Items(TurnQueue):
         """Let go of a text whose facts are committed."""
         self._path(key).unlink(missing_ok=True)
 
-    def _told(self, key: str, rows: list[Row], *, garbled: bool) -> WaitingItem:
+    def _told(self, key: str, rows: list[Row], *, garbled: bool) -> QueuedText:
         try:
             given = next((row["item"] for row in rows if "item" in row), None)
             if given is None or garbled:
@@ -532,19 +532,19 @@ class Items(TurnQueue):
             item = TextItem(**known)
             put = next(row for row in rows if "put" in row)
             since = time_of(put["put"])
-            return WaitingItem(
+            return QueuedText(
                 key, Session(item.client, item.session), (Turn(key, "person", item.text, item.at),), None,
                 told(rows), since, since, put.get("model"), item=item, drawn=dict(_drawn(rows)),
             )  # fmt: skip
         except (ValueError, TypeError, AttributeError, KeyError, StopIteration) as error:
-            return WaitingItem(key, Session("", ""), (), broken=f"the record cannot be read: {error}")
+            return QueuedText(key, Session("", ""), (), broken=f"the record cannot be read: {error}")
 
 
-def _drawn(rows: Iterable[Row]) -> Iterable[tuple[str, Drawn]]:
+def _drawn(rows: Iterable[Row]) -> Iterable[tuple[str, ExtractedChunk]]:
     for row in rows:
         if "drawn" in row:
             facts = tuple(map(_fact, row["facts"]))
-            yield row["drawn"], Drawn(facts, dict(row["causes"]), tuple(row["refused"]))
+            yield row["drawn"], ExtractedChunk(facts, dict(row["causes"]), tuple(row["refused"]))
 
 
 def _fact(given: dict[str, Any]) -> Fact:

@@ -16,7 +16,7 @@ from ua_memory.errors import Busy, Malformed, NotFound, TooLarge, UaMemoryError,
 from ua_memory.git.repository import Revision
 from ua_memory.knowledge import entities, statements, tombstones
 from ua_memory.knowledge import facts as knowledge_facts
-from ua_memory.knowledge.facts import Equal, Said
+from ua_memory.knowledge.facts import Equal, Provenance
 from ua_memory.llm.ledger import THEIRS, Estimate
 from ua_memory.llm.model import Endpoint, Model, is_on_this_network, price
 from ua_memory.llm.model import TokenUsage as Tokens
@@ -24,8 +24,8 @@ from ua_memory.records import Fact, Origin
 from ua_memory.retain import documents, extractor
 from ua_memory.retain.documents import KnownDocument, Upsert, with_cause
 from ua_memory.retain.extract import own_words
-from ua_memory.retain.extractor import TOGETHER, Brief, Chunk, Drawing, Drawn, Mode, cut
-from ua_memory.retain.queue import STOPPED, Items, TextItem, WaitingItem, its_own
+from ua_memory.retain.extractor import TOGETHER, Chunk, ChunkExtractor, ExtractedChunk, Mode, TextContext, cut
+from ua_memory.retain.queue import STOPPED, QueuedText, TextItem, TextQueue, its_own
 from ua_memory.store.draft import Draft
 from ua_memory.store.store import Store
 from ua_memory.text import redaction, tokens
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Retained:
+class RetainResult:
     """What became of one text. `by` names the model, '' where the author's own sentences were taken; `chunks`
     is how many it has, `read` how many of them were read now. `repeated` says that it was retained before,
     and nothing was done; `removed` are facts that went with their chunks, `kept` a person's lines that
@@ -96,7 +96,7 @@ class Retainer:
         self.store, self.known, self.door = store, known, door
         self.model, self.tell = model, tell
         self.redacted: Counter[str] = Counter()
-        self.items = Items(store.bank.pending, self._clean)
+        self.items = TextQueue(store.bank.pending, self._clean)
 
     def offer(self, item: TextItem, *, modelled: bool) -> str:
         """Have a text wait; on the disk, without secrets, when this returns. Its key."""
@@ -107,7 +107,7 @@ class Retainer:
         self.items.offer(key, item, at=self.store.now(), modelled=modelled)
         return key
 
-    def one(self, key: str, patience: float, *, unasked: bool = False) -> Retained | None:
+    def one(self, key: str, patience: float, *, unasked: bool = False) -> RetainResult | None:
         """Retain what waits under a key; None if nothing does any more, or if it is set aside and nobody
         asked. Raises what the model or the store raises: the text goes on waiting then."""
         with self.items.claimed(key, patience):
@@ -115,7 +115,7 @@ class Retainer:
                 waiting = self.items.begin(key, self.store.now()) if unasked else self.items.get(key)
             except NotFound:
                 return None
-            assert isinstance(waiting, WaitingItem)
+            assert isinstance(waiting, QueuedText)
             if unasked and waiting.aside:
                 return None
             if waiting.item is None:
@@ -129,7 +129,7 @@ class Retainer:
             self.items.done(key)
             return done
 
-    def drain(self, *, but: str = "") -> list[Retained]:
+    def drain(self, *, but: str = "") -> list[RetainResult]:
         """Retain what else waits, what was set aside and what another process is at left alone."""
         done = []
         for waiting in self.items.waiting():
@@ -142,19 +142,19 @@ class Retainer:
             done += [one] if one else []
         return done
 
-    def let_go(self, document_id: str) -> Retained:
+    def let_go(self, document_id: str) -> RetainResult:
         """Take out the facts of a document that is no more, and its file unless a person wrote there."""
         item = TextItem("", self.store.now(), document_id)
         known = documents.find(self.store, document_id)
         with self.store.revision("retain", door=self.door) as draft:
             done = documents.clear(self.store, draft, known, item) if known.exists else Upsert()
             draft.subject = f"retain: {len(done.removed)} facts gone with {known.path}"
-        return Retained(
+        return RetainResult(
             "", item, known.path, removed=tuple(done.removed), kept=tuple(done.kept),
             revision=draft.result.revision, notes=draft.result.notes,
         )  # fmt: skip
 
-    def _tried(self, waiting: WaitingItem, item: TextItem) -> Retained:
+    def _tried(self, waiting: QueuedText, item: TextItem) -> RetainResult:
         try:
             return self._retained(waiting, item)
         except UaMemoryError as error:
@@ -171,11 +171,11 @@ class Retainer:
         modelled = self.model is not None
         self.items.failed(key, why, self.store.now(), own=its_own(error), modelled=modelled)
 
-    def _retained(self, waiting: WaitingItem, item: TextItem) -> Retained:
+    def _retained(self, waiting: QueuedText, item: TextItem) -> RetainResult:
         before = self.store.answered(item.request) or self._seen_before(item)
         if before is not None:
             paths = [path for path in before.paths if path.endswith(".md")]
-            return Retained(
+            return RetainResult(
                 waiting.key, item, paths[0] if paths else "", repeated=True, revision=before.id or None
             )
         chunks = cut(item.text)
@@ -184,7 +184,7 @@ class Retainer:
         stands = () if known is None or item.redo or known.mode != item.mode else known.chunks
         todo = list({chunk.name: chunk for chunk in chunks if chunk.name not in stands}.values())
         if known is not None and not todo and (item.append or tuple(c.name for c in chunks) == known.chunks):
-            return Retained(waiting.key, item, known.path, chunks=len(chunks))
+            return RetainResult(waiting.key, item, known.path, chunks=len(chunks))
         drawn, reading = self._read(waiting, item, todo)
         who = entities.settled(self.store)
         forgotten = tombstones.read(self.store)
@@ -203,14 +203,14 @@ class Retainer:
         )  # fmt: skip
 
     def _read(
-        self, waiting: WaitingItem, item: TextItem, todo: Sequence[Chunk]
-    ) -> tuple[dict[str, Drawn], Drawing | None]:
+        self, waiting: QueuedText, item: TextItem, todo: Sequence[Chunk]
+    ) -> tuple[dict[str, ExtractedChunk], ChunkExtractor | None]:
         """The facts of the chunks; what an earlier try has read is in the record."""
         brief = self.brief(item)
         if self.model is None or item.mode == "chunks":
             return {chunk.name: own_words(chunk, brief) for chunk in todo}, None
-        drawing = Drawing(self.model, brief)
-        found: dict[str, Drawn] = {}
+        drawing = ChunkExtractor(self.model, brief)
+        found: dict[str, ExtractedChunk] = {}
         for number, chunk in enumerate(todo, 1):
             drawn = waiting.drawn.get(chunk.name)
             if drawn is None:
@@ -223,21 +223,21 @@ class Retainer:
                 self.tell(number, len(todo))
         return found, drawing
 
-    def brief(self, item: TextItem) -> Brief:
+    def brief(self, item: TextItem) -> TextContext:
         """What is known of a text besides its words."""
         zone = self.store.now().tzinfo
         mission = item.mission or self.store.config.mission
         title = item.document_id.replace("\\", "/").rpartition("/")[2]
-        return Brief(
+        return TextContext(
             item.at.astimezone(zone), item.mode, title, item.context, mission, item.instructions, item.tags
         )
 
     # -- writing -----------------------------------------------------------------------------------
 
     def _written(
-        self, waiting: WaitingItem, item: TextItem, known: KnownDocument | None, chunks: Sequence[Chunk],
-        drawn: Mapping[str, Drawn],
-    ) -> Retained:  # fmt: skip
+        self, waiting: QueuedText, item: TextItem, known: KnownDocument | None, chunks: Sequence[Chunk],
+        drawn: Mapping[str, ExtractedChunk],
+    ) -> RetainResult:  # fmt: skip
         with self.store.revision(
             "retain", door=self.door, request=item.request, session=item.session or None
         ) as draft:
@@ -251,7 +251,7 @@ class Retainer:
                     done = self._into_document(draft, waiting, item, known, chunks, drawn, modelled)
                 draft.facts = [f"^{fact.id}" for fact in (*done.facts, *done.seen_again)]
         if before is not None:
-            return Retained(waiting.key, item, repeated=True, revision=before.id or None)
+            return RetainResult(waiting.key, item, repeated=True, revision=before.id or None)
         placed = tuple(self._now(fact) for fact in done.facts)
         result = draft.result
         return replace(
@@ -260,10 +260,15 @@ class Retainer:
         )  # fmt: skip
 
     def _into_log(
-        self, draft: Draft, waiting: WaitingItem, item: TextItem, drawn: Mapping[str, Drawn], modelled: bool
-    ) -> Retained:
+        self,
+        draft: Draft,
+        waiting: QueuedText,
+        item: TextItem,
+        drawn: Mapping[str, ExtractedChunk],
+        modelled: bool,
+    ) -> RetainResult:
         at, heads = item.at.astimezone(self.store.now().tzinfo), _heads(item.origin, modelled)
-        said = Said(at, item.client or "retain", heads, item.session or None, item.said_in)
+        said = Provenance(at, item.client or "retain", heads, item.session or None, item.said_in)
         equal = self.known()
         new: list[Fact] = []
         again: list[Fact] = []
@@ -284,17 +289,17 @@ class Retainer:
         draft.trailers[TEXT] = [self._hash(item)]
         path = new[0].place.path if new else again[0].place.path if again else ""
         draft.subject = f"retain: {_counted(new, again)}{f' into {path}' if path else ''}"
-        return Retained(
+        return RetainResult(
             waiting.key, item, path, facts=tuple(new), seen_again=tuple(again), notes=tuple(notes)
         )
 
     def _into_document(
-        self, draft: Draft, waiting: WaitingItem, item: TextItem, known: KnownDocument,
+        self, draft: Draft, waiting: QueuedText, item: TextItem, known: KnownDocument,
         chunks: Sequence[Chunk],
-        drawn: Mapping[str, Drawn], modelled: bool,
-    ) -> Retained:  # fmt: skip
+        drawn: Mapping[str, ExtractedChunk], modelled: bool,
+    ) -> RetainResult:  # fmt: skip
         heads = _heads(item.origin, modelled)
-        said = Said(self.store.now(), item.client or "retain", heads, None)
+        said = Provenance(self.store.now(), item.client or "retain", heads, None)
         own = {
             name: replace(one, facts=tuple(_of(fact, item.origin, heads) for fact in one.facts))
             for name, one in drawn.items()
@@ -302,7 +307,7 @@ class Retainer:
         done = documents.put(self.store, draft, known, item, said.heading, chunks, own)
         gone = f", {len(done.removed)} gone" if done.removed else ""
         draft.subject = f"retain: {_counted(done.added)}{gone} in {known.path}"
-        return Retained(
+        return RetainResult(
             waiting.key, item, known.path, facts=tuple(done.added), removed=tuple(done.removed),
             kept=tuple(done.kept), notes=tuple(done.notes),
         )  # fmt: skip
@@ -358,7 +363,7 @@ _TOOL_WORDS = 350
 
 
 @dataclass(frozen=True, slots=True)
-class Priced:
+class RetainPreview:
     """A text as it would be retained: its chunks, how many of them would be read, what would be kept of
     these without a model, and, where there is a model, what it would cost."""
 
@@ -369,7 +374,7 @@ class Priced:
     cost: Estimate | None
 
 
-def priced(store: Store, brief: Brief, item: TextItem, model: Endpoint | Model | None) -> Priced:
+def priced(store: Store, brief: TextContext, item: TextItem, model: Endpoint | Model | None) -> RetainPreview:
     """What one text would keep and cost. Upwards rather than down."""
     chunks = cut(item.text)
     known = documents.find(store, item.document_id) if item.document_id else None
@@ -378,10 +383,10 @@ def priced(store: Store, brief: Brief, item: TextItem, model: Endpoint | Model |
     facts = tuple(fact for chunk in todo for fact in own_words(chunk, brief).facts)
     asks = model is not None and item.mode != "chunks" and bool(todo)
     cost = _cost([chunk.text for chunk in todo], brief, model) if asks and model else None
-    return Priced(item, len(chunks), len(todo), facts, cost)
+    return RetainPreview(item, len(chunks), len(todo), facts, cost)
 
 
-def _cost(texts: list[str], brief: Brief, model: Endpoint | Model) -> Estimate:
+def _cost(texts: list[str], brief: TextContext, model: Endpoint | Model) -> Estimate:
     schema = extractor.DESCRIBE if brief.mode == "verbatim" else extractor.KEEP
     head = tokens.count(extractor.directive(brief)) + tokens.count(json.dumps(schema)) + _TOOL_WORDS
     total, behind, grown, used, known = 0, 0, 0, Tokens(), price(model.name)
@@ -440,7 +445,7 @@ class Documents:
 
     def retain(
         self, items: Iterable[TextItem], *, model: ModelOrEndpoint = None, tell: Tell | None = None
-    ) -> list[Retained]:
+    ) -> list[RetainResult]:
         """Retain several texts, each as one commit, in their order; all of them wait first."""
         with self._models.open(model) as asked:
             retainer = self.retainer(asked, tell)
@@ -453,7 +458,7 @@ class Documents:
         retainer = self.retainer()
         return [retainer.offer(item, modelled=model is not None) for item in items]
 
-    def preview(self, items: Iterable[TextItem], *, model: ModelOrEndpoint = None) -> list[Priced]:
+    def preview(self, items: Iterable[TextItem], *, model: ModelOrEndpoint = None) -> list[RetainPreview]:
         """What retaining these texts would keep without a model, and what it would cost with one. Nothing
         is written, and nothing sent."""
         retainer = self.retainer()

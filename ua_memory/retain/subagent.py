@@ -169,7 +169,7 @@ class CoreEdit:
 
 
 @dataclass(slots=True)
-class Harvest:
+class SubagentResult:
     """What a sub-agent proposed: statements, core edits, and what was refused and why. `unstudied` are the
     turns that it only talked about: it called no tool, and did not say that there was nothing to keep."""
 
@@ -183,16 +183,16 @@ class Harvest:
 def study(
     model: Model, turns: Sequence[Turn], view: MemoryView, zone: tzinfo | None, *,
     bounds: Bounds | None = None,
-    into: Harvest | None = None, watch: Callable[[int], None] | None = None, max_tokens: int = 8_000,
+    into: SubagentResult | None = None, watch: Callable[[int], None] | None = None, max_tokens: int = 8_000,
     core: bool = True,
-) -> Harvest:  # fmt: skip
+) -> SubagentResult:  # fmt: skip
     """Let a fresh sub-agent read the turns. Raises what the model raises; then nothing is to be kept.
 
     `into` is what earlier stretches of the same transcript brought, which this one adds to. `watch` is told
     after each answer how many turns lie behind what was quoted last. `max_tokens` bounds each answer. Without
     `core` it neither sees nor changes core memory.
     """
-    session = _Session(turns, view, zone, into or Harvest())
+    session = _SubagentRun(turns, view, zone, into or SubagentResult())
 
     def watching(_: Reply) -> None:
         if watch is not None:
@@ -244,11 +244,11 @@ def _opening(turns: Sequence[Turn], zone: tzinfo | None) -> Message:
     return user(f"<transcript>\n{text}\n</transcript>", "Save what is worth keeping.")
 
 
-class _Session:
+class _SubagentRun:
     """One sub-agent's tools over one stretch of a transcript."""
 
     def __init__(
-        self, turns: Sequence[Turn], view: MemoryView, zone: tzinfo | None, harvest: Harvest
+        self, turns: Sequence[Turn], view: MemoryView, zone: tzinfo | None, harvest: SubagentResult
     ) -> None:
         self.turns, self.view, self.zone, self.harvest = turns, view, zone, harvest
         self.texts = [turn.text for turn in turns]

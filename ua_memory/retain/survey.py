@@ -17,7 +17,7 @@ from ua_memory.paths import is_bank, make_private
 from ua_memory.retain import ledger
 from ua_memory.retain.documents import MOST_BYTES, is_read
 from ua_memory.retain.flush import estimate, sieved
-from ua_memory.retain.ledger import Marks
+from ua_memory.retain.ledger import ReadMarks
 from ua_memory.retain.queue import TurnQueue, key_of
 from ua_memory.store.store import Store
 from ua_memory.transcripts.reader import Transcript, TranscriptReading, read
@@ -26,9 +26,9 @@ from ua_memory.transcripts.turns import Session, Turn
 if TYPE_CHECKING:
     from ua_memory.llm.access import ModelAccess, ModelOrEndpoint
     from ua_memory.retain.conversations import Conversations, WaitQueue
-    from ua_memory.retain.flush import Flushed
+    from ua_memory.retain.flush import FlushedSession
     from ua_memory.retain.queue import TextItem
-    from ua_memory.retain.retain import Documents, Priced, Retained
+    from ua_memory.retain.retain import Documents, RetainPreview, RetainResult
     from ua_memory.retain.retain import Tell as RetainTell
 
 # -- survey ------------------------------------------------------------------------------------------------
@@ -48,7 +48,7 @@ Tell = Callable[[int, int], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Surveyed:
+class FoundSession:
     """A session as its transcript has it: so many turns, those that `wait` for a flush already, and the ids
     of the `new` ones, which no flush has read. `first` and `last` are when it was spoken in."""
 
@@ -73,7 +73,7 @@ class Survey:
     transcripts (`machines` by kind), sessions that go on, so many that were last spoken in too long ago or
     have nothing said in them, and what could not be read."""
 
-    sessions: tuple[Surveyed, ...] = ()
+    sessions: tuple[FoundSession, ...] = ()
     machines: dict[str, int] = field(default_factory=dict)
     going: tuple[Session, ...] = ()
     older: int = 0
@@ -82,10 +82,10 @@ class Survey:
 
 
 @dataclass(slots=True)
-class _Talk:
+class _SessionTurns:
     """A session's turns before it is known which of them another session had first."""
 
-    found: Surveyed
+    found: FoundSession
     all: list[tuple[str, str]]
     fresh: set[str]
 
@@ -94,8 +94,8 @@ class Surveyor:
     """Looks at transcripts one by one; texts are not held."""
 
     def __init__(self, store: Store, queue: TurnQueue) -> None:
-        self.store, self.queue, self.marks = store, queue, Marks(store)
-        self._talks: list[_Talk] = []
+        self.store, self.queue, self.marks = store, queue, ReadMarks(store)
+        self._talks: list[_SessionTurns] = []
         self._machines: dict[str, int] = {}
         self._going: list[Session] = []
         self._older = self._silent = 0
@@ -141,7 +141,7 @@ class Surveyor:
             why = error.what if isinstance(error, UaMemoryError) else error.strerror or str(error)
             self._problems.append(f"{one.where}: {why}")
 
-    def _talk(self, one: Transcript, stream: IO[bytes], reading: TranscriptReading) -> _Talk | None:
+    def _talk(self, one: Transcript, stream: IO[bytes], reading: TranscriptReading) -> _SessionTurns | None:
         session, turns = reading.session, list(sieved(reading, self.store.config))
         if not turns:
             return None
@@ -153,11 +153,11 @@ class Surveyor:
         fresh = self._unread(session, stream, reading, ids) & ids
         fresh &= {turn.id for turn in _unheard(turns, waits)}
         times = [turn.at for turn in turns if turn.at]
-        found = Surveyed(
+        found = FoundSession(
             one, session, len(turns), len(waits), (), min(times, default=session.started),
             max(times, default=session.started), reading.usage.context,
         )  # fmt: skip
-        return _Talk(found, [(turn.id, _hash(turn)) for turn in turns], fresh)
+        return _SessionTurns(found, [(turn.id, _hash(turn)) for turn in turns], fresh)
 
     def _waiting(self, session: Session) -> list[str]:
         try:
@@ -177,7 +177,7 @@ class Surveyor:
         turns = list(ledger.unsaid(again, known, again.reached))
         return {turn.id for turn in _after_told(turns, known)}
 
-    def _told_apart(self) -> Iterator[Surveyed]:
+    def _told_apart(self) -> Iterator[FoundSession]:
         """The sessions in the order in which they began, each turn in the first that has it."""
         talks = sorted(self._talks, key=lambda talk: _begun(talk.found))
         had = {(t.found.session.client, *turn) for t in talks for turn in t.all if turn[0] not in t.fresh}
@@ -195,7 +195,7 @@ class Surveyor:
             yield replace(talk.found, new=tuple(new))
 
 
-def turns_of(one: Surveyed) -> list[Turn]:
+def turns_of(one: FoundSession) -> list[Turn]:
     """The new turns of a session, in order. One that has no time of its own gets that of what was said before
     it, so that it does not count as said today. What the transcript's reader raises; OSError."""
     new, at = set(one.new), one.first or one.transcript.changed
@@ -240,7 +240,7 @@ def _moment(base: str) -> datetime | None:
         return None
 
 
-def _begun(one: Surveyed) -> float:
+def _begun(one: FoundSession) -> float:
     at = one.session.started or one.first or one.transcript.changed
     return at.timestamp()
 
@@ -269,8 +269,8 @@ class Sessions:
         return Surveyor(self._store, queue).survey(transcripts, since=since, going=going, tell=tell)
 
     def flush(
-        self, sessions: Iterable[Surveyed], *, model: ModelOrEndpoint = None
-    ) -> Iterator[tuple[Surveyed, Flushed]]:
+        self, sessions: Iterable[FoundSession], *, model: ModelOrEndpoint = None
+    ) -> Iterator[tuple[FoundSession, FlushedSession]]:
         """Flush the new turns of these sessions and those that wait, one session after the other, each as a
         commit of its own.
 
@@ -285,7 +285,7 @@ class Sessions:
                     yield one, flushed
 
     def preview(
-        self, sessions: Iterable[Surveyed], *, model: ModelOrEndpoint = None
+        self, sessions: Iterable[FoundSession], *, model: ModelOrEndpoint = None
     ) -> tuple[int, Estimate | None]:
         """How many facts would be kept of the new turns without a model and, where there is one, what it
         would cost. Nothing is written or sent."""
@@ -326,7 +326,7 @@ Stamp = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
-class Stood:
+class WatchedFile:
     """How a file stood when it was taken in. `error` says why it could not be, `gone` that it vanished
     since, and was told so: its facts stay until a person lets them go."""
 
@@ -336,16 +336,16 @@ class Stood:
 
 
 @dataclass(frozen=True, slots=True)
-class Watched:
+class WatchedPath:
     """One path that is watched, and its files as they stood. `modelled`: a model is to read it."""
 
     path: str
     modelled: bool = False
-    files: dict[str, Stood] = field(default_factory=dict)
+    files: dict[str, WatchedFile] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class WatchedChanges:
     """What a look at a watched path finds: files to be taken in now, those saved too lately, and those that
     are not there any more. `missing` says that the path itself is not, which makes no file gone."""
 
@@ -355,7 +355,7 @@ class Look:
     missing: bool = False
 
 
-def load(store: Store) -> list[Watched]:
+def load(store: Store) -> list[WatchedPath]:
     """The watched paths, in the order they were added. Malformed names a list that cannot be read."""
     file = store.bank.local / NAME
     try:
@@ -368,7 +368,7 @@ def load(store: Store) -> list[Watched]:
         raise Malformed(f"cannot be read: {error}", where=str(file), hint=hint) from error
 
 
-def save(store: Store, watched: list[Watched]) -> None:
+def save(store: Store, watched: list[WatchedPath]) -> None:
     """Write the list down. CannotWrite."""
     file = store.bank.local / NAME
     beside = file.with_suffix(".new")
@@ -387,7 +387,7 @@ def save(store: Store, watched: list[Watched]) -> None:
         ) from error
 
 
-def add(store: Store, path: Path, *, modelled: bool) -> Watched:
+def add(store: Store, path: Path, *, modelled: bool) -> WatchedPath:
     """Watch a path. Usage for one inside the bank, or around all of it that is not there, or that holds too
     much; watching what is watched changes nothing but `modelled`."""
     path = path.resolve()
@@ -404,7 +404,7 @@ def add(store: Store, path: Path, *, modelled: bool) -> Watched:
         pass
     watched = load(store)
     known = next((one for one in watched if one.path == str(path)), None)
-    one = replace(known, modelled=modelled) if known else Watched(str(path), modelled)
+    one = replace(known, modelled=modelled) if known else WatchedPath(str(path), modelled)
     save(store, [one if each is known else each for each in watched] if known else [*watched, one])
     return one
 
@@ -438,12 +438,12 @@ def files(store: Store, path: Path) -> Iterator[tuple[str, Stamp]]:
                 yield str(file), _stamp(found)
 
 
-def look(store: Store, one: Watched, quiet: float) -> Look:
+def look(store: Store, one: WatchedPath, quiet: float) -> WatchedChanges:
     """What has changed at a watched path since it was taken in last. Files that were saved less than `quiet`
     seconds ago are let rest: an editor saves in the middle of a sentence."""
     path = Path(one.path)
     if not path.exists():
-        return Look({}, missing=True)
+        return WatchedChanges({}, missing=True)
     now = store.now().timestamp()
     ready: dict[str, Stamp] = {}
     young = []
@@ -458,31 +458,33 @@ def look(store: Store, one: Watched, quiet: float) -> Look:
             young.append(name)
         else:
             ready[name] = stamp
-    return Look(ready, tuple(young), tuple(name for name in one.files if name not in there))
+    return WatchedChanges(ready, tuple(young), tuple(name for name in one.files if name not in there))
 
 
 def _stamp(found: os.stat_result) -> Stamp:
     return found.st_mtime_ns, found.st_size
 
 
-def _made(row: dict[str, Any]) -> Watched:
+def _made(row: dict[str, Any]) -> WatchedPath:
     stood = {
-        str(name): Stood((int(each["stamp"][0]), int(each["stamp"][1])), each["error"], bool(each["gone"]))
+        str(name): WatchedFile(
+            (int(each["stamp"][0]), int(each["stamp"][1])), each["error"], bool(each["gone"])
+        )
         for name, each in row["files"].items()
     }
-    return Watched(str(row["path"]), bool(row["modelled"]), stood)
+    return WatchedPath(str(row["path"]), bool(row["modelled"]), stood)
 
 
 _CLAIM = "watched"
 
 
 @dataclass(frozen=True, slots=True)
-class Caught:
+class WatchResult:
     """What catching up with watched paths did. `young` were saved too lately, `failed` could not be read
     (file and why), `gone` vanished: their facts stay until they are let go, as those of `let_go` were now.
     `missing` are watched paths that are not there at all."""
 
-    done: tuple[Retained, ...] = ()
+    done: tuple[RetainResult, ...] = ()
     young: tuple[str, ...] = ()
     failed: tuple[tuple[str, str], ...] = ()
     gone: tuple[str, ...] = ()
@@ -496,19 +498,19 @@ class Watches:
     def __init__(self, store: Store, documents: Documents, queue: WaitQueue) -> None:
         self._store, self._documents, self._queue = store, documents, queue
 
-    def add(self, path: Path, *, model: ModelOrEndpoint = None) -> tuple[Watched, Look]:
+    def add(self, path: Path, *, model: ModelOrEndpoint = None) -> tuple[WatchedPath, WatchedChanges]:
         """Watch a file or folder outside the bank, and say what there is to read. `model` is who is to read
         it. Usage, TooLarge."""
         self._store.make_state()
         one = add(self._store, path, modelled=model is not None)
         return one, look(self._store, one, 0)
 
-    def list(self) -> Sequence[tuple[Watched, Look]]:
+    def list(self) -> Sequence[tuple[WatchedPath, WatchedChanges]]:
         """What is watched, and what has changed there since. TooLarge."""
         quiet = self._store.config.watch_seconds
         return [(one, look(self._store, one, quiet)) for one in load(self._store)]
 
-    def remove(self, path: str) -> Watched:
+    def remove(self, path: str) -> WatchedPath:
         """Watch a path no longer; its documents stay. NotFound."""
         known = load(self._store)
         gone = next((one for one in known if one.path in (path, str(Path(path).resolve()))), None)
@@ -528,7 +530,7 @@ class Watches:
     def run(
         self, *, model: ModelOrEndpoint = None, accept: bool = False, now: bool = False,
         unasked: bool = False, tell: RetainTell | None = None,
-    ) -> Caught:  # fmt: skip
+    ) -> WatchResult:  # fmt: skip
         """Take in what has changed at watched paths and rests, or, with `now`, whether it rests or not.
 
         Of a file that vanished the facts stay, and it is told: a disk that is not mounted and another branch
@@ -540,7 +542,7 @@ class Watches:
         with retainer.items.claimed(_CLAIM, 0):
             known = load(self._store)
             mine = [one for one in known if not (unasked and model is None and one.modelled)]
-            caught = Caught()
+            caught = WatchResult()
             keys: list[str] = []
             for one in mine:
                 changes = look(self._store, one, 0 if now else self._store.config.watch_seconds)
@@ -553,34 +555,34 @@ class Watches:
         return replace(caught, done=(*done, *gone))
 
     def _taken(
-        self, one: Watched, look: Look, caught: Caught, accept: bool
-    ) -> tuple[Watched, Sequence[TextItem], Caught]:
+        self, one: WatchedPath, look: WatchedChanges, caught: WatchResult, accept: bool
+    ) -> tuple[WatchedPath, Sequence[TextItem], WatchResult]:
         """A watched path as it stands after a look, and the texts to be retained."""
         files, items, failed = dict(one.files), [], []
         for name, stamp in look.ready.items():
             try:
                 item = self._documents.read(Path(name), origin="import", client="watch")
                 items += [item] if item.text.strip() else []
-                files[name] = Stood(stamp)
+                files[name] = WatchedFile(stamp)
             except UaMemoryError as error:  # tried again when it is saved again
-                files[name] = Stood(stamp, error.what)
+                files[name] = WatchedFile(stamp, error.what)
                 failed.append((name, error.what))
         for name in look.gone:
             if accept:
                 del files[name]
             else:
                 files[name] = replace(files[name], gone=True)
-        return replace(one, files=files), items, Caught(
+        return replace(one, files=files), items, WatchResult(
             (), (*caught.young, *look.young), (*caught.failed, *failed),
             caught.gone if accept else (*caught.gone, *look.gone),
             (*caught.let_go, *look.gone) if accept else caught.let_go,
             (*caught.missing, one.path) if look.missing else caught.missing,
         )  # fmt: skip
 
-    def _let_go(self, document_id: str) -> Retained:
+    def _let_go(self, document_id: str) -> RetainResult:
         return self._documents.retainer().let_go(document_id)
 
-    def preview(self, *, model: ModelOrEndpoint = None) -> Sequence[Priced]:
+    def preview(self, *, model: ModelOrEndpoint = None) -> Sequence[RetainPreview]:
         """What `run` would keep and cost; see `Documents.preview`."""
         ready = [name for _, look in self.list() for name in (*look.ready, *look.young)]
         return self._documents.preview(

@@ -15,7 +15,7 @@ from ua_memory.discovery import LOGS, SETTINGS
 from ua_memory.errors import GitFailed, Malformed, UaMemoryError, Usage
 from ua_memory.git import trail as git_trail
 from ua_memory.git.repository import Revision, blob_id
-from ua_memory.git.trail import History, Moment, Others
+from ua_memory.git.trail import History, OtherBranches, RepositoryState
 from ua_memory.markdown import document
 from ua_memory.paths import Bank, confined
 from ua_memory.records import Fact, Passage, Record
@@ -254,7 +254,7 @@ class EditInspector:
         self._names: dict[str, str] | None = None
         self._unsure: set[str] = set()
         self._read: dict[str, bytes] = {}
-        self._others = Others(history, "")
+        self._others = OtherBranches(history, "")
         self._stale: dict[str, tuple[str | None, bytes | None, bool]] = {}
         self._seen_file = bank.state / SEEN_EDITS
 
@@ -285,10 +285,10 @@ class EditInspector:
         return self._classify(Edit(path, trail, disk), accept=accept)
 
     @synchronized
-    def begin(self) -> Moment:
+    def begin(self) -> RepositoryState:
         """Where the repository stands as a revision begins."""
         now = git_trail.moment(self._history)
-        self._others = Others(self._history, now.branch)
+        self._others = OtherBranches(self._history, now.branch)
         return now
 
     def _other_branch(self, path: str, disk: bytes | None, trail: bytes | None) -> str:

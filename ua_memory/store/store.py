@@ -15,7 +15,7 @@ from ua_memory.discovery import BESIDE
 from ua_memory.errors import Busy, CannotWrite, GitFailed, NotFound
 from ua_memory.git import trail
 from ua_memory.git.repository import MACHINE, Revision
-from ua_memory.git.trail import History, Moment
+from ua_memory.git.trail import History, RepositoryState
 from ua_memory.paths import Bank, LinkNames, confined, make_private
 from ua_memory.store import commit as store_commit
 from ua_memory.store import pending, swap
@@ -60,7 +60,7 @@ class Store:
             bank.root, bank.pending, self._inspector.inspect_save, self.history.person, self._git_moved
         )
         self.link_names = LinkNames(bank.root)
-        self._began: tuple[Moment, str | None] = Moment(), None
+        self._began: tuple[RepositoryState, str | None] = RepositoryState(), None
         self._recent: tuple[float, FileSurvey] | None = None
         self._stuck: GitFailed | None = None
         """Why what is owed could not be committed, when that was last tried."""
@@ -249,7 +249,7 @@ class Store:
         """Wait until no git writes files of the bank; whether it is so."""
         return trail.settled(self.history, min(GIT_SECONDS, self.config.lock_seconds))
 
-    def _position(self) -> tuple[Moment, str | None]:
+    def _position(self) -> tuple[RepositoryState, str | None]:
         """Where the repository stands, and the newest revision of its branch, as a revision begins."""
         began = self._inspector.begin()
         return began, self.history.tip(self.history.target(began.branch))

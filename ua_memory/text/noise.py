@@ -31,7 +31,7 @@ SIGNS = "<[/\n"
 """What something stands between, or after, that was not typed. A prompt without any is asked as it is."""
 
 
-class Wanted:
+class QueryText:
     """What is looked for: `text`, '' where nothing is, and `why` it was skipped or condensed; `long` if that
     was for its length."""
 
@@ -46,26 +46,26 @@ class Wanted:
         return not self.text and bool(self.why)
 
 
-def read_query(raw: str, behavior: str = SKIP, longest: int = 2000) -> Wanted:
+def read_query(raw: str, behavior: str = SKIP, longest: int = 2000) -> QueryText:
     """What a query asks for. One of more than `longest` characters is skipped, or condensed. Never raises."""
     if len(raw) <= longest and not any(sign in raw for sign in SIGNS) and not raw.startswith(MACHINES):
-        return Wanted(raw)  # as nearly all are
+        return QueryText(raw)  # as nearly all are
     text = was_typed(raw)
     if not text:
         said = "not searched: a client or memory itself wrote all of the query"
-        return Wanted("", said if raw.strip() else "")
+        return QueryText("", said if raw.strip() else "")
     found = command(text)
     if found:
         name, text = found
         if not text:
-            return Wanted("", f"not searched: /{name} is a command without words to search for")
+            return QueryText("", f"not searched: /{name} is a command without words to search for")
     if len(text) <= longest:
-        return Wanted(text)
+        return QueryText(text)
     size = f"a query of {len(text):,} characters, where {longest:,} are the most (recall.longest_query)"
     if behavior == SKIP:
-        return Wanted("", f"not searched: {size}; ask less, or set recall.long_query_behavior", long=True)
+        return QueryText("", f"not searched: {size}; ask less, or set recall.long_query_behavior", long=True)
     text = condensed(text)
-    return Wanted(text, f"{size}, condensed to “{text}”", long=True)
+    return QueryText(text, f"{size}, condensed to “{text}”", long=True)
 
 
 # -- fence -------------------------------------------------------------------------------------------------

@@ -13,9 +13,9 @@ from dataclasses import replace
 
 from ua_memory.text.noise import is_summary, typed, uttered
 from ua_memory.transcripts.format import (
+    ContextGauge,
     EntryIds,
     Format,
-    Gauge,
     Tree,
     blocks,
     claude_usage,
@@ -44,13 +44,13 @@ _MACHINES = ("acompact", "aprompt_suggestion", "aside_question")
 _RESULTS_ONLY, _QUEUE = 3, 4
 
 
-class _Strand:
+class _Branch:
     """The main line of a file, or its sidechain: each a tree with its own leaf and its own usage."""
 
     def __init__(self) -> None:
         self.tree = Tree()
         self.leaf = -1
-        self.gauge = Gauge()
+        self.gauge = ContextGauge()
         self.boundaries: list[tuple[int, Boundary, str, str]] = []
         """Number, boundary, what it logically follows, and the first message it left in the context."""
         self.summaries: list[int] = []
@@ -66,7 +66,7 @@ class ClaudeCode(Format):
 
     def __init__(self) -> None:
         super().__init__()
-        self._main, self._side = _Strand(), _Strand()
+        self._main, self._side = _Branch(), _Branch()
         self._queue_lines: list[int] = []
         self._queued: set[int] = set()
         """Marks of what a person said in records of its own, which the queue's ledger only repeats."""
@@ -103,7 +103,7 @@ class ClaudeCode(Format):
             if queued.get("type") == "queued_command":
                 self._queued.update(mark(text) for text in texts(queued.get("prompt")))
 
-    def _spoken(self, strand: _Strand, line: int, number: int, record: Record, message: Record) -> None:
+    def _spoken(self, strand: _Branch, line: int, number: int, record: Record, message: Record) -> None:
         if _is_summary(record):
             if strand.leaf < 0:
                 strand.summaries.append(line)

@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Any
 
 from ua_memory.text.noise import typed, uttered
-from ua_memory.transcripts.format import EntryIds, Format, Gauge, filling, texts
+from ua_memory.transcripts.format import ContextGauge, EntryIds, Format, filling, texts
 from ua_memory.transcripts.turns import (
     Boundary,
     CallResult,
@@ -44,7 +44,7 @@ class Codex(Format):
 
     def __init__(self) -> None:
         super().__init__()
-        self._gauge = Gauge()
+        self._gauge = ContextGauge()
         self._model = ""
         self._window: int | None = None
         self._people = array("Q")

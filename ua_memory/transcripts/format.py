@@ -403,7 +403,7 @@ class EntryIds:
         return Turn(**(fields | changes))
 
 
-class Gauge:
+class ContextGauge:
     """Collects what replies report of their size, each API message once."""
 
     def __init__(self) -> None:
@@ -471,7 +471,7 @@ def filling(content: object) -> Iterator[str]:
 _decoder = json.JSONDecoder()
 
 
-class Elements:
+class JsonElements:
     """The messages of one JSON document, `[…]` or `{"messages": […], …}`, without holding the document."""
 
     def __init__(self, source: ByteSource, report: Unreadable) -> None:

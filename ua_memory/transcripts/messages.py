@@ -10,10 +10,10 @@ from ua_memory.text.noise import is_summary, typed, uttered
 from ua_memory.transcripts.format import (
     CHUNK,
     ByteSource,
-    Elements,
+    ContextGauge,
     EntryIds,
     Format,
-    Gauge,
+    JsonElements,
     Unreadable,
     blocks,
     claude_usage,
@@ -51,8 +51,8 @@ class Messages(Format):
 
     def __init__(self) -> None:
         super().__init__()
-        self._gauge = Gauge()
-        self._elements: Elements | None = None
+        self._gauge = ContextGauge()
+        self._elements: JsonElements | None = None
 
     def records(
         self, source: ByteSource, report: Unreadable, keep: bytearray | None = None
@@ -60,7 +60,7 @@ class Messages(Format):
         if _one_to_a_line(source.start):
             yield from json_lines(source, report, keep)
             return
-        self._elements = Elements(source, report)
+        self._elements = JsonElements(source, report)
         for number, value in self._elements:
             if isinstance(value, dict):
                 yield number, value

@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import ClassVar
 
 from ua_memory.text.noise import typed, uttered, without_envelope
-from ua_memory.transcripts.format import EntryIds, Format, Gauge, Tree, blocks, filling, texts
+from ua_memory.transcripts.format import ContextGauge, EntryIds, Format, Tree, blocks, filling, texts
 from ua_memory.transcripts.turns import (
     Boundary,
     CallResult,
@@ -42,7 +42,7 @@ class Pi(Format):
     def __init__(self) -> None:
         super().__init__()
         self._tree = Tree()
-        self._gauge = Gauge()
+        self._gauge = ContextGauge()
         self._headed = False
         self._compactions: list[tuple[int, int, Record]] = []
         self._spoken = 0

@@ -25,7 +25,7 @@ from ua_memory.store.files import MAX_FILE
 from ua_memory.store.lock import work_folder
 from ua_memory.store.store import Store
 from ua_memory.upkeep.merge import Merge, prepare, settings
-from ua_memory.upkeep.sync import RemoteTombstones, Synced, joined, sync
+from ua_memory.upkeep.sync import RemoteTombstones, SyncResult, joined, sync
 
 if TYPE_CHECKING:
     from ua_memory.index.sync import Index
@@ -46,7 +46,7 @@ _PIECE = 1 << 20
 _SAYS = frozenset((b"path", b"size"))
 
 
-class Strange(tarfile.TarError):
+class InvalidArchive(tarfile.TarError):
     """Something that no archive of ours has; in words for a person."""
 
 
@@ -61,7 +61,7 @@ def look_through(raw: IO[bytes], most: int) -> None:
             break
         member = tarfile.TarInfo.frombuf(block, "utf-8", "surrogateescape")
         if block[148:156] != b"%06o\0 " % member.chksum:  # numbers may be written in several ways
-            raise Strange(f"a header was changed, at byte {at}")
+            raise InvalidArchive(f"a header was changed, at byte {at}")
         size = member.size
         if member.type == tarfile.XHDTYPE and not said and 0 < size <= MOST_HEADER:
             said = _extended(raw.read(size))
@@ -69,18 +69,18 @@ def look_through(raw: IO[bytes], most: int) -> None:
             size = _number(said.get(b"size", b"%d" % size))
             said, number = {}, number + 1
         else:
-            raise Strange(f"it holds more than files, at byte {at}")
+            raise InvalidArchive(f"it holds more than files, at byte {at}")
         if size < 0 or number > most:
-            raise Strange("it holds too many files, or one without a size")
+            raise InvalidArchive("it holds too many files, or one without a size")
         end = at + BLOCK + size
         at = end + -size % BLOCK
         raw.seek(end)
         if raw.read(at - end).strip(b"\0"):
-            raise Strange(f"something stands between its files, at byte {end}")
+            raise InvalidArchive(f"something stands between its files, at byte {end}")
     raw.seek(at)
     while piece := raw.read(_PIECE):
         if piece.strip(b"\0"):
-            raise Strange(f"something stands behind its files, at byte {at}")
+            raise InvalidArchive(f"something stands behind its files, at byte {at}")
     raw.seek(0)
 
 
@@ -92,14 +92,14 @@ def _extended(data: bytes) -> dict[bytes, bytes]:
         row, data = data[:length], data[max(length, 1) :]
         key, has, value = row.partition(b" ")[2].removesuffix(b"\n").partition(b"=")
         if len(row) != length or not row.endswith(b"\n") or not has or key not in _SAYS or key in said:
-            raise Strange("one of its headers cannot be read")
+            raise InvalidArchive("one of its headers cannot be read")
         said[key] = value
     return said
 
 
 def _number(text: bytes) -> int:
     if not text.isdigit() or len(text) > 20:
-        raise Strange("one of its headers cannot be read")
+        raise InvalidArchive("one of its headers cannot be read")
     return int(text)
 
 
@@ -120,7 +120,7 @@ MADE = "%Y-%m-%dT%H:%M:%S%z"
 
 
 @dataclass(frozen=True, slots=True)
-class Archived:
+class ArchiveResult:
     """An archive that was written: what is in it. `revision` is the newest it has, `bytes` its size."""
 
     file: str
@@ -133,7 +133,7 @@ class Archived:
 
 
 @dataclass(frozen=True, slots=True)
-class Restored:
+class RestoreResult:
     """An archive that was taken in, after all of it was verified."""
 
     file: str
@@ -152,7 +152,7 @@ class Restored:
 # -- export ----------------------------------------------------------------------------------------------
 
 
-def export(store: Store, file: Path, *, trial: bool = False) -> Archived:
+def export(store: Store, file: Path, *, trial: bool = False) -> ArchiveResult:
     """Write the bank's archive. Usage where it would lie inside the bank, CannotWrite where there is such a
     file already; nothing is there until all of it is."""
     _outside(store, file)
@@ -169,14 +169,14 @@ def export(store: Store, file: Path, *, trial: bool = False) -> Archived:
     number = history.number(None, head)
     if trial:
         size = sum(map(len, contents.values()))
-        return Archived(str(file), store.config.id, head, number, len(contents), size, notes)
+        return ArchiveResult(str(file), store.config.id, head, number, len(contents), size, notes)
     with work_folder(store.bank.state, store.config.lock_seconds) as folder:
         bundle = folder / BUNDLE
         history.bundle(bundle)
         made = f"{store.now():{MADE}}"
         manifest = _manifest(store.config.id, made, head, contents, bundle)
         size = _write(file, manifest, contents, bundle, int(store.now().timestamp()))
-    return Archived(str(file), store.config.id, head, number, len(contents), size, notes)
+    return ArchiveResult(str(file), store.config.id, head, number, len(contents), size, notes)
 
 
 def _outside(store: Store, file: Path) -> None:
@@ -264,7 +264,7 @@ def _add(tar: tarfile.TarFile, name: str, data: IO[bytes], size: int, when: int)
 
 def restore(
     store: Store, file: Path, *, door: str, index: Callable[[], Index], trial: bool = False
-) -> Restored:  # fmt: skip
+) -> RestoreResult:  # fmt: skip
     """Take an archive in: verified whole, then joined as `sync` joins. Malformed for one that is cut short,
     was changed, or holds what it should not; Conflict where it is another bank's."""
     notes = prepare(store, look=trial)
@@ -285,7 +285,7 @@ def restore(
             done, heard = joined(store, other, index, door=door, subject=f"import: {file.name}", look=trial)
     result = done.result
     notes = (*notes, *done.notes, *(result.notes if result else ()))
-    return Restored(
+    return RestoreResult(
         str(file), str(manifest["bank"]), str(manifest["made"]), len(files), done.revisions, done.merge,
         result.revision if result else None, notes, trial, heard,
     )  # fmt: skip
@@ -401,16 +401,16 @@ class Remote:
 
     def sync(
         self, remote: str | None = None, *, dry_run: bool = False, backup: Path | None = None
-    ) -> Synced:  # fmt: skip
+    ) -> SyncResult:  # fmt: skip
         """Pull, merge and push the trail. `remote` is its address, to be given once. Where another machine
         has purged its history, this one's goes into the bundle `backup` before it follows: a new file
         outside of the bank. Conflict where it has to be named."""
         return sync(self._store, remote, door=self._door, index=self._index, trial=dry_run, backup=backup)
 
-    def export(self, file: Path | str, *, dry_run: bool = False) -> Archived:
+    def export(self, file: Path | str, *, dry_run: bool = False) -> ArchiveResult:
         """The whole bank, with its history, as one archive that can be verified."""
         return export(self._store, Path(file), trial=dry_run)
 
-    def restore(self, file: Path | str, *, dry_run: bool = False) -> Restored:
+    def restore(self, file: Path | str, *, dry_run: bool = False) -> RestoreResult:
         """Take an archive of this bank in; a new bank becomes what it holds."""
         return restore(self._store, Path(file), door=self._door, index=self._index, trial=dry_run)

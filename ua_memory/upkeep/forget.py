@@ -41,13 +41,13 @@ from ua_memory.store.draft import Draft, Result
 from ua_memory.store.store import Store
 from ua_memory.text.grounding import ungrounded
 from ua_memory.upkeep import traces
-from ua_memory.upkeep.traces import Cleared, Clearing, Needle, Searched, is_session, needles, unsaid
+from ua_memory.upkeep.traces import Cleanup, CleanupReport, Needle, TraceReport, is_session, needles, unsaid
 
 if TYPE_CHECKING:
-    from ua_memory.index.entities import Portrait
+    from ua_memory.index.entities import EntityDetails
     from ua_memory.index.sync import Index
-    from ua_memory.recall.search import Answer
-    from ua_memory.retain.queue import Waiting
+    from ua_memory.recall.search import SearchResult
+    from ua_memory.retain.queue import QueueEntry
 
 
 # -- plan --------------------------------------------------------------------------------------------------
@@ -302,7 +302,7 @@ Ours = Callable[[str, int, int], bool]
 _BLOCK = re.compile(r"\^([A-Za-z0-9-]+)")
 
 
-class Deriving:
+class ForgetPlanner:
     """One forgetting while it is worked out. `texts` are all files; `ours` tells a machine's lines from a
     person's, of which only those go that are asked for, unless `take` says that they all do. `ids` are gone
     already, and what they said is `known` where that counts; without `strict` what rests on something else
@@ -468,7 +468,7 @@ def kind_of(record: Statement) -> What:
 # Whose lines are whose: a machine's, which may go with what they rest on, or a person's.
 
 
-class Owners:
+class LineOwners:
     """Who wrote each line, asked of the trail once for each file; of another history by `rev`."""
 
     def __init__(self, store: Store, texts: Mapping[str, bytes], rev: str = "HEAD") -> None:
@@ -495,7 +495,7 @@ _AROUND = re.compile(r"\s*<!--\s*(?:chunk|tags):.*-->\s*")
 """A comment of ours that says something of what stands below it, and nothing without that."""
 
 
-class Edits:
+class FileEdits:
     """The changes of one file. Lines count from 1."""
 
     def __init__(self, path: str, data: bytes, document: markdown_document.Document) -> None:
@@ -587,7 +587,7 @@ Names = Callable[[str, Collection[str]], bool]
 
 
 @dataclass(frozen=True, slots=True)
-class Cut:
+class CutParagraph:
     """A paragraph or item after it: what is left ('' for nothing), the sentences that went, those that lost a
     citation."""
 
@@ -600,7 +600,7 @@ class Cut:
         return bool(self.gone or self.revised)
 
 
-def without(text: str, ids: Collection[str], needles: Sequence[Needle], names: Names) -> Cut:
+def without(text: str, ids: Collection[str], needles: Sequence[Needle], names: Names) -> CutParagraph:
     """A block of prose without the sentences that rest on these ids alone, that say one of the texts, or that
     name what only those ids say; another loses the citation."""
     hits = [span for needle in needles for span in needle.spans(text)]
@@ -622,12 +622,12 @@ def without(text: str, ids: Collection[str], needles: Sequence[Needle], names: N
             sentence = _unlinked(sentence, start, lost)
         kept.append(lead + sentence)
     if not gone and not revised:
-        return Cut(text)
+        return CutParagraph(text)
     left = "".join(kept) + text[end:]
     prefix = match[0] if (match := _PREFIX.match(text)) else ""
     # Where the first sentence went, the bullet went with it.
     body = left.lstrip() if opens else left.removeprefix(prefix)
-    return Cut(prefix + body if any(map(str.isalnum, body)) else "", tuple(gone), tuple(revised))
+    return CutParagraph(prefix + body if any(map(str.isalnum, body)) else "", tuple(gone), tuple(revised))
 
 
 def _said(sentence: str) -> str:
@@ -666,10 +666,10 @@ def _unlinked(sentence: str, start: int, lost: Sequence[fields.Citation]) -> str
 _META = re.compile(r"\s+[-*+]\s+[a-z]+:\s")
 
 
-class Changing:
+class ForgetEdits:
     """The files of one forgetting while they are changed, and what is to be told of it."""
 
-    def __init__(self, deriving: Deriving) -> None:
+    def __init__(self, deriving: ForgetPlanner) -> None:
         self.deriving = deriving
         self.sentences: dict[Place, Piece] = {}
         self.revised: list[Piece] = []
@@ -688,9 +688,9 @@ class Changing:
             tuple(dict.fromkeys(also)), changed, tuple(deriving.removals()),
         )  # fmt: skip
 
-    def _edited(self, path: str) -> Edits:
+    def _edited(self, path: str) -> FileEdits:
         deriving = self.deriving
-        edits = Edits(path, deriving.texts[path], deriving.document(path))
+        edits = FileEdits(path, deriving.texts[path], deriving.document(path))
         taken: set[int] = set()
         for record in edits.document.records:
             if isinstance(record, (Fact, Observation, Opinion, Entity, Tombstone)):
@@ -706,7 +706,7 @@ class Changing:
 
     # -- records that stay -------------------------------------------------------------------------------
 
-    def _revise(self, edits: Edits, record: Statement) -> None:
+    def _revise(self, edits: FileEdits, record: Statement) -> None:
         place = record.place
         lines = "\n".join(edits.document.lines[place.line - 1 : place.end])
         quoted, cited = self.deriving.says(lines), self.deriving.cites(lines)
@@ -722,7 +722,7 @@ class Changing:
         elif quoted:
             self.left.append(self.deriving.piece(record, QUOTES))
 
-    def _revise_fact(self, edits: Edits, fact: Fact) -> None:
+    def _revise_fact(self, edits: FileEdits, fact: Fact) -> None:
         """A fact that stays loses the lines of its metadata that cite what goes, or have its words."""
         deriving = self.deriving
         lost, stay = "", ""
@@ -784,7 +784,7 @@ class Changing:
 
     # -- prose -------------------------------------------------------------------------------------------
 
-    def _prose(self, edits: Edits, taken: set[int]) -> None:
+    def _prose(self, edits: FileEdits, taken: set[int]) -> None:
         """Sentences of pages, core memory and notes that are no records."""
         deriving, document = self.deriving, edits.document
         for block in scan(document.lines, document.front_end):
@@ -804,7 +804,7 @@ class Changing:
             if deriving.says(line):
                 self.left.append(Piece("text", Place(edits.path, n, n), line, QUOTES, by_person=True))
 
-    def _shorten(self, edits: Edits, place: Place, text: str) -> None:
+    def _shorten(self, edits: FileEdits, place: Place, text: str) -> None:
         deriving = self.deriving
         cut = without(
             text, deriving.ids, deriving.needles, lambda said, rest: deriving.names(said, rest, deriving.ids)
@@ -838,29 +838,29 @@ MOST = 1000
 
 
 @dataclass(frozen=True, slots=True)
-class Forgotten:
+class ForgetResult:
     """What a forgetting does, or has done: the plan, what waits and goes with it, and once it is done the
     revision, what was cleared away beside the files, and the search that proves it."""
 
     plan: Plan
-    waiting: tuple[Waiting, ...] = ()
+    waiting: tuple[QueueEntry, ...] = ()
     touched: tuple[str, ...] = ()
     """Keys of what waits and has the words somewhere; they are taken out of it."""
     result: Result | None = None
-    cleared: Cleared = field(default_factory=Cleared)
-    proof: Searched = field(default_factory=Searched)
+    cleared: CleanupReport = field(default_factory=CleanupReport)
+    proof: TraceReport = field(default_factory=TraceReport)
     sought: tuple[Needle, ...] = ()
     """The texts, for a purge that follows."""
     near: tuple[Piece, ...] = ()
     """What a search for the same words finds besides, which stays."""
 
 
-class Forgetting(Clearing):
+class Forgetting(Cleanup):
     """Forgetting in one bank."""
 
     def __init__(
-        self, store: Store, door: str, index: Callable[[], Index], search: Callable[[str], Answer],
-        entity: Callable[[str], Portrait],
+        self, store: Store, door: str, index: Callable[[], Index], search: Callable[[str], SearchResult],
+        entity: Callable[[str], EntityDetails],
     ) -> None:  # fmt: skip
         super().__init__(store, index)
         self.config, self.door, self.search, self.entity = store.config, door, search, entity
@@ -868,7 +868,7 @@ class Forgetting(Clearing):
     def forget(
         self, *targets: str, query: str = "", session: str = "", entity: str = "", limit: int | None = None,
         dry_run: bool = False, take: bool = False,
-    ) -> Forgotten:  # fmt: skip
+    ) -> ForgetResult:  # fmt: skip
         """See `Memory.forget`."""
         with self.alone():
             self.end_begun()
@@ -883,7 +883,7 @@ class Forgetting(Clearing):
             plan = self._plan(chosen, take)
             sought = self._sought(plan)
             touched = tuple(traces.waits(self.store, sought))
-            found = Forgotten(plan, tuple(waits), touched, sought=sought, near=near)
+            found = ForgetResult(plan, tuple(waits), touched, sought=sought, near=near)
             if dry_run:
                 return found
             begun = self.begin((one.id for one in plan.removals), plan.ids, sought, session)
@@ -955,10 +955,10 @@ class Forgetting(Clearing):
                 hint="ua-memory status --accept, or ua-memory undo",
             )  # fmt: skip
         texts = self._texts()
-        owners = Owners(self.store, texts)
+        owners = LineOwners(self.store, texts)
         today = self.store.now().date()
-        deriving = Deriving(texts, chosen, owners.ours, today, take=take, patterns=self.config.redact)
-        return Changing(deriving).plan()
+        deriving = ForgetPlanner(texts, chosen, owners.ours, today, take=take, patterns=self.config.redact)
+        return ForgetEdits(deriving).plan()
 
     def _sought(self, plan: Plan) -> tuple[Needle, ...]:
         """What must be nowhere afterwards: the texts, their secrets, and of what goes with them that which
@@ -969,7 +969,7 @@ class Forgetting(Clearing):
 
     # -- doing it ----------------------------------------------------------------------------------------
 
-    def _write(self, plan: Plan, session: str, waits: Sequence[Waiting]) -> Result:
+    def _write(self, plan: Plan, session: str, waits: Sequence[QueueEntry]) -> Result:
         """One revision, whose message has ids and counts."""
         with self.store.revision("forget", door=self.door) as draft:
             plan.carry_out(draft)
@@ -1011,10 +1011,10 @@ def let_go(store: Store, draft: Draft, lost: Mapping[str, Statement]) -> str:
         texts.pop(path, None)
         if data is not None:
             texts[path] = data
-    deriving = Deriving(
-        texts, [], Owners(store, texts).ours, store.now().date(), take=False, patterns=store.config.redact,
-        ids=lost.keys(), known=lost,
+    deriving = ForgetPlanner(
+        texts, [], LineOwners(store, texts).ours, store.now().date(), take=False,
+        patterns=store.config.redact, ids=lost.keys(), known=lost,
     )  # fmt: skip
-    plan = Changing(deriving).plan()
+    plan = ForgetEdits(deriving).plan()
     plan.carry_out(draft)
     return told(plan) if plan.files else ""

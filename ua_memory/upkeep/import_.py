@@ -24,7 +24,7 @@ from ua_memory.store.draft import Draft, Result, TouchedFile
 from ua_memory.store.store import Store
 from ua_memory.text import redaction, tokens
 from ua_memory.text.wording import counted
-from ua_memory.upkeep.import_sources import CopiedNote, Core, ImportedRecord, SourceContents
+from ua_memory.upkeep.import_sources import CopiedNote, CoreSource, ImportedRecord, SourceContents
 
 # -- taken -------------------------------------------------------------------------------------------------
 # What became of each thing of a source.
@@ -34,7 +34,7 @@ State = Literal["new", "same", "updated", "left"]
 
 
 @dataclass(frozen=True, slots=True)
-class Taken:
+class ImportedItem:
     """What became of one thing of a source: a note, a core block, an item, a model or a page.
 
     `left` is not taken, and `why` says the reason; of the other states it says more where there is more.
@@ -51,11 +51,11 @@ class Taken:
 
 
 @dataclass(frozen=True, slots=True)
-class Brought:
+class ImportResult:
     """What an import did, or would do; `result` is None for a rehearsal."""
 
     found: SourceContents
-    taken: tuple[Taken, ...]
+    taken: tuple[ImportedItem, ...]
     redacted: Mapping[str, int]
     result: Result | None = None
 
@@ -97,11 +97,11 @@ class Copies:
         self.by_source.setdefault(source, []).append((path, of))
         self.by_hash[of] = path
 
-    def take(self, note: CopiedNote, more: Mapping[str, object] | None = None) -> Taken:
+    def take(self, note: CopiedNote, more: Mapping[str, object] | None = None) -> ImportedItem:
         """Copy a note, with `more` keys in its front matter; know it again; or bring its copy up to date."""
         source = f"{self.key}/{note.path}"
         if note.hash in self.by_hash:
-            return Taken("note", note.path, self.by_hash[note.hash], "same", day=note.day)
+            return ImportedItem("note", note.path, self.by_hash[note.hash], "same", day=note.day)
         note, lost = self._allowed(note)
         data = marked(note, {FROM: source, HASH: note.hash, **(more or {})})
         for path, _ in self.by_source.get(source, ()):
@@ -119,20 +119,20 @@ class Copies:
         )
         return (replace(note, body=data), lost) if lost else (note, 0)
 
-    def _update(self, note: CopiedNote, path: str, data: bytes) -> Taken:
+    def _update(self, note: CopiedNote, path: str, data: bytes) -> ImportedItem:
         if not self._untouched(path):
             why = "changed at its source, and here since it was imported; this copy stays"
-            return Taken("note", note.path, path, "left", why, note.day)
+            return ImportedItem("note", note.path, path, "left", why, note.day)
         old = markdown_document.parse(self.draft.read(path), path).records
         self.draft.write(path, data, removes=old)
         self.by_hash[note.hash] = path
         return self._told(note, path, "updated")
 
-    def _told(self, note: CopiedNote, path: str, state: State) -> Taken:
+    def _told(self, note: CopiedNote, path: str, state: State) -> ImportedItem:
         records = markdown_document.parse(self.draft.read(path), path).records
         facts = sum(isinstance(record, Fact) for record in records)
         prose = sum(isinstance(record, Passage) for record in records)
-        return Taken("note", note.path, path, state, day=note.day, facts=facts, prose=prose)
+        return ImportedItem("note", note.path, path, state, day=note.day, facts=facts, prose=prose)
 
     def _untouched(self, path: str) -> bool:
         """Whether a copy is as an import left it: nobody edited it, and nothing cites its lines."""
@@ -151,11 +151,11 @@ class Copies:
 
     # -- curated memory --------------------------------------------------------------------------------
 
-    def curated(self, curated: Core) -> Iterator[Taken]:
+    def curated(self, curated: CoreSource) -> Iterator[ImportedItem]:
         """Its blocks into core memory where that is possible; the rest of it as a note."""
         note = curated.note
         if note.hash in self.by_hash:
-            yield Taken("note", note.path, self.by_hash[note.hash], "same")
+            yield ImportedItem("note", note.path, self.by_hash[note.hash], "same")
             return
         taken = [self._block(note, block) for block in curated.blocks]
         yield from taken
@@ -164,26 +164,26 @@ class Copies:
         body = _without(note.data, [block.place for block in placed])
         yield self.take(replace(note, body=body), {PLACED: names or None})
 
-    def _block(self, note: CopiedNote, block: CoreBlock) -> Taken:
+    def _block(self, note: CopiedNote, block: CoreBlock) -> ImportedItem:
         path = core.core_path(self.store)
         known = markdown_document.parse(self.draft.read(path), path).of(CoreBlock)
         ours = next((b for b in known if b.name.casefold() == block.name.casefold()), None)
         label = f"## {block.name}"
         if ours and ours.value == strip_blank(self.draft.redact(block.value)):
-            return Taken("block", label, path, "same")
+            return ImportedItem("block", label, path, "same")
         if ours and ours.value:
-            return Taken("block", label, path, "left", "ours has a block of this name, which stays")
+            return ImportedItem("block", label, path, "left", "ours has a block of this name, which stays")
         if self.forgotten.stands_in(block.value):
-            return Taken("block", label, path, "left", tombstones.WHY)
+            return ImportedItem("block", label, path, "left", tombstones.WHY)
         limit = int(core.WARN_AT * self.store.config.core_tokens)
         size = tokens.count(block.value)
         if tokens.count(self.draft.read(path).decode("utf-8", "replace")) + size > limit:
-            return Taken("block", label, path, "left", f"no room for its {size} tokens in core memory")
+            return ImportedItem("block", label, path, "left", f"no room for its {size} tokens in core memory")
         try:
             core.put(self.store, self.draft, f"[{block.name}]" if block.labelled else block.name, block.value)
         except (TooLarge, Usage, Malformed) as error:
-            return Taken("block", label, path, "left", error.what)
-        return Taken("block", label, path, "new")
+            return ImportedItem("block", label, path, "left", error.what)
+        return ImportedItem("block", label, path, "new")
 
 
 def slug(name: str) -> str:
@@ -221,7 +221,7 @@ def _goes_on(old: bytes, new: bytes) -> bool:
 # Mental models and pages of another tool: declared where there is none of that id; what is ours stays.
 
 
-def recipes(draft: Draft, found: SourceContents) -> Iterator[Taken]:
+def recipes(draft: Draft, found: SourceContents) -> Iterator[ImportedItem]:
     """Write the models and pages that the bank does not have."""
     for model in found.models:
         yield _take(draft, model, f"{LOGS}/models/{model.id}.md")
@@ -229,15 +229,15 @@ def recipes(draft: Draft, found: SourceContents) -> Iterator[Taken]:
         yield _take(draft, page, f"{LOGS}/pages/{page.id}.md")
 
 
-def _take(draft: Draft, record: MentalModel | Page, path: str) -> Taken:
+def _take(draft: Draft, record: MentalModel | Page, path: str) -> ImportedItem:
     what: Literal["model", "page"] = "model" if isinstance(record, MentalModel) else "page"
     if not draft.exists(path):
         draft.write(path, f"{printer.show(record)}\n".encode())
-        return Taken(what, record.name, path, "new")
+        return ImportedItem(what, record.name, path, "new")
     ours = next(iter(markdown_document.parse(draft.read(path), path).of(type(record))), None)
     if ours and _says(ours) == _says(record):
-        return Taken(what, record.name, path, "same")
-    return Taken(what, record.name, path, "left", f"ours has a {what} of this id, which stays")
+        return ImportedItem(what, record.name, path, "same")
+    return ImportedItem(what, record.name, path, "left", f"ours has a {what} of this id, which stays")
 
 
 def _says(record: MentalModel | Page) -> tuple[str, str]:
@@ -265,19 +265,19 @@ class RecordImport:
         self.files: dict[str, str] = {}
         self.logs: dict[str, str] = {}
 
-    def take(self) -> Iterator[Taken]:
+    def take(self) -> Iterator[ImportedItem]:
         """Write what is new, and tell of every item what became of it."""
         if not self.found.items:
             return
         self._look()
         fresh: dict[str, list[ImportedRecord]] = defaultdict(list)
-        told: dict[str, Taken] = {}
+        told: dict[str, ImportedItem] = {}
         for item in self.found.items:
             if there := self._there(item):
                 told[item.id] = there
                 continue
             path = self.files[item.id] = self._path(item)
-            told[item.id] = Taken("item", f"^{item.id}", path, "new", day=item.day)
+            told[item.id] = ImportedItem("item", f"^{item.id}", path, "new", day=item.day)
             fresh[path].append(item)
         for path in sorted(fresh):
             self._write(path, fresh[path])
@@ -299,14 +299,14 @@ class RecordImport:
                     self.known[record.id] = record
                     self.files[record.id] = path
 
-    def _there(self, item: ImportedRecord) -> Taken | None:
+    def _there(self, item: ImportedRecord) -> ImportedItem | None:
         """What is to be told of an item that is not written."""
         if item.id in self.forgotten or (item.id not in self.known and self.forgotten.forbid(item.record)):
-            return Taken("item", f"^{item.id}", "", "left", "it was forgotten here", item.day)
+            return ImportedItem("item", f"^{item.id}", "", "left", "it was forgotten here", item.day)
         ours = self.known.get(item.id)
         if ours is None:
             return None
-        told = Taken("item", f"^{item.id}", ours.place.path, "same", day=item.day)
+        told = ImportedItem("item", f"^{item.id}", ours.place.path, "same", day=item.day)
         said = item.record.text
         if ours.text == said or ours.text == redaction.redact(said, self.draft.patterns).text:
             return told
@@ -401,7 +401,7 @@ def _placed(proofs: Sequence[Proof], stems: Mapping[str, str]) -> tuple[Proof, .
 # All that was found in another tool, into the bank: one revision, without doubling anything.
 
 
-def import_contents(store: Store, found: SourceContents, *, door: str, dry_run: bool = False) -> Brought:
+def import_contents(store: Store, found: SourceContents, *, door: str, dry_run: bool = False) -> ImportResult:
     """Write what was found into the bank, in one commit, or only tell what that would do.
 
     What is there already stays as it is, so that it may be done again. Raises what the store raises.
@@ -409,12 +409,12 @@ def import_contents(store: Store, found: SourceContents, *, door: str, dry_run: 
     if dry_run:
         draft = _rehearsal(store)
         taken = tuple(_imported(store, draft, found))
-        return Brought(found, taken, dict(draft.redacted))
+        return ImportResult(found, taken, dict(draft.redacted))
     with store.revision("import", door=door) as draft:
         taken = tuple(_imported(store, draft, found))
         draft.subject = _subject(found, taken)
         draft.trailers["Imported"] = [f"{found.source}:{found.name}"]
-    return Brought(found, taken, dict(draft.redacted), draft.result)
+    return ImportResult(found, taken, dict(draft.redacted), draft.result)
 
 
 def _rehearsal(store: Store) -> Draft:
@@ -431,7 +431,7 @@ def _rehearsal(store: Store) -> Draft:
     return Draft("import", "rehearsal", touch, store.config.redact)
 
 
-def _imported(store: Store, draft: Draft, found: SourceContents) -> Iterator[Taken]:
+def _imported(store: Store, draft: Draft, found: SourceContents) -> Iterator[ImportedItem]:
     copies = Copies(store, draft, found)
     if found.core:
         yield from copies.curated(found.core)
@@ -441,7 +441,7 @@ def _imported(store: Store, draft: Draft, found: SourceContents) -> Iterator[Tak
     yield from recipes(draft, found)
 
 
-def _subject(found: SourceContents, taken: tuple[Taken, ...]) -> str:
+def _subject(found: SourceContents, taken: tuple[ImportedItem, ...]) -> str:
     said = []
     for what in ("block", "note", "item", "model", "page"):
         number = sum(1 for each in taken if each.what == what and each.state in ("new", "updated"))

@@ -71,7 +71,7 @@ class ImportedRecord:
 
 
 @dataclass(frozen=True, slots=True)
-class Core:
+class CoreSource:
     """A curated file whose blocks may become core memory. `note` is the file itself."""
 
     note: CopiedNote
@@ -86,7 +86,7 @@ class SourceContents:
     name: str
     notes: tuple[CopiedNote, ...] = ()
     items: tuple[ImportedRecord, ...] = ()
-    core: Core | None = None
+    core: CoreSource | None = None
     models: tuple[MentalModel, ...] = ()
     pages: tuple[Page, ...] = ()
     problems: tuple[Problem, ...] = ()
@@ -410,7 +410,7 @@ Json = dict[str, Any]
 
 
 @dataclass(slots=True)
-class Heap:
+class ExportObjects:
     """The objects of an export, by what they are."""
 
     units: dict[str, Json] = field(default_factory=dict)
@@ -454,7 +454,7 @@ class Heap:
 
 def read_hindsight(name: str, files: Files) -> SourceContents:
     """The memories, documents, mental models and pages of an export. Usage where there are none."""
-    heap, problems = Heap(), list[Problem]()
+    heap, problems = ExportObjects(), list[Problem]()
     for path in sorted(files):
         if path.endswith((".json", ".jsonl")):
             problems += _loaded(heap, path, files[path])
@@ -476,7 +476,7 @@ def read_hindsight(name: str, files: Files) -> SourceContents:
     )  # fmt: skip
 
 
-def _loaded(heap: Heap, path: str, data: bytes) -> Iterator[Problem]:
+def _loaded(heap: ExportObjects, path: str, data: bytes) -> Iterator[Problem]:
     """Sort a file's JSON into the heap; what cannot be read, at its line."""
     try:
         heap.sort(json.loads(data))
@@ -496,7 +496,7 @@ def _loaded(heap: Heap, path: str, data: bytes) -> Iterator[Problem]:
                 return
 
 
-def _told(heap: Heap) -> Iterator[str]:
+def _told(heap: ExportObjects) -> Iterator[str]:
     if heap.directives:
         names = ", ".join(str(each.get("name") or "nameless") for each in heap.directives)
         yield f"directives ({names}): copy those you want into ua-memory.toml"
@@ -507,7 +507,7 @@ def _told(heap: Heap) -> Iterator[str]:
 # -- memories --------------------------------------------------------------------------------------------
 
 
-def _items(heap: Heap) -> Iterator[ImportedRecord]:
+def _items(heap: ExportObjects) -> Iterator[ImportedRecord]:
     for unit, entity in heap.links:
         if unit in heap.units and entity in heap.names:
             heap.units[unit].setdefault("_names", []).append(heap.names[entity])
@@ -611,14 +611,14 @@ def _belief(item: ImportedRecord, sources: list[ImportedRecord], one: Json) -> I
 # -- documents, models, pages ----------------------------------------------------------------------------
 
 
-def _documents(heap: Heap) -> Iterator[CopiedNote]:
+def _documents(heap: ExportObjects) -> Iterator[CopiedNote]:
     for key, one in heap.documents.items():
         day = (_stamp(one, "created_at") or _stamp(one, "updated_at") or "")[:10] or None
         path = f"documents/{_file(key)}.md"
         yield CopiedNote(path, fitting(path, day), readable(one["original_text"]).encode(), day)
 
 
-def _pages(heap: Heap) -> tuple[tuple[MentalModel, ...], tuple[Page, ...], list[CopiedNote]]:
+def _pages(heap: ExportObjects) -> tuple[tuple[MentalModel, ...], tuple[Page, ...], list[CopiedNote]]:
     """Mental models; pages as recipes; what stood on them as notes, since a page's body is written anew."""
     pages, bodies, of_pages = [], [], set()
     for key, one in heap.pages.items():
@@ -707,12 +707,12 @@ def _workspace(name: str, files: Files, root: str) -> SourceContents:
     )
 
 
-def _core(files: Files) -> Core | None:
+def _core(files: Files) -> CoreSource | None:
     path = next((path for path in CORE_NAMES if files.get(path, b"").strip()), None)
     if path is None:
         return None
     blocks = markdown_document.parse(files[path], CORE_NAMES[0]).of(CoreBlock)
-    return Core(CopiedNote(path, fitting(path, None), files[path], None, True), blocks)
+    return CoreSource(CopiedNote(path, fitting(path, None), files[path], None, True), blocks)
 
 
 def _core_trouble(note: CopiedNote) -> list[Problem]:

@@ -26,7 +26,7 @@ CORE = f"# Memory\n\n{CORE_INTRO}\n".encode()
 
 
 @dataclass(frozen=True, slots=True)
-class Founded:
+class InitResult:
     """What init did. `made` names the files it wrote, empty where the bank was complete already."""
 
     bank: Bank
@@ -42,7 +42,7 @@ def open_store(root: Path, config: Config, now: Callable[[], datetime]) -> Store
 
 def init(
     root: Path, now: Callable[[], datetime] | None = None, *, timezone: str = "", door: str = "cli"
-) -> Founded:
+) -> InitResult:
     """Make `root` a bank, or complete it; what is there is kept to the byte and committed as the person's.
 
     A folder outside any git repository becomes one of its own. Inside somebody's (a code project, an
@@ -71,7 +71,7 @@ def init(
     store.make_state()
     store.adopt()
     made, result = _write(store, missing, door)
-    return Founded(bank, config, made, replace(result, notes=(*notes, *result.notes)))
+    return InitResult(bank, config, made, replace(result, notes=(*notes, *result.notes)))
 
 
 def _missing(root: Path, present: Config, timezone: str) -> dict[str, Any]:

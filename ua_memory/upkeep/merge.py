@@ -47,7 +47,16 @@ from ua_memory.store.files import MAX_FILE
 from ua_memory.store.merge3 import merge_parts
 from ua_memory.store.store import Store
 from ua_memory.upkeep import forget, init
-from ua_memory.upkeep.forget import ASKED, Changing, Deriving, ForgetTarget, Ours, Owners, Plan, told
+from ua_memory.upkeep.forget import (
+    ASKED,
+    ForgetEdits,
+    ForgetPlanner,
+    ForgetTarget,
+    LineOwners,
+    Ours,
+    Plan,
+    told,
+)
 
 # -- units -------------------------------------------------------------------------------------------------
 # A file taken apart for merging: what has an identity, and everything between, piece by piece.
@@ -468,7 +477,7 @@ KEPT = "## Kept from another machine"
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class MergeNote:
     """Something that both machines changed. `why` is `kept` (one deleted it, the other changed it, and it
     stays), `both` (each changed it, and both readings stand) or `theirs` (of settings and of the header of a
     file one reading can hold); the texts are what each side has."""
@@ -485,7 +494,7 @@ class Merge:
     """What all files become (None: goes), what there is to tell, and the ids that stay forgotten."""
 
     files: Mapping[str, bytes | None]
-    told: tuple[Told, ...] = ()
+    told: tuple[MergeNote, ...] = ()
     forgotten: tuple[str, ...] = ()
     came: int = 0
     changed: int = 0
@@ -500,7 +509,7 @@ def merge(base: Files, ours: Files, theirs: Files, other: str = "") -> Merge:
     merged without harm to what it says."""
     sides = aligned(base, ours, theirs)
     done = _Merging(sides.base, sides.ours, sides.theirs, other, sides.there).merged()
-    named = tuple(Told("file name", there, "theirs", here, there) for here, there in sides.twice)
+    named = tuple(MergeNote("file name", there, "theirs", here, there) for here, there in sides.twice)
     files = {**dict.fromkeys(ours.keys() - sides.ours.keys()), **done.files}
     return replace(done, files=files, told=(*named, *done.told))
 
@@ -513,7 +522,7 @@ class _Merging:
     revision: str = ""
     there: Mapping[str, str] = field(default_factory=dict)
     """What the other side calls a file that this one has renamed."""
-    told: list[Told] = field(default_factory=list)
+    told: list[MergeNote] = field(default_factory=list)
     settled: dict[Key, SettledUnit] = field(default_factory=dict)
     units: dict[Key, MergeUnit] = field(default_factory=dict)
 
@@ -547,7 +556,7 @@ class _Merging:
                 said = [_text(side) for side in (o, t)]
                 what = NAMED.get(key[0], "{}'s " + key[0]).format(key[1])
                 what = what.removeprefix("^") if "#^" in what else what
-                self.told.append(Told(what, (done.unit or o or t).path, done.why, *said))  # type: ignore[union-attr]
+                self.told.append(MergeNote(what, (done.unit or o or t).path, done.why, *said))  # type: ignore[union-attr]
 
     def _apply_tombstones(self) -> list[str]:
         """Take out what has a tombstone; the ids that one of the machines still had."""
@@ -600,7 +609,7 @@ class _Merging:
         ]
         changed = any(p.strip() and p not in (*mine, *other) and not p.startswith(MARK) for p in old)
         if changed and path != SETTINGS and all(text.strip() for text in said):
-            self.told.append(Told("text", path, "both", *(text.strip() for text in said)))
+            self.told.append(MergeNote("text", path, "both", *(text.strip() for text in said)))
 
     def _put(self, rows: list[bytes], key: Key, unit: MergeUnit) -> list[bytes]:
         """Give a unit a place: behind what stands before it on the side that has it, else at the end."""
@@ -646,7 +655,7 @@ class _Merging:
             if data is not None and tomllib.loads(data.decode("utf-8-sig")) is not None:
                 return data
         said = [(text or b"").decode("utf-8", "replace").strip() for text in texts[1:]]
-        self.told.append(Told(SETTINGS, SETTINGS, "theirs", *said))
+        self.told.append(MergeNote(SETTINGS, SETTINGS, "theirs", *said))
         return texts[2] or b""
 
     def _joined(self, rows: list[bytes]) -> bytes:
@@ -813,7 +822,7 @@ def _plan(
     store: Store, texts: Mapping[str, bytes], new: Mapping[str, Tombstone], old: Mapping[str, str], rev: str
 ) -> Plan:
     fresh = {path for path, data in texts.items() if old.get(path) != blob_id(data)}
-    ours, today = Owners(store, texts, rev).ours, store.now().date()
+    ours, today = LineOwners(store, texts, rev).ours, store.now().date()
     return forgetting(texts, Tombstones(new, store.config.redact), fresh, ours, today)
 
 
@@ -837,10 +846,10 @@ def forgetting(
             if rows[0] not in said:
                 text = "\n".join(document.lines[rows[0] - 1 : rows[-1]])
                 targets.append(ForgetTarget(Place(path, rows[0], rows[-1]), plain(text).strip()))
-    deriving = Deriving(
+    deriving = ForgetPlanner(
         texts, targets, ours, today, take=False, patterns=forgotten.redact, ids=forgotten.by_id.keys()
     )
-    return Changing(deriving).plan()
+    return ForgetEdits(deriving).plan()
 
 
 @dataclass(frozen=True, slots=True)
@@ -1004,7 +1013,7 @@ _SEE = "see docs/sync.md"
 
 
 @dataclass(frozen=True, slots=True)
-class Joined:
+class JoinResult:
     """What came in: the merge, how many revisions, and what brought it (None: nothing was to be brought)."""
 
     merge: Merge
@@ -1081,7 +1090,7 @@ def prepare(store: Store, *, look: bool = False) -> tuple[str, ...]:
 
 def join(
     store: Store, other: str, *, door: str, subject: str, look: bool = False, base: str | None = None
-) -> Joined:
+) -> JoinResult:
     """Bring in another history that was fetched; with `look` only say what would be. `base` is the revision
     to merge against where the other history was rewritten. Conflict where the two are no copies of one
     bank."""
@@ -1092,14 +1101,14 @@ def join(
     if look:
         changed = store.survey().changed
         done, _, lost = merged(store, base, other, partial(_read_joined, store), changed, fresh=fresh)
-        return Joined(_placed(store, done, other), number, notes=tuple(lost.notes()), losses=lost)
+        return JoinResult(_placed(store, done, other), number, notes=tuple(lost.notes()), losses=lost)
 
     def ours(path: str) -> bytes | None:
         return draft.read(path) if draft.exists(path) else None
 
     with store.revision(OP, door=door) as draft:
         if history.holds(other):
-            return Joined(Merge({}))
+            return JoinResult(Merge({}))
         done, foreign, lost = merged(store, base, other, ours, store.survey().changed, fresh=fresh)
         held = [path for path, touched in draft.touched.items() if touched.held]
         if held:
@@ -1116,7 +1125,7 @@ def join(
         draft.trailers["Joins"] = [other]
     notes += [*write_foreign(store, draft.carried, was), *lost.notes()]
     done = _placed(store, done, other, draft.result.revision)
-    return Joined(done, number, draft.result, tuple(notes), lost)
+    return JoinResult(done, number, draft.result, tuple(notes), lost)
 
 
 def _placed(store: Store, done: Merge, other: str, merged: str | None = None) -> Merge:

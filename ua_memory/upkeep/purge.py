@@ -24,11 +24,11 @@ from ua_memory.store import lock, swap
 from ua_memory.store.store import Store
 from ua_memory.text.wording import counted
 from ua_memory.upkeep import traces
-from ua_memory.upkeep.forget import Changing, Deriving, ForgetTarget, Forgotten, stone_of
+from ua_memory.upkeep.forget import ForgetEdits, ForgetPlanner, ForgetResult, ForgetTarget, stone_of
 from ua_memory.upkeep.traces import MARK, Needle, needles
 
 if TYPE_CHECKING:
-    from ua_memory.upkeep.traces import Searched
+    from ua_memory.upkeep.traces import TraceReport
 
 
 # -- purging -----------------------------------------------------------------------------------------------
@@ -43,7 +43,7 @@ REWROTE = "Rewrote"
 
 
 @dataclass(frozen=True, slots=True)
-class Purging:
+class PurgePlan:
     """What a purge would do: the ids that leave the history, the refs that are rewritten, the contents that
     change, and what of the owner's is let go of: remotes' branches, which a fetch brings again."""
 
@@ -62,14 +62,14 @@ class Purging:
 
 
 @dataclass(frozen=True, slots=True)
-class Purged:
+class PurgeResult:
     """What a purge has done: the refs from and to, the backup, the commit that says so, and the search."""
 
     ids: tuple[str, ...]
     rewrote: Mapping[str, tuple[str, str]]
     backup: str
     revision: str | None
-    proof: Searched
+    proof: TraceReport
 
     @staticmethod
     def short(name: str) -> str:
@@ -88,7 +88,7 @@ class Unfinished:
     """Another machine purged, and this one follows it with its next sync."""
 
 
-def plan(store: Store, ids: Collection[str], sought: Sequence[Needle] = ()) -> Purging:
+def plan(store: Store, ids: Collection[str], sought: Sequence[Needle] = ()) -> PurgePlan:
     """Work out a purge of forgotten ids. Usage for one that was not forgotten, NotFound for no id at all,
     Conflict where a rewriting would harm what is not ours, StillThere where the files still have it."""
     known = tombstones.read(store)
@@ -122,7 +122,7 @@ def plan(store: Store, ids: Collection[str], sought: Sequence[Needle] = ()) -> P
     unknown = unknown if not sought else set()
     own, around = store.bank.own, _around(store)
     rest = tuple(remotes), tuple(sorted(unknown)), around, tuple(sorted(citing))
-    return Purging(chosen, tuple(refs), contents, sure, own, *rest)
+    return PurgePlan(chosen, tuple(refs), contents, sure, own, *rest)
 
 
 def _around(store: Store) -> str:
@@ -218,7 +218,7 @@ def without(
     if path != tombstones.PATH and is_truth(path) and any(mark in data for mark in marks):
         records = (r for r in document.parse(data, path).records if isinstance(r, Statement))
         targets = [ForgetTarget(r.place, r.text, r) for r in records if not _names(r).isdisjoint(ids)]
-        past = Deriving(
+        past = ForgetPlanner(
             {path: data},
             targets,
             lambda *_: True,
@@ -228,7 +228,7 @@ def without(
             ids=ids,
             strict=False,
         )
-        changed = Changing(past).plan().files.get(path)
+        changed = ForgetEdits(past).plan().files.get(path)
         data = data if changed is None else changed[1] or b""
     if any(needle.within(data) for needle in sought):
         for needle in sought:
@@ -236,7 +236,7 @@ def without(
     return data
 
 
-def purge(store: Store, planned: Purging, backup: Path, *, door: str) -> Purged:
+def purge(store: Store, planned: PurgePlan, backup: Path, *, door: str) -> PurgeResult:
     """Rewrite the history. The old one lies in `backup`, a file outside of the bank. CannotWrite, GitFailed,
     Conflict; until the new history stands in its place nothing has happened."""
     outside(store, backup)
@@ -263,7 +263,7 @@ def purge(store: Store, planned: Purging, backup: Path, *, door: str) -> Purged:
         draft.trailers[tombstones.WORDS] = tombstones.hashes(words, tombstones.read(store).salt)
     proof = traces.look(store, planned.needles, objects=True)
     note(store, Unfinished(str(backup), f"{store.now():%Y-%m-%d}", proof.holds))
-    return Purged(planned.ids, rewrote, str(backup), draft.result.revision, proof)
+    return PurgeResult(planned.ids, rewrote, str(backup), draft.result.revision, proof)
 
 
 def outside(store: Store, backup: Path) -> None:
@@ -462,14 +462,14 @@ class HistoryPurges:
     def __init__(self, store: Store, door: str) -> None:
         self._store, self._door = store, door
 
-    def plan(self, *ids: str, after: Forgotten | None = None) -> Purging:
+    def plan(self, *ids: str, after: ForgetResult | None = None) -> PurgePlan:
         """What it takes to get forgotten ids out of the history, too: those of `after`, those named, or all.
         Changes nothing. Usage, NotFound, Conflict, StillThere."""
         if after is not None:
             return plan(self._store, [one.id for one in after.plan.removals], after.sought)
         return plan(self._store, [stone_of(block) or block for block in ids])
 
-    def run(self, planned: Purging, backup: Path) -> Purged:
+    def run(self, planned: PurgePlan, backup: Path) -> PurgeResult:
         """Rewrite the trail's history. All that it was goes into the bundle `backup`, outside of the bank;
         the purge counts as unfinished until its owner deletes that. CannotWrite, GitFailed, Usage."""
         return purge(self._store, planned, backup, door=self._door)

@@ -35,9 +35,9 @@ from ua_memory.records import Tombstone, written_id
 from ua_memory.store.lock import locked
 from ua_memory.store.store import Store
 from ua_memory.upkeep import purge, traces
-from ua_memory.upkeep.merge import Joined, Merge, join, prepare, refuse, refuse_push, settings
+from ua_memory.upkeep.merge import JoinResult, Merge, join, prepare, refuse, refuse_push, settings
 from ua_memory.upkeep.purge import Purges
-from ua_memory.upkeep.traces import BEGUN, Clearing, Needle, Searched, needles, unsaid
+from ua_memory.upkeep.traces import BEGUN, Cleanup, Needle, TraceReport, needles, unsaid
 
 if TYPE_CHECKING:
     from ua_memory.index.sync import Index
@@ -56,7 +56,7 @@ AT_ONCE = 500
 
 
 @dataclass(frozen=True, slots=True)
-class Cloned:
+class CloneResult:
     """What was cloned: from where, which branch, and how much. `notes` name what could not be."""
 
     address: str
@@ -66,7 +66,7 @@ class Cloned:
     notes: tuple[str, ...] = ()
 
 
-def clone(root: Path, address: str) -> Cloned | None:
+def clone(root: Path, address: str) -> CloneResult | None:
     """Make `root` the bank that a remote has; None where it is already. Usage where something else is there,
     NoBank where the remote has none, Conflict for one that belongs beside code, GitFailed."""
     History.address(address)
@@ -107,7 +107,7 @@ def _is_clone(root: Path, address: str) -> bool:
         return False
 
 
-def _made(history: History, address: str) -> Cloned:
+def _made(history: History, address: str) -> CloneResult:
     history.create()
     branch, sha = _found(history, address)
     known = settings(history.read(sha, SETTINGS)) or {}
@@ -130,7 +130,7 @@ def _made(history: History, address: str) -> Cloned:
     notes = tuple(
         f"{path} is no plain file, and was not checked out" for path in sorted(there.keys() - plain.keys())
     )
-    return Cloned(shown(address), branch, history.number(None, sha), len(plain), notes)
+    return CloneResult(shown(address), branch, history.number(None, sha), len(plain), notes)
 
 
 def _found(history: History, address: str) -> tuple[str, str]:
@@ -186,16 +186,16 @@ class RemoteTombstones:
     """The ids that are forgotten here now, too, and the search for what they said here."""
 
     ids: tuple[str, ...]
-    proof: Searched
+    proof: TraceReport
 
 
 @dataclass(frozen=True, slots=True)
-class _Foreseen:
+class _JoinPreview:
     """What joining another history comes to: what both histories have in common (`base`), the ids that are
     forgotten there and not here, the texts that go with them, and the files afterwards where any do."""
 
     base: str | None
-    joined: Joined
+    joined: JoinResult
     forgotten: tuple[str, ...] = ()
     sought: tuple[Needle, ...] = ()
     files: Mapping[str, bytes] = field(default_factory=dict)
@@ -208,7 +208,7 @@ class _Foreseen:
 
 def joined(
     store: Store, other: str, index: Callable[[], Index], *, door: str, subject: str, look: bool = False
-) -> tuple[Joined, RemoteTombstones | None]:
+) -> tuple[JoinResult, RemoteTombstones | None]:
     """Join another history, and clear away what it has forgotten. Killed in the midst of it, the next sync or
     `forget` brings that to its end. With `look` say what would be, and where the words would stand still."""
     seen = _foreseen(store, other, always=look)
@@ -217,13 +217,13 @@ def joined(
         return seen.joined, RemoteTombstones(seen.forgotten, proof) if seen.sought else None
     if not seen.sought:
         return join(store, other, door=door, subject=subject), None
-    clearing = Clearing(store, index)
+    clearing = Cleanup(store, index)
     with clearing.begun(seen.forgotten, seen.ids, seen.sought) as begun:
         done = join(store, other, door=door, subject=subject)
         return done, RemoteTombstones(seen.forgotten, clearing.end(begun, seen.sought, seen.ids)[1])
 
 
-def _foreseen(store: Store, other: str, *, base: str | None = None, always: bool = True) -> _Foreseen:
+def _foreseen(store: Store, other: str, *, base: str | None = None, always: bool = True) -> _JoinPreview:
     """Work out what joining another history comes to; unless `always`, only where it has forgotten something.
     Of a `base` that is given nothing else is held to be in common."""
     history = store.history
@@ -232,13 +232,13 @@ def _foreseen(store: Store, other: str, *, base: str | None = None, always: bool
     known = {block for rev in (head, base) if rev for block in parse(history.read(rev, PATH))}
     new = {name: stone for name, stone in parse(history.read(other, PATH)).items() if name not in known}
     if not new and not always:
-        return _Foreseen(base, Joined(Merge({})))
+        return _JoinPreview(base, JoinResult(Merge({})))
     seen = join(store, other, door="", subject="", look=True, base=base)
     after = {**dict(statements.texts(store)), **seen.merge.files}
     files = {path: data for path, data in after.items() if data is not None}
     sought = _sought(store, base, new) if new else ()
     sought += unsaid(seen.losses.ours.also, sought, files.values(), store.config.redact)
-    return _Foreseen(base, seen, tuple(sorted(new)), sought, files)
+    return _JoinPreview(base, seen, tuple(sorted(new)), sought, files)
 
 
 def _sought(store: Store, base: str | None, new: dict[str, Tombstone]) -> tuple[Needle, ...]:
@@ -270,7 +270,7 @@ WORK = "sync-work"
 
 
 @dataclass(frozen=True, slots=True)
-class Followed:
+class FollowedPurge:
     """A purge of another machine that was done here, too: the ids, where this history stood and stands, the
     bundle with what it was, the search that proves it, and what still leads to the old history."""
 
@@ -278,7 +278,7 @@ class Followed:
     old: str
     new: str = ""
     backup: str = ""
-    proof: Searched = field(default_factory=Searched)
+    proof: TraceReport = field(default_factory=TraceReport)
     holding: tuple[str, ...] = ()
 
 
@@ -293,7 +293,7 @@ class Following:
 
     # -- a remote that was rewritten ---------------------------------------------------------------------
 
-    def follow(self, name: str, other: str, subject: str, *, trial: bool) -> tuple[Joined, Followed]:
+    def follow(self, name: str, other: str, subject: str, *, trial: bool) -> tuple[JoinResult, FollowedPurge]:
         """Join a history that was rewritten by a purge, and take what it lacks out of this one. Conflict
         where it lacks anything else, StillThere where a person's lines have the words; nothing is changed
         then."""
@@ -312,9 +312,9 @@ class Following:
         sought = self._words(purged, [head, other], seen.files)
         ids = tuple(sorted(purged.ids))
         if trial:
-            return seen.joined, Followed(ids, head)
+            return seen.joined, FollowedPurge(ids, head)
         backup = self._backed_up()
-        clearing = Clearing(self.store, self.index)
+        clearing = Cleanup(self.store, self.index)
         everything, gone = tuple(dict.fromkeys((*sought, *seen.sought))), {*ids, *seen.ids}
         with clearing.begun(ids, gone, everything) as begun:
             done = join(self.store, other, door=self.door, subject=subject, base=base)
@@ -326,7 +326,7 @@ class Following:
         dropped = (replace(d, revision=str(backup)) if d.side == "here" else d for d in done.merge.dropped)
         done = replace(done, merge=replace(done.merge, dropped=tuple(dropped)))
         holding = () if proof.holds else tuple(self._holding())
-        return done, Followed(ids, head, new, str(backup), proof, holding)
+        return done, FollowedPurge(ids, head, new, str(backup), proof, holding)
 
     def _words(self, purged: Purges, revs: list[str], files: Mapping[str, bytes]) -> tuple[Needle, ...]:
         """What the purged ids ever said here. StillThere where the files would have it still."""
@@ -478,7 +478,7 @@ LOCKED = "lock"
 
 
 @dataclass(frozen=True, slots=True)
-class Synced:
+class SyncResult:
     """What a sync did: what came in and from how many revisions, how many went out, where both stand now.
 
     `revision` is None where a trial changed nothing, or while a commit is owed.
@@ -495,7 +495,7 @@ class Synced:
     forced: tuple[str, str] | None = None
     """The revision that the remote's branch was taken back from, and the one it has now: after a purge
     here."""
-    followed: Followed | None = None
+    followed: FollowedPurge | None = None
     """A purge of another machine that was done here, too."""
     heard: RemoteTombstones | None = None
     """What another machine has forgotten, and this one now, too."""
@@ -504,7 +504,7 @@ class Synced:
 def sync(
     store: Store, address: str | None = None, *, door: str, index: Callable[[], Index], trial: bool = False,
     backup: Path | None = None,
-) -> Synced:  # fmt: skip
+) -> SyncResult:  # fmt: skip
     """Sync with the remote. `address` sets the remote, once; with `trial` nothing but
     what was fetched is written. `backup` is a file outside the bank for the history as it was, where another
     machine has purged it. NotFound without a remote, Conflict where histories do not belong together,
@@ -561,10 +561,10 @@ class _Syncing:
     merge: Merge = field(default_factory=lambda: Merge({}))
     notes: list[str] = field(default_factory=list)
     forced: tuple[str, str] | None = None
-    followed: Followed | None = None
+    followed: FollowedPurge | None = None
     heard: RemoteTombstones | None = None
 
-    def together(self) -> Synced:
+    def together(self) -> SyncResult:
         store, history = self.store, self.store.history
         if any(not one.done and not one.sync for one in purge.unfinished(store)):
             raise Conflict(
@@ -572,7 +572,7 @@ class _Syncing:
             )
         self.notes += prepare(store, look=self.trial)
         if not self.trial and any(store.bank.pending.glob(f"{BEGUN}*.json")):
-            Clearing(store, self.following.index).finish()
+            Cleanup(store, self.following.index).finish()
         if not self.trial:
             self._unlock()
         for _ in range(TRIES):
@@ -587,7 +587,7 @@ class _Syncing:
             if self.first and (said := history.set_head(self.url)):
                 self.notes.append(said)
         head = None if self.trial else history.head()
-        return Synced(
+        return SyncResult(
             self.name, shown(self.url), self.merge, self.received, self.sent, head, tuple(self.notes),
             self.trial, self.forced, self.followed, self.heard,
         )  # fmt: skip
@@ -638,14 +638,14 @@ class _Syncing:
         self.forced = (lease, head) if lease else self.forced
         return ""
 
-    def _take(self, done: Joined) -> None:
+    def _take(self, done: JoinResult) -> None:
         self.received += done.revisions
         dropped = (*self.merge.dropped, *done.merge.dropped)
         self.merge = done.merge if done.merge.files or not self.merge.files else self.merge
         self.merge = replace(self.merge, dropped=dropped)
         self.notes += [*done.notes, *(done.result.notes if done.result else ())]
 
-    def _received(self) -> Joined:
+    def _received(self) -> JoinResult:
         history = self.store.history
         with history.fetched(self.url, name=self.name) as other:
             if _rewritten(history, self.name, other):
@@ -672,7 +672,7 @@ class _Syncing:
             self._take(self._joined(found.tip))
         return found.offered
 
-    def _joined(self, other: str) -> Joined:
+    def _joined(self, other: str) -> JoinResult:
         index = self.following.index
         done, heard = joined(self.store, other, index, door=self.door, subject=self._subject, look=self.trial)
         self.heard = heard or self.heard

@@ -18,13 +18,13 @@ from typing import TYPE_CHECKING, Any
 from ua_memory.errors import Busy, Malformed, NotFound, UaMemoryError
 from ua_memory.git import rewrite
 from ua_memory.index.sync import within as within_reading
-from ua_memory.index.words import Current
+from ua_memory.index.words import CurrentIndex
 from ua_memory.knowledge import tombstones
 from ua_memory.paths import is_truth, make_private
 from ua_memory.reflect.consolidate import CLAIM
 from ua_memory.reflect.decide import Answers
 from ua_memory.retain import ledger
-from ua_memory.retain.queue import Items, TurnQueue
+from ua_memory.retain.queue import TextQueue, TurnQueue
 from ua_memory.store import swap
 from ua_memory.store.lock import locked, remove_work_folder
 from ua_memory.store.store import Store
@@ -33,7 +33,7 @@ from ua_memory.text import redaction
 if TYPE_CHECKING:
     from ua_memory.index.sync import Index
     from ua_memory.reflect.decide import BatchOutcome
-    from ua_memory.retain.queue import Waiting
+    from ua_memory.retain.queue import QueueEntry
 
 
 # -- words -------------------------------------------------------------------------------------------------
@@ -170,7 +170,7 @@ class Trace:
 
 
 @dataclass(frozen=True, slots=True)
-class Searched:
+class TraceReport:
     """What was looked through, by kind, and what was found there."""
 
     looked: dict[str, int] = field(default_factory=dict)
@@ -181,7 +181,7 @@ class Searched:
         return not self.found
 
 
-def look(store: Store, needles: Sequence[Needle], *, objects: bool) -> Searched:
+def look(store: Store, needles: Sequence[Needle], *, objects: bool) -> TraceReport:
     """Search all files of the bank and of its state folder, and with `objects` every git object."""
     looked: dict[str, int] = {}
     found: list[Trace] = []
@@ -198,17 +198,17 @@ def look(store: Store, needles: Sequence[Needle], *, objects: bool) -> Searched:
     if any(each.kind == "files" for each in found):
         # What is in a file is in the index, too; the file is what is to be told.
         found = [each for each in found if each.kind not in ("index", "cache")]
-    return Searched(looked, tuple(dict.fromkeys(found)))
+    return TraceReport(looked, tuple(dict.fromkeys(found)))
 
 
-def within(files: Mapping[str, bytes], needles: Sequence[Needle]) -> Searched:
+def within(files: Mapping[str, bytes], needles: Sequence[Needle]) -> TraceReport:
     """Search files as they are to be."""
     found = []
     for path, data in files.items():
         for match in (match for needle in needles for match in needle.pattern.finditer(data)):
             line = data.count(b"\n", 0, match.start()) + 1
             found.append(Trace(f"{path}:{line}", "files"))
-    return Searched({"files": len(files)}, tuple(dict.fromkeys(found)))
+    return TraceReport({"files": len(files)}, tuple(dict.fromkeys(found)))
 
 
 def everything(store: Store) -> Iterator[tuple[str, Path]]:
@@ -296,7 +296,7 @@ def _name(store: Store, file: Path) -> str:
 
 
 @dataclass(slots=True)
-class Cleared:
+class CleanupReport:
     """What was taken out beside the truth, in words for a person, and what it comes to for the index."""
 
     pending: list[str] = field(default_factory=list)
@@ -309,10 +309,10 @@ class Cleared:
 def queues(store: Store) -> Iterator[TurnQueue]:
     """The two queues of a bank: conversations, and texts."""
     yield TurnQueue(store.bank.pending, str)
-    yield Items(store.bank.pending, str)
+    yield TextQueue(store.bank.pending, str)
 
 
-def of_session(store: Store, session: str) -> list[tuple[TurnQueue, Waiting]]:
+def of_session(store: Store, session: str) -> list[tuple[TurnQueue, QueueEntry]]:
     """What waits of a session, by its whole id or the part of it that headings show."""
     return [
         (queue, one)
@@ -332,7 +332,7 @@ def is_session(whole: str, named: str) -> bool:
     return named in (whole, ledger.short(whole)) or whole == ledger.short(named)  # a heading's, a whole one
 
 
-def clear(store: Store, needles: Sequence[Needle], ids: Collection[str], cleared: Cleared) -> None:
+def clear(store: Store, needles: Sequence[Needle], ids: Collection[str], cleared: CleanupReport) -> None:
     """Take texts out of what waits and of the logs, and with them what a killed import or export left. Busy
     where a consolidation is running."""
     remove_work_folder(store.bank.state)
@@ -411,13 +411,13 @@ def _plain(answer: BatchOutcome) -> str:
     return json.dumps(row, ensure_ascii=False)
 
 
-def reindex(store: Store, index: Index, seconds: float, cleared: Cleared) -> None:
+def reindex(store: Store, index: Index, seconds: float, cleared: CleanupReport) -> None:
     """Begin the index anew and let go of the embeddings that nothing has any more. Words are read at once;
     the vectors, which have all gone, the next search or the daemon puts back from the cache."""
     if index.shelf.folder.exists():
         with index.turn:
             index.close()
-            fresh = Current(
+            fresh = CurrentIndex(
                 index.shelf
             )  # of a row that is only deleted, free pages and the log keep the text
             fresh.anew("something was forgotten")
@@ -445,13 +445,13 @@ UNWRITTEN = ".tmp"
 """Ends the name of such a record while it is written. `.fresh` is a revision's, which any other may sweep."""
 
 
-class Clearing:
+class Cleanup:
     """Clearing away, in one bank."""
 
     def __init__(self, store: Store, index: Callable[[], Index]) -> None:
         self.store, self.index = store, index
 
-    def finish(self) -> list[Searched]:
+    def finish(self) -> list[TraceReport]:
         """Bring what a killed process has begun to forget to its end, or let go of it if nothing was done."""
         if not any(self.store.bank.pending.glob(f"{BEGUN}*")):
             return []
@@ -467,7 +467,7 @@ class Clearing:
                 left.unlink(missing_ok=True)
             yield
 
-    def end_begun(self) -> list[Searched]:
+    def end_begun(self) -> list[TraceReport]:
         """The same, for who is alone already. Malformed."""
         done = []
         for file in sorted(self.store.bank.pending.glob(f"{BEGUN}*.json")):
@@ -528,10 +528,10 @@ class Clearing:
     def end(
         self, begun: Path, sought: Sequence[Needle], ids: Collection[str], session: str = "", *,
         objects: bool = False,
-    ) -> tuple[Cleared, Searched]:  # fmt: skip
+    ) -> tuple[CleanupReport, TraceReport]:  # fmt: skip
         """Take it out of what waits, the logs, index and caches, and search everything for it. CannotWrite:
         the record stays, and the next forgetting goes on from it."""
-        cleared = Cleared()
+        cleared = CleanupReport()
         with swap.translating_errors(self.store.bank.state):
             for queue, one in of_session(self.store, session) if session else ():
                 queue.drop(one.key)

@@ -31,14 +31,14 @@ SHOWN = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Undone:
+class UndoResult:
     """The revision that was taken back, and what did it. Where held facts were restored, the newest one."""
 
     revision: Revision
     result: Result
 
 
-def undo(store: Store, revision: str | None = None, *, door: str) -> Undone:
+def undo(store: Store, revision: str | None = None, *, door: str) -> UndoResult:
     """Take back any revision, also an old one: what came later stays. Conflict shows both sides, and
     nothing is written.
 
@@ -60,7 +60,7 @@ def undo(store: Store, revision: str | None = None, *, door: str) -> Undone:
     raise NotFound("nothing to undo", hint="ua-memory log")
 
 
-def redo(store: Store, *, door: str) -> Undone:
+def redo(store: Store, *, door: str) -> UndoResult:
     """Take back the newest undo that was not taken back yet."""
     store.require_settled()
     settled = store.history.taken_back()
@@ -70,7 +70,7 @@ def redo(store: Store, *, door: str) -> Undone:
     raise NotFound("nothing to redo", hint="ua-memory log")
 
 
-def _take_back(store: Store, done: Revision, op: str, door: str) -> Undone:
+def _take_back(store: Store, done: Revision, op: str, door: str) -> UndoResult:
     if done.trailer("Memory-Op") == "init":
         raise Usage("the creation of the bank cannot be undone", where=done.id[:10], hint="delete its folder")
     before = parent(store, done.id)
@@ -94,7 +94,7 @@ def _take_back(store: Store, done: Revision, op: str, door: str) -> Undone:
         draft.trailers["Undoes"] = [done.id]
         draft.facts = list(done.trailers.get("Facts", ()))
         draft.subject = f"{op}: {done.subject}"
-    return Undone(done, draft.result)
+    return UndoResult(done, draft.result)
 
 
 def _lost(draft: Draft) -> dict[str, Statement]:
@@ -206,7 +206,7 @@ def _without(data: bytes, path: str, records: Sequence[Record], then: bytes, bef
     return b"".join(line for n, line in enumerate(lines) if n not in gone)
 
 
-def _restore_held(store: Store, door: str) -> Undone:
+def _restore_held(store: Store, door: str) -> UndoResult:
     held = store.survey().held
     newest = store.history.show("HEAD")
     with store.revision("restore", door=door) as draft:
@@ -217,7 +217,7 @@ def _restore_held(store: Store, door: str) -> Undone:
             disk = draft.touched[path].disk or b""
             draft.write(path, _with_both(store.history.blob(blob), disk, path), restored=True)
         draft.subject = f"restore: what disappeared from {counted(len(held), 'file')}"
-    return Undone(newest, draft.result)
+    return UndoResult(newest, draft.result)
 
 
 def _with_both(trail: bytes, disk: bytes, path: str) -> bytes:
@@ -274,11 +274,11 @@ class BankHistory:
         """What a revision changed, or what is changed by hand and not committed yet."""
         return audit.diff(self._store, revision)
 
-    def undo(self, revision: str | None = None) -> Undone:
+    def undo(self, revision: str | None = None) -> UndoResult:
         """Take back a revision (the newest, unless one is named), or restore what is held."""
         return undo(self._store, revision, door=self._door)
 
-    def redo(self) -> Undone:
+    def redo(self) -> UndoResult:
         """Reverse the newest undo."""
         return redo(self._store, door=self._door)
 

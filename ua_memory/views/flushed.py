@@ -20,14 +20,14 @@ from ua_memory.views.output import Piece, Screen, commit, count, emit, note
 
 if TYPE_CHECKING:
     from ua_memory.caller import Call
-    from ua_memory.knowledge.core import Replaced
+    from ua_memory.knowledge.core import BlockChange
     from ua_memory.llm.ledger import Estimate
     from ua_memory.records import Fact
-    from ua_memory.retain.flush import Flush, Flushed
+    from ua_memory.retain.flush import Flush, FlushedSession
     from ua_memory.retain.queue import TextItem
-    from ua_memory.retain.retain import Priced, Retained
-    from ua_memory.retain.survey import Survey, Surveyed
-    from ua_memory.upkeep.import_ import Brought, Taken
+    from ua_memory.retain.retain import RetainPreview, RetainResult
+    from ua_memory.retain.survey import FoundSession, Survey
+    from ua_memory.upkeep.import_ import ImportedItem, ImportResult
 
 
 # -- kept --------------------------------------------------------------------------------------------------
@@ -42,7 +42,7 @@ SHORT = 8
 """Characters of a session's id that are shown."""
 
 
-def show_flushed(call: Call, one: Flushed) -> None:
+def show_flushed(call: Call, one: FlushedSession) -> None:
     """One session's flush: what came in, then file by file what was added and changed."""
     screen = Screen(call)
     session = f" session {one.session[:SHORT]}" if one.session else ""
@@ -67,7 +67,7 @@ def show_flushed(call: Call, one: Flushed) -> None:
         note(call, text)
 
 
-def conclude_flush(call: Call, found: Flush | None, done: Sequence[Flushed], modelled: bool) -> None:
+def conclude_flush(call: Call, found: Flush | None, done: Sequence[FlushedSession], modelled: bool) -> None:
     """What there is to say at the end: why nothing happened, what was taken out, that a model does better."""
     screen = Screen(call)
     if not done and found is None:
@@ -95,7 +95,7 @@ def _nothing(screen: Screen, found: Flush) -> None:
         screen.line(f"{found.due}: nothing to do yet. Flush anyway with --force.")
 
 
-def _counted(one: Flushed) -> str:
+def _counted(one: FlushedSession) -> str:
     parts = [f"kept {count(len(one.facts), 'fact')}"]
     parts += [f"{len(one.seen_again)} already known"] if one.seen_again else []
     parts += [f"{count(len(one.core), 'core block')} changed"] if one.core else []
@@ -108,7 +108,7 @@ def _added(screen: Screen, fact: Fact) -> None:
     screen.item([("  + ", "added")], fact.text, *more, (f"  ^{fact.id}", "id"))
 
 
-def _replaced(screen: Screen, one: Replaced) -> None:
+def _replaced(screen: Screen, one: BlockChange) -> None:
     screen.line()
     screen.line((one.after.place.path, "path"), "  ", (one.after.name, "strong"))
     before = one.before.value if one.before else ""
@@ -150,7 +150,7 @@ def costs(cost: Estimate) -> str:
 # -- JSON ----------------------------------------------------------------------------------------------
 
 
-def flushed_shape(found: Flush | None, done: Iterable[Flushed], waiting: int) -> dict[str, Any]:
+def flushed_shape(found: Flush | None, done: Iterable[FlushedSession], waiting: int) -> dict[str, Any]:
     """The result of a flush; `context`, `client` and `session` only where a transcript was given."""
     return {
         **_of_transcript(found),
@@ -178,7 +178,7 @@ def _of_transcript(found: Flush | None) -> dict[str, Any]:
     }
 
 
-def flushed(one: Flushed) -> dict[str, Any]:
+def flushed(one: FlushedSession) -> dict[str, Any]:
     """One session's flush."""
     used = one.usage
     return {
@@ -245,7 +245,7 @@ RETAINED_WITHOUT_MODEL = (
 )
 
 
-def show_retained(call: Call, done: Sequence[Retained], *, modelled: bool) -> None:
+def show_retained(call: Call, done: Sequence[RetainResult], *, modelled: bool) -> None:
     """Texts that were retained."""
     if call.as_json:
         emit(call, {"retained": [retained_shape(one) for one in done]})
@@ -256,7 +256,7 @@ def show_retained(call: Call, done: Sequence[Retained], *, modelled: bool) -> No
         note(call, RETAINED_WITHOUT_MODEL)
 
 
-def _one(call: Call, one: Retained) -> None:
+def _one(call: Call, one: RetainResult) -> None:
     screen = Screen(call)
     name = one.item.document_id or "The text"
     if one.repeated:
@@ -290,13 +290,13 @@ def _one(call: Call, one: Retained) -> None:
         note(call, text)
 
 
-def kept_lines(one: Retained) -> list[str]:
+def kept_lines(one: RetainResult) -> list[str]:
     """That a person's lines were left where they are."""
     lines = [f"yours, unchanged in {one.path}: {text[:80]}" for text in one.kept]
     return lines
 
 
-def _counted_facts(one: Retained) -> str:
+def _counted_facts(one: RetainResult) -> str:
     of = "" if one.read == one.chunks else f", {one.read} of them new or changed"
     parts = [f"{count(one.chunks, 'chunk')}{of}"] if one.item.document_id else []
     parts += [f"kept {count(len(one.facts), 'fact')}"]
@@ -319,7 +319,7 @@ def show_offered(call: Call, items: Sequence[TextItem], keys: Sequence[str], log
     Screen(call).line(f"{what} {wait} for the model in the background, which writes to ", (log, "path"))
 
 
-def show_priced(call: Call, found: Sequence[Priced]) -> None:
+def show_priced(call: Call, found: Sequence[RetainPreview]) -> None:
     """What a dry run found."""
     if call.as_json:
         emit(call, {"preview": [shape_of_priced(one) for one in found]})
@@ -350,7 +350,7 @@ def _facts(facts: Sequence[Fact]) -> list[dict[str, Any]]:
     return [{**output.place(fact.place, fact.id), "text": fact.text} for fact in facts]
 
 
-def retained_shape(one: Retained) -> dict[str, Any]:
+def retained_shape(one: RetainResult) -> dict[str, Any]:
     used = one.usage
     return {
         **({"documentId": one.item.document_id} if one.item.document_id else {}),
@@ -371,7 +371,7 @@ def retained_shape(one: Retained) -> dict[str, Any]:
     }
 
 
-def shape_of_priced(one: Priced) -> dict[str, Any]:
+def shape_of_priced(one: RetainPreview) -> dict[str, Any]:
     """What a dry run found of one text; `estimate` only where a model is configured."""
     told: dict[str, Any] = {
         **({"documentId": one.item.document_id} if one.item.document_id else {}),
@@ -407,12 +407,12 @@ class SurveyRequest:
     dry_run: bool
 
 
-def family(one: Surveyed) -> str:
+def family(one: FoundSession) -> str:
     """The client whose folder a session is kept in: Clawdbot is OpenClaw's older name."""
     return {"clawdbot": "openclaw"}.get(one.session.client, one.session.client)
 
 
-def project(one: Surveyed) -> str:
+def project(one: FoundSession) -> str:
     """The project a session was held in, '' if it does not say."""
     return project_of(Path(one.session.cwd)) if one.session.cwd else ""
 
@@ -421,7 +421,7 @@ def project(one: Surveyed) -> str:
 
 
 def show_survey(
-    call: Call, asked: SurveyRequest, found: Survey, chosen: Sequence[Surveyed], day: str | None
+    call: Call, asked: SurveyRequest, found: Survey, chosen: Sequence[FoundSession], day: str | None
 ) -> None:
     screen = Screen(call)
     within = f" since {day}" if day else ""
@@ -455,9 +455,9 @@ def _short(call: Call, folder: Path) -> str:
     return f"~/{folder.relative_to(call.home)}" if folder.is_relative_to(call.home) else str(folder)
 
 
-def _table(chosen: Sequence[Surveyed]) -> Iterator[list[Piece]]:
+def _table(chosen: Sequence[FoundSession]) -> Iterator[list[Piece]]:
     """A row for each client and project, those with the most that is new first, and their sums."""
-    groups: dict[tuple[str, str], list[Surveyed]] = {}
+    groups: dict[tuple[str, str], list[FoundSession]] = {}
     for one in chosen:
         groups.setdefault((one.session.client, project(one)), []).append(one)
     waits = any(one.waits for one in chosen)
@@ -474,7 +474,7 @@ def _table(chosen: Sequence[Surveyed]) -> Iterator[list[Piece]]:
         yield ["  in all", "", *_cells(total, widths), _days(chosen)]
 
 
-def _numbers(group: Sequence[Surveyed], waits: bool) -> list[int]:
+def _numbers(group: Sequence[FoundSession], waits: bool) -> list[int]:
     new, waiting = sum(len(one.new) for one in group), sum(one.waits for one in group)
     sums = [len(group), sum(one.turns for one in group), sum(one.flushed for one in group)]
     return [*sums, *([waiting] if waits else []), new]
@@ -486,7 +486,7 @@ def _cells(numbers: Sequence[int], widths: Sequence[int]) -> Iterator[Piece]:
         yield (text, "good") if number and n == len(numbers) - 1 else text
 
 
-def _days(group: Iterable[Surveyed]) -> str:
+def _days(group: Iterable[FoundSession]) -> str:
     times = [at for one in group for at in (one.first, one.last) if at]
     days = sorted({f"{at:%Y-%m-%d}" for at in times})
     return "" if not days else days[0] if len(days) == 1 else f"{days[0]} to {days[-1]}"
@@ -504,7 +504,7 @@ def _aside(found: Survey, day: str | None) -> Iterator[str]:
         yield f"{count(len(found.going), 'session')} still open: their hooks capture them ({names}{more})."
 
 
-def show_one_flushed(call: Call, screen: Screen, one: Surveyed, flushed: Flushed) -> None:
+def show_one_flushed(call: Call, screen: Screen, one: FoundSession, flushed: FlushedSession) -> None:
     day = f"{one.last:%Y-%m-%d}" if one.last else "no date   "
     again = f", {len(flushed.seen_again)} already known" if flushed.seen_again else ""
     again += f", {count(len(flushed.core), 'core block')} changed" if flushed.core else ""
@@ -517,7 +517,7 @@ def show_one_flushed(call: Call, screen: Screen, one: Surveyed, flushed: Flushed
         note(call, text)
 
 
-def conclude_survey(screen: Screen, done: Sequence[Flushed]) -> None:
+def conclude_survey(screen: Screen, done: Sequence[FlushedSession]) -> None:
     facts, turns = sum(len(one.facts) for one in done), sum(one.turns for one in done)
     again = sum(len(one.seen_again) for one in done)
     more = f", {again:,} already known" if again else ""
@@ -530,9 +530,9 @@ def conclude_survey(screen: Screen, done: Sequence[Flushed]) -> None:
 
 def survey_shape(
     asked: SurveyRequest,
-    chosen: Iterable[Surveyed],
+    chosen: Iterable[FoundSession],
     found: Survey | None,
-    done: Iterable[Flushed],
+    done: Iterable[FlushedSession],
     notes: Iterable[str],
 ) -> dict[str, Any]:
     """What was found, and what was flushed of it."""
@@ -549,7 +549,7 @@ def survey_shape(
     }
 
 
-def _session(one: Surveyed) -> dict[str, Any]:
+def _session(one: FoundSession) -> dict[str, Any]:
     session = one.session
     known = {"project": project(one), "cwd": session.cwd, "parent": session.parent}
     known |= {
@@ -623,7 +623,7 @@ def _walk(
                 yield file
 
 
-def import_shape(done: Brought, unread: list[str]) -> dict[str, Any]:
+def import_shape(done: ImportResult, unread: list[str]) -> dict[str, Any]:
     """The JSON of an import."""
     found = done.found
     result: dict[str, Any] = {
@@ -641,7 +641,7 @@ def import_shape(done: Brought, unread: list[str]) -> dict[str, Any]:
     return result
 
 
-def _taken(one: Taken) -> dict[str, Any]:
+def _taken(one: ImportedItem) -> dict[str, Any]:
     known = {"day": one.day, "why": one.why, "facts": one.facts, "prose": one.prose}
     return {
         "what": one.what,
@@ -655,7 +655,7 @@ def _taken(one: Taken) -> dict[str, Any]:
 # -- for a person ----------------------------------------------------------------------------------------
 
 
-def tell(call: Call, done: Brought, unread: list[str]) -> None:
+def tell(call: Call, done: ImportResult, unread: list[str]) -> None:
     """The report: what was found and how well, what was not taken, and what to do next."""
     screen, found, changed = Screen(call), done.found, _changes(done)
     if done.result is None:
@@ -672,11 +672,11 @@ def tell(call: Call, done: Brought, unread: list[str]) -> None:
         note(call, text)
 
 
-def _changes(done: Brought) -> int:
+def _changes(done: ImportResult) -> int:
     return sum(1 for each in done.taken if each.state in ("new", "updated"))
 
 
-def _figures(done: Brought) -> Iterator[tuple[str, str]]:
+def _figures(done: ImportResult) -> Iterator[tuple[str, str]]:
     names = {"block": "core memory", "note": "notes", "item": "records", "model": "models", "page": "pages"}
     words = {"new": "new", "same": "already here", "updated": "updated", "left": "not taken"}
     for what, label in names.items():
@@ -699,7 +699,7 @@ def _figures(done: Brought) -> Iterator[tuple[str, str]]:
         yield "secrets", f"{'taken out' if done.result else 'would be taken out'}: {kinds}"
 
 
-def _lists(done: Brought, unread: list[str]) -> Iterator[tuple[str, list[str]]]:
+def _lists(done: ImportResult, unread: list[str]) -> Iterator[tuple[str, list[str]]]:
     left = [t for t in done.taken if t.state == "left"]
     yield "Not in core memory, but in a note:", [f"{t.source}: {t.why}" for t in left if t.what == "block"]
     yield "Not taken:", [f"{t.source}: {t.why}" for t in left if t.what != "block"]
@@ -718,7 +718,7 @@ def _listed(screen: Screen, title: str, lines: list[str]) -> None:
         screen.line((f"  … and {len(lines) - SHOWN:,} more (--json lists all)", "faint"))
 
 
-def _next(screen: Screen, done: Brought, changed: int) -> None:
+def _next(screen: Screen, done: ImportResult, changed: int) -> None:
     if done.found.later:
         screen.line(f"Not imported: {count(done.found.later, 'older or undated note')}; --all takes them.")
     if done.result is None:

@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from ua_memory.caller import Call
     from ua_memory.git.repository import Revision
     from ua_memory.memory import Memory
-    from ua_memory.reflect.refresh import Price, Proposal, Refreshed, Stale
-    from ua_memory.upkeep.forget import Forgotten, Piece
-    from ua_memory.upkeep.purge import Purged, Purging
+    from ua_memory.reflect.refresh import Proposal, RefreshPrice, RefreshResult, StaleReasons
+    from ua_memory.upkeep.forget import ForgetResult, Piece
+    from ua_memory.upkeep.purge import PurgePlan, PurgeResult
 
 
 # -- diary -------------------------------------------------------------------------------------------------
@@ -221,12 +221,12 @@ def _quoted(texts: Sequence[str]) -> str:
 SIGNS = {"gone": ("-", "removed"), "revised": ("~", "warn"), "left": ("?", "bad"), "near": (" ", "faint")}
 
 
-def quoting(found: Forgotten) -> list[Piece]:
+def quoting(found: ForgetResult) -> list[Piece]:
     """The lines of a person that have the words, and stay unless they say otherwise."""
     return [piece for piece in found.plan.left if piece.why == "quotes it"]
 
 
-def preview(call: Call, memory: Memory, found: Forgotten) -> None:
+def preview(call: Call, memory: Memory, found: ForgetResult) -> None:
     """What would go, be revised and be left, with its words."""
     if call.as_json:
         return emit(call, forgotten_shape(memory, found, words=True))
@@ -276,7 +276,7 @@ def _named(piece: Piece) -> str:
     return f"{whose}{piece.what}, {piece.why}"
 
 
-def show_forgotten(call: Call, memory: Memory, done: Forgotten, *, purging: bool = False) -> int:
+def show_forgotten(call: Call, memory: Memory, done: ForgetResult, *, purging: bool = False) -> int:
     """What was done, and what the search afterwards found; the exit code. With `purging` the history goes
     next."""
     assert done.result
@@ -291,7 +291,7 @@ def show_forgotten(call: Call, memory: Memory, done: Forgotten, *, purging: bool
     return 0 if done.proof.holds else StillThere.exit_code
 
 
-def _forgotten_told(call: Call, done: Forgotten, purging: bool) -> None:
+def _forgotten_told(call: Call, done: ForgetResult, purging: bool) -> None:
     screen, plan = Screen(call), done.plan
     assert done.result
     screen.line("Forgot ", _counted(plan.gone), " (", commit(done.result.revision), ")")
@@ -326,7 +326,7 @@ def _counted(pieces: Sequence[Piece]) -> str:
     return ", ".join(parts) or "what waited"
 
 
-def forgotten_shape(memory: Memory, found: Forgotten, *, words: bool) -> dict[str, Any]:
+def forgotten_shape(memory: Memory, found: ForgetResult, *, words: bool) -> dict[str, Any]:
     """As JSON; with its `words` only before it is done."""
 
     def pieces(given: Sequence[Piece]) -> list[dict[str, Any]]:
@@ -381,7 +381,7 @@ def out(code: int) -> None:
 
 
 def run(
-    call: Call, memory: Memory, ids: Sequence[str], done: Forgotten | None, backup: str | None, *,
+    call: Call, memory: Memory, ids: Sequence[str], done: ForgetResult | None, backup: str | None, *,
     dry_run: bool, yes: bool,
 ) -> int:  # fmt: skip
     """Show what would be rewritten, ask, and do it; the exit code."""
@@ -413,7 +413,7 @@ def run(
     return code if made.proof.holds else StillThere.exit_code
 
 
-def _show(call: Call, planned: Purging) -> None:
+def _show(call: Call, planned: PurgePlan) -> None:
     screen = Screen(call)
     statements = count(len(planned.ids), "forgotten statement")
     contents = count(len(planned.contents), "version of a file", "versions of files")
@@ -439,7 +439,7 @@ def _show(call: Call, planned: Purging) -> None:
         screen.line(("Unreachable objects are deleted too.", "faint"))
 
 
-def _purged_told(call: Call, made: Purged) -> None:
+def _purged_told(call: Call, made: PurgeResult) -> None:
     screen = Screen(call)
     for name, (old, new) in made.rewrote.items():
         screen.line("Rewrote ", made.short(name), "  ", (old[:7], "rev"), " to ", (new[:7], "rev"))
@@ -472,7 +472,7 @@ def place(call: Call, memory: Memory, given: str | None) -> Path:
     return base / "ua-memory" / "purged" / name
 
 
-def _shape(planned: Purging) -> dict[str, Any]:
+def _shape(planned: PurgePlan) -> dict[str, Any]:
     return {
         "ids": [f"^{block}" for block in planned.ids],
         "refs": [{"name": ref.name, "revision": ref.id} for ref in planned.refs],
@@ -484,7 +484,7 @@ def _shape(planned: Purging) -> dict[str, Any]:
     }
 
 
-def _done(made: Purged) -> dict[str, Any]:
+def _done(made: PurgeResult) -> dict[str, Any]:
     return {
         "rewrote": [{"name": name, "from": old, "to": new} for name, (old, new) in made.rewrote.items()],
         "backup": made.backup,
@@ -503,14 +503,14 @@ NO_MODEL = (
 )
 
 
-def told_price(call: Call, price: Price) -> None:
+def told_price(call: Call, price: RefreshPrice) -> None:
     """What asking will cost, before it is done."""
     cost = "no price known" if price.usd is None else f"about ${price.usd:.2f}, prices of {price.as_of}"
     cost = "no bill: it is on this network" if price.usd == 0 else cost
     note(call, f"{price.model} will read about {price.tokens:,} tokens: {cost}")
 
 
-def show_refreshed(call: Call, one: Refreshed) -> None:
+def show_refreshed(call: Call, one: RefreshResult) -> None:
     """One page's refresh: why, what changed as a diff, and what became of persons' words."""
     screen, page = Screen(call), one.page
     front: list[Any] = [(page.id, "id"), "  "]
@@ -567,7 +567,7 @@ def show_proposal(call: Call, one: Proposal) -> None:
 # -- JSON ----------------------------------------------------------------------------------------------
 
 
-def stale(why: Stale) -> dict[str, Any]:
+def stale(why: StaleReasons) -> dict[str, Any]:
     """Why a page is stale; the names are `^id`, or `path#texthash` of a line without an id."""
     return {
         "is": bool(why),
@@ -579,7 +579,7 @@ def stale(why: Stale) -> dict[str, Any]:
     }
 
 
-def refreshed_shape(one: Refreshed, cost: Price | None) -> dict[str, Any]:
+def refreshed_shape(one: RefreshResult, cost: RefreshPrice | None) -> dict[str, Any]:
     """One page's refresh; `estimate` only where the price was told before."""
     return {
         **({"estimate": price(cost)} if cost else {}),
@@ -621,7 +621,7 @@ def proposal(one: Proposal) -> dict[str, Any]:
     }
 
 
-def price(one: Price) -> dict[str, Any]:
+def price(one: RefreshPrice) -> dict[str, Any]:
     """What asking would cost."""
     usd = {} if one.usd is None else {"usd": round(one.usd, 4)}
     return {"model": one.model, "tokens": one.tokens, **usd}

@@ -11,9 +11,9 @@ from ua_memory.views.output import Piece, Screen, ago_day, commit, count, dumps,
 
 if TYPE_CHECKING:
     from ua_memory.caller import Call
-    from ua_memory.knowledge.opinions import Changed
+    from ua_memory.knowledge.opinions import OpinionChange
     from ua_memory.memory import Memory
-    from ua_memory.recall.search import Answer, Hit
+    from ua_memory.recall.search import Hit, SearchResult
     from ua_memory.records import Opinion
     from ua_memory.reflect.evidence import EvidencePiece
     from ua_memory.reflect.reflection import Reflection
@@ -34,7 +34,9 @@ _WORD = re.compile(r"[^\W_]+")
 _CJK = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff]")
 
 
-def show_hits(call: Call, memory: Memory, query: str, answer: Answer, explain: bool, filtered: bool) -> None:
+def show_hits(
+    call: Call, memory: Memory, query: str, answer: SearchResult, explain: bool, filtered: bool
+) -> None:
     """Print the hits of one query, and on standard error what has to be said about them."""
     screen, today = Screen(call), memory.store.now().date()
     for rank, hit in enumerate(answer.hits, 1):
@@ -231,7 +233,7 @@ def _path(screen: Screen, found: Reflection) -> None:
 # -- opinions ------------------------------------------------------------------------------------------
 
 
-def show_change(screen: Screen, one: Changed) -> None:
+def show_change(screen: Screen, one: OpinionChange) -> None:
     """An opinion that was formed, revised or dropped: a line of what was, one of what is."""
     did = "Dropped" if one.after.retired else "Revised" if one.before else "Formed"
     screen.line(f"{did} {_a(one.after)} (", commit(one.result.revision), ")")
@@ -280,7 +282,7 @@ def shape_of_opinion(one: Opinion) -> dict[str, Any]:
     }
 
 
-def shape_of_change(one: Changed) -> dict[str, Any]:
+def shape_of_change(one: OpinionChange) -> dict[str, Any]:
     """What became of an opinion, as JSON."""
     return {
         "did": "drop" if one.after.retired else "revise" if one.before else "form",
