@@ -124,16 +124,24 @@ def drop(pattern: str) -> Callable[[str], str]:
 
 
 BREAKS: list[tuple[str, Callable[[str], str], str]] = [
-    (PAGE, lambda text: re.sub(r"#\^\w{10}\]\]$", "#^aaaaaaaaaa]]", text, flags=re.M), "nowhere in the bank"),
-    ("observation", lambda text: re.sub(r"#\^\w{10}", "#^bbbbbbbbbb", text), "nowhere in the bank"),
+    (
+        PAGE,
+        lambda text: re.sub(r"#\^\w{10}\]\]$", "#^aaaaaaaaaa]]", text, flags=re.M),
+        "does not exist in the bank",
+    ),
+    ("observation", lambda text: re.sub(r"#\^\w{10}", "#^bbbbbbbbbb", text), "does not exist in the bank"),
     ("observation", lambda text: text.replace('"moved the API', '"sold the API'), 'not say "sold the API'),
     ("observation", drop("proof: "), "is an observation without a proof"),
-    ("observation", lambda text: "# Alice\n", "nowhere in the bank"),
-    (OPINIONS, lambda text: re.sub(r"#\^\w{10}", "#^cccccccccc", text), "nowhere in the bank"),
+    ("observation", lambda text: "# Alice\n", "does not exist in the bank"),
+    (OPINIONS, lambda text: re.sub(r"#\^\w{10}", "#^cccccccccc", text), "does not exist in the bank"),
     (OPINIONS, lambda text: text.replace(f'"{PRICE[:20]}', '"Bob chooses by luck'), 'not say "Bob chooses'),
     (OPINIONS, drop("because: "), "is an opinion that rests on nothing"),
     (DAY, lambda text: text.replace("moved the API to Fly.io", "sold the API"), 'does not say "moved the'),
-    (DAY, lambda text: re.sub(rf"- {re.escape(NEON)}.*\n(?:  .*\n)*", "", text), "nowhere in the bank"),
+    (
+        DAY,
+        lambda text: re.sub(rf"- {re.escape(NEON)}.*\n(?:  .*\n)*", "", text),
+        "does not exist in the bank",
+    ),
 ]
 
 

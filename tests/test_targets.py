@@ -219,7 +219,7 @@ def test_a_citation_of_a_typed_id_means_the_one_in_its_file(there: Bank) -> None
     there.edit(NOTES["trip"], "It is off.", "memory/trip.md")
     assert len(Memory(there.store).health.verify()) == 1, "another file's ^budget is no proof of it"
     there.edit("It is off. ^budget", "It is off.", "memory/trip.md")
-    assert "nowhere" in str(Memory(there.store).health.verify()[0])
+    assert "does not exist" in str(Memory(there.store).health.verify()[0])
 
 
 def test_a_typed_id_is_purged_with_what_it_said_alone(there: Bank) -> None:

@@ -782,7 +782,7 @@ class History(Remotes):
     def read_objects(self, names: Sequence[str]) -> list[GitObject | None]:
         """What git has under each of these names: an id, `REVISION:PATH`, `REVISION^{commit}`. None where
         there is nothing. GitFailed where an object is damaged."""
-        lines = [name if "\n" not in name else self._id_of(name) for name in names]
+        lines = [self._line_of(name) for name in names]
         try:
             return self._objects.read(self, lines)
         except BatchEnded:  # git says why when it is asked anew
@@ -793,7 +793,14 @@ class History(Remotes):
             except ValueError as error:
                 raise GitFailed(str(error), where=str(self.git_dir), hint="ua-memory verify") from error
 
-    def _id_of(self, name: str) -> str:
+    def _line_of(self, name: str) -> str:
+        """The name as one line that git can be sent; NOBODY where there cannot be such a name."""
+        try:
+            os.fsencode(name)
+        except UnicodeEncodeError:  # a lone surrogate that stands for no byte
+            return NOBODY
+        if "\n" not in name:
+            return name
         out = self.run("rev-parse", "--verify", "--quiet", name, ok=(0, 1, 128))
         return out.decode().strip() or NOBODY
 
