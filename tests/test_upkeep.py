@@ -153,7 +153,7 @@ def upkeep(bank: Bank) -> tuple[Upkeep, list[str], list[str]]:
 def test_a_burst_wakes_it_once_and_is_read_once(bank: Bank) -> None:
     found, _, nudged = upkeep(bank)
     for _ in range(100):
-        found.heard()
+        found.note_change()
     assert nudged == ["x"] and found.waits
     found.do()
     assert found.waits, "not before it is still"
@@ -173,7 +173,7 @@ def test_what_fails_is_tried_again_and_said_once(
         raise error
 
     monkeypatch.setattr("ua_memory.memory.Memory.refresh", busy)
-    found.heard()
+    found.note_change()
     until(lambda: found.do() or found._failures > 2, 5)
     assert len(said) == 1 and "another process writes" in said[0]
     monkeypatch.undo()
@@ -186,7 +186,7 @@ def test_a_time_in_the_future_is_not_waited_for(bank: Bank) -> None:
     found, _, _ = upkeep(bank)
     bank.write("- Otters\n", DAY)
     os.utime(bank.path(DAY), (time.time() + 1e6,) * 2)
-    found.heard()
+    found.note_change()
     until(lambda: found.do() or not found.waits, 5)
 
 
@@ -202,7 +202,7 @@ def test_what_a_search_had_no_time_for_is_done_after_it(bank: Bank, monkeypatch:
     assert not found._warm.behind and found.waits, "the edit has not rested yet"
     with found._warm.opened(bank.root, bank.store.config, None, env={}) as memory:
         assert memory.index.vectors.count() == 5
-    found._warm.cool()
+    found._warm.unload()
 
 
 def test_an_edit_is_not_committed_just_after_a_command(bank: Bank) -> None:
@@ -211,7 +211,7 @@ def test_an_edit_is_not_committed_just_after_a_command(bank: Bank) -> None:
     bank.again().adopt()
     found, _, _ = upkeep(bank)
     bank.write("- Otters hold hands\n", DAY)
-    found.heard()
+    found.note_change()
     until(lambda: found.do(0.1) or found._first == NEVER, 5)  # it is read at once
     time.sleep(QUIET + 0.1)
     found.do(0.1)
@@ -244,14 +244,14 @@ def test_packing_waits_for_a_moment_of_rest_but_not_for_ever(
     assert packed == ["x", "x"], "nobody rests: the fourth does it"
     bank.insert("and without a daemon at once")
     assert packed == ["x"] * 3
-    found._warm.cool()
+    found._warm.unload()
 
 
 def test_what_a_command_without_an_index_leaves_is_let_go_of(bank: Bank) -> None:
     """`status` counts tokens: after it a daemon at rest kept 180 MB, of which their table was 35."""
     warm = upkeep(bank)[0]._warm
-    assert warm.rested
+    assert warm.is_unloaded
     with warm.opened(bank.root, bank.store.config, None, env={}):
         tokens.count("told")
-    assert not warm.warm and not warm.rested and tokens._encoder.cache_info().currsize
-    assert not warm.cool() and warm.rested and not tokens._encoder.cache_info().currsize
+    assert not warm.warm and not warm.is_unloaded and tokens._encoder.cache_info().currsize
+    assert not warm.unload() and warm.is_unloaded and not tokens._encoder.cache_info().currsize

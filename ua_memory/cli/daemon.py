@@ -328,12 +328,12 @@ def perform_request(request: Request, output: Output, warm: Warm) -> int:
     )
     with _lent(request.env):
         code = run(call)
-        if warm.untold and not ANSWERS_AGENTS & set(request.argv[:3]):
+        if warm.unreported and not ANSWERS_AGENTS & set(request.argv[:3]):
             from ua_memory.views.output import note
 
-            for text in dict.fromkeys(warm.untold):
+            for text in dict.fromkeys(warm.unreported):
                 note(call, text)
-            warm.untold.clear()
+            warm.unreported.clear()
         return code
 
 

@@ -104,7 +104,7 @@ class CallerStream(io.TextIOBase):
         self._output.live()
 
 
-class Unasked(io.RawIOBase):
+class UnsentInput(io.RawIOBase):
     """Standard input that was not sent along: whoever reads from it has the caller asked for it.
 
     It is not fetched while the command waits: a caller who types would block all others.
@@ -119,7 +119,7 @@ class Unasked(io.RawIOBase):
 
 def given(data: bytes | None) -> io.BufferedIOBase:
     """Standard input with what the caller sent."""
-    return io.BufferedReader(Unasked()) if data is None else io.BytesIO(data)
+    return io.BufferedReader(UnsentInput()) if data is None else io.BytesIO(data)
 
 
 # -- code --------------------------------------------------------------------------------------------------
@@ -214,7 +214,7 @@ class Service:
         self.upkeep = Upkeep(
             warm, self.log.say, lambda: self.worker.nudge(), lambda: self.worker.wanted, self.flushing
         )
-        self.watch = Watch(warm.root, local, self.upkeep.heard, self.log.say)
+        self.watch = Watch(warm.root, local, self.upkeep.note_change, self.log.say)
         warm.snapshots = SnapshotCache(self.watch.marks, self.watch.touched)
         self.worker = Worker(self._rest, TICK, self.log.say)
         self._callers, self._why = threading.Semaphore(CALLERS), ""
@@ -272,7 +272,7 @@ class Service:
                 Path(self.path + part).unlink(missing_ok=True)
         listener.close()
         if self.worker.stop(LEAVING):
-            self.warm.cool()
+            self.warm.unload()
             # The answer of the last command may still be on its way.
             for _ in range(CALLERS):
                 if not self._callers.acquire(timeout=0.5):
@@ -295,7 +295,7 @@ class Service:
         return "its code was replaced" if self._code.changed() else ""
 
     def _rest(self, seconds: float) -> float:
-        if seconds > self.warm.config.daemon_warm_minutes * 60 and self.warm.cool():
+        if seconds > self.warm.config.daemon_warm_minutes * 60 and self.warm.unload():
             self.log.say("unloaded index and model")
         self.upkeep.do(seconds)
         return self.upkeep.next() - time.monotonic()
@@ -358,7 +358,7 @@ class Service:
         if self._why:
             raise RequestRefused(OTHER_CODE, f"the daemon exits: {self._why}")
         request = protocol.request(params)
-        # Whoever has heard nothing, and cannot be told, does it themselves: then it must not be done here.
+        # A caller who gets no word does it themselves: then it must not be done here.
         caller.sendall(protocol.notice("taken", []))
 
         def work(job: Job) -> object:

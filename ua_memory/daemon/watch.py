@@ -27,7 +27,7 @@ from ua_memory.paths import foreign, make_private
 # -- watch -------------------------------------------------------------------------------------------------
 # Hearing of changes to a bank's files: by native events, or, where there are none, by looking now and then.
 #
-# What is heard is only a mark. Whoever acts on it reads the files, so that a lost, doubled or late event
+# An event is only a mark. Whoever acts on it reads the files, so that a lost, doubled or late event
 # costs time and nothing else.
 
 
@@ -41,7 +41,7 @@ most 0.2 and 0.05 % of a core."""
 
 
 class Native(Protocol):
-    """Where events come from. `marks` counts what was heard, None if something may have been missed."""
+    """Where events come from. `marks` counts the changes seen, None if something may have been missed."""
 
     blind: str
 
@@ -56,22 +56,22 @@ class Native(Protocol):
 Opens = Callable[[Path, Path, Callable[[], None]], Native]
 
 
-def native(root: Path, probes: Path, heard: Callable[[], None]) -> Native:
+def native(root: Path, probes: Path, on_change: Callable[[], None]) -> Native:
     """This system's events. OSError or ImportError where there are none to be had."""
     if sys.platform != "linux":
-        return Observed(root, probes, heard)
-    return Inotify(root, probes, heard)
+        return Observed(root, probes, on_change)
+    return Inotify(root, probes, on_change)
 
 
 class Watch:
-    """The watch over one bank. `heard` is called at each mark, from another thread; `say` writes the log."""
+    """The watch over one bank. `on_change` is called at each mark, by another thread; `say` writes a log."""
 
     def __init__(
-        self, root: Path, local: Path, heard: Callable[[], None], say: Callable[[str], None],
+        self, root: Path, local: Path, on_change: Callable[[], None], say: Callable[[str], None],
         opens: Opens = native,
     ) -> None:  # fmt: skip
         self._root, self._probes = root, local / "watch"
-        self._heard, self._say, self._opens = heard, say, opens
+        self._on_change, self._say, self._opens = on_change, say, opens
         self._native: Native | None = None
         self.why = "it has not begun"
         """Why there are no events; '' where there are."""
@@ -92,7 +92,7 @@ class Watch:
             make_private(self._probes)
             for left in self._probes.iterdir():
                 left.unlink()
-            self._native = self._opens(self._root, self._probes, self._heard)
+            self._native = self._opens(self._root, self._probes, self._on_change)
         except (OSError, ImportError) as error:
             self._polled(getattr(error, "strerror", None) or str(error))
             return
@@ -108,7 +108,7 @@ class Watch:
             found.stop()
 
     def marks(self) -> int | None:
-        """How many changes were heard of, all that ended before the call among them; None if nobody knows."""
+        """How many changes were seen, all that ended before the call among them; None if nobody knows."""
         found = self._native
         return found.marks() if found is not None and not found.blind else None
 
@@ -137,7 +137,7 @@ class Watch:
 
     def tend(self) -> bool:
         """Begin, keep the heart beating, try again to have events where there are none: from one thread.
-        Whether it is time to look at all files, heard of or not."""
+        Whether it is time to look at all files, seen as events or not."""
         now = time.monotonic()
         if now < self.next():
             return False
@@ -251,7 +251,7 @@ def _error() -> OSError:
 # Native events on Linux: one queue of the kernel's for all folders of a bank, read in its order.
 #
 # The order is the point. The kernel queues an event before the call that caused it returns, so when a probe
-# that was written after a request comes back, every change that ended before the request has been heard of.
+# that was written after a request comes back, every change that ended before the request has been seen.
 # Whoever asks reads it (`events`): nobody waits for a thread's turn.
 
 
@@ -271,11 +271,11 @@ TOP = frozenset(os.fsencode(name) for name in (*(name.lower() for name in CORE_N
 
 
 class Inotify:
-    """Watches a bank's folder, and `memory/` with all below it. `heard` is called at each mark, by its own
-    thread or one that asks, and must not keep it. OSError where there are no instances or watches left."""
+    """Watches a bank's folder, and `memory/` with all below it. `on_change` is called at each mark, by its
+    own thread or one that asks, and must return at once. OSError without instances or watches left."""
 
-    def __init__(self, root: Path, probes: Path, heard: Callable[[], None]) -> None:
-        self._root, self._probes, self._heard = os.fsencode(root), os.fsencode(probes), heard
+    def __init__(self, root: Path, probes: Path, on_change: Callable[[], None]) -> None:
+        self._root, self._probes, self._on_change = os.fsencode(root), os.fsencode(probes), on_change
         self.blind = ""
         """Why it may miss something; '' while it does not."""
         self._marks, self._came = 0, b""
@@ -309,7 +309,7 @@ class Inotify:
     # -- what has happened ---------------------------------------------------------------------------
 
     def marks(self) -> int | None:
-        """How many changes were heard of, all that ended before this call among them.
+        """How many changes were seen, all that ended before this call among them.
 
         None where a probe's event is not among them, or something may have been missed.
         """
@@ -317,7 +317,7 @@ class Inotify:
         with self._turn:
             if self.blind or not self._probed(name):
                 return None
-            self._hear()
+            self._read_events()
             known = self._came == name and not self.blind and self._in_place()
             return self._marks if known else None
 
@@ -360,9 +360,9 @@ class Inotify:
     def _listen(self) -> None:
         while self._queue.wait():
             with self._turn:
-                self._hear()
+                self._read_events()
 
-    def _hear(self) -> None:
+    def _read_events(self) -> None:
         for event in self._queue.events():
             if event.is_queue_overflow:
                 self.on_queue_overflow()
@@ -395,7 +395,7 @@ class Inotify:
 
     def on_queue_overflow(self) -> None:
         with contextlib.suppress(OSError):
-            self._add_all()  # a folder may have come of which nothing was heard
+            self._add_all()  # a folder may have come of which there was no event
         self._mark()
 
     def _matters(self, folder: bytes, event: InotifyEvent) -> bool:
@@ -421,7 +421,7 @@ class Inotify:
     def _mark(self, name: bytes | None = None) -> None:
         self._marks += 1
         self._touched.append(name)
-        self._heard()
+        self._on_change()
 
     # -- folders ---------------------------------------------------------------------------------------
 
@@ -430,7 +430,7 @@ class Inotify:
         self._add_tree(self._root + b"/" + os.fsencode(LOGS))
 
     def _add_tree(self, path: bytes) -> None:
-        """Watch a folder, then look what is in it: what comes between the two is heard of."""
+        """Watch a folder, then look what is in it: what comes between the two is seen."""
         if not self._add(path):
             return
         try:
@@ -483,8 +483,8 @@ BACK = 3.0
 class Observed(FileSystemEventHandler):
     """Watches a bank's folder, and `memory/` with all below it. OSError where that cannot be had."""
 
-    def __init__(self, root: Path, probes: Path, heard: Callable[[], None]) -> None:
-        self._root, self._probes, self._heard = root, probes, heard
+    def __init__(self, root: Path, probes: Path, on_change: Callable[[], None]) -> None:
+        self._root, self._probes, self._on_change = root, probes, on_change
         self.blind, self.folders = "", 2
         self._count, self._back = 0, threading.Condition()
         self._came: set[str] = set()
@@ -533,6 +533,6 @@ class Observed(FileSystemEventHandler):
                 self._back.notify_all()
         elif path == self._logs and not self._below:
             self.blind = f"{LOGS}/ has come"  # the next heartbeat begins anew, with it
-            self._heard()
+            self._on_change()
         elif path.parent == self._root or self._logs in path.parents:
-            self._heard()
+            self._on_change()

@@ -364,7 +364,7 @@ class Warm:
         self._history: History | None = None
         """The last command's: the next one goes on from the log that it read."""
         self._settled, self._used = False, False
-        self.untold: list[str] = []
+        self.unreported: list[str] = []
         """What became of a person's saves while nobody waited for an answer."""
         self.unpacked = 0
         """So many times a command has put off packing the trail."""
@@ -375,7 +375,7 @@ class Warm:
         return self._index is not None
 
     @property
-    def rested(self) -> bool:
+    def is_unloaded(self) -> bool:
         """Whether there is nothing to let go of: no index, and nothing that a command has left remembered."""
         return not (self.warm or self._used)
 
@@ -462,14 +462,14 @@ class Warm:
             embedding.trim()  # to load the model took 70 MB more than it is
             self._settled = True
 
-    def cool(self) -> bool:
+    def unload(self) -> bool:
         """Let go of Chroma, the model and all that is remembered; the next command opens them again. Whether
         an index was open. What counts tokens without one, as `status` does, leaves their table, too."""
-        if self.rested:
+        if self.is_unloaded:
             return False
         was, self._used = self._close(), False
         embedding.forget()
-        give_back()
+        release_memory()
         embedding.page_out(*LIBRARIES)
         return was
 
@@ -483,7 +483,7 @@ class Warm:
         return index is not None
 
 
-def give_back() -> None:
+def release_memory() -> None:
     """Return freed memory to the system. glibc keeps it: 258 MB stay without this, 140 MB with it."""
     gc.unfreeze()
     gc.collect()
@@ -525,7 +525,7 @@ class Upkeep:
         self.caught_up = 0
         """So many times the index was updated without a command."""
 
-    def heard(self) -> None:
+    def note_change(self) -> None:
         """Something may have changed. From any thread; returns at once."""
         now = time.monotonic()
         with self._lock:
@@ -537,7 +537,7 @@ class Upkeep:
     def tend(self, watch: Watch) -> None:
         """Begin: start the watch, keep it alive, and read what has changed while no daemon was there."""
         self.watch = watch
-        self.heard()
+        self.note_change()
 
     @property
     def waits(self) -> bool:
@@ -566,7 +566,7 @@ class Upkeep:
             first, self._first = self._first, NEVER
         try:
             self._catch_up(whole)
-        except Exception as error:  # a bug, too: what was heard of is not forgotten for it
+        except Exception as error:  # a bug, too: the change is not forgotten for it
             self._first = min(first, time.monotonic())
             self._not_before = time.monotonic() + min(AGAIN * 2**self._failures, 60.0)
             self._failures += 1
@@ -619,7 +619,7 @@ class Upkeep:
         began, warm, much = time.monotonic(), self._warm.warm, self._behind or self._warm.behind
         with self._warm.own() as memory:
             # A person who saved an old copy is told by their next command what was put back.
-            self._warm.untold += memory.store.adopt(quiet=memory.config.quiet_seconds, wait=False).notes
+            self._warm.unreported += memory.store.adopt(quiet=memory.config.quiet_seconds, wait=False).notes
             # Cold, words will do: nobody waits, and the model would take 200 MB for nothing.
             done = memory.refresh(vectors=warm, stop=self._hurried)
             seen, quiet = memory.store.survey(), memory.config.quiet_seconds
@@ -627,7 +627,7 @@ class Upkeep:
             self.watch.took(time.monotonic() - began)
         self._behind = bool(done.left_files or done.left_texts)
         if much and not self._behind:
-            give_back()
+            release_memory()
         self.caught_up += bool(done.added or done.changed or done.removed)
         since = [time.time() - seen.changed_at(path) / 1e9 for path in set(seen.changed) - set(seen.held)]
         # A time in the future, as `touch` can set it, is nothing to wait for.
