@@ -7,15 +7,17 @@ import os
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import date, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from ua_memory import caller
 from ua_memory.cli import app
-from ua_memory.errors import GitFailed, NotFound, ProblemsFound, Usage
+from ua_memory.errors import GitFailed, NotFound, ProblemsFound, StillThere, Usage
 from ua_memory.knowledge.lineage import BeliefStep, FactStep
 from ua_memory.upkeep import audit
+from ua_memory.upkeep.forget import is_forgotten
 from ua_memory.views import history as views_history
 from ua_memory.views import output
 from ua_memory.views.output import Piece, Screen, agrees, cells, commit, count, day_title, emit, note, outcome
@@ -597,22 +599,22 @@ def forget(
     purge is finished when you delete that.
     """
     old = purge and (target or not (query or session or entity))
-    if old and views_history.only(memory, target or ()):
-        code = views_history.run(call, memory, target or (), None, backup, dry_run=dry_run, yes=yes)
-        return views_history.out(code)
+    if old and _nothing_left(memory, target or ()):
+        code = _purge(call, memory, target or (), None, backup, dry_run=dry_run, yes=yes)
+        raise typer.Exit(code)
     named = {"query": query, "session": session, "entity": entity, "limit": limit}
     found = memory.forget(*(target or ()), **named, dry_run=True, take=own_lines)  # type: ignore[arg-type]
     if dry_run:
-        return views_history.preview(call, memory, found)
+        return views_history.preview(call, found, memory.config.redact)
     go, more = (True, False) if yes else _agreed(call, memory, found)
     if not go:
         return
     take = own_lines or more
     done = memory.forget(*(target or ()), **named, take=take)  # type: ignore[arg-type]
     if purge:
-        code = views_history.run(call, memory, (), done, backup, dry_run=False, yes=yes)
-        return views_history.out(code)
-    views_history.out(views_history.show_forgotten(call, memory, done))
+        code = _purge(call, memory, (), done, backup, dry_run=False, yes=yes)
+        raise typer.Exit(code)
+    raise typer.Exit(views_history.show_forgotten(call, done, memory.config.redact))
 
 
 def _agreed(call: Call, memory: Memory, found: ForgetResult) -> tuple[bool, bool]:
@@ -628,11 +630,66 @@ def _agreed(call: Call, memory: Memory, found: ForgetResult) -> tuple[bool, bool
         return True, False
     if not many and not mine:
         return True, False
-    views_history.preview(call, memory, found)
+    views_history.preview(call, found, memory.config.redact)
     if many and not agrees(call, f"Forget these {len(found.plan.asked)}?"):
         return False, False
     lines = f"the {len(mine)} lines of yours that quote" if len(mine) > 1 else "the line of yours that quotes"
     return True, bool(mine) and agrees(call, f"Also remove {lines} it?")
+
+
+def _nothing_left(memory: Memory, targets: Sequence[str]) -> bool:
+    """Whether nothing is left to forget: no target, or all of them forgotten before."""
+    return all(is_forgotten(memory.store, target) for target in targets)
+
+
+def _purge(
+    call: Call, memory: Memory, ids: Sequence[str], done: Forgotten | None, backup: str | None, *,
+    dry_run: bool, yes: bool,
+) -> int:  # fmt: skip
+    """Show what would be rewritten, ask, and do it; the exit code."""
+    code = (
+        views_history.show_forgotten(call, done, memory.config.redact, purging=True)
+        if done and not call.as_json
+        else 0
+    )
+    planned = memory.purges.plan(*ids, after=done)
+    if not call.as_json:
+        views_history.show_purge(call, planned)
+    if dry_run:
+        if call.as_json:
+            emit(call, {"dryRun": True, "purge": views_history.purge_shape(planned)})
+        return code
+    if not yes:
+        if not call.reads_terminal or call.as_json:
+            raise Usage(
+                f"{count(len(planned.refs), 'branch or tag', 'branches and tags')} would be rewritten",
+                hint="review them with --dry-run, then pass --yes",
+            )
+        if not agrees(call, f"Rewrite {'these' if len(planned.refs) > 1 else 'it'}?"):
+            return code
+    made = memory.purges.run(planned, backup_file(call, memory, backup))
+    if call.as_json:
+        first = (
+            views_history.forgotten_shape(done, memory.config.redact, words=False)
+            if done
+            else {"dryRun": False}
+        )
+        emit(
+            call,
+            {**first, "purge": {**views_history.purge_shape(planned), **views_history.purged_shape(made)}},
+        )
+    else:
+        views_history.show_purged(call, planned, made)
+    return code if made.proof.holds else StillThere.exit_code
+
+
+def backup_file(call: Call, memory: Memory, given: str | None) -> Path:
+    """Where the old history goes: a new file outside of the bank, where nothing is synchronised or pushed."""
+    if given:
+        return call.cwd / Path(given).expanduser()
+    base = Path(call.env.get("XDG_DATA_HOME") or call.home / ".local" / "share")
+    name = f"{memory.store.bank.root.name}-{memory.store.now():%Y%m%d-%H%M%S}.bundle"
+    return base / "ua-memory" / "purged" / name
 
 
 # -- scan --------------------------------------------------------------------------------------------------

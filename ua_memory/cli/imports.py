@@ -30,7 +30,6 @@ from ua_memory.memory import Memory
 from ua_memory.upkeep import import_sources
 from ua_memory.upkeep.import_ import import_contents
 from ua_memory.views import flushed as views_flushed
-from ua_memory.views import history
 from ua_memory.views.flushed import costs, estimate
 from ua_memory.views.output import Screen, cells, count, emit, note, parse_day, progress, visible
 
@@ -178,7 +177,7 @@ def _archive(ctx: typer.Context, path: str | None, dry_run: bool) -> None:
         done = memory.remote.restore(caller.absolute(call, path), dry_run=dry_run)
         restored(call, done)
         if done.heard and not done.heard.proof.holds:
-            history.out(StillThere.exit_code)
+            raise typer.Exit(StillThere.exit_code)
 
 
 def _remembered(

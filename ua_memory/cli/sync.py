@@ -10,6 +10,7 @@ import typer
 
 from ua_memory import caller
 from ua_memory.cli import app
+from ua_memory.cli.history import backup_file
 from ua_memory.errors import StillThere
 from ua_memory.views import history, output
 from ua_memory.views.output import Screen, commit, count, emit, note
@@ -54,10 +55,10 @@ def sync(
     other changed it, what was forgotten does not return, and two versions of one fact are both kept. A purge
     on one machine is applied on the others. See docs/sync.md.
     """
-    done = memory.remote.sync(remote, dry_run=dry_run, backup=history.place(call, memory, None))
+    done = memory.remote.sync(remote, dry_run=dry_run, backup=backup_file(call, memory, None))
     _tell(call, done)
     if any(one and not one.proof.holds for one in (done.followed, done.heard)):
-        history.out(StillThere.exit_code)
+        raise typer.Exit(StillThere.exit_code)
 
 
 def _tell(call: Call, done: SyncResult) -> None:

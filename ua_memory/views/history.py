@@ -6,26 +6,22 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, tzinfo
 from itertools import groupby
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import typer
-
-from ua_memory.errors import StillThere, Usage
+from ua_memory.errors import StillThere
 from ua_memory.records import is_generated
 from ua_memory.text import redaction
 from ua_memory.text.wording import counted
 from ua_memory.views import output
 from ua_memory.views.output import Piece as Words
-from ua_memory.views.output import Screen, agrees, commit, count, emit, note, outcome
+from ua_memory.views.output import Screen, commit, count, emit, note, outcome
 
 if TYPE_CHECKING:
     from ua_memory.caller import Call
     from ua_memory.git.repository import Revision
-    from ua_memory.memory import Memory
-    from ua_memory.reflect.refresh import Proposal, RefreshPrice, RefreshResult, StaleReasons
-    from ua_memory.upkeep.forget import ForgetResult, Piece
-    from ua_memory.upkeep.purge import PurgePlan, PurgeResult
+    from ua_memory.reflect.refresh import Price, Proposal, Refreshed, Stale
+    from ua_memory.upkeep.forget import Forgotten, Piece
+    from ua_memory.upkeep.purge import Purged, Purging
 
 
 # -- diary -------------------------------------------------------------------------------------------------
@@ -226,22 +222,22 @@ def quoting(found: ForgetResult) -> list[Piece]:
     return [piece for piece in found.plan.left if piece.why == "quotes it"]
 
 
-def preview(call: Call, memory: Memory, found: ForgetResult) -> None:
+def preview(call: Call, found: Forgotten, patterns: Mapping[str, str]) -> None:
     """What would go, be revised and be left, with its words."""
     if call.as_json:
-        return emit(call, forgotten_shape(memory, found, words=True))
+        return emit(call, forgotten_shape(found, patterns, words=True))
     screen, plan = Screen(call), found.plan
     screen.line(("Will be removed:", "strong"))
-    _pieces(screen, memory, plan.gone, "gone")
+    _pieces(screen, plan.gone, "gone", patterns)
     if plan.revised:
         screen.line(("Will be revised:", "strong"))
-        _pieces(screen, memory, plan.revised, "revised")
+        _pieces(screen, plan.revised, "revised", patterns)
     if plan.left:
         screen.line(("Your own lines, which stay:", "strong"))
-        _pieces(screen, memory, plan.left, "left")
+        _pieces(screen, plan.left, "left", patterns)
     if found.near:
         screen.line(("Near matches, which stay (forget ^ID removes one):", "strong"))
-        _pieces(screen, memory, found.near, "near")
+        _pieces(screen, found.near, "near", patterns)
     for one in found.waiting:
         turns = count(len(one.turns), "turn")
         screen.line(f"Waiting turns of this session are removed too: {turns} ({one.key})")
@@ -250,10 +246,10 @@ def preview(call: Call, memory: Memory, found: ForgetResult) -> None:
     screen.line(("The history keeps it.", "faint"))
 
 
-def _pieces(screen: Screen, memory: Memory, pieces: Sequence[Piece], kind: str) -> None:
+def _pieces(screen: Screen, pieces: Sequence[Piece], kind: str, patterns: Mapping[str, str]) -> None:
     sign, style = SIGNS[kind]
     for piece in pieces:
-        text = " ".join(_masked(memory, piece).split())
+        text = " ".join(_masked(piece, patterns).split())
         more: list[Words] = [(f"  ^{piece.id}", "id")] if piece.id else []
         screen.item([(f"  {sign} ", style)], text, *more)
         place = f"{piece.place.path}:{piece.place.line}"
@@ -267,8 +263,8 @@ def _name(piece: Piece) -> str:
     return f"{piece.place.path}#^{piece.id}" if piece.id else f"{piece.place.path}:{piece.place.line}"
 
 
-def _masked(memory: Memory, piece: Piece) -> str:
-    return redaction.redact(piece.text, memory.config.redact).text
+def _masked(piece: Piece, patterns: Mapping[str, str]) -> str:
+    return redaction.redact(piece.text, patterns).text
 
 
 def _named(piece: Piece) -> str:
@@ -276,12 +272,12 @@ def _named(piece: Piece) -> str:
     return f"{whose}{piece.what}, {piece.why}"
 
 
-def show_forgotten(call: Call, memory: Memory, done: ForgetResult, *, purging: bool = False) -> int:
+def show_forgotten(call: Call, done: Forgotten, patterns: Mapping[str, str], *, purging: bool = False) -> int:
     """What was done, and what the search afterwards found; the exit code. With `purging` the history goes
     next."""
     assert done.result
     if call.as_json:
-        emit(call, forgotten_shape(memory, done, words=False))
+        emit(call, forgotten_shape(done, patterns, words=False))
     else:
         _forgotten_told(call, done, purging)
         for each in done.proof.found:
@@ -326,13 +322,13 @@ def _counted(pieces: Sequence[Piece]) -> str:
     return ", ".join(parts) or "what waited"
 
 
-def forgotten_shape(memory: Memory, found: ForgetResult, *, words: bool) -> dict[str, Any]:
+def forgotten_shape(found: Forgotten, patterns: Mapping[str, str], *, words: bool) -> dict[str, Any]:
     """As JSON; with its `words` only before it is done."""
 
     def pieces(given: Sequence[Piece]) -> list[dict[str, Any]]:
         return [
             {"what": piece.what, "why": piece.why, "byPerson": piece.by_person}
-            | ({"text": _masked(memory, piece)} if words else {})
+            | ({"text": _masked(piece, patterns)} if words else {})
             | output.place(piece.place, piece.id)
             for piece in given
         ]
@@ -367,53 +363,8 @@ def forgotten_shape(memory: Memory, found: ForgetResult, *, words: bool) -> dict
 # `ua-memory forget --purge`: what leaves the history, which branches and tags are rewritten, the backup.
 
 
-def only(memory: Memory, targets: Sequence[str]) -> bool:
-    """Whether nothing is left to forget: no target, or all of them forgotten before."""
-    from ua_memory.upkeep.forget import is_forgotten
-
-    return all(is_forgotten(memory.store, target) for target in targets)
-
-
-def out(code: int) -> None:
-    """Leave with an exit code."""
-    if code:
-        raise typer.Exit(code)
-
-
-def run(
-    call: Call, memory: Memory, ids: Sequence[str], done: ForgetResult | None, backup: str | None, *,
-    dry_run: bool, yes: bool,
-) -> int:  # fmt: skip
-    """Show what would be rewritten, ask, and do it; the exit code."""
-    code = show_forgotten(call, memory, done, purging=True) if done and not call.as_json else 0
-    planned = memory.purges.plan(*ids, after=done)
-    if not call.as_json:
-        _show(call, planned)
-    if dry_run:
-        if call.as_json:
-            emit(call, {"dryRun": True, "purge": _shape(planned)})
-        return code
-    if not yes:
-        if not call.reads_terminal or call.as_json:
-            raise Usage(
-                f"{count(len(planned.refs), 'branch or tag', 'branches and tags')} would be rewritten",
-                hint="review them with --dry-run, then pass --yes",
-            )
-        if not agrees(call, f"Rewrite {'these' if len(planned.refs) > 1 else 'it'}?"):
-            return code
-    made = memory.purges.run(planned, place(call, memory, backup))
-    if call.as_json:
-        first = forgotten_shape(memory, done, words=False) if done else {"dryRun": False}
-        emit(call, {**first, "purge": {**_shape(planned), **_done(made)}})
-    else:
-        _purged_told(call, made)
-        if planned.around:
-            theirs = "has committed files of this bank; its history is yours to rewrite"
-            note(call, f"{planned.around} {theirs}")
-    return code if made.proof.holds else StillThere.exit_code
-
-
-def _show(call: Call, planned: PurgePlan) -> None:
+def show_purge(call: Call, planned: Purging) -> None:
+    """What a purge would remove and rewrite."""
     screen = Screen(call)
     statements = count(len(planned.ids), "forgotten statement")
     contents = count(len(planned.contents), "version of a file", "versions of files")
@@ -439,13 +390,16 @@ def _show(call: Call, planned: PurgePlan) -> None:
         screen.line(("Unreachable objects are deleted too.", "faint"))
 
 
-def _purged_told(call: Call, made: PurgeResult) -> None:
+def show_purged(call: Call, planned: Purging, made: Purged) -> None:
+    """What a purge has rewritten, and what is left for a person to do."""
     screen = Screen(call)
     for name, (old, new) in made.rewrote.items():
         screen.line("Rewrote ", made.short(name), "  ", (old[:7], "rev"), " to ", (new[:7], "rev"))
     if not made.rewrote:
         screen.line("No revision had to be rewritten.")
     proved(call, screen, made.proof, made.revision, made.backup)
+    if planned.around:
+        note(call, f"{planned.around} has committed files of this bank; its history is yours to rewrite")
 
 
 def proved(call: Call, screen: Screen, proof: Any, revision: str | None, backup: str) -> None:
@@ -463,16 +417,8 @@ def proved(call: Call, screen: Screen, proof: Any, revision: str | None, backup:
     screen.line("Once you are sure, delete that: ", (f"rm {backup}", "strong"), rest)
 
 
-def place(call: Call, memory: Memory, given: str | None) -> Path:
-    """Where the old history goes: a new file outside of the bank, where nothing is synchronised or pushed."""
-    if given:
-        return call.cwd / Path(given).expanduser()
-    base = Path(call.env.get("XDG_DATA_HOME") or call.home / ".local" / "share")
-    name = f"{memory.store.bank.root.name}-{memory.store.now():%Y%m%d-%H%M%S}.bundle"
-    return base / "ua-memory" / "purged" / name
-
-
-def _shape(planned: PurgePlan) -> dict[str, Any]:
+def purge_shape(planned: Purging) -> dict[str, Any]:
+    """What a purge would remove and rewrite, as JSON."""
     return {
         "ids": [f"^{block}" for block in planned.ids],
         "refs": [{"name": ref.name, "revision": ref.id} for ref in planned.refs],
@@ -484,7 +430,8 @@ def _shape(planned: PurgePlan) -> dict[str, Any]:
     }
 
 
-def _done(made: PurgeResult) -> dict[str, Any]:
+def purged_shape(made: Purged) -> dict[str, Any]:
+    """What a purge has rewritten, as JSON."""
     return {
         "rewrote": [{"name": name, "from": old, "to": new} for name, (old, new) in made.rewrote.items()],
         "backup": made.backup,
