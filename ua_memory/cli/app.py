@@ -221,8 +221,8 @@ VERBS: dict[str, dict[str, Listed]] = {
         "completion": Listed("hook", "Print shell completions."),
         "mcp": Listed("daemon", "Run the MCP server with memory's tools."),
         "import": Listed("imports", "Import what another tool remembered."),
-        "export": Listed("sync", "Export the whole bank to one file."),
-        "sync": Listed("sync", "Sync with the remote."),
+        "export": Listed("imports", "Export the whole bank to one file."),
+        "sync": Listed("imports", "Sync with the remote."),
         "bench": Listed("bank", "Measure search on your own conversations."),
     },
 }

@@ -643,7 +643,7 @@ def _nothing_left(memory: Memory, targets: Sequence[str]) -> bool:
 
 
 def _purge(
-    call: Call, memory: Memory, ids: Sequence[str], done: Forgotten | None, backup: str | None, *,
+    call: Call, memory: Memory, ids: Sequence[str], done: ForgetResult | None, backup: str | None, *,
     dry_run: bool, yes: bool,
 ) -> int:  # fmt: skip
     """Show what would be rewritten, ask, and do it; the exit code."""

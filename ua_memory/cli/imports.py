@@ -1,4 +1,4 @@
-"""`import`: other tools' memories, found sessions, and comparing search before a switch."""
+"""`import`, `export` and `sync`: what other tools and other machines remembered."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ import typer
 from ua_memory import caller, discovery
 from ua_memory.caller import given
 from ua_memory.cli import app
-from ua_memory.cli.sync import restored
+from ua_memory.cli.history import backup_file
 from ua_memory.clients import sessions
 from ua_memory.errors import NotFound, StillThere, Usage
 from ua_memory.hooks import context
@@ -30,6 +30,7 @@ from ua_memory.memory import Memory
 from ua_memory.upkeep import import_sources
 from ua_memory.upkeep.import_ import import_contents
 from ua_memory.views import flushed as views_flushed
+from ua_memory.views import history
 from ua_memory.views.flushed import costs, estimate
 from ua_memory.views.output import Screen, cells, count, emit, note, parse_day, progress, visible
 
@@ -45,7 +46,7 @@ if TYPE_CHECKING:
 # `ua-memory import`: what other tools remembered, into this bank.
 
 
-import_app = app.new()
+import_app, sync_app, export_app = app.new(), app.new(), app.new()
 
 Source = Annotated[
     Literal["sessions", "openclaw", "claude-code", "basic-memory", "markdown", "hindsight", "archive"],
@@ -175,7 +176,7 @@ def _archive(ctx: typer.Context, path: str | None, dry_run: bool) -> None:
         raise Usage("there is no FILE", hint="ua-memory import archive FILE")
     with caller.opened(ctx) as (call, memory):
         done = memory.remote.restore(caller.absolute(call, path), dry_run=dry_run)
-        restored(call, done)
+        history.show_restored(call, done)
         if done.heard and not done.heard.proof.holds:
             raise typer.Exit(StillThere.exit_code)
 
@@ -771,3 +772,64 @@ def _sum(screen: Screen, done: Compared) -> None:
     )
     milliseconds = [f"{1000 * each:,.0f} ms" for each in done.seconds]
     screen.line((f"A query took {milliseconds[0]} there, {milliseconds[1]} here. Nothing was kept.", "faint"))
+
+
+# -- sync ------------------------------------------------------------------------------------------------
+
+
+@app.verb(sync_app)
+def sync(
+    call: Call,
+    memory: Memory,
+    remote: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ADDRESS",
+            help="The remote's address, as for git; needed once.",
+            show_default=False,
+        ),
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Fetch and show what would be done; change nothing.")
+    ] = False,
+) -> None:
+    """Sync with the remote.
+
+    Pulls, merges by id and pushes. What either machine added stays, what one deleted is deleted unless the
+    other changed it, what was forgotten does not return, and two versions of one fact are both kept. A purge
+    on one machine is applied on the others. See docs/sync.md.
+    """
+    done = memory.remote.sync(remote, dry_run=dry_run, backup=backup_file(call, memory, None))
+    history.show_synced(call, done)
+    if any(one and not one.proof.holds for one in (done.followed, done.heard)):
+        raise typer.Exit(StillThere.exit_code)
+
+
+@app.verb(export_app)
+def export(
+    call: Call,
+    memory: Memory,
+    file: Annotated[
+        str, typer.Argument(metavar="FILE", help="The archive to write: a .tar outside the bank.")
+    ],
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Show what it would contain; write nothing.")
+    ] = False,
+) -> None:
+    """Export the whole bank to one file.
+
+    Its files, its history as a git bundle, and a manifest with the hash of each. No index, keys or queue.
+    `import archive FILE` verifies everything before it imports it. See docs/sync.md.
+    """
+    done = memory.remote.export(caller.absolute(call, file), dry_run=dry_run)
+    if call.as_json:
+        keys = ("file", "bank", "revision", "revisions", "files", "bytes")
+        emit(
+            call,
+            {**{key: getattr(done, key) for key in keys}, "dry_run": dry_run, "notes": list(done.notes)},
+        )
+        return
+    what = f"{count(done.files, 'file')}, {count(done.revisions, 'revision')}, {done.bytes:,} bytes"
+    Screen(call).line("Would write " if dry_run else "Wrote ", (done.file, "path"), f": {what}")
+    for text in done.notes:
+        note(call, text)

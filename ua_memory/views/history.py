@@ -1,9 +1,10 @@
-"""The log, forgetting, purging and refreshing for a person."""
+"""The log, what was forgotten or purged, and what came from other machines, for a person and as JSON."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from datetime import datetime, tzinfo
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
@@ -19,9 +20,10 @@ from ua_memory.views.output import Screen, commit, count, emit, note, outcome
 if TYPE_CHECKING:
     from ua_memory.caller import Call
     from ua_memory.git.repository import Revision
-    from ua_memory.reflect.refresh import Price, Proposal, Refreshed, Stale
-    from ua_memory.upkeep.forget import Forgotten, Piece
-    from ua_memory.upkeep.purge import Purged, Purging
+    from ua_memory.upkeep.archive import RestoreResult
+    from ua_memory.upkeep.forget import ForgetResult, Piece
+    from ua_memory.upkeep.purge import PurgePlan, PurgeResult
+    from ua_memory.upkeep.sync import SyncResult
 
 
 # -- diary -------------------------------------------------------------------------------------------------
@@ -222,7 +224,7 @@ def quoting(found: ForgetResult) -> list[Piece]:
     return [piece for piece in found.plan.left if piece.why == "quotes it"]
 
 
-def preview(call: Call, found: Forgotten, patterns: Mapping[str, str]) -> None:
+def preview(call: Call, found: ForgetResult, patterns: Mapping[str, str]) -> None:
     """What would go, be revised and be left, with its words."""
     if call.as_json:
         return emit(call, forgotten_shape(found, patterns, words=True))
@@ -272,7 +274,9 @@ def _named(piece: Piece) -> str:
     return f"{whose}{piece.what}, {piece.why}"
 
 
-def show_forgotten(call: Call, done: Forgotten, patterns: Mapping[str, str], *, purging: bool = False) -> int:
+def show_forgotten(
+    call: Call, done: ForgetResult, patterns: Mapping[str, str], *, purging: bool = False
+) -> int:
     """What was done, and what the search afterwards found; the exit code. With `purging` the history goes
     next."""
     assert done.result
@@ -322,7 +326,7 @@ def _counted(pieces: Sequence[Piece]) -> str:
     return ", ".join(parts) or "what waited"
 
 
-def forgotten_shape(found: Forgotten, patterns: Mapping[str, str], *, words: bool) -> dict[str, Any]:
+def forgotten_shape(found: ForgetResult, patterns: Mapping[str, str], *, words: bool) -> dict[str, Any]:
     """As JSON; with its `words` only before it is done."""
 
     def pieces(given: Sequence[Piece]) -> list[dict[str, Any]]:
@@ -363,7 +367,7 @@ def forgotten_shape(found: Forgotten, patterns: Mapping[str, str], *, words: boo
 # `ua-memory forget --purge`: what leaves the history, which branches and tags are rewritten, the backup.
 
 
-def show_purge(call: Call, planned: Purging) -> None:
+def show_purge(call: Call, planned: PurgePlan) -> None:
     """What a purge would remove and rewrite."""
     screen = Screen(call)
     statements = count(len(planned.ids), "forgotten statement")
@@ -390,7 +394,7 @@ def show_purge(call: Call, planned: Purging) -> None:
         screen.line(("Unreachable objects are deleted too.", "faint"))
 
 
-def show_purged(call: Call, planned: Purging, made: Purged) -> None:
+def show_purged(call: Call, planned: PurgePlan, made: PurgeResult) -> None:
     """What a purge has rewritten, and what is left for a person to do."""
     screen = Screen(call)
     for name, (old, new) in made.rewrote.items():
@@ -417,7 +421,7 @@ def proved(call: Call, screen: Screen, proof: Any, revision: str | None, backup:
     screen.line("Once you are sure, delete that: ", (f"rm {backup}", "strong"), rest)
 
 
-def purge_shape(planned: Purging) -> dict[str, Any]:
+def purge_shape(planned: PurgePlan) -> dict[str, Any]:
     """What a purge would remove and rewrite, as JSON."""
     return {
         "ids": [f"^{block}" for block in planned.ids],
@@ -430,7 +434,7 @@ def purge_shape(planned: Purging) -> dict[str, Any]:
     }
 
 
-def purged_shape(made: Purged) -> dict[str, Any]:
+def purged_shape(made: PurgeResult) -> dict[str, Any]:
     """What a purge has rewritten, as JSON."""
     return {
         "rewrote": [{"name": name, "from": old, "to": new} for name, (old, new) in made.rewrote.items()],
@@ -440,135 +444,192 @@ def purged_shape(made: Purged) -> dict[str, Any]:
     }
 
 
-# -- refreshed ---------------------------------------------------------------------------------------------
-# What a refresh of a page did, as a person and as a script read it.
+# -- synced and restored ---------------------------------------------------------------------------------
+
+SHOWN_CHANGES = 12
+
+WHY = {
+    "kept": "deleted on one machine, changed on the other: kept",
+    "both": "changed on both machines: both were kept",
+    "theirs": "changed on both machines: the remote's was kept",
+}
 
 
-NO_MODEL = (
-    "without a model the page lists facts in their own words; a model would write it "
-    "(ANTHROPIC_API_KEY, or ANTHROPIC_BASE_URL for your own server)"
-)
-
-
-def told_price(call: Call, price: RefreshPrice) -> None:
-    """What asking will cost, before it is done."""
-    cost = "no price known" if price.usd is None else f"about ${price.usd:.2f}, prices of {price.as_of}"
-    cost = "no bill: it is on this network" if price.usd == 0 else cost
-    note(call, f"{price.model} will read about {price.tokens:,} tokens: {cost}")
-
-
-def show_refreshed(call: Call, one: RefreshResult) -> None:
-    """One page's refresh: why, what changed as a diff, and what became of persons' words."""
-    screen, page = Screen(call), one.page
-    front: list[Any] = [(page.id, "id"), "  "]
-    if not one.why and not one.revision and not one.diff:
-        screen.item(front, "nothing has changed for it")
-        for text in one.notes:
-            note(call, text)
-        return
-    did = "would be created" if one.full and one.dry_run else "created" if one.full else "refreshed"
-    did = "would be refreshed" if one.dry_run and not one.full else did
-    where: list[Any] = [" (dry run)"] if one.dry_run else [" (", commit(one.revision), ")"]
-    why = f": {one.why or 'asked for'}" if str(one.why) != "never refreshed" else " (first refresh)"
-    screen.item(front, f"{did}{why}", *where)
-    if one.diff:
-        screen.diff(one.diff.removesuffix("\n"))
-    else:
-        screen.item("  ", ("its text stays as it is", "faint"))
-    for fact in one.learnt:
-        block = f"  ^{fact.id}" if fact.id else ""
-        screen.item([("  + ", "added")], "yours, added as a fact: ", fact.text, (block, "id"))
-    for fact in one.flagged:
-        screen.item([("  ? ", "warn")], f"memory contradicts it: {fact.text} ", (f"({fact.flag})", "faint"))
-    if one.left_out:
-        screen.item(
-            [("  ! ", "warn")], f"no room for {count(one.left_out, 'more fact')} (max_tokens in its header)"
-        )
-    _refused(screen, one.by, one.refused)
-    for kind, number in one.redacted.items():
-        note(call, f"removed before writing: {kind}{f' ({number} times)' if number > 1 else ''}")
-    for text in one.notes:
-        note(call, text)
-
-
-def _refused(screen: Screen, by: str, refused: tuple[str, ...]) -> None:
-    if refused:
-        screen.line((f"Proposed by {by}, and not kept as proposed, or no longer so:", "faint"))
-    for text in refused:
-        screen.item([("  ? ", "warn")], (text, "faint"))
-
-
-def show_proposal(call: Call, one: Proposal) -> None:
-    """What would be different in a mental model."""
+def show_synced(call: Call, done: SyncResult) -> None:
+    """What a sync did, or would do."""
+    if call.as_json:
+        return emit(call, synced_shape(done))
     screen = Screen(call)
-    if one.diff:
-        screen.diff(one.diff.removesuffix("\n"))
-        note(call, "a proposal: nothing was written; edit the file, or: ua-memory models update")
+    if not done.received and not done.sent and not done.forced and not done.followed:
+        screen.line("Up to date with ", (done.address, "path"), ": nothing to receive or send.")
     else:
-        screen.line(f"Compared with {count(one.evidence, 'fact')}: nothing to propose.")
-    _refused(screen, one.by, one.refused)
-    for text in one.notes:
+        screen.line(("Would sync" if done.trial else "Synced", "strong"), " with ", (done.address, "path"))
+        verb = ("to receive", "to send") if done.trial else ("received", "sent")
+        screen.line(f"  {verb[0]} {count(done.received, 'revision')}{_figures(done)}")
+        screen.line(f"  {verb[1]} {count(done.sent, 'revision')}")
+    _merged_told(screen, done)
+    _purges_told(call, screen, done)
+    _left_told(call, done)
+    if done.trial:
+        screen.line(("Nothing was changed (--dry-run).", "faint"))
+    for text in done.notes:
         note(call, text)
 
 
-# -- JSON ----------------------------------------------------------------------------------------------
+def _left_told(call: Call, done: SyncResult | RestoreResult) -> None:
+    """Name the lines of a person's that have the words of what was forgotten."""
+    if done.heard and not done.heard.proof.holds:
+        for each in done.heard.proof.found:
+            note(call, f"forgotten on another machine, and it is still in {each.where}")
+        note(call, "your own lines stay: ua-memory forget PATH:LINE removes one")
 
 
-def stale(why: StaleReasons) -> dict[str, Any]:
-    """Why a page is stale; the names are `^id`, or `path#texthash` of a line without an id."""
+def _purges_told(call: Call, screen: Screen, done: SyncResult) -> None:
+    """What of a history takes the place of what: purged here, or on another machine."""
+    if done.forced:
+        old, new = (name[:7] for name in done.forced)
+        verb = "Would replace" if done.trial else "Replaced"
+        screen.line(
+            (verb, "warn"), " the history there, which has what was purged here: ", (old, "rev"), " by ",
+            (new, "rev"), ". It is forced; other machines follow with their next sync.",
+        )  # fmt: skip
+    if done.followed:
+        number = count(len(done.followed.ids), "forgotten statement")
+        verb = "Would take" if done.trial else "Took"
+        screen.line((verb, "warn"), f" {number} from this history, as it was purged on another machine.")
+        if not done.trial:
+            screen.line("  ", (done.followed.old[:7], "rev"), " became ", (done.followed.new[:7], "rev"))
+            for name in done.followed.holding:
+                screen.line("  The old history is kept by ", (name, "warn"), ": delete it, or rewrite it with"
+                            " ua-memory forget --purge")  # fmt: skip
+            proved(call, screen, done.followed.proof, done.followed.new, done.followed.backup)
+
+
+def _figures(done: SyncResult | RestoreResult) -> str:
+    merge = done.merge
+    parts = [f"{n:,} {word}" for n, word in _numbers(done) if n]
+    parts += [f"{len(merge.forgotten):,} forgotten"] if merge.forgotten else []
+    return f": {', '.join(parts)} (of what has an id)" if parts else ""
+
+
+def _numbers(done: SyncResult | RestoreResult) -> Iterator[tuple[int, str]]:
+    yield done.merge.came, "new"
+    yield done.merge.changed, "changed"
+    yield done.merge.went, "gone"
+
+
+def _merged_told(screen: Screen, done: SyncResult | RestoreResult) -> None:
+    """What both machines changed, with what each of them has, for a person to settle."""
+    for each in done.merge.told[:SHOWN_CHANGES]:
+        screen.line((each.path, "path"), " ", (each.what, "id"), f" {WHY[each.why]}")
+        for name, text in (("here", each.ours), ("there", each.theirs)):
+            screen.item(f"  {name + ':':<7}", text or ("(deleted)", "faint"))
+    if len(done.merge.told) > SHOWN_CHANGES:
+        screen.line((f"… and {len(done.merge.told) - SHOWN_CHANGES:,} more (--json lists all)", "faint"))
+    both = [each.what for each in done.merge.told if each.why == "both"]
+    if any(what.startswith("^") for what in both):
+        screen.line(("To resolve one: edit the line that keeps the id, and delete the other.", "faint"))
+    blocks = [what.removeprefix("## ") for what in both if what.startswith("## ")]
+    for name in blocks:
+        how = f'ua-memory core replace {shlex.quote(name)} "what holds"'
+        screen.line((f"{name} has both versions. To resolve it: {how}", "faint"))
+    if "text" in both:
+        screen.line(("Both versions of a text follow each other: delete the wrong one.", "faint"))
+
+    _dropped(screen, done)
+
+
+def _dropped(screen: Screen, done: SyncResult | RestoreResult) -> None:
+    """What was written or changed on one machine and forgotten on the other: where it was, not its words."""
+    for each in done.merge.dropped:
+        name = f" ^{each.id}" if each.id else ""
+        which = ("on the other machine", "here") if each.side == "here" else ("here", "there")
+        said = f" was forgotten {which[0]}, and was removed with later changes {which[1]}"
+        screen.line((f"{each.path}:{each.line}", "path"), (name, "id"), (said, "warn"))
+        if "/" in each.revision:
+            screen.line("  only the old history has it still: ", (each.revision, "path"))
+        elif each.revision:
+            there = f": ua-memory git show {each.revision[:10]}:{each.path}"
+            screen.line("  still in ", (each.revision[:7], "rev"), there)
+        else:
+            screen.line("  still in the file, and in no revision yet")
+    if done.merge.dropped:
+        screen.line(("To keep one, write it again without its ^id.", "faint"))
+
+
+def synced_shape(done: SyncResult) -> dict[str, Any]:
+    """The JSON of a sync."""
     return {
-        "is": bool(why),
-        "why": str(why),
-        "new": list(why.new),
-        "edited": list(why.edited),
-        "gone": list(why.gone),
-        "yours": why.yours,
+        "remote": done.remote,
+        "address": done.address,
+        "dry_run": done.trial,
+        "received": done.received,
+        "sent": done.sent,
+        "revision": done.revision,
+        **_merged_shape(done),
+        "forced": dict(zip(("from", "to"), done.forced, strict=True)) if done.forced else None,
+        "followed": _followed_shape(done.followed) if done.followed else None,
+        "heard": _heard_shape(done.heard) if done.heard else None,
+        "notes": list(done.notes),
     }
 
 
-def refreshed_shape(one: RefreshResult, cost: RefreshPrice | None) -> dict[str, Any]:
-    """One page's refresh; `estimate` only where the price was told before."""
+def _heard_shape(one: Any) -> dict[str, Any]:
+    return {"ids": [f"^{block}" for block in one.ids], **output.searched(one.proof)}
+
+
+def _followed_shape(one: Any) -> dict[str, Any]:
     return {
-        **({"estimate": price(cost)} if cost else {}),
-        "id": one.page.id,
-        "path": one.page.place.path,
-        "model": one.by,
-        "stale": stale(one.why),
-        "full": one.full,
-        "dryRun": one.dry_run,
-        "diff": one.diff,
-        "body": one.page.body,
-        "learnt": [_fact(fact) for fact in one.learnt],
-        "flagged": [_fact(fact) for fact in one.flagged],
-        "refused": list(one.refused),
-        "leftOut": one.left_out,
-        "revision": one.revision,
-        "redacted": dict(one.redacted),
-        "usage": output.usage(one.usage),
-        "notes": list(one.notes),
+        "ids": [f"^{block}" for block in one.ids],
+        "from": one.old,
+        "to": one.new or None,
+        "backup": one.backup or None,
+        **output.searched(one.proof),
+        "holding": list(one.holding),
     }
 
 
-def _fact(fact: Any) -> dict[str, Any]:
-    named = output.place(fact.place, fact.id) if fact.place.path else {}
-    return {**named, "text": fact.text, **({"flag": fact.flag} if fact.flag else {})}
-
-
-def proposal(one: Proposal) -> dict[str, Any]:
-    """What would be different in a mental model."""
+def _merged_shape(done: SyncResult | RestoreResult) -> dict[str, Any]:
+    """The JSON of what came in."""
+    merge = done.merge
+    keys = ("what", "path", "why", "ours", "theirs")
     return {
-        "id": one.model.id,
-        "path": one.model.place.path,
-        "model": one.by,
-        "diff": one.diff,
-        "evidence": one.evidence,
-        "refused": list(one.refused),
-        "usage": output.usage(one.usage),
-        "notes": list(one.notes),
+        "new": merge.came,
+        "changed": merge.changed,
+        "gone": merge.went,
+        "forgotten": list(merge.forgotten),
+        "told": [{key: getattr(each, key) for key in keys} for each in merge.told],
+        "dropped": [asdict(each) | {"id": f"^{each.id}" if each.id else None} for each in merge.dropped],
     }
 
 
-def price(one: RefreshPrice) -> dict[str, Any]:
-    """What asking would cost."""
-    usd = {} if one.usd is None else {"usd": round(one.usd, 4)}
-    return {"model": one.model, "tokens": one.tokens, **usd}
+def show_restored(call: Call, done: RestoreResult) -> None:
+    """Say what an archive brought."""
+    if call.as_json:
+        keys = ("file", "bank", "made", "files", "received", "revision")
+        known = {key: getattr(done, key) for key in keys}
+        return emit(
+            call,
+            {
+                "source": "archive",
+                **known,
+                "dry_run": done.trial,
+                **_merged_shape(done),
+                "heard": _heard_shape(done.heard) if done.heard else None,
+                "notes": list(done.notes),
+            },
+        )
+    screen = Screen(call)
+    what = f"{count(done.files, 'file')} of {done.made[:10]}, verified: "
+    if not done.received:
+        screen.line((done.file, "path"), f" ({what}all of it is already here).")
+    else:
+        came = f"{count(done.received, 'revision')}{_figures(done)}"
+        screen.line(
+            "Would take in " if done.trial else "Took in ", (done.file, "path"), f" ({what}{came})",
+            *([] if done.trial else [" ", commit(done.revision)]),
+        )  # fmt: skip
+    _merged_told(screen, done)
+    _left_told(call, done)
+    for text in done.notes:
+        note(call, text)

@@ -7,14 +7,13 @@ from datetime import date
 from typing import TYPE_CHECKING, Any
 
 from ua_memory.views import output
-from ua_memory.views.output import Piece, Screen, ago_day, commit, count, dumps, note
+from ua_memory.views.knowledge import CONFIDENCE, shape_of_change, show_change
+from ua_memory.views.output import Piece, Screen, ago_day, count, dumps, note
 
 if TYPE_CHECKING:
     from ua_memory.caller import Call
-    from ua_memory.knowledge.opinions import OpinionChange
     from ua_memory.memory import Memory
     from ua_memory.recall.search import Hit, SearchResult
-    from ua_memory.records import Opinion
     from ua_memory.reflect.evidence import EvidencePiece
     from ua_memory.reflect.reflection import Reflection
 
@@ -149,7 +148,6 @@ def _runs(text: str, pairs: set[str], offset: int) -> list[tuple[int, int]]:
 LONGEST = 300
 """Characters of a footnote; `get` shows the rest, `--json` has all."""
 TITLES = {"models": "Mental models", "observations": "Observations", "facts": "Facts and notes"}
-STYLES = {"high": "good", "medium": "strong", "low": "warn", "none": "warn"}
 _NUMBERS = re.compile(r"(\[[\d, ]+\])")
 
 
@@ -192,7 +190,7 @@ def _with_numbers(line: str) -> list[Piece]:
 
 def _confidence(found: Reflection) -> list[Piece]:
     proofs = {proof for piece in found.citations for proof in piece.proofs}
-    said: list[Piece] = [("Confidence: ", "faint"), (found.level, STYLES[found.level])]
+    said: list[Piece] = [("Confidence: ", "faint"), (found.level, CONFIDENCE[found.level])]
     said += [(f" ({found.confidence:g}), {count(len(proofs), 'proof')}", "faint")]
     stale = sum(piece.stale for piece in found.citations)
     return [*said, (f", {stale} stale", "warn")] if stale else said
@@ -228,69 +226,6 @@ def _path(screen: Screen, found: Reflection) -> None:
     if found.model:
         told = f"{used.prompt:,} tokens in, {used.cache_read:,} of them cached, {used.output:,} out"
         screen.line((f"{found.model}: {told}", "faint"))
-
-
-# -- opinions ------------------------------------------------------------------------------------------
-
-
-def show_change(screen: Screen, one: OpinionChange) -> None:
-    """An opinion that was formed, revised or dropped: a line of what was, one of what is."""
-    did = "Dropped" if one.after.retired else "Revised" if one.before else "Formed"
-    screen.line(f"{did} {_a(one.after)} (", commit(one.result.revision), ")")
-    if one.before and (one.before.text != one.after.text or one.after.retired):
-        screen.item([("  - ", "removed")], *_opinion(one.before))
-    if not one.after.retired:
-        screen.item([("  + ", "added")], *_opinion(one.after))
-
-
-def show_opinion(screen: Screen, one: Opinion) -> None:
-    """An opinion with what it rests on."""
-    screen.item([(f"{one.confidence or 0:.2f}  ", STYLES[word(one)])], *_opinion(one))
-    for proof in one.because:
-        screen.item(
-            [("      because ", "faint")], (f"[[{proof.file}#^{proof.id}]] ", "id"), f"“{proof.quote}”"
-        )
-    told = [one.when and f"since {one.when}", one.retired and f"dropped {one.retired}"]
-    if any(told):
-        screen.item("      ", (", ".join(filter(None, told)), "faint"))
-
-
-def word(one: Opinion) -> str:
-    """An opinion's confidence in a word."""
-    share = one.confidence or 0.0
-    return "high" if share >= 0.75 else "medium" if share >= 0.5 else "low"
-
-
-def _a(one: Opinion) -> str:
-    return f"{'an' if one.kind == 'opinion' else 'a'} {one.kind}"
-
-
-def _opinion(one: Opinion) -> list[Piece]:
-    kind: list[Piece] = [(f"  {one.kind}", "faint")] if one.kind != "opinion" else []
-    return [one.text, *kind, *([(f"  ^{one.id}", "id")] if one.id else [])]
-
-
-def shape_of_opinion(one: Opinion) -> dict[str, Any]:
-    """An opinion as JSON."""
-    more = {"confidence": one.confidence, "when": one.when, "retired": one.retired, "flag": one.flag}
-    return {
-        **output.place(one.place, one.id),
-        "text": one.text,
-        "kind": one.kind,
-        **output.without_empty(more),
-        "because": [{"file": each.file, "id": each.id, "quote": each.quote} for each in one.because],
-    }
-
-
-def shape_of_change(one: OpinionChange) -> dict[str, Any]:
-    """What became of an opinion, as JSON."""
-    return {
-        "did": "drop" if one.after.retired else "revise" if one.before else "form",
-        "opinion": shape_of_opinion(one.after),
-        **({"before": one.before.text} if one.before else {}),
-        "revision": one.result.revision,
-        "notes": list(one.result.notes),
-    }
 
 
 # -- JSON ----------------------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO, TypeVar
 
 from ua_memory.errors import OutOfMemory, UaMemoryError, Usage
 from ua_memory.records import Place
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 # spelled out in both, so that no fact can move the cursor, set the title or turn the line around.
 
 
+T = TypeVar("T")
 Piece = str | tuple[str, str]
 """Text, or text and the name of a style in STYLES."""
 
@@ -109,6 +110,38 @@ def note(call: Call, text: str) -> None:
     if not call.as_json:
         call.stdout.flush()
         call.stderr.write(f"ua-memory: {visible(text)}\n")
+
+
+def show(call: Call, found: T, shape: Callable[[T], object], people: Callable[[Screen, T], None]) -> None:
+    """Print a result: its JSON for a script, or what `people` says of it."""
+    if call.as_json:
+        emit(call, shape(found))
+    else:
+        people(Screen(call), found)
+
+
+def show_list(
+    call: Call, name: str, found: Sequence[T], shape: Callable[[T], object],
+    people: Callable[[Screen, T], None], nothing: str,
+) -> None:  # fmt: skip
+    """Print each of `found`; as JSON a list under `name`. `nothing` is said where there is none."""
+    if call.as_json:
+        emit(call, {name: [shape(one) for one in found]})
+        return
+    screen = Screen(call)
+    if not found:
+        screen.line(nothing)
+    for one in found:
+        people(screen, one)
+
+
+def show_done(call: Call, result: Result, shape: object, *said: Piece) -> None:
+    """Print what a revision did: its JSON, or one line that ends with the commit, and its notes."""
+    if call.as_json:
+        emit(call, shape)
+        return
+    Screen(call).line(*said, " (", commit(result.revision), ")")
+    outcome(call, result)
 
 
 def agrees(call: Call, question: str) -> bool:

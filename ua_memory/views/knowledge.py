@@ -1,0 +1,660 @@
+"""Observations, opinions, pages, models, entities and directives, for a person and as JSON."""
+
+from __future__ import annotations
+
+import shlex
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from itertools import groupby
+from typing import TYPE_CHECKING, Any
+
+from ua_memory.views import output
+from ua_memory.views.output import Piece, Screen, commit, count, note, outcome
+
+if TYPE_CHECKING:
+    from ua_memory.caller import Call
+    from ua_memory.index.entities import EntityDetails, EntitySummary
+    from ua_memory.knowledge.entities import EntityDecision, Suggestion
+    from ua_memory.knowledge.observations import ObservationView
+    from ua_memory.knowledge.opinions import OpinionChange
+    from ua_memory.knowledge.pages import PageChange
+    from ua_memory.records import Fact, MentalModel, Observation, Opinion, Page
+    from ua_memory.reflect.consolidate import ConsolidationResult, Preview
+    from ua_memory.reflect.proposals import ObservationChange
+    from ua_memory.reflect.refresh import Proposal, RefreshPrice, RefreshResult, StaleReasons
+
+
+# -- observations ----------------------------------------------------------------------------------------
+
+
+def show_observations(screen: Screen, found: Sequence[ObservationView], nothing: str) -> None:
+    """Observations file by file; `nothing` is said where there is none."""
+    if not found:
+        screen.line(nothing)
+    for number, (path, group) in enumerate(groupby(found, key=lambda one: one.observation.place.path)):
+        if number:
+            screen.line()
+        screen.line((path, "path"))
+        for one in group:
+            _observation_line(screen, one)
+
+
+def _observation_line(screen: Screen, one: ObservationView) -> None:
+    each = one.observation
+    days = f", last {each.last}" if each.last else ""
+    more = f"  {one.trend or 'undated'}, {count(len(each.proofs), 'proof')}{days}"
+    name = [(f"  ^{each.id}", "id")] if each.id else []
+    screen.item([("  - ", "faint")], each.text, (more, "faint"), *name)
+    for why in (each.retired and f"retired: {each.retired}", *one.freshness.why):
+        if why:
+            screen.item("    ", (why, "warn"))
+
+
+def show_observation(screen: Screen, one: ObservationView) -> None:
+    """An observation with its proofs, former wordings and freshness."""
+    each = one.observation
+    screen.line((each.text, "strong"))
+    screen.line((each.place.citation, "path"), (f"  ^{each.id}" if each.id else "", "id"))
+    span = f"{each.since} to {each.last}" if each.since != each.last else str(each.since)
+    said = [("Rests on", f"{count(len(each.proofs), 'proof')}, {span if each.since else 'undated'}")]
+    said += [("Trend", one.trend)] if one.trend else []
+    said += [("Scope", each.scope)] if each.scope else []
+    said += [("Retired", each.retired)] if each.retired else []
+    said += [("Fresh", "\n".join(one.freshness.why) or "yes")]
+    screen.rows([[(name, "strong"), text] for name, text in said])
+    for proof in each.proofs:
+        screen.item(
+            [("  “", "faint")], proof.quote or "…", ("”  ", "faint"), (f"[[{proof.file}#^{proof.id}]]", "id")
+        )
+    for was in each.was:
+        screen.item([("  was ", "faint")], was.text, (f"  until {was.until}", "faint"))
+
+
+def observation_shape(one: Observation) -> dict[str, Any]:
+    """An observation as JSON: what its lines say."""
+    known = {
+        "since": one.since, "last": one.last, "scope": one.scope, "retired": one.retired,
+        "entities": list(one.entities), "tags": list(one.tags),
+        "was": [{"text": was.text, "until": was.until} for was in one.was],
+    }  # fmt: skip
+    return {
+        **output.place(one.place, one.id),
+        "text": one.text,
+        "proofs": [{"file": each.file, "id": each.id, "quote": each.quote} for each in one.proofs],
+        **output.without_empty(known),
+    }
+
+
+def believed_shape(one: ObservationView) -> dict[str, Any]:
+    """An observation with its trend today, and how fresh it is."""
+    return {
+        **observation_shape(one.observation), "trend": one.trend, "fresh": not one.freshness.stale,
+        "why": list(one.freshness.why),
+    }  # fmt: skip
+
+
+# -- opinions --------------------------------------------------------------------------------------------
+
+CONFIDENCE = {"high": "good", "medium": "strong", "low": "warn", "none": "warn"}
+"""How sure an answer or an opinion is → the style of the word."""
+
+
+def show_changed(screen: Screen, one: OpinionChange) -> None:
+    """As `show_change`, with the notes of its revision."""
+    show_change(screen, one)
+    outcome(screen.call, one.result)
+
+
+def show_change(screen: Screen, one: OpinionChange) -> None:
+    """An opinion that was formed, revised or dropped: a line of what was, one of what is."""
+    did = "Dropped" if one.after.retired else "Revised" if one.before else "Formed"
+    screen.line(f"{did} {_a(one.after)} (", commit(one.result.revision), ")")
+    if one.before and (one.before.text != one.after.text or one.after.retired):
+        screen.item([("  - ", "removed")], *_opinion(one.before))
+    if not one.after.retired:
+        screen.item([("  + ", "added")], *_opinion(one.after))
+
+
+def show_opinion(screen: Screen, one: Opinion) -> None:
+    """An opinion with what it rests on."""
+    screen.item([(f"{one.confidence or 0:.2f}  ", CONFIDENCE[word(one)])], *_opinion(one))
+    for proof in one.because:
+        screen.item(
+            [("      because ", "faint")], (f"[[{proof.file}#^{proof.id}]] ", "id"), f"“{proof.quote}”"
+        )
+    told = [one.when and f"since {one.when}", one.retired and f"dropped {one.retired}"]
+    if any(told):
+        screen.item("      ", (", ".join(filter(None, told)), "faint"))
+
+
+def word(one: Opinion) -> str:
+    """An opinion's confidence in a word."""
+    share = one.confidence or 0.0
+    return "high" if share >= 0.75 else "medium" if share >= 0.5 else "low"
+
+
+def _a(one: Opinion) -> str:
+    return f"{'an' if one.kind == 'opinion' else 'a'} {one.kind}"
+
+
+def _opinion(one: Opinion) -> list[Piece]:
+    kind: list[Piece] = [(f"  {one.kind}", "faint")] if one.kind != "opinion" else []
+    return [one.text, *kind, *([(f"  ^{one.id}", "id")] if one.id else [])]
+
+
+def shape_of_opinion(one: Opinion) -> dict[str, Any]:
+    """An opinion as JSON."""
+    more = {"confidence": one.confidence, "when": one.when, "retired": one.retired, "flag": one.flag}
+    return {
+        **output.place(one.place, one.id),
+        "text": one.text,
+        "kind": one.kind,
+        **output.without_empty(more),
+        "because": [{"file": each.file, "id": each.id, "quote": each.quote} for each in one.because],
+    }
+
+
+def shape_of_change(one: OpinionChange) -> dict[str, Any]:
+    """What became of an opinion, as JSON."""
+    return {
+        "did": "drop" if one.after.retired else "revise" if one.before else "form",
+        "opinion": shape_of_opinion(one.after),
+        **({"before": one.before.text} if one.before else {}),
+        "revision": one.result.revision,
+        "notes": list(one.result.notes),
+    }
+
+
+# -- pages and models ------------------------------------------------------------------------------------
+
+
+def show_page(screen: Screen, one: Page | MentalModel) -> None:
+    """A page or a mental model: its text as it stands."""
+    if one.body:
+        screen.raw(one.body)
+    else:
+        screen.line(f"Not written yet: ua-memory pages refresh {one.id}")
+
+
+def show_stale_page(screen: Screen, page: tuple[Page, StaleReasons]) -> None:
+    """A page in one line: what it tracks, and why it is stale."""
+    one, why = page
+    state: Piece = (f"stale: {why}", "warn") if why else ("up to date", "good")
+    screen.item([(one.id, "id"), "  "], (one.name, "strong"), f"  {one.source_query}  ", state)
+
+
+def show_model(screen: Screen, one: MentalModel) -> None:
+    """A mental model in one line: how it begins."""
+    first = " ".join(one.body.split())
+    screen.item([(one.id, "id"), "  "], (one.name, "strong"), (f"  {first[:160]}", "faint"))
+
+
+def page_shape(one: Page | MentalModel) -> dict[str, Any]:
+    """A page or a mental model as JSON; `query` is a page's."""
+    return {
+        "id": one.id,
+        "name": one.name,
+        **({"query": one.source_query} if hasattr(one, "source_query") else {}),
+        "tags": list(one.tags),
+        "body": one.body,
+        **output.place(one.place, None),
+    }
+
+
+def show_kept(call: Call, did: str, done: PageChange) -> None:
+    """What was done to a page or a mental model."""
+    result, record = done.result, done.record
+    more = {"revision": result.revision, "redacted": dict(result.redacted), "notes": list(result.notes)}
+    place = (record.place.path, "path")
+    shape = page_shape(record) | more
+    output.show_done(call, result, shape, f"{did} ", (record.name, "strong"), " in ", place)
+
+
+# -- refreshed -------------------------------------------------------------------------------------------
+
+NO_MODEL = (
+    "without a model the page lists facts in their own words; a model would write it "
+    "(ANTHROPIC_API_KEY, or ANTHROPIC_BASE_URL for your own server)"
+)
+
+
+def told_price(call: Call, price: RefreshPrice) -> None:
+    """What asking will cost, before it is done."""
+    cost = "no price known" if price.usd is None else f"about ${price.usd:.2f}, prices of {price.as_of}"
+    cost = "no bill: it is on this network" if price.usd == 0 else cost
+    note(call, f"{price.model} will read about {price.tokens:,} tokens: {cost}")
+
+
+def show_refreshed(call: Call, one: RefreshResult) -> None:
+    """One page's refresh: why, what changed as a diff, and what became of persons' words."""
+    screen, page = Screen(call), one.page
+    front: list[Any] = [(page.id, "id"), "  "]
+    if not one.why and not one.revision and not one.diff:
+        screen.item(front, "nothing has changed for it")
+        for text in one.notes:
+            note(call, text)
+        return
+    did = "would be created" if one.full and one.dry_run else "created" if one.full else "refreshed"
+    did = "would be refreshed" if one.dry_run and not one.full else did
+    where: list[Any] = [" (dry run)"] if one.dry_run else [" (", commit(one.revision), ")"]
+    why = f": {one.why or 'asked for'}" if str(one.why) != "never refreshed" else " (first refresh)"
+    screen.item(front, f"{did}{why}", *where)
+    if one.diff:
+        screen.diff(one.diff.removesuffix("\n"))
+    else:
+        screen.item("  ", ("its text stays as it is", "faint"))
+    for fact in one.learnt:
+        block = f"  ^{fact.id}" if fact.id else ""
+        screen.item([("  + ", "added")], "yours, added as a fact: ", fact.text, (block, "id"))
+    for fact in one.flagged:
+        screen.item([("  ? ", "warn")], f"memory contradicts it: {fact.text} ", (f"({fact.flag})", "faint"))
+    if one.left_out:
+        screen.item(
+            [("  ! ", "warn")], f"no room for {count(one.left_out, 'more fact')} (max_tokens in its header)"
+        )
+    _refused(screen, one.by, one.refused)
+    for kind, number in one.redacted.items():
+        note(call, f"removed before writing: {kind}{f' ({number} times)' if number > 1 else ''}")
+    for text in one.notes:
+        note(call, text)
+
+
+def _refused(screen: Screen, by: str, refused: tuple[str, ...]) -> None:
+    if refused:
+        screen.line((f"Proposed by {by}, and not kept as proposed, or no longer so:", "faint"))
+    for text in refused:
+        screen.item([("  ? ", "warn")], (text, "faint"))
+
+
+def show_proposal(screen: Screen, one: Proposal) -> None:
+    """What would be different in a mental model."""
+    call = screen.call
+    if one.diff:
+        screen.diff(one.diff.removesuffix("\n"))
+        note(call, "a proposal: nothing was written; edit the file, or: ua-memory models update")
+    else:
+        screen.line(f"Compared with {count(one.evidence, 'fact')}: nothing to propose.")
+    _refused(screen, one.by, one.refused)
+    for text in one.notes:
+        note(call, text)
+
+
+def stale(why: StaleReasons) -> dict[str, Any]:
+    """Why a page is stale; the names are `^id`, or `path#texthash` of a line without an id."""
+    return {
+        "is": bool(why),
+        "why": str(why),
+        "new": list(why.new),
+        "edited": list(why.edited),
+        "gone": list(why.gone),
+        "yours": why.yours,
+    }
+
+
+def refreshed_shape(one: RefreshResult, cost: RefreshPrice | None) -> dict[str, Any]:
+    """One page's refresh; `estimate` only where the price was told before."""
+    return {
+        **({"estimate": price(cost)} if cost else {}),
+        "id": one.page.id,
+        "path": one.page.place.path,
+        "model": one.by,
+        "stale": stale(one.why),
+        "full": one.full,
+        "dryRun": one.dry_run,
+        "diff": one.diff,
+        "body": one.page.body,
+        "learnt": [_fact(fact) for fact in one.learnt],
+        "flagged": [_fact(fact) for fact in one.flagged],
+        "refused": list(one.refused),
+        "leftOut": one.left_out,
+        "revision": one.revision,
+        "redacted": dict(one.redacted),
+        "usage": output.usage(one.usage),
+        "notes": list(one.notes),
+    }
+
+
+def _fact(fact: Any) -> dict[str, Any]:
+    named = output.place(fact.place, fact.id) if fact.place.path else {}
+    return {**named, "text": fact.text, **({"flag": fact.flag} if fact.flag else {})}
+
+
+def proposal(one: Proposal) -> dict[str, Any]:
+    """What would be different in a mental model."""
+    return {
+        "id": one.model.id,
+        "path": one.model.place.path,
+        "model": one.by,
+        "diff": one.diff,
+        "evidence": one.evidence,
+        "refused": list(one.refused),
+        "usage": output.usage(one.usage),
+        "notes": list(one.notes),
+    }
+
+
+def price(one: RefreshPrice) -> dict[str, Any]:
+    """What asking would cost."""
+    usd = {} if one.usd is None else {"usd": round(one.usd, 4)}
+    return {"model": one.model, "tokens": one.tokens, **usd}
+
+
+# -- entities --------------------------------------------------------------------------------------------
+
+SHOWN = 220
+"""Characters of a text that are shown around a name."""
+
+
+def show_entities(screen: Screen, found: Sequence[EntitySummary]) -> None:
+    """Names with how often and when they occur."""
+    if not found:
+        screen.line("No names yet.")
+    rows: list[list[Any]] = []
+    for one in found:
+        seen = one.first if one.first == one.last else f"{one.first} to {one.last}"
+        rows.append([(f"{one.count:>5}", "faint"), (one.name, "strong"), seen, (_also(one), "faint")])
+    screen.rows(rows)
+
+
+def _also(one: EntitySummary) -> str:
+    also = [f"also {', '.join(one.aliases)}"] if one.aliases else []
+    return "; ".join(also + ([f"not {', '.join(one.nots)}"] if one.nots else []))
+
+
+def show_suggestions(screen: Screen, pairs: Sequence[Suggestion]) -> None:
+    """Pairs of names that may be the same, each with the command that merges them."""
+    if not pairs:
+        screen.line("No names look alike.")
+    for one in pairs:
+        screen.item("", (one.name, "strong"), " and ", (one.other, "strong"), f": {one.reason}")
+        names = f"{shlex.quote(one.name)} {shlex.quote(one.other)}"
+        screen.line((f"  ua-memory entities merge {names}", "faint"))
+    if pairs:
+        screen.line(
+            "\nIf two are different, ",
+            ("ua-memory entities split NAME OTHER", "strong"),
+            " records that.",
+        )
+
+
+def show_entity(screen: Screen, found: EntityDetails, limit: int) -> None:
+    """A name: the names it appears with, a timeline, and its newest facts."""
+    one = found.known
+    seen = one.first if one.first == one.last else f"{one.first} to {one.last}"
+    screen.line((one.name, "strong"), f"  {count(one.count, 'place')}" + (f", {seen}" if seen else ""))
+    if _also(one):
+        screen.item("", _also(one))
+    if found.beside:
+        screen.item(
+            [("appears with  ", "faint")], ", ".join(f"{n} ({k})" for n, k in [*found.beside.items()][:12])
+        )
+    if len(found.timeline) > 1:
+        screen.line()
+        _draw(screen, found.timeline)
+    if found.items:
+        screen.line()
+    for item in [*reversed(found.items)][:limit]:
+        day = item.day or item.date or " " * 10
+        cited = f"^{item.id}" if item.id else f"{item.path}:{item.line}"
+        text = _around(" ".join(item.text.split()), (one.name, *one.aliases))
+        screen.item([(day, "faint"), "  "], text, "  ", (cited, "id" if item.id else "path"))
+    if len(found.items) > limit:
+        screen.line((f"and {len(found.items) - limit} before these: --limit {len(found.items)}", "faint"))
+
+
+def _around(text: str, names: tuple[str, ...]) -> str:
+    """A long text where it has one of the names first."""
+    at = min((at for name in names if (at := text.casefold().find(name.casefold())) >= 0), default=0)
+    start = max(0, min(at - SHOWN // 3, len(text) - SHOWN))
+    cut = text[start : start + SHOWN]
+    return f"{'…' if start else ''}{cut}{'…' if start + SHOWN < len(text) else ''}"
+
+
+def _draw(screen: Screen, timeline: Mapping[str, int]) -> None:
+    most, room = max(timeline.values()), max(10, min(40, screen.width - 30))
+    rows: list[list[Any]] = []
+    for when, number in timeline.items():
+        bar = "█" * max(1, round(number / most * room)) if screen.fancy else ""
+        rows.append([(when, "faint"), f"{number:>4}", (bar, "good")])
+    screen.rows(rows)
+
+
+def known_shape(one: EntitySummary) -> dict[str, Any]:
+    """A name with its aliases, as JSON."""
+    known = {"first": one.first, "last": one.last, "aliases": list(one.aliases), "not": list(one.nots)}
+    return {"name": one.name, "count": one.count, "settled": one.settled, **output.without_empty(known)}
+
+
+def entity_shape(found: EntityDetails, limit: int) -> dict[str, Any]:
+    """A name with its newest facts, as JSON."""
+    items = [*reversed(found.items)][:limit]
+    return {
+        **known_shape(found.known),
+        "beside": [{"name": name, "count": number} for name, number in found.beside.items()],
+        "timeline": [{"when": when, "count": number} for when, number in found.timeline.items()],
+        "facts": [
+            {"text": item.text, "day": item.day or item.date, "record": item.record, "kind": item.kind}
+            | output.place(item.place, item.id)
+            for item in items
+        ],
+    }
+
+
+def show_decision(screen: Screen, done: EntityDecision) -> None:
+    """What a decision about names has made of them."""
+    for each in done.entities:
+        also = f"  also {', '.join(each.aliases)}" if each.aliases else ""
+        nots = f"  not {', '.join(each.nots)}" if each.nots else ""
+        screen.item("", (each.name, "strong"), also, nots)
+    screen.line((f"{done.path}", "path"), "  ", commit(done.result.revision))
+    outcome(screen.call, done.result)
+
+
+def suggestion_shape(one: Suggestion) -> dict[str, Any]:
+    """Two names that may be the same, as JSON."""
+    return {"name": one.name, "other": one.other, "how": one.how, "reason": one.reason}
+
+
+def decision_shape(done: EntityDecision) -> dict[str, Any]:
+    """What a decision about names has made of them, as JSON."""
+    return {
+        "entities": [
+            {"name": e.name, "aliases": list(e.aliases), "not": list(e.nots), "line": e.place.line}
+            for e in done.entities
+        ],
+        "path": done.path,
+        "revision": done.result.revision,
+        "notes": list(done.result.notes),
+    }
+
+
+# -- consolidation ----------------------------------------------------------------------------------------
+
+UNCONSOLIDATED = (
+    "without a model facts are only compared: what several days repeat was folded, and "
+    "nothing was concluded (ANTHROPIC_API_KEY, or ANTHROPIC_BASE_URL for your own server)"
+)
+
+SHOWN_PAIRS = 20
+"""Pairs and refusals that are shown; the rest is counted."""
+
+
+def show_consolidated(call: Call, done: ConsolidationResult) -> None:
+    """What a run did, belief by belief, and what is left for a person to do."""
+    screen = Screen(call)
+    if done.posted:
+        hint = "ua-memory consolidate collects the answers, within a day"
+        note(call, f"{count(done.posted, 'fact')} sent as a batch at half the price: {hint}")
+    if not done.committed and not done.held and not done.ended:
+        if not done.posted and call.on_terminal:
+            screen.line("Nothing new to consider.")
+        return
+    by = f"with {done.by}" if done.by else "without a model"
+    if done.committed:
+        head = f"{count(done.facts, 'fact')} considered {by}: {_counted(done.changes)} ("
+        screen.line(head, commit(done.revision), ")")
+    _changes(screen, done.changes)
+    if others := [
+        path for path in done.paths if path not in {each.after.place.path for each in done.changes}
+    ]:
+        screen.line()
+        screen.item([("Block ids added to the lines they cite in ", "faint")], (", ".join(others), "path"))
+    _at_odds(screen, done.at_odds)
+    _asides(screen, done)
+    for text in done.notes:
+        note(call, text)
+    for kind, number in done.redacted.items():
+        note(call, f"removed before writing: {kind}{f' ({number} times)' if number > 1 else ''}")
+    if done.stale:
+        old = f"{count(done.stale, 'observation rests', 'observations rest')} on nothing of the last 90 days"
+        note(call, f"{old}: ua-memory observations list --stale")
+    if done.left:
+        note(call, f"{count(done.left, 'fact')} still to consider: ua-memory consolidate")
+    if done.committed and not done.by:
+        note(call, UNCONSOLIDATED)
+
+
+def _counted(changes: Sequence[ObservationChange]) -> str:
+    each = Counter(change.how for change in changes)
+    return ", ".join(f"{number} {how}" for how, number in each.items()) or "nothing to change"
+
+
+def _changes(screen: Screen, changes: Sequence[ObservationChange]) -> None:
+    in_order = sorted(changes, key=lambda change: change.after.place.path)
+    for path, group in groupby(in_order, key=lambda change: change.after.place.path):
+        screen.line()
+        screen.line((path, "path"))
+        for change in group:
+            _changed(screen, change)
+
+
+def _changed(screen: Screen, change: ObservationChange) -> None:
+    new, old = change.after, change.before
+    more: list[Piece] = [(f"  {count(len(new.proofs), 'proof')}", "faint"), (f"  ^{new.id}", "id")]
+    if new.since and new.last and new.since != new.last:
+        more.insert(1, (f", {new.since} to {new.last}", "faint"))
+    if new.retired:
+        screen.item([("  - ", "removed")], (new.text, "removed"), (f"  ^{new.id}", "id"))
+        screen.item("    ", (f"retired: {new.retired}", "faint"))
+    elif old is None:
+        screen.item([("  + ", "added")], new.text, *more)
+    elif old.text != new.text:
+        screen.item([("  - ", "removed")], (old.text, "removed"))
+        screen.item([("  + ", "added")], new.text, *more)
+    else:
+        screen.item([("  = ", "faint")], new.text, *more)
+
+
+def _at_odds(screen: Screen, pairs: Sequence[tuple[Fact, Fact]]) -> None:
+    if pairs:
+        screen.line()
+        screen.line(("Possible contradictions, the newer first:", "warn"))
+    for pair in pairs[:SHOWN_PAIRS]:
+        for mark, fact in zip("! ", pair, strict=True):
+            screen.item([(f"  {mark} ", "warn")], fact.text, (f"  {fact.place.citation}", "path"))
+    if len(pairs) > SHOWN_PAIRS:
+        screen.line((f"  and {len(pairs) - SHOWN_PAIRS} more", "faint"))
+
+
+def _asides(screen: Screen, done: ConsolidationResult) -> None:
+    if done.refused:
+        screen.line()
+        screen.line((f"Proposed by {done.by}, and not kept:", "faint"))
+    for text in done.refused[:SHOWN_PAIRS]:
+        screen.item([("  ? ", "warn")], (text, "faint"))
+    if len(done.refused) > SHOWN_PAIRS:
+        screen.line((f"  and {len(done.refused) - SHOWN_PAIRS} more", "faint"))
+    if done.aside:
+        screen.line()
+        screen.line(("Set aside without an answer (ua-memory consolidate --retry):", "warn"))
+    for fact, why in done.aside:
+        screen.item(
+            [("  ! ", "warn")], fact.text, (f"  {fact.place.citation}", "path"), (f"  {why}", "faint")
+        )
+    if done.held:
+        screen.line()
+        screen.line(
+            (f"{count(done.held, 'observation')} more would be retired or merged than one run may: ", "warn"),
+            "ua-memory consolidate --accept",
+        )
+
+
+def show_preview(screen: Screen, found: Preview) -> None:
+    """What a run without a model would do, and what one with it would cost."""
+    if not found.waiting and not found.taken:
+        screen.line("Nothing new to consider.")
+        return
+    screen.line(f"{count(found.taken, 'fact')} to consider; without a model: {_counted(found.changes)}.")
+    styles = {"+": "added", "-": "removed", "@": "hunk"}
+    for row in found.diff.splitlines():
+        screen.item("", (row, styles.get(row[:1], "faint")))
+    _at_odds(screen, found.at_odds)
+    if (cost := found.estimate) is not None:
+        price = "no price known" if cost.usd is None else f"about ${cost.usd:.2f}, prices of {cost.as_of}"
+        price = "no bill: it is on this network" if cost.usd == 0 else price
+        screen.line()
+        much = f"about {cost.tokens:,} tokens in {count(cost.requests, 'request')}"
+        screen.line(f"{cost.model} would read {much}, most of them from its cache: {price}.")
+    else:
+        note(screen.call, UNCONSOLIDATED.replace("was folded, and nothing was", "is folded, and nothing is"))
+
+
+def consolidated_shape(done: ConsolidationResult) -> dict[str, Any]:
+    """A run as JSON."""
+    used = done.usage
+    return {
+        "model": done.by,
+        "facts": done.facts,
+        "left": done.left,
+        "posted": done.posted,
+        "changes": [_change(change) for change in done.changes],
+        "atOdds": _pairs(done.at_odds),
+        "refused": list(done.refused),
+        "aside": [{**_fact(fact), "reason": why} for fact, why in done.aside],
+        "held": done.held,
+        "stale": done.stale,
+        "revision": done.revision,
+        "paths": list(done.paths),
+        "committed": done.committed,
+        "redacted": dict(done.redacted),
+        "usage": output.usage(used),
+        "notes": list(done.notes),
+    }
+
+
+def _change(change: ObservationChange) -> dict[str, Any]:
+    told = {"how": change.how, **observation_shape(change.after)}
+    reworded = change.before and change.before.text != change.after.text
+    return {**told, "before": change.before.text} if change.before and reworded else told
+
+
+def _pairs(pairs: Sequence[tuple[Fact, Fact]]) -> list[dict[str, Any]]:
+    return [{"newer": _fact(newer), "older": _fact(older)} for newer, older in pairs]
+
+
+def preview_shape(found: Preview) -> dict[str, Any]:
+    """What a run without a model would do, as JSON."""
+    told: dict[str, Any] = {
+        "facts": found.taken,
+        "changes": [_change(change) for change in found.changes],
+        "atOdds": _pairs(found.at_odds),
+        "diff": found.diff,
+    }
+    if cost := found.estimate:
+        usd = {} if cost.usd is None else {"usd": round(cost.usd, 4)}
+        told["estimate"] = {"model": cost.model, "tokens": cost.tokens, "requests": cost.requests, **usd}
+    return told
+
+
+# -- directives -------------------------------------------------------------------------------------------
+
+
+def show_directives(screen: Screen, rules: Sequence[str], mission: str, traits: Mapping[str, int]) -> None:
+    """The rules by number, the mission and the disposition."""
+    if not rules:
+        screen.line('No directives. Add one: ua-memory directives create "Never name a customer."')
+    for number, rule in enumerate(rules, 1):
+        screen.item([(f"{number:>2}. ", "strong")], rule)
+    screen.line()
+    screen.line(("Mission: ", "faint"), mission or ("not set", "faint"))
+    screen.line(("Disposition: ", "faint"), ", ".join(f"{name} {level}" for name, level in traits.items()))
