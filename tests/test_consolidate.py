@@ -78,7 +78,7 @@ def test_facts_become_observations_in_one_commit(two: tuple[Bank, Memory]) -> No
 def test_what_cannot_be_done_gives_no_line_an_id_and_the_rest_is_done(two: tuple[Bank, Memory]) -> None:
     bank = two[0]
     bank.write("- The gate code is kept by Bruno.\n- Bruno has a spare key.\n", NOTES := "memory/notes.md")
-    beliefs = observations.everyone(bank.store)
+    beliefs = observations.all_observations(bank.store)
     gate, key = (marks(fact)[0] for fact in beliefs.facts if fact.place.path == NOTES)
     ops = [
         Operation("create", "new:1", "Bruno keeps all.", ((gate, "The gate code"), (key, "a spoon"))),

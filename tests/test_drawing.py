@@ -18,7 +18,7 @@ from ua_memory.llm.client import Claude
 from ua_memory.llm.ledger import Ledger, Limits, Meter
 from ua_memory.llm.model import Endpoint
 from ua_memory.retain import extractor as moments
-from ua_memory.retain.extract import own_words
+from ua_memory.retain.extract import extract_without_model
 from ua_memory.retain.extractor import ChunkExtractor, ExtractedChunk, TextContext, cut, pieces
 from ua_memory.retain.extractor import prompt_text as shown
 from ua_memory.text import tokens
@@ -101,13 +101,13 @@ def test_days_are_read_from_the_words_where_the_model_gives_none_or_another() ->
     ],
 )  # fmt: skip
 def test_when_a_text_is_about(text: str, when: str | None) -> None:
-    assert moments.derived(text, NOON.date()) == when
+    assert moments.when_in_text(text, NOON.date()) == when
 
 
 def test_a_stretch_is_written_as_short_as_it_goes() -> None:
-    assert moments.written(date(2026, 1, 1), date(2027, 1, 1)) == "2026"
-    assert moments.written(date(2026, 2, 1), date(2026, 3, 1)) == "2026-02"
-    assert moments.written(date(2026, 2, 1), date(2026, 2, 8)) == "2026-02-01/2026-02-07"
+    assert moments.when_field(date(2026, 1, 1), date(2027, 1, 1)) == "2026"
+    assert moments.when_field(date(2026, 2, 1), date(2026, 3, 1)) == "2026-02"
+    assert moments.when_field(date(2026, 2, 1), date(2026, 2, 8)) == "2026-02-01/2026-02-07"
 
 
 def test_a_cause_is_an_earlier_fact_of_the_same_answer() -> None:
@@ -238,7 +238,7 @@ def test_a_documents_own_sentences_items_and_rows_are_kept_as_they_are() -> None
         "- the office closes at six\n- tea\n\n"
         "| Name | Role |\n|---|---|\n| Bob | keeps the books |\n\n```\nBob = 1\n```\n"
     )
-    found = own_words(cut(text)[0], TextContext(NOON, tags=("x",)))
+    found = extract_without_model(cut(text)[0], TextContext(NOON, tags=("x",)))
     assert [one.text for one in found.facts] == [
         "Dora runs the platform team in Porto.",
         "the office closes at six",
@@ -255,4 +255,4 @@ def test_a_documents_own_sentences_items_and_rows_are_kept_as_they_are() -> None
     ],
 )  # fmt: skip
 def test_without_a_model_one_statement_that_is_all_there_is_is_kept(text: str, kept: int) -> None:
-    assert [one.text for one in own_words(cut(text)[0], TextContext(NOON)).facts] == [text] * kept
+    assert [one.text for one in extract_without_model(cut(text)[0], TextContext(NOON)).facts] == [text] * kept

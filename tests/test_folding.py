@@ -17,7 +17,7 @@ from killing import in_child
 from ua_memory.knowledge import observations
 from ua_memory.records import Fact, Place
 from ua_memory.reflect import proposals as considered
-from ua_memory.reflect.proposals import alike, at_odds, in_order, plain, said
+from ua_memory.reflect.proposals import at_odds, comparable, in_order, plain, says_the_same
 
 DAYS = {
     "2026-11-10": ["**Create Gumroad account** — Power Prompts ready to ship", "Lunch was late."],
@@ -129,7 +129,7 @@ def test_compared_facts_are_still_new_to_a_model(tmp_path: Path) -> None:
     bank, memory = bank_with(tmp_path / "bank", DAYS)
     memory.consolidate()
     done = considered.read(bank.store)
-    waiting = [f for f in observations.everyone(bank.store).facts if done.waits(f, modelled=True)]
+    waiting = [f for f in observations.all_observations(bank.store).facts if done.waits(f, modelled=True)]
     assert len(waiting) == 6
     assert memory.observations.counts().waiting == 0
 
@@ -154,11 +154,11 @@ def fact(text: str, **more: Any) -> Fact:
     ],
 )
 def test_alike_and_at_odds(one: str, other: str, same: bool, odds: bool) -> None:
-    left, right = said(fact(one)), said(fact(other))
-    assert (alike(left, right), at_odds(left, right)) == (same, odds)
-    assert (alike(right, left), at_odds(right, left)) == (same, odds)
-    apart = said(fact(other, tags=("scope:work",)))
-    assert not alike(left, apart)
+    left, right = comparable(fact(one)), comparable(fact(other))
+    assert (says_the_same(left, right), at_odds(left, right)) == (same, odds)
+    assert (says_the_same(right, left), at_odds(right, left)) == (same, odds)
+    apart = comparable(fact(other, tags=("scope:work",)))
+    assert not says_the_same(left, apart)
     assert not at_odds(left, apart)
 
 
@@ -212,10 +212,10 @@ def test_nothing_changes_the_second_time(
     memory.consolidate()
     before = {stat.path: bank.bytes(stat.path) for stat in bank.store.files()}
     ops = bank.ops()
-    beliefs = observations.everyone(bank.store)
+    beliefs = observations.all_observations(bank.store)
     for each in beliefs.live:
         assert each.proofs
-        assert all(observations.stands(proof, beliefs.by_id) for proof in each.proofs)
+        assert all(observations.is_supported(proof, beliefs.by_id) for proof in each.proofs)
     assert memory.consolidate().committed is False
     assert {stat.path: bank.bytes(stat.path) for stat in bank.store.files()} == before
     assert bank.ops() == ops

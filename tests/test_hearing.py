@@ -12,7 +12,7 @@ from banks import Bank, new_bank
 
 from ua_memory.retain import ledger as through
 from ua_memory.retain.capture import CaptureResult as Heard
-from ua_memory.retain.capture import hear
+from ua_memory.retain.capture import capture
 from ua_memory.retain.flush import Flusher
 from ua_memory.retain.subagent import MemoryView as View
 from ua_memory.transcripts.turns import Session
@@ -45,7 +45,7 @@ class Talk:
     def hear(self, said: str = "", *, without: int = 0, **more: Any) -> Heard:
         """What a hook does; the last lines (`without`) are not in the file yet."""
         file = io.BytesIO(b"".join(self.lines[: len(self.lines) - without]))
-        found = hear(self.flusher, self.session, file, said=said, spot=self.spot, **more)
+        found = capture(self.flusher, self.session, file, said=said, spot=self.spot, **more)
         self.spot = found.spot
         return found
 
@@ -140,7 +140,7 @@ def test_a_line_half_written_is_for_the_next_time(bank: Bank) -> None:
     talk.says("assistant", "two")
     whole = b"".join(talk.lines)
     for cut in (5, len(talk.lines[0]) + 5, len(whole)):
-        talk.spot = hear(talk.flusher, SESSION, io.BytesIO(whole[:cut]), spot=talk.spot).spot
+        talk.spot = capture(talk.flusher, SESSION, io.BytesIO(whole[:cut]), spot=talk.spot).spot
     assert talk.waiting() == ["one", "two"]
 
 
@@ -217,7 +217,7 @@ def test_of_a_client_without_a_transcript_both_speakers_are_heard(bank: Bank) ->
         nonlocal spot
         view = View(lambda query: [], lambda: [])
         flusher = Flusher(bank.store, view, lambda: lambda text: [], door="test")
-        found = hear(flusher, Session("hermes", "s"), None, asked=asked, said=said, spot=spot)
+        found = capture(flusher, Session("hermes", "s"), None, asked=asked, said=said, spot=spot)
         spot = found.spot
         bank.clock.later(seconds=1)
         return found.turns
@@ -245,7 +245,7 @@ def test_a_plain_flush_knows_what_was_told_early(bank: Bank) -> None:
     talk.flushed()
     assert talk.flusher.take(io.BytesIO(whole))[0].turns == 0
     assert talk.flusher.take(io.BytesIO(whole), force=True)[0].turns == 0
-    assert through.bases({"u1~abc", "~x", "u2"}) == {"u1", "u2"}
+    assert through.base_ids({"u1~abc", "~x", "u2"}) == {"u1", "u2"}
 
 
 @pytest.mark.parametrize("how", ["waits", "flushed", "by hand"])

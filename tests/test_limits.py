@@ -511,7 +511,7 @@ def test_tries() -> None:
     waits = [(tries.next_try(now, count, 1) - now).total_seconds() for count in (1, 2, 6, 7, 1000)]
     assert waits == [tries.FIRST, 2 * tries.FIRST, 32 * tries.FIRST, tries.MOST, tries.MOST]
     failed = [{"failed": "it", "own": True}] * tries.ENOUGH
-    assert tries.told(failed).aside and not tries.told(failed[1:]).aside
+    assert tries.read_attempts(failed).aside and not tries.read_attempts(failed[1:]).aside
 
 
 def test_the_log_of_the_background(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:

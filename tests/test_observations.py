@@ -61,7 +61,7 @@ def test_a_new_one_says_what_it_rests_on(bank: Bank) -> None:
         '  - tags: ["project:shop"]\n'
     )
     assert observations.find(bank.store, f"^{one.id}") == one
-    assert observations.everyone(bank.store).live == (one,)
+    assert observations.all_observations(bank.store).live == (one,)
 
 
 def test_without_a_proof_there_is_none(bank: Bank) -> None:
@@ -81,14 +81,14 @@ def test_scopes_never_mix(bank: Bank) -> None:
         made(bank, "Alice is thrifty.", Ground(work, "price"), Ground(home, "cheap milk"))
     one = made(bank, "Alice is thrifty.", Ground(work, "price"))
     assert one.scope == "work"
-    facts = observations.everyone(bank.store).by_id
+    facts = observations.all_observations(bank.store).by_id
     with pytest.raises(Malformed, match="mix scopes"):
         written(bank, lambda d: observations.strengthen(d, one, [Ground(home, "milk")], facts, today=TODAY))
 
 
 def test_a_persons_line_is_given_an_id_and_stays_theirs(bank: Bank) -> None:
     bank.write('- Bob hates "meetings" before ten.\n- other\n')
-    line = observations.everyone(bank.store).facts[0]
+    line = observations.all_observations(bank.store).facts[0]
     one = made(bank, "Bob sleeps late.", Ground(line, "before ten"))
     assert bank.text() == f'- Bob hates "meetings" before ten. ^{one.proofs[0].id}\n- other\n'
     assert one.place.path == "memory/observations/Bob.md" or one.place.path.endswith("General.md")
@@ -98,7 +98,7 @@ def test_another_wording_keeps_the_old_one(bank: Bank) -> None:
     old = fact(bank, "Alice lives in Porto.", when="2025-05-03")
     one = made(bank, "Alice lives in Porto.", Ground(old, "lives in Porto"))
     new = fact(bank, "Alice moved to Lisbon.", when="2026-05-03")
-    facts = observations.everyone(bank.store).by_id
+    facts = observations.all_observations(bank.store).by_id
     text = "Alice lived in Porto, since 3 May 2026 in Lisbon."
     two = written(
         bank,
@@ -127,7 +127,7 @@ def test_a_persons_wording_is_strengthened_and_never_changed(bank: Bank) -> None
     path = "memory/observations/alice.md"
     bank.write("# Alice\n\nOf her.\n\n- Alice is thrifty.\n", path)
     said = fact(bank)
-    mine = observations.everyone(bank.store).live[0]
+    mine = observations.all_observations(bank.store).live[0]
     with pytest.raises(Malformed, match="a person worded"):
         written(
             bank,
@@ -146,7 +146,7 @@ def test_retiring_and_merging_let_nothing_go(bank: Bank) -> None:
         made(bank, "Price decides.", Ground(a, "price")),
         made(bank, "The price decides.", Ground(b, "prices")),
     )
-    facts = observations.everyone(bank.store).by_id
+    facts = observations.all_observations(bank.store).by_id
     both = written(bank, lambda d: observations.merge(d, one, [two], facts, today=TODAY))
     assert {proof.id for proof in both.proofs} == {a.id, b.id}
     gone = observations.find(bank.store, str(two.id))
@@ -154,7 +154,7 @@ def test_retiring_and_merging_let_nothing_go(bank: Bank) -> None:
     with pytest.raises(Usage):
         written(bank, lambda d: observations.retire(d, both, " "))
     assert written(bank, lambda d: observations.retire(d, both, "she changed")).retired == "she changed"
-    assert observations.everyone(bank.store).live == ()
+    assert observations.all_observations(bank.store).live == ()
     with pytest.raises(NotFound):
         observations.find(bank.store, str(a.id))
 
@@ -197,7 +197,7 @@ def test_the_trend_is_brought_up_to_date(bank: Bank) -> None:
 def test_it_is_stale_when_facts_come_or_go(bank: Bank) -> None:
     said, other = fact(bank, entities=("Alice",)), fact(bank, "Bob moved to Rome.", entities=("Bob",))
     one = made(bank, "Alice chooses providers by price.", Ground(said, "Heroku's price doubled"))
-    here = observations.everyone(bank.store).by_id
+    here = observations.all_observations(bank.store).by_id
     assert not observations.freshness(one, here, [other]).stale
     on_her = replace(other, text="Today Alice chose the dearest.")
     assert observations.freshness(one, here, [on_her]).newer == (on_her,)
@@ -236,7 +236,7 @@ _TEXT = st.text(st.characters(codec="utf-8", exclude_categories=("Cs",)), max_si
 @given(text=_TEXT, words=_TEXT, quote=_TEXT)
 def test_no_quote_that_is_not_in_its_fact(text: str, words: str, quote: str) -> None:
     said = Fact(text, quotes=(Quote(words),) if words.strip() else (), place=Place(DAY, 1, 1))
-    if observations.holds(quote, said):
+    if observations.has_quote(quote, said):
         from ua_memory.text.grounding import _plain_claim as _plain
 
         flat = " ".join(_plain(quote).split())

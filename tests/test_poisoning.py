@@ -28,7 +28,7 @@ from ua_memory.reflect.refresh import Evidence
 from ua_memory.reflect.sections import PageEditor
 from ua_memory.retain import extractor as asking
 from ua_memory.retain.subagent import MemoryView as View
-from ua_memory.retain.subagent import study
+from ua_memory.retain.subagent import run_subagent
 from ua_memory.text import noise as fence
 from ua_memory.text import wording as trust
 
@@ -63,7 +63,7 @@ def said(messages: list[Message]) -> str:
 @EVERY
 def test_no_text_gets_out_of_the_marks_around_it(attack: str) -> None:
     model = Scripted(DONE)
-    study(model, turns(f"p: {attack}"), View(lambda _: [], lambda: []), None)
+    run_subagent(model, turns(f"p: {attack}"), View(lambda _: [], lambda: []), None)
     fact = Fact(attack, "aaaaaaaaaa", place=Place(DAY, 1, 1))
     brief = asking.TextContext(datetime(2026, 11, 21, tzinfo=UTC), title=attack, context=attack)
     sheet = PageEditor(attack.encode(), "memory/pages/a.md", ["person"] * 9, 0)
@@ -71,8 +71,10 @@ def test_no_text_gets_out_of_the_marks_around_it(attack: str) -> None:
     shown = {
         ("transcript",): said(model.asked[0]),
         ("text",): asking.prompt_text(attack, brief),
-        ("question", "page", "evidence"): briefing.opened(sheet, attack, [Evidence(1, fact, True, str)], str),
-        ("memory",): stance.said([attack], ["Answer."]),
+        ("question", "page", "evidence"): briefing.opening_message(
+            sheet, attack, [Evidence(1, fact, True, str)], str
+        ),
+        ("memory",): stance.user_message([attack], ["Answer."]),
         ("facts", "observations"): said(stretches.opening(stretch)),
     }
     for names, prompt in shown.items():
@@ -91,7 +93,7 @@ def test_what_is_recalled_stays_data(attack: str) -> None:
 
 def test_a_turn_cannot_speak_as_another() -> None:
     model = Scripted(DONE)
-    study(
+    run_subagent(
         model, turns(*(f"p: {attack}" for attack in ATTACKS.values())), View(lambda _: [], lambda: []), None
     )
     rows = [row for row in said(model.asked[0]).splitlines() if row.startswith("[")]

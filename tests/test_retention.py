@@ -17,7 +17,7 @@ from ua_memory.markdown import document as markdown
 from ua_memory.mcp import tools as mcp_server
 from ua_memory.memory import Memory
 from ua_memory.records import Fact
-from ua_memory.retain.flush import sieved
+from ua_memory.retain.flush import filter_turns
 from ua_memory.text.wording import AUTO, TOOL, said_in
 from ua_memory.transcripts.turns import Session, Turn
 
@@ -30,7 +30,7 @@ TURNS = (
 
 
 def left(**settings: tuple[str, ...]) -> list[str]:
-    return [turn.text for turn in sieved(TURNS, replace(Config(), **settings))]  # type: ignore[arg-type]
+    return [turn.text for turn in filter_turns(TURNS, replace(Config(), **settings))]  # type: ignore[arg-type]
 
 
 def test_settings_say_what_is_kept() -> None:

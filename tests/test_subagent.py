@@ -12,7 +12,7 @@ from scripted_model import DONE, Answer, Call, Scripted, keep, offline, turns
 from ua_memory.errors import ModelMisbehaved, ModelUnavailable
 from ua_memory.records import CoreBlock
 from ua_memory.retain.subagent import MemoryView as View
-from ua_memory.retain.subagent import SubagentResult, shown, study
+from ua_memory.retain.subagent import SubagentResult, run_subagent, shown
 from ua_memory.transcripts.turns import Turn
 
 TALK = turns(
@@ -33,7 +33,7 @@ def asked(
     *answers: Answer, talk: Sequence[Turn] = TALK, core: Sequence[CoreBlock] = ()
 ) -> tuple[SubagentResult, Scripted]:
     model = Scripted(*answers, DONE)
-    return study(model, talk, view(core), None), model
+    return run_subagent(model, talk, view(core), None), model
 
 
 def texts(harvest: SubagentResult) -> list[str]:
@@ -204,13 +204,13 @@ def test_a_block_with_something_masked_is_left_alone() -> None:
     masked = View(
         lambda q: [], lambda: [secret], lambda text: text.replace("hunter2", "[redacted: password]")
     )
-    harvest = study(model, TALK, masked, None)
+    harvest = run_subagent(model, TALK, masked, None)
     assert harvest.core == {} and "hunter2" not in str(model.asked)
 
 
 def test_a_second_stretch_sees_the_edit_of_the_first() -> None:
     whole = SubagentResult()
-    study(
+    run_subagent(
         Scripted([NOTHING], [replace("Hosting", "Fly.io, not Heroku.")], DONE),
         TALK,
         view([HOSTING]),
@@ -219,7 +219,7 @@ def test_a_second_stretch_sees_the_edit_of_the_first() -> None:
     )
     model = Scripted([NOTHING], [replace("Hosting", "Fly.io, not Heroku. Alice pays.")], DONE)
     later = turns("p: Alice pays for it.")
-    study(model, later, view([HOSTING]), None, into=whole)
+    run_subagent(model, later, view([HOSTING]), None, into=whole)
     assert "Fly.io, not Heroku." in model.told[0]
     assert whole.core["Hosting"].read == HOSTING.value and whole.core["Hosting"].value.endswith("Alice pays.")
 
@@ -276,7 +276,7 @@ def test_nothing_widens_what_a_call_may_do(call: Call) -> None:
 
 def test_a_search_shows_what_is_known() -> None:
     model = Scripted([("archival_memory_search", {"query": "heroku"})], DONE)
-    study(model, TALK, view(hits=["2026-11-01: Heroku is dear"]), None)
+    run_subagent(model, TALK, view(hits=["2026-11-01: Heroku is dear"]), None)
     assert model.told == ["2026-11-01: Heroku is dear"]
 
 
@@ -294,12 +294,12 @@ def test_a_search_shows_what_is_known() -> None:
 )
 def test_endless_calls_end(answers: tuple[Answer, ...]) -> None:
     with pytest.raises(ModelMisbehaved):
-        study(Scripted(*answers), TALK, view(), None)
+        run_subagent(Scripted(*answers), TALK, view(), None)
 
 
 def test_an_error_of_the_model_passes_through() -> None:
     with pytest.raises(ModelUnavailable):
-        study(Scripted([keep("The API left Heroku.", QUOTE)], offline()), TALK, view(), None)
+        run_subagent(Scripted([keep("The API left Heroku.", QUOTE)], offline()), TALK, view(), None)
 
 
 def test_progress_is_how_far_it_has_quoted() -> None:
@@ -309,25 +309,25 @@ def test_progress_is_how_far_it_has_quoted() -> None:
         [keep("Alice wants the invoices.", "Alice wants the invoices", 4)],
         DONE,
     )
-    study(model, TALK, view(), None, watch=heard.append)
+    run_subagent(model, TALK, view(), None, watch=heard.append)
     assert heard[-1] == 4 and heard == sorted(heard)
 
 
 @pytest.mark.parametrize("answers", [["I see a talk about Heroku.", "Sure! It was long."], ["", ""]])
 def test_a_model_that_only_talks_has_studied_nothing(answers: list[Answer]) -> None:
     model = Scripted(*answers)
-    harvest = study(model, TALK, view(), None)
+    harvest = run_subagent(model, TALK, view(), None)
     assert harvest.kept == [] and harvest.unstudied == TALK
     assert len(model.asked) == 2 and "you called no tool" in str(model.asked[1][-1])
 
 
 def test_a_model_that_talks_on_and_on_is_not_asked_again() -> None:
     model = Scripted("It was a dark and stormy night", stop="max_tokens")
-    assert study(model, TALK, view(), None).unstudied == TALK and len(model.asked) == 1
+    assert run_subagent(model, TALK, view(), None).unstudied == TALK and len(model.asked) == 1
     with pytest.raises(ModelMisbehaved, match="cut off"):
-        study(Scripted([keep(QUOTE)], "and on", stop="max_tokens"), TALK, view(), None)
+        run_subagent(Scripted([keep(QUOTE)], "and on", stop="max_tokens"), TALK, view(), None)
 
 
 @pytest.mark.parametrize("answers", [["Done."], ["Let me think.", "done"], ["Hm.", [keep(QUOTE)], "done"]])
 def test_a_model_that_says_so_or_comes_to_its_tools_has_studied(answers: list[Answer]) -> None:
-    assert study(Scripted(*answers), TALK, view(), None).unstudied == []
+    assert run_subagent(Scripted(*answers), TALK, view(), None).unstudied == []

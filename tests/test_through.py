@@ -80,7 +80,7 @@ def test_unread_is_what_follows_the_last_mark() -> None:
 
 def test_chained_ids_name_the_same_words_alone() -> None:
     one, other = turns("p: hi", "what?", "p: a"), turns("p: hi", "what?", "p: b")
-    ids = [[t.id for t in through.chained(each)] for each in (one, other)]
+    ids = [[t.id for t in through.with_chained_ids(each)] for each in (one, other)]
     assert ids[0][:2] == ids[1][:2] and ids[0][2] != ids[1][2] and len(set(ids[0])) == 3
 
 

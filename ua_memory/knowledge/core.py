@@ -158,7 +158,7 @@ def check(store: Store, values: Mapping[str, str]) -> None:
         data = new
 
 
-def afforded(store: Store, path: str, old: bytes, new: bytes) -> tuple[str, ...]:
+def check_budgets(store: Store, path: str, old: bytes, new: bytes) -> tuple[str, ...]:
     """What to tell of the budgets if MEMORY.md has these bytes after those. TooLarge where one is passed that
     was not, or was by less."""
     warnings = dict[str, None]()
@@ -331,7 +331,7 @@ def is_persons(turn: Turn) -> bool:
     return turn.role == "person" and not turn.agent and not turn.summary
 
 
-def unborne(value: str, kept: Sequence[str], said: Sequence[str], others: Sequence[str]) -> str:
+def find_ungrounded(value: str, kept: Sequence[str], said: Sequence[str], others: Sequence[str]) -> str:
     """Why a sentence of `value` is not the person's, in words for the model; '' where all are.
 
     `kept` is what stood there, `said` the persons' turns, `others` all else that the model was shown.

@@ -215,11 +215,11 @@ class _Tracer:
             named = [path for path in self.paths if hint and path.endswith(f"/{hint}.md")]
             self.found[ref] = None
             for paths in (named, None):
-                if there := list(statements.having(self.store, ref, paths)):
+                if there := list(statements.find_by_id(self.store, ref, paths)):
                     self.found[ref] = there[0]
                     break
             else:  # what a person typed elsewhere alone
-                every = statements.by_ref(statements.having(self.store, proof.id))
+                every = statements.by_ref(statements.find_by_id(self.store, proof.id))
                 self.found[ref] = statements.linked(proof, every)
         return self.found[ref]
 

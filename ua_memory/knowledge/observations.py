@@ -46,15 +46,15 @@ def sources(fact: Fact) -> list[str]:
     return [fact.text, *(quote.text for quote in fact.quotes)]
 
 
-def holds(quote: str, fact: Fact) -> bool:
+def has_quote(quote: str, fact: Fact) -> bool:
     """Whether the fact has these very words, white space and the shape of quotation marks aside."""
     return locate(quote, sources(fact)) is not None
 
 
-def stands(proof: Proof, facts: Mapping[str, Fact]) -> bool:
+def is_supported(proof: Proof, facts: Mapping[str, Fact]) -> bool:
     """Whether a proof's fact is there, is not retired, and has the words."""
     fact = linked(proof, facts)
-    return fact is not None and not fact.retired and (not proof.quote or holds(proof.quote, fact))
+    return fact is not None and not fact.retired and (not proof.quote or has_quote(proof.quote, fact))
 
 
 def scope_of(fact: Fact) -> str:
@@ -109,14 +109,14 @@ def trend(days: Iterable[str], today: date) -> str:
     return "strengthening" if change > MORE else "weakening" if change < LESS else "steady"
 
 
-def inherited(grounds: Sequence[ProofText]) -> tuple[str, ...]:
+def inherited_tags(grounds: Sequence[ProofText]) -> tuple[str, ...]:
     """The tags that a belief takes over from its facts, each once; those of a single session stay behind."""
     tags = (tag for ground in grounds for tag in ground.fact.tags)
     each = dict.fromkeys(tag for tag in tags if not tag.startswith(OF_ONE_SESSION))
     return tuple(sorted(each, key=lambda tag: ":" in tag))  # those that can stand behind the text come first
 
 
-def named(text: str, facts: Sequence[Fact]) -> tuple[str, ...]:
+def entities_named(text: str, facts: Sequence[Fact]) -> tuple[str, ...]:
     """The entities of the facts that the belief is about: those its text names, and those that at least half
     of the facts share."""
     plain, counted = text.casefold(), dict[str, int]()
@@ -204,7 +204,7 @@ class ObservationIndex:
         return tuple(each for each in self.observations if not each.retired)
 
 
-def everyone(store: Store) -> ObservationIndex:
+def all_observations(store: Store) -> ObservationIndex:
     """What the files say now; of a disappearance that is held, what the trail says."""
     observations: list[Observation] = []
     facts: list[Fact] = []
@@ -256,8 +256,10 @@ def add(
         raise Malformed("an observation cannot mix scopes", where=", ".join(sorted(scopes)))
     scope = scopes.pop()
     cited_by, spoken = _proofs(draft, grounds)
-    names = named(stated, list(spoken.values()))
-    found = Observation(stated, id=new_id(), scope=scope or None, entities=names, tags=inherited(grounds))
+    names = entities_named(stated, list(spoken.values()))
+    found = Observation(
+        stated, id=new_id(), scope=scope or None, entities=names, tags=inherited_tags(grounds)
+    )
     made = _resting(found, cited_by, spoken, today)
     told = [fact.text for fact in spoken.values()]
     path = file_for(stated, names, scope, (*there, *draft.files), told)
@@ -296,14 +298,14 @@ def revise(
     if changed and not grounds:
         raise Malformed("another wording needs a proof", where=old.place.citation)
     cited_by, spoken = _proofs(draft, grounds)
-    known = {proof.ref for proof in old.proofs if stands(proof, {**facts, **spoken})}
+    known = {proof.ref for proof in old.proofs if is_supported(proof, {**facts, **spoken})}
     fresh = [proof for proof in cited_by if proof.ref not in known]
     # Where a fact was edited so that its old words are gone, the new ones take their place.
     kept = [proof for proof in old.proofs if proof.ref not in {each.ref for each in fresh}]
     if not fresh and not changed:
         return old
     until = max(filter(None, (day_of(ground.fact) for ground in grounds)), default=today.isoformat())
-    more = (*old.entities, *named(stated, list(spoken.values())))
+    more = (*old.entities, *entities_named(stated, list(spoken.values())))
     wanted = replace(
         old,
         text=stated,
@@ -311,7 +313,7 @@ def revise(
         origin=old.origin or ("person" if not old.id else None),
         was=(Was(old.text, until), *old.was) if changed else old.was,
         entities=tuple(dict.fromkeys(more)),
-        tags=tuple(dict.fromkeys((*old.tags, *inherited(grounds)))),
+        tags=tuple(dict.fromkeys((*old.tags, *inherited_tags(grounds)))),
     )
     return _swap(draft, old, _resting(wanted, (*kept, *fresh), {**facts, **spoken}, today))
 
@@ -359,7 +361,7 @@ def without_lost(
     """Take away the proofs whose fact is gone, retired, or does not have the words any more, and write down
     how many are left and of which days."""
     old = _there(draft, observation)
-    kept = [proof for proof in old.proofs if stands(proof, facts)]
+    kept = [proof for proof in old.proofs if is_supported(proof, facts)]
     return _swap(draft, old, _resting(old, kept, facts, today))
 
 
@@ -382,7 +384,7 @@ def _proofs(draft: Draft, grounds: Sequence[ProofText]) -> tuple[list[Proof], di
     facts: dict[str, Fact] = {}
     for ground in grounds:
         quote = " ".join(ground.quote.split())
-        if not quote or not holds(quote, ground.fact):
+        if not quote or not has_quote(quote, ground.fact):
             raise Malformed("these words are not in the fact", where=f"{quote[:80]!r}")
         fact = cited(draft, ground.fact)
         found.setdefault(str(fact.ref), Proof(draft.link_name(fact.place.path), str(fact.id), quote))
@@ -455,11 +457,11 @@ def freshness(observation: Observation, facts: Mapping[str, Fact], waiting: Iter
     """How fresh an observation is: `facts` are all there are, by id, `waiting` those that no run has
     considered (`reflect.proposals` tells). Retired facts prove nothing, and being new make nothing stale."""
     words = terms(observation.text)
-    newer = (fact for fact in waiting if not fact.retired and speaks_of(fact, observation, words))
+    newer = (fact for fact in waiting if not fact.retired and may_concern(fact, observation, words))
     return Freshness(tuple(newer), tuple(_lost(observation, facts)))
 
 
-def speaks_of(fact: Fact, observation: Observation, words: frozenset[str] | None = None) -> bool:
+def may_concern(fact: Fact, observation: Observation, words: frozenset[str] | None = None) -> bool:
     """Whether a fact may bear on a belief: of the same scope, and names an entity of it, or has half of its
     words. `words` are the belief's, where they are known already. Its own proofs bear on it anyway."""
     if scope_of(fact) != (observation.scope or ""):
@@ -482,7 +484,7 @@ def _lost(observation: Observation, facts: Mapping[str, Fact]) -> Iterable[str]:
             yield f"{cited} is gone"
         elif fact.retired:
             yield f"{cited} was retired: {fact.retired}"
-        elif proof.quote and not holds(proof.quote, fact):
+        elif proof.quote and not has_quote(proof.quote, fact):
             yield f"{cited} was edited: it does not say {proof.quote!r} any more"
 
 

@@ -246,6 +246,6 @@ def _ground(store: Store, block: str, by_person: bool) -> Ground:
         raise NotFound("no such statement", where=block, hint="name facts: --because ^id")
     if isinstance(found, Opinion):
         raise Usage("an opinion cannot rest on an opinion", where=f"^{found.id}")
-    if not by_person and statements.hearsay(found, partial(statements.find, store)):
+    if not by_person and statements.is_untrusted(found, partial(statements.find, store)):
         raise Usage(_HEARSAY, where=f"^{found.id}", hint=_CITE)
     return found, ""

@@ -107,7 +107,7 @@ def texts(store: Store, *, every: bool = False) -> Iterator[tuple[str, bytes]]:
                 raise
 
 
-def having(store: Store, block: str, paths: Sequence[str] | None = None) -> Iterator[Statement]:
+def find_by_id(store: Store, block: str, paths: Sequence[str] | None = None) -> Iterator[Statement]:
     """All that has a block id, as it stands in a file or by its `ref`, in the given files, else in all."""
     written = written_id(block)
     for path, data in texts(store, every=True) if paths is None else some(store, paths):
@@ -121,7 +121,7 @@ def find(store: Store, block: str, paths: Sequence[str] | None = None) -> Statem
     """What has a block id (`^id`, `id` or a `ref`), looked for in the given files, else in all: the first.
     NotFound. What a person means by an id, `knowledge.statements.find_excerpts` tells."""
     wanted = block.removeprefix("^")
-    for record in having(store, wanted, paths):
+    for record in find_by_id(store, wanted, paths):
         return record
     raise NotFound("nothing has this id", where=f"^{wanted}", hint="ua-memory search")
 
@@ -143,7 +143,7 @@ def linked(link: Proof | fields.Citation, found: Mapping[str, S]) -> S | None:
     return found.get(link.ref) or found.get(link.id)
 
 
-def hearsay(record: object, find: Callable[[str], Statement]) -> bool:
+def is_untrusted(record: object, find: Callable[[str], Statement]) -> bool:
     """Whether nobody of the house has said it: an untrusted fact, or an observation, worded by no person, of
     which all facts that still stand are untrusted."""
     if isinstance(record, Fact):
@@ -315,9 +315,9 @@ def _identified(store: Store, file: str, block: str, known: Known | None) -> Tar
     ours = is_generated(block)
     path = _file(store, file) if file else None
     hints = [path] if path else (known(block) if known and ours else None) or None
-    found = list(having(store, block, hints))
+    found = list(find_by_id(store, block, hints))
     if not found and hints and ours:  # the file in a link is a hint, and an index may be old
-        found = list(having(store, block))
+        found = list(find_by_id(store, block))
     where = f"{file}#^{block}" if file else f"^{block}"
     if not found and block and (place := _block(store, block, hints)):
         return Target(place.path, f"{place.line}-{place.end}", id=block)

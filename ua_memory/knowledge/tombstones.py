@@ -134,7 +134,7 @@ def purged(store: Store, ids: Collection[str]) -> bool:
     return any(f"^{block}" in each.trailers.get(PURGED, ()) for each in done for block in ids)
 
 
-def told(number: int) -> list[str]:
+def refused_note(number: int) -> list[str]:
     """What to say of statements that were not taken in, if there are any."""
     said = "1 statement was" if number == 1 else f"{number} statements were"
     return [f"{said} left out: forgotten here before"] if number else []

@@ -61,7 +61,7 @@ class _Sentence:
     several: bool = False
 
 
-def borrowed(store: Store, text: str, before: str = "") -> Fact | None:
+def borrowed_from(store: Store, text: str, before: str = "") -> Fact | None:
     """The untrusted fact of which `text` has a sentence, or names a thing, that is not in `before`; if any.
 
     The files are read, not the index: what came a moment ago counts.
@@ -89,7 +89,7 @@ def borrowed(store: Store, text: str, before: str = "") -> Fact | None:
 
 def require(store: Store, text: str, before: str = "") -> None:
     """Raises Usage where `borrowed` finds a fact."""
-    if found := borrowed(store, text, before):
+    if found := borrowed_from(store, text, before):
         raise Usage(
             f"this is from an untrusted source ({found.said_by})",
             where=f"^{found.id}" if found.id else found.place.citation,

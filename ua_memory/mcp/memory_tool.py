@@ -372,7 +372,7 @@ def _inside(step: NoteChange, record: Record) -> bool:
 def _keep_core(store: Store, draft: Draft, path: str, data: bytes, step: NoteChange) -> tuple[str, ...]:
     old = markdown_document.parse(draft.read(path), path)
     trust.require(store, data.decode("utf-8", "replace"), draft.read(path).decode("utf-8", "replace"))
-    warnings = core.afforded(store, path, draft.read(path), data)
+    warnings = core.check_budgets(store, path, draft.read(path), data)
     removes = [block for block in old.of(CoreBlock) if _inside(step, block)]
     _write(draft, path, data, removes)
     return warnings

@@ -23,8 +23,8 @@ from ua_memory.knowledge.observations import (
     ObservationCounts,
     ObservationIndex,
     ObservationView,
+    all_observations,
     day_of,
-    everyone,
 )
 from ua_memory.llm.client import HALF
 from ua_memory.llm.ledger import THEIRS, Estimate, priced
@@ -157,7 +157,7 @@ class ConsolidationRun:
 
     def work(self) -> ConsolidationWork:
         """What there is to do now."""
-        beliefs, done = everyone(self.store), proposals.read(self.store)
+        beliefs, done = all_observations(self.store), proposals.read(self.store)
         each = {
             mark(fact): fact for fact in beliefs.facts
             if done.waits(fact, modelled=self.model is not None, retry=self.retry)
@@ -298,7 +298,7 @@ class ConsolidationRun:
 
     def _say(self, draft: Draft, changes: Sequence[ObservationChange], names: Mapping[str, set[str]]) -> None:
         count = len(names[proposals.CONSIDERED] | names[proposals.COMPARED])
-        draft.subject = f"consolidate: {told(changes)}, of {counted(count, 'fact')}"
+        draft.subject = f"consolidate: {summarize(changes)}, of {counted(count, 'fact')}"
         draft.body = "\n".join(
             f"{change.how} ^{change.after.id} in {change.after.place.path}" for change in changes
         )
@@ -318,7 +318,7 @@ class ConsolidationRun:
             yield
 
 
-def told(changes: Sequence[ObservationChange]) -> str:
+def summarize(changes: Sequence[ObservationChange]) -> str:
     """`2 created, 1 strengthened`, or that nothing changed."""
     counted = Counter(change.how for change in changes)
     return ", ".join(f"{number} {how}" for how, number in counted.items()) or "nothing new"
@@ -426,7 +426,7 @@ class Observations:
         return next(one for one in self._believed() if one.observation == found)
 
     def _believed(self) -> Iterator[ObservationView]:
-        beliefs, done = observations.everyone(self._store), proposals.read(self._store)
+        beliefs, done = observations.all_observations(self._store), proposals.read(self._store)
         waiting = [fact for fact in beliefs.facts if done.waits(fact, modelled=False)]
         today = self._store.now().date()
         for each in beliefs.observations:
@@ -445,7 +445,7 @@ class Observations:
 
     def counts(self) -> ObservationCounts:
         """How many beliefs there are, and how much waits to be considered."""
-        beliefs, done = observations.everyone(self._store), proposals.read(self._store)
+        beliefs, done = observations.all_observations(self._store), proposals.read(self._store)
         waiting = sum(done.waits(fact, modelled=False) for fact in beliefs.facts)
         batch = BatchFile(self._store.bank.pending).there(self._store.now())
         posted = (len(batch.marks), f"{batch.at:%Y-%m-%d %H:%M}") if batch else (0, "")

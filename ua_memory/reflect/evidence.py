@@ -122,7 +122,7 @@ class EvidenceCollector:
         found: list[EvidencePiece] = []
         answer = self._find(query, limit, where)
         self.notes |= dict.fromkeys(answer.notes)
-        for hit in filter(bears, answer.hits):
+        for hit in filter(is_evidence, answer.hits):
             piece = self._piece(layer, hit)
             room -= tokens.count(piece.text)
             if room < 0 and found:
@@ -266,7 +266,7 @@ class EvidenceCollector:
         return next((one for one in self._records(path) if one.place.line == line), None)
 
 
-def bears(hit: Hit) -> bool:
+def is_evidence(hit: Hit) -> bool:
     """Whether a hit is evidence: a word, a name or a day of the question led to it, or its meaning is near. A
     search always finds something; what nothing led to is no reason to answer."""
     if set(hit.arms) - {"semantic"}:
@@ -274,7 +274,7 @@ def bears(hit: Hit) -> bool:
     return "semantic" in hit.arms and hit.arms["semantic"][1] >= NEAR
 
 
-def covers(question: str, pieces: Sequence[EvidencePiece]) -> bool:
+def covers_question(question: str, pieces: Sequence[EvidencePiece]) -> bool:
     """Whether these speak of nearly all that a question names."""
     asked = terms(question)
     said = terms(" ".join(word for piece in pieces for word in piece.words))

@@ -21,10 +21,10 @@ from ua_memory.knowledge.observations import (
     ProofText,
     by_person,
     day_of,
-    holds,
+    has_quote,
+    is_supported,
     scope_of,
     sources,
-    stands,
 )
 from ua_memory.knowledge.statements import by_ref, cited, linked, new_id
 from ua_memory.markdown import document, fields
@@ -189,7 +189,7 @@ def _proof(given: Mapping[str, Any], facts: Mapping[str, tuple[str, Fact]]) -> t
         raise RefusedProposal(f"there is no fact {given['fact']!r} here")
     mark, fact = facts[given["fact"]]
     quote = " ".join(given["quote"].split())
-    if not quote or not holds(quote, fact):
+    if not quote or not has_quote(quote, fact):
         raise RefusedProposal(f"{given['fact']} does not have the words {quote[:60]!r}")
     return mark, fact, quote
 
@@ -358,7 +358,7 @@ class OperationApplier:
             fewer = each.ref in self.beliefs.miscounted and each.ref not in counted
             if not (fresh.lost or fewer) or (name_of(each) in self.theirs and not each.proofs):
                 continue
-            if any(observations.stands(proof, self.by_id) for proof in each.proofs):
+            if any(observations.is_supported(proof, self.by_id) for proof in each.proofs):
                 after = observations.without_lost(self.draft, each, self.by_id, today=self.today)
                 self._changed("proofs lost", after, each)
             elif self.spare > 0 and name_of(each) not in self.waiting:
@@ -529,7 +529,7 @@ class ComparedStatement:
         return terms(named) & self.own
 
 
-def said(fact: Fact) -> ComparedStatement:
+def comparable(fact: Fact) -> ComparedStatement:
     """A fact as it is compared."""
     return ComparedStatement(
         fact.text, scope_of(fact), day_of(fact), fact.heading.session or fact.place.path, fact
@@ -542,7 +542,7 @@ def overlap(one: ComparedStatement, other: ComparedStatement) -> float:
     return len(one.own & other.own) / len(either) if either and one.scope == other.scope else 0.0
 
 
-def alike(one: ComparedStatement, other: ComparedStatement) -> bool:
+def says_the_same(one: ComparedStatement, other: ComparedStatement) -> bool:
     """Whether two statements say the same: most words in common, the same numbers and denials, and not each
     a name that the other has not."""
     if min(len(one.own), len(other.own)) < LEAST_WORDS or overlap(one, other) < ALIKE:
@@ -562,7 +562,9 @@ def at_odds(one: ComparedStatement, other: ComparedStatement) -> bool:
     return apart == {"denial"} or (apart == {"number"} and "number" in both)
 
 
-def near(each: Sequence[ComparedStatement], least: float, fresh: Container[str]) -> Iterator[tuple[int, int]]:
+def similar_pairs(
+    each: Sequence[ComparedStatement], least: float, fresh: Container[str]
+) -> Iterator[tuple[int, int]]:
     """The pairs of statements, by their numbers, that may share at least this part of their words, where one
     of the two is fresh, by its mark."""
     often = Counter(word for one in each for word in one.own)
@@ -583,8 +585,8 @@ def same(each: Sequence[ComparedStatement], fresh: Container[str]) -> list[list[
     """Groups of statements that say the same as the first of each, which has most in common with the others;
     the others come newest first. Nobody is alone."""
     twins: dict[int, set[int]] = defaultdict(set)
-    for one, other in near(each, ALIKE, fresh):
-        if alike(each[one], each[other]):
+    for one, other in similar_pairs(each, ALIKE, fresh):
+        if says_the_same(each[one], each[other]):
             twins[one].add(other)
             twins[other].add(one)
     groups: list[list[int]] = []
@@ -602,7 +604,7 @@ def in_order(facts: Sequence[Fact]) -> list[list[Fact]]:
     the one that shares most with the last few. One list for each scope."""
     scopes: dict[str, list[ComparedStatement]] = defaultdict(list)
     for fact in facts:
-        scopes[scope_of(fact)].append(said(fact))
+        scopes[scope_of(fact)].append(comparable(fact))
     return [[one.fact for one in _chained(scopes[scope]) if one.fact] for scope in sorted(scopes)]
 
 
@@ -689,7 +691,7 @@ def fold(
     fresh = {mark(fact) for fact in waiting}
     if not fresh:
         return ComparisonResult()
-    everything = [said(fact) for fact in beliefs.facts if not fact.retired]
+    everything = [comparable(fact) for fact in beliefs.facts if not fact.retired]
     own = [ComparedStatement(each.text, each.scope or "", each.last or "") for each in beliefs.live]
     operations, proved = _strengthened(beliefs.live, own, everything, fresh, name, clean)
     # What a person retired is not made anew of the same facts.
@@ -707,19 +709,19 @@ def _strengthened(
     """New proofs for what is believed already, and the marks of all facts that are some belief's proof."""
     by_id = by_ref(one.fact for one in facts if one.fact)
     # A fact that was edited since proves nothing until it is found alike again.
-    every = ((number, p) for number, each in enumerate(live) for p in each.proofs if stands(p, by_id))
+    every = ((number, p) for number, each in enumerate(live) for p in each.proofs if is_supported(p, by_id))
     proofs = {fact.ref: number for number, p in every if (fact := linked(p, by_id))}
     of_fact = {id(one): proofs.get(one.fact.ref or "") for one in facts if one.fact}
     found: dict[int, list[Fact]] = {}
     each = [*own, *facts]
-    for one, other in near(each, ALIKE, fresh):
+    for one, other in similar_pairs(each, ALIKE, fresh):
         first, second = (other, one) if other < len(own) or one >= len(own) else (one, other)
         for left, right in ((first, second), (second, first)):
             fact = each[right].fact
             if fact is None or each[right].mark not in fresh or of_fact[id(each[right])] is not None:
                 continue
             number = left if left < len(own) else of_fact[id(each[left])]
-            if number is not None and alike(each[left], each[right]):
+            if number is not None and says_the_same(each[left], each[right]):
                 found.setdefault(number, []).append(fact)
     made, proved = [], {one.mark for one in facts if one.fact and of_fact[id(one)] is not None}
     for number, some in sorted(found.items()):
@@ -737,7 +739,7 @@ def _created(
     made = []
     for group in same(rest, fresh):
         facts = [fact for number in group if (fact := rest[number].fact)]
-        text, told = plain(facts[0].text), {mark(fact): said(fact).source for fact in facts}
+        text, told = plain(facts[0].text), {mark(fact): comparable(fact).source for fact in facts}
         quoted = _quoted(facts, clean)
         several = len({told[each] for each, _ in quoted}) > 1
         if (
@@ -771,7 +773,7 @@ def _quoted(facts: Iterable[Fact], clean: Callable[[str], str]) -> tuple[tuple[s
 
 def _at_odds(facts: Sequence[ComparedStatement], fresh: set[str]) -> Iterable[tuple[Fact, Fact]]:
     """Facts that wait, against all others: the same words, another number or a denial."""
-    for one, other in near(facts, ALIKE, fresh):
+    for one, other in similar_pairs(facts, ALIKE, fresh):
         pair = sorted((facts[one], facts[other]), key=lambda each: (each.day, each.source), reverse=True)
         if pair[0].source == pair[1].source or not at_odds(*pair):
             continue

@@ -25,10 +25,10 @@ from ua_memory.reflect.evidence import (
     EvidenceCollector,
     EvidencePiece,
     Layer,
-    bears,
     bounded,
     claimed,
-    covers,
+    covers_question,
+    is_evidence,
     judge,
     level,
     listing,
@@ -82,7 +82,7 @@ class OpinionProposal:
     why: str
 
 
-def weigh(
+def check_opinions(
     given: Sequence[Mapping[str, Any]], pieces: Mapping[int, EvidencePiece], there: Sequence[Opinion],
     everything: Sequence[Opinion], question: str,
 ) -> tuple[list[OpinionProposal], list[str]]:  # fmt: skip
@@ -445,7 +445,7 @@ class Disposition:
         return "\n\n".join(filter(None, parts))
 
 
-def said(sections: Sequence[str], asked: Sequence[str]) -> str:
+def user_message(sections: Sequence[str], asked: Sequence[str]) -> str:
     """A message: memory between its marks, which nothing in it can close, and what is asked of it."""
     body = defanged("\n\n".join(sections), "memory")
     return "\n\n".join([f"<memory>\n{body}\n</memory>", *filter(None, asked)])
@@ -527,7 +527,7 @@ class ReflectRun:
             f"Question: {self.asked.question}",
             stance.rules,
         ]
-        return said(sections, asked)
+        return user_message(sections, asked)
 
     def _suffices(self, layers: Mapping[Layer, Sequence[EvidencePiece]]) -> bool:
         """Whether mental models cover the question, and nothing below was said after their last change."""
@@ -535,7 +535,7 @@ class ReflectRun:
         below = [*layers["observations"], *layers["facts"]]
         newest = max((piece.said for piece in below), default="")
         fresh = [piece for piece in models if piece.said >= newest]
-        return bool(fresh) and covers(self.asked.question, fresh)
+        return bool(fresh) and covers_question(self.asked.question, fresh)
 
     # -- the tools --------------------------------------------------------------------------------------
 
@@ -606,7 +606,7 @@ class ReflectRun:
     def _listed(self, pieces: Sequence[EvidencePiece]) -> str:
         rows = "\n".join(listing(pieces, self.shown))
         self.shown |= {piece.number for piece in pieces}
-        return said([rows or "nothing found"], [])
+        return user_message([rows or "nothing found"], [])
 
     def _refuse(self, what: str, asked: str, why: str) -> None:
         self.path.append(ReflectStep(what, asked, said=why))
@@ -634,7 +634,7 @@ class ReflectRun:
         if text_tokens.count(judged.text) > self.asked.size.answer:
             faults.append(f"it has more than {self.asked.size.answer} tokens: make it shorter")
         structured = self._shaped(given, faults, notes)
-        self.proposals, wrong = weigh(
+        self.proposals, wrong = check_opinions(
             given.get("opinions", ()) if self.asked.keep else (), self.visible, self.asked.there,
             self.asked.all_opinions, self.asked.question,
         )  # fmt: skip
@@ -806,7 +806,7 @@ class Reflector:
         if not holding:
             return ()
         where = replace(base, kinds=("opinion", "pattern", "risk"), retired=False)
-        ids = [hit.item.id for hit in self._found(question, BEFORE, where).hits if bears(hit)]
+        ids = [hit.item.id for hit in self._found(question, BEFORE, where).hits if is_evidence(hit)]
         return tuple(one for one in holding if one.id and one.id in ids)
 
 

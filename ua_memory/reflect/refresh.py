@@ -23,7 +23,7 @@ from ua_memory.markdown import lines as markdown_lines
 from ua_memory.markdown.blocks import BlockShape
 from ua_memory.markdown.lines import readable
 from ua_memory.records import Fact, MentalModel, Observation, Page
-from ua_memory.reflect.proposals import ComparedStatement, alike
+from ua_memory.reflect.proposals import ComparedStatement, says_the_same
 from ua_memory.reflect.proposals import plain as unlisted
 from ua_memory.reflect.sections import (
     CALLOUT,
@@ -175,13 +175,13 @@ def recalled(store: Store, hits: Iterable[Any], own: str) -> tuple[Scored, Recor
     return found, passed
 
 
-def living(find: Callable[[str], Statement], block: str) -> Fact | Observation | None:
+def find_living(find: Callable[[str], Statement], block: str) -> Fact | Observation | None:
     """What an id stands for, None where that is gone, retired, or said by nobody of the house."""
     try:
         found = find(f"^{block}")
     except NotFound:
         return None
-    if statements.hearsay(found, find):
+    if statements.is_untrusted(found, find):
         return None
     return found if isinstance(found, (Fact, Observation)) and not found.retired else None
 
@@ -254,7 +254,7 @@ def estimate(
     model: Endpoint | Model, sheet: PageEditor, question: str, evidence: Sequence[Evidence], clean: Clean
 ) -> RefreshPrice:
     """What asking this model would cost, upwards rather than down."""
-    text = opened(sheet, question, evidence, clean)
+    text = opening_message(sheet, question, evidence, clean)
     size = int((text_tokens.count(text) + text_tokens.count(DIRECTIVE) + _OVERHEAD) * THEIRS)
     known = price(model.name)
     usd = None
@@ -265,7 +265,7 @@ def estimate(
     return RefreshPrice(model.name, size, 0.0 if free else usd)
 
 
-def opened(sheet: PageEditor, question: str, evidence: Sequence[Evidence], clean: Clean) -> str:
+def opening_message(sheet: PageEditor, question: str, evidence: Sequence[Evidence], clean: Clean) -> str:
     """The question, the page and the evidence as the model reads them."""
     numbers = {each.record.ref or "": each.number for each in evidence}
     rows = []
@@ -419,7 +419,7 @@ def staleness_of(
     )  # fmt: skip
 
 
-def nameless_alive(store: Store, name: str) -> bool:
+def line_exists(store: Store, name: str) -> bool:
     """Whether `path#texthash` still stands in its file."""
     path, _, said = name.rpartition("#")
     try:
@@ -574,7 +574,9 @@ def write(
 ) -> PageDraft:
     """Let a model work on the sheet. Raises what the model raises; then the sheet is to be thrown away."""
     writer = _Writer(sheet, evidence)
-    opening: list[Message] = [user(opened(sheet, question, evidence, clean), "Bring the page up to date.")]
+    opening: list[Message] = [
+        user(opening_message(sheet, question, evidence, clean), "Bring the page up to date.")
+    ]
     outcome = run_tools(
         model, DIRECTIVE, opening, writer.tools(), purpose="refresh", bounds=BOUNDS,
         max_tokens=LONGEST_ANSWER,
@@ -823,9 +825,11 @@ def _once(wanted: Sequence[Evidence], listed: Sequence[Evidence]) -> list[Eviden
             chosen.append(each)
             continue
         own = ComparedStatement(each.text, "")
-        if each.record.ref in proved or any(alike(own, one) for one in told):
+        if each.record.ref in proved or any(says_the_same(own, one) for one in told):
             continue
-        twin = next((n for n, one in enumerate(chosen) if alike(own, ComparedStatement(one.text, ""))), None)
+        twin = next(
+            (n for n, one in enumerate(chosen) if says_the_same(own, ComparedStatement(one.text, ""))), None
+        )
         if twin is None:
             chosen.append(each)
         elif each.day and _when(each) > _when(chosen[twin]):
@@ -1092,7 +1096,7 @@ class Refresher:
     ) -> tuple[list[Evidence], Records]:
         records, passed = recalled(self.store, hits, f"[[{pages.stem(page)}]]")
         known = {record.ref for record, _ in records}
-        more = [living(self.view.find, one) for one in dict.fromkeys(cited) if one not in known]
+        more = [find_living(self.view.find, one) for one in dict.fromkeys(cited) if one not in known]
         whole = [(record, True, score) for record, score in records]
         whole += [(record, False, 0.0) for record in more if record]
         evidence = [
@@ -1103,8 +1107,8 @@ class Refresher:
 
     def _alive(self, name: str) -> bool:
         if name.startswith("^"):
-            return living(self.view.find, name[1:]) is not None
-        return nameless_alive(self.store, name)
+            return find_living(self.view.find, name[1:]) is not None
+        return line_exists(self.store, name)
 
     # -- writing -----------------------------------------------------------------------------------------
 

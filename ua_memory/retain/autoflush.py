@@ -14,7 +14,7 @@ from ua_memory.errors import UaMemoryError
 from ua_memory.records import CoreBlock
 from ua_memory.retain.extract import extract
 from ua_memory.retain.flush import due
-from ua_memory.retain.ledger import chained
+from ua_memory.retain.ledger import with_chained_ids
 from ua_memory.text import tokens
 from ua_memory.text.noise import RECALL_CLOSE, fenced
 from ua_memory.transcripts.reader import read
@@ -43,7 +43,7 @@ _NAMED = 12
 """So many facts that were just saved are named."""
 
 
-def size_of(messages: Iterable[Message]) -> int:
+def count_message_tokens(messages: Iterable[Message]) -> int:
     """Tokens of messages, by our own count."""
     return sum(tokens.count(_text(message.get("content") or "")) + 4 for message in messages)
 
@@ -55,7 +55,7 @@ def cut(messages: Sequence[Message], budget: int) -> int:
     left = budget
     best = begins[-1] if begins else 0
     for n in range(len(messages) - 1, -1, -1):
-        left -= size_of([messages[n]])
+        left -= count_message_tokens([messages[n]])
         if left < 0:
             break
         if n in begins:
@@ -72,7 +72,7 @@ def context(head: str, tail: Sequence[Message]) -> list[dict[str, Any]]:
     return [{"role": "user", "content": [opening]}, *map(dict, tail)]
 
 
-def written(core: Sequence[CoreBlock], turns: Sequence[Turn], saved: Sequence[str], asked: str) -> str:
+def summary_block(core: Sequence[CoreBlock], turns: Sequence[Turn], saved: Sequence[str], asked: str) -> str:
     """What the agent needs to go on, as a block of recalled memory: last in it, where it is given, what was
     `asked` last, since `carried` finds it there again."""
     parts = ["The conversation before this point was saved to memory and left out."]
@@ -89,7 +89,7 @@ def written(core: Sequence[CoreBlock], turns: Sequence[Turn], saved: Sequence[st
     return fenced("hand-over", "\n\n".join(parts))
 
 
-def carried(messages: Sequence[Message]) -> str:
+def carried_request(messages: Sequence[Message]) -> str:
     """The request that an earlier hand-over in these messages carries, or ""."""
     for message in messages[:1]:
         for block in blocks(message):
@@ -196,7 +196,7 @@ class AutoFlush:
         without it tokens are counted. Raises CannotWrite if the turns could not even be made to wait.
         """
         self._recognise(messages)
-        size = _size(usage) or size_of(messages)
+        size = _size(usage) or count_message_tokens(messages)
         if not due(size, self._size, self.threshold).fires:
             return messages
         return self.flush(messages, size)
@@ -224,7 +224,7 @@ class AutoFlush:
             return messages
         saved = [fact.text for fact in self.flushed.facts] if self.flushed else []
         asked = _asked(messages, turns, start)
-        head = written(self.memory.core.list(), fresh, saved, asked)
+        head = summary_block(self.memory.core.list(), fresh, saved, asked)
         reset = context(head, messages[start:])
         self._reach(reset, None)
         return reset
@@ -244,7 +244,7 @@ class AutoFlush:
         """All turns of these messages, by ids that no reset and no other run of the program repeats."""
         data = json.dumps(list(messages), default=plain, ensure_ascii=False)
         now = self.memory.store.now()
-        turns = chained(read(io.BytesIO(data.encode("utf-8", "replace")), client="messages"))
+        turns = with_chained_ids(read(io.BytesIO(data.encode("utf-8", "replace")), client="messages"))
         return [replace(turn, at=turn.at or now) for turn in turns]
 
 
@@ -252,7 +252,7 @@ def _asked(messages: Sequence[Message], turns: Sequence[Turn], start: int) -> st
     """What a person asked last, however long ago, where the messages from `start` on do not say it."""
     last = next((turn for turn in reversed(turns) if turn.role == "person"), None)
     if last is None:
-        return carried(messages)
+        return carried_request(messages)
     return last.text if last.line <= start else ""
 
 

@@ -60,7 +60,7 @@ class _NewTurns:
     spot: ReadPosition
 
 
-def hear(
+def capture(
     flusher: Flusher, session: Session, transcript: IO[bytes] | None, *,
     said: str = "", asked: str = "", spot: ReadPosition | None = None, close: bool = False,
 ) -> CaptureResult:  # fmt: skip
@@ -79,9 +79,9 @@ def hear(
     if not ids and not spot.offset:
         ids = _of_others(flusher, session)
     new = _new(transcript, session, ids, spot) if transcript else _NewTurns([], {spot.last}, None, spot)
-    turns = [turn for turn in ledger.unsaid(new.turns, ids, new.reached) if turn.id not in ids]
+    turns = [turn for turn in ledger.without_recorded(new.turns, ids, new.reached) if turn.id not in ids]
     text = uttered(said)
-    words = ledger.words_of(text) if text else ""
+    words = ledger.words_hash(text) if text else ""
     if transcript and words and not turns and not spot.said:
         # How far it was heard is not known any more: its last words may be among what was flushed.
         transcript.seek(0)
@@ -98,10 +98,10 @@ def hear(
 
 def _told(flusher: Flusher, session: Session, asked: str, said: str, spot: ReadPosition) -> CaptureResult:
     """Let what a client told of one answer wait. It is known again for as long as nothing else is told."""
-    now, both = flusher.store.now(), ledger.words_of(f"{asked}\0{said}")
+    now, both = flusher.store.now(), ledger.words_hash(f"{asked}\0{said}")
     base = f"told-{now.astimezone(UTC):%Y%m%dT%H%M%S%f}{ledger.FOLLOWS}"
     told: tuple[tuple[Role, str], ...] = (("person", typed(asked)), ("assistant", uttered(said)))
-    turns = [Turn(f"{base}{ledger.words_of(text)}", role, text, now) for role, text in told if text]
+    turns = [Turn(f"{base}{ledger.words_hash(text)}", role, text, now) for role, text in told if text]
     if not turns or both == spot.said:
         return CaptureResult(0, spot, False)
     flusher.put(session, turns, None, more=True)
@@ -142,7 +142,9 @@ def _new(stream: IO[bytes], session: Session, ids: set[str], spot: ReadPosition)
     client = session.client if session.client in CLIENTS else None
     end = _last_line_end(stream)
     tail = _tail(stream, spot, end)
-    reading = read(io.BytesIO(tail) if tail is not None else stream, client=client, since=ledger.bases(ids))
+    reading = read(
+        io.BytesIO(tail) if tail is not None else stream, client=client, since=ledger.base_ids(ids)
+    )
     # Between two hearings the raw turns are there, so no summary stands for them; and a tail that has but a
     # sub-agent's lines is no conversation.
     behind = tail is not None
@@ -193,7 +195,7 @@ def _last_said(turns: list[Turn]) -> str:
     """A hash of the assistant's last words, '' where none stand behind the person's."""
     for turn in reversed(turns):
         if turn.role == "assistant":
-            return ledger.words_of(turn.text)
+            return ledger.words_hash(turn.text)
         if turn.role == "person":
             break
     return ""

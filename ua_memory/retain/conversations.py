@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import IO, TYPE_CHECKING, Any
 
 from ua_memory.knowledge import core
-from ua_memory.retain.capture import CaptureResult, ReadPosition, hear
+from ua_memory.retain.capture import CaptureResult, ReadPosition, capture
 from ua_memory.retain.flush import RETRY, Flush, Flusher, estimate
 from ua_memory.retain.subagent import MemoryView
 from ua_memory.text import noise
@@ -92,7 +92,7 @@ class Conversations:
         """Let the new turns of a session that goes on wait; see `retain.capture`. `spot` is where the last
         hearing ended, as the values of its `ReadPosition`; `model` tells whether one is to read them."""
         flusher = self.flusher(wants=model)
-        return hear(
+        return capture(
             flusher, session, transcript, said=said, asked=asked, spot=ReadPosition(*spot), close=close
         )
 

@@ -897,11 +897,13 @@ _ROW = re.compile(r"\s*\|(.*)\|\s*$")
 _RULE = re.compile(r"\s*\|[\s:|-]+\|\s*$")
 
 
-def own_words(chunk: Chunk, brief: TextContext) -> ExtractedChunk:
+def extract_without_model(chunk: Chunk, brief: TextContext) -> ExtractedChunk:
     """What is kept of a chunk without a model."""
     if brief.mode == "chunks":
         text = chunk.text.strip()
-        return ExtractedChunk((Fact(text, tags=brief.tags, when=extractor.derived(text, brief.at.date())),))
+        return ExtractedChunk(
+            (Fact(text, tags=brief.tags, when=extractor.when_in_text(text, brief.at.date())),)
+        )
     if brief.mode == "verbatim":
         return ExtractedChunk(
             tuple(_dated(Fact(each, entities=names(each)), each, brief) for each in pieces(chunk.text))
@@ -987,7 +989,7 @@ def _once(facts: Iterator[Fact]) -> Iterator[Fact]:
 
 def _dated(fact: Fact, text: str, brief: TextContext) -> Fact:
     tags = tuple(dict.fromkeys((*brief.tags, *fact.tags)))
-    return replace(fact, when=extractor.derived(text, brief.at.date()), tags=tags)
+    return replace(fact, when=extractor.when_in_text(text, brief.at.date()), tags=tags)
 
 
 def _evidence(fact: Fact) -> str:

@@ -179,17 +179,17 @@ _AHEAD = re.compile(
 _PART = re.compile(r"(\d{4})(?:-(\d\d)(?:-(\d\d))?)?(?:[T ](\d\d:\d\d))?")
 
 
-def derived(text: str, said: date) -> str | None:
+def when_in_text(text: str, said: date) -> str | None:
     """The one day or stretch that a text names, as `when:` has it; None where it names none or several, or
     the day it was said."""
     found = set(_named(text, said))
     if len(found) != 1:
         return None
     start, end = found.pop()
-    return None if (start, end) == (said, said + timedelta(days=1)) else written(start, end)
+    return None if (start, end) == (said, said + timedelta(days=1)) else when_field(start, end)
 
 
-def written(start: date, end: date) -> str:
+def when_field(start: date, end: date) -> str:
     """The days from `start` to before `end` as `when:` has them: a day, month, year, or two with a slash."""
     last = end - timedelta(days=1)
     if start == last:
@@ -202,7 +202,7 @@ def written(start: date, end: date) -> str:
     return f"{start}/{last}"
 
 
-def accepted(when: str, evidence: Sequence[str], said: date) -> str | None:
+def checked_when(when: str, evidence: Sequence[str], said: date) -> str | None:
     """`when` as a model gave it, if it is a time that lies within a stretch which the evidence names, or is
     the day it was said; a time of the day stays only if it stands there."""
     when = when.strip()
@@ -217,7 +217,7 @@ def accepted(when: str, evidence: Sequence[str], said: date) -> str | None:
     if days is None or not any(start <= days[0] and days[1] <= end for start, end in named):
         return None
     clock = re.search(r"\d\d:\d\d", when)
-    return when if not clock or clock[0] in text else written(*days)
+    return when if not clock or clock[0] in text else when_field(*days)
 
 
 def _named(text: str, said: date) -> Iterator[tuple[date, date]]:
@@ -565,7 +565,7 @@ class _ExtractionTools:
         self.taken = True
         told = {one["n"]: one for one in reversed(given["facts"])}
         for number, piece in enumerate(self.pieces, 1):
-            fact = Fact(piece, tags=self.brief.tags, when=derived(piece, self.brief.at.date()))
+            fact = Fact(piece, tags=self.brief.tags, when=when_in_text(piece, self.brief.at.date()))
             evidence = self._evidence(number - 1)
             self._facts.append(self._with_rest(fact, told.get(number, {}), evidence, piece))
         return f"kept {len(self._facts)}"
@@ -605,11 +605,11 @@ class _ExtractionTools:
         names = (as_name(name) for name in given.get("entities", ()))
         tags = ("-".join(tag.strip().strip("#").split()) for tag in given.get("tags", ()))
         grounded = (tag for tag in tags if tag and not ungrounded(tag, [*evidence, self.chunk.text]))
-        when = accepted(given.get("when") or "", evidence, day)
+        when = checked_when(given.get("when") or "", evidence, day)
         return replace(
             fact,
             kind=given.get("kind", fact.kind),
-            when=when or fact.when or derived(quote, day),
+            when=when or fact.when or when_in_text(quote, day),
             where=said("where"), who=said("who"), why=said("why"),
             entities=tuple(dict.fromkeys(n for n in names if named(n, evidence))),
             tags=tuple(dict.fromkeys((*self.brief.tags, *grounded))),

@@ -28,8 +28,8 @@ from ua_memory.paths import project_of
 from ua_memory.records import Fact, Origin, Quote
 from ua_memory.retain import ledger
 from ua_memory.retain.extract import extract
-from ua_memory.retain.queue import STOPPED, QueueEntry, TurnQueue, its_own, key_of
-from ua_memory.retain.subagent import DIRECTIVE, Candidate, CoreEdit, SubagentResult, shown, study
+from ua_memory.retain.queue import STOPPED, QueueEntry, TurnQueue, is_content_error, key_of
+from ua_memory.retain.subagent import DIRECTIVE, Candidate, CoreEdit, SubagentResult, run_subagent, shown
 from ua_memory.store.draft import Draft
 from ua_memory.store.store import Store
 from ua_memory.text import redaction, tokens, wording
@@ -85,7 +85,7 @@ def due(size: int, last: int | None, threshold: int, *, reported: bool = True) -
     return FlushDue(size >= at, size, at, reported)
 
 
-def take_in(
+def read_transcript(
     store: Store,
     stream: IO[bytes],
     *,
@@ -112,7 +112,7 @@ def _taken_in(
     # Without a session id its first turn names it, since "the session without an id" may be any.
     nameless = not whose.session
     if nameless:
-        whose = replace(whose, session=next((turn.id for turn in ledger.chained(reading)), ""))
+        whose = replace(whose, session=next((turn.id for turn in ledger.with_chained_ids(reading)), ""))
     _ = Provenance(store.now(), whose.client, "agent", ledger.short(whose.session) or None).heading
     now = _due(store, whose, reading)
     if not now.fires and not force:
@@ -122,13 +122,13 @@ def _taken_in(
     left = [UNDONE] if undone and not force else []
     read_to |= set() if force else undone
     if nameless:
-        turns = ledger.unread(ledger.chained(reading), read_to)
+        turns = ledger.unread(ledger.with_chained_ids(reading), read_to)
     else:
         known = read_to if read_to or force else ledger.elsewhere(store, whose)
         if known:
             stream.seek(start)
-            reading = read(stream, since=ledger.bases(known))
-        turns = list(ledger.unsaid(reading, known, reading.reached))
+            reading = read(stream, since=ledger.base_ids(known))
+        turns = list(ledger.without_recorded(reading, known, reading.reached))
     notes = (*_bounded(store), *left, *_notes(reading))
     return FlushInput(whose, now, tuple(turns), notes, silent=not turns and not read_to)
 
@@ -195,7 +195,7 @@ def _rereadable(stream: IO[bytes]) -> Iterator[IO[bytes]]:
 # (`spoken`, `transcripts`).
 
 
-def sieved(turns: Iterable[Turn], config: Config) -> Iterator[Turn]:
+def filter_turns(turns: Iterable[Turn], config: Config) -> Iterator[Turn]:
     """The turns that `retainContent` and `toolFilter` let pass, without what `strip` matches; one of which
     nothing is left is left out."""
     for turn in turns:
@@ -277,7 +277,7 @@ class FlushWriter:
         kept = [
             one for one in harvest.kept if not forgotten.has(one.text) and not forgotten.quoted(one.quote)
         ]
-        self.notes += tombstones.told(len(harvest.kept) - len(kept))
+        self.notes += tombstones.refused_note(len(harvest.kept) - len(kept))
         with self.store.revision("flush", door=door, session=session.session) as draft:
             for candidate in sorted(kept, key=lambda c: (c.at is None, c.at and c.at.timestamp())):
                 self._fact(draft, replace(candidate, entities=who.names(candidate.entities)))
@@ -420,7 +420,7 @@ class Flusher:
         force: bool = False, keep: bool = True,
     ) -> tuple[Flush, tuple[Turn, ...]]:  # fmt: skip
         """Look at a transcript; if it is due, let its new turns wait, unless `keep` is false."""
-        found = take_in(self.store, stream, client=client, session=session, force=force)
+        found = read_transcript(self.store, stream, client=client, session=session, force=force)
         found = replace(found, turns=tuple(self._unheard(found)))
         if keep and found.turns:
             self.put(found.session, found.turns, found.due.size)
@@ -436,14 +436,16 @@ class Flusher:
             ids = [turn.id for turn in self.queue.get(key_of(found.session)).turns]
         except NotFound:
             ids = []
-        return ledger.unsaid(found.turns, ids, ledger.bases(ids) - {turn.id for turn in found.turns})
+        return ledger.without_recorded(
+            found.turns, ids, ledger.base_ids(ids) - {turn.id for turn in found.turns}
+        )
 
     def put(
         self, session: Session, turns: Iterable[Turn], size: int | None, *, more: bool = False
     ) -> QueueEntry | None:
         """Let those turns wait for their flush that the settings want kept, None if there are none; they are
         on the disk, without secrets, when this returns. With `more` they gather: no flush is due."""
-        turns = list(sieved(turns, self.store.config))
+        turns = list(filter_turns(turns, self.store.config))
         if not turns:
             return None
         self.store.make_state()
@@ -452,7 +454,7 @@ class Flusher:
 
     def preview(self, turns: Sequence[Turn]) -> tuple[Candidate, ...]:
         """What an extractive flush of these turns would keep. Nothing is written or sent."""
-        clean = (replace(t, text=self._clean(t.text)) for t in sieved(turns, self.store.config))
+        clean = (replace(t, text=self._clean(t.text)) for t in filter_turns(turns, self.store.config))
         return tuple(self._own_words(clean))
 
     def drain(
@@ -513,7 +515,7 @@ class Flusher:
         others, or broken."""
         own = self.store.config.redact
         yield from (
-            replace(t, text=self._clean(t.text)) if own else t for t in sieved(turns, self.store.config)
+            replace(t, text=self._clean(t.text)) if own else t for t in filter_turns(turns, self.store.config)
         )
 
     def _flushed(self, waiting: QueueEntry) -> FlushedSession:
@@ -536,7 +538,7 @@ class Flusher:
 
     def _failed(self, key: str, why: str, error: Exception) -> None:
         modelled = self.model is not None
-        self.queue.failed(key, why, self.store.now(), own=its_own(error), modelled=modelled)
+        self.queue.failed(key, why, self.store.now(), own=is_content_error(error), modelled=modelled)
 
     def _harvest(self, turns: Sequence[Turn], *, core: bool) -> SubagentResult:
         if self.model is None:
@@ -545,7 +547,7 @@ class Flusher:
         answer = min(LONGEST_ANSWER, window // 4)
         for stretch in stretches(turns, int(window * PART_OF_WINDOW)):
             watch = self._watch(behind, len(turns))
-            study(
+            run_subagent(
                 self.model, stretch, self.view, self.zone, into=whole, watch=watch, max_tokens=answer,
                 core=core,
             )  # fmt: skip

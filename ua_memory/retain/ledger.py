@@ -91,12 +91,12 @@ def size_at_last_flush(store: Store, session: Session) -> int | None:
     return int(size) if size.isdigit() else None
 
 
-def bases(ids: Iterable[str]) -> set[str]:
+def base_ids(ids: Iterable[str]) -> set[str]:
     """The ids as transcripts have them: one that was told early stands for the entry it follows."""
     return set(filter(None, (id.partition(FOLLOWS)[0] for id in ids)))
 
 
-def unsaid(turns: Iterable[Turn], ids: Iterable[str], reached: Collection[str]) -> Iterator[Turn]:
+def without_recorded(turns: Iterable[Turn], ids: Iterable[str], reached: Collection[str]) -> Iterator[Turn]:
     """The turns without those whose words were told before the transcript had them.
 
     `ids` are of turns that were taken in; one that was told counts from the entry that it follows, be that
@@ -108,7 +108,7 @@ def unsaid(turns: Iterable[Turn], ids: Iterable[str], reached: Collection[str]) 
             told.setdefault(after, set()).add(words)
     expected = set().union(*(told.pop(id, ()) for id in reached))
     for turn in turns:
-        words = words_of(turn.text) if expected and turn.role == "assistant" else ""
+        words = words_hash(turn.text) if expected and turn.role == "assistant" else ""
         if words in expected:
             expected.discard(words)
         else:
@@ -116,7 +116,7 @@ def unsaid(turns: Iterable[Turn], ids: Iterable[str], reached: Collection[str]) 
         expected |= told.pop(turn.id, set())
 
 
-def words_of(text: str) -> str:
+def words_hash(text: str) -> str:
     """What words are told by in the id of a turn: a hash of them."""
     return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:12]
 
@@ -131,7 +131,7 @@ def unread(turns: Iterable[Turn], read: Collection[str]) -> list[Turn]:
     return fresh
 
 
-def chained(turns: Iterable[Turn]) -> Iterator[Turn]:
+def with_chained_ids(turns: Iterable[Turn]) -> Iterator[Turn]:
     """The turns of a transcript without ids of its own, each named by a hash of all up to it.
 
     Line numbers would do within one transcript; but another without a session id has the same lines, and

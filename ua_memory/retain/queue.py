@@ -79,7 +79,7 @@ def read_rows(file: IO[bytes]) -> Iterator[Row]:
             yield row
 
 
-def made(kind: type[T], row: Row) -> T:
+def from_row(kind: type[T], row: Row) -> T:
     """The row as what it was; a later version's keys are passed over."""
     known: Row = {each.name: row[each.name] for each in fields(cast(Any, kind)) if each.name in row}
     known |= {key: time_of(known[key]) for key in ("at", "started") if key in known}
@@ -130,12 +130,12 @@ class Attempts:
         return self.own >= ENOUGH
 
 
-def its_own(error: Exception) -> bool:
+def is_content_error(error: Exception) -> bool:
     """Whether an error comes from what is flushed, and not from what is around it."""
     return isinstance(error, _ITS_OWN) or not isinstance(error, UaMemoryError)
 
 
-def told(rows: Iterable[Mapping[str, Any]]) -> Attempts:
+def read_attempts(rows: Iterable[Mapping[str, Any]]) -> Attempts:
     """The tries that a session's record tells of."""
     found = Attempts()
     for row in rows:
@@ -420,9 +420,9 @@ def _waiting(key: str, rows: list[Row], *, garbled: bool) -> QueueEntry:
         if head is None or garbled:
             raise ValueError("it does not say which session it is of")
         return QueueEntry(
-            key, made(Session, head), tuple(made(Turn, row) for row in rows if "id" in row),
+            key, from_row(Session, head), tuple(from_row(Turn, row) for row in rows if "id" in row),
             next((row["size"] for row in reversed(puts) if row.get("size")), None),
-            told(rows), time_of(puts[0]["put"]) if puts else None,
+            read_attempts(rows), time_of(puts[0]["put"]) if puts else None,
             time_of(puts[-1]["put"]) if puts else None, any(asked) if asked else None,
             open=bool(puts) and all(row.get("open") for row in puts) and not any("due" in r for r in rows),
         )  # fmt: skip
@@ -534,7 +534,7 @@ class TextQueue(TurnQueue):
             since = time_of(put["put"])
             return QueuedText(
                 key, Session(item.client, item.session), (Turn(key, "person", item.text, item.at),), None,
-                told(rows), since, since, put.get("model"), item=item, drawn=dict(_drawn(rows)),
+                read_attempts(rows), since, since, put.get("model"), item=item, drawn=dict(_drawn(rows)),
             )  # fmt: skip
         except (ValueError, TypeError, AttributeError, KeyError, StopIteration) as error:
             return QueuedText(key, Session("", ""), (), broken=f"the record cannot be read: {error}")

@@ -23,9 +23,9 @@ from ua_memory.llm.model import TokenUsage as Tokens
 from ua_memory.records import Fact, Origin
 from ua_memory.retain import documents, extractor
 from ua_memory.retain.documents import KnownDocument, Upsert, with_cause
-from ua_memory.retain.extract import own_words
+from ua_memory.retain.extract import extract_without_model
 from ua_memory.retain.extractor import TOGETHER, Chunk, ChunkExtractor, ExtractedChunk, Mode, TextContext, cut
-from ua_memory.retain.queue import STOPPED, QueuedText, TextItem, TextQueue, its_own
+from ua_memory.retain.queue import STOPPED, QueuedText, TextItem, TextQueue, is_content_error
 from ua_memory.store.draft import Draft
 from ua_memory.store.store import Store
 from ua_memory.text import redaction, tokens
@@ -169,7 +169,7 @@ class Retainer:
 
     def _failed(self, key: str, why: str, error: Exception) -> None:
         modelled = self.model is not None
-        self.items.failed(key, why, self.store.now(), own=its_own(error), modelled=modelled)
+        self.items.failed(key, why, self.store.now(), own=is_content_error(error), modelled=modelled)
 
     def _retained(self, waiting: QueuedText, item: TextItem) -> RetainResult:
         before = self.store.answered(item.request) or self._seen_before(item)
@@ -194,7 +194,7 @@ class Retainer:
         done = self._written(waiting, item, known, chunks, drawn)
         talked = sum(each.talked for each in drawn.values())
         notes = [talked_only(self.model, talked, len(todo))] if talked and self.model else []
-        notes += tombstones.told(lost)
+        notes += tombstones.refused_note(lost)
         return replace(
             done, chunks=len(chunks), read=len(todo), notes=(*notes, *done.notes),
             by=self.model.name if self.model and item.mode != "chunks" else "",
@@ -208,7 +208,7 @@ class Retainer:
         """The facts of the chunks; what an earlier try has read is in the record."""
         brief = self.brief(item)
         if self.model is None or item.mode == "chunks":
-            return {chunk.name: own_words(chunk, brief) for chunk in todo}, None
+            return {chunk.name: extract_without_model(chunk, brief) for chunk in todo}, None
         drawing = ChunkExtractor(self.model, brief)
         found: dict[str, ExtractedChunk] = {}
         for number, chunk in enumerate(todo, 1):
@@ -216,7 +216,7 @@ class Retainer:
             if drawn is None:
                 drawn = drawing.draw(chunk)
                 if drawn.talked and not drawn.facts:
-                    drawn = replace(own_words(chunk, brief), talked=True)
+                    drawn = replace(extract_without_model(chunk, brief), talked=True)
                 self.items.note(waiting.key, chunk.name, drawn)
             found[chunk.name] = drawn
             if self.tell:
@@ -374,13 +374,15 @@ class RetainPreview:
     cost: Estimate | None
 
 
-def priced(store: Store, brief: TextContext, item: TextItem, model: Endpoint | Model | None) -> RetainPreview:
+def preview_text(
+    store: Store, brief: TextContext, item: TextItem, model: Endpoint | Model | None
+) -> RetainPreview:
     """What one text would keep and cost. Upwards rather than down."""
     chunks = cut(item.text)
     known = documents.find(store, item.document_id) if item.document_id else None
     stands = () if known is None or item.redo or known.mode != item.mode else known.chunks
     todo = [chunk for chunk in chunks if chunk.name not in stands]
-    facts = tuple(fact for chunk in todo for fact in own_words(chunk, brief).facts)
+    facts = tuple(fact for chunk in todo for fact in extract_without_model(chunk, brief).facts)
     asks = model is not None and item.mode != "chunks" and bool(todo)
     cost = _cost([chunk.text for chunk in todo], brief, model) if asks and model else None
     return RetainPreview(item, len(chunks), len(todo), facts, cost)
@@ -463,7 +465,7 @@ class Documents:
         is written, and nothing sent."""
         retainer = self.retainer()
         clean = (replace(item, text=retainer.items.clean(item.text)) for item in items)
-        return [priced(self._store, retainer.brief(item), item, model) for item in clean]
+        return [preview_text(self._store, retainer.brief(item), item, model) for item in clean]
 
     def retainer(self, model: Model | None = None, tell: Tell | None = None) -> Retainer:
         """What retains. `tell` hears how far it is."""

@@ -180,7 +180,7 @@ class SubagentResult:
     usage: Tokens = field(default_factory=Tokens)
 
 
-def study(
+def run_subagent(
     model: Model, turns: Sequence[Turn], view: MemoryView, zone: tzinfo | None, *,
     bounds: Bounds | None = None,
     into: SubagentResult | None = None, watch: Callable[[int], None] | None = None, max_tokens: int = 8_000,
@@ -365,7 +365,7 @@ class _SubagentRun:
     def _unborne(self, value: str, kept: Sequence[str]) -> str:
         said = [turn.text for turn in self.turns if knowledge_core.is_persons(turn)]
         others = [turn.text for turn in self.turns if not knowledge_core.is_persons(turn)]
-        return knowledge_core.unborne(value, kept, said, [*others, *self.shown])
+        return knowledge_core.find_ungrounded(value, kept, said, [*others, *self.shown])
 
     def _search(self, given: Mapping[str, Any]) -> str:
         try:

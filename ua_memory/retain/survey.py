@@ -16,7 +16,7 @@ from ua_memory.llm.ledger import Estimate
 from ua_memory.paths import is_bank, make_private
 from ua_memory.retain import ledger
 from ua_memory.retain.documents import MOST_BYTES, is_read
-from ua_memory.retain.flush import estimate, sieved
+from ua_memory.retain.flush import estimate, filter_turns
 from ua_memory.retain.ledger import ReadMarks
 from ua_memory.retain.queue import TurnQueue, key_of
 from ua_memory.store.store import Store
@@ -142,7 +142,7 @@ class Surveyor:
             self._problems.append(f"{one.where}: {why}")
 
     def _talk(self, one: Transcript, stream: IO[bytes], reading: TranscriptReading) -> _SessionTurns | None:
-        session, turns = reading.session, list(sieved(reading, self.store.config))
+        session, turns = reading.session, list(filter_turns(reading, self.store.config))
         if not turns:
             return None
         if not session.session:
@@ -173,8 +173,8 @@ class Surveyor:
         if not known:
             return ids
         stream.seek(0)
-        again = read(stream, client=reading.session.client, since=ledger.bases(known))
-        turns = list(ledger.unsaid(again, known, again.reached))
+        again = read(stream, client=reading.session.client, since=ledger.base_ids(known))
+        turns = list(ledger.without_recorded(again, known, again.reached))
         return {turn.id for turn in _after_told(turns, known)}
 
     def _told_apart(self) -> Iterator[FoundSession]:
@@ -212,7 +212,7 @@ def _unheard(turns: Sequence[Turn], waiting: Sequence[str]) -> Iterable[Turn]:
     """The turns without those that wait, and without what a client told of before its transcript had it."""
     known = set(waiting)
     left = [turn for turn in turns if turn.id not in known]
-    left = list(ledger.unsaid(left, waiting, ledger.bases(waiting) - {turn.id for turn in left}))
+    left = list(ledger.without_recorded(left, waiting, ledger.base_ids(waiting) - {turn.id for turn in left}))
     return _after_told(left, waiting)
 
 
@@ -226,7 +226,7 @@ def _after_told(turns: list[Turn], ids: Iterable[str]) -> list[Turn]:
         until = _moment(base)
         fits = [
             n for n, turn in enumerate(turns, 1)
-            if ledger.words_of(turn.text) == words and not (until and turn.at and turn.at > until + LATE)
+            if ledger.words_hash(turn.text) == words and not (until and turn.at and turn.at > until + LATE)
         ]  # fmt: skip
         before = [n for n, turn in enumerate(turns, 1) if until and turn.at and turn.at <= until]
         cut = max(cut, *(fits[-1:] if until else fits[:1]) or before[-1:], 0)
@@ -438,7 +438,7 @@ def files(store: Store, path: Path) -> Iterator[tuple[str, Stamp]]:
                 yield str(file), _stamp(found)
 
 
-def look(store: Store, one: WatchedPath, quiet: float) -> WatchedChanges:
+def find_changes(store: Store, one: WatchedPath, quiet: float) -> WatchedChanges:
     """What has changed at a watched path since it was taken in last. Files that were saved less than `quiet`
     seconds ago are let rest: an editor saves in the middle of a sentence."""
     path = Path(one.path)
@@ -503,12 +503,12 @@ class Watches:
         it. Usage, TooLarge."""
         self._store.make_state()
         one = add(self._store, path, modelled=model is not None)
-        return one, look(self._store, one, 0)
+        return one, find_changes(self._store, one, 0)
 
     def list(self) -> Sequence[tuple[WatchedPath, WatchedChanges]]:
         """What is watched, and what has changed there since. TooLarge."""
         quiet = self._store.config.watch_seconds
-        return [(one, look(self._store, one, quiet)) for one in load(self._store)]
+        return [(one, find_changes(self._store, one, quiet)) for one in load(self._store)]
 
     def remove(self, path: str) -> WatchedPath:
         """Watch a path no longer; its documents stay. NotFound."""
@@ -545,7 +545,7 @@ class Watches:
             caught = WatchResult()
             keys: list[str] = []
             for one in mine:
-                changes = look(self._store, one, 0 if now else self._store.config.watch_seconds)
+                changes = find_changes(self._store, one, 0 if now else self._store.config.watch_seconds)
                 after, items, caught = self._taken(one, changes, caught, accept)
                 keys += [retainer.offer(item, modelled=model is not None) for item in items]
                 known[known.index(one)] = after

@@ -79,7 +79,7 @@ MANY = 50
 """Files of one revision: a whole bank that was adopted, whose million facts would be read to tell a few."""
 
 
-def brought(
+def changes_of(
     store: Store, revisions: Sequence[Revision], about: str | None = None
 ) -> dict[str, tuple[Statement, ...]]:
     """{revision: the statements it brought or changed}, each as it stood there; those of a file, or of a fact

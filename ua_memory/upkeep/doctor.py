@@ -93,7 +93,7 @@ def _is_row(line: bytes) -> bool:
         return False
 
 
-def of_index(store: Store) -> bool:
+def is_index_error(store: Store) -> bool:
     """Whether it is git's index that git cannot read, in a bank of its own; the commits may be well."""
     if not store.bank.own:
         return False
@@ -174,7 +174,7 @@ def renew_trail(store: Store) -> None:
         store.history.put_back()
         if gone := repository.write_again(store.history, *_held(store)):
             raise GitFailed(repository.told(gone), where=str(store.bank.git_dir), hint=fetched(store))
-    if not of_index(store):
+    if not is_index_error(store):
         return
     with store.locked():
         file = store.bank.git_dir / "index"

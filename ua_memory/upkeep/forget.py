@@ -41,7 +41,15 @@ from ua_memory.store.draft import Draft, Result
 from ua_memory.store.store import Store
 from ua_memory.text.grounding import ungrounded
 from ua_memory.upkeep import traces
-from ua_memory.upkeep.traces import Cleanup, CleanupReport, Needle, TraceReport, is_session, needles, unsaid
+from ua_memory.upkeep.traces import (
+    Cleanup,
+    CleanupReport,
+    Needle,
+    TraceReport,
+    is_session,
+    needles,
+    unmentioned,
+)
 
 if TYPE_CHECKING:
     from ua_memory.index.entities import EntityDetails
@@ -149,7 +157,7 @@ def target(store: Store, given: str) -> list[ForgetTarget]:
     try:
         named = statements.find_excerpts(store, given)
     except NotFound:
-        if stone := tombstones.read(store).by_id.get(stone_of(given)):
+        if stone := tombstones.read(store).by_id.get(tombstone_id(given)):
             raise NotFound(
                 f"it was forgotten on {stone.on}", where=given, hint="ua-memory forget --purge removes it "
                     "from the history too",
@@ -162,7 +170,7 @@ def target(store: Store, given: str) -> list[ForgetTarget]:
     return list(_lines(named.path, store.truth(named.path), named.span))
 
 
-def stone_of(given: str) -> str:
+def tombstone_id(given: str) -> str:
     """The id that the tombstone of what is named so has; '' for what names no id."""
     named = statements.read(given)
     block = named.id or (named.file if is_generated(named.file) else "")
@@ -171,9 +179,9 @@ def stone_of(given: str) -> str:
 
 def is_forgotten(store: Store, block: str) -> bool:
     """Whether an id (`^id`, `PATH#^id`) has a tombstone; one that a person typed may stand there anew."""
-    from ua_memory.upkeep.forget import stone_of
+    from ua_memory.upkeep.forget import tombstone_id
 
-    stone = stone_of(block)
+    stone = tombstone_id(block)
     if stone not in tombstones.read(store):
         return False
     try:
@@ -882,7 +890,7 @@ class Forgetting(Cleanup):
                 raise NotFound("nothing is known of this", where=where, hint="ua-memory search")
             plan = self._plan(chosen, take)
             sought = self._sought(plan)
-            touched = tuple(traces.waits(self.store, sought))
+            touched = tuple(traces.waiting_keys(self.store, sought))
             found = ForgetResult(plan, tuple(waits), touched, sought=sought, near=near)
             if dry_run:
                 return found
@@ -965,7 +973,7 @@ class Forgetting(Cleanup):
         nothing says any more that stays."""
         sure = needles(plan.texts, self.config.redact)
         after = {**self._texts(), **{path: new or b"" for path, (_, new) in plan.files.items()}}
-        return (*sure, *unsaid(plan.also, sure, after.values(), self.config.redact))
+        return (*sure, *unmentioned(plan.also, sure, after.values(), self.config.redact))
 
     # -- doing it ----------------------------------------------------------------------------------------
 
@@ -978,11 +986,11 @@ class Forgetting(Cleanup):
             marks = [ledger.mark(one.session, one.turns[-1].id) for one in waits if one.turns]
             draft.trailers |= {ledger.TRAILER: marks} if marks else {}
             draft.even_if_empty = bool(marks)
-            draft.subject = f"forget: {told(plan)}"
+            draft.subject = f"forget: {summarize(plan)}"
         return draft.result
 
 
-def told(plan: Plan) -> str:
+def summarize(plan: Plan) -> str:
     """`1 fact, 2 observations; 1 revised`: what goes and what is changed, in numbers."""
     counted: dict[str, int] = {}
     for piece in plan.gone:
@@ -1003,7 +1011,7 @@ def _word(what: str, number: int) -> str:
 # forgotten.
 
 
-def let_go(store: Store, draft: Draft, lost: Mapping[str, Statement]) -> str:
+def remove_derived(store: Store, draft: Draft, lost: Mapping[str, Statement]) -> str:
     """Take out of an open revision what was derived only from the `lost`, revise what was partly; in words
     what that comes to, empty for nothing. A person's own lines stay."""
     texts = dict(statements.texts(store, every=True))
@@ -1017,4 +1025,4 @@ def let_go(store: Store, draft: Draft, lost: Mapping[str, Statement]) -> str:
     )  # fmt: skip
     plan = ForgetEdits(deriving).plan()
     plan.carry_out(draft)
-    return told(plan) if plan.files else ""
+    return summarize(plan) if plan.files else ""

@@ -110,7 +110,7 @@ class Copies:
         path = self._free(note.name)
         self.draft.write(path, data)
         self._known(path, source, note.hash)
-        return replace(self._told(note, path, "new"), why="; ".join(tombstones.told(lost)))
+        return replace(self._told(note, path, "new"), why="; ".join(tombstones.refused_note(lost)))
 
     def _allowed(self, note: CopiedNote) -> tuple[CopiedNote, int]:
         """A note without what was forgotten here, and how much that is."""

@@ -262,7 +262,7 @@ def _part(part: str) -> str:
     return f"_{clean[1:]}" if clean.startswith(".") else clean or "_"
 
 
-def under(files: Files, folder: str) -> dict[str, bytes]:
+def files_below(files: Files, folder: str) -> dict[str, bytes]:
     """The files below a folder, by their path in it, in order."""
     start = f"{folder}/" if folder else ""
     return {path[len(start) :]: files[path] for path in sorted(files) if path.startswith(start)}
@@ -285,11 +285,11 @@ _EFFECTIVE = re.compile(r"@effective\((\d{4}-\d\d-\d\d)(?:\s*,\s*(\d{4}-\d\d-\d\
 def read_basic_memory(name: str, files: Files) -> SourceContents:
     """Every note of a project. Usage where there is none."""
     found = read_notes(name, files)
-    made = tuple(replace(note, curated=True, body=told(note)) for note in found.notes)
+    made = tuple(replace(note, curated=True, body=with_metadata(note)) for note in found.notes)
     return replace(found, source="basic-memory", notes=made)
 
 
-def told(note: CopiedNote) -> bytes | None:
+def with_metadata(note: CopiedNote) -> bytes | None:
     """The note with what its items say as metadata below them; None where they say nothing more."""
     path = f"memory/{note.name}"
     document = markdown_document.parse(note.data, path)
@@ -666,14 +666,14 @@ DREAMS = ("DREAMS.md", "dreams.md")
 
 def read_openclaw(name: str, files: Files) -> SourceContents:
     """What a workspace holds. Usage where there is none."""
-    roots = [root for root in ("", *_workspaces(files)) if _is_workspace(under(files, root))]
+    roots = [root for root in ("", *_workspaces(files)) if _is_workspace(files_below(files, root))]
     if not roots:
         raise Usage(
             "no OpenClaw workspace: neither MEMORY.md nor memory/*.md", where=name,
             hint="name the workspace, as ~/.openclaw/workspace or ~/clawd",
         )  # fmt: skip
     if roots[0] == "" or len(roots) == 1:
-        return _workspace(name, under(files, roots[0]), roots[0])
+        return _workspace(name, files_below(files, roots[0]), roots[0])
     several = ", ".join(roots)
     raise Usage(f"several workspaces: {several}", where=name, hint="name one of them")
 

@@ -55,7 +55,7 @@ from ua_memory.upkeep.forget import (
     LineOwners,
     Ours,
     Plan,
-    told,
+    summarize,
 )
 
 # -- units -------------------------------------------------------------------------------------------------
@@ -783,7 +783,7 @@ class Losses:
         both = Plan(gone, (*self.ours.revised, *self.theirs.revised))
         if not both.gone and not both.revised:
             return []
-        return [f"removed with what rested on it: {told(both)}"]
+        return [f"removed with what rested on it: {summarize(both)}"]
 
     def record(self, store: Store, draft: Draft) -> None:
         """Write tombstones for what went with it, as `forget` does. A line without an id has the other's

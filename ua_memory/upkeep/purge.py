@@ -24,7 +24,7 @@ from ua_memory.store import lock, swap
 from ua_memory.store.store import Store
 from ua_memory.text.wording import counted
 from ua_memory.upkeep import traces
-from ua_memory.upkeep.forget import ForgetEdits, ForgetPlanner, ForgetResult, ForgetTarget, stone_of
+from ua_memory.upkeep.forget import ForgetEdits, ForgetPlanner, ForgetResult, ForgetTarget, tombstone_id
 from ua_memory.upkeep.traces import MARK, Needle, needles
 
 if TYPE_CHECKING:
@@ -166,7 +166,7 @@ def texts(
                         (facts if path and isinstance(record, Fact) else derived)[record.text] = None
                         met |= _names(record) & forgotten.keys()
     lost = {block: stone for block, stone in forgotten.items() if block not in met}
-    facts |= dict.fromkeys(said(lines, tombstones.Tombstones(lost, patterns))) if lost else {}
+    facts |= dict.fromkeys(forgotten_texts(lines, tombstones.Tombstones(lost, patterns))) if lost else {}
     if lost and facts:
         found = [tombstones.Tombstones({block: stone}, patterns) for block, stone in lost.items()]
         met |= {next(iter(each.by_id)) for each in found if any(map(each.has, facts))}
@@ -199,7 +199,7 @@ def _names(record: Statement) -> set[str]:
     return {name for name in (record.ref, record.id) if name}
 
 
-def said(lines: Iterable[bytes], forgotten: tombstones.Tombstones) -> Iterator[str]:
+def forgotten_texts(lines: Iterable[bytes], forgotten: tombstones.Tombstones) -> Iterator[str]:
     """The texts of those lines that were forgotten, each as the item that it is, or as it stands."""
     for line in lines:
         text = line.decode("utf-8", "replace").strip()
@@ -467,7 +467,7 @@ class HistoryPurges:
         Changes nothing. Usage, NotFound, Conflict, StillThere."""
         if after is not None:
             return plan(self._store, [one.id for one in after.plan.removals], after.sought)
-        return plan(self._store, [stone_of(block) or block for block in ids])
+        return plan(self._store, [tombstone_id(block) or block for block in ids])
 
     def run(self, planned: PurgePlan, backup: Path) -> PurgeResult:
         """Rewrite the trail's history. All that it was goes into the bundle `backup`, outside of the bank;

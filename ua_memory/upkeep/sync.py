@@ -37,7 +37,7 @@ from ua_memory.store.store import Store
 from ua_memory.upkeep import purge, traces
 from ua_memory.upkeep.merge import JoinResult, Merge, join, prepare, refuse, refuse_push, settings
 from ua_memory.upkeep.purge import Purges
-from ua_memory.upkeep.traces import BEGUN, Cleanup, Needle, TraceReport, needles, unsaid
+from ua_memory.upkeep.traces import BEGUN, Cleanup, Needle, TraceReport, needles, unmentioned
 
 if TYPE_CHECKING:
     from ua_memory.index.sync import Index
@@ -237,7 +237,7 @@ def _foreseen(store: Store, other: str, *, base: str | None = None, always: bool
     after = {**dict(statements.texts(store)), **seen.merge.files}
     files = {path: data for path, data in after.items() if data is not None}
     sought = _sought(store, base, new) if new else ()
-    sought += unsaid(seen.losses.ours.also, sought, files.values(), store.config.redact)
+    sought += unmentioned(seen.losses.ours.also, sought, files.values(), store.config.redact)
     return _JoinPreview(base, seen, tuple(sorted(new)), sought, files)
 
 

@@ -115,7 +115,7 @@ def needles(texts: Iterable[str], patterns: Mapping[str, str]) -> tuple[Needle, 
     return tuple(found)
 
 
-def unsaid(
+def unmentioned(
     texts: Iterable[str], sure: Collection[Needle], files: Collection[bytes], patterns: Mapping[str, str]
 ) -> tuple[Needle, ...]:
     """What went along with what is `sure` to be gone, as needles: of these texts those that none of the files
@@ -352,7 +352,7 @@ def clear(store: Store, needles: Sequence[Needle], ids: Collection[str], cleared
             cleared.logs += len(lines) - len(kept)
 
 
-def waits(store: Store, needles: Sequence[Needle]) -> list[str]:
+def waiting_keys(store: Store, needles: Sequence[Needle]) -> list[str]:
     """The keys of what waits and has one of the texts."""
     found = []
     for queue in queues(store):

@@ -24,7 +24,7 @@ from ua_memory.store.store import Store
 from ua_memory.text.wording import counted
 from ua_memory.upkeep import audit
 from ua_memory.upkeep.audit import parent
-from ua_memory.upkeep.forget import let_go
+from ua_memory.upkeep.forget import remove_derived
 
 SHOWN = 5
 """So many places of a conflict are shown in full."""
@@ -86,7 +86,7 @@ def _take_back(store: Store, done: Revision, op: str, door: str) -> UndoResult:
                 hint="change the file by hand, or undo the later revision first",
             )
         _refuse_forgotten(store, draft, done)
-        if (lost := _lost(draft)) and (rested := let_go(store, draft, lost)):
+        if (lost := _lost(draft)) and (rested := remove_derived(store, draft, lost)):
             draft.notes.append(f"removed with what rested on it: {rested}")
         if not draft.changed():
             raise Conflict("nothing of it is left to undo", where=done.id[:10], hint="ua-memory log")
@@ -268,7 +268,7 @@ class BankHistory:
     ) -> Mapping[str, tuple[Statement, ...]]:
         """{revision: the statements it added or changed}, without what was forgotten since; of a file or
         fact (`^id`) alone where it is `about` one."""
-        return audit.brought(self._store, revisions, about)
+        return audit.changes_of(self._store, revisions, about)
 
     def diff(self, revision: str | None = None) -> str:
         """What a revision changed, or what is changed by hand and not committed yet."""
