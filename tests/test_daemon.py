@@ -173,6 +173,20 @@ def test_commands_go_on_without_one_that_is_frozen(served: Place) -> None:
     assert served.run("search", "figs", daemon="require").err == ""
 
 
+def of_these_tests(place: Place, *words: str) -> str:
+    """What `daemon WORDS` prints where only the tests' own socket folder is looked into: others on this
+    machine, which may be the developer's, are neither listed nor stopped."""
+    code = (
+        "from ua_memory.daemon import connect; every = connect.socket_folders\n"
+        "connect.socket_folders = lambda env: iter([next(every(env))])\n"
+        "from ua_memory.__main__ import main; main()"
+    )
+    argv = [sys.executable, "-P", "-c", code, "daemon", *words]
+    run = subprocess.run(argv, cwd=place.root.parent, env=place.environment("off"), stdout=subprocess.PIPE)
+    assert run.returncode == 0
+    return run.stdout.decode()
+
+
 def test_the_daemons_of_all_banks_are_listed_and_stopped(served: Place, tmp_path: Path) -> None:
     """Also those that are frozen, and those whose bank was removed."""
     frozen, gone = made(tmp_path / "frozen"), made(tmp_path / "gone")
@@ -183,17 +197,16 @@ def test_the_daemons_of_all_banks_are_listed_and_stopped(served: Place, tmp_path
     pids = {each.root: each.up()["pid"] for each in (served, frozen, gone)}
     os.kill(pids[frozen.root], signal.SIGSTOP)
     shutil.rmtree(gone.root)
-    listed = served.run("daemon", "list", "--json", cwd=tmp_path).json
+    listed = json.loads(of_these_tests(served, "list", "--json"))
     agrees("daemon list", listed)
     assert {(one["bank"], one["pid"], one["answers"]) for one in listed["daemons"]} == {
         (str(root), pid, root != frozen.root) for root, pid in pids.items()
     }
-    shown = served.run("daemon", "list", cwd=tmp_path).out
+    shown = of_these_tests(served, "list")
     assert f"process {pids[frozen.root]}, {frozen.root}, does not answer\n" in shown
-    done = served.run("daemon", "stop", "--all", cwd=tmp_path)
-    assert done.code == 0 and done.out.count("Stopped: process") == 3
-    assert served.run("daemon", "list", cwd=tmp_path).out == "No daemon runs.\n"
-    assert served.run("daemon", "stop", "--all", "--json", cwd=tmp_path).json == {"daemons": []}
+    assert of_these_tests(served, "stop", "--all").count("Stopped: process") == 3
+    assert of_these_tests(served, "list") == "No daemon runs.\n"
+    assert json.loads(of_these_tests(served, "stop", "--all", "--json")) == {"daemons": []}
     assert not runs(served.local) and not runs(frozen.local)
 
 
