@@ -14,8 +14,8 @@ import pytest
 from terminal import EVERY, Shell, new_shell
 from test_import import made
 
-from ua_memory.cli import imports as compared
-from ua_memory.cli import imports as olds
+from ua_memory import bench
+from ua_memory.upkeep import import_compare
 from ua_memory.views.output import cells
 
 ANSI = re.compile(r"\x1b\[[0-9;?]*[a-zA-Z]")
@@ -74,8 +74,8 @@ def test_what_there_is_no_time_for_is_searched_by_words(
 ) -> None:
     rows = "".join(f"- The {n}th parcel waits in harbour {n}.\n" for n in range(300))
     source = made(tmp_path, "clawd", {**FILES, "memory/2026-02-05.md": rows})
-    monkeypatch.setattr(compared, "SECONDS_A_QUERY", 0.0)
-    monkeypatch.setattr(compared, "NEAR", 5)
+    monkeypatch.setattr(bench, "SECONDS_A_QUERY", 0.0)
+    monkeypatch.setattr(bench, "NEAR", 5)
     printed = shell.ok("import", "openclaw", source, "--compare", "-", "--json", stdin="left Heroku\n").json
     assert 0 < printed["byWordsAlone"] < 300
     assert "Heroku" in printed["compared"][0]["ours"][0]["snippet"]
@@ -100,7 +100,7 @@ def test_what_is_said_where_there_is_nothing_to_ask(shell: Shell, tmp_path: Path
 
 
 def ask(file: Path, query: str) -> list[tuple[str, str]]:
-    found = olds._index(file)
+    found = import_compare._index(file)
     assert found is not None
     return [(each.path, each.text) for each in found.ask(query, 6)]
 

@@ -10,6 +10,7 @@ import tempfile
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta
 from pathlib import Path
@@ -19,12 +20,16 @@ from ua_memory import discovery
 from ua_memory.config import Config
 from ua_memory.errors import CannotWrite, Malformed, NotFound, Usage
 from ua_memory.memory import Memory
+from ua_memory.upkeep.import_ import import_contents
 
 if TYPE_CHECKING:
     from ua_memory.llm.ledger import Spent, Totals
+    from ua_memory.recall.search import Hit
+    from ua_memory.upkeep.import_compare import Comparison, Old
+    from ua_memory.upkeep.import_sources import SourceContents
 
 
-# -- score -------------------------------------------------------------------------------------------------
+# -- score -----------------------------------------------------------------------------------------------
 # One question's results into figures, the same as the MTEB's LMEB task takes them.
 #
 # `R@k` is the share of the evidence that the first k results cover, `all@k` whether it is all of it,
@@ -87,7 +92,7 @@ class QuestionScore:
         return self.gold & frozenset().union(*self.fresh[:reach])
 
 
-# -- dialogue ----------------------------------------------------------------------------------------------
+# -- dialogue --------------------------------------------------------------------------------------------
 # A dated conversation whose questions name the turns that hold the answer, and the bank made of it.
 
 
@@ -175,7 +180,7 @@ def write_bank(dialogue: Dialogue, root: Path) -> Mapping[tuple[str, int], str]:
     return where
 
 
-# -- formats -----------------------------------------------------------------------------------------------
+# -- formats ---------------------------------------------------------------------------------------------
 # Data sets into dialogues: LoCoMo, LongMemEval, and one of ours that is easily written (docs/bench.md).
 
 
@@ -405,7 +410,7 @@ def _question(record: Mapping[str, Any]) -> BenchQuestion:
     )
 
 
-# -- rankings ----------------------------------------------------------------------------------------------
+# -- rankings --------------------------------------------------------------------------------------------
 # Three ways to put a conversation's turns in order for a question: ours, BM25, and what grep would find.
 #
 # The two others are here to be measured against, so they share nothing with the index: no stemming, no
@@ -514,7 +519,7 @@ class OwnRanking:
         return tuple(self.where[place] for place in at if place in self.where)
 
 
-# -- report ------------------------------------------------------------------------------------------------
+# -- report ----------------------------------------------------------------------------------------------
 # Every question of every conversation put to every ranking, and what comes out on the average.
 
 
@@ -657,7 +662,7 @@ def _row(name: str, each: Sequence[Mapping[str, float]]) -> MeanRow:
     return MeanRow(name, len(each), rounded)
 
 
-# -- plot --------------------------------------------------------------------------------------------------
+# -- plot ------------------------------------------------------------------------------------------------
 # The plots: recall against tokens, and what models cost by day. matplotlib comes with `ua-memory[plot]`.
 
 
@@ -739,3 +744,81 @@ def _save(figure: Any, file: Path) -> None:
         figure.savefig(file)
     except OSError as error:
         raise CannotWrite(error.strerror or str(error), where=str(file)) from error
+
+
+# -- compared --------------------------------------------------------------------------------------------
+# `import --compare`: what the old index and ours answer, side by side, before anybody switches.
+#
+# Ours is a bank in a temporary folder that holds everything the source has; nothing of it is kept.
+
+Clock = Callable[[], datetime]
+Progress = AbstractContextManager[Callable[[int, int], None] | None]
+
+RESULTS = 6
+NEAR = 40
+SECONDS_A_QUERY = 6.0
+"""What words find is embedded first, so many of each query, and then the rest for so long: a model reads some
+200 facts a second on two cores, and what is far from all queries would not be shown."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """One query and what both sides found."""
+
+    query: str
+    old: Sequence[Old]
+    ours: Sequence[Hit]
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """All pairs, who answered for the old side, where our copies come from, the seconds a query took, and
+    how many texts there was no time to embed: these are found by words alone."""
+
+    pairs: Sequence[Pair]
+    old: Comparison
+    sources: dict[str, str]
+    seconds: tuple[float, float]
+    by_words: int = 0
+
+    def source(self, hit: Hit) -> str:
+        return self.sources.get(hit.item.path, hit.item.path)
+
+
+def compare(
+    found: SourceContents, old: Comparison, queries: Sequence[str], *, now: Clock | None, progress: Progress
+) -> Compared:
+    """Ask both sides. `progress` makes what is told how far the embedding is."""
+    started = time.perf_counter()
+    before = [old.ask(query, RESULTS) for query in queries]
+    asked = time.perf_counter()
+    with (
+        tempfile.TemporaryDirectory(prefix="ua-memory-compare-") as folder,
+        _empty_bank(Path(folder), now) as memory,
+    ):
+        done = import_contents(memory.store, found, door=memory.door)
+        left = _embed(memory, queries, progress)
+        memory.search_many(queries[:1], limit=RESULTS)  # models are loaded once, not with each query
+        ready = time.perf_counter()
+        answers = memory.search_many(queries, limit=RESULTS)
+        took = time.perf_counter() - ready
+    sources = {each.path: each.source for each in done.taken if each.what == "note"}
+    pairs = [Pair(q, b, a.hits) for q, b, a in zip(queries, before, answers, strict=True)]
+    return Compared(pairs, old, sources, ((asked - started) / len(queries), took / len(queries)), left)
+
+
+def _embed(memory: Memory, queries: Sequence[str], progress: Progress) -> int:
+    """Embed what may be an answer, then what else there is time for; how many texts are left."""
+    memory.refresh(vectors=False)
+    found = memory.search_many(queries, limit=NEAR, by_words=True)
+    first = sorted({hit.item.vhash for answer in found for hit in answer.hits if hit.item.vhash})
+    with progress as tell:
+        memory.index.embed_first(first, tell)
+        until = time.perf_counter() + SECONDS_A_QUERY
+        return memory.refresh(tell, stop=lambda: time.perf_counter() > until).left_texts
+
+
+def _empty_bank(folder: Path, now: Clock | None) -> Memory:
+    """A bank whose core memory is empty: the words of a new one are nobody's answer."""
+    (folder / "MEMORY.md").touch()
+    return Memory.init(folder, now=now, door="import")

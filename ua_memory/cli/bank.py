@@ -16,7 +16,7 @@ from ua_memory import bench, caller
 from ua_memory import config as config_module
 from ua_memory import paths as paths_module
 from ua_memory.bench import draw_cost, drawable
-from ua_memory.cli import app, flush
+from ua_memory.cli import app
 from ua_memory.cli.history import entries
 from ua_memory.daemon import protocol
 from ua_memory.daemon.spawn import holder, runs
@@ -27,7 +27,7 @@ from ua_memory.llm.model import PRICES_AS_OF
 from ua_memory.memory import Memory
 from ua_memory.text.wording import dollars
 from ua_memory.upkeep.doctor import Check
-from ua_memory.views import output
+from ua_memory.views import flushed, output
 from ua_memory.views.output import Piece, Screen, ago, count, emit, note, parse_day, progress
 
 if TYPE_CHECKING:
@@ -253,7 +253,7 @@ def status_shape(found: Status) -> dict[str, Any]:
         "edited": list(found.edited),
         "held": list(found.held),
         "pending": list(found.pending),
-        "waiting": [flush.shape(one) for one in found.waiting],
+        "waiting": [flushed.waiting_shape(one) for one in found.waiting],
         "core": {**output.budget(whole), "blocks": {block.name: output.budget(block) for block in blocks}},
         **({"damage": found.damage} if found.damage else {}),
         "settings": list(found.settings),
@@ -324,7 +324,7 @@ def _waiting(found: Status) -> str:
     """Conversations that no flush has read, each with the reason where one failed."""
     lines = [
         f"{count(len(one.turns), 'turn')} of {one.session.client}"
-        + (f": {flush.why(one)}" if one.reason else ", still open" if one.open else "")
+        + (f": {flushed.waiting_why(one)}" if one.reason else ", still open" if one.open else "")
         for one in found.waiting
     ]
     return "\n".join([*lines, "to flush them: ua-memory queue retry"]) if lines else ""

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import re
 from base64 import b32encode
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
+from ua_memory import discovery
 from ua_memory.discovery import CORE_NAMES
-from ua_memory.errors import Usage
+from ua_memory.errors import Malformed, NotFound, Usage
 from ua_memory.markdown import document as markdown_document
 from ua_memory.markdown import fields
 from ua_memory.markdown import lines as markdown_lines
@@ -20,7 +23,7 @@ from ua_memory.markdown.fields import write_links, write_tags
 from ua_memory.markdown.lines import readable
 from ua_memory.records import CoreBlock, Fact, MentalModel, Observation, Opinion, Page, Problem, Proof
 
-# -- found -------------------------------------------------------------------------------------------------
+# -- found -----------------------------------------------------------------------------------------------
 # What a source holds, as values: a file of markdown is taken over as it stands (`Note`); what a database
 # had becomes records (`Item`), pages and mental models.
 
@@ -123,7 +126,7 @@ def stable_id(source: str, key: str) -> str:
     return b32encode(hashlib.sha256(f"{source}\0{key}".encode()).digest())[:10].decode().lower()
 
 
-# -- importers ---------------------------------------------------------------------------------------------
+# -- importers -------------------------------------------------------------------------------------------
 # What other tools remembered → what a bank can hold. One module a source; all of them pure.
 #
 # A reader gets a source's files as bytes and returns `Found`. `adopting` puts that into a bank, and `cli`
@@ -144,7 +147,7 @@ def read(source: str, name: str, files: Files) -> SourceContents:
     return readers[source](name, files)
 
 
-# -- notes -------------------------------------------------------------------------------------------------
+# -- notes -----------------------------------------------------------------------------------------------
 # A folder of markdown notes, such as an Obsidian vault: each is copied, under its day where it has one.
 #
 # A note's day is said by its path (`2026-02-03`, `20260203`, `2026_02_03`, `2026/02/03`), else by its front
@@ -268,7 +271,7 @@ def files_below(files: Files, folder: str) -> dict[str, bytes]:
     return {path[len(start) :]: files[path] for path in sorted(files) if path.startswith(start)}
 
 
-# -- basic memory ------------------------------------------------------------------------------------------
+# -- basic memory ----------------------------------------------------------------------------------------
 # A basic-memory project: notes of markdown whose list items are observations and relations.
 #
 # `- [method] Pour over is clearer #brewing (my own)` has a category, tags and a context; `- requires
@@ -328,7 +331,7 @@ def _reads_so(old: bytes, new: bytes, path: str) -> bool:
     return same and len(now.problems) == len(then.problems)
 
 
-# -- claude code -------------------------------------------------------------------------------------------
+# -- claude code -----------------------------------------------------------------------------------------
 # Claude Code's own memory: one fact a file with front matter (`projects/*/memory/*.md`), and `CLAUDE.md`.
 #
 # Named may be `~/.claude`, a project's folder in it, a `memory` folder, or a code project with a
@@ -390,7 +393,7 @@ def _name(note: CopiedNote) -> str:
     return fitting("/".join(part.lstrip("-") or part for part in parts), note.day)
 
 
-# -- hindsight ---------------------------------------------------------------------------------------------
+# -- hindsight -------------------------------------------------------------------------------------------
 # What Hindsight exports: an export of a bank, its memories as they are listed, dumps of its tables; JSON or
 # lines of JSON. The shapes differ from version to version, so each object is told by what it has, wherever
 # it stands in the file.
@@ -651,7 +654,7 @@ def _text(one: Json, key: str) -> str:
     return value if isinstance(value, str) and value.strip() else ""
 
 
-# -- openclaw ----------------------------------------------------------------------------------------------
+# -- openclaw --------------------------------------------------------------------------------------------
 # An OpenClaw workspace (older: Clawdbot): curated `MEMORY.md` first, then the notes in `memory/`.
 #
 # A workspace is a bank as it stands; this copies one into another. Named may be the workspace, or the state
@@ -718,3 +721,59 @@ def _core(files: Files) -> CoreSource | None:
 def _core_trouble(note: CopiedNote) -> list[Problem]:
     found = markdown_document.parse(note.data, CORE_NAMES[0]).problems
     return [Problem(note.path, problem.line, problem.message) for problem in found]
+
+
+# -- files -----------------------------------------------------------------------------------------------
+
+READ = {"hindsight": (".md", ".json", ".jsonl")}
+
+NAMED = {"claude-code": (".jsonl",)}
+"""What is read for a source besides markdown, and what is only noticed: transcripts may be large."""
+
+SKIPPED = ("node_modules", "__pycache__", "venv")
+
+LARGEST = 64 * 1024 * 1024
+"""Bytes of a file; a larger one is no note, and an export of that size is better cut into documents."""
+
+
+def files_of(root: Path, ours: Path, source: str) -> tuple[dict[str, bytes], list[str]]:
+    """The files that a reader may want, by their path below `root`, and what could not be read. A link to a
+    file is followed, one to a folder is not; nothing hidden is looked into, nor is
+    the bank itself, `ours`. NotFound; Malformed where `root` is a file that cannot be read."""
+    files: dict[str, bytes] = {}
+    unread: list[str] = []
+    if not root.exists():
+        raise NotFound("there is nothing", where=str(root), hint="name the folder or file to import")
+    wanted, named = READ.get(source, (".md",)), NAMED.get(source, ())
+
+    def refused(error: OSError) -> None:
+        unread.append(f"{error.filename}: {error.strerror}")
+
+    for file in _walk(root, ours, (*wanted, *named), refused):
+        name = file.name if file == root else file.relative_to(root).as_posix()
+        try:
+            if name.lower().endswith(named):
+                files[name] = b""
+            else:
+                files[name] = discovery.read(file, LARGEST)
+        except OSError as error:
+            if file == root:  # it was named, not found
+                why = f"cannot be read: {error.strerror or error}"
+                raise Malformed(why, where=str(root), hint="name a folder or a file") from error
+            unread.append(f"{name}: {error.strerror or error}")
+    return files, unread
+
+
+def _walk(
+    root: Path, ours: Path, wanted: tuple[str, ...], unread: Callable[[OSError], None]
+) -> Iterator[Path]:
+    if not root.is_dir():
+        yield root
+        return
+    for folder, below, names in os.walk(root, onerror=unread):
+        fit = (name for name in below if not name.startswith(".") and name not in SKIPPED)
+        below[:] = sorted(name for name in fit if Path(folder, name).resolve() != ours)
+        for name in sorted(names):
+            file = Path(folder, name)
+            if name.lower().endswith(wanted) and not name.startswith(".") and not file.is_dir():
+                yield file

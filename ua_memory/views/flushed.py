@@ -2,35 +2,33 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from difflib import ndiff
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ua_memory import discovery
 from ua_memory.clients import sessions
-from ua_memory.errors import Malformed, NotFound
 from ua_memory.paths import project_of
 from ua_memory.text.wording import dollars
 from ua_memory.views import output
-from ua_memory.views.output import Piece, Screen, commit, count, emit, note
+from ua_memory.views.output import Piece, Screen, cells, commit, count, emit, note, visible
 
 if TYPE_CHECKING:
+    from ua_memory.bench import Compared, Pair
     from ua_memory.caller import Call
     from ua_memory.knowledge.core import BlockChange
     from ua_memory.llm.ledger import Estimate
     from ua_memory.records import Fact
     from ua_memory.retain.flush import Flush, FlushedSession
-    from ua_memory.retain.queue import TextItem
+    from ua_memory.retain.queue import QueueEntry, TextItem
     from ua_memory.retain.retain import RetainPreview, RetainResult
-    from ua_memory.retain.survey import FoundSession, Survey
+    from ua_memory.retain.survey import FoundSession, Survey, WatchedChanges, WatchedPath, WatchResult
     from ua_memory.upkeep.import_ import ImportedItem, ImportResult
 
 
-# -- kept --------------------------------------------------------------------------------------------------
+# -- kept ------------------------------------------------------------------------------------------------
 # What a flush kept, as a diff a person likes to read, and as JSON.
 
 
@@ -118,7 +116,7 @@ def _replaced(screen: Screen, one: BlockChange) -> None:
             screen.item([(f"  {row[:2]}", style)], (row[2:], style))
 
 
-# -- a dry run -----------------------------------------------------------------------------------------
+# -- a dry run -------------------------------------------------------------------------------------------
 
 
 def show_preview(call: Call, found: Flush, cost: Estimate | None) -> None:
@@ -147,7 +145,7 @@ def costs(cost: Estimate) -> str:
     return f"{cost.model} would read about {cost.tokens:,} tokens: {price}."
 
 
-# -- JSON ----------------------------------------------------------------------------------------------
+# -- JSON ------------------------------------------------------------------------------------------------
 
 
 def flushed_shape(found: Flush | None, done: Iterable[FlushedSession], waiting: int) -> dict[str, Any]:
@@ -235,7 +233,7 @@ def estimate(cost: Estimate) -> dict[str, Any]:
     return {"model": cost.model, "tokens": cost.tokens, "requests": cost.requests, **usd}
 
 
-# -- retained ----------------------------------------------------------------------------------------------
+# -- retained --------------------------------------------------------------------------------------------
 # What a retain kept, as a person likes to read it, and as JSON.
 
 
@@ -343,7 +341,7 @@ def show_priced(call: Call, found: Sequence[RetainPreview]) -> None:
         screen.line(f"{costs[0].model} would read about {total:,} tokens in {asks}: {price}.")
 
 
-# -- JSON ----------------------------------------------------------------------------------------------
+# -- JSON ------------------------------------------------------------------------------------------------
 
 
 def _facts(facts: Sequence[Fact]) -> list[dict[str, Any]]:
@@ -386,7 +384,7 @@ def shape_of_priced(one: RetainPreview) -> dict[str, Any]:
     return told
 
 
-# -- surveyed ----------------------------------------------------------------------------------------------
+# -- surveyed --------------------------------------------------------------------------------------------
 # Sessions that were found: for a person as a table, for a script as JSON.
 
 
@@ -568,59 +566,8 @@ def _session(one: FoundSession) -> dict[str, Any]:
     }
 
 
-# -- imported ----------------------------------------------------------------------------------------------
-# Reading a source's files, and telling what an import did or would do.
-
-
-READ = {"hindsight": (".md", ".json", ".jsonl")}
-NAMED = {"claude-code": (".jsonl",)}
-"""What is read for a source besides markdown, and what is only noticed: transcripts may be large."""
-SKIPPED = ("node_modules", "__pycache__", "venv")
-LARGEST = 64 * 1024 * 1024
-"""Bytes of a file; a larger one is no note, and an export of that size is better cut into documents."""
-
-
-def files_of(root: Path, ours: Path, source: str) -> tuple[dict[str, bytes], list[str]]:
-    """The files that a reader may want, by their path below `root`, and what could not be read. A link to a
-    file is followed, one to a folder is not; nothing hidden is looked into, nor is
-    the bank itself, `ours`. NotFound; Malformed where `root` is a file that cannot be read."""
-    files: dict[str, bytes] = {}
-    unread: list[str] = []
-    if not root.exists():
-        raise NotFound("there is nothing", where=str(root), hint="name the folder or file to import")
-    wanted, named = READ.get(source, (".md",)), NAMED.get(source, ())
-
-    def refused(error: OSError) -> None:
-        unread.append(f"{error.filename}: {error.strerror}")
-
-    for file in _walk(root, ours, (*wanted, *named), refused):
-        name = file.name if file == root else file.relative_to(root).as_posix()
-        try:
-            if name.lower().endswith(named):
-                files[name] = b""
-            else:
-                files[name] = discovery.read(file, LARGEST)
-        except OSError as error:
-            if file == root:  # it was named, not found
-                why = f"cannot be read: {error.strerror or error}"
-                raise Malformed(why, where=str(root), hint="name a folder or a file") from error
-            unread.append(f"{name}: {error.strerror or error}")
-    return files, unread
-
-
-def _walk(
-    root: Path, ours: Path, wanted: tuple[str, ...], unread: Callable[[OSError], None]
-) -> Iterator[Path]:
-    if not root.is_dir():
-        yield root
-        return
-    for folder, below, names in os.walk(root, onerror=unread):
-        fit = (name for name in below if not name.startswith(".") and name not in SKIPPED)
-        below[:] = sorted(name for name in fit if Path(folder, name).resolve() != ours)
-        for name in sorted(names):
-            file = Path(folder, name)
-            if name.lower().endswith(wanted) and not name.startswith(".") and not file.is_dir():
-                yield file
+# -- imported --------------------------------------------------------------------------------------------
+# What an import did or would do.
 
 
 def import_shape(done: ImportResult, unread: list[str]) -> dict[str, Any]:
@@ -725,3 +672,212 @@ def _next(screen: Screen, done: ImportResult, changed: int) -> None:
         screen.line(("Nothing was changed. Without --dry-run it is done, in one commit.", "faint"))
     elif changed:
         screen.line(("Next: ua-memory search WORDS; ua-memory undo reverses it.", "faint"))
+
+
+# -- waiting ---------------------------------------------------------------------------------------------
+
+
+def waiting_what(one: QueueEntry) -> str:
+    """What waits, in words."""
+    item: TextItem | None = getattr(one, "item", None)
+    if item is None:
+        return count(len(one.turns), "turn")
+    return f"{item.document_id or 'a text'} ({count(len(item.text), 'character')})"
+
+
+def waiting_why(one: QueueEntry) -> str:
+    """Why a session waits still, and what comes next."""
+    if one.broken:
+        return f"set aside: {one.broken}"
+    told = f"failed {count(one.tries, 'time')}, last: {one.reason}"
+    if one.aside:
+        return f"set aside: {told}; try again: ua-memory queue retry {one.key}"
+    return told
+
+
+def waiting_shape(one: QueueEntry) -> dict[str, Any]:
+    known = {"since": one.since.isoformat() if one.since else "", "reason": one.reason, "tokens": one.size}
+    known |= {"gathers": one.open or None, "aside": one.aside or None}
+    known |= {"again": one.tried.again.isoformat() if one.tried.again else ""}
+    item: TextItem | None = getattr(one, "item", None)
+    text = {"documentId": item.document_id, "characters": len(item.text)} if item else {}
+    return {
+        "key": one.key,
+        "client": one.session.client,
+        "session": one.session.session,
+        "turns": len(one.turns),
+        "tries": one.tries,
+        **text,
+        **output.without_empty(known),
+    }
+
+
+# -- watched ---------------------------------------------------------------------------------------------
+
+
+def show_caught(call: Call, caught: WatchResult, modelled: bool) -> None:
+    """What a look at the watched paths retained, and what it left for later."""
+    show_retained(call, caught.done, modelled=modelled)
+    if not caught.done:
+        Screen(call).line("Nothing has changed." if not caught.young else "Nothing has settled yet.")
+    if caught.young:
+        note(
+            call, f"{count(len(caught.young), 'file')} saved a moment ago; at once: ua-memory watch run --now"
+        )
+    for name, why in caught.failed:
+        note(call, f"not read: {name}: {why}")
+    for name in caught.gone:
+        note(call, f"{name} is gone; its facts stay until: ua-memory watch run --accept")
+    for name in caught.missing:
+        note(call, f"{name} is missing (an unmounted disk?); its documents stay")
+
+
+def watched_shape(one: WatchedPath, look: WatchedChanges) -> dict[str, Any]:
+    """A watched path; `missing` and `failed` only where there is such."""
+    failed = [{"path": name, "reason": stood.error} for name, stood in one.files.items() if stood.error]
+    return {
+        "path": one.path,
+        "files": len(one.files),
+        "changed": sorted((*look.ready, *look.young)),
+        "gone": list(look.gone),
+        **({"failed": failed} if failed else {}),
+        **({"missing": True} if look.missing else {}),
+    }
+
+
+def caught_shape(caught: WatchResult) -> dict[str, Any]:
+    return {
+        "retained": [retained_shape(one) for one in caught.done],
+        "young": list(caught.young),
+        "failed": [{"path": name, "reason": why} for name, why in caught.failed],
+        "gone": list(caught.gone),
+        "missing": list(caught.missing),
+    }
+
+
+# -- compared --------------------------------------------------------------------------------------------
+
+SHOWN_RESULTS = 3
+"""Results of each side that a person sees; `--json` has all."""
+
+ROWS = 3
+"""Lines of each result."""
+
+NARROW = 70
+"""Columns below which the sides stand one after the other."""
+
+
+def comparison_shape(done: Compared) -> dict[str, Any]:
+    """The JSON of a comparison."""
+    return {
+        "old": {"name": done.old.name, "note": done.old.note},
+        "seconds": {"old": round(done.seconds[0], 4), "ours": round(done.seconds[1], 4)},
+        "byWordsAlone": done.by_words,
+        "compared": [
+            {
+                "query": pair.query,
+                "old": [
+                    _result(o.path, o.line, o.end, o.score, o.text) for o in pair.old
+                ],
+                "ours": [
+                    _result(done.source(h), h.item.line, h.item.end, h.score, h.snippet) for h in pair.ours
+                ],
+            }
+            for pair in done.pairs
+        ],
+    }  # fmt: skip
+
+
+def _result(path: str, line: int, end: int, score: float, text: str) -> dict[str, Any]:
+    where = {"startLine": line, "endLine": end} if line else {}
+    return {"path": path, **where, "score": round(score, 4), "snippet": text[:700]}
+
+
+def show_comparison(screen: Screen, done: Compared) -> None:
+    """Both sides of each query, and what that comes to."""
+    screen.item([("Old:  ", "strong")], f"{done.old.name} ({done.old.note})")
+    less = f" ({done.by_words:,} texts, far from all queries, by words alone)" if done.by_words else ""
+    how = f"ua-memory, by words and meaning{less}, from a copy that is gone again"
+    screen.item([("Ours: ", "strong")], how)
+    for pair in done.pairs:
+        screen.line("")
+        screen.item([("? ", "strong")], (pair.query, "strong"))
+        _sides(screen, *_results(done, pair))
+    screen.line("")
+    _sum(screen, done)
+
+
+def _results(done: Compared, pair: Pair) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
+    old = [(f"{o.path}:{o.line}" if o.line else o.path, o.text) for o in pair.old[:SHOWN_RESULTS]]
+    ours = [(done.source(hit), hit.snippet) for hit in pair.ours[:SHOWN_RESULTS]]
+    return old, ours
+
+
+def _sides(screen: Screen, old: list[tuple[str, str]], ours: list[tuple[str, str]]) -> None:
+    width = min(screen.width, 160)
+    if width < NARROW:
+        for name, side in (("old", old), ("ours", ours)):
+            for row in _column(side, width - 6):
+                screen.line(f"{name:5}", row)
+        return
+    half = (width - 3) // 2
+    left, right = _column(old, half), _column(ours, half)
+    for n in range(max(len(left), len(right))):
+        one = left[n] if n < len(left) else ""
+        screen.line(_padded(one, half), ("│ ", "faint"), right[n] if n < len(right) else "")
+
+
+def _column(side: list[tuple[str, str]], width: int) -> list[str]:
+    """Results as rows of at most `width` columns: where it stands, then some rows of its text."""
+    if not side:
+        return ["(nothing)"]
+    rows: list[str] = []
+    for number, (place, text) in enumerate(side, 1):
+        rows += [_cut(f"{number}. {place}", width, front=False), *_wrapped_rows(text, width - 3)]
+    return rows
+
+
+def _wrapped_rows(text: str, width: int) -> list[str]:
+    rows, row = [], ""
+    for word in visible(" ".join(text.split())).split(" "):
+        if row and cells(row) + 1 + cells(word) > width:
+            rows.append(row)
+            row = ""
+        row = f"{row} {word}" if row else _cut(word, width)
+    rows.append(row)
+    more = len(rows) > ROWS
+    rows = rows[:ROWS]
+    if more:
+        rows[-1] = _cut(rows[-1], width - 2) + " …"
+    return [f"   {each}" for each in rows]
+
+
+def _cut(text: str, width: int, *, front: bool = True) -> str:
+    """At most so many columns of a text: its front, or with `…` in between its front and its end."""
+    if cells(text) <= width:
+        return text
+    if front:
+        while cells(text) > width:
+            text = text[:-1]
+        return text
+    end = text
+    while cells(end) > width - 6:
+        end = end[1:]
+    return f"{text[:5]}…{end}"
+
+
+def _padded(text: str, width: int) -> str:
+    return text + " " * (width - cells(text) + 1)
+
+
+def _sum(screen: Screen, done: Compared) -> None:
+    both = sum(bool(p.old) and bool(p.ours) for p in done.pairs)
+    alone = sum(bool(p.old) and not p.ours for p in done.pairs)
+    ours = sum(bool(p.ours) and not p.old for p in done.pairs)
+    same = sum(p.old[0].path == done.source(p.ours[0]) for p in done.pairs if p.old and p.ours)
+    screen.line(
+        f"{count(len(done.pairs), 'query', 'queries')}: both found something for {both:,} "
+        f"(the same file first: {same:,}), only the old for {alone:,}, only ours for {ours:,}."
+    )
+    milliseconds = [f"{1000 * each:,.0f} ms" for each in done.seconds]
+    screen.line((f"A query took {milliseconds[0]} there, {milliseconds[1]} here. Nothing was kept.", "faint"))

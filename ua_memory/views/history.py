@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from ua_memory.upkeep.sync import SyncResult
 
 
-# -- diary -------------------------------------------------------------------------------------------------
+# -- diary -----------------------------------------------------------------------------------------------
 # The trail told as a diary: one plain sentence for each thing that was done. Pure: revisions in, sentences
 # out.
 
@@ -211,7 +211,7 @@ def _quoted(texts: Sequence[str]) -> str:
     return f": {', '.join(f'“{text}”' for text in shown)}{more}"
 
 
-# -- forgotten ---------------------------------------------------------------------------------------------
+# -- forgotten -------------------------------------------------------------------------------------------
 # What a forgetting does, or has done: for a person, and as JSON. Once it is done, its words are not
 # printed: a terminal, and an agent's transcript, would keep them.
 
@@ -363,7 +363,7 @@ def forgotten_shape(found: ForgetResult, patterns: Mapping[str, str], *, words: 
     }
 
 
-# -- purged ------------------------------------------------------------------------------------------------
+# -- purged ----------------------------------------------------------------------------------------------
 # `ua-memory forget --purge`: what leaves the history, which branches and tags are rewritten, the backup.
 
 

@@ -468,7 +468,7 @@ def decision_shape(done: EntityDecision) -> dict[str, Any]:
     }
 
 
-# -- consolidation ----------------------------------------------------------------------------------------
+# -- consolidation ---------------------------------------------------------------------------------------
 
 UNCONSOLIDATED = (
     "without a model facts are only compared: what several days repeat was folded, and "
@@ -646,7 +646,7 @@ def preview_shape(found: Preview) -> dict[str, Any]:
     return told
 
 
-# -- directives -------------------------------------------------------------------------------------------
+# -- directives ------------------------------------------------------------------------------------------
 
 
 def show_directives(screen: Screen, rules: Sequence[str], mission: str, traits: Mapping[str, int]) -> None:
