@@ -6,7 +6,6 @@ import contextlib
 import os
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import date, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -15,18 +14,15 @@ import typer
 from ua_memory import caller
 from ua_memory.cli import app
 from ua_memory.errors import GitFailed, NotFound, ProblemsFound, StillThere, Usage
-from ua_memory.knowledge.lineage import BeliefStep, FactStep
 from ua_memory.upkeep import audit
 from ua_memory.upkeep.forget import is_forgotten
 from ua_memory.views import history as views_history
 from ua_memory.views import output
-from ua_memory.views.output import Piece, Screen, agrees, cells, commit, count, day_title, emit, note, outcome
+from ua_memory.views.output import Screen, agrees, commit, count, emit, note, outcome
 
 if TYPE_CHECKING:
     from ua_memory.caller import Call
-    from ua_memory.git.repository import BlameLine, Revision
-    from ua_memory.knowledge.lineage import Chain, LineCommit, Link, SentenceStep
-    from ua_memory.knowledge.trust import BrokenLink
+    from ua_memory.git.repository import Revision
     from ua_memory.memory import Memory
     from ua_memory.upkeep.forget import ForgetResult
     from ua_memory.upkeep.undo import UndoResult
@@ -67,7 +63,7 @@ def log(
     if call.as_json:
         done = memory.history.log(about, op=op, limit=number)
         return emit(call, {"revisions": [output.revision(one) for one in done]})
-    _tell_log(call, _entries(memory, about, op, number, each=each), memory.store.now().date())
+    views_history.show_log(call, _entries(memory, about, op, number, each=each), memory.store.now().date())
 
 
 def _entries(
@@ -107,21 +103,6 @@ def _taken(memory: Memory, done: Sequence[Revision]) -> list[Revision]:
                 found[name] = memory.store.history.show(name)
                 left += found[name].trailers.get("Undoes", ())
     return list(found.values())[len(done) :]
-
-
-def _tell_log(call: Call, found: list[DiaryEntry], today: date) -> None:
-    screen, day = Screen(call), None
-    if not found:
-        screen.line("No revisions.")
-    for one in found:
-        if one.when.date() != day:
-            if day is not None:
-                screen.line()
-            day = one.when.date()
-            screen.line((day_title(day, today if screen.fancy else date.min), "strong"))
-        label: list[Piece] = [(f"  {one.when:%H:%M}  ", "faint"), (one.revision[:7], "rev"), "  "]
-        said: list[Piece] = [(one.says, "faint"), (" (undone)", "warn")] if one.gone else [one.says]
-        screen.item(label, *said)
 
 
 # -- diff --------------------------------------------------------------------------------------------------
@@ -248,27 +229,7 @@ def blame(
     if call.as_json:
         emit(call, {"lines": [output.blame(line) for line in lines]})
     else:
-        _tell_blame(call, lines, memory.store.now())
-
-
-def _tell_blame(call: Call, lines: Sequence[BlameLine], now: datetime) -> None:
-    screen = Screen(call)
-    rows: list[list[Piece]] = []
-    for one in lines:
-        known = bool(one.revision.strip("0"))
-        when = one.when.astimezone(now.tzinfo)
-        revision: Piece = (one.revision[:7], "rev") if known else ("not yet", "faint")
-        author: Piece = (one.author, "good" if one.author != "ua-memory" else "faint") if known else ""
-        rows.append(
-            [
-                revision,
-                (f"{when:%Y-%m-%d}" if known else "", "faint"),
-                author,
-                (f"{one.line:>3}", "faint"),
-                one.text,
-            ]
-        )
-    screen.rows(rows, gap=1 if screen.width < 60 else 2)
+        views_history.show_blame(call, lines, memory.store.now())
 
 
 # -- why ---------------------------------------------------------------------------------------------------
@@ -297,9 +258,9 @@ def why(
     """
     chain = memory.history.why(target)
     if call.as_json:
-        emit(call, _chain(chain))
+        emit(call, views_history.chain_shape(chain))
     else:
-        _tell_why(call, chain, memory.store.now())
+        views_history.show_chain(call, chain, memory.store.now())
     if chain.breaks:
         broken = count(len(chain.breaks), "link")
         note(
@@ -308,152 +269,6 @@ def why(
             f"{'is' if len(chain.breaks) == 1 else 'are'} broken",
         )
         raise typer.Exit(chain.exit_code)
-
-
-# -- a tree ------------------------------------------------------------------------------------------------
-
-
-def _tell_why(call: Call, chain: Chain, now: datetime) -> None:
-    tree = _Tree(Screen(call), now)
-    for number, step in enumerate(chain.steps):
-        if number:
-            tree.screen.line()
-        tree.step(step, "", "")
-
-
-class _Tree:
-    """A chain drawn downwards: what is said above, what it rests on below it."""
-
-    def __init__(self, screen: Screen, now: datetime) -> None:
-        self.screen, self.now = screen, now
-        self.told: set[str] = set()
-
-    def step(self, step: SentenceStep | BeliefStep | FactStep, lead: str, below: str) -> None:
-        """One step. `lead` stands before its first line, `below` before all others."""
-        links: tuple[Link, ...] = () if isinstance(step, FactStep) else step.links
-        rest = below + ("│ " if links else "  ")
-        style = "strong" if not lead else ""
-        self._text(step.text, lead, below + ("│ " if links else "  ") if lead else "", style)
-        if isinstance(step, FactStep):
-            self._fact(step, rest)
-        else:
-            kind = step.record if isinstance(step, BeliefStep) else "sentence"
-            self._line(rest, (f"{kind} ", "faint"), *_cited(step), *self._written(step.written))
-            if isinstance(step, BeliefStep) and step.retired:
-                self._line(rest, (f"retired: {step.retired}", "warn"))
-            if step.fault:
-                self._broken(rest, step.fault)
-        for number, link in enumerate(links):
-            last = number == len(links) - 1
-            self._link(link, below + ("└ " if last else "├ "), below + ("  " if last else "│ "))
-
-    def _link(self, link: Link, lead: str, below: str) -> None:
-        if link.step is None:
-            self._line(lead, (f"^{link.id}", "id"))
-        else:
-            self.step(link.step, lead, below)
-        if link.fault:
-            self._broken(below + "  ", link.fault)
-        elif link.quote:
-            self._text(f"“{link.quote}” stands there", below + "  ", below + "  ", "good")
-
-    def _fact(self, step: FactStep, rest: str) -> None:
-        self._line(rest, ("fact ", "faint"), *_cited(step), *self._written(step.written))
-        if step.id and step.id in self.told:
-            return
-        self.told.add(step.id or "")
-        for quote in step.quotes:
-            source = f" ({quote.source})" if quote.source else ""
-            self._text(f"“{quote.text}”{source}", rest, rest, "match")
-        said = step.session
-        parts = [f"said by {said.origin}"]
-        parts += [f"in {said.client}"] if said.client else []
-        parts += [f"session {said.session}"] if said.session else []
-        parts += [" ".join(filter(None, (said.day, said.time)))] if said.day or said.time else []
-        parts += [said.trail] if said.trail else []
-        self._text(", ".join(parts), rest, rest, "faint")
-        if said.through:
-            self._text(f"read through {', '.join(said.through)}", rest, rest, "faint")
-        if step.retired:
-            self._line(rest, (f"retired: {step.retired}", "warn"))
-
-    def _written(self, written: LineCommit | None) -> list[Piece]:
-        if written is None:
-            return [("  not committed yet", "warn")]
-        when = written.when.astimezone(self.now.tzinfo)
-        by = "" if written.author == "ua-memory" else f" by {written.author}"
-        return [(f"  {written.op or 'commit'}{by} {when:%Y-%m-%d} ", "faint"), (written.revision[:7], "rev")]
-
-    def _broken(self, rest: str, fault: BrokenLink) -> None:
-        self._text(f"✗ {fault.message}", rest, rest, "bad")
-
-    def _line(self, lead: str, *pieces: Piece) -> None:
-        self.screen.item([(lead, "faint")], *pieces)
-
-    def _text(self, text: str, lead: str, below: str, style: str) -> None:
-        """A text of any length with the tree beside each of its lines."""
-        import textwrap
-
-        room = self.screen.width - max(cells(lead), cells(below)) if self.screen.fancy else 10**9
-        lines = textwrap.wrap(" ".join(text.split()), max(room, 20), break_long_words=False) or [""]
-        for number, line in enumerate(lines):
-            self.screen.item([(below if number else lead, "faint")], (line, style) if style else line)
-
-
-def _cited(step: SentenceStep | BeliefStep | FactStep) -> list[Piece]:
-    block = getattr(step, "id", None)
-    at: Piece = (f"{step.place.path}:{step.place.line}", "path")
-    return [(f"^{block} ", "id"), at] if block else [at]
-
-
-# -- JSON --------------------------------------------------------------------------------------------------
-
-
-def _chain(chain: Chain) -> dict[str, Any]:
-    return {
-        "target": chain.target,
-        "steps": [_step(step) for step in chain.steps],
-        "breaks": [_break(one) for one in chain.breaks],
-    }
-
-
-def _break(one: BrokenLink) -> dict[str, Any]:
-    return {"path": one.path, "line": one.line, "cause": one.cause, "message": one.message}
-
-
-def _step(step: SentenceStep | BeliefStep | FactStep) -> dict[str, Any]:
-    found: dict[str, Any] = {"step": "sentence", "text": step.text}
-    found |= output.place(step.place, getattr(step, "id", None))
-    found |= {"written": _written(step.written)} if step.written else {}
-    if isinstance(step, (BeliefStep, FactStep)):
-        found["step"] = "fact" if isinstance(step, FactStep) else step.record
-        found |= {"retired": step.retired} if step.retired else {}
-    if isinstance(step, FactStep):
-        said = step.session
-        known = {"client": said.client, "session": said.session, "day": said.day, "time": said.time}
-        more = {"trail": said.trail, "through": list(said.through)}
-        quotes = [output.without_empty({"text": q.text, "source": q.source}) for q in step.quotes]
-        return found | {
-            "quotes": quotes,
-            "said": {"origin": said.origin, **output.without_empty({**known, **more})},
-        }
-    found |= {"fault": _break(step.fault)} if step.fault else {}
-    return found | {"proofs": [_link(link) for link in step.links]}
-
-
-def _link(link: Link) -> dict[str, Any]:
-    found = {"quote": link.quote, "fault": _break(link.fault) if link.fault else None}
-    return {"id": link.id, **output.without_empty(found)} | ({"rests": _step(link.step)} if link.step else {})
-
-
-def _written(written: LineCommit) -> dict[str, Any]:
-    return {
-        "revision": written.revision,
-        "author": written.author,
-        "when": written.when.isoformat(),
-        "op": written.op,
-        "subject": written.subject,
-    }
 
 
 # -- git ---------------------------------------------------------------------------------------------------

@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 import shlex
+import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from datetime import datetime, tzinfo
+from datetime import date, datetime, tzinfo
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from ua_memory.errors import StillThere
+from ua_memory.knowledge.lineage import BeliefStep, FactStep
 from ua_memory.records import is_generated
 from ua_memory.text import redaction
 from ua_memory.text.wording import counted
 from ua_memory.views import output
 from ua_memory.views.output import Piece as Words
-from ua_memory.views.output import Screen, commit, count, emit, note, outcome
+from ua_memory.views.output import Screen, cells, commit, count, day_title, emit, note, outcome
 
 if TYPE_CHECKING:
     from ua_memory.caller import Call
-    from ua_memory.git.repository import Revision
+    from ua_memory.git.repository import BlameLine, Revision
+    from ua_memory.knowledge.lineage import Chain, LineCommit, Link, SentenceStep
+    from ua_memory.knowledge.trust import BrokenLink
     from ua_memory.upkeep.archive import RestoreResult
     from ua_memory.upkeep.forget import ForgetResult, Piece
     from ua_memory.upkeep.purge import PurgePlan, PurgeResult
@@ -633,3 +637,184 @@ def show_restored(call: Call, done: RestoreResult) -> None:
     _left_told(call, done)
     for text in done.notes:
         note(call, text)
+
+
+# -- log, blame and why ----------------------------------------------------------------------------------
+
+
+def show_log(call: Call, found: list[DiaryEntry], today: date) -> None:
+    """The diary, day by day."""
+    screen, day = Screen(call), None
+    if not found:
+        screen.line("No revisions.")
+    for one in found:
+        if one.when.date() != day:
+            if day is not None:
+                screen.line()
+            day = one.when.date()
+            screen.line((day_title(day, today if screen.fancy else date.min), "strong"))
+        label: list[Words] = [(f"  {one.when:%H:%M}  ", "faint"), (one.revision[:7], "rev"), "  "]
+        said: list[Words] = [(one.says, "faint"), (" (undone)", "warn")] if one.gone else [one.says]
+        screen.item(label, *said)
+
+
+def show_blame(call: Call, lines: Sequence[BlameLine], now: datetime) -> None:
+    """Lines with who wrote each, and when."""
+    screen = Screen(call)
+    rows: list[list[Words]] = []
+    for one in lines:
+        known = bool(one.revision.strip("0"))
+        when = one.when.astimezone(now.tzinfo)
+        revision: Words = (one.revision[:7], "rev") if known else ("not yet", "faint")
+        author: Words = (one.author, "good" if one.author != "ua-memory" else "faint") if known else ""
+        rows.append(
+            [
+                revision,
+                (f"{when:%Y-%m-%d}" if known else "", "faint"),
+                author,
+                (f"{one.line:>3}", "faint"),
+                one.text,
+            ]
+        )
+    screen.rows(rows, gap=1 if screen.width < 60 else 2)
+
+
+def show_chain(call: Call, chain: Chain, now: datetime) -> None:
+    """What a statement rests on, as a tree."""
+    tree = _Tree(Screen(call), now)
+    for number, step in enumerate(chain.steps):
+        if number:
+            tree.screen.line()
+        tree.step(step, "", "")
+
+
+class _Tree:
+    """A chain drawn downwards: what is said above, what it rests on below it."""
+
+    def __init__(self, screen: Screen, now: datetime) -> None:
+        self.screen, self.now = screen, now
+        self.told: set[str] = set()
+
+    def step(self, step: SentenceStep | BeliefStep | FactStep, lead: str, below: str) -> None:
+        """One step. `lead` stands before its first line, `below` before all others."""
+        links: tuple[Link, ...] = () if isinstance(step, FactStep) else step.links
+        rest = below + ("│ " if links else "  ")
+        style = "strong" if not lead else ""
+        self._text(step.text, lead, below + ("│ " if links else "  ") if lead else "", style)
+        if isinstance(step, FactStep):
+            self._fact(step, rest)
+        else:
+            kind = step.record if isinstance(step, BeliefStep) else "sentence"
+            self._line(rest, (f"{kind} ", "faint"), *_cited(step), *self._written(step.written))
+            if isinstance(step, BeliefStep) and step.retired:
+                self._line(rest, (f"retired: {step.retired}", "warn"))
+            if step.fault:
+                self._broken(rest, step.fault)
+        for number, link in enumerate(links):
+            last = number == len(links) - 1
+            self._link(link, below + ("└ " if last else "├ "), below + ("  " if last else "│ "))
+
+    def _link(self, link: Link, lead: str, below: str) -> None:
+        if link.step is None:
+            self._line(lead, (f"^{link.id}", "id"))
+        else:
+            self.step(link.step, lead, below)
+        if link.fault:
+            self._broken(below + "  ", link.fault)
+        elif link.quote:
+            self._text(f"“{link.quote}” stands there", below + "  ", below + "  ", "good")
+
+    def _fact(self, step: FactStep, rest: str) -> None:
+        self._line(rest, ("fact ", "faint"), *_cited(step), *self._written(step.written))
+        if step.id and step.id in self.told:
+            return
+        self.told.add(step.id or "")
+        for quote in step.quotes:
+            source = f" ({quote.source})" if quote.source else ""
+            self._text(f"“{quote.text}”{source}", rest, rest, "match")
+        said = step.session
+        parts = [f"said by {said.origin}"]
+        parts += [f"in {said.client}"] if said.client else []
+        parts += [f"session {said.session}"] if said.session else []
+        parts += [" ".join(filter(None, (said.day, said.time)))] if said.day or said.time else []
+        parts += [said.trail] if said.trail else []
+        self._text(", ".join(parts), rest, rest, "faint")
+        if said.through:
+            self._text(f"read through {', '.join(said.through)}", rest, rest, "faint")
+        if step.retired:
+            self._line(rest, (f"retired: {step.retired}", "warn"))
+
+    def _written(self, written: LineCommit | None) -> list[Words]:
+        if written is None:
+            return [("  not committed yet", "warn")]
+        when = written.when.astimezone(self.now.tzinfo)
+        by = "" if written.author == "ua-memory" else f" by {written.author}"
+        return [(f"  {written.op or 'commit'}{by} {when:%Y-%m-%d} ", "faint"), (written.revision[:7], "rev")]
+
+    def _broken(self, rest: str, fault: BrokenLink) -> None:
+        self._text(f"✗ {fault.message}", rest, rest, "bad")
+
+    def _line(self, lead: str, *pieces: Words) -> None:
+        self.screen.item([(lead, "faint")], *pieces)
+
+    def _text(self, text: str, lead: str, below: str, style: str) -> None:
+        """A text of any length with the tree beside each of its lines."""
+        room = self.screen.width - max(cells(lead), cells(below)) if self.screen.fancy else 10**9
+        lines = textwrap.wrap(" ".join(text.split()), max(room, 20), break_long_words=False) or [""]
+        for number, line in enumerate(lines):
+            self.screen.item([(below if number else lead, "faint")], (line, style) if style else line)
+
+
+def _cited(step: SentenceStep | BeliefStep | FactStep) -> list[Words]:
+    block = getattr(step, "id", None)
+    at: Words = (f"{step.place.path}:{step.place.line}", "path")
+    return [(f"^{block} ", "id"), at] if block else [at]
+
+
+def chain_shape(chain: Chain) -> dict[str, Any]:
+    """What a statement rests on, as JSON."""
+    return {
+        "target": chain.target,
+        "steps": [_step_shape(step) for step in chain.steps],
+        "breaks": [_break_shape(one) for one in chain.breaks],
+    }
+
+
+def _break_shape(one: BrokenLink) -> dict[str, Any]:
+    return {"path": one.path, "line": one.line, "cause": one.cause, "message": one.message}
+
+
+def _step_shape(step: SentenceStep | BeliefStep | FactStep) -> dict[str, Any]:
+    found: dict[str, Any] = {"step": "sentence", "text": step.text}
+    found |= output.place(step.place, getattr(step, "id", None))
+    found |= {"written": _written_shape(step.written)} if step.written else {}
+    if isinstance(step, (BeliefStep, FactStep)):
+        found["step"] = "fact" if isinstance(step, FactStep) else step.record
+        found |= {"retired": step.retired} if step.retired else {}
+    if isinstance(step, FactStep):
+        said = step.session
+        known = {"client": said.client, "session": said.session, "day": said.day, "time": said.time}
+        more = {"trail": said.trail, "through": list(said.through)}
+        quotes = [output.without_empty({"text": q.text, "source": q.source}) for q in step.quotes]
+        return found | {
+            "quotes": quotes,
+            "said": {"origin": said.origin, **output.without_empty({**known, **more})},
+        }
+    found |= {"fault": _break_shape(step.fault)} if step.fault else {}
+    return found | {"proofs": [_link_shape(link) for link in step.links]}
+
+
+def _link_shape(link: Link) -> dict[str, Any]:
+    found = {"quote": link.quote, "fault": _break_shape(link.fault) if link.fault else None}
+    rests = {"rests": _step_shape(link.step)} if link.step else {}
+    return {"id": link.id, **output.without_empty(found), **rests}
+
+
+def _written_shape(written: LineCommit) -> dict[str, Any]:
+    return {
+        "revision": written.revision,
+        "author": written.author,
+        "when": written.when.isoformat(),
+        "op": written.op,
+        "subject": written.subject,
+    }
