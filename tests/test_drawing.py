@@ -37,7 +37,7 @@ def keep(*facts: dict[str, Any]) -> tuple[str, dict[str, Any]]:
 
 def draw(*facts: dict[str, Any], text: str = TEXT, **brief: Any) -> ExtractedChunk:
     drawing = ChunkExtractor(Scripted([keep(*facts)]), TextContext(NOON, **brief))
-    return drawing.draw(cut(text)[0])
+    return drawing.extract(cut(text)[0])
 
 
 def test_a_fact_keeps_its_parts_as_far_as_the_text_has_them() -> None:
@@ -121,15 +121,15 @@ def test_a_cause_is_an_earlier_fact_of_the_same_answer() -> None:
 def test_verbatim_keeps_the_words_and_all_of_them() -> None:
     said = [{"n": 2, "entities": ["Bob", "Zed"], "when": "2026-03"}, {"n": 9, "who": "nobody"}]
     drawing = ChunkExtractor(Scripted([("keep", {"facts": said})]), TextContext(NOON, "verbatim"))
-    found = drawing.draw(cut("# Notes\n\n" + TEXT)[0])
+    found = drawing.extract(cut("# Notes\n\n" + TEXT)[0])
     assert [one.text for one in found.facts] == pieces(TEXT)
     assert found.facts[1].entities == ("Bob",) and found.facts[1].when == "2026-03"
 
 
 def test_an_answer_without_a_call_is_asked_for_once_more() -> None:
     model = Scripted("I see. Interesting!", [keep(fact("Bob likes tea."))])
-    assert ChunkExtractor(model, TextContext(NOON)).draw(cut(TEXT)[0]).facts
-    assert ChunkExtractor(Scripted("I see. Interesting!"), TextContext(NOON)).draw(cut(TEXT)[0]).talked
+    assert ChunkExtractor(model, TextContext(NOON)).extract(cut(TEXT)[0]).facts
+    assert ChunkExtractor(Scripted("I see. Interesting!"), TextContext(NOON)).extract(cut(TEXT)[0]).talked
 
 
 def test_an_answer_that_was_cut_halves_the_chunk_and_gives_up_at_the_smallest() -> None:
@@ -141,15 +141,16 @@ def test_an_answer_that_was_cut_halves_the_chunk_and_gives_up_at_the_smallest() 
     long = "\n\n".join(f"Fact number {n} is that Bob likes tea." for n in range(30))
     model = Cut("so many", [keep(fact("Bob likes tea", "Fact number 1 is that Bob likes tea."))], [keep()])
     assert (
-        len(ChunkExtractor(model, TextContext(NOON)).draw(cut(long)[0]).facts) == 1 and len(model.asked) == 3
+        len(ChunkExtractor(model, TextContext(NOON)).extract(cut(long)[0]).facts) == 1
+        and len(model.asked) == 3
     )
     with pytest.raises(ModelMisbehaved, match="cut off"):
-        ChunkExtractor(Scripted("so many", stop="max_tokens"), TextContext(NOON)).draw(cut(TEXT)[0])
+        ChunkExtractor(Scripted("so many", stop="max_tokens"), TextContext(NOON)).extract(cut(TEXT)[0])
 
 
 def test_nonsense_is_no_answer() -> None:
     with pytest.raises(ModelMisbehaved):
-        ChunkExtractor(Scripted([("keep", {"fakts": []})]), TextContext(NOON)).draw(cut(TEXT)[0])
+        ChunkExtractor(Scripted([("keep", {"fakts": []})]), TextContext(NOON)).extract(cut(TEXT)[0])
 
 
 def test_the_text_cannot_leave_its_fence() -> None:
@@ -176,7 +177,7 @@ def test_one_sentence_costs_less_than_900_tokens(fake: FakeModel, tmp_path: Path
     """All of the request, schema and JSON included; the API adds some 350 of its own for tools."""
     with claude(fake, tmp_path) as model:
         brief = TextContext(NOON, mission="what a small company runs on", tags=("work",))
-        ChunkExtractor(model, brief).draw(cut(SAID)[0])
+        ChunkExtractor(model, brief).extract(cut(SAID)[0])
     (body,) = fake.bodies
     data = json.dumps(body, ensure_ascii=False).encode()
     assert len(data) / 4 <= 550 and tokens.count(data.decode()) + 350 <= 950
@@ -189,7 +190,7 @@ def test_a_long_text_shares_its_prefix_from_request_to_request(fake: FakeModel, 
     with claude(fake, tmp_path) as model:
         drawing = ChunkExtractor(model, TextContext(NOON))
         for chunk in chunks:
-            assert drawing.draw(chunk).facts
+            assert drawing.extract(chunk).facts
     assert len(fake.bodies) == len(chunks) > 20
     shared, whole = 0, 0
     for before, body in zip([None, *fake.bodies], fake.bodies, strict=False):

@@ -99,7 +99,9 @@ def test_an_open_name_has_its_candidates() -> None:
 def test_what_is_said_to_be_two_is_never_one() -> None:
     known = EntityRecords((Entity("Kubernetes", (), ("Kuberentes",)), Entity("Robert", ("Bob",), ("Bobby",))))
     assert known.resolve("Kuberentes").how == "open" and known.resolve("Kuberentes").candidates == ()
-    assert known.apart("Bob", "Bobby") and known.apart("Bobby", "Robert"), "aliases too, either way round"
+    assert known.are_separate("Bob", "Bobby") and known.are_separate("Bobby", "Robert"), (
+        "aliases too, either way round"
+    )
     assert EntityRecords().resolve("Anybody").name == "Anybody"
 
 

@@ -286,7 +286,7 @@ def test_memory_is_bounded_by_what_is_kept_and_order_is_the_conversations() -> N
 
     extraction = Extraction()
     for turn in _dense(3000):
-        extraction.hear(turn)
+        extraction.add(turn)
     assert len(extraction._held) <= 600
     assert len(extraction._by_term) <= 600 * 12
     order = [int(candidate.turn[1:]) for candidate in extraction.best()]

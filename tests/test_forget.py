@@ -521,7 +521,7 @@ def test_a_text_is_known_however_it_stands(place: str) -> None:
     said = Needle("Alice prefers green tea.")
     assert (
         said.within("as in: alice prefers green tea, or not")
-        and said.taken_out(f"{said.text} So") == f"{MARK} So"
+        and said.masked(f"{said.text} So") == f"{MARK} So"
     )
 
 

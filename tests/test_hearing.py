@@ -196,7 +196,7 @@ def test_what_is_said_during_a_flush_gathers_anew(bank: Bank) -> None:
     talk.says("user", "two")
     talk.hear()
     assert not queue.get(key).open
-    queue.taken(key, {"u1"})
+    queue.remove_turns(key, {"u1"})
     assert queue.get(key).open and [turn.id for turn in queue.get(key).turns] == ["u2"]
 
 

@@ -57,10 +57,10 @@ def test_only_what_was_consumed_is_let_go(queue: Queue) -> None:
     key = queue.put(session(), turns("p: one", "two"), at=NOON).key
     queue.failed(key, "no network", NOON)
     queue.put(session(), turns("p: three", first=3), at=NOON, size=9)
-    queue.taken(key, {"e1", "e2"})
+    queue.remove_turns(key, {"e1", "e2"})
     left = queue.get(key)
     assert [turn.id for turn in left.turns] == ["e3"] and left.tries == 0 and left.session == session()
-    queue.taken(key, {"e3"})
+    queue.remove_turns(key, {"e3"})
     assert queue.all() == [] and list(queue.folder.iterdir()) == []
     with pytest.raises(NotFound):
         queue.get(key)

@@ -74,7 +74,7 @@ class Entities:
             return self._portrait(words, known, name)
 
     def _portrait(self, words: WordIndex, known: EntityRecords, name: str) -> EntityDetails:
-        called = known.called(name)
+        called = known.by_name(name)
         record = called[0] if len(called) == 1 else None
         names = [record.name, *record.aliases] if record else [name]
         own = {folded(each) for each in names}
@@ -127,7 +127,7 @@ class Entities:
     def _heard_of(self, *names: str) -> None:
         with self._named() as (words, known):
             for name in names:
-                if not known.called(name) and not index_words.items(words, [folded(name)]):
+                if not known.by_name(name) and not index_words.items(words, [folded(name)]):
                     near = _near(name, _listed(words, known, COMPARED))
                     raise NotFound("no such name", where=name, hint=near)
 

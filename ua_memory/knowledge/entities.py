@@ -483,31 +483,31 @@ class EntityRecords:
                 found[name].append(entity)
         return found
 
-    def called(self, name: str) -> Sequence[Entity]:
+    def by_name(self, name: str) -> Sequence[Entity]:
         """Those who are called so, by name or alias: none, one, or several who share it."""
         return self._by_name.get(fold(name), ())
 
-    def apart(self, one: str, other: str) -> bool:
+    def are_separate(self, one: str, other: str) -> bool:
         """Whether somebody has said that these two names are not one."""
         ours, theirs = self._kept_from(one), self._kept_from(other)
         return bool(ours & self._all_of(other) or theirs & self._all_of(one))
 
     def _all_of(self, name: str) -> set[str]:
-        named = (n for entity in self.called(name) for n in (entity.name, *entity.aliases))
+        named = (n for entity in self.by_name(name) for n in (entity.name, *entity.aliases))
         return {fold(name), *map(fold, named)}
 
     def _kept_from(self, name: str) -> set[str]:
-        return {fold(n) for entity in self.called(name) for n in entity.nots}
+        return {fold(n) for entity in self.by_name(name) for n in entity.nots}
 
-    def together(self, one: str, other: str) -> bool:
+    def are_same(self, one: str, other: str) -> bool:
         """Whether two names are settled to be one's."""
-        return any(a is b for a in self.called(one) for b in self.called(other))
+        return any(a is b for a in self.by_name(one) for b in self.by_name(other))
 
     def resolve(self, name: str, context: Iterable[str] = (), beside: Beside | None = None) -> ResolvedName:
         """Whom a name in a text stands for. `context` are the other names of that text, `beside` gives the
         names that stand beside somebody's elsewhere in the bank."""
         company = {fold(each) for each in context} - {fold(name)}
-        named = self.called(name)
+        named = self.by_name(name)
         if len(named) == 1:
             how: Literal["exact", "alias"] = "exact" if fold(named[0].name) == fold(name) else "alias"
             return ResolvedName(named[0].name, how, "" if how == "exact" else f"{ENTITIES} says so")
@@ -528,7 +528,7 @@ class EntityRecords:
     def _near(self, name: str) -> Iterator[tuple[Entity, NameSimilarity]]:
         """Those whom a name may stand for, with the best reason to think so."""
         for entity in self.records:
-            if self.apart(entity.name, name):
+            if self.are_separate(entity.name, name):
                 continue
             found = [like for each in (entity.name, *entity.aliases) if (like := likeness(each, name))]
             if found:
@@ -582,7 +582,7 @@ def suggestions(
     listed = {fold(name): name for name in names}
     for one, other in _pairs(names):
         like = likeness(one, other)
-        if like is None or known.together(one, other) or known.apart(one, other):
+        if like is None or known.are_same(one, other) or known.are_separate(one, other):
             continue
         mine, theirs = ({fold(n) for n in beside(name)} for name in (one, other))
         common = mine & theirs & listed.keys()
@@ -617,6 +617,6 @@ def _kept(one: str, other: str, names: Mapping[str, int], known: EntityRecords) 
     """Which of two names would stay: the settled one, the longer one, the one that is written oftener."""
 
     def worth(name: str) -> tuple[bool, int, int, str]:
-        return bool(known.called(name)), len(fold(name).split()), names.get(name, 0), name
+        return bool(known.by_name(name)), len(fold(name).split()), names.get(name, 0), name
 
     return (one, other) if worth(one) >= worth(other) else (other, one)

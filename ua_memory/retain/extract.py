@@ -645,7 +645,7 @@ def extract(
     """
     extraction = Extraction(zone)
     for turn in turns:
-        extraction.hear(turn)
+        extraction.add(turn)
     return extraction.best(per_10_000_words, at_least)
 
 
@@ -673,7 +673,7 @@ class Extraction:
         self._person = 0
         """The number of the person's latest turn."""
 
-    def hear(self, turn: Turn) -> None:
+    def add(self, turn: Turn) -> None:
         """One more turn, in the order of the conversation."""
         self._turns += 1
         if self._waiting:

@@ -455,7 +455,7 @@ class ExtractedChunk:
 
 
 class ChunkExtractor:
-    """A model at work on one text: `draw` its chunks in order."""
+    """A model at work on one text: `extract` its chunks in order."""
 
     def __init__(self, model: Model, brief: TextContext, *, purpose: str = "retain") -> None:
         self.model, self.brief, self.purpose = model, brief, purpose
@@ -463,7 +463,7 @@ class ChunkExtractor:
         self._said: list[Message] = []
         self._size = 0
 
-    def draw(self, chunk: Chunk) -> ExtractedChunk:
+    def extract(self, chunk: Chunk) -> ExtractedChunk:
         """The facts in a chunk. Raises what the model raises, and ModelMisbehaved for an answer that is none:
         then nothing of the text is to be kept."""
         into = _ExtractionTools(chunk, self.brief)
@@ -513,7 +513,7 @@ class ChunkExtractor:
             outcome.require_done()
         halves = (chunk.text[:at], chunk.text[at:])
         one, other = (
-            self.draw(replace(chunk, text=half, name=name_of(half))) if half.strip() else ExtractedChunk()
+            self.extract(replace(chunk, text=half, name=name_of(half))) if half.strip() else ExtractedChunk()
             for half in halves
         )
         behind = len(one.facts)

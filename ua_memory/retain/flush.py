@@ -507,7 +507,7 @@ class Flusher:
             except SystemExit:
                 self.queue.failed(key, STOPPED, self.store.now())
                 raise
-            self.queue.taken(key, {turn.id for turn in waiting.turns})
+            self.queue.remove_turns(key, {turn.id for turn in waiting.turns})
             return flushed
 
     def _as_wanted_now(self, turns: Iterable[Turn]) -> Iterator[Turn]:

@@ -305,7 +305,7 @@ class TurnQueue:
                     aside = (self._path(f"{key}-{n}") for n in range(1, 1000))
                     self._path(key).rename(next(path for path in aside if not path.exists()))
 
-    def taken(self, key: str, consumed: Collection[str]) -> None:
+    def remove_turns(self, key: str, consumed: Collection[str]) -> None:
         """Let go of turns whose facts are committed; what was added meanwhile stays."""
         with self._open(key) as file:
             rows = [

@@ -142,7 +142,7 @@ class Retainer:
             done += [one] if one else []
         return done
 
-    def let_go(self, document_id: str) -> RetainResult:
+    def drop_document(self, document_id: str) -> RetainResult:
         """Take out the facts of a document that is no more, and its file unless a person wrote there."""
         item = TextItem("", self.store.now(), document_id)
         known = documents.find(self.store, document_id)
@@ -214,7 +214,7 @@ class Retainer:
         for number, chunk in enumerate(todo, 1):
             drawn = waiting.drawn.get(chunk.name)
             if drawn is None:
-                drawn = drawing.draw(chunk)
+                drawn = drawing.extract(chunk)
                 if drawn.talked and not drawn.facts:
                     drawn = replace(extract_without_model(chunk, brief), talked=True)
                 self.items.note(waiting.key, chunk.name, drawn)

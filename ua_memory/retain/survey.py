@@ -580,7 +580,7 @@ class Watches:
         )  # fmt: skip
 
     def _let_go(self, document_id: str) -> RetainResult:
-        return self._documents.retainer().let_go(document_id)
+        return self._documents.retainer().drop_document(document_id)
 
     def preview(self, *, model: ModelOrEndpoint = None) -> Sequence[RetainPreview]:
         """What `run` would keep and cost; see `Documents.preview`."""

@@ -96,7 +96,7 @@ class Needle:
             first = len(data[: match.start()].decode("utf-8", "surrogateescape"))
             yield first, first + len(match[0].decode("utf-8", "surrogateescape"))
 
-    def taken_out(self, text: str) -> str:
+    def masked(self, text: str) -> str:
         """A text with a mark in its place."""
         data = text.encode("utf-8", "surrogatepass")
         new = self.pattern.sub(MARK.encode(), data)
@@ -377,7 +377,7 @@ def without(row: Mapping[str, Any], needles: Sequence[Needle]) -> dict[str, Any]
 def _taken_out(value: Any, needles: Sequence[Needle]) -> Any:
     if isinstance(value, str):
         for needle in needles:
-            value = needle.taken_out(value)
+            value = needle.masked(value)
         return value
     if isinstance(value, Mapping):
         return {key: _taken_out(each, needles) for key, each in value.items()}
