@@ -409,10 +409,11 @@ def _die(root: Path, where: str) -> None:
         places: dict[str, tuple[Any, str]] = {
             "writing": (Draft, "write"),
             "committing": (ledger, "write"),
-            "letting go": (queue.TurnQueue, "taken"),
+            "letting go": (queue.TurnQueue, "remove_turns"),
             "handing over": (flush.Flusher, "drain"),
         }
         if where in places:
+            assert hasattr(*places[where])
             setattr(*places[where], kill)
         memory.flush(transcript(), model=model)
     finally:

@@ -299,7 +299,7 @@ def test_other_folders(shell: Shell, memory: Memory, monkeypatch: pytest.MonkeyP
 
 
 def test_a_file_of_an_import(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from ua_memory.views import flushed as imported
+    from ua_memory.upkeep import import_sources as imported
 
     monkeypatch.setattr(imported, "LARGEST", 10)
     (tmp_path / "a.md").write_text("x" * 10)

@@ -253,8 +253,8 @@ def test_one_owner_at_a_time(tmp_path: Path) -> None:
 
 def test_a_killed_owner_frees_the_lock(tmp_path: Path) -> None:
     code = (
-        "import sys, time; from pathlib import Path; from ua_memory.index.vectors import Owner\n"
-        "owner = Owner(Path(sys.argv[1])); owner.take(); print('mine', flush=True); time.sleep(60)"
+        "import sys, time; from pathlib import Path; from ua_memory.index.vectors import VectorLock\n"
+        "owner = VectorLock(Path(sys.argv[1])); owner.take(); print('mine', flush=True); time.sleep(60)"
     )
     root = str(Path(embed.__file__).parents[2])
     child = subprocess.Popen(
