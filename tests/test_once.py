@@ -38,6 +38,17 @@ def test_who_is_called_again_answers_again(clock: dict[str, float]) -> None:
     assert not once.is_first(["hook"], PROMPT)
 
 
+def test_a_client_may_start_the_second_hook_when_the_first_has_answered(
+    clock: dict[str, float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CLAUDE_PID", "7")
+    assert once.is_first(["hook"], PROMPT)
+    clock.update(born=2.0, now=2.04, pid=12)
+    assert not once.is_first(["hook"], PROMPT)
+    clock.update(born=9.0, now=9.04, pid=13)  # the same words again, later
+    assert once.is_first(["hook"], PROMPT)
+
+
 def test_what_cannot_be_known_is_answered(clock: dict[str, float], monkeypatch: pytest.MonkeyPatch) -> None:
     assert once.is_first(["hook"], PROMPT)
     monkeypatch.setattr(once, "_process_started", lambda: open("/proc/none"))  # noqa: SIM115, PTH123

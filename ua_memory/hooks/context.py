@@ -34,13 +34,17 @@ if TYPE_CHECKING:
 #
 # The client starts both at once. Each appends the hash of its event to a file in the folder of the sockets.
 # A hook that finds the same hash there, written by another process since it was started itself, is the second
-# one and prints nothing. A hook that is called again later was started after that, and answers.
+# one and prints nothing. A hook that is called again later was started after that, and answers. On a busy
+# machine a client may start the second one when the first has answered; so where the client says which
+# process it is, and no person calls, the same event again counts as the second one for a moment.
 
 
 MOST = 1 << 16
 """Bytes after which the file is begun anew."""
 ANSWERED = (b'"UserPromptSubmit"', b'"SessionStart"')
 """The events that are answered with a text. The work of the others is idempotent."""
+STARTED_LATE = 3.0
+"""Seconds after a client's event in which its second hook may start."""
 
 
 def is_first(words: list[str], data: bytes) -> bool:
@@ -48,7 +52,7 @@ def is_first(words: list[str], data: bytes) -> bool:
     if not any(name in data for name in ANSWERED):
         return True
     try:
-        born = _process_started()
+        born = _process_started() - (STARTED_LATE if os.environ.get("CLAUDE_PID") else 0)
         bank = next(banks(words, os.getcwd(), os.path.realpath(os.path.expanduser("~"))), "")  # noqa: PTH109, PTH111
         caller = os.environ.get("CLAUDE_PID") or str(os.getppid())
         event = blake2b(b"\0".join((data, os.fsencode(bank), caller.encode())), digest_size=8).hexdigest()
