@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import signal
+import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -255,6 +256,10 @@ def fail_at(name: str, bank: Path, folder: Path, stop: int, code: int) -> bool:
                 ended = DONE
             except UaMemoryError as error:
                 ended = CLEAR if os.strerror(code) in str(error) or "git" in str(error) else 1
+                if ended != CLEAR:
+                    traceback.print_exc()
+        except BaseException:  # the report shows what the parent knows by its exit code alone
+            traceback.print_exc()
         finally:
             os._exit(ended)
     ended = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
