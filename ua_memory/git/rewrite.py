@@ -166,15 +166,18 @@ def move(history: History, to: Sequence[Ref]) -> None:
 
 def workspace(history: History, folder: Path, *, borrows: bool = True) -> History:
     """A repository in a new folder in which to work on a history, whose objects it can read if it `borrows`
-    them. What comes into it does not get into the history."""
+    them. What comes into it does not get into the history. CannotWrite, GitFailed."""
     fresh = History(folder / "history.git", folder / "tree", own=False)
-    fresh.root.mkdir(parents=True)
-    fresh.create()
-    fresh.run("symbolic-ref", "HEAD", history.ref())
-    if borrows:
-        (fresh.git_dir / "objects" / "info").mkdir(exist_ok=True)
-        (fresh.git_dir / "objects" / "info" / "alternates").write_text(f"{history.shared / 'objects'}\n")
-        fresh.run("update-ref", history.ref(), str(history.head()))
+    try:
+        fresh.root.mkdir(parents=True)
+        fresh.create()
+        fresh.run("symbolic-ref", "HEAD", history.ref())
+        if borrows:
+            (fresh.git_dir / "objects" / "info").mkdir(exist_ok=True)
+            (fresh.git_dir / "objects" / "info" / "alternates").write_text(f"{history.shared / 'objects'}\n")
+            fresh.run("update-ref", history.ref(), str(history.head()))
+    except OSError as error:
+        raise CannotWrite(error.strerror or str(error), where=str(folder)) from error
     return fresh
 
 
