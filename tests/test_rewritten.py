@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from test_forget import believe
 from test_machines import facts, heads, tree, two
 
-from ua_memory.errors import Conflict, UaMemoryError
+from ua_memory.errors import Conflict, GitFailed, UaMemoryError
 from ua_memory.git import rewrite as rewriting
 from ua_memory.memory import Memory
 from ua_memory.upkeep.sync import SyncResult
@@ -98,6 +98,17 @@ def test_a_purge_reaches_the_other_machine_with_weeks_of_work_on_both(pair: tupl
     repository(again := two.root.parent / "again")
     git(again, "fetch", "--quiet", left.backup, "main")
     assert SECRET in git(again, "log", "-p", "FETCH_HEAD") and "Erin" in git(again, "log", "-p", "FETCH_HEAD")
+
+
+def test_a_branch_that_somebody_moved_meanwhile_is_not_moved(pair: tuple[Bank, Bank]) -> None:
+    history = Bank(pair[0].root, pair[0].clock).store.history
+    head, first = str(history.head()), history.log(limit=None)[-1].id
+    to = [rewriting.Ref("refs/heads/other", first), rewriting.Ref(history.ref(), first)]
+    with pytest.raises(GitFailed):
+        rewriting.move(history, to, {history.ref(): first})
+    assert history.head() == head and history.stored("refs/heads/other") is None
+    rewriting.move(history, to, {history.ref(): head})
+    assert history.head() == first
 
 
 def test_who_has_nothing_of_its_own_ends_at_the_remotes_revision(pair: tuple[Bank, Bank]) -> None:

@@ -155,13 +155,16 @@ def rewrite(
         rows = (fresh.git_dir / "filter-repo" / "commit-map").read_text().splitlines()[1:]
         became = dict(row.split() for row in rows)
         moved = [Ref(name, sha) for name, (_, sha) in changed.items()]
-        move(history, [*moved, *(Ref(ref.name, became[ref.id]) for ref in notes if ref.id in became)])
+        noted = [Ref(ref.name, became[ref.id]) for ref in notes if ref.id in became]
+        move(history, [*moved, *noted], old)
     return changed
 
 
-def move(history: History, to: Sequence[Ref]) -> None:
-    """Let refs lead elsewhere: all of them or, where git is killed or fails, none."""
-    history.run("update-ref", "--stdin", stdin="".join(f"update {r.name} {r.id}\n" for r in to).encode())
+def move(history: History, to: Sequence[Ref], old: Mapping[str, str] | None = None) -> None:
+    """Let refs lead elsewhere: all of them or, where git is killed or fails, none. GitFailed where one does
+    not lead any more to what `old` ({name: id}) says: somebody has committed meanwhile."""
+    lines = (f"update {ref.name} {ref.id} {(old or {}).get(ref.name, '')}".rstrip() for ref in to)
+    history.run("update-ref", "--stdin", stdin="".join(f"{line}\n" for line in lines).encode())
 
 
 def workspace(history: History, folder: Path, *, borrows: bool = True) -> History:

@@ -374,7 +374,7 @@ class Following:
             if history.differing(head, new):
                 raise GitFailed("the new history does not end where the old one does", where=new[:10])
             to = [rewrite.Ref(history.ref(), new), rewrite.Ref(history.agreement(name), other)]
-            rewrite.move(history, to)
+            rewrite.move(history, to, {history.ref(): head})
             rewrite.let_go(history, self.store.bank.state / WORK)
         return new
 
