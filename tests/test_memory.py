@@ -62,9 +62,9 @@ def test_a_folder_that_is_no_bank(tmp_path: Path) -> None:
 
 def test_init_then_open(tmp_path: Path) -> None:
     made = Memory.init(tmp_path / "bank", timezone="Europe/Kyiv")
-    assert made.founded and made.founded.made == ("MEMORY.md", "ua-memory.toml")
+    assert made.init_result and made.init_result.made == ("MEMORY.md", "ua-memory.toml")
     opened = Memory.open(tmp_path / "bank")
-    assert opened.founded is None
+    assert opened.init_result is None
     assert opened.config.timezone == "Europe/Kyiv"
     assert opened.config.id == made.config.id
     assert opened.store.now().tzinfo == ZoneInfo("Europe/Kyiv")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from ua_memory.index.entities import Entities
     from ua_memory.index.filters import Filters
     from ua_memory.index.sync import Facts, Index, Progress, Refresh, Stop
+    from ua_memory.knowledge.observations import ObservationCounts
     from ua_memory.knowledge.opinions import Opinions
     from ua_memory.llm.access import ModelAccess, ModelOrEndpoint
     from ua_memory.llm.model import Endpoint, Model
@@ -51,7 +53,7 @@ if TYPE_CHECKING:
     from ua_memory.upkeep.archive import Remote
     from ua_memory.upkeep.audit import Health
     from ua_memory.upkeep.forget import ForgetResult, Forgetting
-    from ua_memory.upkeep.purge import HistoryPurges
+    from ua_memory.upkeep.purge import HistoryPurges, Unfinished
     from ua_memory.upkeep.undo import BankHistory
 
 
@@ -76,6 +78,10 @@ class Status:
     damage: str = ""
     """What is wrong with the history, as far as a quick look tells."""
     settings: tuple[str, ...] = ()
+    beliefs: ObservationCounts | None = None
+    """None before the first consolidation."""
+    purges: tuple[Unfinished, ...] = ()
+    """Purges of the history that are not finished."""
 
 
 class Memory:
@@ -90,7 +96,7 @@ class Memory:
 
     def __init__(self, store: Store, *, door: str = "python") -> None:
         self.store, self.door = store, door
-        self.founded: InitResult | None = None  # what `init` did, if it was `init` that opened this bank
+        self.init_result: InitResult | None = None  # what `init` did, if it was `init` that opened this bank
         self._index: Index | None = None
         self._making = Lock()
 
@@ -111,9 +117,9 @@ class Memory:
         door: str = "python",
     ) -> Memory:  # fmt: skip
         """Make a bank in a folder, or complete one, and open it. `upkeep.init.init` tells more."""
-        founded = init.init(Path(root).absolute(), now, timezone=timezone, door=door)
-        memory = cls.open(founded.bank.root, config=founded.config, now=now, door=door)
-        memory.founded = founded
+        done = init.init(Path(root).absolute(), now, timezone=timezone, door=door)
+        memory = cls.open(done.bank.root, config=done.config, now=now, door=door)
+        memory.init_result = done
         return memory
 
     @property
@@ -397,6 +403,8 @@ class Memory:
         from ua_memory.upkeep import audit
 
         store, seen = self.store, self.store.survey()
+        bank, purging = store.bank, (store.bank.state / "purges.json").exists()
+        consolidated = (bank.root / "memory/observations", bank.pending / "consolidation-batch.json")
         head, damage = audit.newest(store)
         return Status(
             root=str(store.bank.root), trail=str(store.bank.git_dir), own=store.bank.own,
@@ -406,6 +414,8 @@ class Memory:
             pending=tuple(doctor.pending_revisions(store)), budgets=self._budgets(),
             problems=bool(damage) + sum(1 for _ in audit.file_problems(store)), damage=damage,
             index=doctor.index_state(store), settings=self.config.problems,
+            beliefs=self.observations.counts() if any(map(os.path.exists, consolidated)) else None,
+            purges=tuple(self.purges.unfinished()) if purging else (),
         )  # fmt: skip
 
     # -- parts -----------------------------------------------------------------------------------------

@@ -1,56 +1,43 @@
-"""`init`, `status`, `verify`, `doctor`, `index`, `stats`, `bench`."""
+"""`init`, `status`, `verify`, `doctor`, `index`, `stats`, `bench`, `config`, `trust`."""
 
 from __future__ import annotations
 
 import contextlib
-import os
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict
-from datetime import datetime, time
+import json
+import shlex
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ua_memory import bench, caller
-from ua_memory import config as config_module
+from ua_memory import bench, caller, config, discovery
 from ua_memory import paths as paths_module
-from ua_memory.bench import draw_cost, drawable
+from ua_memory.caller import is_person
 from ua_memory.cli import app
 from ua_memory.cli.history import entries
-from ua_memory.daemon import protocol
-from ua_memory.daemon.spawn import holder, runs
-from ua_memory.errors import ProblemsFound, UaMemoryError
+from ua_memory.config import user_folder
+from ua_memory.daemon import protocol, spawn
+from ua_memory.discovery import SETTINGS, USER
+from ua_memory.errors import ProblemsFound, UaMemoryError, Usage
 from ua_memory.index.outside import OutsideFiles
 from ua_memory.llm.ledger import Ledger
-from ua_memory.llm.model import PRICES_AS_OF
 from ua_memory.memory import Memory
-from ua_memory.text.wording import dollars
-from ua_memory.upkeep.doctor import Check
-from ua_memory.views import flushed, output
-from ua_memory.views.output import Piece, Screen, ago, count, emit, note, parse_day, progress
+from ua_memory.text.redaction import find
+from ua_memory.views import bank as views
+from ua_memory.views.output import Screen, agrees, commit, emit, note, parse_since, progress, show
 
 if TYPE_CHECKING:
-    from ua_memory.bench import BenchReport, MeanRow, Ranking
     from ua_memory.caller import Call
-    from ua_memory.knowledge.observations import ObservationCounts
-    from ua_memory.llm.ledger import Spent, Totals
     from ua_memory.memory import Status
-    from ua_memory.upkeep.audit import Stats
-    from ua_memory.upkeep.purge import Unfinished
-    from ua_memory.upkeep.sync import CloneResult
+    from ua_memory.store.draft import Result
 
 
-# -- init --------------------------------------------------------------------------------------------------
+# -- init ------------------------------------------------------------------------------------------------
 # `ua-memory init`: make a bank.
 
 
 init_app = app.new()
-SAYS = {
-    "MEMORY.md": "core memory: given to every session",
-    "memory/": "daily logs, one file a day",
-    "ua-memory.toml": "its settings",
-}
 
 
 @init_app.command(cls=app.Verb)
@@ -81,45 +68,22 @@ def init(
     """
     call = caller.call_of(ctx)
     root, default = _root(call, path, new=source is not None)
-    if source is not None and (call.cwd / source).exists():  # a folder, from where the caller stands
-        source = str((call.cwd / source).resolve())
     cloned = None
     if source is not None:
         from ua_memory.upkeep.sync import clone
 
-        cloned = clone(root, source)
-    folder = (root / "memory").is_dir()
+        folder = call.cwd / source  # from where the caller stands
+        cloned = clone(root, str(folder.resolve()) if folder.exists() else source)
+    made = [] if (root / "memory").is_dir() else ["memory/"]
     first = Memory.init(root, now=call.now, timezone="" if source else system_timezone(call), door="cli")
-    config = caller.settings_of(call, first.store.bank.root)  # of which only now is known whose they are
-    memory = Memory.open(first.store.bank.root, config=config, now=call.now, door="cli")
-    memory.founded = first.founded
-    caller.tell_untrusted(call, config)
-    made = [*(memory.founded.made if memory.founded else ()), *(() if folder else ("memory/",))]
-    if call.as_json:
-        emit(call, _shape(memory, made, _notes(call, memory, default)) | (_cloned(cloned) if cloned else {}))
-    elif cloned:
-        _tell_cloned(call, memory, cloned, _notes(call, memory, default))
-    else:
-        _tell_init(call, memory, made, _notes(call, memory, default))
-    memory.close()
-
-
-def _cloned(done: CloneResult) -> dict[str, object]:
-    return {"from": done.address, "branch": done.branch, "revisions": done.revisions, "files": done.files}
-
-
-def _tell_cloned(call: Call, memory: Memory, done: CloneResult, notes: list[str]) -> None:
-    screen = Screen(call)
-    screen.line(
-        "Cloned the memory bank from ", (done.address, "path"), " into ", (memory.status().root, "path"), "."
-    )
-    what = f"{count(done.files, 'file')}, {count(done.revisions, 'revision')}, branch {done.branch}"
-    screen.line(f"  {what}; the next search builds the index")
-    for text in (*done.notes, *notes):
-        note(call, text)
-    screen.line()
-    screen.line("Next:")
-    screen.line("  ua-memory sync   whenever you like")
+    done = first.init_result
+    assert done is not None
+    loaded = caller.settings_of(call, done.bank.root)  # of which only now is known whose they are
+    caller.tell_untrusted(call, loaded)
+    with Memory.open(done.bank.root, config=loaded, now=call.now, door="cli") as memory:
+        notes = [*done.result.notes, *_notes(call, memory, default)]
+        found = views.NewBank(memory.status(), loaded.id, loaded.timezone, (*done.made, *made), notes, cloned)
+        show(call, found, views.init_shape, views.show_init)
 
 
 def _root(call: Call, path: str | None, *, new: bool) -> tuple[Path, bool]:
@@ -139,63 +103,28 @@ def system_timezone(call: Call) -> str:
         except OSError:
             return ""
     name = given.rpartition("zoneinfo/")[2]
-    return name if name not in ("", "localtime", "Factory") and config_module.is_zone(name) else ""
+    return name if name not in ("", "localtime", "Factory") and config.is_zone(name) else ""
 
 
-def _shape(memory: Memory, made: list[str], notes: list[str]) -> dict[str, object]:
-    status = memory.status()
-    return {
-        "bank": status.root,
-        "id": memory.config.id,
-        "own": status.own,
-        "trail": status.trail,
-        "timezone": memory.config.timezone,
-        "made": made,
-        "notes": notes,
-    }
-
-
-def _notes(call: Call, memory: Memory, default: bool) -> list[str]:
-    """What init says beside its result: which bank that is if nobody named one, and what it does not read."""
-    import json
-    import shlex
-
-    root, notes = memory.store.bank.root, list(memory.founded.result.notes if memory.founded else ())
+def _notes(call: Call, memory: Memory, default: bool) -> Iterator[str]:
+    """Which bank that is if nobody named one, and which files of its folder are not searched."""
+    root = memory.store.bank.root
     if default and call.cwd.resolve() != root:
-        notes.append(
+        yield (
             f"{root} is the default bank, used wherever there is no other; for one in this folder: "
             "ua-memory init ."
         )
-    if count := OutsideFiles(memory.store).unread():
-        files = "1 markdown file is" if count == 1 else f"{count:,} markdown files are"
+    if unread := OutsideFiles(memory.store).unread():
+        files = "1 markdown file is" if unread == 1 else f"{unread:,} markdown files are"
         bank = "" if caller.found(call) == root else f" --bank {shlex.quote(str(root))}"
         others = [
-            path for path in memory.config.extra_paths if not (root / path).resolve().is_relative_to(root)
+            each for each in memory.config.extra_paths if not (root / each).resolve().is_relative_to(root)
         ]
         value = shlex.quote(json.dumps([".", *others], ensure_ascii=False))
-        notes.append(
+        yield (
             f"{files} outside of memory/ and will not be searched; to include this folder: "
             f"ua-memory{bank} config set extraPaths {value}"
         )
-    return notes
-
-
-def _tell_init(call: Call, memory: Memory, made: list[str], notes: list[str]) -> None:
-    screen, status = Screen(call), memory.status()
-    if not made:
-        screen.line((status.root, "path"), " is already a memory bank. Nothing was changed.")
-    else:
-        screen.line("Created a memory bank in ", (status.root, "path"), ".")
-        table: list[list[Piece]] = [[(f"  {name}", "path"), SAYS.get(name, "")] for name in made]
-        where = "its own git repository" if status.own else f"kept apart, in {status.trail}"
-        screen.rows([*table, ["  history", where]])
-    for text in notes:
-        note(call, text)
-    if made:
-        screen.line()
-        screen.line("Next:")
-        screen.line("  ua-memory insert ", ('"We left Heroku for Fly.io because the price doubled"', "match"))
-        screen.line("  ua-memory search ", ('"why did we leave Heroku"', "match"))
 
 
 # -- status ------------------------------------------------------------------------------------------------
@@ -214,142 +143,24 @@ def status(
     ] = False,
 ) -> None:
     """Show the state of the bank: edits, held facts, unfinished writes, size of core memory."""
-    held = memory.status().held if accept else ()
-    result = memory.store.adopt(accept=True) if accept else None
-    if result is not None:
-        for text in result.notes:
-            note(call, text)
-        note(call, f"accepted: {', '.join(held)}" if held else "nothing was held")
+    held = memory.status().held if accept else None
+    if held is not None:
+        done = f"accepted: {', '.join(held)}" if held else "nothing was held"
+        Screen(call).note(*memory.store.adopt(accept=True).notes, done)
     found = memory.status()
-    watch = _watch(call, memory)
-    here = memory.store.bank
-    signs = (here.root / "memory/observations", here.pending / "consolidation-batch.json")
-    beliefs = memory.observations.counts() if any(map(os.path.exists, signs)) else None
+    watch = (protocol.status(memory.store.bank.root, call.env) or {}).get("watch", {})
     if call.as_json:
-        more: dict[str, Any] = {"watch": watch} if watch else {}
-        more |= {"accepted": list(held)} if accept else {}
-        more |= {"beliefs": asdict(beliefs)} if beliefs else {}
-        purges = _purges(memory)
-        more |= {"purges": [asdict(one) for one in purges]} if purges else {}
-        emit(call, status_shape(found) | more)
-    else:
-        _tell_status(call, memory, found, watch, beliefs)
+        return emit(call, views.status_shape(found, watch, held))
+    return views.show_status(Screen(call), found, _last(memory, found), watch, memory.store.now())
 
 
-def _watch(call: Call, memory: Memory) -> dict[str, str]:
-    """How the bank's daemon hears of changes; empty where none runs."""
-    asked = protocol.status(memory.store.bank.root, call.env) or {}
-    return {key: asked["watch"][key] for key in ("mode", "why") if key in asked.get("watch", {})}
-
-
-def status_shape(found: Status) -> dict[str, Any]:
-    whole, *blocks = found.budgets
-    return {
-        "bank": found.root,
-        "trail": found.trail,
-        "own": found.own,
-        **({"head": output.revision(found.head)} if found.head else {}),
-        "files": found.files,
-        "edited": list(found.edited),
-        "held": list(found.held),
-        "pending": list(found.pending),
-        "waiting": [flushed.waiting_shape(one) for one in found.waiting],
-        "core": {**output.budget(whole), "blocks": {block.name: output.budget(block) for block in blocks}},
-        **({"damage": found.damage} if found.damage else {}),
-        "settings": list(found.settings),
-        "problems": found.problems,
-        "index": dict(found.index),
-    }
-
-
-def _tell_status(
-    call: Call, memory: Memory, found: Status, watch: dict[str, str], beliefs: ObservationCounts | None
-) -> None:
-    screen = Screen(call)
-    rows: list[tuple[str, Piece]] = [
-        ("Bank", (found.root, "path")),
-        ("History", "its own git repository" if found.own else f"kept apart, in {found.trail}"),
-        ("Damage", (f"{found.damage}\nhint: ua-memory doctor" if found.damage else "", "bad")),
-        ("Last", _last(found, memory, relative=screen.fancy)),
-        ("Files", f"{found.files:,}"),
-        ("By hand", (_listed(found.edited, "edited and not committed yet"), "warn")),
-        ("Held", (_listed(found.held, "facts disappeared", *HELD), "bad")),
-        (
-            "Pending",
-            ("\n".join([*found.pending, "hint: ua-memory doctor"]) if found.pending else "", "warn"),
-        ),
-    ]
-    rows.append(("Waiting", (_waiting(found), "warn")))
-    rows.append(("Settings", ("\n".join(found.settings), "bad")))
-    if beliefs:
-        said = f"{count(beliefs.observations, 'observation')}, {count(beliefs.waiting, 'fact')} to consider"
-        said += f", {beliefs.aside} set aside" if beliefs.aside else ""
-        rows.append(("Beliefs", said))
-        said = f"{count(beliefs.posted, 'fact')} posted on {beliefs.since}"
-        rows.append(("Batch", f"{said}: ua-memory consolidate collects" if beliefs.posted else ""))
-    whole, *blocks = found.budgets
-    rows.append(("Core", f"{whole.used:,} of {whole.limit:,} tokens in {count(len(blocks), 'block')}"))
-    rows += [("", (budget.warning, "warn")) for budget in found.budgets]
-    problems: Piece = (f"{found.problems}; ua-memory verify lists them", "bad") if found.problems else "none"
-    rows += [("Problems", problems), ("Index", _index(dict(found.index)))]
-    rows.append(("Purge", ("\n".join(map(_purge, _purges(memory))), "bad")))
-    deaf = f"no events ({watch.get('why')}): the daemon polls the files"
-    rows.append(("Watch", (deaf if "why" in watch else "", "warn")))
-    screen.rows([[(name, "strong"), said] for name, said in rows if said and said[0]])
-
-
-HELD = ("confirm: ua-memory status --accept", "restore: ua-memory undo")
-
-
-def _listed(paths: tuple[str, ...], says: str, *more: str) -> str:
-    return "\n".join([f"{', '.join(paths)}: {says}", *more]) if paths else ""
-
-
-def _purges(memory: Memory) -> Sequence[Unfinished]:
-    """Purges that are not finished. Nothing of them is loaded where there was none."""
-    return memory.purges.unfinished() if (memory.store.bank.state / "purges.json").exists() else ()
-
-
-def _purge(one: Unfinished) -> str:
-    """What is left to do of a purge."""
-    if not one.done:
-        hint = "ua-memory sync" if one.sync else "ua-memory forget --purge"
-        return f"was interrupted: {hint} finishes it"
-    return (
-        f"of {one.on} is not finished: the old history is in {one.backup}\nonce you are sure: rm {one.backup}"
-    )
-
-
-def _waiting(found: Status) -> str:
-    """Conversations that no flush has read, each with the reason where one failed."""
-    lines = [
-        f"{count(len(one.turns), 'turn')} of {one.session.client}"
-        + (f": {flushed.waiting_why(one)}" if one.reason else ", still open" if one.open else "")
-        for one in found.waiting
-    ]
-    return "\n".join([*lines, "to flush them: ua-memory queue retry"]) if lines else ""
-
-
-def _last(found: Status, memory: Memory, *, relative: bool) -> str:
-    """The newest revision: how long ago for a person, the time for a script."""
+def _last(memory: Memory, found: Status) -> str:
+    """What the newest revision did, as `log` says it."""
     if found.head is None:
         return ""
-    now = memory.store.now()
-    then = found.head.when.astimezone(now.tzinfo)
-    moment = ago(then, now) if relative else f"{then:%Y-%m-%d %H:%M}"
-    says = found.head.subject
     with contextlib.suppress(UaMemoryError):  # a damaged history still has its newest revision's name
-        says = entries(memory, [found.head], None, set())[0].says
-    return f"{moment}, {found.head.id[:7]} {says}"
-
-
-def _index(found: dict[str, object]) -> str:
-    """What the index says of itself, in words: `ready, 12 items, 3 files, vectors ready`."""
-    said = [str(found.pop("state", "ready"))]
-    if said == ["behind"]:
-        said = ["out of date; the next search updates it"]
-    counted = [f"{found.pop(key)} {key}" for key in ("items", "files") if key in found]
-    return ", ".join([*said, *counted, *(f"{key} {value}" for key, value in found.items())])
+        return entries(memory, [found.head], None, set())[0].says
+    return found.head.subject
 
 
 # -- verify ------------------------------------------------------------------------------------------------
@@ -366,26 +177,8 @@ def verify(call: Call, memory: Memory) -> None:
     Prints `file:line: message` for each problem; the exit code is 12 if there are any.
     """
     found, unchecked = memory.health.verified()
-    files = len(memory.store.survey().files)
-    if call.as_json:
-        emit(
-            call,
-            {
-                "problems": [{"path": p.path, "line": p.line, "message": p.message} for p in found],
-                "unchecked": [{"path": p.path, "message": p.message} for p in unchecked],
-                "files": files,
-            },
-        )
-    else:
-        screen = Screen(call)
-        for one in unchecked:
-            note(call, f"{one.path}: {one.message}")
-        for problem in found:
-            screen.item([(f"{problem.path}:{problem.line}:", "path"), " "], problem.message)
-        if not found:
-            screen.line(("No problems", "good"), f" in {count(files, 'file')}.")
-        else:
-            note(call, f"{count(len(found), 'problem')} in {count(files, 'file')}")
+    checked = views.Verified(found, unchecked, len(memory.store.survey().files))
+    show(call, checked, views.verified_shape, views.show_verified)
     if found:
         raise typer.Exit(ProblemsFound.exit_code)
 
@@ -408,66 +201,10 @@ def doctor(
     Looks at git, the disk, unfinished writes, the history, the index, the embedding model and the
     daemon. The exit code is 12 if problems remain.
     """
-    checks = [*memory.health.doctor(mend=mend), *_daemon(call, memory)]
-    if call.as_json:
-        emit(
-            call,
-            {
-                "checks": [
-                    {
-                        "name": c.name,
-                        "ok": c.ok,
-                        "seen": c.seen,
-                        **({"mend": c.hint} if c.hint and not c.ok else {}),
-                        "mended": c.mended,
-                    }
-                    for c in checks
-                ]
-            },
-        )
-    else:
-        rows: list[list[Piece]] = []
-        for check in checks:
-            word: Piece = (
-                ("mended", "good") if check.mended else ("ok", "good") if check.ok else ("wrong", "bad")
-            )
-            rows.append(
-                [
-                    word,
-                    (check.name, "strong"),
-                    check.seen + (f"\nhint: {check.hint}" if check.hint and not check.ok else ""),
-                ]
-            )
-        Screen(call).rows(rows)
+    checks = [*memory.health.doctor(mend=mend), *spawn.checks(memory.store.bank, call.env)]
+    show(call, checks, views.checks_shape, views.show_checks)
     if not all(check.ok for check in checks):
         raise typer.Exit(ProblemsFound.exit_code)
-
-
-def _daemon(call: Call, memory: Memory) -> Iterator[Check]:
-    """Whether the bank's daemon answers, if it has one, and whether its watch is alive; without one every
-    command does its own work."""
-    bank = memory.store.bank
-    if not runs(bank.local):
-        yield Check("daemon", True, "none runs; the next search starts it")
-        return
-    found = protocol.status(bank.root, call.env)
-    if found is None:
-        seen = f"process {holder(bank.local)} runs, but does not answer"
-        yield Check("daemon", False, seen, "ua-memory daemon restart")
-        return
-    yield Check("daemon", True, f"process {found['pid']} answers")
-    yield _watch_folders(found["watch"])
-
-
-def _watch_folders(found: dict[str, Any]) -> Check:
-    """Whether the daemon hears of changes. Where it cannot, on a shared file system, that is no fault."""
-    if found["mode"] == "events":
-        return Check("watch", True, f"{found['folders']} folders by events, heartbeat {found['heartbeat']}")
-    why = found["why"]
-    limited = "limit" in why
-    hint = "raise fs.inotify.max_user_watches and max_user_instances (sysctl)" if limited else ""
-    seen = f"no events ({why}); the files are polled"
-    return Check("watch", "unheard" in why, seen, hint or "ua-memory daemon restart")
 
 
 # -- index -------------------------------------------------------------------------------------------------
@@ -490,32 +227,7 @@ def rebuild(call: Call, memory: Memory) -> None:
     """Rebuild the index from the files."""
     with progress(call, "Indexing") as tell:
         done = memory.index.rebuild(progress=tell)
-    if call.as_json:
-        emit(call, index_shape(done))
-        return
-    Screen(call).line(
-        f"Indexed {count(done.added, 'item')} of {count(done.files, 'file')} in {done.seconds:.1f} s."
-    )
-    for problem in done.failed:
-        note(call, str(problem))
-    for text in done.notes:
-        note(call, text)
-    if done.semantic != "ready":
-        note(call, f"keywords only: {done.semantic}")
-
-
-def index_shape(done: Any) -> dict[str, Any]:
-    """What a rebuild did."""
-    failed = [{"path": p.path, "line": p.line, "message": p.message} for p in done.failed]
-    return {
-        "items": done.added,
-        "files": done.files,
-        "embedded": done.embedded,
-        "seconds": round(done.seconds, 3),
-        "semantic": done.semantic,
-        "failed": failed,
-        "notes": list(done.notes),
-    }
+    show(call, done, views.index_shape, views.show_indexed)
 
 
 # -- stats -------------------------------------------------------------------------------------------------
@@ -523,8 +235,6 @@ def index_shape(done: Any) -> dict[str, Any]:
 
 
 stats_app = app.new()
-NAMED = 12
-"""Rows of a table that are shown; JSON has all."""
 
 
 @app.verb(stats_app)
@@ -546,142 +256,15 @@ def stats(
     ] = None,
 ) -> None:
     """Show counts, and what models cost."""
-    if cost or plot:
-        spent = Ledger(memory.store.bank.local).spent(_since(memory, since))
-        _draw(call, spent, plot)
-        emit(call, shape_of_cost(memory, spent)) if call.as_json else _tell_cost(Screen(call), memory, spent)
-    else:
-        found = memory.health.stats()
-        emit(call, stats_shape(found)) if call.as_json else _tell_stats(Screen(call), found)
-
-
-def _draw(call: Call, spent: Spent, plot: str | None) -> None:
-    """Draw what was spent, if that is wanted and there is any. Usage without matplotlib."""
-    if plot is None:
-        return
-    file = caller.absolute(call, plot)
-    drawable(file)
-    if spent.by_both:
-        draw_cost(spent, file)
-
-
-def _since(memory: Memory, given: str | None) -> datetime | None:
-    from datetime import date
-
-    now = memory.store.now()
-    day = parse_day(given, "--since", now.date())
-    return datetime.combine(date.fromisoformat(day), time(), now.tzinfo) if day else None
-
-
-def stats_shape(found: Stats) -> dict[str, Any]:
-    return {
-        "files": found.files,
-        "bytes": found.bytes,
-        "facts": found.facts,
-        "revisions": found.revisions,
-        **({"first": found.first, "last": found.last} if found.first else {}),
-        "kinds": dict(found.kinds),
-        "origins": dict(found.origins),
-        "clients": dict(found.clients),
-        "months": dict(found.months),
-        "ops": dict(found.ops),
-    }
-
-
-def _tell_stats(screen: Screen, found: Stats) -> None:
-    span = f", from {found.first} to {found.last}" if found.first else ""
-    screen.line(f"{found.facts:,} facts in {found.files:,} files ({_size(found.bytes)}){span}")
-    screen.line(f"{found.revisions:,} revisions")
-    tables = {"Month": found.months, "Kind": found.kinds, "Origin": found.origins, "Client": found.clients}
-    for title, counts in {**tables, "Revisions": found.ops}.items():
-        _table(screen, title, counts)
-
-
-def _table(screen: Screen, title: str, counts: Mapping[str, int]) -> None:
-    if not counts:
-        return
-    screen.line()
-    screen.line((title, "strong"))
-    rows = list(counts.items())
-    shown = rows[-NAMED:] if title == "Month" else rows[:NAMED]
-    most = max(counts.values())
-    screen.rows(
-        [["  " + name, *screen.bar(min(number / most, 0.79))[:1], f"{number:,}"] for name, number in shown]
-    )
-    if len(rows) > len(shown):
-        screen.line((f"  and {len(rows) - len(shown)} more", "faint"))
-
-
-def _size(size: int) -> str:
-    return f"{size / 1_000_000:.1f} MB" if size >= 100_000 else f"{size / 1000:.1f} kB"
-
-
-# -- money ---------------------------------------------------------------------------------------------
-
-
-def shape_of_cost(memory: Memory, spent: Spent) -> dict[str, Any]:
-    config = memory.config
-    limits = {name: getattr(config, name) for name in ("run_tokens", "run_usd", "day_tokens", "day_usd")}
-    return {
-        "total": _totals(spent.total),
-        "purposes": {name: _totals(each) for name, each in spent.by_purpose.items()},
-        "days": {name: _totals(each) for name, each in spent.by_day.items()},
-        "models": {name: _totals(each) for name, each in spent.by_model.items()},
-        "limits": limits,
-        "pricesAsOf": PRICES_AS_OF,
-    }
-
-
-def _totals(one: Totals) -> dict[str, Any]:
-    used = one.usage
-    return {
-        "requests": one.requests,
-        "failed": one.failed,
-        **output.usage(used),
-        "usd": round(one.usd, 6),
-        "unpriced": one.unpriced,
-    }
-
-
-def _tell_cost(screen: Screen, memory: Memory, spent: Spent) -> None:
-    if not spent.total.requests:
-        screen.line("No model has been called yet.")
-        return
-    for title, groups in {"Purpose": spent.by_purpose, "Model": spent.by_model, "Day": spent.by_day}.items():
-        head = [(title, "strong"), "requests", "in", "cached", "out", "dollars"]
-        most = max(_weight(each, spent) for each in groups.values())
-        shown = list(groups.items())[-NAMED:]
-        body = [_row(f"  {name}", each) for name, each in shown]
-        rows = [[f"{cell:>9}" if n and isinstance(cell, str) else cell for n, cell in enumerate(row)]
-                for row in [head, *body]]  # fmt: skip
-        bars = [[], *(screen.bar(min(_weight(each, spent) / (most or 1), 0.79), 8)[:1] for _, each in shown)]
-        screen.rows([[*row, *bar] for row, bar in zip(rows, bars, strict=True)], gap=1)
-        screen.line()
-    screen.rows([_row("All", spent.total)])
-    config = memory.config
-    screen.line()
-    limits = f"{dollars(config.run_usd)} a run, {dollars(config.day_usd)} a day"
-    screen.line(f"Limits: {limits}. Prices of {PRICES_AS_OF}.")
-    if spent.total.unpriced:
-        screen.line((f"{spent.total.unpriced} requests went to models without a known price.", "faint"))
-
-
-def _weight(one: Totals, spent: Spent) -> float:
-    """What a bar shows: dollars, or tokens where nobody sends a bill."""
-    return one.usd if spent.total.usd else float(one.usage.total)
-
-
-def _row(name: str, one: Totals) -> list[Any]:
-    used = one.usage
-    new = used.input + used.cache_write
-    return [
-        name,
-        f"{one.requests:,}",
-        f"{new:,}",
-        f"{used.cache_read:,}",
-        f"{used.output:,}",
-        dollars(one.usd).removeprefix("$"),
-    ]
+    if not cost and not plot:
+        return show(call, memory.health.stats(), views.stats_shape, views.show_stats)
+    spent = Ledger(memory.store.bank.local).spent(parse_since(since, memory.store.now()))
+    if plot:
+        bench.drawable(file := caller.absolute(call, plot))
+        if spent.by_both:
+            bench.draw_cost(spent, file)
+    costs = views.Costs(spent, memory.config)
+    return show(call, costs, views.costs_shape, views.show_costs)
 
 
 # -- bench -------------------------------------------------------------------------------------------------
@@ -689,10 +272,6 @@ def _row(name: str, one: Totals) -> list[Any]:
 
 
 bench_app = app.new(no_args_is_help=True, help="Measure search on your own conversations.")
-
-SHARES = ("R@5", "tokens@5", "R@10", "tokens@10", "R@20", "tokens@20", "R@2000t", "tokens@2000t")
-RANKS = ("ses@5", "nDCG@10", "MRR@10")
-STRICT = tuple(f"{what}@{depth}" for depth in ("5", "10", "20", "2000t") for what in ("all", "hit"))
 
 
 @bench_app.callback()
@@ -742,74 +321,161 @@ def recall(
         report = bench.measure(files, limit=limit, sample=sample, now=call.now, progress=tell)
     if picture:
         bench.draw(report, picture)
-    if call.as_json:
-        emit(call, bench_shape(report))
-        return
-    _show(Screen(call), report)
-    for text in report.notes:
-        note(call, text)
+    show(call, report, views.bench_shape, views.show_bench)
     if picture:
         note(call, f"plot: {picture}")
 
 
-def bench_shape(report: BenchReport) -> dict[str, Any]:
-    """The report as JSON."""
-    return {
-        "conversations": report.conversations,
-        "turns": report.turns,
-        "questions": report.questions,
-        "unanswered": report.unanswered,
-        "limit": report.limit,
-        "indexSeconds": report.index_seconds,
-        "rankings": [_ranking(one) for one in report.rankings],
-        "notes": list(report.notes),
-    }
+# -- config and trust --------------------------------------------------------------------------------------
+# The settings, where each comes from, and which of a bank's count.
 
 
-def _ranking(one: Ranking) -> dict[str, Any]:
-    return {
-        "name": one.name,
-        "ms": one.ms,
-        "rows": [{"name": row.name, "n": row.n, **row.figures} for row in one.rows],
-        "curve": [{"tokens": tokens, "R": recall} for tokens, recall in one.curve],
-    }
+class Settings(app.Family):
+    """`config` and `config KEY` list, as they did before there was anything else to do."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> Any:
+        words = [word for word in args if not word.startswith("-")]
+        if "--help" not in args and (not words or words[0] not in self.commands):
+            args = ["list", *args]
+        return super().parse_args(ctx, args)
 
 
-# -- for people ----------------------------------------------------------------------------------------
+config_app = app.new(
+    cls=Settings,
+    help="Settings and their sources. `ua-memory config [KEY]` lists them.",
+)
+trust_app = app.new()
 
 
-def _show(screen: Screen, report: BenchReport) -> None:
-    said = [
-        count(report.conversations, "conversation"),
-        count(report.turns, "turn"),
-        f"indexed in {report.index_seconds:.1f} s",
-    ]
-    left = f"; {count(report.unanswered, 'question')} without evidence left out" if report.unanswered else ""
-    screen.line(", ".join(said) + left)
-    screen.line()
-    _bench_table(screen, report, [*SHARES, *RANKS], len(report.rankings[0].rows))
-    totals = [row.name for row in report.rankings[0].rows if row.name in ("all", "adversarial")]
-    screen.line()
-    screen.line(("All of the evidence (all@), any of it (hit@)", "strong"))
-    _bench_table(screen, report, list(STRICT), len(totals))
+@config_app.command("list", cls=app.Verb)
+def config_list(
+    ctx: typer.Context,
+    key: Annotated[
+        str | None,
+        typer.Argument(metavar="[KEY]", help="Print only the value of this setting.", show_default=False),
+    ] = None,
+    as_json: app.Json = False,
+    bank: app.Bank = None,
+) -> None:
+    """List the settings and their sources.
+
+    An environment variable overrides your own config.toml (in ~/.config/ua-memory), which overrides the
+    bank's ua-memory.toml.
+    """
+    call = caller.call_of(ctx)
+    root = caller.bank_root(call)
+    loaded = caller.settings_of(call, root)
+    found = views.setting_rows(loaded, key)
+    for file, names in ((SETTINGS, loaded.unknown), (USER, loaded.unknown_user)):
+        Screen(call).note(*(f"{file} sets {name}, which is not a setting" for name in names))
+    if call.as_json:
+        everything = {
+            "bank": str(root), "user": str(_user_file(call)), "settings": found,
+            "unknown": list(loaded.unknown), "unknownUser": list(loaded.unknown_user),
+        }  # fmt: skip
+        return emit(call, found[0] if key is not None else everything)
+    if key is None:
+        return views.show_settings(Screen(call), found)
+    caller.tell_untrusted(call, loaded)
+    return Screen(call).raw(views.setting_text(found[0]["value"]))
 
 
-def _bench_table(screen: Screen, report: BenchReport, figures: list[str], rows: int) -> None:
-    """The first rows of each ranking, a row of all rankings together; tokens and time beside the figures."""
-    heads = ["tok" if name.startswith("tokens") else name for name in figures]
-    heads = [head.removesuffix("@10") if head in RANKS else head for head in heads]
-    widths = [4 if head == "tok" else max(len(head), 5) for head in heads]
-    cells = [f"{head:>{width}}" for head, width in zip(heads, widths, strict=True)]
-    screen.line((" ".join([" " * 9, *cells, f"{'ms':>6}"]), "faint"))
-    for number in range(rows):
-        row = report.rankings[0].rows[number]
-        screen.line((row.name, "strong"), (f", {row.n:,} question{'s' if row.n > 1 else ''}", "faint"))
-        for one in report.rankings:
-            shown = [_cell(one.rows[number], name) for name in figures]
-            cells = [f"{cell:>{width}}" for cell, width in zip(shown, widths, strict=True)]
-            screen.line(" ".join([f"{one.name:9}", *cells, f"{one.ms:>6.{2 if one.ms < 100 else 0}f}"]))
+@config_app.command("set", cls=app.Verb)
+def config_set(
+    ctx: typer.Context,
+    key: Annotated[str, typer.Argument(metavar="KEY", help="The setting.", show_default=False)],
+    value: Annotated[
+        list[str],
+        typer.Argument(metavar="VALUE...", help="Its value; for a list, each item.", show_default=False),
+    ],
+    user: Annotated[bool, typer.Option("--user", help="In your own config.toml, for all banks.")] = False,
+    as_json: app.Json = False,
+    bank: app.Bank = None,
+) -> None:
+    """Change a setting, and trust it.
+
+    It is written to the bank's ua-memory.toml and committed; comments stay.
+    """
+    call = caller.call_of(ctx)
+    root = caller.bank_root(call)
+    name, typed = config.as_typed(key, value, user=user)
+    result: Result | None = None
+    if user:
+        file = _user_file(call)
+        before = discovery.read(file) if file.exists() else b""
+        config.save(file, config.put(before, str(file), key, typed))
+    else:
+        file, result = _set_in_bank(call, key, typed)
+        config.trust(root, caller.environment(call), caller.settings_of(call, root, lenient=True), [name])
+    loaded = caller.settings_of(call, root, lenient=True)
+    if call.as_json:
+        more = {"revision": result.revision, "notes": list(result.notes)} if result else {}
+        return emit(call, {**views.setting_rows(loaded, key)[0], "file": str(file), **more})
+    screen, done = Screen(call), (" (", commit(result.revision), ")") if result else ()
+    screen.line("Set ", (key, "strong"), f" to {views.typed(typed)} in ", (str(file), "path"), *done)
+    if result:
+        screen.outcome(result)
+    if loaded.sources[name] != file.name:
+        note(call, f"{loaded.sources[name]} also sets it, and overrides this file")
+    return None
 
 
-def _cell(row: MeanRow, name: str) -> str:
-    value = row.figures[name]
-    return str(value) if name.startswith("tokens") else f"{value:.1f}"
+def _set_in_bank(call: Call, key: str, value: Any) -> tuple[Path, Result | None]:
+    """Where it stands now, and the revision that put it there; None where it stood there already."""
+    if find(str(value)):
+        raise Usage(
+            "this value holds a secret, and the bank's file is committed and synced", where=key,
+            hint="add --user, or set its variable",
+        )  # fmt: skip
+    with caller.bank_of(call, lenient=True) as memory:
+        with memory.store.revision("config", door="cli") as draft:
+            draft.by_person = is_person(call)
+            before = draft.read(SETTINGS) if draft.exists(SETTINGS) else b""
+            after = config.put(before, SETTINGS, key, views.plain(value))
+            if after != before:
+                draft.write(SETTINGS, after, restored=True)
+                draft.subject = f"config: set {key}"
+        return memory.store.bank.root / SETTINGS, draft.result if after != before else None
+
+
+def _user_file(call: Call) -> Path:
+    folder = user_folder(caller.environment(call))
+    assert folder is not None, "a call has a home"
+    return folder / USER
+
+
+@trust_app.command(cls=app.Verb)
+def trust(
+    ctx: typer.Context,
+    yes: Annotated[bool, typer.Option("--yes", help="Ask nothing.")] = False,
+    revoke: Annotated[bool, typer.Option("--revoke", help="Withdraw trust in this bank's settings.")] = False,
+    as_json: app.Json = False,
+    bank: app.Bank = None,
+) -> None:
+    """Trust the sensitive settings of a bank.
+
+    A bank may come from somebody else. Its settings of endpoints, folders to read and text to leave out
+    count only once you have agreed to them here; a changed value must be trusted again.
+    """
+    call = caller.call_of(ctx)
+    root, env = caller.bank_root(call), caller.environment(call)
+    loaded = caller.settings_of(call, root)
+    if revoke:
+        config.distrust(root, env, loaded)
+        loaded = caller.settings_of(call, root)
+    screen, fresh = Screen(call), bool(loaded.untrusted) and not revoke
+    if not call.as_json:
+        views.show_sensitive(screen, root, loaded)
+    if fresh and not yes:
+        if not call.reads_terminal or call.as_json:
+            raise Usage("there is no terminal to ask", hint="review them, then: ua-memory trust --yes")
+        fresh = agrees(call, "Trust these settings?")
+    if fresh:
+        config.trust(root, env, loaded)
+    now = caller.settings_of(call, root)
+    if call.as_json:
+        emit(call, {"bank": str(root), "settings": views.sensitive_rows(root, now)})
+    elif fresh:
+        screen.line("Trusted. A changed value must be trusted again.")
+    elif revoke:
+        screen.line("No setting of this bank is trusted any more.")

@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from ua_memory import caller
 from ua_memory.cli import app
-from ua_memory.errors import GitFailed, NotFound, ProblemsFound, StillThere, Usage
+from ua_memory.errors import ProblemsFound, StillThere, Usage
 from ua_memory.upkeep import audit
 from ua_memory.upkeep.forget import is_forgotten
-from ua_memory.views import history as views_history
+from ua_memory.views import history as views
 from ua_memory.views import output
-from ua_memory.views.output import Screen, agrees, commit, count, emit, note, outcome
+from ua_memory.views.output import Screen, agrees, count, emit, note, show
 
 if TYPE_CHECKING:
     from ua_memory.caller import Call
@@ -63,7 +61,7 @@ def log(
     if call.as_json:
         done = memory.history.log(about, op=op, limit=number)
         return emit(call, {"revisions": [output.revision(one) for one in done]})
-    views_history.show_log(call, _entries(memory, about, op, number, each=each), memory.store.now().date())
+    views.show_log(Screen(call), _entries(memory, about, op, number, each=each), memory.store.now().date())
 
 
 def _entries(
@@ -75,7 +73,7 @@ def _entries(
         limit = shown if each else shown * FOLDED
         done = memory.history.log(about, op=op, limit=limit)
         # Which go together at most is known without their words; these are read of little more than is shown.
-        starts = {one.revision for one in views_history.entries(done, {}, gone, zone, each=each)[shown:][:1]}
+        starts = {one.revision for one in views.entries(done, {}, gone, zone, each=each)[shown:][:1]}
         end = next((n + 1 for n, one in enumerate(done) if one.id in starts), len(done))
         found = entries(memory, done[:end], about, gone, each=each)
         if each or len(found) > number or (end == len(done) and len(done) < limit):
@@ -87,22 +85,9 @@ def entries(
     memory: Memory, done: Sequence[Revision], about: str | None, gone: set[str], *, each: bool = False
 ) -> list[DiaryEntry]:
     """Revisions as the diary tells of them, with what they took back, however long ago."""
-    others = _taken(memory, done)
+    others = memory.history.undone_by(done)
     brought = memory.history.changes([*done, *others], about)
-    return views_history.entries(done, brought, gone, memory.store.now().tzinfo, each=each, others=others)
-
-
-def _taken(memory: Memory, done: Sequence[Revision]) -> list[Revision]:
-    """What these took or brought back, and what that had; without those that the history has no more."""
-    found: dict[str, Revision] = {one.id: one for one in done}
-    left = [name for one in done for name in one.trailers.get("Undoes", ())]
-    while left:
-        name = left.pop()
-        if name not in found:
-            with contextlib.suppress(NotFound):
-                found[name] = memory.store.history.show(name)
-                left += found[name].trailers.get("Undoes", ())
-    return list(found.values())[len(done) :]
+    return views.entries(done, brought, gone, memory.store.now().tzinfo, each=each, others=others)
 
 
 # -- diff --------------------------------------------------------------------------------------------------
@@ -174,36 +159,15 @@ def _tell_undo(call: Call, memory: Memory, done: UndoResult, back: str) -> None:
     """Say what was done, as `log` does; `back` is the command that reverses it, empty where held facts were
     restored."""
     if call.as_json:
-        return emit(call, shape(done))
-    screen, result = Screen(call), done.result
-    if back:
-        said = _said(memory, done, "undo" if back.endswith("redo") else "redo")
-        screen.line(f"{said}, ", commit(result.revision))
-        screen.line((f"To reverse this: {back}", "faint"))
-    else:
-        where = ", ".join(result.paths)
-        screen.line(
-            "Restored what had disappeared from ", (where, "path"), " (", commit(result.revision), ")"
-        )
-    outcome(call, result)
-
-
-def _said(memory: Memory, done: UndoResult, op: str) -> str:
-    """The diary's words for it, also while its commit is owed."""
-    named = {"Memory-Op": (op,), "Undoes": (done.revision.id,)}
-    subject = f"{op}: {done.revision.subject}"
-    own = replace(done.revision, id="", author=views_history.OURS, subject=subject, trailers=named, paths=())
-    (entry,) = entries(memory, [own], None, set())
-    return entry.says
-
-
-def shape(done: UndoResult) -> dict[str, Any]:
-    return {
-        "undone": output.revision(done.revision),
-        "revision": done.result.revision,
-        "paths": list(done.result.paths),
-        "notes": list(done.result.notes),
-    }
+        return emit(call, views.undo_shape(done))
+    said = ""
+    if back:  # as the log will say it, also while its commit is owed
+        op = "undo" if back.endswith("redo") else "redo"
+        named = {"Memory-Op": (op,), "Undoes": (done.revision.id,)}
+        own = replace(done.revision, id="", author=views.OURS, subject=f"{op}: {done.revision.subject}",
+                      trailers=named, paths=())  # fmt: skip
+        said = entries(memory, [own], None, set())[0].says
+    return views.show_undone(Screen(call), done, said, back)
 
 
 # -- blame -------------------------------------------------------------------------------------------------
@@ -229,7 +193,7 @@ def blame(
     if call.as_json:
         emit(call, {"lines": [output.blame(line) for line in lines]})
     else:
-        views_history.show_blame(call, lines, memory.store.now())
+        views.show_blame(Screen(call), lines, memory.store.now())
 
 
 # -- why ---------------------------------------------------------------------------------------------------
@@ -257,17 +221,11 @@ def why(
     Broken links are reported in their place; the exit code is then 4 (a cited id does not exist) or 12.
     """
     chain = memory.history.why(target)
-    if call.as_json:
-        emit(call, views_history.chain_shape(chain))
-    else:
-        views_history.show_chain(call, chain, memory.store.now())
+    now = memory.store.now()
+    show(call, chain, views.chain_shape, lambda screen, chain: views.show_chain(screen, chain, now))
     if chain.breaks:
-        broken = count(len(chain.breaks), "link")
-        note(
-            call,
-            f"{broken} {'link' if len(chain.breaks) == 1 else 'links'} of this chain "
-            f"{'is' if len(chain.breaks) == 1 else 'are'} broken",
-        )
+        broken = count(len(chain.breaks), "link of this chain is", "links of this chain are")
+        note(call, f"{broken} broken")
         raise typer.Exit(chain.exit_code)
 
 
@@ -276,12 +234,6 @@ def why(
 
 
 git_app = app.new()
-
-DELETES_OTHERS = ("clean",)
-"""What would remove files that are not the bank's where the bank lies inside somebody's repository."""
-
-OWN = ("GIT_TERMINAL_PROMPT", "GIT_LITERAL_PATHSPECS", "GIT_ALLOW_PROTOCOL", "GIT_NO_LAZY_FETCH")
-"""What our own git is not allowed, and a person's is: to ask, to match, to reach a remote."""
 
 
 @git_app.command(
@@ -309,52 +261,10 @@ def git(
     Where the bank is a repository of its own, plain git does the same. Inside another repository the history
     is kept apart, and this gives access to it.
     """
-    import subprocess
-
     with caller.opened(ctx) as (call, memory):
-        if not memory.store.history.exists:
-            raise GitFailed(
-                "there is no history yet", where=str(memory.store.bank.git_dir), hint="ua-memory init"
-            )
-        own = memory.store.bank.own
-        if not own and words and words[0] in DELETES_OTHERS:
-            raise Usage(f"git {words[0]} would delete files outside of the bank", hint="delete them by hand")
-        env = _environment(memory, dict(call.env))
         call.stdout.flush()
-        try:
-            if not own:
-                # The trail is written without an index; git's own commands compare with one.
-                subprocess.run(["git", "read-tree", "HEAD"], cwd=memory.store.bank.root, env=env, check=False)
-            done = subprocess.run(
-                ["git", *(words or ["help"])], cwd=memory.store.bank.root, env=env, check=False
-            )
-        except FileNotFoundError as error:
-            raise GitFailed("git is not installed", hint="install git") from error
-        except ValueError as error:  # NUL, or half a character: from a socket, not from a shell
-            raise Usage(f"not an argument for git: {error}", hint="ua-memory git log") from error
-    raise typer.Exit(done.returncode if done.returncode >= 0 else 128 - done.returncode)
-
-
-def _environment(memory: Memory, env: dict[str, str]) -> dict[str, str]:
-    """The caller's variables, pinned to the trail. Unlike our own git this one may ask for a password."""
-    pinned = memory.store.history.environment()
-    for name in OWN:
-        pinned.pop(name, None)
-    if not memory.store.bank.own:
-        number = int(pinned["GIT_CONFIG_COUNT"])
-        # Everything around the bank is somebody's work, not files that were forgotten.
-        pinned |= {
-            f"GIT_CONFIG_KEY_{number}": "status.showUntrackedFiles",
-            f"GIT_CONFIG_VALUE_{number}": "no",
-        }
-        pinned["GIT_CONFIG_COUNT"] = str(number + 1)
-    pinned = {
-        name: value
-        for name, value in pinned.items()
-        if value or name not in ("GIT_CONFIG_PARAMETERS", "GIT_NAMESPACE")
-    }
-    env = {name: value for name, value in env.items() if not name.startswith("GIT_DIR")}
-    return {**env, **pinned, "PWD": os.fspath(memory.store.bank.root)}
+        code = memory.history.git(words or ["help"], call.env)
+    raise typer.Exit(code)
 
 
 # -- forget ------------------------------------------------------------------------------------------------
@@ -420,22 +330,31 @@ def forget(
     named = {"query": query, "session": session, "entity": entity, "limit": limit}
     found = memory.forget(*(target or ()), **named, dry_run=True, take=own_lines)  # type: ignore[arg-type]
     if dry_run:
-        return views_history.preview(call, found, memory.config.redact)
+        return _preview(call, memory, found)
     go, more = (True, False) if yes else _agreed(call, memory, found)
     if not go:
-        return
+        return None
     take = own_lines or more
     done = memory.forget(*(target or ()), **named, take=take)  # type: ignore[arg-type]
     if purge:
-        code = _purge(call, memory, (), done, backup, dry_run=False, yes=yes)
-        raise typer.Exit(code)
-    raise typer.Exit(views_history.show_forgotten(call, done, memory.config.redact))
+        raise typer.Exit(_purge(call, memory, (), done, backup, dry_run=False, yes=yes))
+    patterns = memory.config.redact
+    show(call, done, lambda done: views.forgotten_shape(done, patterns, words=False), views.show_forgotten)
+    raise typer.Exit(0 if done.proof.holds else StillThere.exit_code)
+
+
+def _preview(call: Call, memory: Memory, found: ForgetResult) -> None:
+    patterns = memory.config.redact
+    show(
+        call, found, lambda found: views.forgotten_shape(found, patterns, words=True),
+        lambda screen, found: views.show_forgetting(screen, found, patterns),
+    )  # fmt: skip
 
 
 def _agreed(call: Call, memory: Memory, found: ForgetResult) -> tuple[bool, bool]:
     """Whether it is to be done, and whether a person's own lines go, too. Usage where nobody can be asked."""
     many = len(found.plan.asked) + len(found.waiting) > 1
-    mine = views_history.quoting(found)
+    mine = views.quoting(found)
     if not call.reads_terminal or call.as_json:
         if many:
             raise Usage(
@@ -445,7 +364,7 @@ def _agreed(call: Call, memory: Memory, found: ForgetResult) -> tuple[bool, bool
         return True, False
     if not many and not mine:
         return True, False
-    views_history.preview(call, found, memory.config.redact)
+    _preview(call, memory, found)
     if many and not agrees(call, f"Forget these {len(found.plan.asked)}?"):
         return False, False
     lines = f"the {len(mine)} lines of yours that quote" if len(mine) > 1 else "the line of yours that quotes"
@@ -462,17 +381,15 @@ def _purge(
     dry_run: bool, yes: bool,
 ) -> int:  # fmt: skip
     """Show what would be rewritten, ask, and do it; the exit code."""
-    code = (
-        views_history.show_forgotten(call, done, memory.config.redact, purging=True)
-        if done and not call.as_json
-        else 0
-    )
+    screen, code = Screen(call), 0 if done is None or done.proof.holds else StillThere.exit_code
     planned = memory.purges.plan(*ids, after=done)
     if not call.as_json:
-        views_history.show_purge(call, planned)
+        if done:
+            views.show_forgotten(screen, done, purging=True)
+        views.show_purge(screen, planned)
     if dry_run:
         if call.as_json:
-            emit(call, {"dryRun": True, "purge": views_history.purge_shape(planned)})
+            emit(call, {"dryRun": True, "purge": views.purge_shape(planned)})
         return code
     if not yes:
         if not call.reads_terminal or call.as_json:
@@ -484,17 +401,10 @@ def _purge(
             return code
     made = memory.purges.run(planned, backup_file(call, memory, backup))
     if call.as_json:
-        first = (
-            views_history.forgotten_shape(done, memory.config.redact, words=False)
-            if done
-            else {"dryRun": False}
-        )
-        emit(
-            call,
-            {**first, "purge": {**views_history.purge_shape(planned), **views_history.purged_shape(made)}},
-        )
+        known = views.forgotten_shape(done, memory.config.redact, words=False) if done else {"dryRun": False}
+        emit(call, {**known, "purge": {**views.purge_shape(planned), **views.purged_shape(made)}})
     else:
-        views_history.show_purged(call, planned, made)
+        views.show_purged(screen, planned, made)
     return code if made.proof.holds else StillThere.exit_code
 
 
@@ -525,27 +435,6 @@ def scan(call: Call, memory: Memory, history: History = False) -> None:
     """
     found = audit.secrets(memory.store)
     past = audit.past_secrets(memory.store) if history else []
-    if call.as_json:
-        printed = {"secrets": [{"path": path, "line": line, "kind": kind} for path, line, kind in found]}
-        then = [{"revision": r, "path": path, "line": line, "kind": kind} for r, path, line, kind in past]
-        emit(call, {**printed, **({"history": then} if history else {})})
-    else:
-        _print(call, found, past)
+    show(call, (found, past if history else None), views.secrets_shape, views.show_secrets)
     if found or past:
         raise typer.Exit(ProblemsFound.exit_code)
-
-
-def _print(call: Call, found: list[tuple[str, int, str]], past: list[tuple[str, str, int, str]]) -> None:
-    screen = Screen(call)
-    for path, line, kind in found:
-        screen.item([(f"{path}:{line}:", "path"), " "], kind)
-    for revision, path, line, kind in past:
-        screen.item([(f"{revision[:10]}:{path or 'message'}:{line}:", "path"), " "], kind)
-    if not found and not past:
-        screen.line(("No secrets", "good"), " found.")
-    if found:
-        hint = "forget PATH:LINE removes a line everywhere; change the secrets where they are used"
-        note(call, f"{count(len(found), 'secret')} in the files; {hint}")
-    if past:
-        hint = "change them where they are used; forget --purge removes a line from it"
-        note(call, f"{count(len(past), 'secret')} in the history; {hint}")

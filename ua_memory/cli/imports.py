@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from datetime import date, datetime, time
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -23,9 +23,8 @@ from ua_memory.upkeep import import_sources
 from ua_memory.upkeep.import_ import import_contents
 from ua_memory.upkeep.import_compare import ask_backend
 from ua_memory.views import flushed as views_flushed
-from ua_memory.views import history
-from ua_memory.views.flushed import costs, estimate
-from ua_memory.views.output import Screen, count, emit, note, parse_day, progress, show
+from ua_memory.views import history, output
+from ua_memory.views.output import Screen, count, emit, note, parse_since, progress, show
 
 if TYPE_CHECKING:
     from ua_memory.caller import Call
@@ -168,7 +167,7 @@ def _archive(ctx: typer.Context, path: str | None, dry_run: bool) -> None:
         raise Usage("there is no FILE", hint="ua-memory import archive FILE")
     with caller.opened(ctx) as (call, memory):
         done = memory.remote.restore(caller.absolute(call, path), dry_run=dry_run)
-        history.show_restored(call, done)
+        show(call, done, history.restored_shape, history.show_restored)
         if done.heard and not done.heard.proof.holds:
             raise typer.Exit(StillThere.exit_code)
 
@@ -196,7 +195,7 @@ def _remembered(
         if call.as_json:
             emit(call, views_flushed.import_shape(done, unread))
         else:
-            views_flushed.tell(call, done, unread)
+            views_flushed.show_imported(Screen(call), done, unread)
 
 
 def _compare(
@@ -235,19 +234,28 @@ def run(call: Call, memory: Memory, asked: views_flushed.SurveyRequest) -> None:
         _off(call, memory, asked)
         return
     now = memory.store.now()
-    day = parse_day(asked.since or None, "--since", now.date())
-    since = datetime.combine(date.fromisoformat(day), time(), now.tzinfo) if day else None
+    since = parse_since(asked.since or None, now)
     if not asked.dry_run:  # what hooks heard of ended sessions goes before what their transcripts have
         queue_ended_sessions(memory, lambda text: note(call, text), model=bool(call.endpoint))
     found = _survey(call, memory, asked, since)
     chosen = [one for one in found.sessions if _fits(call, one, asked)]
     fresh = [one for one in chosen if one.new or one.waits]
     if not call.as_json:
-        views_flushed.show_survey(call, asked, found, chosen, day)
+        places = [asked.path] if asked.path is not None else _places(call, asked)
+        views_flushed.show_survey(Screen(call), found, chosen, f"{since:%Y-%m-%d}" if since else None, places)
     if asked.dry_run:
         _preview(call, memory, asked, found, chosen, fresh)
     else:
         _flush(call, memory, asked, found, chosen, fresh)
+
+
+def _places(call: Call, asked: views_flushed.SurveyRequest) -> list[str]:
+    """Where clients keep their sessions, as a person writes it."""
+    folders = [folder for _, folder in sessions.places(call, asked.clients or sessions.CLIENTS)]
+    below = [(each, each.is_relative_to(call.home)) for each in folders]
+    return list(
+        dict.fromkeys(f"~/{each.relative_to(call.home)}" if home else str(each) for each, home in below)
+    )
 
 
 def _off(call: Call, memory: Memory, asked: views_flushed.SurveyRequest) -> None:
@@ -297,14 +305,14 @@ def _preview(
 ) -> None:
     kept, cost = memory.sessions.preview(fresh, model=call.endpoint)
     if call.as_json:
-        more = {"preview": kept, **({"estimate": estimate(cost)} if cost else {})}
+        more = {"preview": kept, **({"estimate": output.estimate(cost)} if cost else {})}
         emit(call, {**views_flushed.survey_shape(asked, chosen, found, (), ()), **more})
         return
     screen = Screen(call)
     if fresh:
         screen.line(f"Without a model {count(kept, 'fact')} would be kept.")
         if cost:
-            screen.line(costs(cost))
+            screen.line(output.priced(cost))
         screen.line(("Nothing was changed. Without --dry-run they are flushed, one commit each.", "faint"))
 
 
@@ -322,7 +330,7 @@ def _flush(
         for one, flushed in memory.sessions.flush(fresh, model=call.endpoint):
             done.append(flushed)
             if not call.as_json:  # a line as each is done, which is all the progress one needs to see
-                views_flushed.show_one_flushed(call, screen, one, flushed)
+                views_flushed.show_one_flushed(screen, one, flushed)
                 call.stdout.flush()
     finally:  # what was flushed before another one failed is told in any case
         if call.as_json:
@@ -376,7 +384,7 @@ def sync(
     on one machine is applied on the others. See docs/sync.md.
     """
     done = memory.remote.sync(remote, dry_run=dry_run, backup=backup_file(call, memory, None))
-    history.show_synced(call, done)
+    show(call, done, history.synced_shape, history.show_synced)
     if any(one and not one.proof.holds for one in (done.followed, done.heard)):
         raise typer.Exit(StillThere.exit_code)
 

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from ua_memory.caller import caller as caller_origin
 from ua_memory.caller import is_person, read_text
 from ua_memory.cli import app
+from ua_memory.views import knowledge as views
 from ua_memory.views import output
-from ua_memory.views.output import Piece, Screen, commit, emit, outcome
+from ua_memory.views.output import Screen, emit, show
 
 if TYPE_CHECKING:
     from ua_memory.caller import Call
-    from ua_memory.knowledge.core import BlockChange, Budget
-    from ua_memory.knowledge.facts import InsertResult
     from ua_memory.memory import Memory
-    from ua_memory.records import CoreBlock
 
 
 # -- insert ------------------------------------------------------------------------------------------------
@@ -97,33 +95,7 @@ def insert(
         session=session,
         request=request,
     )
-    emit(call, shape(done)) if call.as_json else _tell_inserted(call, done)
-
-
-def shape(done: InsertResult) -> dict[str, Any]:
-    return {
-        **output.place(done.fact.place, done.fact.id),
-        "revision": done.result.revision,
-        "sighting": done.sighting,
-        "repeated": done.repeated,
-        "redacted": dict(done.result.redacted),
-        "notes": list(done.result.notes),
-    }
-
-
-def _tell_inserted(call: Call, done: InsertResult) -> None:
-    did = "Remembered in"
-    if done.repeated:
-        did = "This request was answered before:"
-    elif done.sighting:
-        did = "Already known:"
-    fact = done.fact
-    block: list[Piece] = [(f"^{fact.id}", "id"), ", "] if fact.id else []
-    place: list[Piece] = (
-        [(f"{fact.place.path}:{fact.place.line}", "path")] if fact.place.path else ["gone since"]
-    )
-    Screen(call).line(f"{did} ", *place, " (", *block, commit(done.result.revision), ")")
-    outcome(call, done.result)
+    show(call, done, views.inserted_shape, views.show_inserted)
 
 
 # -- core --------------------------------------------------------------------------------------------------
@@ -141,23 +113,15 @@ def core_list(call: Call, memory: Memory) -> None:
     whole, *each = memory.core.budgets()
     if call.as_json:
         pairs = zip(memory.core.list(), each, strict=True)
-        emit(call, {"blocks": [_block(block, budget) for block, budget in pairs], **output.budget(whole)})
+        emit(
+            call,
+            {"blocks": [views.block_shape(block, budget) for block, budget in pairs], **output.budget(whole)},
+        )
         return
     screen = Screen(call)
     if not each:
         screen.line("No blocks yet. Create one: ua-memory core replace NAME VALUE")
-    _table(screen, [*each, whole])
-
-
-def _table(screen: Any, budgets: list[Budget]) -> None:
-    rows = []
-    size = 10 if screen.width >= 60 else 5
-    for one in budgets:
-        name = (one.name, "strong") if one.name else ("all of MEMORY.md", "faint")
-        used = f"{one.used:,} of {one.limit:,} tokens"
-        bar = screen.bar(one.used / one.limit, size)
-        rows.append([name, *bar[:-1], f"{used}" + ("  over its budget" if one.used > one.limit else "")])
-    screen.rows(rows)
+    views.show_budgets(screen, [*each, whole])
 
 
 @app.verb(core_app, "get")
@@ -172,27 +136,14 @@ def core_get(
     blocks = [memory.core.get(name)] if name is not None else memory.core.list()
     if call.as_json:
         budgets = {budget.name: budget for budget in memory.core.budgets()[1:]}
-        shapes = [_block(block, budgets[block.name]) for block in blocks]
+        shapes = [views.block_shape(block, budgets[block.name]) for block in blocks]
         emit(call, shapes[0] if name is not None else {"blocks": shapes})
     elif name is not None:
         Screen(call).raw(blocks[0].value)
     else:
         Screen(call).raw(
-            "\n\n".join(f"{_heading(block)}\n\n{block.value}" for block in blocks)
+            "\n\n".join(f"{views.block_heading(block)}\n\n{block.value}" for block in blocks)
         ) if blocks else None
-
-
-def _heading(block: CoreBlock) -> str:
-    return f"## [{block.name}]" if block.labelled else f"## {block.name}"
-
-
-def _block(block: CoreBlock, budget: Budget) -> dict[str, Any]:
-    return {
-        "name": block.name,
-        "value": block.value,
-        **output.place(block.place, None),
-        **output.budget(budget),
-    }
 
 
 @app.verb(core_app, "replace")
@@ -222,38 +173,4 @@ def core_replace(
     text = read_text(call, value)
     person = is_person(call)
     done = memory.core.replace(name, text, expect=expect, request=request, session=session, by_person=person)
-    if call.as_json:
-        emit(call, _replaced(done))
-    else:
-        _tell_core(call, done)
-
-
-def _replaced(done: BlockChange) -> dict[str, Any]:
-    return {
-        "name": done.after.name,
-        "value": done.after.value,
-        **({"before": done.before.value} if done.before else {}),
-        **output.place(done.after.place, None),
-        "revision": done.result.revision,
-        "redacted": dict(done.result.redacted),
-        "warnings": list(done.warnings),
-        "notes": list(done.result.notes),
-    }
-
-
-def _tell_core(call: Call, done: BlockChange) -> None:
-    from difflib import ndiff
-
-    screen, block = Screen(call), done.after
-    old = done.before.value if done.before else ""
-    if done.before and old == block.value:
-        screen.line(f"{block.name} already says that. Nothing was changed.")
-        return
-    place = (f"{block.place.path}:{block.place.line}", "path")
-    did = "Replaced " if done.before else "Added "
-    screen.line(did, (block.name, "strong"), " in ", place, " (", commit(done.result.revision), ")")
-    for row in ndiff(old.splitlines(), block.value.splitlines()):
-        if not row.startswith("?"):
-            style = {"+": "added", "-": "removed"}.get(row[0], "faint")
-            screen.item([(f"  {row[:2]}", style)], (row[2:], style))
-    outcome(call, done.result, *done.warnings)
+    show(call, done, views.block_change_shape, views.show_block_change)

@@ -12,12 +12,14 @@ from ua_memory.caller import is_person, read_text
 from ua_memory.cli import app
 from ua_memory.errors import Usage
 from ua_memory.views import knowledge as views
+from ua_memory.views import output
 from ua_memory.views.output import Screen, emit, note, show, show_done, show_list
 
 if TYPE_CHECKING:
     from ua_memory.caller import Call
+    from ua_memory.llm.ledger import Estimate
     from ua_memory.memory import Memory
-    from ua_memory.reflect.refresh import RefreshPrice, RefreshResult
+    from ua_memory.reflect.refresh import RefreshResult
     from ua_memory.store.draft import Result
 
 
@@ -278,7 +280,7 @@ def pages_create(
     The first `pages refresh` writes its text. What you write into it stays.
     """
     done = memory.pages.create(id, name or id, query, tag or (), by_person=is_person(call))
-    views.show_kept(call, "Created", done)
+    views.show_kept(Screen(call), "Created", done)
 
 
 @app.verb(pages_app, "update")
@@ -290,13 +292,13 @@ def pages_update(
     After a change of the question, the next refresh creates the page from scratch.
     """
     done = memory.pages.update(id, name=name, source_query=query, tags=tag, by_person=is_person(call))
-    views.show_kept(call, "Changed", done)
+    views.show_kept(Screen(call), "Changed", done)
 
 
 @app.verb(pages_app, "delete")
 def pages_delete(call: Call, memory: Memory, id: PageId) -> None:
     """Delete a page; `ua-memory undo` restores it."""
-    views.show_kept(call, "Deleted", memory.pages.delete(id, by_person=is_person(call)))
+    views.show_kept(Screen(call), "Deleted", memory.pages.delete(id, by_person=is_person(call)))
 
 
 @pages_app.command("refresh", cls=app.Verb)
@@ -323,19 +325,19 @@ def pages_refresh(
         raise Usage("which pages?", hint="name them, or pass --stale or --all")
     done: list[RefreshResult] = []
     shapes: list[dict[str, Any]] = []
-    prices: list[RefreshPrice] = []
+    prices: list[Estimate] = []
     with caller.opened(ctx) as (call, memory):
         model = call.endpoint
 
-        def tell(price: RefreshPrice) -> None:
+        def tell(price: Estimate) -> None:
             prices.append(price)
-            views.told_price(call, price)
+            note(call, output.priced(price))
 
         def show_one(one: RefreshResult) -> None:
             done.append(one)
             shapes.append(views.refreshed_shape(one, prices.pop() if prices else None))
             if not call.as_json:
-                views.show_refreshed(call, one)
+                views.show_refreshed(Screen(call), one)
 
         chosen: dict[str, Any] = {"model": model, "full": full, "dry_run": dry_run}
         chosen |= {"tell": tell if dry_run else None}
@@ -352,7 +354,7 @@ def pages_refresh(
         elif not done:
             Screen(call).line("No page is stale.")
         elif not model and any(one.diff for one in done):
-            note(call, views.NO_MODEL)
+            note(call, views.UNWRITTEN)
 
 
 # -- models ------------------------------------------------------------------------------------------------
@@ -402,7 +404,7 @@ def models_create(
     """
     body = _text(call, text, "")
     done = memory.models.create(id, name or id, body, tag or (), by_person=_by_person(call))
-    views.show_kept(call, "Wrote", done)
+    views.show_kept(Screen(call), "Wrote", done)
 
 
 @app.verb(models_app, "update")
@@ -414,13 +416,13 @@ def models_update(call: Call, memory: Memory, id: ModelId, text: Text = None, na
     before = memory.models.get(id)
     body = None if name and not text else _text(call, text, before.body)
     done = memory.models.update(id, name=name, body=body, by_person=_by_person(call))
-    views.show_kept(call, "Changed", done)
+    views.show_kept(Screen(call), "Changed", done)
 
 
 @app.verb(models_app, "delete")
 def models_delete(call: Call, memory: Memory, id: ModelId) -> None:
     """Delete a mental model; `ua-memory undo` restores it."""
-    views.show_kept(call, "Deleted", memory.models.delete(id, by_person=_by_person(call)))
+    views.show_kept(Screen(call), "Deleted", memory.models.delete(id, by_person=_by_person(call)))
 
 
 @app.verb(models_app, "refresh")

@@ -14,7 +14,7 @@ from ua_memory.daemon.spawn import Lines, Log
 from ua_memory.errors import NotFound, Usage
 from ua_memory.views import hits
 from ua_memory.views import knowledge as views
-from ua_memory.views.output import emit, note, progress, show
+from ua_memory.views.output import Screen, emit, note, progress, show
 
 if TYPE_CHECKING:
     from ua_memory.caller import Call
@@ -90,10 +90,10 @@ def reflect(
                 " ".join(question), model=call.endpoint, budget=budget, max_tokens=max_tokens or 0,
                 schema=_schema(call, schema), context=context_of, filters=filters, keep_opinion=keep,
             )  # fmt: skip
-        if call.as_json:
-            emit(call, hits.shape(found, explain))
-        else:
-            hits.show_answer(call, found, explain)
+        show(
+            call, found, lambda found: hits.shape(found, explain),
+            lambda screen, found: hits.show_answer(screen, found, explain),
+        )  # fmt: skip
 
 
 def _schema(call: Call, given: str | None) -> Any:
@@ -166,7 +166,7 @@ def consolidate(
             bar.close()
             told.update(views.consolidated_shape(done), pages=[])
             if not call.as_json:
-                views.show_consolidated(call, done)
+                views.show_consolidated(Screen(call), done)
             if not done.ended:
                 memory.pages.refresh_stale(model, done=lambda page: _refreshed(call, page, told["pages"]))
 
@@ -199,7 +199,7 @@ def _refreshed(call: Call, page: RefreshResult, shapes: list[Any]) -> None:
     """A page that was stale, as `pages refresh` tells it."""
     shapes.append(views.refreshed_shape(page, None))
     if not call.as_json:
-        views.show_refreshed(call, page)
+        views.show_refreshed(Screen(call), page)
 
 
 def _preview(call: Call, memory: Memory, limit: int | None, batch_api: bool) -> None:

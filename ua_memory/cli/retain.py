@@ -18,7 +18,7 @@ from ua_memory.daemon.spawn import in_background, runs
 from ua_memory.errors import Malformed, NotFound, Usage
 from ua_memory.hooks.capture import queue_ended_sessions
 from ua_memory.views import flushed
-from ua_memory.views.output import Screen, ago, count, emit, note, progress
+from ua_memory.views.output import Screen, ago, count, emit, note, progress, show
 
 if TYPE_CHECKING:
     from ua_memory.caller import Call
@@ -131,17 +131,27 @@ def carry_out(call: Call, memory: Memory, items: list[TextItem], *, wait: bool, 
     """Retain texts now, or hand them over to a process behind, or only say what it would take."""
     model = call.endpoint
     if dry_run:
-        flushed.show_priced(call, memory.documents.preview(items, model=model))
+        found = memory.documents.preview(items, model=model)
+        show(call, found, flushed.priced_shape, flushed.show_priced)
     elif model is None or wait or all(item.mode == "chunks" for item in items):
         with progress(call, "Reading chunks") as tell:
             done = memory.documents.retain(items, model=model, tell=tell)
-        flushed.show_retained(call, done, modelled=model is not None)
+        _show_retained(call, done)
     else:
         spawn.survive()
         keys = memory.documents.enqueue(items, model=model)
-        flushed.show_offered(
-            call, items, keys, spawn.start_detached(memory.store.bank, call.env, "queue", "retry", *keys)
-        )
+        log = spawn.start_detached(memory.store.bank, call.env, "queue", "retry", *keys)
+        if call.as_json:
+            emit(call, flushed.offered_shape(items, keys, log))
+        else:
+            flushed.show_offered(Screen(call), items, log)
+
+
+def _show_retained(call: Call, done: Sequence[RetainResult]) -> None:
+    if call.as_json:
+        emit(call, {"retained": [flushed.retained_shape(one) for one in done]})
+    else:
+        flushed.show_retained(Screen(call), done, modelled=call.endpoint is not None)
 
 
 def when(memory: Memory, given: str | None) -> datetime | None:
@@ -336,14 +346,13 @@ def watch_run(
     """Retain what has changed, as the daemon does."""
     model = call.endpoint
     if dry_run:
-        flushed.show_priced(call, memory.watches.preview(model=model))
-        return
+        return show(call, memory.watches.preview(model=model), flushed.priced_shape, flushed.show_priced)
     with progress(call, "Reading chunks") as tell:
         caught = memory.watches.run(model=model, accept=accept, now=now, tell=tell)
     if call.as_json:
         emit(call, flushed.caught_shape(caught))
     else:
-        flushed.show_caught(call, caught, bool(model))
+        flushed.show_caught(Screen(call), caught, bool(model))
 
 
 # -- flush -------------------------------------------------------------------------------------------------
@@ -478,9 +487,9 @@ def _flush(call: Call, memory: Memory, stream: IO[bytes] | None, chosen: dict[st
                 emit(call, flushed.flushed_shape(found, done, len(memory.queue.conversations())))
         else:
             for one in done:
-                flushed.show_flushed(call, one)
+                flushed.show_flushed(Screen(call), one)
     if not call.as_json:
-        flushed.conclude_flush(call, found, done, bool(model))
+        flushed.conclude_flush(Screen(call), found, done, bool(model))
 
 
 def _preview(call: Call, memory: Memory, stream: IO[bytes] | None, chosen: dict[str, Any]) -> None:
@@ -488,7 +497,7 @@ def _preview(call: Call, memory: Memory, stream: IO[bytes] | None, chosen: dict[
     if call.as_json:
         emit(call, flushed.shape_of_preview(found, cost))
     else:
-        flushed.show_preview(call, found, cost)
+        flushed.show_preview(Screen(call), found, cost)
 
 
 def _told(call: Call, memory: Memory, found: Flush | None, log: str | None) -> None:
@@ -502,7 +511,7 @@ def _told(call: Call, memory: Memory, found: Flush | None, log: str | None) -> N
             (log, "path"),
         )
     else:
-        flushed.conclude_flush(call, found, [], True)
+        flushed.conclude_flush(Screen(call), found, [], True)
 
 
 # -- queue -------------------------------------------------------------------------------------------------
@@ -546,7 +555,7 @@ def queue_retry(call: Call, memory: Memory, key: Keys = None) -> None:
             drawn = memory.queue.retry_texts(texts, model=call.endpoint, tell=tell)
     more = {"retained": [flushed.retained_shape(one) for one in drawn]} if drawn or texts else {}
     if drawn and not call.as_json:
-        flushed.show_retained(call, drawn, modelled=call.endpoint is not None)
+        _show_retained(call, drawn)
     if turns or (not key and (memory.queue.conversations() or not drawn)):
         _flush_waiting(call, memory, turns, more)
     elif call.as_json:
@@ -564,9 +573,9 @@ def _flush_waiting(call: Call, memory: Memory, key: list[str], more: dict[str, A
         if call.as_json and done:
             emit(call, {**flushed.flushed_shape(off, done, len(memory.queue.conversations())), **more})
         for one in () if call.as_json else done:
-            flushed.show_flushed(call, one)
+            flushed.show_flushed(Screen(call), one)
     if not call.as_json:
-        flushed.conclude_flush(call, off, done, bool(model))
+        flushed.conclude_flush(Screen(call), off, done, bool(model))
     elif not done:
         emit(call, {**flushed.flushed_shape(off, done, len(memory.queue.conversations())), **more})
 

@@ -12,18 +12,15 @@ from ua_memory.errors import Usage
 from ua_memory.hooks.context import places
 from ua_memory.records import Place
 from ua_memory.text.wording import filled, filled_groups
+from ua_memory.views import hits as views
 from ua_memory.views import output
-from ua_memory.views.hits import show_hits
-from ua_memory.views.output import Piece, Screen, day_title, emit, note, parse_day, parse_moment, progress
+from ua_memory.views.output import Screen, emit, parse_day, parse_moment, progress, show
 
 if TYPE_CHECKING:
-    from datetime import datetime
-
     from ua_memory.caller import Call
     from ua_memory.index.filters import Filters
     from ua_memory.memory import Memory
-    from ua_memory.recall.arms import QueryExplanation
-    from ua_memory.recall.search import Hit, SearchResult
+    from ua_memory.recall.search import SearchResult
 
 
 # -- search ------------------------------------------------------------------------------------------------
@@ -130,10 +127,11 @@ def search(
     queries = _lines(call) if batch else [one(query)]
     answers = asked(call, memory, queries, limit, min_score, filters)
     if not (batch or call.as_json):
-        return show_hits(call, memory, queries[0], answers[0], explain, bool(filters) or bool(min_score))
+        today, filtered = memory.store.now().date(), bool(filters) or bool(min_score)
+        views.show_hits(Screen(call), queries[0], answers[0], today, explain=explain, filtered=filtered)
+        return
     for answer in answers:
-        emit(call, search_shape(answer, explain), line=batch)
-    return None
+        emit(call, views.search_shape(answer, explain), line=batch)
 
 
 def one(words: list[str] | None) -> str:
@@ -200,57 +198,6 @@ def asked(
         )
 
 
-def search_shape(answer: SearchResult, explain: bool = False) -> dict[str, Any]:
-    """The answer as JSON, with OpenClaw's keys."""
-    return {
-        "results": [_hit(hit, explain) for hit in answer.hits],
-        "mode": answer.mode,
-        **({"stale": dict(answer.stale)} if answer.stale else {}),
-        "notes": list(answer.notes),
-    }
-
-
-def _folded(hit: Hit) -> list[dict[str, Any]]:
-    """What a hit stands for."""
-    rows = [
-        ({"kind": one.kind, "day": one.day, "when": one.when}, output.place(one.place, one.id))
-        for one in hit.folded
-    ]
-    return [{**place, **output.without_empty(more)} for more, place in rows]
-
-
-def _hit(hit: Hit, explain: bool) -> dict[str, Any]:
-    item = hit.item
-    more = {
-        "kind": item.kind,
-        "record": item.record,
-        "day": item.day,
-        "when": item.when,
-        "origin": item.origin,
-        "client": item.client,
-        "session": item.session,
-        "heading": item.heading,
-        "tags": list(item.tags),
-        "entities": list(item.entities),
-        "retired": item.retired,
-        "proofs": list(item.proofs),
-        "folded": _folded(hit),
-    }
-    found = {
-        **output.place(item.place, item.id),
-        "score": round(hit.score, 4),
-        "snippet": hit.snippet,
-        "source": "memory",
-        **output.without_empty(more),
-    }
-    if explain:
-        found["arms"] = {
-            name: {"rank": rank, "score": round(raw, 4)} for name, (rank, raw) in hit.arms.items()
-        }
-        found["parts"] = {name: round(value, 4) for name, value in hit.parts.items()}
-    return found
-
-
 # -- recall ------------------------------------------------------------------------------------------------
 # `ua-memory recall`: what search finds, as a block for a prompt.
 
@@ -309,17 +256,7 @@ def recall(
             one(query), budget=budget, max_tokens=max_tokens or 0, limit=limit, min_score=min_score,
             filters=filters, progress=tell,
         )  # fmt: skip
-    if call.as_json:
-        return emit(call, {"block": found.block, "left_out": len(found.left), **search_shape(found.answer)})
-    if found.block:
-        Screen(call).raw(found.block)
-    else:
-        note(call, f"nothing fits into {found.most} tokens" if found.left else "nothing found")
-    for said in found.answer.notes:
-        note(call, said)
-    if found.left and not found.most:
-        note(call, f"{len(found.left)} left out: no room in 9,500 characters")
-    return None
+    show(call, found, views.recall_shape, views.show_recalled)
 
 
 # -- explain -----------------------------------------------------------------------------------------------
@@ -350,55 +287,7 @@ def explain(
     """
     asked = parse_moment(now, "--now", memory.store.now())
     found = memory.explain(" ".join(query), asked)
-    if call.as_json:
-        emit(call, explain_shape(found))
-    else:
-        _show(call, found, asked)
-
-
-def explain_shape(found: QueryExplanation) -> dict[str, Any]:
-    """What was read as JSON."""
-    time = {"start": found.time.start, "end": found.time.end} if found.time else None
-    more = {
-        "order": found.time.order,
-        "phrases": list(found.phrases),
-        "meant": dict(found.meant),
-        "why": found.why,
-    }
-    return {
-        "time": time,
-        "entities": list(found.entities),
-        "terms": list(found.terms),
-        **output.without_empty(more),
-    }
-
-
-def _show(call: Call, found: QueryExplanation, asked: datetime) -> None:
-    rows: list[tuple[Piece, Piece]] = [(("time", "faint"), _days(found, asked))]
-    if found.time.order:
-        rows.append((("order", "faint"), f"the {found.time.order} first"))
-    for title, words in (("names", found.entities), ("terms", found.terms), ("phrases", found.phrases)):
-        if words or title != "phrases":
-            rows.append(((title, "faint"), ", ".join(words) or "none"))
-    taken = [f"{typed} for {word or 'a small word'}" for typed, word in found.meant.items()]
-    rows += [(("taken", "faint"), ", ".join(taken))] if taken else []
-    Screen(call).rows(rows)
-    if found.why:
-        note(call, found.why)
-
-
-def _days(found: QueryExplanation, asked: datetime) -> str:
-    """`Sunday 1 March 2026 to Sunday 31 May 2026`: for people the last day is the last."""
-    from datetime import date, timedelta
-
-    first = date.fromisoformat(found.time.start) if found.time.start else None
-    last = date.fromisoformat(found.time.end) - timedelta(days=1) if found.time.end else None
-    if first and last:
-        title = day_title(first, asked.date())
-        return title if first == last else f"{title} to {day_title(last, asked.date())}"
-    if first:
-        return f"from {day_title(first, asked.date())} on"
-    return f"up to {day_title(last, asked.date())}" if last else "none"
+    show(call, found, views.explain_shape, lambda screen, found: views.show_explanation(screen, found, asked))
 
 
 # -- get ---------------------------------------------------------------------------------------------------

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from ua_memory.discovery import Folders
     from ua_memory.memory import Memory
     from ua_memory.paths import Bank
+    from ua_memory.upkeep.doctor import Check
 
 
 # -- processes ---------------------------------------------------------------------------------------------
@@ -257,3 +258,33 @@ class InProcess:
 
 class BroughtUp(BaseException):
     """The daemon is there now: ask it. Not an Exception: no message is to be made of it."""
+
+
+# -- checks ----------------------------------------------------------------------------------------------
+
+
+def checks(bank: Bank, env: Mapping[str, str]) -> Iterator[Check]:
+    """Whether the bank's daemon answers, if it has one, and whether its watch is alive; without one every
+    command does its own work."""
+    from ua_memory.daemon import protocol
+    from ua_memory.upkeep.doctor import Check
+
+    if not runs(bank.local):
+        yield Check("daemon", True, "none runs; the next search starts it")
+        return
+    found = protocol.status(bank.root, env)
+    if found is None:
+        seen = f"process {holder(bank.local)} runs, but does not answer"
+        yield Check("daemon", False, seen, "ua-memory daemon restart")
+        return
+    yield Check("daemon", True, f"process {found['pid']} answers")
+    watch = found["watch"]
+    if watch["mode"] == "events":
+        seen = f"{watch['folders']} folders by events, heartbeat {watch['heartbeat']}"
+        yield Check("watch", True, seen)
+        return
+    why = watch["why"]  # on a shared file system it cannot hear of changes, and that is no fault
+    limited = "limit" in why
+    hint = "raise fs.inotify.max_user_watches and max_user_instances (sysctl)" if limited else ""
+    seen = f"no events ({why}); the files are polled"
+    yield Check("watch", "unheard" in why, seen, hint or "ua-memory daemon restart")

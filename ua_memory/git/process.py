@@ -10,13 +10,13 @@ import subprocess
 import tempfile
 import threading
 import weakref
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
-from ua_memory.errors import GitFailed
+from ua_memory.errors import GitFailed, Usage
 from ua_memory.paths import foreign
 
 if TYPE_CHECKING:
@@ -81,6 +81,12 @@ PLAIN_PACK = {
 compressed twice, and takes 8 ms each time."""
 
 
+DELETES_OTHERS = ("clean",)
+"""What would remove files that are not the bank's where the bank lies inside somebody's repository."""
+OUR_LIMITS = ("GIT_TERMINAL_PROMPT", "GIT_LITERAL_PATHSPECS", "GIT_ALLOW_PROTOCOL", "GIT_NO_LAZY_FETCH")
+"""What our own git is not allowed, and a person's is: to ask, to match, to reach a remote."""
+
+
 class Process:
     """A git directory and the work tree it belongs to."""
 
@@ -139,6 +145,36 @@ class Process:
     def run(self, *words: str, stdin: bytes | None = None, ok: Sequence[int] = (0,), **extra: Any) -> bytes:
         """Standard output of one git command. GitFailed carries what git said."""
         return self.ask(*words, stdin=stdin, ok=ok, **extra)[0]
+
+    def run_for_person(self, words: Sequence[str], env: Mapping[str, str]) -> int:
+        """Run git as a person's own command: on this process's streams, in their environment, pinned to this
+        repository. It may ask for a password and reach a remote. The exit code, 128 and more for a signal.
+
+        Usage for what git cannot be given, or what would delete files around the bank; GitFailed.
+        """
+        if not self.own and words[0] in DELETES_OTHERS:
+            raise Usage(f"git {words[0]} would delete files outside of the bank", hint="delete them by hand")
+        pinned = {name: value for name, value in self.environment().items() if name not in OUR_LIMITS}
+        if not self.own:  # everything around the bank is somebody's work, not files that were forgotten
+            number = int(pinned["GIT_CONFIG_COUNT"])
+            pinned[f"GIT_CONFIG_KEY_{number}"] = "status.showUntrackedFiles"
+            pinned[f"GIT_CONFIG_VALUE_{number}"] = "no"
+            pinned["GIT_CONFIG_COUNT"] = str(number + 1)
+        for name in ("GIT_CONFIG_PARAMETERS", "GIT_NAMESPACE"):
+            if not pinned.get(name):
+                pinned.pop(name, None)
+        theirs = {name: value for name, value in env.items() if not name.startswith("GIT_DIR")}
+        env = {**theirs, **pinned, "PWD": os.fspath(self.root)}
+        try:
+            if not self.own:
+                # The history is written without an index; git's own commands compare with one.
+                subprocess.run(["git", "read-tree", "HEAD"], cwd=self.root, env=env, check=False)
+            code = subprocess.run(["git", *words], cwd=self.root, env=env, check=False).returncode
+        except FileNotFoundError as error:
+            raise GitFailed("git is not installed", hint="install git") from error
+        except ValueError as error:  # NUL, or half a character: from a socket, not from a shell
+            raise Usage(f"not an argument for git: {error}", hint="ua-memory git log") from error
+        return code if code >= 0 else 128 - code
 
     def ask(
         self, *words: str, stdin: bytes | None = None, ok: Sequence[int] = (0,), **extra: Any

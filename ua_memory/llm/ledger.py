@@ -420,3 +420,21 @@ def priced(
     usd = share * sum(known.of(usage) for usage in each) if known else None
     free = isinstance(model, Endpoint) and is_on_this_network(model.url)
     return Estimate(model.name, tokens, len(each), 0.0 if free else usd)
+
+
+def asked_on(size: int, answers: int, says: int) -> list[TokenUsage]:
+    """The requests of a conversation that is answered `answers` times, about `says` tokens each: the first
+    writes the prompt of `size` tokens to the cache, all others read it from there."""
+    again = TokenUsage(cache_read=size, cache_write=says, output=says)
+    return [TokenUsage(cache_write=size, output=says), *[again] * (answers - 1)]
+
+
+def together(costs: Sequence[Estimate]) -> Estimate | None:
+    """Several estimates for one model as one; None where there is none."""
+    if not costs:
+        return None
+    known = [cost.usd for cost in costs if cost.usd is not None]
+    read, asked = sum(cost.tokens for cost in costs), sum(cost.requests for cost in costs)
+    return replace(
+        costs[0], tokens=read, requests=asked, usd=sum(known) if len(known) == len(costs) else None
+    )

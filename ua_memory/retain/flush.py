@@ -21,7 +21,7 @@ from ua_memory.knowledge import entities, statements, tombstones
 from ua_memory.knowledge import facts as knowledge_facts
 from ua_memory.knowledge.core import BlockChange
 from ua_memory.knowledge.facts import Equal, Provenance
-from ua_memory.llm.ledger import THEIRS, Estimate, priced
+from ua_memory.llm.ledger import THEIRS, Estimate, asked_on, priced
 from ua_memory.llm.model import Endpoint, Model
 from ua_memory.llm.model import TokenUsage as Tokens
 from ua_memory.paths import project_of
@@ -621,6 +621,5 @@ def estimate(turns: Sequence[Turn], model: Endpoint | Model, window: int) -> Est
     for stretch in stretches(turns, int(window * PART_OF_WINDOW)):
         size = int((tokens.count(shown(stretch, None)) + tokens.count(DIRECTIVE) + _OVERHEAD) * THEIRS)
         total += size
-        requests.append(Tokens(cache_write=size, output=_SAYS))
-        requests += [Tokens(cache_read=size, cache_write=_SAYS, output=_SAYS)] * (_REQUESTS - 1)
+        requests += asked_on(size, _REQUESTS, _SAYS)
     return priced(model, total, requests)

@@ -17,8 +17,8 @@ from ua_memory.git.repository import Revision
 from ua_memory.knowledge import entities, statements, tombstones
 from ua_memory.knowledge import facts as knowledge_facts
 from ua_memory.knowledge.facts import Equal, Provenance
-from ua_memory.llm.ledger import THEIRS, Estimate
-from ua_memory.llm.model import Endpoint, Model, is_on_this_network, price
+from ua_memory.llm.ledger import THEIRS, Estimate, priced
+from ua_memory.llm.model import Endpoint, Model
 from ua_memory.llm.model import TokenUsage as Tokens
 from ua_memory.records import Fact, Origin
 from ua_memory.retain import documents, extractor
@@ -391,18 +391,17 @@ def preview_text(
 def _cost(texts: list[str], brief: TextContext, model: Endpoint | Model) -> Estimate:
     schema = extractor.DESCRIBE if brief.mode == "verbatim" else extractor.KEEP
     head = tokens.count(extractor.directive(brief)) + tokens.count(json.dumps(schema)) + _TOOL_WORDS
-    total, behind, grown, used, known = 0, 0, 0, Tokens(), price(model.name)
+    total, behind, grown, requests = 0, 0, 0, list[Tokens]()
     for text in texts:
         size = int(tokens.count(extractor.prompt_text(text, brief)) * THEIRS)
         if grown + 2 * len(text) > TOGETHER:
             behind = grown = 0
         fresh = size if behind else size + int(head * THEIRS)
         total += behind + fresh
-        used += Tokens(cache_read=behind, cache_write=fresh, output=size)
+        requests.append(Tokens(cache_read=behind, cache_write=fresh, output=size))
         behind += fresh + size  # the answer, about as long as the text, goes back with the next
         grown += 2 * len(text)
-    free = isinstance(model, Endpoint) and is_on_this_network(model.url)
-    return Estimate(model.name, total, len(texts), 0.0 if free else known.of(used) if known else None)
+    return priced(model, total, requests)
 
 
 # -- documents ---------------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from ua_memory.errors import CannotWrite, Malformed, NotFound, TooLarge, UaMemoryError, Usage
-from ua_memory.llm.ledger import Estimate
+from ua_memory.llm.ledger import Estimate, together
 from ua_memory.paths import is_bank, make_private
 from ua_memory.retain import ledger
 from ua_memory.retain.documents import MOST_BYTES, is_read
@@ -295,17 +295,7 @@ class Sessions:
             kept += len(flusher.preview(turns))
             if model and turns:
                 costs.append(estimate(turns, model, self._store.config.context_window))
-        return kept, _summed(costs)
-
-
-def _summed(costs: Sequence[Estimate]) -> Estimate | None:
-    if not costs:
-        return None
-    known = [cost.usd for cost in costs if cost.usd is not None]
-    read, asked = sum(cost.tokens for cost in costs), sum(cost.requests for cost in costs)
-    return replace(
-        costs[0], tokens=read, requests=asked, usd=sum(known) if len(known) == len(costs) else None
-    )
+        return kept, together(costs)
 
 
 # -- watched -----------------------------------------------------------------------------------------------

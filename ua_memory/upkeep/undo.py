@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 from io import BytesIO
 from itertools import pairwise
 
-from ua_memory.errors import Conflict, NotFound, Usage
+from ua_memory.errors import Conflict, GitFailed, NotFound, Usage
 from ua_memory.git.repository import BlameLine, Revision
 from ua_memory.knowledge import lineage, statements, tombstones
 from ua_memory.knowledge.entities import ENTITIES, give_back_all
@@ -270,6 +271,17 @@ class BankHistory:
         fact (`^id`) alone where it is `about` one."""
         return audit.changes_of(self._store, revisions, about)
 
+    def undone_by(self, revisions: Sequence[Revision]) -> list[Revision]:
+        """What these took or brought back, and what that had; without those that the history has no more."""
+        found = {one.id: one for one in revisions}
+        left = [name for one in revisions for name in one.trailers.get("Undoes", ())]
+        while left:
+            if (name := left.pop()) not in found:
+                with contextlib.suppress(NotFound):
+                    found[name] = self._store.history.show(name)
+                    left += found[name].trailers.get("Undoes", ())
+        return list(found.values())[len(revisions) :]
+
     def diff(self, revision: str | None = None) -> str:
         """What a revision changed, or what is changed by hand and not committed yet."""
         return audit.diff(self._store, revision)
@@ -289,3 +301,11 @@ class BankHistory:
     def why(self, target: str) -> Chain:
         """What `^id`, `PATH:LINE` or a file rests on, down to quotes, session and commit."""
         return lineage.why(self._store, target)
+
+    def git(self, words: Sequence[str], env: Mapping[str, str]) -> int:
+        """Run git on the history for a person, on this process's own streams and in their environment; the
+        exit code. Usage for what git cannot be given, or would delete around the bank; GitFailed."""
+        history = self._store.history
+        if not history.exists:
+            raise GitFailed("there is no history yet", where=str(history.git_dir), hint="ua-memory init")
+        return history.run_for_person(words, env)

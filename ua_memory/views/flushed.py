@@ -9,15 +9,13 @@ from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ua_memory.clients import sessions
+from ua_memory.llm.ledger import together
 from ua_memory.paths import project_of
-from ua_memory.text.wording import dollars
 from ua_memory.views import output
-from ua_memory.views.output import Piece, Screen, cells, commit, count, emit, note, visible
+from ua_memory.views.output import MODEL_BY, Piece, Screen, cells, commit, count, visible
 
 if TYPE_CHECKING:
     from ua_memory.bench import Compared, Pair
-    from ua_memory.caller import Call
     from ua_memory.knowledge.core import BlockChange
     from ua_memory.llm.ledger import Estimate
     from ua_memory.records import Fact
@@ -33,16 +31,14 @@ if TYPE_CHECKING:
 
 
 NO_MODEL = (
-    "without a model the speakers' own sentences were kept; a model would choose and word them better "
-    "(ANTHROPIC_API_KEY, or ANTHROPIC_BASE_URL for your own server)"
+    f"without a model sentences were kept verbatim; a model would choose and word them better {MODEL_BY}"
 )
 SHORT = 8
 """Characters of a session's id that are shown."""
 
 
-def show_flushed(call: Call, one: FlushedSession) -> None:
+def show_flushed(screen: Screen, one: FlushedSession) -> None:
     """One session's flush: what came in, then file by file what was added and changed."""
-    screen = Screen(call)
     session = f" session {one.session[:SHORT]}" if one.session else ""
     screen.line(
         f"{count(one.turns, 'turn')} of {one.client}{session}: {_counted(one)} (", commit(one.revision), ")"
@@ -59,27 +55,23 @@ def show_flushed(call: Call, one: FlushedSession) -> None:
         screen.line((f"Proposed by {one.by}, and not kept as proposed:", "faint"))
         for text in one.refused:
             screen.item([("  ? ", "warn")], (text, "faint"))
-    for kind, number in one.redacted.items():
-        note(call, f"removed before writing: {kind}{f' ({number} times)' if number > 1 else ''}")
-    for text in one.notes:
-        note(call, text)
+    screen.removed(one.redacted)
+    screen.note(*one.notes)
 
 
-def conclude_flush(call: Call, found: Flush | None, done: Sequence[FlushedSession], modelled: bool) -> None:
+def conclude_flush(
+    screen: Screen, found: Flush | None, done: Sequence[FlushedSession], modelled: bool
+) -> None:
     """What there is to say at the end: why nothing happened, what was taken out, that a model does better."""
-    screen = Screen(call)
     if not done and found is None:
         screen.line("Nothing waits for a flush.")
     elif not done and found is not None and (found.due or not found.notes):
         _nothing(screen, found)
-    for kind, number in (found.redacted if found else {}).items():
-        note(
-            call, f"removed before it was stored or sent: {kind}{f' ({number} times)' if number > 1 else ''}"
-        )
-    for text in found.notes if found else ():
-        note(call, text)
+    if found:
+        screen.removed(found.redacted, "it was stored or sent")
+        screen.note(*found.notes)
     if done and not modelled:
-        note(call, NO_MODEL)
+        screen.note(NO_MODEL)
 
 
 def _nothing(screen: Screen, found: Flush) -> None:
@@ -119,9 +111,8 @@ def _replaced(screen: Screen, one: BlockChange) -> None:
 # -- a dry run -------------------------------------------------------------------------------------------
 
 
-def show_preview(call: Call, found: Flush, cost: Estimate | None) -> None:
+def show_preview(screen: Screen, found: Flush, cost: Estimate | None) -> None:
     """What would be kept without a model, and what one would cost."""
-    screen = Screen(call)
     if found.preview:
         screen.line(f"{count(len(found.preview), 'fact')} would be kept without a model:")
     for each in found.preview or ():
@@ -133,16 +124,8 @@ def show_preview(call: Call, found: Flush, cost: Estimate | None) -> None:
     elif not found.preview:
         screen.line("Nothing would be kept.")
     if cost:
-        screen.line(costs(cost))
-    for text in found.notes:
-        note(call, text)
-
-
-def costs(cost: Estimate) -> str:
-    """What a model would take, in a sentence."""
-    price = "no price known" if cost.usd is None else f"about {dollars(cost.usd)}, prices of {cost.as_of}"
-    price = "no bill: it is on this network" if cost.usd == 0 else price
-    return f"{cost.model} would read about {cost.tokens:,} tokens: {price}."
+        screen.line(output.priced(cost))
+    screen.note(*found.notes)
 
 
 # -- JSON ------------------------------------------------------------------------------------------------
@@ -223,39 +206,23 @@ def shape_of_preview(found: Flush, cost: Estimate | None) -> dict[str, Any]:
         "notes": list(found.notes),
     }
     if cost:
-        told["estimate"] = estimate(cost)
+        told["estimate"] = output.estimate(cost)
     return told
-
-
-def estimate(cost: Estimate) -> dict[str, Any]:
-    """What a model would take."""
-    usd = {} if cost.usd is None else {"usd": round(cost.usd, 4)}
-    return {"model": cost.model, "tokens": cost.tokens, "requests": cost.requests, **usd}
 
 
 # -- retained --------------------------------------------------------------------------------------------
 # What a retain kept, as a person likes to read it, and as JSON.
 
 
-RETAINED_WITHOUT_MODEL = (
-    "without a model the author's own sentences were kept; a model would choose and word them better "
-    "(ANTHROPIC_API_KEY, or ANTHROPIC_BASE_URL for your own server)"
-)
-
-
-def show_retained(call: Call, done: Sequence[RetainResult], *, modelled: bool) -> None:
+def show_retained(screen: Screen, done: Sequence[RetainResult], *, modelled: bool) -> None:
     """Texts that were retained."""
-    if call.as_json:
-        emit(call, {"retained": [retained_shape(one) for one in done]})
-        return
     for one in done:
-        _one(call, one)
+        _one(screen, one)
     if not modelled and any(one.facts and one.item.mode != "chunks" for one in done):
-        note(call, RETAINED_WITHOUT_MODEL)
+        screen.note(NO_MODEL)
 
 
-def _one(call: Call, one: RetainResult) -> None:
-    screen = Screen(call)
+def _one(screen: Screen, one: RetainResult) -> None:
     name = one.item.document_id or "The text"
     if one.repeated:
         screen.line(f"{name} was retained before: nothing changed (", commit(one.revision), ")")
@@ -268,7 +235,7 @@ def _one(call: Call, one: RetainResult) -> None:
     else:
         screen.line(f"{name}: {_counted_facts(one)} (", commit(one.revision), ")")
     if not (one.facts or one.seen_again or one.removed or one.repeated or one.by) and one.read:
-        note(call, "without a model no sentence was selected; to keep it as it is: --mode chunks")
+        screen.note("without a model no sentence was selected; to keep it as it is: --mode chunks")
     if one.facts:
         screen.line()
         screen.line((one.path, "path"))
@@ -282,16 +249,8 @@ def _one(call: Call, one: RetainResult) -> None:
         screen.line((f"Proposed by {one.by}, and not kept as proposed:", "faint"))
         for text in one.refused:
             screen.item([("  ? ", "warn")], (text, "faint"))
-    for kind, number in one.redacted.items():
-        note(call, f"removed before writing: {kind}{f' ({number} times)' if number > 1 else ''}")
-    for text in (*kept_lines(one), *one.notes):
-        note(call, text)
-
-
-def kept_lines(one: RetainResult) -> list[str]:
-    """That a person's lines were left where they are."""
-    lines = [f"yours, unchanged in {one.path}: {text[:80]}" for text in one.kept]
-    return lines
+    screen.removed(one.redacted)
+    screen.note(*(f"yours, unchanged in {one.path}: {text[:80]}" for text in one.kept), *one.notes)
 
 
 def _counted_facts(one: RetainResult) -> str:
@@ -303,26 +262,29 @@ def _counted_facts(one: RetainResult) -> str:
     return ", ".join(parts)
 
 
-def show_offered(call: Call, items: Sequence[TextItem], keys: Sequence[str], log: str) -> None:
-    """Texts that were handed over."""
-    if call.as_json:
-        told = [
-            {"key": key, **({"documentId": item.document_id} if item.document_id else {})}
-            for key, item in zip(keys, items, strict=True)
-        ]
-        emit(call, {"offered": told, "log": log})
-        return
+def offered_shape(items: Sequence[TextItem], keys: Sequence[str], log: str) -> dict[str, Any]:
+    """As JSON."""
+    told = [
+        {"key": key, **({"documentId": item.document_id} if item.document_id else {})}
+        for key, item in zip(keys, items, strict=True)
+    ]
+    return {"offered": told, "log": log}
+
+
+def show_offered(screen: Screen, items: Sequence[TextItem], log: str) -> None:
+    """Texts that were handed over to the background."""
     what = count(len(items), "text") if len(items) > 1 else items[0].document_id or "The text"
     wait = "are safe and wait" if len(items) > 1 else "is safe and waits"
-    Screen(call).line(f"{what} {wait} for the model in the background, which writes to ", (log, "path"))
+    screen.line(f"{what} {wait} for the model in the background, which writes to ", (log, "path"))
 
 
-def show_priced(call: Call, found: Sequence[RetainPreview]) -> None:
+def priced_shape(found: Sequence[RetainPreview]) -> dict[str, Any]:
+    """As JSON."""
+    return {"preview": [_priced_shape(one) for one in found]}
+
+
+def show_priced(screen: Screen, found: Sequence[RetainPreview]) -> None:
     """What a dry run found."""
-    if call.as_json:
-        emit(call, {"preview": [shape_of_priced(one) for one in found]})
-        return
-    screen = Screen(call)
     for one in found:
         name = one.item.document_id or "The text"
         screen.line(f"{name}: {count(one.chunks, 'chunk')}, {one.read} to be read")
@@ -330,15 +292,8 @@ def show_priced(call: Call, found: Sequence[RetainPreview]) -> None:
             screen.line(f"{count(len(one.facts), 'fact')} would be kept without a model:")
         for fact in one.facts:
             screen.item([("  + ", "added")], fact.text, (f"  {fact.when}" if fact.when else "", "faint"))
-    costs = [one.cost for one in found if one.cost]
-    if costs:
-        total = sum(cost.tokens for cost in costs)
-        usd = None if any(cost.usd is None for cost in costs) else sum(cost.usd or 0 for cost in costs)
-        price = "no price known" if usd is None else f"about ${usd:.2f}, prices of {costs[0].as_of}"
-        price = "no bill: it is on this network" if usd == 0 else price
-        requests = sum(cost.requests for cost in costs)
-        asks = count(requests, "request")
-        screen.line(f"{costs[0].model} would read about {total:,} tokens in {asks}: {price}.")
+    if cost := together([one.cost for one in found if one.cost]):
+        screen.line(output.priced(cost))
 
 
 # -- JSON ------------------------------------------------------------------------------------------------
@@ -369,7 +324,7 @@ def retained_shape(one: RetainResult) -> dict[str, Any]:
     }
 
 
-def shape_of_priced(one: RetainPreview) -> dict[str, Any]:
+def _priced_shape(one: RetainPreview) -> dict[str, Any]:
     """What a dry run found of one text; `estimate` only where a model is configured."""
     told: dict[str, Any] = {
         **({"documentId": one.item.document_id} if one.item.document_id else {}),
@@ -419,14 +374,14 @@ def project(one: FoundSession) -> str:
 
 
 def show_survey(
-    call: Call, asked: SurveyRequest, found: Survey, chosen: Sequence[FoundSession], day: str | None
+    screen: Screen, found: Survey, chosen: Sequence[FoundSession], day: str | None, places: Sequence[str]
 ) -> None:
-    screen = Screen(call)
+    """What sessions there are; `places` are the folders that were searched."""
     within = f" since {day}" if day else ""
     if not chosen:
         screen.line(f"No sessions{within}.")
     else:
-        screen.line((f"Sessions{within}", "strong"), _where(call, asked))
+        screen.line((f"Sessions{within}", "strong"), (f" in {', '.join(places)}", "faint"))
         screen.line()
         screen.rows(list(_table(chosen)))
         screen.line()
@@ -439,18 +394,6 @@ def show_survey(
         screen.line((f"  … and {len(lines) - SHOWN:,} more (--json lists all)", "faint"))
     if chosen and not any(one.new or one.waits for one in chosen):
         screen.line("Nothing new: all of it was flushed before.")
-
-
-def _where(call: Call, asked: SurveyRequest) -> Piece:
-    if asked.path is not None:
-        return f" in {asked.path}"
-    places = sessions.places(call, asked.clients or sessions.CLIENTS)
-    names = dict.fromkeys(_short(call, folder) for _, folder in places)
-    return (f" in {', '.join(names)}", "faint")
-
-
-def _short(call: Call, folder: Path) -> str:
-    return f"~/{folder.relative_to(call.home)}" if folder.is_relative_to(call.home) else str(folder)
 
 
 def _table(chosen: Sequence[FoundSession]) -> Iterator[list[Piece]]:
@@ -502,17 +445,15 @@ def _aside(found: Survey, day: str | None) -> Iterator[str]:
         yield f"{count(len(found.going), 'session')} still open: their hooks capture them ({names}{more})."
 
 
-def show_one_flushed(call: Call, screen: Screen, one: FoundSession, flushed: FlushedSession) -> None:
+def show_one_flushed(screen: Screen, one: FoundSession, flushed: FlushedSession) -> None:
     day = f"{one.last:%Y-%m-%d}" if one.last else "no date   "
     again = f", {len(flushed.seen_again)} already known" if flushed.seen_again else ""
     again += f", {count(len(flushed.core), 'core block')} changed" if flushed.core else ""
     where = f"{one.session.client} {project(one)} {one.session.session[:SHORT_TITLE]}".replace("  ", " ")
     told = f"{count(flushed.turns, 'turn')}, kept {count(len(flushed.facts), 'fact')}{again} ("
     screen.item([(f"{day}  ", "faint")], f"{where}: {told}", commit(flushed.revision), ")")
-    for kind, number in flushed.redacted.items():
-        note(call, f"removed before writing: {kind}{f' ({number} times)' if number > 1 else ''}")
-    for text in flushed.notes:
-        note(call, text)
+    screen.removed(flushed.redacted)
+    screen.note(*flushed.notes)
 
 
 def conclude_survey(screen: Screen, done: Sequence[FlushedSession]) -> None:
@@ -602,9 +543,9 @@ def _taken(one: ImportedItem) -> dict[str, Any]:
 # -- for a person ----------------------------------------------------------------------------------------
 
 
-def tell(call: Call, done: ImportResult, unread: list[str]) -> None:
+def show_imported(screen: Screen, done: ImportResult, unread: list[str]) -> None:
     """The report: what was found and how well, what was not taken, and what to do next."""
-    screen, found, changed = Screen(call), done.found, _changes(done)
+    found, changed = done.found, _changes(done)
     if done.result is None:
         screen.line(("Would import", "strong"), f" {found.name} ({found.source}):")
     elif changed:
@@ -615,8 +556,7 @@ def tell(call: Call, done: ImportResult, unread: list[str]) -> None:
     for title, lines in _lists(done, unread):
         _listed(screen, title, lines)
     _next(screen, done, changed)
-    for text in done.result.notes if done.result else ():
-        note(call, text)
+    screen.note(*(done.result.notes if done.result else ()))
 
 
 def _changes(done: ImportResult) -> int:
@@ -715,21 +655,21 @@ def waiting_shape(one: QueueEntry) -> dict[str, Any]:
 # -- watched ---------------------------------------------------------------------------------------------
 
 
-def show_caught(call: Call, caught: WatchResult, modelled: bool) -> None:
+def show_caught(screen: Screen, caught: WatchResult, modelled: bool) -> None:
     """What a look at the watched paths retained, and what it left for later."""
-    show_retained(call, caught.done, modelled=modelled)
+    show_retained(screen, caught.done, modelled=modelled)
     if not caught.done:
-        Screen(call).line("Nothing has changed." if not caught.young else "Nothing has settled yet.")
+        screen.line("Nothing has changed." if not caught.young else "Nothing has settled yet.")
     if caught.young:
-        note(
-            call, f"{count(len(caught.young), 'file')} saved a moment ago; at once: ua-memory watch run --now"
+        screen.note(
+            f"{count(len(caught.young), 'file')} saved a moment ago; at once: ua-memory watch run --now"
         )
     for name, why in caught.failed:
-        note(call, f"not read: {name}: {why}")
+        screen.note(f"not read: {name}: {why}")
     for name in caught.gone:
-        note(call, f"{name} is gone; its facts stay until: ua-memory watch run --accept")
+        screen.note(f"{name} is gone; its facts stay until: ua-memory watch run --accept")
     for name in caught.missing:
-        note(call, f"{name} is missing (an unmounted disk?); its documents stay")
+        screen.note(f"{name} is missing (an unmounted disk?); its documents stay")
 
 
 def watched_shape(one: WatchedPath, look: WatchedChanges) -> dict[str, Any]:

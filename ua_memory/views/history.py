@@ -10,17 +10,15 @@ from datetime import date, datetime, tzinfo
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
-from ua_memory.errors import StillThere
 from ua_memory.knowledge.lineage import BeliefStep, FactStep
 from ua_memory.records import is_generated
 from ua_memory.text import redaction
 from ua_memory.text.wording import counted
 from ua_memory.views import output
 from ua_memory.views.output import Piece as Words
-from ua_memory.views.output import Screen, cells, commit, count, day_title, emit, note, outcome
+from ua_memory.views.output import Screen, cells, commit, count, day_title
 
 if TYPE_CHECKING:
-    from ua_memory.caller import Call
     from ua_memory.git.repository import BlameLine, Revision
     from ua_memory.knowledge.lineage import Chain, LineCommit, Link, SentenceStep
     from ua_memory.knowledge.trust import BrokenLink
@@ -28,6 +26,7 @@ if TYPE_CHECKING:
     from ua_memory.upkeep.forget import ForgetResult, Piece
     from ua_memory.upkeep.purge import PurgePlan, PurgeResult
     from ua_memory.upkeep.sync import SyncResult
+    from ua_memory.upkeep.undo import UndoResult
 
 
 # -- diary -----------------------------------------------------------------------------------------------
@@ -228,11 +227,9 @@ def quoting(found: ForgetResult) -> list[Piece]:
     return [piece for piece in found.plan.left if piece.why == "quotes it"]
 
 
-def preview(call: Call, found: ForgetResult, patterns: Mapping[str, str]) -> None:
+def show_forgetting(screen: Screen, found: ForgetResult, patterns: Mapping[str, str]) -> None:
     """What would go, be revised and be left, with its words."""
-    if call.as_json:
-        return emit(call, forgotten_shape(found, patterns, words=True))
-    screen, plan = Screen(call), found.plan
+    plan = found.plan
     screen.line(("Will be removed:", "strong"))
     _pieces(screen, plan.gone, "gone", patterns)
     if plan.revised:
@@ -278,25 +275,9 @@ def _named(piece: Piece) -> str:
     return f"{whose}{piece.what}, {piece.why}"
 
 
-def show_forgotten(
-    call: Call, done: ForgetResult, patterns: Mapping[str, str], *, purging: bool = False
-) -> int:
-    """What was done, and what the search afterwards found; the exit code. With `purging` the history goes
-    next."""
-    assert done.result
-    if call.as_json:
-        emit(call, forgotten_shape(done, patterns, words=False))
-    else:
-        _forgotten_told(call, done, purging)
-        for each in done.proof.found:
-            note(call, f"it is still in {each.where}")
-        if done.proof.found and quoting(done):
-            note(call, "your own lines stay: ua-memory forget PATH:LINE removes one")
-    return 0 if done.proof.holds else StillThere.exit_code
-
-
-def _forgotten_told(call: Call, done: ForgetResult, purging: bool) -> None:
-    screen, plan = Screen(call), done.plan
+def show_forgotten(screen: Screen, done: ForgetResult, *, purging: bool = False) -> None:
+    """What was done, and what the search afterwards found. With `purging` the history goes next."""
+    plan = done.plan
     assert done.result
     screen.line("Forgot ", _counted(plan.gone), " (", commit(done.result.revision), ")")
     for kind, pieces in (("gone", plan.gone), ("revised", plan.revised), ("left", plan.left)):
@@ -318,7 +299,11 @@ def _forgotten_told(call: Call, done: ForgetResult, purging: bool) -> None:
     if not purging:
         screen.line(("The history keeps it; undo restores it.", "faint"))
     more = [f"the next searches rebuild the index ({cleared.left} left)"] if cleared.left else []
-    outcome(call, done.result, *more)
+    screen.outcome(done.result, *more)
+    for each in done.proof.found:
+        screen.note(f"it is still in {each.where}")
+    if done.proof.found and quoting(done):
+        screen.note("your own lines stay: ua-memory forget PATH:LINE removes one")
 
 
 def _counted(pieces: Sequence[Piece]) -> str:
@@ -371,9 +356,8 @@ def forgotten_shape(found: ForgetResult, patterns: Mapping[str, str], *, words: 
 # `ua-memory forget --purge`: what leaves the history, which branches and tags are rewritten, the backup.
 
 
-def show_purge(call: Call, planned: PurgePlan) -> None:
+def show_purge(screen: Screen, planned: PurgePlan) -> None:
     """What a purge would remove and rewrite."""
-    screen = Screen(call)
     statements = count(len(planned.ids), "forgotten statement")
     contents = count(len(planned.contents), "version of a file", "versions of files")
     screen.line(("Removed from the history:", "strong"), f" {statements}, out of {contents}")
@@ -398,19 +382,18 @@ def show_purge(call: Call, planned: PurgePlan) -> None:
         screen.line(("Unreachable objects are deleted too.", "faint"))
 
 
-def show_purged(call: Call, planned: PurgePlan, made: PurgeResult) -> None:
+def show_purged(screen: Screen, planned: PurgePlan, made: PurgeResult) -> None:
     """What a purge has rewritten, and what is left for a person to do."""
-    screen = Screen(call)
     for name, (old, new) in made.rewrote.items():
         screen.line("Rewrote ", made.short(name), "  ", (old[:7], "rev"), " to ", (new[:7], "rev"))
     if not made.rewrote:
         screen.line("No revision had to be rewritten.")
-    proved(call, screen, made.proof, made.revision, made.backup)
+    proved(screen, made.proof, made.revision, made.backup)
     if planned.around:
-        note(call, f"{planned.around} has committed files of this bank; its history is yours to rewrite")
+        screen.note(f"{planned.around} has committed files of this bank; its history is yours to rewrite")
 
 
-def proved(call: Call, screen: Screen, proof: Any, revision: str | None, backup: str) -> None:
+def proved(screen: Screen, proof: Any, revision: str | None, backup: str) -> None:
     """What the search has found, and where the old history lies."""
     if proof.holds:
         objects = count(proof.looked.get("history", 0), "object")
@@ -419,7 +402,7 @@ def proved(call: Call, screen: Screen, proof: Any, revision: str | None, backup:
     else:
         screen.line(("Not all of it was removed", "bad"))
         for each in proof.found:
-            note(call, f"it is still in {each.where}")
+            screen.note(f"it is still in {each.where}")
     screen.line("The old history is in ", (backup, "path"))
     rest = ". Until then the purge is not finished."
     screen.line("Once you are sure, delete that: ", (f"rm {backup}", "strong"), rest)
@@ -459,11 +442,8 @@ WHY = {
 }
 
 
-def show_synced(call: Call, done: SyncResult) -> None:
+def show_synced(screen: Screen, done: SyncResult) -> None:
     """What a sync did, or would do."""
-    if call.as_json:
-        return emit(call, synced_shape(done))
-    screen = Screen(call)
     if not done.received and not done.sent and not done.forced and not done.followed:
         screen.line("Up to date with ", (done.address, "path"), ": nothing to receive or send.")
     else:
@@ -472,23 +452,22 @@ def show_synced(call: Call, done: SyncResult) -> None:
         screen.line(f"  {verb[0]} {count(done.received, 'revision')}{_figures(done)}")
         screen.line(f"  {verb[1]} {count(done.sent, 'revision')}")
     _merged_told(screen, done)
-    _purges_told(call, screen, done)
-    _left_told(call, done)
+    _purges_told(screen, done)
+    _left_told(screen, done)
     if done.trial:
         screen.line(("Nothing was changed (--dry-run).", "faint"))
-    for text in done.notes:
-        note(call, text)
+    screen.note(*done.notes)
 
 
-def _left_told(call: Call, done: SyncResult | RestoreResult) -> None:
+def _left_told(screen: Screen, done: SyncResult | RestoreResult) -> None:
     """Name the lines of a person's that have the words of what was forgotten."""
     if done.heard and not done.heard.proof.holds:
         for each in done.heard.proof.found:
-            note(call, f"forgotten on another machine, and it is still in {each.where}")
-        note(call, "your own lines stay: ua-memory forget PATH:LINE removes one")
+            screen.note(f"forgotten on another machine, and it is still in {each.where}")
+        screen.note("your own lines stay: ua-memory forget PATH:LINE removes one")
 
 
-def _purges_told(call: Call, screen: Screen, done: SyncResult) -> None:
+def _purges_told(screen: Screen, done: SyncResult) -> None:
     """What of a history takes the place of what: purged here, or on another machine."""
     if done.forced:
         old, new = (name[:7] for name in done.forced)
@@ -506,7 +485,7 @@ def _purges_told(call: Call, screen: Screen, done: SyncResult) -> None:
             for name in done.followed.holding:
                 screen.line("  The old history is kept by ", (name, "warn"), ": delete it, or rewrite it with"
                             " ua-memory forget --purge")  # fmt: skip
-            proved(call, screen, done.followed.proof, done.followed.new, done.followed.backup)
+            proved(screen, done.followed.proof, done.followed.new, done.followed.backup)
 
 
 def _figures(done: SyncResult | RestoreResult) -> str:
@@ -607,23 +586,8 @@ def _merged_shape(done: SyncResult | RestoreResult) -> dict[str, Any]:
     }
 
 
-def show_restored(call: Call, done: RestoreResult) -> None:
+def show_restored(screen: Screen, done: RestoreResult) -> None:
     """Say what an archive brought."""
-    if call.as_json:
-        keys = ("file", "bank", "made", "files", "received", "revision")
-        known = {key: getattr(done, key) for key in keys}
-        return emit(
-            call,
-            {
-                "source": "archive",
-                **known,
-                "dry_run": done.trial,
-                **_merged_shape(done),
-                "heard": _heard_shape(done.heard) if done.heard else None,
-                "notes": list(done.notes),
-            },
-        )
-    screen = Screen(call)
     what = f"{count(done.files, 'file')} of {done.made[:10]}, verified: "
     if not done.received:
         screen.line((done.file, "path"), f" ({what}all of it is already here).")
@@ -634,17 +598,91 @@ def show_restored(call: Call, done: RestoreResult) -> None:
             *([] if done.trial else [" ", commit(done.revision)]),
         )  # fmt: skip
     _merged_told(screen, done)
-    _left_told(call, done)
-    for text in done.notes:
-        note(call, text)
+    _left_told(screen, done)
+    screen.note(*done.notes)
+
+
+def restored_shape(done: RestoreResult) -> dict[str, Any]:
+    """What an archive brought, as JSON."""
+    keys = ("file", "bank", "made", "files", "received", "revision")
+    return {
+        "source": "archive",
+        **{key: getattr(done, key) for key in keys},
+        "dry_run": done.trial,
+        **_merged_shape(done),
+        "heard": _heard_shape(done.heard) if done.heard else None,
+        "notes": list(done.notes),
+    }
+
+
+# -- undone ----------------------------------------------------------------------------------------------
+
+
+def undo_shape(done: UndoResult) -> dict[str, Any]:
+    """A revision that was taken back, as JSON."""
+    return {
+        "undone": output.revision(done.revision),
+        "revision": done.result.revision,
+        "paths": list(done.result.paths),
+        "notes": list(done.result.notes),
+    }
+
+
+def show_undone(screen: Screen, done: UndoResult, said: str, back: str) -> None:
+    """What was done, as `log` says it; `back` is the command that reverses it, empty where held facts were
+    restored."""
+    result = done.result
+    if back:
+        screen.line(f"{said}, ", commit(result.revision))
+        screen.line((f"To reverse this: {back}", "faint"))
+    else:
+        where = ", ".join(result.paths)
+        screen.line(
+            "Restored what had disappeared from ", (where, "path"), " (", commit(result.revision), ")"
+        )
+    screen.outcome(result)
+
+
+# -- secrets ---------------------------------------------------------------------------------------------
+
+Secrets = tuple[list[tuple[str, int, str]], list[tuple[str, str, int, str]] | None]
+"""(path, line, kind) of those in the files, and (revision, path, line, kind) of those in the history, None
+where that was not searched."""
+
+
+def secrets_shape(found: Secrets) -> dict[str, Any]:
+    """As JSON; never the secret itself."""
+    now, past = found
+    told: dict[str, Any] = {"secrets": [{"path": p, "line": line, "kind": kind} for p, line, kind in now]}
+    if past is not None:
+        rows = [{"revision": r, "path": p, "line": line, "kind": kind} for r, p, line, kind in past]
+        told["history"] = rows
+    return told
+
+
+def show_secrets(screen: Screen, found: Secrets) -> None:
+    """A line for each, and what to do about them."""
+    now, past = found[0], found[1] or []
+    for path, line, kind in now:
+        screen.item([(f"{path}:{line}:", "path"), " "], kind)
+    for revision, path, line, kind in past:
+        screen.item([(f"{revision[:10]}:{path or 'message'}:{line}:", "path"), " "], kind)
+    if not now and not past:
+        screen.line(("No secrets", "good"), " found.")
+    if now:
+        hint = "forget PATH:LINE removes a line everywhere; change the secrets where they are used"
+        screen.note(f"{count(len(now), 'secret')} in the files; {hint}")
+    if past:
+        hint = "change them where they are used; forget --purge removes a line from it"
+        screen.note(f"{count(len(past), 'secret')} in the history; {hint}")
 
 
 # -- log, blame and why ----------------------------------------------------------------------------------
 
 
-def show_log(call: Call, found: list[DiaryEntry], today: date) -> None:
+def show_log(screen: Screen, found: list[DiaryEntry], today: date) -> None:
     """The diary, day by day."""
-    screen, day = Screen(call), None
+    day = None
     if not found:
         screen.line("No revisions.")
     for one in found:
@@ -658,9 +696,8 @@ def show_log(call: Call, found: list[DiaryEntry], today: date) -> None:
         screen.item(label, *said)
 
 
-def show_blame(call: Call, lines: Sequence[BlameLine], now: datetime) -> None:
+def show_blame(screen: Screen, lines: Sequence[BlameLine], now: datetime) -> None:
     """Lines with who wrote each, and when."""
-    screen = Screen(call)
     rows: list[list[Words]] = []
     for one in lines:
         known = bool(one.revision.strip("0"))
@@ -679,9 +716,9 @@ def show_blame(call: Call, lines: Sequence[BlameLine], now: datetime) -> None:
     screen.rows(rows, gap=1 if screen.width < 60 else 2)
 
 
-def show_chain(call: Call, chain: Chain, now: datetime) -> None:
+def show_chain(screen: Screen, chain: Chain, now: datetime) -> None:
     """What a statement rests on, as a tree."""
-    tree = _Tree(Screen(call), now)
+    tree = _Tree(screen, now)
     for number, step in enumerate(chain.steps):
         if number:
             tree.screen.line()

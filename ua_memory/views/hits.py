@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import re
-from datetime import date
+from datetime import date, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from ua_memory.views import output
 from ua_memory.views.knowledge import CONFIDENCE, shape_of_change, show_change
-from ua_memory.views.output import Piece, Screen, ago_day, count, dumps, note
+from ua_memory.views.output import Piece, Screen, ago_day, count, day_title, dumps
 
 if TYPE_CHECKING:
-    from ua_memory.caller import Call
-    from ua_memory.memory import Memory
-    from ua_memory.recall.search import Hit, SearchResult
+    from ua_memory.recall.arms import QueryExplanation
+    from ua_memory.recall.search import Hit, RecallResult, SearchResult
     from ua_memory.reflect.evidence import EvidencePiece
     from ua_memory.reflect.reflection import Reflection
 
@@ -34,10 +33,9 @@ _CJK = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff]")
 
 
 def show_hits(
-    call: Call, memory: Memory, query: str, answer: SearchResult, explain: bool, filtered: bool
+    screen: Screen, query: str, answer: SearchResult, today: date, *, explain: bool, filtered: bool
 ) -> None:
     """Print the hits of one query, and on standard error what has to be said about them."""
-    screen, today = Screen(call), memory.store.now().date()
     for rank, hit in enumerate(answer.hits, 1):
         if rank > 1:
             screen.line()
@@ -48,8 +46,7 @@ def show_hits(
         advice = "without the filters" if filtered else "other or fewer words"
         shown = query if len(query) <= 80 else f"{query[:79]}…"
         screen.line(f"Nothing found for “{shown}”. Try {advice}.")
-    for text in answer.notes:
-        note(call, text)
+    screen.note(*answer.notes)
 
 
 def _one(screen: Screen, rank: int, hit: Hit, query: str, today: date) -> None:
@@ -141,6 +138,119 @@ def _runs(text: str, pairs: set[str], offset: int) -> list[tuple[int, int]]:
     return spans
 
 
+def search_shape(answer: SearchResult, explain: bool = False) -> dict[str, Any]:
+    """The answer as JSON, with OpenClaw's keys."""
+    return {
+        "results": [_hit(hit, explain) for hit in answer.hits],
+        "mode": answer.mode,
+        **({"stale": dict(answer.stale)} if answer.stale else {}),
+        "notes": list(answer.notes),
+    }
+
+
+def _folded(hit: Hit) -> list[dict[str, Any]]:
+    """What a hit stands for."""
+    rows = [
+        ({"kind": one.kind, "day": one.day, "when": one.when}, output.place(one.place, one.id))
+        for one in hit.folded
+    ]
+    return [{**place, **output.without_empty(more)} for more, place in rows]
+
+
+def _hit(hit: Hit, explain: bool) -> dict[str, Any]:
+    item = hit.item
+    more = {
+        "kind": item.kind,
+        "record": item.record,
+        "day": item.day,
+        "when": item.when,
+        "origin": item.origin,
+        "client": item.client,
+        "session": item.session,
+        "heading": item.heading,
+        "tags": list(item.tags),
+        "entities": list(item.entities),
+        "retired": item.retired,
+        "proofs": list(item.proofs),
+        "folded": _folded(hit),
+    }
+    found = {
+        **output.place(item.place, item.id),
+        "score": round(hit.score, 4),
+        "snippet": hit.snippet,
+        "source": "memory",
+        **output.without_empty(more),
+    }
+    if explain:
+        found["arms"] = {
+            name: {"rank": rank, "score": round(raw, 4)} for name, (rank, raw) in hit.arms.items()
+        }
+        found["parts"] = {name: round(value, 4) for name, value in hit.parts.items()}
+    return found
+
+
+def explain_shape(found: QueryExplanation) -> dict[str, Any]:
+    """What was read as JSON."""
+    time = {"start": found.time.start, "end": found.time.end} if found.time else None
+    more = {
+        "order": found.time.order,
+        "phrases": list(found.phrases),
+        "meant": dict(found.meant),
+        "why": found.why,
+    }
+    return {
+        "time": time,
+        "entities": list(found.entities),
+        "terms": list(found.terms),
+        **output.without_empty(more),
+    }
+
+
+def show_explanation(screen: Screen, found: QueryExplanation, asked: datetime) -> None:
+    rows: list[tuple[Piece, Piece]] = [(("time", "faint"), _days_named(found, asked))]
+    if found.time.order:
+        rows.append((("order", "faint"), f"the {found.time.order} first"))
+    for title, words in (("names", found.entities), ("terms", found.terms), ("phrases", found.phrases)):
+        if words or title != "phrases":
+            rows.append(((title, "faint"), ", ".join(words) or "none"))
+    taken = [f"{typed} for {word or 'a small word'}" for typed, word in found.meant.items()]
+    rows += [(("taken", "faint"), ", ".join(taken))] if taken else []
+    screen.rows(rows)
+    if found.why:
+        screen.note(found.why)
+
+
+def _days_named(found: QueryExplanation, asked: datetime) -> str:
+    """`Sunday 1 March 2026 to Sunday 31 May 2026`: for people the last day is the last."""
+    first = date.fromisoformat(found.time.start) if found.time.start else None
+    last = date.fromisoformat(found.time.end) - timedelta(days=1) if found.time.end else None
+    if first and last:
+        title = day_title(first, asked.date())
+        return title if first == last else f"{title} to {day_title(last, asked.date())}"
+    if first:
+        return f"from {day_title(first, asked.date())} on"
+    return f"up to {day_title(last, asked.date())}" if last else "none"
+
+
+# -- recall ----------------------------------------------------------------------------------------------
+
+
+def recall_shape(found: RecallResult) -> dict[str, Any]:
+    """A block for a prompt as JSON, with its hits."""
+    return {"block": found.block, "left_out": len(found.left), **search_shape(found.answer)}
+
+
+def show_recalled(screen: Screen, found: RecallResult) -> None:
+    """The block alone on standard output, so that it can go into a prompt."""
+    if found.block:
+        screen.raw(found.block)
+    else:
+        screen.note(f"nothing fits into {found.most} tokens" if found.left else "nothing found")
+    screen.note(*found.answer.notes)
+    if found.left and not found.most:
+        screen.note(f"{len(found.left)} left out: no room in 9,500 characters")
+
+
 # -- answers -----------------------------------------------------------------------------------------------
 # A reflection as a person reads it, with its citations as footnotes, and as JSON.
 
@@ -151,9 +261,8 @@ TITLES = {"models": "Mental models", "observations": "Observations", "facts": "F
 _NUMBERS = re.compile(r"(\[[\d, ]+\])")
 
 
-def show_answer(call: Call, found: Reflection, explain: bool) -> None:
+def show_answer(screen: Screen, found: Reflection, explain: bool) -> None:
     """The answer, how sure it is, and what it rests on; without a model the evidence by layers."""
-    screen = Screen(call)
     if found.text:
         for line in found.text.split("\n"):
             screen.item(_indent(line), *_with_numbers(line.strip()))
@@ -167,14 +276,13 @@ def show_answer(call: Call, found: Reflection, explain: bool) -> None:
         _layers(screen, found)
     if found.structured is not None:
         screen.line()
-        screen.raw(dumps(found.structured, call.stdout, indent=2))
+        screen.raw(dumps(found.structured, screen.call.stdout, indent=2))
     for one in found.opinions:
         screen.line()
         show_change(screen, one)
     if explain:
         _path(screen, found)
-    for text in found.notes:
-        note(call, text)
+    screen.note(*found.notes)
 
 
 def _indent(line: str) -> str:

@@ -5,23 +5,108 @@ from __future__ import annotations
 import shlex
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from difflib import ndiff
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from ua_memory.views import output
-from ua_memory.views.output import Piece, Screen, commit, count, note, outcome
+from ua_memory.views.output import MODEL_BY, Piece, Screen, commit, count
 
 if TYPE_CHECKING:
-    from ua_memory.caller import Call
     from ua_memory.index.entities import EntityDetails, EntitySummary
+    from ua_memory.knowledge.core import BlockChange, Budget
     from ua_memory.knowledge.entities import EntityDecision, Suggestion
+    from ua_memory.knowledge.facts import InsertResult
     from ua_memory.knowledge.observations import ObservationView
     from ua_memory.knowledge.opinions import OpinionChange
     from ua_memory.knowledge.pages import PageChange
-    from ua_memory.records import Fact, MentalModel, Observation, Opinion, Page
+    from ua_memory.llm.ledger import Estimate
+    from ua_memory.records import CoreBlock, Fact, MentalModel, Observation, Opinion, Page
     from ua_memory.reflect.consolidate import ConsolidationResult, Preview
     from ua_memory.reflect.proposals import ObservationChange
-    from ua_memory.reflect.refresh import Proposal, RefreshPrice, RefreshResult, StaleReasons
+    from ua_memory.reflect.refresh import Proposal, RefreshResult, StaleReasons
+
+
+# -- facts and core memory -------------------------------------------------------------------------------
+
+
+def inserted_shape(done: InsertResult) -> dict[str, Any]:
+    return {
+        **output.place(done.fact.place, done.fact.id),
+        "revision": done.result.revision,
+        "sighting": done.sighting,
+        "repeated": done.repeated,
+        "redacted": dict(done.result.redacted),
+        "notes": list(done.result.notes),
+    }
+
+
+def show_inserted(screen: Screen, done: InsertResult) -> None:
+    did = "Remembered in"
+    if done.repeated:
+        did = "This request was answered before:"
+    elif done.sighting:
+        did = "Already known:"
+    fact = done.fact
+    block: list[Piece] = [(f"^{fact.id}", "id"), ", "] if fact.id else []
+    place: list[Piece] = (
+        [(f"{fact.place.path}:{fact.place.line}", "path")] if fact.place.path else ["gone since"]
+    )
+    screen.line(f"{did} ", *place, " (", *block, commit(done.result.revision), ")")
+    screen.outcome(done.result)
+
+
+def show_budgets(screen: Screen, budgets: list[Budget]) -> None:
+    rows = []
+    size = 10 if screen.width >= 60 else 5
+    for one in budgets:
+        name = (one.name, "strong") if one.name else ("all of MEMORY.md", "faint")
+        used = f"{one.used:,} of {one.limit:,} tokens"
+        bar = screen.bar(one.used / one.limit, size)
+        rows.append([name, *bar[:-1], f"{used}" + ("  over its budget" if one.used > one.limit else "")])
+    screen.rows(rows)
+
+
+def block_heading(block: CoreBlock) -> str:
+    return f"## [{block.name}]" if block.labelled else f"## {block.name}"
+
+
+def block_shape(block: CoreBlock, budget: Budget) -> dict[str, Any]:
+    return {
+        "name": block.name,
+        "value": block.value,
+        **output.place(block.place, None),
+        **output.budget(budget),
+    }
+
+
+def block_change_shape(done: BlockChange) -> dict[str, Any]:
+    return {
+        "name": done.after.name,
+        "value": done.after.value,
+        **({"before": done.before.value} if done.before else {}),
+        **output.place(done.after.place, None),
+        "revision": done.result.revision,
+        "redacted": dict(done.result.redacted),
+        "warnings": list(done.warnings),
+        "notes": list(done.result.notes),
+    }
+
+
+def show_block_change(screen: Screen, done: BlockChange) -> None:
+    block = done.after
+    old = done.before.value if done.before else ""
+    if done.before and old == block.value:
+        screen.line(f"{block.name} already says that. Nothing was changed.")
+        return
+    place = (f"{block.place.path}:{block.place.line}", "path")
+    did = "Replaced " if done.before else "Added "
+    screen.line(did, (block.name, "strong"), " in ", place, " (", commit(done.result.revision), ")")
+    for row in ndiff(old.splitlines(), block.value.splitlines()):
+        if not row.startswith("?"):
+            style = {"+": "added", "-": "removed"}.get(row[0], "faint")
+            screen.item([(f"  {row[:2]}", style)], (row[2:], style))
+    screen.outcome(done.result, *done.warnings)
 
 
 # -- observations ----------------------------------------------------------------------------------------
@@ -102,7 +187,7 @@ CONFIDENCE = {"high": "good", "medium": "strong", "low": "warn", "none": "warn"}
 def show_changed(screen: Screen, one: OpinionChange) -> None:
     """As `show_change`, with the notes of its revision."""
     show_change(screen, one)
-    outcome(screen.call, one.result)
+    screen.outcome(one.result)
 
 
 def show_change(screen: Screen, one: OpinionChange) -> None:
@@ -201,38 +286,27 @@ def page_shape(one: Page | MentalModel) -> dict[str, Any]:
     }
 
 
-def show_kept(call: Call, did: str, done: PageChange) -> None:
+def show_kept(screen: Screen, did: str, done: PageChange) -> None:
     """What was done to a page or a mental model."""
     result, record = done.result, done.record
     more = {"revision": result.revision, "redacted": dict(result.redacted), "notes": list(result.notes)}
     place = (record.place.path, "path")
     shape = page_shape(record) | more
-    output.show_done(call, result, shape, f"{did} ", (record.name, "strong"), " in ", place)
+    output.show_done(screen.call, result, shape, f"{did} ", (record.name, "strong"), " in ", place)
 
 
 # -- refreshed -------------------------------------------------------------------------------------------
 
-NO_MODEL = (
-    "without a model the page lists facts in their own words; a model would write it "
-    "(ANTHROPIC_API_KEY, or ANTHROPIC_BASE_URL for your own server)"
-)
+UNWRITTEN = f"without a model the page lists facts in their own words; a model would write it {MODEL_BY}"
 
 
-def told_price(call: Call, price: RefreshPrice) -> None:
-    """What asking will cost, before it is done."""
-    cost = "no price known" if price.usd is None else f"about ${price.usd:.2f}, prices of {price.as_of}"
-    cost = "no bill: it is on this network" if price.usd == 0 else cost
-    note(call, f"{price.model} will read about {price.tokens:,} tokens: {cost}")
-
-
-def show_refreshed(call: Call, one: RefreshResult) -> None:
+def show_refreshed(screen: Screen, one: RefreshResult) -> None:
     """One page's refresh: why, what changed as a diff, and what became of persons' words."""
-    screen, page = Screen(call), one.page
+    page = one.page
     front: list[Any] = [(page.id, "id"), "  "]
     if not one.why and not one.revision and not one.diff:
         screen.item(front, "nothing has changed for it")
-        for text in one.notes:
-            note(call, text)
+        screen.note(*one.notes)
         return
     did = "would be created" if one.full and one.dry_run else "created" if one.full else "refreshed"
     did = "would be refreshed" if one.dry_run and not one.full else did
@@ -253,10 +327,8 @@ def show_refreshed(call: Call, one: RefreshResult) -> None:
             [("  ! ", "warn")], f"no room for {count(one.left_out, 'more fact')} (max_tokens in its header)"
         )
     _refused(screen, one.by, one.refused)
-    for kind, number in one.redacted.items():
-        note(call, f"removed before writing: {kind}{f' ({number} times)' if number > 1 else ''}")
-    for text in one.notes:
-        note(call, text)
+    screen.removed(one.redacted)
+    screen.note(*one.notes)
 
 
 def _refused(screen: Screen, by: str, refused: tuple[str, ...]) -> None:
@@ -268,15 +340,13 @@ def _refused(screen: Screen, by: str, refused: tuple[str, ...]) -> None:
 
 def show_proposal(screen: Screen, one: Proposal) -> None:
     """What would be different in a mental model."""
-    call = screen.call
     if one.diff:
         screen.diff(one.diff.removesuffix("\n"))
-        note(call, "a proposal: nothing was written; edit the file, or: ua-memory models update")
+        screen.note("a proposal: nothing was written; edit the file, or: ua-memory models update")
     else:
         screen.line(f"Compared with {count(one.evidence, 'fact')}: nothing to propose.")
     _refused(screen, one.by, one.refused)
-    for text in one.notes:
-        note(call, text)
+    screen.note(*one.notes)
 
 
 def stale(why: StaleReasons) -> dict[str, Any]:
@@ -291,10 +361,10 @@ def stale(why: StaleReasons) -> dict[str, Any]:
     }
 
 
-def refreshed_shape(one: RefreshResult, cost: RefreshPrice | None) -> dict[str, Any]:
+def refreshed_shape(one: RefreshResult, cost: Estimate | None) -> dict[str, Any]:
     """One page's refresh; `estimate` only where the price was told before."""
     return {
-        **({"estimate": price(cost)} if cost else {}),
+        **({"estimate": output.estimate(cost)} if cost else {}),
         "id": one.page.id,
         "path": one.page.place.path,
         "model": one.by,
@@ -331,12 +401,6 @@ def proposal(one: Proposal) -> dict[str, Any]:
         "usage": output.usage(one.usage),
         "notes": list(one.notes),
     }
-
-
-def price(one: RefreshPrice) -> dict[str, Any]:
-    """What asking would cost."""
-    usd = {} if one.usd is None else {"usd": round(one.usd, 4)}
-    return {"model": one.model, "tokens": one.tokens, **usd}
 
 
 # -- entities --------------------------------------------------------------------------------------------
@@ -447,7 +511,7 @@ def show_decision(screen: Screen, done: EntityDecision) -> None:
         nots = f"  not {', '.join(each.nots)}" if each.nots else ""
         screen.item("", (each.name, "strong"), also, nots)
     screen.line((f"{done.path}", "path"), "  ", commit(done.result.revision))
-    outcome(screen.call, done.result)
+    screen.outcome(done.result)
 
 
 def suggestion_shape(one: Suggestion) -> dict[str, Any]:
@@ -470,23 +534,19 @@ def decision_shape(done: EntityDecision) -> dict[str, Any]:
 
 # -- consolidation ---------------------------------------------------------------------------------------
 
-UNCONSOLIDATED = (
-    "without a model facts are only compared: what several days repeat was folded, and "
-    "nothing was concluded (ANTHROPIC_API_KEY, or ANTHROPIC_BASE_URL for your own server)"
-)
+UNCONSOLIDATED = f"without a model facts are only compared, and nothing is concluded from them {MODEL_BY}"
 
 SHOWN_PAIRS = 20
 """Pairs and refusals that are shown; the rest is counted."""
 
 
-def show_consolidated(call: Call, done: ConsolidationResult) -> None:
+def show_consolidated(screen: Screen, done: ConsolidationResult) -> None:
     """What a run did, belief by belief, and what is left for a person to do."""
-    screen = Screen(call)
     if done.posted:
         hint = "ua-memory consolidate collects the answers, within a day"
-        note(call, f"{count(done.posted, 'fact')} sent as a batch at half the price: {hint}")
+        screen.note(f"{count(done.posted, 'fact')} sent as a batch at half the price: {hint}")
     if not done.committed and not done.held and not done.ended:
-        if not done.posted and call.on_terminal:
+        if not done.posted and screen.call.on_terminal:
             screen.line("Nothing new to consider.")
         return
     by = f"with {done.by}" if done.by else "without a model"
@@ -501,17 +561,15 @@ def show_consolidated(call: Call, done: ConsolidationResult) -> None:
         screen.item([("Block ids added to the lines they cite in ", "faint")], (", ".join(others), "path"))
     _at_odds(screen, done.at_odds)
     _asides(screen, done)
-    for text in done.notes:
-        note(call, text)
-    for kind, number in done.redacted.items():
-        note(call, f"removed before writing: {kind}{f' ({number} times)' if number > 1 else ''}")
+    screen.note(*done.notes)
+    screen.removed(done.redacted)
     if done.stale:
         old = f"{count(done.stale, 'observation rests', 'observations rest')} on nothing of the last 90 days"
-        note(call, f"{old}: ua-memory observations list --stale")
+        screen.note(f"{old}: ua-memory observations list --stale")
     if done.left:
-        note(call, f"{count(done.left, 'fact')} still to consider: ua-memory consolidate")
+        screen.note(f"{count(done.left, 'fact')} still to consider: ua-memory consolidate")
     if done.committed and not done.by:
-        note(call, UNCONSOLIDATED)
+        screen.note(UNCONSOLIDATED)
 
 
 def _counted(changes: Sequence[ObservationChange]) -> str:
@@ -590,13 +648,10 @@ def show_preview(screen: Screen, found: Preview) -> None:
         screen.item("", (row, styles.get(row[:1], "faint")))
     _at_odds(screen, found.at_odds)
     if (cost := found.estimate) is not None:
-        price = "no price known" if cost.usd is None else f"about ${cost.usd:.2f}, prices of {cost.as_of}"
-        price = "no bill: it is on this network" if cost.usd == 0 else price
         screen.line()
-        much = f"about {cost.tokens:,} tokens in {count(cost.requests, 'request')}"
-        screen.line(f"{cost.model} would read {much}, most of them from its cache: {price}.")
+        screen.line(output.priced(cost))
     else:
-        note(screen.call, UNCONSOLIDATED.replace("was folded, and nothing was", "is folded, and nothing is"))
+        screen.note(UNCONSOLIDATED)
 
 
 def consolidated_shape(done: ConsolidationResult) -> dict[str, Any]:
@@ -641,8 +696,7 @@ def preview_shape(found: Preview) -> dict[str, Any]:
         "diff": found.diff,
     }
     if cost := found.estimate:
-        usd = {} if cost.usd is None else {"usd": round(cost.usd, 4)}
-        told["estimate"] = {"model": cost.model, "tokens": cost.tokens, "requests": cost.requests, **usd}
+        told["estimate"] = output.estimate(cost)
     return told
 
 

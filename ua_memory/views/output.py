@@ -9,7 +9,7 @@ import re
 import threading
 import traceback
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, TextIO, TypeVar
 
 from ua_memory.errors import OutOfMemory, UaMemoryError, Usage
 from ua_memory.records import Place
+from ua_memory.text.wording import dollars
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from ua_memory.caller import Call
     from ua_memory.git.repository import BlameLine, Revision
     from ua_memory.knowledge.core import Budget
+    from ua_memory.llm.ledger import Estimate
     from ua_memory.store.draft import Result
 
 
@@ -54,6 +56,8 @@ STYLES = {
     "removed": "red",
     "hunk": "cyan",
 }
+MODEL_BY = "(ANTHROPIC_API_KEY, or ANTHROPIC_BASE_URL for your own server)"
+"""How to have a model, for what is said where there is none."""
 ROOM = 24
 """Columns that a text needs beside its label; where there are fewer it begins on the next line."""
 
@@ -140,8 +144,9 @@ def show_done(call: Call, result: Result, shape: object, *said: Piece) -> None:
     if call.as_json:
         emit(call, shape)
         return
-    Screen(call).line(*said, " (", commit(result.revision), ")")
-    outcome(call, result)
+    screen = Screen(call)
+    screen.line(*said, " (", commit(result.revision), ")")
+    screen.outcome(result)
 
 
 def agrees(call: Call, question: str) -> bool:
@@ -155,14 +160,6 @@ def agrees(call: Call, question: str) -> bool:
 def commit(revision: str | None) -> Piece:
     """`commit 1a2b3c4`, or that the commit is still owed."""
     return (f"commit {revision[:7]}", "rev") if revision else ("not committed yet", "warn")
-
-
-def outcome(call: Call, result: Result, *more: str) -> None:
-    """Say what a revision took out, and what else there is to say about it."""
-    for kind, number in result.redacted.items():
-        note(call, f"removed before writing: {kind}{f' ({number} times)' if number > 1 else ''}")
-    for text in (*more, *result.notes):
-        note(call, text)
 
 
 def cells(text: str) -> int:
@@ -245,6 +242,23 @@ class Screen:
         if self._console is None:
             self._console = _console(self.call, self.call.stdout)
         return self._console
+
+    # -- beside the result, on standard error ----------------------------------------------------
+
+    def note(self, *texts: str) -> None:
+        """Say something beside the result; with `--json` it is in the JSON instead."""
+        for text in texts:
+            note(self.call, text)
+
+    def removed(self, kinds: Mapping[str, int], before: str = "writing") -> None:
+        """Say which secrets were taken out of a text, by kind."""
+        for kind, number in kinds.items():
+            self.note(f"removed before {before}: {kind}{f' ({number} times)' if number > 1 else ''}")
+
+    def outcome(self, result: Result, *more: str) -> None:
+        """Say what a revision took out, and what else there is to say about it."""
+        self.removed(result.redacted)
+        self.note(*more, *result.notes)
 
     # -- shapes --------------------------------------------------------------------------------
 
@@ -376,6 +390,20 @@ def usage(used: Any) -> dict[str, int]:
     }
 
 
+def estimate(cost: Estimate) -> dict[str, Any]:
+    """What a model would take; without `usd` where its price is not known."""
+    usd = {} if cost.usd is None else {"usd": round(cost.usd, 4)}
+    return {"model": cost.model, "tokens": cost.tokens, "requests": cost.requests, **usd}
+
+
+def priced(cost: Estimate) -> str:
+    """What a model would take, in a sentence."""
+    price = "no price known" if cost.usd is None else f"about {dollars(cost.usd)}, prices of {cost.as_of}"
+    price = "no bill: it is on this network" if cost.usd == 0 else price
+    asks = count(cost.requests, "request")
+    return f"{cost.model} would read about {cost.tokens:,} tokens in {asks}: {price}."
+
+
 def without_empty(values: dict[str, Any]) -> dict[str, Any]:
     """The entries that say something: not None, not empty text, not an empty list."""
     return {key: value for key, value in values.items() if value not in (None, "", [], (), {})}
@@ -457,6 +485,12 @@ def parse_day(text: str | None, option: str, today: date, *, end: bool = False) 
             where=option,
             hint="use 2026-11-21, 2026-11, 2026, 30d, today or yesterday",
         ) from error
+
+
+def parse_since(text: str | None, now: datetime) -> datetime | None:
+    """The beginning of the day that `--since` names, as `parse_day` reads it, in the zone of `now`."""
+    day = parse_day(text, "--since", now.date())
+    return datetime.combine(date.fromisoformat(day), time(), now.tzinfo) if day else None
 
 
 # -- progress ----------------------------------------------------------------------------------------------

@@ -1,0 +1,583 @@
+"""A bank as a whole: its state, checks, counts, costs and settings, and the search benchmark."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+from ua_memory import config as config_module
+from ua_memory.config import sensitive
+from ua_memory.discovery import SETTINGS
+from ua_memory.errors import NotFound
+from ua_memory.llm.model import PRICES_AS_OF
+from ua_memory.text.wording import dollars
+from ua_memory.views import flushed, output
+from ua_memory.views.output import Piece, Screen, ago, count
+
+if TYPE_CHECKING:
+    from datetime import datetime
+    from pathlib import Path
+
+    from ua_memory.bench import BenchReport, MeanRow, Ranking
+    from ua_memory.config import Config
+    from ua_memory.index.sync import Refresh
+    from ua_memory.llm.ledger import Spent, Totals
+    from ua_memory.memory import Status
+    from ua_memory.records import Problem
+    from ua_memory.upkeep.audit import Stats
+    from ua_memory.upkeep.doctor import Check
+    from ua_memory.upkeep.purge import Unfinished
+    from ua_memory.upkeep.sync import CloneResult
+
+
+# -- init ------------------------------------------------------------------------------------------------
+
+SAYS = {
+    "MEMORY.md": "core memory: given to every session",
+    "memory/": "daily logs, one file a day",
+    "ua-memory.toml": "its settings",
+}
+"""What each file of a new bank is for."""
+
+
+@dataclass(frozen=True, slots=True)
+class NewBank:
+    """A bank that `init` made or found: how it stands, what was made, and the clone it came from, if any."""
+
+    status: Status
+    id: str
+    timezone: str
+    made: tuple[str, ...]
+    notes: Sequence[str]
+    cloned: CloneResult | None
+
+
+def init_shape(one: NewBank) -> dict[str, Any]:
+    """What was made, as JSON."""
+    found = {
+        "bank": one.status.root,
+        "id": one.id,
+        "own": one.status.own,
+        "trail": one.status.trail,
+        "timezone": one.timezone,
+        "made": list(one.made),
+        "notes": list(one.notes),
+    }
+    if done := one.cloned:
+        found |= {
+            "from": done.address,
+            "branch": done.branch,
+            "revisions": done.revisions,
+            "files": done.files,
+        }
+    return found
+
+
+def show_init(screen: Screen, one: NewBank) -> None:
+    """What was made, and what to do next."""
+    if one.cloned:
+        return _show_cloned(screen, one, one.cloned)
+    root = (one.status.root, "path")
+    if not one.made:
+        screen.line(root, " is already a memory bank. Nothing was changed.")
+    else:
+        screen.line("Created a memory bank in ", root, ".")
+        table: list[list[Piece]] = [[(f"  {name}", "path"), SAYS.get(name, "")] for name in one.made]
+        where = "its own git repository" if one.status.own else f"kept apart, in {one.status.trail}"
+        screen.rows([*table, ["  history", where]])
+    screen.note(*one.notes)
+    if one.made:
+        screen.line()
+        screen.line("Next:")
+        screen.line("  ua-memory insert ", ('"We left Heroku for Fly.io because the price doubled"', "match"))
+        screen.line("  ua-memory search ", ('"why did we leave Heroku"', "match"))
+    return None
+
+
+def _show_cloned(screen: Screen, one: NewBank, done: CloneResult) -> None:
+    where = (one.status.root, "path")
+    screen.line("Cloned the memory bank from ", (done.address, "path"), " into ", where, ".")
+    what = f"{count(done.files, 'file')}, {count(done.revisions, 'revision')}, branch {done.branch}"
+    screen.line(f"  {what}; the next search builds the index")
+    screen.note(*done.notes, *one.notes)
+    screen.line()
+    screen.line("Next:")
+    screen.line("  ua-memory sync   whenever you like")
+
+
+# -- status ----------------------------------------------------------------------------------------------
+
+
+HELD = ("confirm: ua-memory status --accept", "restore: ua-memory undo")
+
+
+def status_shape(found: Status, watch: Mapping[str, Any], accepted: Sequence[str] | None) -> dict[str, Any]:
+    """How a bank stands, as JSON. `watch` is how its daemon hears of changes, empty where none runs;
+    `accepted` the files whose disappeared facts were confirmed to be gone."""
+    watched = {key: watch[key] for key in ("mode", "why") if key in watch}
+    whole, *blocks = found.budgets
+    return {
+        "bank": found.root,
+        "trail": found.trail,
+        "own": found.own,
+        **({"head": output.revision(found.head)} if found.head else {}),
+        "files": found.files,
+        "edited": list(found.edited),
+        "held": list(found.held),
+        "pending": list(found.pending),
+        "waiting": [flushed.waiting_shape(one) for one in found.waiting],
+        "core": {**output.budget(whole), "blocks": {block.name: output.budget(block) for block in blocks}},
+        **({"damage": found.damage} if found.damage else {}),
+        "settings": list(found.settings),
+        "problems": found.problems,
+        "index": dict(found.index),
+        **({"watch": watched} if watched else {}),
+        **({} if accepted is None else {"accepted": list(accepted)}),
+        **({"beliefs": asdict(found.beliefs)} if found.beliefs else {}),
+        **({"purges": [asdict(one) for one in found.purges]} if found.purges else {}),
+    }
+
+
+def show_status(screen: Screen, found: Status, last: str, watch: Mapping[str, Any], now: datetime) -> None:
+    """How a bank stands; `last` is what its newest revision did, `watch` as `status_shape` has it."""
+    rows: list[tuple[str, Piece]] = [
+        ("Bank", (found.root, "path")),
+        ("History", "its own git repository" if found.own else f"kept apart, in {found.trail}"),
+        ("Damage", (f"{found.damage}\nhint: ua-memory doctor" if found.damage else "", "bad")),
+        ("Last", _last(found, last, now, relative=screen.fancy)),
+        ("Files", f"{found.files:,}"),
+        ("By hand", (_listed(found.edited, "edited and not committed yet"), "warn")),
+        ("Held", (_listed(found.held, "facts disappeared", *HELD), "bad")),
+        (
+            "Pending",
+            ("\n".join([*found.pending, "hint: ua-memory doctor"]) if found.pending else "", "warn"),
+        ),
+    ]
+    rows.append(("Waiting", (_waiting(found), "warn")))
+    rows.append(("Settings", ("\n".join(found.settings), "bad")))
+    if beliefs := found.beliefs:
+        said = f"{count(beliefs.observations, 'observation')}, {count(beliefs.waiting, 'fact')} to consider"
+        said += f", {beliefs.aside} set aside" if beliefs.aside else ""
+        rows.append(("Beliefs", said))
+        said = f"{count(beliefs.posted, 'fact')} posted on {beliefs.since}"
+        rows.append(("Batch", f"{said}: ua-memory consolidate collects" if beliefs.posted else ""))
+    whole, *blocks = found.budgets
+    rows.append(("Core", f"{whole.used:,} of {whole.limit:,} tokens in {count(len(blocks), 'block')}"))
+    rows += [("", (budget.warning, "warn")) for budget in found.budgets]
+    problems: Piece = (f"{found.problems}; ua-memory verify lists them", "bad") if found.problems else "none"
+    rows += [("Problems", problems), ("Index", _index(dict(found.index)))]
+    rows.append(("Purge", ("\n".join(map(_purge, found.purges)), "bad")))
+    deaf = f"no events ({watch.get('why')}): the daemon polls the files"
+    rows.append(("Watch", (deaf if "why" in watch else "", "warn")))
+    screen.rows([[(name, "strong"), said] for name, said in rows if said and said[0]])
+
+
+def _listed(paths: tuple[str, ...], says: str, *more: str) -> str:
+    return "\n".join([f"{', '.join(paths)}: {says}", *more]) if paths else ""
+
+
+def _purge(one: Unfinished) -> str:
+    """What is left to do of a purge."""
+    if not one.done:
+        hint = "ua-memory sync" if one.sync else "ua-memory forget --purge"
+        return f"was interrupted: {hint} finishes it"
+    return (
+        f"of {one.on} is not finished: the old history is in {one.backup}\nonce you are sure: rm {one.backup}"
+    )
+
+
+def _waiting(found: Status) -> str:
+    """Conversations that no flush has read, each with the reason where one failed."""
+    lines = [
+        f"{count(len(one.turns), 'turn')} of {one.session.client}"
+        + (f": {flushed.waiting_why(one)}" if one.reason else ", still open" if one.open else "")
+        for one in found.waiting
+    ]
+    return "\n".join([*lines, "to flush them: ua-memory queue retry"]) if lines else ""
+
+
+def _last(found: Status, says: str, now: datetime, *, relative: bool) -> str:
+    """The newest revision: how long ago for a person, the time for a script."""
+    if found.head is None:
+        return ""
+    then = found.head.when.astimezone(now.tzinfo)
+    moment = ago(then, now) if relative else f"{then:%Y-%m-%d %H:%M}"
+    return f"{moment}, {found.head.id[:7]} {says}"
+
+
+def _index(found: dict[str, object]) -> str:
+    """What the index says of itself, in words: `ready, 12 items, 3 files, vectors ready`."""
+    said = [str(found.pop("state", "ready"))]
+    if said == ["behind"]:
+        said = ["out of date; the next search updates it"]
+    counted = [f"{found.pop(key)} {key}" for key in ("items", "files") if key in found]
+    return ", ".join([*said, *counted, *(f"{key} {value}" for key, value in found.items())])
+
+
+# -- verify and doctor -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Verified:
+    """What `verify` found in so many files, and what could not be checked."""
+
+    problems: Sequence[Problem]
+    unchecked: Sequence[Problem]
+    files: int
+
+
+def verified_shape(one: Verified) -> dict[str, Any]:
+    """As JSON."""
+    return {
+        "problems": [{"path": p.path, "line": p.line, "message": p.message} for p in one.problems],
+        "unchecked": [{"path": p.path, "message": p.message} for p in one.unchecked],
+        "files": one.files,
+    }
+
+
+def show_verified(screen: Screen, one: Verified) -> None:
+    """A line for each problem."""
+    screen.note(*(f"{each.path}: {each.message}" for each in one.unchecked))
+    for problem in one.problems:
+        screen.item([(f"{problem.path}:{problem.line}:", "path"), " "], problem.message)
+    if not one.problems:
+        screen.line(("No problems", "good"), f" in {count(one.files, 'file')}.")
+    else:
+        screen.note(f"{count(len(one.problems), 'problem')} in {count(one.files, 'file')}")
+
+
+def checks_shape(checks: Sequence[Check]) -> dict[str, Any]:
+    """The checks of `doctor` as JSON."""
+    rows = []
+    for one in checks:
+        hint = {"mend": one.hint} if one.hint and not one.ok else {}
+        rows.append({"name": one.name, "ok": one.ok, "seen": one.seen, **hint, "mended": one.mended})
+    return {"checks": rows}
+
+
+def show_checks(screen: Screen, checks: Sequence[Check]) -> None:
+    """The checks of `doctor`, a row each."""
+    rows: list[list[Piece]] = []
+    for one in checks:
+        word: Piece = ("mended", "good") if one.mended else ("ok", "good") if one.ok else ("wrong", "bad")
+        hint = f"\nhint: {one.hint}" if one.hint and not one.ok else ""
+        rows.append([word, (one.name, "strong"), one.seen + hint])
+    screen.rows(rows)
+
+
+# -- index -----------------------------------------------------------------------------------------------
+
+
+def show_indexed(screen: Screen, done: Refresh) -> None:
+    """What a rebuild did."""
+    indexed = f"{count(done.added, 'item')} of {count(done.files, 'file')}"
+    screen.line(f"Indexed {indexed} in {done.seconds:.1f} s.")
+    screen.note(*map(str, done.failed), *done.notes)
+    if done.semantic != "ready":
+        screen.note(f"keywords only: {done.semantic}")
+
+
+def index_shape(done: Refresh) -> dict[str, Any]:
+    """What a rebuild did."""
+    failed = [{"path": p.path, "line": p.line, "message": p.message} for p in done.failed]
+    return {
+        "items": done.added,
+        "files": done.files,
+        "embedded": done.embedded,
+        "seconds": round(done.seconds, 3),
+        "semantic": done.semantic,
+        "failed": failed,
+        "notes": list(done.notes),
+    }
+
+
+# -- counts and costs --------------------------------------------------------------------------------------
+
+
+NAMED = 12
+"""Rows of a table that are shown; JSON has all."""
+
+
+def stats_shape(found: Stats) -> dict[str, Any]:
+    """The counts as JSON."""
+    return {
+        "files": found.files,
+        "bytes": found.bytes,
+        "facts": found.facts,
+        "revisions": found.revisions,
+        **({"first": found.first, "last": found.last} if found.first else {}),
+        "kinds": dict(found.kinds),
+        "origins": dict(found.origins),
+        "clients": dict(found.clients),
+        "months": dict(found.months),
+        "ops": dict(found.ops),
+    }
+
+
+def show_stats(screen: Screen, found: Stats) -> None:
+    """The counts, and tables of them."""
+    span = f", from {found.first} to {found.last}" if found.first else ""
+    screen.line(f"{found.facts:,} facts in {found.files:,} files ({_size(found.bytes)}){span}")
+    screen.line(f"{found.revisions:,} revisions")
+    tables = {"Month": found.months, "Kind": found.kinds, "Origin": found.origins, "Client": found.clients}
+    for title, counts in {**tables, "Revisions": found.ops}.items():
+        _table(screen, title, counts)
+
+
+def _table(screen: Screen, title: str, counts: Mapping[str, int]) -> None:
+    if not counts:
+        return
+    screen.line()
+    screen.line((title, "strong"))
+    rows = list(counts.items())
+    shown = rows[-NAMED:] if title == "Month" else rows[:NAMED]
+    most = max(counts.values())
+    screen.rows(
+        [["  " + name, *screen.bar(min(number / most, 0.79))[:1], f"{number:,}"] for name, number in shown]
+    )
+    if len(rows) > len(shown):
+        screen.line((f"  and {len(rows) - len(shown)} more", "faint"))
+
+
+def _size(size: int) -> str:
+    return f"{size / 1_000_000:.1f} MB" if size >= 100_000 else f"{size / 1000:.1f} kB"
+
+
+@dataclass(frozen=True, slots=True)
+class Costs:
+    """What models cost, and the settings that limit it."""
+
+    spent: Spent
+    config: Config
+
+
+def costs_shape(one: Costs) -> dict[str, Any]:
+    """As JSON."""
+    spent, config = one.spent, one.config
+    limits = {name: getattr(config, name) for name in ("run_tokens", "run_usd", "day_tokens", "day_usd")}
+    return {
+        "total": _totals(spent.total),
+        "purposes": {name: _totals(each) for name, each in spent.by_purpose.items()},
+        "days": {name: _totals(each) for name, each in spent.by_day.items()},
+        "models": {name: _totals(each) for name, each in spent.by_model.items()},
+        "limits": limits,
+        "pricesAsOf": PRICES_AS_OF,
+    }
+
+
+def _totals(one: Totals) -> dict[str, Any]:
+    used = one.usage
+    return {
+        "requests": one.requests,
+        "failed": one.failed,
+        **output.usage(used),
+        "usd": round(one.usd, 6),
+        "unpriced": one.unpriced,
+    }
+
+
+def show_costs(screen: Screen, one: Costs) -> None:
+    """What models cost: by purpose, model and day."""
+    spent, config = one.spent, one.config
+    if not spent.total.requests:
+        screen.line("No model has been called yet.")
+        return
+    for title, groups in {"Purpose": spent.by_purpose, "Model": spent.by_model, "Day": spent.by_day}.items():
+        head = [(title, "strong"), "requests", "in", "cached", "out", "dollars"]
+        most = max(_weight(each, spent) for each in groups.values())
+        shown = list(groups.items())[-NAMED:]
+        body = [_row(f"  {name}", each) for name, each in shown]
+        rows = [[f"{cell:>9}" if n and isinstance(cell, str) else cell for n, cell in enumerate(row)]
+                for row in [head, *body]]  # fmt: skip
+        bars = [[], *(screen.bar(min(_weight(each, spent) / (most or 1), 0.79), 8)[:1] for _, each in shown)]
+        screen.rows([[*row, *bar] for row, bar in zip(rows, bars, strict=True)], gap=1)
+        screen.line()
+    screen.rows([_row("All", spent.total)])
+    screen.line()
+    limits = f"{dollars(config.run_usd)} a run, {dollars(config.day_usd)} a day"
+    screen.line(f"Limits: {limits}. Prices of {PRICES_AS_OF}.")
+    if spent.total.unpriced:
+        screen.line((f"{spent.total.unpriced} requests went to models without a known price.", "faint"))
+
+
+def _weight(one: Totals, spent: Spent) -> float:
+    """What a bar shows: dollars, or tokens where nobody sends a bill."""
+    return one.usd if spent.total.usd else float(one.usage.total)
+
+
+def _row(name: str, one: Totals) -> list[Any]:
+    used = one.usage
+    new = used.input + used.cache_write
+    return [
+        name,
+        f"{one.requests:,}",
+        f"{new:,}",
+        f"{used.cache_read:,}",
+        f"{used.output:,}",
+        dollars(one.usd).removeprefix("$"),
+    ]
+
+
+# -- bench -----------------------------------------------------------------------------------------------
+
+
+SHARES = ("R@5", "tokens@5", "R@10", "tokens@10", "R@20", "tokens@20", "R@2000t", "tokens@2000t")
+
+
+RANKS = ("ses@5", "nDCG@10", "MRR@10")
+
+
+STRICT = tuple(f"{what}@{depth}" for depth in ("5", "10", "20", "2000t") for what in ("all", "hit"))
+
+
+def bench_shape(report: BenchReport) -> dict[str, Any]:
+    """The report as JSON."""
+    return {
+        "conversations": report.conversations,
+        "turns": report.turns,
+        "questions": report.questions,
+        "unanswered": report.unanswered,
+        "limit": report.limit,
+        "indexSeconds": report.index_seconds,
+        "rankings": [_ranking(one) for one in report.rankings],
+        "notes": list(report.notes),
+    }
+
+
+def _ranking(one: Ranking) -> dict[str, Any]:
+    return {
+        "name": one.name,
+        "ms": one.ms,
+        "rows": [{"name": row.name, "n": row.n, **row.figures} for row in one.rows],
+        "curve": [{"tokens": tokens, "R": recall} for tokens, recall in one.curve],
+    }
+
+
+def show_bench(screen: Screen, report: BenchReport) -> None:
+    """A table of all rankings, and one of the stricter figures."""
+    said = [
+        count(report.conversations, "conversation"),
+        count(report.turns, "turn"),
+        f"indexed in {report.index_seconds:.1f} s",
+    ]
+    left = f"; {count(report.unanswered, 'question')} without evidence left out" if report.unanswered else ""
+    screen.line(", ".join(said) + left)
+    screen.line()
+    _bench_table(screen, report, [*SHARES, *RANKS], len(report.rankings[0].rows))
+    totals = [row.name for row in report.rankings[0].rows if row.name in ("all", "adversarial")]
+    screen.line()
+    screen.line(("All of the evidence (all@), any of it (hit@)", "strong"))
+    _bench_table(screen, report, list(STRICT), len(totals))
+    screen.note(*report.notes)
+
+
+def _bench_table(screen: Screen, report: BenchReport, figures: list[str], rows: int) -> None:
+    """The first rows of each ranking, a row of all rankings together; tokens and time beside the figures."""
+    heads = ["tok" if name.startswith("tokens") else name for name in figures]
+    heads = [head.removesuffix("@10") if head in RANKS else head for head in heads]
+    widths = [4 if head == "tok" else max(len(head), 5) for head in heads]
+    cells = [f"{head:>{width}}" for head, width in zip(heads, widths, strict=True)]
+    screen.line((" ".join([" " * 9, *cells, f"{'ms':>6}"]), "faint"))
+    for number in range(rows):
+        row = report.rankings[0].rows[number]
+        screen.line((row.name, "strong"), (f", {row.n:,} question{'s' if row.n > 1 else ''}", "faint"))
+        for one in report.rankings:
+            shown = [_cell(one.rows[number], name) for name in figures]
+            cells = [f"{cell:>{width}}" for cell, width in zip(shown, widths, strict=True)]
+            screen.line(" ".join([f"{one.name:9}", *cells, f"{one.ms:>6.{2 if one.ms < 100 else 0}f}"]))
+
+
+def _cell(row: MeanRow, name: str) -> str:
+    value = row.figures[name]
+    return str(value) if name.startswith("tokens") else f"{value:.1f}"
+
+
+# -- settings --------------------------------------------------------------------------------------------
+
+
+def setting_rows(loaded: Config, key: str | None) -> list[dict[str, Any]]:
+    """Each setting, or the one that is named. NotFound lists what there is."""
+    rows = []
+    for name, toml, env, says, default in config_module.settings():
+        row = {
+            "key": toml,
+            "value": plain(_hidden(name, getattr(loaded, name))),
+            "source": loaded.sources[name],
+            "default": plain(default),
+            "says": says,
+        }
+        if name in loaded.untrusted:
+            row["untrusted"] = plain(_hidden(name, loaded.untrusted[name]))
+        rows.append(row | ({"env": env} if env else {}))
+    if key is None:
+        return rows
+    chosen = [row for row in rows if row["key"] == key]
+    if not chosen:
+        raise NotFound(f"unknown setting {key!r}", hint="ua-memory config lists them")
+    return chosen
+
+
+def sensitive_rows(root: Path, loaded: Config) -> list[dict[str, Any]]:
+    """What the bank's file says of sensitive settings, where paths lead to, and whether it counts."""
+    found = []
+    for name, key in sensitive().items():
+        value = loaded.untrusted.get(name, getattr(loaded, name))
+        if name not in loaded.untrusted and loaded.sources[name] != SETTINGS:
+            continue
+        row = {"key": key, "value": plain(_hidden(name, value)), "trusted": name not in loaded.untrusted}
+        if name in ("extra_paths", "cross_encoder"):
+            paths = value if isinstance(value, tuple) else (value,)
+            row["leadsTo"] = [os.path.realpath(root / path) for path in paths]
+        found.append(row)
+    return found
+
+
+def show_settings(screen: Screen, found: Sequence[Mapping[str, Any]]) -> None:
+    """Each setting, its source and its value."""
+    rows: list[list[Piece]] = []
+    for one in found:
+        set_by = (one["source"], "faint" if one["source"] == "default" else "good")
+        rows.append([(one["key"], "strong"), set_by, setting_text(one["value"]) or ("not set", "faint")])
+        if "untrusted" in one:
+            text = f"{setting_text(one['untrusted'])}\nnot trusted: ua-memory trust"
+            rows.append(["", (SETTINGS, "warn"), (text, "warn")])
+    screen.rows(rows)
+
+
+def show_sensitive(screen: Screen, root: Path, loaded: Config) -> None:
+    """The sensitive settings of a bank, and which of them are trusted."""
+    rows: list[list[Piece]] = []
+    for one in sensitive_rows(root, loaded):
+        trusted = ("trusted", "good") if one["trusted"] else ("not trusted", "warn")
+        leads = [f"leads to {path}" for path in one.get("leadsTo", ()) if path not in one["value"]]
+        rows.append([(one["key"], "strong"), trusted, "\n".join([setting_text(one["value"]), *leads])])
+    screen.rows(rows)
+    if not rows:
+        screen.line("This bank's ua-memory.toml has no sensitive settings.")
+
+
+def _hidden(name: str, value: Any) -> Any:
+    return re.sub(r"(?<=//)[^/@]*@", "…@", value) if name == "chroma_url" else value  # a token stands there
+
+
+def plain(value: Any) -> Any:
+    """A setting's value as JSON has it."""
+    return list(value) if isinstance(value, tuple) else dict(value) if isinstance(value, Mapping) else value
+
+
+def typed(value: Any) -> str:
+    """A value in one line, as `config set` takes it."""
+    return json.dumps(value, ensure_ascii=False) if isinstance(value, list | dict) else setting_text(value)
+
+
+def setting_text(value: Any) -> str:
+    """A value for a person; of lists and tables a line for each item."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, dict):
+        return "\n".join(f"{name} = {text}" for name, text in value.items())
+    return "\n".join(value) if isinstance(value, list) else str(value)
