@@ -129,7 +129,7 @@ def test_what_is_printed_as_json(shell: Shell) -> None:
     agrees("pages refresh", asked.json)
     again = shell.ok("pages", "refresh", "--stale", "--json").json
     assert asked.err == "" and again == {"pages": []}
-    assert {"model", "tokens", "usd"} == set(preview(shell)["estimate"])
+    assert {"model", "tokens", "requests", "usd"} == set(preview(shell)["estimate"])
     assert made["name"] == "infra" and made["path"] == "memory/pages/infra.md"
     model = shell.ok("models", "create", "host", "Price first.", "--json").json
     assert set(model) == set(made) - {"query"}

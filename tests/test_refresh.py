@@ -322,7 +322,7 @@ def test_a_dry_run_tells_the_price_asks_and_writes_nothing(shell: Shell) -> None
         shell, {"calls": [append("S0", ("The API is at Fly.io.", [number]))]}, argv=("infra", "--dry-run")
     )
     assert "+The API is at Fly.io. [[2026-11-21#^" in done.out and "(dry run)" in done.out
-    assert "will read about" in done.err and len(fake.bodies) == 2
+    assert "would read about" in done.err and len(fake.bodies) == 2
     assert (text(shell), commits(shell)) == before
 
 
