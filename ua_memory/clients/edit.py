@@ -381,8 +381,8 @@ def removed(rows: list[str], start: int, end: int) -> list[str]:
 # One table in TOML that somebody else keeps: added at the end, found again by its name, taken out.
 #
 # Text is only ever added or cut in whole lines, and what comes of it is read and compared with what was
-# meant. So comments, order and layout of everything else stay. tomlkit, which edits our own settings, does not
-# keep them here: it counts the comment above the next table to the one before, and moves it along.
+# meant. So comments, order and layout of everything else stay. tomlkit, which edits our own settings, loses
+# them here: it counts the comment above the next table to the one before, and moves it along.
 
 
 def table(text: str, name: tuple[str, str]) -> dict[str, Any] | None:
