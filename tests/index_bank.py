@@ -45,7 +45,7 @@ class Missing:
     model = "missing"
 
     def texts(self, texts: Sequence[str]) -> Any:
-        raise EmbeddingUnavailable("model.onnx is not the file it should be (sha256 differs)")
+        raise EmbeddingUnavailable("model.onnx is not the expected file (its sha256 differs)")
 
 
 def a_bank(root: Path, files: dict[str, str] | None = None) -> Store:

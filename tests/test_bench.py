@@ -264,7 +264,7 @@ ITEM = '{"id": "1", "when": "2026-03-02", "text": "a"}'
     ("text", "where", "what"),
     [
         (f'{ITEM}\n{{"question": "?", "evidence": ["2"]}}', ":2", "no item has the id '2'"),
-        (f"{ITEM}\n{ITEM}", ":2", "stands twice"),
+        (f"{ITEM}\n{ITEM}", ":2", "occurs twice"),
         (f'{ITEM}\n{{"id": "2", "text": "b"}}', ":2", "no 'when'"),
         (f'{ITEM}\n{{"id": "2", "when": "May", "text": "b"}}', ":2", "isoformat"),
         (f'{ITEM}\n{{"question": "?", "evidence": "1"}}', ":2", "list of ids"),

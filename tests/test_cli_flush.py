@@ -58,7 +58,7 @@ def test_an_interruption_says_what_waits(shell: Shell, monkeypatch: pytest.Monke
 
 def test_why_nothing_happens_is_told(shell: Shell) -> None:
     for empty in ("", "[]"):
-        assert shell.ok("flush", "-", "--force", stdin=empty).out == "It has no turns.\n"
+        assert shell.ok("flush", "-", "--force", stdin=empty).out == "It contains no turns.\n"
     assert "nothing to do yet" in shell.ok("flush", "short.jsonl", "--dry-run").out
     assert (
         "is beyond the context window"
@@ -70,7 +70,7 @@ def test_why_nothing_happens_is_told(shell: Shell) -> None:
     done = shell.ok("flush", "short.jsonl")
     assert "4 turns wait for a flush: ua-memory queue retry" in done.err
     shell.ok("queue", "retry")
-    assert "read by an earlier flush" in shell.ok("flush", "talk.jsonl", "--dry-run", "--force").out
+    assert "an earlier flush has read" in shell.ok("flush", "talk.jsonl", "--dry-run", "--force").out
 
 
 def test_what_was_kept_reads_like_a_diff(shell: Shell) -> None:
@@ -83,7 +83,7 @@ def test_what_was_kept_reads_like_a_diff(shell: Shell) -> None:
         re.match(r"  \+ .+  \^[a-z2-7]{10}$", line) for line in facts
     )
     assert "without a model" in done.err and done.err.count("\n") == 1
-    assert "all of it was read by an earlier flush" in shell.ok("flush", "talk.jsonl", "--force").out
+    assert "an earlier flush has read all of it" in shell.ok("flush", "talk.jsonl", "--force").out
     assert "We leave Heroku" in shell.ok("search", "why leave Heroku").out
     shell.ok("undo")
     assert (
@@ -99,13 +99,13 @@ def test_what_an_undone_flush_had_read_is_read_again_by_force_alone(shell: Shell
     assert "kept" not in done.out
     grown = transcript(*TALK, context=190_000).getvalue()
     done = shell.ok("flush", stdin=grown)
-    assert "read by an earlier flush" in done.out and "was undone; --force reads again" in done.err
+    assert "an earlier flush has read" in done.out and "was undone; --force reads again" in done.err
     with FakeModel(KEEPS, {"text": "done"}) as fake:
-        assert "kept 1 fact" in asking(shell, fake, "flush", "--force", stdin=grown).out
-        assert "read by an earlier flush" in asking(shell, fake, "flush", "--force", stdin=grown).out
+        assert "saved 1 fact" in asking(shell, fake, "flush", "--force", stdin=grown).out
+        assert "an earlier flush has read" in asking(shell, fake, "flush", "--force", stdin=grown).out
     done = shell.ok("flush", "talk.jsonl", "--force")
-    assert "read by an earlier flush" in done.out and "undone" not in done.err
-    assert shell.ok("queue", "list").out == "Nothing waits.\n"
+    assert "an earlier flush has read" in done.out and "undone" not in done.err
+    assert shell.ok("queue", "list").out == "The queue is empty.\n"
 
 
 @pytest.mark.parametrize("argv", [("flush",), ("flush", "-")])
@@ -114,9 +114,9 @@ def test_standard_input_is_a_transcript(shell: Shell, argv: tuple[str, ...]) -> 
 
 
 def test_nothing_given_is_what_waits(shell: Shell) -> None:
-    assert shell.ok("flush").out == "Nothing waits for a flush.\n"
+    assert shell.ok("flush").out == "Nothing to flush: the queue is empty.\n"
     shell.terminals = EVERY
-    assert shell.ok("flush").out == "Nothing waits for a flush.\n"
+    assert shell.ok("flush").out == "Nothing to flush: the queue is empty.\n"
 
 
 def test_client_and_session_may_be_named(shell: Shell) -> None:
@@ -131,7 +131,7 @@ def test_switched_off_it_says_so_and_reads_nothing(shell: Shell) -> None:
     off = shell.ok("queue", "retry", UA_MEMORY_ENABLED="0")
     assert off.out == "" and "switched off" in off.err
     assert shell.ok("flush", "--detach", UA_MEMORY_ENABLED="0", stdin=transcript().getvalue()).out == ""
-    assert shell.ok("queue", "list").out == "Nothing waits.\n"
+    assert shell.ok("queue", "list").out == "The queue is empty.\n"
 
 
 def test_what_cannot_be_read(shell: Shell) -> None:
@@ -151,9 +151,11 @@ def test_secrets_are_taken_out_and_told(shell: Shell) -> None:
 
 def test_a_dry_run_shows_what_and_how_much(shell: Shell) -> None:
     done = shell.ok("flush", "talk.jsonl", "--dry-run", ANTHROPIC_API_KEY="sk-ant-test")
-    assert "would be kept without a model:" in done.out and re.search(r"about \$0\.\d\d, prices of", done.out)
+    assert "would be saved without a model:" in done.out and re.search(
+        r"about \$0\.\d\d, prices of", done.out
+    )
     assert (
-        shell.ok("queue", "list").out == "Nothing waits.\n"
+        shell.ok("queue", "list").out == "The queue is empty.\n"
         and not (shell.cwd / "memory/2026-11-20.md").exists()
     )
     with FakeModel() as fake:
@@ -190,7 +192,7 @@ def test_what_a_model_only_talks_about_is_kept_in_the_speakers_own_words(shell: 
         done = asking(shell, fake, "flush", "talk.jsonl")
     assert done.code == 0 and "called no tool for 4 of 4 turns" in done.out + done.err
     assert "We leave Heroku" in done.out and "nice talk" not in done.out
-    assert shell.ok("queue", "list").out == "Nothing waits.\n"
+    assert shell.ok("queue", "list").out == "The queue is empty.\n"
 
 
 def test_a_new_bank_s_core_grows_by_a_flush(shell: Shell) -> None:

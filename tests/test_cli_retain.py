@@ -22,7 +22,7 @@ def shell(tmp_path: Path) -> Shell:
 
 def test_without_a_model_the_sentences_are_kept_and_it_is_said(shell: Shell) -> None:
     done = shell.ok("retain", SAID, "Bob likes tea.")
-    assert done.out.startswith("The text: kept 1 fact") and SAID in done.out
+    assert done.out.startswith("The text: saved 1 fact") and SAID in done.out
     assert "without a model" in done.err
     again = shell.ok("retain", SAID, "Bob likes tea.")
     assert again.out.startswith("The text was retained before: nothing changed")
@@ -40,14 +40,14 @@ def test_with_a_model_it_is_handed_over_or_waited_for(shell: Shell, monkeypatch:
     with FakeModel(KEEPS) as fake:
         done = shell.ok("retain", "--wait", SAID, ANTHROPIC_BASE_URL=fake.url)
         assert "+ Alice moved the API to Fly.io.  (2026-11-" in done.out
-        assert "not kept as proposed" in done.out and not started
+        assert "not saved as proposed" in done.out and not started
         told = shell.ok("ingest", "--json", str(written(shell)), ANTHROPIC_BASE_URL=fake.url).json
         agrees("retain offered", told)
         assert started == ["queue", "retry", told["offered"][0]["key"]] and len(fake.bodies) == 1
         done = shell.ok(*started, ANTHROPIC_BASE_URL=fake.url)
-        assert "kept 2 facts" in done.out or "kept 1 fact" in done.out
-    assert shell.ok("queue", "list").out == "Nothing waits.\n"
-    assert "safe and waits for the model" in shell.ok("retain", "Bob.", ANTHROPIC_API_KEY="k").out
+        assert "saved 2 facts" in done.out or "saved 1 fact" in done.out
+    assert shell.ok("queue", "list").out == "The queue is empty.\n"
+    assert "saved and waits for the model" in shell.ok("retain", "Bob.", ANTHROPIC_API_KEY="k").out
 
 
 def written(shell: Shell, text: str = SAID, name: str = "outside.md") -> Path:
@@ -59,7 +59,7 @@ def written(shell: Shell, text: str = SAID, name: str = "outside.md") -> Path:
 def test_what_waits_is_listed_retried_and_dropped(shell: Shell) -> None:
     path = str(written(shell))
     failed = shell("ingest", "--wait", path, ANTHROPIC_BASE_URL="http://127.0.0.1:9")
-    assert failed.code == 14 and "the text waits" in failed.err and "ua-memory queue retry" in failed.err
+    assert failed.code == 14 and "the text is queued" in failed.err and "ua-memory queue retry" in failed.err
     assert "outside.md (74 characters), queued" in shell.ok("queue", "list").out
     (waiting,) = shell.ok("queue", "list", "--json").json["waiting"]
     assert waiting["documentId"] == path and waiting["characters"] == 74

@@ -130,11 +130,11 @@ def test_what_is_refused(shell: Shell, tmp_path: Path) -> None:
     there, folder = remote(shell), shell.home / "two"
     asked = ["init", str(folder), "--from", str(there)]
     done = shell(*asked)
-    assert done.code == 3 and "nothing is there yet" in done.err and "sync --remote" in done.err
+    assert done.code == 3 and "the remote is empty" in done.err and "sync --remote" in done.err
     work = repository(shell.home / "work", {"memory/__init__.py": "1\n", "README.md": "code\n"})
     git(work, "push", "--quiet", str(there), "HEAD:master")
     done = shell(*asked)
-    assert done.code == 3 and "no branch there holds a memory bank (master)" in done.err
+    assert done.code == 3 and "no branch of the remote has a memory bank (master)" in done.err
     done = shell("init", str(folder), "--from", str(tmp_path / "nowhere.git"))
     assert done.code == 11 and "nowhere.git" in done.err
     folder.mkdir()
@@ -153,7 +153,7 @@ def test_a_link_of_a_strangers_is_not_made(shell: Shell) -> None:
     git(shell.cwd, "commit", "--quiet", "-m", "a link")
     git(shell.cwd, "push", "--quiet", str(there), "main")
     done = shell.ok("init", str(shell.home / "two"), "--from", str(there))
-    assert "notes is no plain file, and was not checked out" in done.err
+    assert "notes is not a regular file, and was not checked out" in done.err
     assert not (shell.home / "two/notes").exists() and not (shell.home / "two/notes").is_symlink()
     (shell.cwd / "memory/x.md").symlink_to("/etc/passwd")
     git(shell.cwd, "add", "memory/x.md")

@@ -456,7 +456,7 @@ def test_what_fails_between_jobs_is_not_the_end() -> None:
     worker = Worker(idle, 0.01, said.append)
     until(lambda: len(called) > 3, 5)
     assert worker.ask(Job(lambda _: 1), lambda _: None) == 1
-    assert said == ["failed between commands: ValueError('of a library')"] and worker.stop(5)
+    assert said == ["background work failed: ValueError('of a library')"] and worker.stop(5)
 
 
 def test_the_log_is_bounded(tmp_path: Path) -> None:

@@ -225,7 +225,7 @@ def test_so_does_the_undo_of_a_merge_and_redo_takes_them_again(bank: Bank) -> No
     bank.insert("Robert Smith met Bob", entities=("Robert Smith",))
     undone = undo.undo(bank.store, done.result.revision, door="test")
     assert re.findall("entities: (.*)", bank.text()) == ["[[Riga]], [[Bob]]", "[[Robert Smith]]"]
-    assert undone.result.notes == ("drawn meanwhile, and named Bob again: 1",)
+    assert undone.result.notes == ("extracted meanwhile under the name Bob: 1",)
     undo.redo(bank.store, door="test")
     assert re.findall("entities: (.*)", bank.text()) == ["[[Riga]], [[Robert Smith]]", "[[Robert Smith]]"]
     renamed = entities.rename(bank.store, "Robert Smith", "Rob", door="test")
@@ -318,5 +318,5 @@ def test_decisions_and_suggestions_as_json(shell: Shell) -> None:
     shell.write("memory/2026-11-19.md", "- We asked Kubernetes\n- They run Kuberentes\n")
     printed = shell.ok("entities", "list", "--suggest", "--json").json
     agrees("entities list --suggest", printed)
-    assert printed["suggestions"][0]["reason"] == "two letters have changed places"
+    assert printed["suggestions"][0]["reason"] == "two letters are swapped"
     assert "merge" in shell.ok("entities", "list", "--suggest").out

@@ -260,7 +260,7 @@ def test_a_daemon_that_dies_over_a_command(tmp_path: Path) -> None:
             begun.join(30)
         place.socket().unlink()
         assert done.code == code, (argv, done)
-        assert ("may be done" in done.err and "ua-memory log" in done.err) == (code == 5)
+        assert ("may have run" in done.err and "ua-memory log" in done.err) == (code == 5)
 
 
 def _dies(listener: socket.socket, said: bytes) -> None:

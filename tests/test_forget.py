@@ -179,7 +179,7 @@ def test_what_rests_on_it_alone_goes_and_the_rest_is_revised(there: Bank) -> Non
     done = forget(there, f"^{said.id}")
     assert {(piece.id, piece.why) for piece in done.plan.gone if piece.id} == {
         (said.id, "asked for"), (alone.id, "rests on nothing else"), (risk, "rests on nothing else"),
-        (names.id, "says what only that said"),
+        (names.id, "names what only that named"),
     }  # fmt: skip
     kept = markdown.parse(there.bytes(BELIEFS), BELIEFS).of(Observation)
     assert [(o.id, [p.id for p in o.proofs], o.entities) for o in kept] == [(both.id, [card.id], ("Alice",))]
@@ -349,10 +349,10 @@ def test_a_session_by_any_beginning_that_means_one(there: Bank) -> None:
         found = forget(there, session=named, dry_run=True)
         assert [piece.text for piece in found.plan.asked] == ["One."] and len(found.waiting) == 1
     assert [piece.text for piece in forget(there, session="7", dry_run=True).plan.asked] == ["Three."]
-    with pytest.raises(Usage, match="2 sessions begin so") as told:
+    with pytest.raises(Usage, match="2 sessions begin with this") as told:
         forget(there, session="8f2c")
     assert "8f2c51d0 (" in str(told.value.hint) and "8f2cabcd (" in str(told.value.hint)
-    with pytest.raises(NotFound, match="no session begins so") as lost:
+    with pytest.raises(NotFound, match="no session begins with this") as lost:
         forget(there, session="99c2d07a-1111-4222-8333-444455556666")
     assert "77aa (" in str(lost.value.hint)
 

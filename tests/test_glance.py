@@ -125,15 +125,15 @@ def test_core_memory_is_as_the_parser_reads_it(bank: Bank) -> None:
 
 def test_what_finds_no_room_in_core_is_counted() -> None:
     text = core_block([("A", "a" * 6000), ("B", "b" * 6000), ("C", "c"), ("D", "")])
-    assert len(text) <= MOST and "## C\nc" in text and "## B" not in text and "1 more found no room" in text
+    assert len(text) <= MOST and "## C\nc" in text and "## B" not in text and "1 more did not fit" in text
     assert core_block([("A", "a")]).endswith(RECALL_CLOSE)
 
 
 @pytest.mark.parametrize("piece", ["a", "words of a line\n", "漢字", "<b>&`\n"])
 def test_the_only_block_is_begun_where_it_has_no_room(piece: str) -> None:
     text = core_block([("A", piece * 10000)])
-    assert MOST * 0.8 < len(text) <= MOST and "This is its beginning" in text and "core get NAME" in text
-    assert "1 more found no room" in core_block([("A", piece * 10000)], 100)
+    assert MOST * 0.8 < len(text) <= MOST and "This is only its beginning" in text and "core get NAME" in text
+    assert "1 more did not fit" in core_block([("A", piece * 10000)], 100)
 
 
 def test_it_says_nothing_where_the_index_is_not_proven(bank: Bank) -> None:

@@ -83,7 +83,7 @@ def test_curated_memory_comes_first_then_the_newest_days_then_the_rest(shell: Sh
     assert rest["left"] == [
         "memory/empty.md: empty",
         "memory/vision.md: the same as memory/again.md",
-        "AGENTS.md: instructions for the agent, no memories",
+        "AGENTS.md: instructions for the agent, not memories",
     ]
 
 
@@ -117,7 +117,7 @@ def test_a_second_import_changes_nothing_and_undo_takes_all_of_it_back(shell: Sh
 def test_a_block_of_ours_is_never_replaced(shell: Shell, tmp_path: Path) -> None:
     shell.ok("core", "replace", "Who I Serve", "Carol")
     done = shell.ok("import", "openclaw", workspace(tmp_path)).out
-    assert "ours has a block of this name, which stays" in done
+    assert "core memory already has a block of this name, which stays" in done
     assert shell.ok("core", "get", "Who I serve").out.strip() == "Carol"
     assert "- Alice" in (shell.cwd / COPIES / "MEMORY.md").read_text()
 
@@ -146,7 +146,7 @@ def test_what_changed_at_its_source(shell: Shell, tmp_path: Path) -> None:
     copy.write_bytes(copy.read_bytes() + b"- mine\r\n")
     log.write_bytes(log.read_bytes() + b"- Carol, too.\r\n")
     done = shell.ok("import", "openclaw", source, "--all").out
-    assert "changed at its source, and here" in done and b"- mine" in copy.read_bytes()
+    assert "changed both at its source and here" in done and b"- mine" in copy.read_bytes()
     log.write_bytes(b"- Another workspace of the same name.\n")
     shell.ok("import", "openclaw", source, "--all")
     assert b"Another" in (shell.cwd / COPIES / "2026-02-03-2.md").read_bytes()
@@ -236,5 +236,5 @@ def test_any_note_is_taken_once_and_reads_as_it_did(files: dict[str, bytes]) -> 
 
 
 def test_an_unknown_source() -> None:
-    with pytest.raises(errors_module.Usage, match="nothing that can be imported"):
+    with pytest.raises(errors_module.Usage, match="cannot import from"):
         importers.read("notion", "x", {})

@@ -94,7 +94,7 @@ def test_what_is_said_where_there_is_nothing_to_ask(shell: Shell, tmp_path: Path
     assert shell("import", "openclaw", source, "--old", "x").code == 2
     assert shell("import", "openclaw", source, "--compare", "nowhere.txt").code == 4
     asked = ("import", "openclaw", source, "--compare", "-")
-    assert "there are no queries" in shell(*asked, stdin="\n").err
+    assert "the file contains no queries" in shell(*asked, stdin="\n").err
     assert shell(*asked, "--old", "nowhere.db", stdin="x\n").code == 4
     assert "no index of" in shell(*asked, "--old", f"{source}/not.sqlite", stdin="x\n").err
 

@@ -190,7 +190,7 @@ def test_hindsight_twice_and_taken_back(shell: Shell, tmp_path: Path) -> None:
     rows = made(tmp_path, "rows", {"dump.jsonl": lines})
     changed = shell.ok("import", "hindsight", rows, "--all", "--json").json
     assert [each["why"] for each in changed["taken"] if each["state"] == "left"] == [
-        "it reads otherwise here; what is here stays"
+        "it has been changed here; the text here stays"
     ]
     assert changed["problems"][0].startswith("dump.jsonl:8: no JSON")
     shell.ok("undo", first["revision"])

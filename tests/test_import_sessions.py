@@ -278,14 +278,14 @@ def test_since_client_project_and_path_choose(shell: Shell, tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("argv", "why"),
     [
-        (("sessions", "--client", "vim"), "no client 'vim'"),
+        (("sessions", "--client", "vim"), "unknown client 'vim'"),
         (("sessions", "--client", "gemini"), "ua-memory install gemini"),
-        (("sessions", "--days", "3"), "--days says nothing of sessions"),
+        (("sessions", "--days", "3"), "--days does not apply to sessions"),
         (("sessions", "--all", "--since", "3d"), "contradict"),
         (("sessions", "--since", "soon"), "is not a valid date"),
-        (("sessions", "/nowhere"), "there is nothing"),
-        (("openclaw",), "there is no PATH"),
-        (("markdown", ".", "--project", "x"), "--project says nothing of markdown"),
+        (("sessions", "/nowhere"), "no such file or folder"),
+        (("openclaw",), "PATH is missing"),
+        (("markdown", ".", "--project", "x"), "--project does not apply to markdown"),
     ],
 )
 def test_what_says_nothing_is_refused(shell: Shell, argv: tuple[str, ...], why: str) -> None:

@@ -47,14 +47,16 @@ def test_in_twice_and_out_again(shell: Shell, client: str) -> None:
     assert first["changed"] and {each["does"] for each in first["files"]} <= {"make", "change"}
     there = tree(shell.home)
     second = shell.ok("install", client)
-    assert tree(shell.home) == there and "In place" in second.out and "Made" not in second.out
+    assert tree(shell.home) == there and "Unchanged" in second.out and "Created" not in second.out
     checked = shell.ok("install", client, "--check", "--json").json
     agrees("install check", checked)
     assert checked["installed"] and checked["checks"][-1]["where"] == f"{shell.env['PATH']}/ua-memory"
     assert shell.ok("uninstall", client, "--dry-run").out.count("+++ /dev/null") == len(there.keys() - before)
     assert "Removed" in shell.ok("uninstall", client).out
     assert tree(shell.home) == before
-    assert shell.ok("uninstall", client).out == f"Nothing of ua-memory is in {client}'s settings.\n"
+    assert (
+        shell.ok("uninstall", client).out == f"Nothing to remove: ua-memory is not in {client}'s settings.\n"
+    )
 
 
 def test_nobody_reads_a_private_file_while_it_is_replaced(

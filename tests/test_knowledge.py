@@ -135,7 +135,7 @@ BREAKS: list[tuple[str, Callable[[str], str], str]] = [
     ("observation", lambda text: "# Alice\n", "does not exist in the bank"),
     (OPINIONS, lambda text: re.sub(r"#\^\w{10}", "#^cccccccccc", text), "does not exist in the bank"),
     (OPINIONS, lambda text: text.replace(f'"{PRICE[:20]}', '"Bob chooses by luck'), 'not say "Bob chooses'),
-    (OPINIONS, drop("because: "), "is an opinion that rests on nothing"),
+    (OPINIONS, drop("because: "), "is an opinion without a reason"),
     (DAY, lambda text: text.replace("moved the API to Fly.io", "sold the API"), 'does not say "moved the'),
     (
         DAY,

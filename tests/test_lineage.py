@@ -184,7 +184,7 @@ BREAKS = [
     ("unproved", OBSERVED, OBSERVATION, "- Alice likes price. ^p2w7c5n3rd\n", "^p2w7c5n3rd", 12,
      f"{OBSERVED}:1: ^p2w7c5n3rd is an observation without a proof"),
     ("unproved", OPINIONS, OPINION, "- Too dear. ^r5t9y2u6ws\n", "^r5t9y2u6ws", 12,
-     f"{OPINIONS}:1: ^r5t9y2u6ws is an opinion that rests on nothing"),
+     f"{OPINIONS}:1: ^r5t9y2u6ws is an opinion without a reason"),
 ]  # fmt: skip
 
 
@@ -215,13 +215,13 @@ def test_a_refresh_that_cites_nothing_is_found_and_a_person_is_not(bank: Bank) -
     _refresh(bank.store, f"{BODY}\nTrust me.\n")
     bank.edit("Trust me.", "Trust me.\n\nI say so.", PAGE)
     bank.store.adopt()
-    assert _said(bank) == [f"{PAGE}:14: a refresh wrote this without a citation"]
+    assert _said(bank) == [f"{PAGE}:14: written by a refresh without a citation"]
     assert [one.cause for one in why(bank.store, "infra").breaks] == ["uncited"]
 
 
 def test_a_belief_that_rests_on_itself_ends(bank: Bank) -> None:
     bank.write(OBSERVATION.replace(K, "^p2w7c5n3rd"), OBSERVED)
-    assert {one.message for one in why(bank.store, "^p2w7c5n3rd").breaks} == {"^p2w7c5n3rd rests on itself"}
+    assert {one.message for one in why(bank.store, "^p2w7c5n3rd").breaks} == {"^p2w7c5n3rd cites itself"}
 
 
 @pytest.mark.parametrize("seed", range(5))

@@ -180,11 +180,14 @@ def test_what_passes_is_tried_again(meter: Meter, first: Mapping[str, Any]) -> N
     [
         ({"cut": 0}, "cannot be reached"),
         ({"text": HALF, "cut": 6}, "was cut off"),
-        ({"text": HALF, "short": 6}, "ended before it was whole"),
-        ({"text": "half", "broken": "overloaded_error"}, "broke off its answer: overloaded_error, scripted"),
+        ({"text": HALF, "short": 6}, "is incomplete"),
+        (
+            {"text": "half", "broken": "overloaded_error"},
+            "ended its answer early: overloaded_error, scripted",
+        ),
         ({"text": "late", "hang": 5}, "silent for too long"),
         ({"text": HALF, "cut": 6, "hang": 5}, "stopped coming"),
-        ({"garbage": "<html>"}, "ended before it was whole"),
+        ({"garbage": "<html>"}, "is incomplete"),
     ],
     ids=str,
 )
@@ -380,9 +383,7 @@ def test_nonsense_without_end(meter: Meter) -> None:
     with FakeModel({"calls": [("rm", {})]}) as fake:
         outcome = run(fake, meter, Kept())
     assert (outcome.ended, outcome.turns) == ("nonsense", 3)
-    with pytest.raises(
-        ModelMisbehaved, match="calls that are none, or the same again; nothing of it was kept"
-    ):
+    with pytest.raises(ModelMisbehaved, match="invalid or repeated calls; none of it was saved"):
         outcome.require_done()
 
 

@@ -56,7 +56,7 @@ def test_a_lock_that_nobody_holds_is_named_and_removed(shell: Shell, name: str) 
     seen = found(shell)
     assert not seen["ok"] and str(file) in str(seen["seen"]) and seen["mend"] == "ua-memory doctor --mend"
     done = shell.ok("doctor", "--mend").out
-    assert f"mended  locks      left by a killed git: {file}" in done and "hint:" not in done
+    assert f"mended  locks      left by an interrupted git: {file}" in done and "hint:" not in done
     assert not file.exists() and found(shell)["ok"]
     shell.ok("insert", "Bob drinks water")
     shell.ok("sync")
@@ -67,7 +67,7 @@ def test_a_killed_sync_does_not_lock_the_next_one_out(shell: Shell, name: str) -
     file = leave(trail(shell) / name)
     shell.ok("insert", "Bob drinks water")
     done = shell.ok("sync")
-    assert f"removed a lock that a killed git had left: {file}" in done.err or not file.exists()
+    assert f"removed a lock left by an interrupted git: {file}" in done.err or not file.exists()
     assert "sent 1 revision" in done.out
 
 
@@ -86,7 +86,7 @@ def test_the_first_push_finds_a_lock(tmp_path: Path) -> None:
     git(tmp_path, "init", "--quiet", "--bare", "--initial-branch=main", "remote.git")
     file = leave(tmp_path / "remote.git/refs/heads/main.lock")
     done = shell.ok("sync", "--remote", str(tmp_path / "remote.git"))
-    assert f"removed a lock that a killed git had left: {file}" in done.err
+    assert f"removed a lock left by an interrupted git: {file}" in done.err
 
 
 @pytest.mark.parametrize("where", ["trail", "remote"])

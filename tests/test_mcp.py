@@ -275,14 +275,14 @@ def test_tools_do_what_they_say(memory: Memory) -> None:
     [
         ("archival_memory_search", {}, "query is missing"),
         ("archival_memory_search", {"query": 7}, "query must be a string"),
-        ("archival_memory_search", {"q": "x"}, "it takes no q"),
+        ("archival_memory_search", {"q": "x"}, "unknown argument q"),
         ("archival_memory_search", ["x"], "must be an object"),
         ("recall", {"query": "x", "budget": "huge"}, "none of low, mid, high"),
         ("recall", {"query": "x", "max_tokens": 0}, "at least 1"),
         ("get_page", {"id": "nope"}, "Hint: call create_page"),
         ("update_page", {"id": "nope"}, "nothing to change"),
         ("ingest", {"title": " ", "content": "x"}, "title is empty"),
-        ("ingest_file", {"file_path": "x.md"}, "no folder is open"),
+        ("ingest_file", {"file_path": "x.md"}, "may read no folder"),
         ("archival_memory_insert", {"content": "x", "tags": 7}, "tags must be a list of strings"),
         ("archival_memory_insert", {"content": "  "}, "Hint"),
         ("core_memory_replace", {"section": "A", "value": "## B\nx"}, "use ###"),
@@ -413,7 +413,7 @@ def test_settings_take_tools_away(memory: Memory) -> None:
         tool["name"] for tool in tools() if tool["annotations"]["readOnlyHint"]
     }
     text, failed = mcp_server.call(memory, "retain", {"content": "x"}, mcp_server.Caller())
-    assert failed and "switched it off" in text
+    assert failed and "disabled in the user's settings" in text
     memory.store.config = replace(memory.config, mcp_tools=("recall", "retain"))
     assert mcp_server.switched_on(memory.config) == ["recall"]
 

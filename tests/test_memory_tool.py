@@ -159,10 +159,10 @@ def test_a_persons_lines_stay_and_an_agents_beside_them_are_marked(desk: Desk) -
     desk.person("memory/todo.md", "# Todo\n\n- buy milk\n  - at Lidl\n- call Ann\n")
     todo = "/memories/todo.md"
     assert desk.no("str_replace", todo, old_str="milk", new_str="oat milk") == (
-        "/memories/todo.md: what a person wrote (line 3) stays as it is. Hint: insert a line of your own "
+        "/memories/todo.md: what a person wrote (line 3) cannot be changed. Hint: insert a line of your own "
         "that says what changed, or ask the person to change theirs."
     )
-    assert "keeps the file where it is" in desk.no("delete", todo)
+    assert "cannot be moved or deleted" in desk.no("delete", todo)
     assert "Hint: " in desk.no("insert", todo, insert_line=3, insert_text="- oat milk")  # takes a child away
     assert "only list items" in desk.no("insert", todo, insert_line=0, insert_text="All done.")
     desk.do("insert", todo, insert_line=5, insert_text="- renew example.org")
@@ -185,7 +185,7 @@ def test_what_memory_keeps_itself_can_be_viewed_and_not_changed(desk: Desk) -> N
     assert "Noor lives in Lisbon." in desk.do("view", log)
     assert "fact by fact" in desk.no("str_replace", log, old_str="Lisbon", new_str="Porto")
     for path in ("/memories/pages/x.md", "/memories/models/x", "/memories/entities", "/memories/2026-11-22"):
-        assert "keep what you know in a note of your own" in desk.no("create", path, file_text="x")
+        assert "write what you know in a note of your own" in desk.no("create", path, file_text="x")
     core = "/memories/MEMORY.md"
     desk.do("insert", core, insert_line=3, insert_text="\n## User\n\nNoor, in Lisbon.")
     assert desk.memory.core.get("User").value == "Noor, in Lisbon."

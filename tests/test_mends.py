@@ -95,5 +95,5 @@ def test_a_merge_under_way_is_somebody_s(tmp_path: Path) -> None:
     merging(shell, shell.cwd / ".git")
     with pytest.raises(GitFailed, match="under way") as error:
         History(shell.cwd / ".git", shell.cwd, own=True).ref()
-    assert error.value.hint == "ua-memory git status says how it is finished or given up"
+    assert error.value.hint == "ua-memory git status says how to finish or abort it"
     assert "git commit" in git(shell.cwd, "status")

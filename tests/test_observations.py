@@ -107,7 +107,7 @@ def test_another_wording_keeps_the_old_one(bank: Bank) -> None:
     assert (two.id, two.text, len(two.proofs)) == (one.id, text, 2)
     assert "  - was: Alice lives in Porto. (2026-05-03)\n" in bank.text(two.place.path)
     assert (two.since, two.last) == ("2025-05-03", "2026-05-03")
-    with pytest.raises(Malformed, match="needs a proof"):
+    with pytest.raises(Malformed, match="needs at least one proof"):
         written(bank, lambda d: observations.revise(d, two, "Other.", (), facts, today=TODAY))
 
 

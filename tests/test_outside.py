@@ -128,7 +128,7 @@ def test_a_library_that_knows_no_home_says_so(shell: Shell) -> None:
     settings = config.load(shell.cwd, {})
     assert set(settings.untrusted) == {"extra_paths"}  # nor whose word counts
     with Memory.open(shell.cwd, config=replace(settings, extra_paths=("~/notes",))) as memory:
-        assert any("~/notes: not known here" in note for note in memory.search("kiln").notes)
+        assert any("~/notes: unknown home folder" in note for note in memory.search("kiln").notes)
 
 
 def test_nothing_is_looked_at_where_there_is_none(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:

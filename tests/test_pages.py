@@ -100,7 +100,7 @@ def test_an_editor_opens_where_a_person_gives_no_text(shell: Shell) -> None:
     editor.chmod(0o700)
     shell.ok("models", "create", "host", EDITOR=str(editor), VISUAL=str(editor))
     assert shell.ok("models", "get", "host").out == "Written in an editor.\n"
-    assert "nothing was saved" in shell("models", "update", "host", EDITOR="true", VISUAL="true").err
+    assert "the editor saved nothing" in shell("models", "update", "host", EDITOR="true", VISUAL="true").err
 
 
 def test_secrets_in_a_recipe_or_a_model_are_taken_out(shell: Shell) -> None:

@@ -137,7 +137,7 @@ FAULTS = {
     "a lock of noise": Fault(lambda r: (state(r) / "lock").write_bytes(b"\xff" * 99), "", True),
     "a leftover with words": Fault(
         lambda r: (r / "memory/.ua-out-0001-x.0-aaaaaaaaaa").write_bytes(b"- only here\n"),
-        "left by a killed write", False, "copy what you need",
+        "left by an interrupted write", False, "copy what you need",
     ),
     "a survey of noise": Fault(lambda r: flip(state(r) / "cache/survey-2"), "", True),
 }  # fmt: skip
@@ -211,7 +211,9 @@ def test_what_is_kept_of_embeddings_is_looked_at(sound: Path, tmp_path: Path) ->
             ((vector,),) = db.execute("SELECT vector FROM vectors LIMIT 1")
         whole = cached.read_bytes()
         flip(cached, whole.find(vector) + 5)
-        assert [each.message for each in memory.health.verify()] == ["1 embeddings are not what was kept"]
+        assert [each.message for each in memory.health.verify()] == [
+            "1 embeddings differ from their checksums"
+        ]
         cached.write_bytes(whole)
         with closing(sqlite3.connect(next(state(root).rglob("chroma.sqlite3")))) as db:
             db.execute("DELETE FROM embeddings WHERE id = (SELECT min(id) FROM embeddings)")

@@ -132,7 +132,7 @@ def test_a_flush_that_obeys_changes_nothing_but_what_was_said(memory: Memory) ->
 def test_a_flush_has_no_tools_but_its_four(memory: Memory) -> None:
     calls: list[Call] = [("bash", {"command": "rm -rf ."}), ("forget", {"query": "tea"}), ("undo", {})]
     model = Scripted(*([call] for call in calls), DONE)
-    with pytest.raises(ModelMisbehaved, match="calls that are none"):
+    with pytest.raises(ModelMisbehaved, match="invalid or repeated calls"):
         memory.conversations.flush_turns(session(), turns(f"p: {TRUE}"), model=model)
     assert core(memory) == CORE and memory.history.log(limit=1)[0].trailer("Memory-Op") == "init"
     assert {str(tool["name"]) for tool in model.tools[0]} == {

@@ -466,7 +466,7 @@ def test_opinions_by_hand(own: Memory) -> None:
     log.write_text(log.read_text().replace("The deploy of the API", "A deploy"))
     done = own.opinions.revise("^kkkkkkkkkk", because=["^bbbbbbbbbb"])
     assert [one.quote for one in done.after.because][1] == "A deploy to Fly.io takes 4 minutes."
-    with pytest.raises(Usage, match="rest on an opinion"):
+    with pytest.raises(Usage, match="cannot be the reason"):
         own.opinions.revise("^kkkkkkkkkk", because=["^kkkkkkkkkk"])
     with pytest.raises(NotFound):
         own.opinions.drop("^nope")

@@ -527,7 +527,7 @@ def test_a_page_that_cannot_be_read_keeps_no_other_from_the_list(shell: Shell) -
     out = shell.ok("pages", "list").out
     assert "stale: memory/pages/infra.md:" in out and "is not closed by ```" in " ".join(out.split())
     assert "other" in out
-    assert "nothing is in this file" in shell("pages", "get", "empty").err
+    assert "this file is empty" in shell("pages", "get", "empty").err
 
 
 def test_what_a_search_left_out_is_said(shell: Shell) -> None:

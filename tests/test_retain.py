@@ -294,7 +294,7 @@ def test_a_model_that_fails_leaves_the_text_waiting(
 ) -> None:
     monkeypatch.setattr("ua_memory.llm.client.time.sleep", lambda _: None)
     before = commits(memory)
-    with FakeModel(reply) as fake, pytest.raises(error, match="the text waits"):
+    with FakeModel(reply) as fake, pytest.raises(error, match="the text is queued"):
         memory.retain(SAID, model=Endpoint("k", fake.url), document_id="a")
     (waiting,) = memory.queue.texts()
     assert commits(memory) == before and waiting.tries == 1 and waiting.item and waiting.item.text == SAID

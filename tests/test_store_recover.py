@@ -216,7 +216,7 @@ def test_a_merge_under_way_is_waited_out(tmp_path: Path) -> None:
         git(root, "add", "notes.txt")
         git(root, "commit", "--quiet", "-m", text)
     git(root, "merge", "side", ok=False)
-    assert "merge or rebase is under way" in inserted(store, "first").notes[0]
+    assert "merge or rebase is in progress" in inserted(store, "first").notes[0]
     git(root, "merge", "--abort")
     insert(store, "second")
     assert in_trail(store) == ["first", "second"]

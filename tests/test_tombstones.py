@@ -113,7 +113,7 @@ def test_a_flush_of_the_same_words(there: Bank) -> None:
     assert texts(there) == ["New."] and [each.after.name for each in done.core] == ["Me"]
     assert done.notes == (
         "2 statements were left out: forgotten here before",
-        "core block Key was left as it is: it says what was forgotten here",
+        "core block Key was left as it is: it records what was forgotten here",
     )
 
 

@@ -146,7 +146,7 @@ def test_twice_the_same_one(there: Bank) -> None:
     one = there.insert("one")
     there.insert("two")
     back(there, one.result.revision)
-    with pytest.raises(Conflict, match="nothing of it is left"):
+    with pytest.raises(Conflict, match="nothing is left to undo"):
         back(there, one.result.revision)
 
 
@@ -389,7 +389,7 @@ def test_what_rests_on_a_cited_fact_goes_and_comes_back_with_it(there: Bank) -> 
     left = b"".join(whole(there).values()).decode()
     assert alone.text not in left and both.text in left and "moved the API" not in left
     assert "moved away" not in left and "By card." in left and opinion in left
-    assert "removed with what rested on it: 1 observation, 1 sentence; 2 revised" in done.result.notes[0]
+    assert "removed with what depended on it: 1 observation, 1 sentence; 2 revised" in done.result.notes[0]
     assert not [each for each in Memory(there.store).health.verify() if each.path != PAGE]
     redo(there.store, door="test")
     assert whole(there) == was

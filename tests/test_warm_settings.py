@@ -96,8 +96,8 @@ SEEN: list[tuple[str, tuple[str, ...], Any, str, str]] = [
     ('redaction.patterns = { town = "Oslo" }', SEARCH, None, "[redacted: town]", "Oslo"),
     ("core.tokens = 3", ("status",), None, "over", ""),
     ("recall.max_tokens = 40", ("recall", "harbour map"), None, "", "Rome"),
-    ("mcp.read_only = true", ("mcp", "--call"), WRITES, "switched it off", ""),
-    ('mcp.tools = ["recall"]', ("mcp", "--call"), WRITES, "switched it off", ""),
+    ("mcp.read_only = true", ("mcp", "--call"), WRITES, "disabled in the user's settings", ""),
+    ('mcp.tools = ["recall"]', ("mcp", "--call"), WRITES, "disabled in the user's settings", ""),
     ("enabled = false", ("mcp", "--call"), WRITES, "Memory is off", ""),
 ]
 """A setting, what is asked, what is seen only with it, and what only without it."""

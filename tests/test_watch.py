@@ -261,7 +261,7 @@ def test_lost_events_are_no_loss(watched: Watched) -> None:
     assert watched.watch.marks() is None
     assert DAY in watched.bank.store.survey().changed
     state = watched.watch.state()
-    assert (state["mode"], state["why"]) == ("polling", "a probe's event did not come back")
+    assert (state["mode"], state["why"]) == ("polling", "a test event did not arrive")
     assert "polls the files" in watched.said[-1]
 
 

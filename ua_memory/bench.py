@@ -205,14 +205,14 @@ def read(file: Path) -> list[Dialogue]:
         with discovery.open_regular(file) as opened:
             text = opened.read().decode("utf-8-sig")
     except (FileNotFoundError, IsADirectoryError) as error:
-        raise NotFound("no such file", where=str(file), hint="name a data set's file") from error
+        raise NotFound("no such file", where=str(file), hint="give the file of a data set") from error
     except (OSError, UnicodeDecodeError) as error:
         raise Malformed(f"cannot be read: {error}", where=str(file), hint=HINT) from error
     try:
         data = json.loads(text)
     except json.JSONDecodeError as error:
         if len(text.splitlines()) < 2:
-            raise Malformed(f"this is no JSON: {error}", where=str(file), hint=HINT) from error
+            raise Malformed(f"not JSON: {error}", where=str(file), hint=HINT) from error
         data = None
     records = data if isinstance(data, list) else [data]
     reader = _reader(records[0] if records else None)
@@ -222,7 +222,7 @@ def read(file: Path) -> list[Dialogue]:
         return [reader(record, f"{file.stem} {number}") for number, record in enumerate(records, start=1)]
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         said = f"no {error}" if isinstance(error, KeyError) else str(error)
-        raise Malformed(f"not as this format has it: {said}", where=str(file), hint=HINT) from error
+        raise Malformed(f"not in this format: {said}", where=str(file), hint=HINT) from error
 
 
 def _reader(record: Any) -> Callable[[Mapping[str, Any], str], Dialogue] | None:
@@ -376,7 +376,7 @@ def _lines(file: Path, text: str) -> Dialogue:
                 continue
             when, turn = _item(record)
             if turn.id in known:
-                raise ValueError(f"the id {turn.id!r} stands twice")
+                raise ValueError(f"the id {turn.id!r} occurs twice")
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             said = f"no {error}" if isinstance(error, KeyError) else str(error)
             raise Malformed(said, where=f"{file}:{number}", hint=HINT) from error
@@ -576,7 +576,7 @@ def measure(
     unanswered = sum(one.unanswered for file in files for one in file)
     dialogues = [one for file in files for one in _sampled(file, sample)]
     if not dialogues:
-        raise Malformed("no question in these files names its evidence", hint="see docs/bench.md")
+        raise Malformed("no question in these files has evidence", hint="see docs/bench.md")
     tally = {name: _Tally() for name in NAMES}
     notes: set[str] = set()
     seconds = 0.0

@@ -213,7 +213,7 @@ def read_text(call: Call, words: list[str] | None) -> str:
     if words and words != ["-"]:
         return " ".join(words)
     if not words and call.reads_terminal:
-        raise Usage("there is no text", hint="give it as an argument, or `-` to type it and end with Ctrl-D")
+        raise Usage("no text given", hint="give it as an argument, or `-` to type it and end with Ctrl-D")
     data = given(call)
     try:
         text = data.decode("utf-8-sig")
@@ -329,7 +329,7 @@ def bank_root(call: Call) -> Path:
         if not chosen.is_dir() or not paths.is_bank(chosen):
             by = "--bank" if call.bank else "UA_MEMORY_BANK"
             raise NoBank(
-                f"{by} names no memory bank{_empty(chosen)}",
+                f"no memory bank in the folder that {by} names{_empty(chosen)}",
                 where=str(chosen),
                 hint=f"ua-memory init {_quoted(chosen)}",
             )

@@ -71,7 +71,7 @@ def _paths(value: Any, source: str) -> None:
 def _among(*words: str) -> Callable[[Any, str], None]:
     def rule(value: str, _: str) -> None:
         if value not in words:
-            raise ValueError(f"{value!r} is none of {', '.join(filter(None, words))}")
+            raise ValueError(f"{value!r} is not one of {', '.join(filter(None, words))}")
 
     return rule
 
@@ -86,7 +86,7 @@ def _json_list(value: str, _: str) -> None:
 def _boosts(value: Sequence[str], _: str) -> None:
     for name in value:
         if name not in BOOSTS:
-            raise ValueError(f"{name!r} is none of {', '.join(BOOSTS)}")
+            raise ValueError(f"{name!r} is not one of {', '.join(BOOSTS)}")
 
 
 def _patterns(value: Mapping[str, str], _: str) -> None:
@@ -102,7 +102,7 @@ def _patterns(value: Mapping[str, str], _: str) -> None:
 def _contents(value: Sequence[str], _: str) -> None:
     for name in value:
         if name not in CONTENTS:
-            raise ValueError(f"{name!r} is none of {', '.join(CONTENTS)}")
+            raise ValueError(f"{name!r} is not one of {', '.join(CONTENTS)}")
 
 
 def _expressions(value: Sequence[str], _: str) -> None:
@@ -165,7 +165,7 @@ class Config:
         "beside", "trail", "own: the folder is its own git repository; beside: kept apart", of_bank=True
     )
     timezone: str = _setting("", "timezone", "IANA name, for the day of a fact; empty: the system's")
-    mission: str = _setting("", "mission", "what this memory is for")
+    mission: str = _setting("", "mission", "what this memory is for, in a sentence")
     directives: tuple[str, ...] = _setting((), "directives", "hard rules for reflect")
     skepticism: int = _setting(3, "disposition.skepticism", "1 trusting to 5 sceptical", low=1, high=5)
     literalism: int = _setting(3, "disposition.literalism", "1 between the lines to 5 literal", low=1, high=5)
@@ -181,7 +181,11 @@ class Config:
         "minilm-int8", "index.embedding", "embedding model", "UA_MEMORY_EMBEDDING", sensitive=True
     )
     chroma_url: str = _setting(
-        "", "index.chroma_url", "a Chroma server", "UA_MEMORY_CHROMA_URL", sensitive=True
+        "",
+        "index.chroma_url",
+        "URL of a Chroma server; empty: files in the state folder",
+        "UA_MEMORY_CHROMA_URL",
+        sensitive=True,
     )
     search_limit: int = _setting(6, "search.limit", "number of hits", low=1, high=1000)
     min_score: float = _setting(0.0, "search.min_score", "weaker hits are left out", low=0, high=1)
@@ -191,7 +195,7 @@ class Config:
     cross_encoder: str = _setting(
         "",
         "search.cross_encoder",
-        "folder of a cross-encoder",
+        "folder of a cross-encoder model; empty: none",
         "UA_MEMORY_CROSS_ENCODER",
         sensitive=True,
         paths=True,
@@ -217,7 +221,7 @@ class Config:
         0, "recall.max_tokens", "tokens of recall's block; 0: those of the budget", low=0
     )
     auto_recall_tags: tuple[str, ...] = _setting(
-        (), "autoRecallTags", "tags of what hooks recall; {project} and such are filled in"
+        (), "autoRecallTags", "tags that hooks recall by; {project} and the like are filled in"
     )
     observation_scopes: tuple[str, ...] = _setting(
         (),
@@ -227,7 +231,9 @@ class Config:
     auto_recall_tags_match: str = _setting(
         "any", "autoRecallTagsMatch", "any, all, any_strict or all_strict; see docs/recall.md"
     )
-    auto_recall_tag_groups: str = _setting("", "autoRecallTagGroups", "the same in groups: a JSON string")
+    auto_recall_tag_groups: str = _setting(
+        "", "autoRecallTagGroups", "groups of tags, as a JSON string; see docs/recall.md"
+    )
     retain_content: tuple[str, ...] = _setting(
         ("person", "assistant", "tool"), "retainContent", "whose turns are captured: person, assistant, tool"
     )
@@ -257,7 +263,7 @@ class Config:
         {}, "redaction.patterns", "your own secrets: kind to regular expression"
     )
     enabled: bool = _setting(
-        True, "enabled", "0: no flush, hook or agent's tool does anything", "UA_MEMORY_ENABLED"
+        True, "enabled", "0: flush, hooks and agents' tools do nothing", "UA_MEMORY_ENABLED"
     )
     truncation_threshold: int = _setting(
         150_000, "flush.threshold", "tokens of context from which a flush is due", "UA_TRUNCATION_THRESHOLD",

@@ -67,7 +67,7 @@ def test_a_compaction_flushes_before_and_gives_back_after(tmp_path: Path) -> Non
             until(lambda: "We agreed with Bob" in client.memory())
             assert client.sessions()  # it goes on
             after = client.requests("A SUMMARY OF ALL")[-1]
-            assert "Short answers, says Noor." in after and "memory had given this session" in after
+            assert "Short answers, says Noor." in after and "Memory given to this session" in after
             assert "Alice moved the API to Fly.io" in after
             assert process.stdin
             process.stdin.close()

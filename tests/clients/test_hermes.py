@@ -56,5 +56,5 @@ def test_a_compaction_by_hand(tmp_path: Path) -> None:
         until(lambda: client.requests("and now?"), 60)
         after = client.requests("and now?")[-1]
         assert "A SUMMARY OF ALL" in after and "Short answers, says Noor." in after
-        assert "memory had given this session" in after
+        assert "Memory given to this session" in after
         assert client.memory().count("We agreed with Bob") == 1

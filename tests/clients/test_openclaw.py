@@ -63,7 +63,7 @@ def test_a_compaction_flushes_before_and_gives_back_after(tmp_path: Path) -> Non
         until(lambda: "We agreed with Bob" in client.memory())
         client.says("and now?")
         after = client.requests("and now?")[-1]
-        assert "Short answers, says Noor." in after and "memory had given this session" in after
+        assert "Short answers, says Noor." in after and "Memory given to this session" in after
         assert client.memory().count("We agreed with Bob") == 1
 
 

@@ -52,7 +52,7 @@ def test_a_compaction_by_hand(tmp_path: Path) -> None:
         until(lambda: "We agreed with Bob" in client.memory())
         do("prompt", message="and now?")
         after = client.requests("and now?")[-1]
-        assert "Short answers, says Noor." in after and "memory had given this session" in after
+        assert "Short answers, says Noor." in after and "Memory given to this session" in after
         assert client.memory().count("We agreed with Bob") == 1
 
 
@@ -68,7 +68,7 @@ def test_an_automatic_compaction(tmp_path: Path) -> None:
         assert client.sessions()  # it goes on
         do("prompt", message="and now?")
         after = client.requests("and now?")[-1]
-        assert "Short answers, says Noor." in after and "memory had given this session" in after
+        assert "Short answers, says Noor." in after and "Memory given to this session" in after
         assert client.memory().count("We agreed with Bob") == 1
 
 

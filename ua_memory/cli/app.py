@@ -41,7 +41,7 @@ Raw = Annotated[bool, typer.Option("--raw", help="Print control characters as th
 
 Session = Annotated[str | None, typer.Option(metavar="ID", help="The session it was said in.")]
 Request = Annotated[
-    str | None, typer.Option(metavar="ID", help="An id of this request; a repetition changes nothing.")
+    str | None, typer.Option(metavar="ID", help="Id of this request; repeating it changes nothing.")
 ]
 
 

@@ -63,8 +63,8 @@ def init(
 ) -> None:
     """Create a memory bank.
 
-    An empty folder becomes its own git repository. Inside another repository the history is kept apart from
-    it. Existing files stay as they are. A second run changes nothing.
+    An empty folder becomes its own git repository. Inside another repository the history is
+    kept in a separate one. Existing files stay as they are. A second run changes nothing.
     """
     call = caller.call_of(ctx)
     root, default = _root(call, path, new=source is not None)
@@ -145,7 +145,7 @@ def status(
     """Show the state of the bank: edits, held facts, unfinished writes, size of core memory."""
     held = memory.status().held if accept else None
     if held is not None:
-        done = f"accepted: {', '.join(held)}" if held else "nothing was held"
+        done = f"confirmed: {', '.join(held)}" if held else "nothing to accept"
         Screen(call).note(*memory.store.adopt(accept=True).notes, done)
     found = memory.status()
     watch = (protocol.status(memory.store.bank.root, call.env) or {}).get("watch", {})

@@ -58,7 +58,7 @@ STOPS = 30.0
 def start(ctx: typer.Context, as_json: app.Json = False, bank: app.Bank = None) -> None:
     """Start it, and wait until it answers."""
     with caller.opened(ctx, lenient=True) as (call, memory):
-        _tell(call, ensure(memory.store.bank, call.env), "Runs")
+        _tell(call, ensure(memory.store.bank, call.env), "Running")
 
 
 @daemon_app.command(cls=app.Verb)
@@ -81,7 +81,7 @@ def restart(ctx: typer.Context, as_json: app.Json = False, bank: app.Bank = None
     """Restart it."""
     with caller.opened(ctx, lenient=True) as (call, memory):
         _stopped(memory.store.bank, call)
-        _tell(call, ensure(memory.store.bank, call.env), "Runs")
+        _tell(call, ensure(memory.store.bank, call.env), "Running")
 
 
 @daemon_app.command(cls=app.Verb)
@@ -92,7 +92,7 @@ def status(ctx: typer.Context, as_json: app.Json = False, bank: app.Bank = None)
         if found is None and runs(local):
             what = "the daemon does not answer"
             raise Busy(what, where=str(local / "daemon.lock"), hint="ua-memory daemon restart")
-        _tell(call, found, "Runs")
+        _tell(call, found, "Running")
 
 
 @daemon_app.command("list", cls=app.Verb)
@@ -175,7 +175,7 @@ def _listed(call: Call, found: Sequence[Daemon], none: str, did: str = "") -> No
 
 def _tell(call: Call, found: dict[str, Any] | None, did: str) -> None:
     if call.as_json:
-        emit(call, {"running": found is not None and did == "Runs", **(found or {})})
+        emit(call, {"running": found is not None and did == "Running", **(found or {})})
     elif found is None:
         Screen(call).line("No daemon runs for this bank.")
     elif "since" not in found:

@@ -141,7 +141,7 @@ def _refuse(given: dict[str, Any], source: str) -> None:
     """Usage for an option that says nothing of this source."""
     for option, value in given.items():
         if value:
-            raise Usage(f"{option} says nothing of {source}", hint="ua-memory import --help")
+            raise Usage(f"{option} does not apply to {source}", hint="ua-memory import --help")
 
 
 def _sessions(
@@ -154,7 +154,7 @@ def _sessions(
     dry_run: bool,
 ) -> None:
     if everything and since:
-        raise Usage("--all and --since contradict one another")
+        raise Usage("--all and --since cannot be used together")
     with caller.opened(ctx) as (call, memory):
         asked = views_flushed.SurveyRequest(
             path, "" if everything else since or SINCE, clients, project, dry_run
@@ -164,7 +164,7 @@ def _sessions(
 
 def _archive(ctx: typer.Context, path: str | None, dry_run: bool) -> None:
     if path is None:
-        raise Usage("there is no FILE", hint="ua-memory import archive FILE")
+        raise Usage("FILE is missing", hint="ua-memory import archive FILE")
     with caller.opened(ctx) as (call, memory):
         done = memory.remote.restore(caller.absolute(call, path), dry_run=dry_run)
         show(call, done, history.restored_shape, history.show_restored)
@@ -182,7 +182,7 @@ def _remembered(
     old: str | None,
 ) -> None:
     if path is None:
-        raise Usage("there is no PATH", hint=f"ua-memory import {source} PATH")
+        raise Usage("PATH is missing", hint=f"ua-memory import {source} PATH")
     with caller.opened(ctx) as (call, memory):
         root, ours = caller.absolute(call, path), memory.store.bank.root
         _not_ours(root.resolve(), ours)
@@ -202,7 +202,7 @@ def _compare(
     call: Call, found: SourceContents, root: Path, files: Files, queries: str | None, old: str | None
 ) -> None:
     if not queries:
-        raise Usage("--old is for a comparison", hint="add --compare FILE, with one query a line")
+        raise Usage("--old needs --compare", hint="add --compare FILE, with one query a line")
     asked = queries_of(call, queries)
     index = old if old is None or re.match(r"https?://", old) else caller.absolute(call, old)
     backend = ask_backend(found, root, files, index, call.home)
@@ -212,7 +212,7 @@ def _compare(
 
 def _not_ours(root: Path, ours: Path) -> None:
     if ours in (root, *root.parents):
-        raise Usage("this is the bank itself, which is searched as it stands", where=str(root))
+        raise Usage("this is the bank itself; its notes are searched already", where=str(root))
 
 
 # -- bringing --------------------------------------------------------------------------------------------
@@ -229,7 +229,7 @@ def run(call: Call, memory: Memory, asked: views_flushed.SurveyRequest) -> None:
                 "Gemini CLI's transcripts are not read: hooks capture its sessions as they happen",
                 hint="ua-memory install gemini",
             )
-        raise Usage(f"no client {min(unknown)!r} whose sessions are known", hint=f"known are: {known}")
+        raise Usage(f"unknown client {min(unknown)!r}", hint=f"known clients: {known}")
     if not memory.config.enabled:
         _off(call, memory, asked)
         return
@@ -354,7 +354,7 @@ def queries_of(call: Call, path: str) -> list[str]:
         ) from error
     queries = [line.strip() for line in data.decode("utf-8-sig", "replace").splitlines() if line.strip()]
     if not queries:
-        raise Usage("there are no queries", where=path, hint="write one query a line")
+        raise Usage("the file contains no queries", where=path, hint="write one query a line")
     return queries
 
 

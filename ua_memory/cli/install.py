@@ -85,7 +85,7 @@ def prune_recall_messages(
         told = count(len(held.lines), "message")
         screen.item([(str(held.path), "path"), ": "], f"{told}{' pruned' if does else ''}")
         if row["backup"]:
-            screen.line(f"  as it was: {row['backup']}")
+            screen.line(f"  backup: {row['backup']}")
     if not found:
         screen.line(("No recalled memory", "good"), " in any session file.")
     elif not does:
@@ -104,7 +104,11 @@ def _files(call: Call, given: list[Path]) -> Iterator[Path]:
     """The session files below the paths, or in the clients' own folders. NotFound."""
     for path in given:
         if not path.exists():
-            raise NotFound("there is nothing", where=str(path), hint="name session files, or none")
+            raise NotFound(
+                "no such file or folder",
+                where=str(path),
+                hint="give session files or folders, or leave it out for all",
+            )
     own = (sessions.folder(call, client) / sub for client, sub in SESSIONS.items())
     for path in given or own:
         below = [path] if path.is_file() else sorted(path.rglob("*.jsonl"))
@@ -146,7 +150,7 @@ def _write(held: RecalledSession) -> None:
     """Write the lines over those that they were. ChangedOnDisk, and nothing, where one is another."""
     with held.path.open("r+b", buffering=0) as file:
         if any(os.pread(file.fileno(), len(old), at) != old for at, old, _ in held.lines):
-            raise ChangedOnDisk("the file was rewritten meanwhile", where=str(held.path), hint="try again")
+            raise ChangedOnDisk("the file changed meanwhile", where=str(held.path), hint="try again")
         for at, _, new in held.lines:
             os.pwrite(file.fileno(), new, at)
         os.fsync(file.fileno())
@@ -299,7 +303,7 @@ def show(
             screen.line("Nothing would change.")
         return
     if not steps:
-        screen.line(f"Nothing of ua-memory is in {target.client}'s settings.")
+        screen.line(f"Nothing to remove: ua-memory is not in {target.client}'s settings.")
     for step in steps:
         word = (f"{DONE[step.does]:9}", "faint" if step.does == "keep" else "good")
         screen.item([word], f"{step.what} in ", (str(step.file), "path"))
@@ -314,7 +318,7 @@ def show(
 
 TWICE = "hooks a second time"
 ONE_WAY = "keep one: ua-memory uninstall claude-code, with --project there; /plugin removes a plugin"
-DONE = {"make": "Made", "change": "Changed", "remove": "Removed", "keep": "In place"}
+DONE = {"make": "Created", "change": "Changed", "remove": "Removed", "keep": "Unchanged"}
 
 
 def shape(step: InstallStep, dry: bool) -> dict[str, Any]:
@@ -433,7 +437,7 @@ def cron_plan(call: Call, job: ClientTarget, *, out: bool = False) -> list[Insta
     if not _cron_there(call, "crontab"):
         if out:
             return []
-        raise NotFound("there is no crontab command here", hint="ua-memory install cron --kind systemd")
+        raise NotFound("no crontab command is installed", hint="ua-memory install cron --kind systemd")
     text = _crontab(call)
     new = (job.pieces[0].cut if out else job.pieces[0].put)(text)
     before, after = (None if each is None else each.encode("utf-8", ODD) for each in (text, new))
@@ -619,7 +623,7 @@ Check = Annotated[
 ]
 Agents = Annotated[
     str | None,
-    typer.Option("--agents-md", metavar="FILE", help="The line for agents in FILE too."),
+    typer.Option("--agents-md", metavar="FILE", help="Also add the line for agents to FILE, or remove it."),
 ]
 Project = Annotated[
     bool, typer.Option("--project", help="In this folder's settings, for everyone who works in it.")

@@ -322,7 +322,7 @@ def pages_refresh(
     (ANTHROPIC_API_KEY or ANTHROPIC_BASE_URL) a page lists what facts say.
     """
     if bool(id) + every + stale != 1:
-        raise Usage("which pages?", hint="name them, or pass --stale or --all")
+        raise Usage("no pages given", hint="name them, or pass --stale or --all")
     done: list[RefreshResult] = []
     shapes: list[dict[str, Any]] = []
     prices: list[Estimate] = []
@@ -442,7 +442,7 @@ def _text(call: Call, words: list[str] | None, before: str) -> str:
         return read_text(call, words)
     edited = _edited(call, before) if _by_person(call) else before
     if edited == before:
-        raise Usage("nothing was saved in the editor", hint="give the text as an argument, or by a pipe")
+        raise Usage("the editor saved nothing", hint="give the text as an argument, or by a pipe")
     return edited
 
 
@@ -478,7 +478,7 @@ entities_app = app.new(no_args_is_help=True, help="Names and their aliases.")
 
 
 EntityName = Annotated[str, typer.Argument(metavar="NAME", help="A name.", show_default=False)]
-Limit = Annotated[int, typer.Option("-n", "--limit", metavar="N", min=1, help="At most so many.")]
+Limit = Annotated[int, typer.Option("-n", "--limit", metavar="N", min=1, help="Maximum number of entities.")]
 
 
 @app.verb(entities_app, "list")

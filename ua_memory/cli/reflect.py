@@ -82,7 +82,7 @@ def reflect(
     printed in that order. Nothing is written, except with --keep.
     """
     if not question or not " ".join(question).strip():
-        raise Usage("there is no question", hint='ua-memory reflect "why did we leave Heroku"')
+        raise Usage("no question given", hint='ua-memory reflect "why did we leave Heroku"')
     with caller.opened(ctx) as (call, memory):
         filters = chosen(memory, since, until, scope(call, tag, tags_match, tag_groups), None, None)
         with progress(call, "Thinking"):
@@ -159,7 +159,7 @@ def consolidate(
             _preview(call, memory, limit, batch_api)
             return
         if batch_api and call.endpoint is None:
-            raise Usage("there is no model to post to", hint="set ANTHROPIC_API_KEY")
+            raise Usage("no model is configured", hint="set ANTHROPIC_API_KEY")
         told: dict[str, Any] = {}
 
         def after(done: ConsolidationResult, model: Model | None) -> None:

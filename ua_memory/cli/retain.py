@@ -83,7 +83,7 @@ Client = Annotated[
 Wait = Annotated[
     bool, typer.Option("--wait", help="Wait for the model and show the result.", show_default=False)
 ]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would be kept, and the cost.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would be saved, and the cost.")]
 Redo = Annotated[bool, typer.Option("--redo", help="Read unchanged parts again too.")]
 Batch = Annotated[bool, typer.Option("--batch", help="Input is JSON lines: text, ….")]
 
@@ -198,7 +198,7 @@ def batched(call: Call, memory: Memory, words: list[str] | None, common: dict[st
     for number, line in enumerate(data.decode("utf-8-sig", "replace").splitlines(), 1):
         if not line.strip():
             continue
-        hint = f"known are {', '.join(sorted(KEYS))}"
+        hint = f"known keys: {', '.join(sorted(KEYS))}"
         try:
             row = json.loads(line)
         except (ValueError, RecursionError) as error:
@@ -209,7 +209,7 @@ def batched(call: Call, memory: Memory, words: list[str] | None, common: dict[st
             row["timestamp"] = when(memory, str(row["timestamp"]))
         items.append(memory.documents.item(row.pop("text"), **{**common, **row}))
     if not items:
-        raise Usage("there is no text", hint="one JSON object a line: text, document_id, …")
+        raise Usage("no text given", hint="one JSON object a line: text, document_id, …")
     return items
 
 
@@ -275,7 +275,7 @@ Paths = Annotated[
 ]
 Accept = Annotated[bool, typer.Option("--accept", help="Delete the facts of files that are gone.")]
 Now = Annotated[bool, typer.Option("--now", help="Include files saved a moment ago.")]
-WatchDryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would be kept, and the price.")]
+WatchDryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would be saved, and the cost.")]
 
 
 @app.verb(watch_app, "add")
@@ -365,13 +365,13 @@ Transcript = Annotated[
     str | None,
     typer.Argument(
         metavar="[TRANSCRIPT | -]",
-        help="A client's transcript (default: standard input, else what waits).",
+        help="A client's transcript (default: standard input, else the queue).",
         show_default=False,
     ),
 ]
 Force = Annotated[bool, typer.Option("--force", help="Flush below the threshold too.")]
 FlushDryRun = Annotated[
-    bool, typer.Option("--dry-run", help="Show what would be kept, and what a model would cost.")
+    bool, typer.Option("--dry-run", help="Show what would be saved, and what a model would cost.")
 ]
 Detach = Annotated[
     bool, typer.Option("--detach/--wait", help="Queue it and return; the work continues in the background.")
@@ -528,16 +528,16 @@ Keys = Annotated[
 
 @app.verb(queue_app, "list")
 def queue_list(call: Call, memory: Memory) -> None:
-    """List what waits, how long, and why."""
+    """List what is queued, since when, and why."""
     waiting = memory.queue.list()
     if call.as_json:
         emit(call, {"waiting": [flushed.waiting_shape(one) for one in waiting]})
         return
     screen, now = Screen(call), memory.store.now()
     if not waiting:
-        screen.line("Nothing waits.")
+        screen.line("The queue is empty.")
     for one in waiting:
-        since = ago(one.since.astimezone(now.tzinfo), now) if one.since else "at some time"
+        since = ago(one.since.astimezone(now.tzinfo), now) if one.since else "at an unknown time"
         how = "captured since" if one.gathers(now) else "queued"
         screen.item([(one.key, "id"), "  "], f"{flushed.waiting_what(one)}, {how} {since}")
         if one.reason:
@@ -546,7 +546,7 @@ def queue_list(call: Call, memory: Memory) -> None:
 
 @app.verb(queue_app, "retry")
 def queue_retry(call: Call, memory: Memory, key: Keys = None) -> None:
-    """Flush and retain what waits, now."""
+    """Flush and retain what is queued, now."""
     texts = [each for each in key or () if memory.queue.is_text(each)]
     turns = [each for each in key or () if each not in texts]
     drawn: Sequence[RetainResult] = ()
@@ -586,7 +586,7 @@ def queue_drop(
     memory: Memory,
     key: Annotated[list[str], typer.Argument(metavar="KEY...", help="What to discard.", show_default=False)],
 ) -> None:
-    """Discard what waits."""
+    """Discard what is queued."""
     gone = [memory.queue.drop(one) for one in key]
     if call.as_json:
         emit(call, {"dropped": [flushed.waiting_shape(one) for one in gone]})

@@ -83,7 +83,7 @@ TagsMatch = Annotated[
     typer.Option(
         "--tags-match",
         metavar="MODE",
-        help="any_strict or all_strict: any or all of the tags; any, all: or none at all.",
+        help="any, all: any or all of the tags, or none; any_strict, all_strict: the tags are required.",
     ),
 ]
 TagGroups = Annotated[

@@ -21,7 +21,7 @@ Path = tuple[str | int, ...]
 
 
 class Broken(Exception):
-    """A text that is not what it should be: the line, counted from 1, and why."""
+    """A text that is not of the expected type: the line, counted from 1, and why."""
 
     def __init__(self, line: int, why: str) -> None:
         self.line, self.why = line, why
@@ -63,7 +63,7 @@ class Scanner:
     def read(self) -> JsonNode:
         node = self.node(self.skip(0), 0)
         if self.skip(node.end) != len(self.text):
-            raise self.broken(self.skip(node.end), "something stands behind the value")
+            raise self.broken(self.skip(node.end), "unexpected text after the value")
         return node
 
     def skip(self, at: int) -> int:
@@ -123,7 +123,7 @@ class Scanner:
             try:
                 return str(json.loads(quoted))
             except ValueError as error:
-                raise self.broken(at, "a string that is none") from error
+                raise self.broken(at, "an invalid string") from error
         return _ESCAPE.sub(_unescaped, quoted[1:-1])
 
     def word(self, word: str, at: int) -> Any:
@@ -132,7 +132,7 @@ class Scanner:
         except ValueError as error:
             if self.loose:
                 return word  # a number of its own kind: 0x1F, .5, +1
-            raise self.broken(at, f"{word[:20]!r} is no value") from error
+            raise self.broken(at, f"{word[:20]!r} is not a value") from error
 
 
 def _unescaped(found: re.Match[str]) -> str:
@@ -176,7 +176,7 @@ class JsonDocument:
                 raise Broken(1, "nested too deep") from error
         self.inner, self.root = text, Scanner(text, self.loose).read()
         if not isinstance(self.root.value, dict):
-            raise Broken(1, "no object")
+            raise Broken(1, "not an object")
 
     @property
     def value(self) -> dict[str, Any]:
@@ -254,7 +254,7 @@ class JsonDocument:
     def _add(self, way: Path, key: str | int, value: Any) -> None:
         holder = self.at(way)
         if holder is None or holder.members is None or isinstance(holder.value, dict) != isinstance(key, str):
-            raise Broken(self.line(way), f"{'.'.join(map(str, way))} is not what it should be")
+            raise Broken(self.line(way), f"{'.'.join(map(str, way))} is not of the expected type")
         name = f"{json.dumps(key)}: " if isinstance(key, str) else ""
         if not holder.members:
             lead = " "
@@ -450,7 +450,7 @@ def _same(text: str, new: str, name: tuple[str, str], meant: dict[str, Any]) -> 
         pass
     lines = text.splitlines()
     line = next((n for n, row in enumerate(lines, 1) if name[0] in row), 1)
-    raise Broken(line, f"{name[0]} is written in a way that cannot be changed line by line")
+    raise Broken(line, f"{name[0]} is written in a form that cannot be edited line by line")
 
 
 def _header(name: tuple[str, str]) -> re.Pattern[str]:

@@ -190,7 +190,7 @@ def _opened(path: Path) -> Iterator[sqlite3.Connection]:
                 return
         except sqlite3.Error:
             continue
-    raise OSError(0, "no SQLite database that can be read", str(path))
+    raise OSError(0, "not a readable SQLite database", str(path))
 
 
 def _rows(there: sqlite3.Connection, query: str, values: Sequence[object] = ()) -> list[Row]:
@@ -252,7 +252,9 @@ def on_machine(call: Call, clients: Iterable[str]) -> Iterator[Transcript]:
 def below(root: Path) -> Iterator[Transcript]:
     """All that may be a transcript in a folder, or the one that a path names. NotFound."""
     if not root.exists():
-        raise NotFound("there is nothing", where=str(root), hint="name a folder with transcripts, or none")
+        raise NotFound(
+            "no such file or folder", where=str(root), hint="give a folder with transcripts, or leave it out"
+        )
     if not root.is_dir():
         yield from _in(root, None, {})
         return

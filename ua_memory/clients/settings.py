@@ -207,11 +207,11 @@ def _ours(document: JsonDocument) -> dict[str, list[tuple[str | int, ...]]]:
     """Where hooks of ours stand, by event."""
     held = document.value.get("hooks", {})
     if not isinstance(held, dict):
-        raise Broken(document.line(("hooks",)), "hooks is no object")
+        raise Broken(document.line(("hooks",)), "hooks is not an object")
     found: dict[str, list[tuple[str | int, ...]]] = {}
     for event, groups in held.items():
         if not isinstance(groups, list):
-            raise Broken(document.line(("hooks", event)), f"hooks.{event} is no list")
+            raise Broken(document.line(("hooks", event)), f"hooks.{event} is not a list")
         for number, group in enumerate(groups):
             inner = group.get("hooks") if isinstance(group, dict) else None
             for place, hook in enumerate(inner if isinstance(inner, list) else ()):
@@ -267,7 +267,7 @@ def call_of(command: Sequence[str], *more: str) -> dict[str, Any]:
 def with_command(text: str, command: Sequence[str]) -> str:
     """A shim's text with these words in the place where it says how ua-memory is called."""
     usual = f'["{NAME}"]'
-    assert text.count(usual) == 1, "a shim says once how ua-memory is called"
+    assert text.count(usual) == 1, "a shim must name the ua-memory command exactly once"
     return text.replace(usual, json.dumps(list(command)))
 
 

@@ -164,7 +164,7 @@ class NoAnswer(Exception):
         super().__init__(why)
 
 
-LOST = "the daemon ended without an answer; the command may be done"
+LOST = "the daemon exited without an answer; the command may have run"
 SILENT, ENDED, NONE = "the daemon does not answer", "the daemon ended", "none runs"
 
 

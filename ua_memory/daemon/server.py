@@ -346,7 +346,7 @@ class Service:
         if method == "status":
             return self.status()
         if method == "stop":
-            self.leave("asked to")
+            self.leave("requested")
             return {"pid": os.getpid()}
         raise RequestRefused(protocol.NO_METHOD, f"no method {method[:50]}")
 

@@ -73,7 +73,7 @@ class Watch:
         self._root, self._probes = root, local / "watch"
         self._on_change, self._say, self._opens = on_change, say, opens
         self._native: Native | None = None
-        self.why = "it has not begun"
+        self.why = "it has not started"
         """Why there are no events; '' where there are."""
         self.beaten = 0.0
         """When the last heartbeat came back, in seconds since the epoch; 0 for never."""
@@ -126,7 +126,7 @@ class Watch:
         if not found.blind and found.alive():
             self.beaten = time.time()
             return True
-        self._polled(found.blind or "a probe's event did not come back")
+        self._polled(found.blind or "a test event did not arrive")
         return False
 
     # -- what is to be done from time to time ------------------------------------------------------------
@@ -380,7 +380,7 @@ class Inotify:
             if event.is_create:
                 self._came = event.name
             elif event.is_delete_self or event.is_move_self:
-                self.blind = "its own folder was taken away"
+                self.blind = "its folder was removed"
             return
         if not event.name:
             self._of_itself(folder, event)
@@ -405,7 +405,7 @@ class Inotify:
 
     def _of_itself(self, folder: bytes, event: InotifyEvent) -> None:
         if folder == self._root and (event.is_delete_self or event.is_move_self):
-            self.blind = "the bank's folder was taken away"
+            self.blind = "the bank's folder was removed"
         self._mark()
 
     def _of_folder(self, path: bytes, event: InotifyEvent) -> None:
@@ -532,7 +532,7 @@ class Observed(FileSystemEventHandler):
                 self._came.add(path.name)
                 self._back.notify_all()
         elif path == self._logs and not self._below:
-            self.blind = f"{LOGS}/ has come"  # the next heartbeat begins anew, with it
+            self.blind = f"{LOGS}/ has appeared"  # the next heartbeat begins anew, with it
             self._on_change()
         elif path.parent == self._root or self._logs in path.parents:
             self._on_change()

@@ -129,7 +129,7 @@ class Worker:
                 if stuck and not job.begun and job.settle():
                     raise RequestRefused(BUSY, "busy with other commands") from None
                 if time.monotonic() > came + PATIENCE + DEADLINE:
-                    raise RequestRefused(LATE, f"not done after {DEADLINE:.0f} s") from None
+                    raise RequestRefused(LATE, f"not finished after {DEADLINE:.0f} s") from None
                 tell(None)
                 continue
             if kind == "result":
@@ -175,7 +175,7 @@ class Worker:
         except Exception as error:
             due, said = None, repr(error)
             if said != self._said:
-                self._say(f"failed between commands: {said}")
+                self._say(f"background work failed: {said}")
             self._said = said
         else:
             self._said = ""

@@ -354,7 +354,7 @@ def answers(stream: IO[bytes], count: int) -> Iterator[GitObject | None]:
     for _ in range(count):
         header = stream.readline()
         if not header.endswith(b"\n"):
-            raise ValueError("git's answer breaks off")
+            raise ValueError("git's output ended early")
         words = header[:-1].split(b" ")
         if len(words) != 3 or not words[2].isdigit():
             yield None
@@ -362,7 +362,7 @@ def answers(stream: IO[bytes], count: int) -> Iterator[GitObject | None]:
         size = int(words[2])
         data = stream.read(size + 1)
         if len(data) != size + 1 or data[-1:] != b"\n":
-            raise ValueError("git's answer breaks off")
+            raise ValueError("git's output ended early")
         yield GitObject(words[0].decode(), words[1].decode(), data[:-1])
 
 
@@ -463,12 +463,12 @@ def _held(file: Path, at_work: list[str] | None, now: int) -> str:
         return f"{at_work[0]} is running there"
     by = TAKES_IN.fullmatch(text(file).strip()) if file.suffix == ".keep" else None
     if by and (by[2] != socket.gethostname() or lives(int(by[1]))):
-        return f"process {by[1]} on {by[2]} may be at work there"
+        return f"process {by[1]} on {by[2]} may still be running"
     with suppress(OSError):
         age = (now - file.stat().st_mtime_ns) // 10**9
         needed = UNSEEN_SECONDS if at_work is None else SECONDS
-        return "" if age >= needed else f"made {age} s ago, and taken to be in use for {needed} s"
-    return "gone meanwhile"
+        return "" if age >= needed else f"made {age} s ago, and treated as in use for {needed} s"
+    return "removed meanwhile"
 
 
 def text(file: Path) -> str:

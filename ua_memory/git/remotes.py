@@ -150,7 +150,7 @@ class Remotes(Repository):
     def address(given: str) -> str:
         """An address as it was given, if it can be one."""
         if given.startswith("-") or not given.strip() or not given.isprintable():
-            raise Usage("no address of a repository", where=repr(given)[:200])
+            raise Usage("not the address of a repository", where=repr(given)[:200])
         return given
 
     def _setting(self, key: str) -> str:
@@ -293,7 +293,7 @@ class Remotes(Repository):
     def _way(self, there: str) -> str:
         """What helps where a remote cannot be reached."""
         if there.startswith("ext::"):
-            return "a command is no address here: ua-memory git remote set-url origin ADDRESS"
+            return "a command cannot be used as an address: ua-memory git remote set-url origin ADDRESS"
         out = self.run("config", "--local", "--includes", "--name-only", "--get-regexp", _PROGRAMS, ok=(0, 1))
         if names := ", ".join(dict.fromkeys(out.decode("utf-8", "replace").split())):
             return f"settings of this repository are not used for it: {names}; put them into ~/.gitconfig"
@@ -321,14 +321,14 @@ class Remotes(Repository):
                 apart.run("init", "--quiet", env=NO_FSYNC)
                 apart.run("fetch", "--quiet", "--no-tags", str(file), self.ref(), env={**NO_FSYNC, **LOCAL})
             except GitFailed as error:
-                why = f"the history does not come out of a bundle: {error.what}"
+                why = f"the history cannot be unpacked from the bundle: {error.what}"
                 raise GitFailed(why, where=str(self.git_dir), hint="ua-memory verify") from error
 
     def require_whole(self) -> None:
         """Conflict where only the end of the history is here."""
         if (self.shared / "shallow").exists():
             raise Conflict(
-                "this is only the end of a history", where=str(self.git_dir),
+                "this is a shallow clone", where=str(self.git_dir),
                 hint="ua-memory git fetch --unshallow",
             )  # fmt: skip
 

@@ -462,8 +462,8 @@ class Repository(Process):
             raise GitFailed("HEAD names no branch", where=str(self.git_dir), hint=hint)
         for mark in UNDER_WAY:
             if self.own and (self.git_dir / mark).exists():
-                hint = "ua-memory git status says how it is finished or given up"
-                raise GitFailed("a merge or rebase is under way", where=str(self.git_dir), hint=hint)
+                hint = "ua-memory git status says how to finish or abort it"
+                raise GitFailed("a merge or rebase is in progress", where=str(self.git_dir), hint=hint)
         if self._reftable:
             return self.run("symbolic-ref", "HEAD").decode().strip()
         self.require_born()
@@ -494,7 +494,7 @@ class Repository(Process):
             lost = self.lost()
             if lost and lost.sure:
                 self.run("update-ref", lost.branch, lost.revision, NOBODY)
-                return [f"{lost.told}: put back; `ua-memory verify` looks at the rest of the history"]
+                return [f"{lost.told}: put back; `ua-memory verify` checks the rest of the history"]
         return []
 
     def head(self) -> str | None:

@@ -84,13 +84,13 @@ def refuse(history: History) -> None:
         raise Conflict("stashes would be lost", where=where, hint=f"{hint}; apply or drop them first")
     if history.own and history.run("worktree", "list", "--porcelain").count(b"worktree ") > 1:
         raise Conflict(
-            "other work trees stand on this history",
+            "other work trees use this history",
             where=where,
             hint="ua-memory git worktree list; remove the others",
         )
     if history.run("config", "--get", "gc.recentObjectsHook", ok=(0, 1)):
         raise Conflict(
-            "a program of git's settings decides which old objects are kept", where="gc.recentObjectsHook",
+            "a hook in the git settings decides which old objects are kept", where="gc.recentObjectsHook",
             hint="ua-memory git config --unset-all gc.recentObjectsHook",
         )  # fmt: skip
     history.require_whole()
@@ -240,7 +240,9 @@ def let_go(history: History, work: Path) -> None:
             raise CannotWrite(error.strerror or str(error), where=str(history.git_dir / name)) from error
     history.mend_index()
     if history.behind():  # git prunes nothing that its index names
-        raise GitFailed("git's index is locked, and keeps what is to go", where=str(history.git_dir))
+        raise GitFailed(
+            "git's index is locked, and still contains what must be removed", where=str(history.git_dir)
+        )
     history.run("reflog", "expire", "--expire=now", "--expire-unreachable=now", "--all")
     history.run("repack", "-a", "-d", "-q", "-l")
     history.run("prune", "--expire=now")
@@ -266,14 +268,14 @@ def unmarked(history: History) -> None:
     objects = history.shared / "objects"
     if lent := [row for row in text(objects / "info" / "alternates").splitlines() if row.strip()]:
         raise Conflict(
-            "this history borrows objects, and where they come from keeps them", where=lent[0],
+            "this history uses objects of another repository, which keeps them", where=lent[0],
             hint=f"ua-memory git repack -a -d, then rm {shlex.quote(str(objects / 'info' / 'alternates'))}",
         )  # fmt: skip
     for mark in sorted((objects / "pack").glob("*.keep")):
         if not _is_left(text(mark).strip(), history):
             raise Conflict(
-                "a pack is marked to be kept, which would keep it", where=str(mark),
-                hint=f"if no git is running there, and you do not need it: rm {shlex.quote(str(mark))}",
+                "a pack has a .keep file, so its objects would stay", where=str(mark),
+                hint=f"if you do not need it: rm {shlex.quote(str(mark))}",
             )  # fmt: skip
         mark.unlink(missing_ok=True)
 

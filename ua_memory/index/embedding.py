@@ -241,12 +241,16 @@ class CrossEncoder:
         }
         wanted = [one.name for one in self._session.get_inputs()]
         if strange := sorted(set(wanted) - set(columns)):
-            raise CrossUnavailable(f"{self.folder} is no cross-encoder: it wants {', '.join(strange)}")
+            raise CrossUnavailable(
+                f"{self.folder} is not a cross-encoder: it needs the inputs {', '.join(strange)}"
+            )
         given = {name: np.array(columns[name], dtype=np.int64) for name in wanted}
         found = np.asarray(self._session.run(None, given)[0], dtype=np.float32)
         if found.ndim != 2 or len(found) != len(pairs) or found.shape[1] not in (1, 2):
             shape = " × ".join(map(str, found.shape))
-            raise CrossUnavailable(f"{self.folder} is no cross-encoder: {len(pairs)} pairs gave {shape}")
+            raise CrossUnavailable(
+                f"{self.folder} is not a cross-encoder: {len(pairs)} pairs gave an output of shape {shape}"
+            )
         return [float(score) for score in _placed(found)]
 
     def _load(self) -> None:
@@ -254,7 +258,7 @@ class CrossEncoder:
             return
         model = next((self.folder / name for name in MODELS if (self.folder / name).is_file()), None)
         if model is None or not (self.folder / TOKENIZER).is_file():
-            raise CrossUnavailable(f"{self.folder} holds no {MODELS[0]} and {TOKENIZER}")
+            raise CrossUnavailable(f"{self.folder} does not contain {MODELS[0]} and {TOKENIZER}")
         try:
             import tokenizers
 
@@ -684,7 +688,7 @@ def checked(file: Path, sha256: str) -> bytes:
     except OSError as error:
         raise EmbeddingUnavailable(f"{file.name} cannot be read: {error.strerror}") from error
     if hashlib.sha256(data).hexdigest() != sha256:
-        raise EmbeddingUnavailable(f"{file.name} is not the file it should be (sha256 differs)")
+        raise EmbeddingUnavailable(f"{file.name} is not the expected file (its sha256 differs)")
     return data
 
 

@@ -42,7 +42,7 @@ class Tagged:
 
     def __post_init__(self) -> None:
         if self.match not in MATCHES:
-            raise Usage(f"no such way to match tags: {self.match}", hint=f"one of {', '.join(MATCHES)}")
+            raise Usage(f"unknown way to match tags: {self.match}", hint=f"one of {', '.join(MATCHES)}")
 
     def sql(self) -> Sql:
         """The condition that an item's tags meet it."""
@@ -88,13 +88,13 @@ def read_groups(value: object) -> tuple[Group, ...]:
         raise _wrong("the groups must be a list", value)
     groups = _groups(value, 1)
     if sum(map(_leaves, groups)) > MOST_LEAVES:
-        raise Usage(f"more than {MOST_LEAVES} tags in groups", hint="fewer of them")
+        raise Usage(f"the groups have more than {MOST_LEAVES} tags", hint="use fewer tags")
     return groups
 
 
 def _groups(values: Sequence[object], depth: int) -> tuple[Group, ...]:
     if depth > DEEPEST:
-        raise Usage(f"groups of tags more than {DEEPEST} deep", hint="fewer inside each other")
+        raise Usage(f"tag groups are nested more than {DEEPEST} deep", hint="nest fewer groups")
     return tuple(group for value in values for group in _group(value, depth))
 
 
@@ -114,7 +114,7 @@ def _group(value: object, depth: int) -> tuple[Group, ...]:
         elif set(value) == {"not"}:
             groups = _groups([value["not"]], depth + 1)
             return (TagGroup("not", groups),) if groups else ()
-    raise _wrong("no group of tags", value)
+    raise _wrong("not a group of tags", value)
 
 
 def _text(value: object) -> bool:
@@ -166,11 +166,9 @@ class Filters:
     def __post_init__(self) -> None:
         for kind in self.kinds:
             if kind not in KINDS:
-                raise Usage(f"no such kind: {kind}", hint=f"one of {', '.join(KINDS)}")
+                raise Usage(f"unknown kind: {kind}", hint=f"one of {', '.join(KINDS)}")
         if self.since and self.until and self.since[:10] > self.until[:10]:
-            raise Usage(
-                f"nothing is both since {self.since} and until {self.until}", hint="exchange the days"
-            )
+            raise Usage(f"since {self.since} is later than until {self.until}", hint="swap the two days")
         Tagged(self.tags, self.match)
 
     def __bool__(self) -> bool:

@@ -47,8 +47,8 @@ MOST = 5
 """Differences that are named: one is enough to make the index again."""
 
 
-OPEN = "Chroma has its files open; to have them compared: `ua-memory daemon stop`, then `ua-memory verify`"
-KILLED = "Chroma was not closed; to have its files compared: `ua-memory search x`, then `ua-memory verify`"
+OPEN = "Chroma has its files open; to check them: `ua-memory daemon stop`, then `ua-memory verify`"
+KILLED = "Chroma was not closed; to check its files: `ua-memory search x`, then `ua-memory verify`"
 
 
 class CheckUnavailable(Exception):
@@ -59,19 +59,19 @@ def differences(store: Store, db: sqlite3.Connection) -> Iterator[str]:
     """What the word index says that the files do not. `db` is within a transaction, so that all of it is of
     one moment. sqlite3.Error, UnicodeDecodeError."""
     if _tables(db) != _made_tables(SCHEMA):
-        yield "its tables are not those that were made"
+        yield "its tables differ from those that were created"
     yield from islice(_of_rows(store, db), MOST)
     spelt = "SELECT word, count(*), max(size), min(size), count(*) - sum(instr(' ' || word || ' ', gram) > 0)"
     for word, count, *sizes, strange in db.execute(f"{spelt} FROM grams GROUP BY word"):
         if strange or {*sizes} != {len(word)} or count != len(grams(word)):
-            yield "words by which others are guessed are not spelt as they are"
+            yield "the spelling suggestions do not match the words"
             break
     with closing(sqlite3.connect("")) as copy:  # a file without a name, which is gone with this process
         db.backup(copy)
         try:
             copy.execute("INSERT INTO words (words, rank) VALUES ('integrity-check', 1)")
         except sqlite3.DatabaseError as error:
-            yield f"the words are not those of the items: {error}"
+            yield f"the words do not match the items: {error}"
 
 
 def _tables(db: sqlite3.Connection) -> set[tuple[str, ...]]:
@@ -95,7 +95,7 @@ def _of_rows(store: Store, db: sqlite3.Connection) -> Iterator[str]:
         made = _made(files, path, before, seen.held.get(path))
         if made is None:  # changed since, or gone: the next search reads it
             if path not in seen.held and _same(store, path, before):
-                yield f"what it noted of {path} is not the file that it read"
+                yield f"its record of {path} does not match the file that it read"
             settled |= _settled(db) if path == ENTITIES else set()
             continue
         there = {
@@ -104,20 +104,20 @@ def _of_rows(store: Store, db: sqlite3.Connection) -> Iterator[str]:
         }
         for key, values in made.rows.items():
             if there.pop(key, None) != values:
-                yield f"what it has of {path}:{values[3]} is not what stands there"
+                yield f"its entry for {path}:{values[3]} differs from the file"
         if there:
-            yield f"{len(there)} items of {path} that do not stand there"
+            yield f"{len(there)} items of {path} that are not in the file"
         kept = "SELECT key, words.text, words.context FROM items JOIN words ON words.rowid = items.rowid"
         if {*db.execute(f"{kept} WHERE path = ?", (path,))} != made.words:
-            yield f"the words it has of {path} are not those that stand there"
+            yield f"its words of {path} differ from the file"
         named = "SELECT key, name, how FROM names JOIN items ON items.rowid = item WHERE path = ?"
         if {*db.execute(named, (path,))} != made.names:
-            yield f"the names it has of {path} are not those that stand there"
+            yield f"its names of {path} differ from the file"
         settled |= made.settled
     if _settled(db) != settled:
-        yield f"the names it has of {ENTITIES} are not those that stand there"
+        yield f"its names of {ENTITIES} differ from the file"
     if db.execute("SELECT 1 FROM names WHERE item NOT IN (SELECT rowid FROM items)").fetchone():
-        yield "names of items that are gone"
+        yield "names of items that no longer exist"
 
 
 def _settled(db: sqlite3.Connection) -> set[tuple[str, int, str]]:
@@ -169,7 +169,7 @@ def of_files(generation: Path) -> list[str]:
     found = vectors.changed(folder)
     if found is None:
         raise CheckUnavailable(OPEN if _is_open(generation.parent / "owner.lock") else KILLED)
-    return [f"{name} is not what it was when Chroma was closed" for name in found]
+    return [f"{name} has changed since Chroma was closed" for name in found]
 
 
 def _is_open(lock: Path) -> bool:
@@ -238,17 +238,17 @@ def of_cache(folder: Path) -> list[str]:
             db.execute("BEGIN")
             found = [str(said) for (said,) in db.execute("PRAGMA integrity_check(5)") if said != "ok"]
             if _tables(db) != _made_tables(cache.SCHEMA):
-                found.append("its tables are not those that were made")
+                found.append("its tables differ from those that were created")
             sums = [cache.sum_of(*values[1:]) != values[0] for values in db.execute(cache.SUMMED)]
             if wrong := sum(sums) + db.execute(cache.ALONE).fetchone()[0]:
-                found.append(f"{wrong} embeddings are not what was kept")
+                found.append(f"{wrong} embeddings differ from their checksums")
             bare = db.execute("SELECT count(*) FROM vectors").fetchone()[0] - len(sums)
     except (sqlite3.Error, UnicodeDecodeError, TypeError) as error:
         if isinstance(error, sqlite3.Error) and not broken(error):
             raise CheckUnavailable(str(error)) from error
         return [f"damaged: {error}"]
     if bare and not found:
-        raise CheckUnavailable(f"{bare} embeddings were kept without a sum, by an earlier version")
+        raise CheckUnavailable(f"{bare} embeddings have no checksum (written by an earlier version)")
     return found
 
 
@@ -305,7 +305,7 @@ def _of_words(store: Store, folder: Path) -> list[str]:
             counted = "SELECT (SELECT count(*) FROM items), (SELECT count(*) FROM words_docsize)"
             items, words = db.execute(counted).fetchone()
             if items != words:
-                found.append(f"{items} items, but the words of {words}")
+                found.append(f"{items} items, but words of {words}")
             if not found and _is_ours(db):
                 found += differences(store, db)
             return found

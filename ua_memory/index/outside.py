@@ -153,7 +153,7 @@ class OutsideFiles:
         """What there is to look at of one extra path, a link to it included: bytes without the first `/`."""
         given = os.path.normpath(self._store.bank.root / entry)
         if entry.startswith("~"):
-            self.notes.append(f"extraPaths: {entry}: not known here which home that is; write the whole path")
+            self.notes.append(f"extraPaths: {entry}: unknown home folder; write the full path")
             return
         top = Path(os.path.realpath(given))
         yield from dict.fromkeys((os.fsencode(given)[1:], os.fsencode(top)[1:]))

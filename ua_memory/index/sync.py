@@ -245,7 +245,7 @@ def _read_one(
 
 
 Progress = Callable[[int, int], None]
-NO_TIME = "there was no time left for the vectors"
+NO_TIME = "no time was left for the vectors"
 
 
 class Index:
@@ -296,7 +296,7 @@ class Index:
         if self._current.folder is None:
             raise VectorsUnavailable("the index folder cannot be written")
         if self.store.now().year < 1970:
-            raise VectorsUnavailable("the clock stands before 1970, which ends Chroma")
+            raise VectorsUnavailable("the clock is set before 1970, which Chroma does not support")
         if self._vectors is None:
             shared = self.store.config.chroma_url
             self._vectors = self._shared() if shared else self._own(self._current.folder)

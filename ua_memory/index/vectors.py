@@ -659,7 +659,7 @@ class Address:
 
 def _not_a_server() -> Usage:
     return Usage(
-        "UA_MEMORY_CHROMA_URL is no address of a Chroma server",
+        "UA_MEMORY_CHROMA_URL is not the URL of a Chroma server",
         hint="http[s]://[TOKEN@]HOST[:PORT][/TENANT[/DATABASE]]",
     )
 
@@ -695,7 +695,7 @@ class ServerConnection:
         """Chroma's client. ServerAway if there is none, at once where it was away a moment ago."""
         if self._client is None:
             if time.monotonic() < self._again:
-                raise ServerAway(f"the Chroma server {self.address} is away")
+                raise ServerAway(f"the Chroma server {self.address} does not answer")
             self._client = self._connected()
             self._wait = FIRST_WAIT
         return self._client
@@ -705,7 +705,9 @@ class ServerConnection:
         self.close()
         self._again, self._wait = time.monotonic() + self._wait, min(2 * self._wait, LONGEST_WAIT)
         why = (str(error).splitlines() or [type(error).__name__])[0]
-        return ServerAway(f"the Chroma server {self.address} is away: {why.replace(self._secret, '…')[:200]}")
+        return ServerAway(
+            f"the Chroma server {self.address} does not answer: {why.replace(self._secret, '…')[:200]}"
+        )
 
     def close(self) -> None:
         """Hang up. The next who asks connects again."""

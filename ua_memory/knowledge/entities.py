@@ -58,12 +58,12 @@ def likeness(one: str, other: str) -> NameSimilarity | None:
     if not a or not b or re.findall(r"\d+", a) != re.findall(r"\d+", b):
         return None
     if a == b:
-        return NameSimilarity("sure", "written alike but for case and signs")
+        return NameSimilarity("sure", "differ only in case and punctuation")
     a, b = _bare(a), _bare(b)
     if a == b:
-        return NameSimilarity("sure", "written alike but for accents")
+        return NameSimilarity("sure", "differ only in accents")
     if min(len(a), len(b)) >= LONG and a.replace(" ", "") == b.replace(" ", ""):
-        return NameSimilarity("sure", "the same letters, written apart or together")
+        return NameSimilarity("sure", "the same letters, spaced differently")
     mine, theirs = a.split(), b.split()
     if len(mine) == len(theirs):
         return _word_by_word(mine, theirs, _initials(one) | _initials(other))
@@ -99,21 +99,21 @@ def _word_by_word(mine: list[str], theirs: list[str], dotted: frozenset[str]) ->
 def _slip(short: str, long: str) -> NameSimilarity | None:
     """What may have gone wrong in writing one of two words, which are not equal."""
     if long in (f"{short}s", f"{short}es") and len(short) > 2:
-        return NameSimilarity("maybe", "a plural, or an s of its own")
+        return NameSimilarity("maybe", "one may be the plural of the other")
     if len(short) < LONG or short[0] != long[0] or not (short + long).isalpha():
         return None
     at = next((n for n, (a, b) in enumerate(zip(short, long, strict=False)) if a != b), len(short))
     if len(short) == len(long):
         if short[at + 1 :] == long[at + 1 :]:
-            return NameSimilarity("maybe", "one letter is another")
+            return NameSimilarity("maybe", "one letter differs")
         if short[at : at + 2] == long[at : at + 2][::-1] and short[at + 2 :] == long[at + 2 :]:
-            return NameSimilarity("sure", "two letters have changed places")
+            return NameSimilarity("sure", "two letters are swapped")
     if len(long) == len(short) + 1 and short[at:] == long[at + 1 :]:
         doubled = long[at] == long[at - 1]
         return (
             NameSimilarity("sure", "a letter is doubled")
             if doubled
-            else NameSimilarity("maybe", "one letter more")
+            else NameSimilarity("maybe", "one letter is added")
         )
     two = len(short) >= LONGER and _edits(short, long) <= 2
     return NameSimilarity("maybe", "two letters differ") if two else None
@@ -159,7 +159,7 @@ def give_back(
             if fact.id and fact.heading.client and _taken(fact, names, other):
                 count += _renamed(draft, path, fact.id, names, called or other)
     if count:
-        draft.notes.append(f"drawn meanwhile, and named {called or other} again: {count}")
+        draft.notes.append(f"extracted meanwhile under the name {called or other}: {count}")
     return count
 
 
@@ -282,7 +282,7 @@ def rename(store: Store, old: str, new: str, *, door: str, by_person: bool = Fal
         if fold(was.name) != fold(new):
             aliases = _with(aliases, was.name)
         sheet.put(was, replace(was, name=new, aliases=aliases))
-        sheet.say(f"{was.name} is called {new}", new)
+        sheet.say(f"{was.name} is already called {new}", new)
     return sheet.decided()
 
 

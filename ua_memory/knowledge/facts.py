@@ -118,7 +118,7 @@ def heading_of(line: str) -> Heading:
 def _checked(fact: Fact) -> Fact:
     """The fact as it can be written: no lone surrogates, tags without `#`, each once."""
     if not fact.text.strip():
-        raise Usage("there is no text")
+        raise Usage("no text given")
     names = (fact.where, fact.who, fact.why, fact.cause, *fact.entities, *fact.tags)
     size = sum(len(part or "") for part in (fact.text, *names, *(quote.text for quote in fact.quotes)))
     if size > MAX_TEXT:
@@ -187,7 +187,7 @@ def _place(
         if placed:
             draft.subject = f"insert: 1 fact into {path}"
             return placed, False
-    raise Malformed("no log of this day can be appended to", where=log_path(day), hint="ua-memory verify")
+    raise Malformed("the log of this day cannot be appended to", where=log_path(day), hint="ua-memory verify")
 
 
 def _ours_with_text(draft: Draft, fact: Fact, said: Provenance, equal: Equal | None) -> Iterator[Fact]:

@@ -241,7 +241,7 @@ class _Tracer:
         links = tuple(self._link(proof, said.place) for proof in trust.proofs_of(said))
         self.stack.pop()
         record = "opinion" if isinstance(said, Opinion) else "observation"
-        bare = BrokenLink(said.place.path, said.place.line, "unproved", f"this {record} rests on nothing")
+        bare = BrokenLink(said.place.path, said.place.line, "unproved", f"this {record} has no proof")
         return BeliefStep(
             record, said.text, said.id, said.place, links, self.written(said.place), said.retired,
             bare if trust.unproved(said) else None,
@@ -263,7 +263,7 @@ class _Tracer:
         on = None if said else self.buried(proof.ref)
         why = trust.fault(proof, texts, {} if on is None else {proof.ref: on})
         if proof.ref in self.stack:
-            why = ("unproved", f"^{proof.id} rests on itself")
+            why = ("unproved", f"^{proof.id} cites itself")
         at = trust.line_of(self.document(place.path).lines, place, proof.id)
         fault = BrokenLink(place.path, at, *why) if why else None
         return Link(proof.id, proof.quote, self.step(said) if said else None, fault)
@@ -288,7 +288,7 @@ class _Tracer:
             ):
                 steps += [(s.place.line, s) for s in self._sentences(document, place) if here(s.place)]
         if not steps:
-            raise NotFound("nothing is said here", where=f"{path}:{span}" if span else path)
+            raise NotFound("nothing to trace in this line", where=f"{path}:{span}" if span else path)
         return [step for _, step in sorted(steps, key=lambda pair: pair[0])]
 
     def _sentences(self, document: Document, place: Place) -> list[SentenceStep]:
@@ -304,7 +304,7 @@ class _Tracer:
             links = tuple(self._link(Proof(each.file, each.id), at) for each in cited)
             written = self.written(at)
             loose = not links and written is not None and written.op == trust.REFRESH
-            bare = BrokenLink(at.path, at.line, "uncited", "a refresh wrote this without a citation")
+            bare = BrokenLink(at.path, at.line, "uncited", "written by a refresh without a citation")
             found.append(SentenceStep(said, at, links, written, bare if loose else None))
         return found
 

@@ -250,7 +250,7 @@ def add(
     """
     stated = _stated(text)
     if not grounds:
-        raise Malformed("an observation needs a proof", where=stated[:80])
+        raise Malformed("an observation needs at least one proof", where=stated[:80])
     scopes = {scope_of(ground.fact) for ground in grounds}
     if len(scopes) > 1:
         raise Malformed("an observation cannot mix scopes", where=", ".join(sorted(scopes)))
@@ -373,7 +373,7 @@ def by_person(observation: Observation) -> bool:
 def _stated(text: str) -> str:
     stated = " ".join(markdown_lines.readable(text).split())
     if not stated:
-        raise Usage("there is no statement")
+        raise Usage("no statement given")
     return stated
 
 
@@ -413,7 +413,7 @@ def _there(draft: Draft, observation: Observation) -> Observation:
     for each in markdown_document.parse(draft.read(path), path).of(Observation):
         if (each.id == observation.id) if observation.id else (each.text == observation.text and not each.id):
             return each
-    raise Malformed("this observation is not there any more", where=observation.place.citation)
+    raise Malformed("this observation no longer exists", where=observation.place.citation)
 
 
 def _swap(draft: Draft, old: Observation, new: Observation) -> Observation:

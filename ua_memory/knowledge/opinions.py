@@ -27,7 +27,7 @@ LONGEST = 1000
 ALIKE = 0.6
 """The share of words that two opinions have in common from which they are one opinion, worded twice."""
 _QUOTED = 200
-_HEARSAY = "this is from an untrusted source: no opinion can rest on it"
+_HEARSAY = "this is from an untrusted source, which cannot support an opinion"
 _CITE = "cite what a person or the agent has said"
 
 Ground = tuple[Fact | Observation, str]
@@ -109,7 +109,7 @@ def revise(
     )
     if not after.because:
         raise Usage(
-            "an opinion needs what it rests on", where=f"^{opinion.id}", hint="name facts: --because ^id"
+            "an opinion needs at least one reason", where=f"^{opinion.id}", hint="name facts: --because ^id"
         )
     return _replaced(draft, before, after)
 
@@ -134,7 +134,7 @@ def _there(draft: Draft, block: str | None) -> Opinion:
     for one in document.parse(draft.read(PATH), PATH).of(Opinion):
         if block and one.id == block:
             return one
-    raise Malformed("this opinion is not there any more", where=f"^{block}", hint="ua-memory opinions list")
+    raise Malformed("this opinion no longer exists", where=f"^{block}", hint="ua-memory opinions list")
 
 
 # -- what an opinion may be ----------------------------------------------------------------------------
@@ -143,7 +143,7 @@ def _there(draft: Draft, block: str | None) -> Opinion:
 def _worded(text: str) -> str:
     flat = " ".join(text.split())
     if not flat:
-        raise Usage("there is no opinion", hint='ua-memory opinions revise ^id "…"')
+        raise Usage("no opinion given", hint='ua-memory opinions revise ^id "…"')
     if len(flat) > LONGEST:
         raise Usage(f"{len(flat)} characters; an opinion has at most {LONGEST}", hint="shorten it")
     return flat
@@ -165,19 +165,21 @@ def _because(draft: Draft, grounds: Sequence[Ground], there: Sequence[Proof] = (
     """The proofs, each of something that stands in the bank now, with verbatim words of it: beside those that
     are there, or in the place of one whose words are gone."""
     if not grounds:
-        raise Usage("an opinion needs what it rests on", hint="name facts")
+        raise Usage("an opinion needs at least one reason", hint="name facts")
     found = {proof.ref: proof for proof in there}
     for given, words in grounds:
         if isinstance(given, Fact) and given.untrusted and not draft.by_person:
             raise Usage(_HEARSAY, where=given.place.citation, hint=_CITE)
         record = statements.cited(draft, given) if isinstance(given, Fact) else given
         if not record.id:
-            raise Usage("this has no id to be cited by", where=record.place.citation)
+            raise Usage("this has no id, so it cannot be cited", where=record.place.citation)
         quote = " ".join(words.split()) or _beginning(record.text)
         said = [record.text, *(quote.text for quote in getattr(record, "quotes", ()))]
         if locate(quote, said) is None:
             raise Usage(
-                "these words are not in it", where=record.place.citation, hint=f"ua-memory get ^{record.id}"
+                "it does not contain these words",
+                where=record.place.citation,
+                hint=f"ua-memory get ^{record.id}",
             )
         old = found.get(str(record.ref))
         if old is None or (old.quote and locate(old.quote, said) is None):
@@ -245,7 +247,7 @@ def _ground(store: Store, block: str, by_person: bool) -> Ground:
     if found is None:
         raise NotFound("no such statement", where=block, hint="name facts: --because ^id")
     if isinstance(found, Opinion):
-        raise Usage("an opinion cannot rest on an opinion", where=f"^{found.id}")
+        raise Usage("an opinion cannot be the reason for another", where=f"^{found.id}")
     if not by_person and statements.is_untrusted(found, partial(statements.find, store)):
         raise Usage(_HEARSAY, where=f"^{found.id}", hint=_CITE)
     return found, ""

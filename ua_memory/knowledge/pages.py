@@ -46,7 +46,7 @@ def path_of(sort: Sort, name: str) -> str:
         raise Usage(f"{name[:80]!r} cannot be {word}", hint=f"{hint}; at most {LONGEST['id']} characters")
     path = f"{FOLDERS[sort]}/{name}.md"
     if _RESERVED.fullmatch(name) or lines.day_of(path):
-        raise Usage(f"{name!r} cannot be {word}: a file of this name means something else", hint=hint)
+        raise Usage(f"{name!r} cannot be {word}: this file name is reserved", hint=hint)
     return path
 
 
@@ -163,7 +163,7 @@ def _update(
     store: Store, sort: Sort, name: str, changes: dict[str, Any], body: str | None, door: str, by_person: bool
 ) -> PageChange:
     if not changes and body is None:
-        raise Usage("there is nothing to change", hint=f"ua-memory {sort}s update --help")
+        raise Usage("nothing to change", hint=f"ua-memory {sort}s update --help")
     path = _get(store, sort, name).place.path
     with store.revision(f"{sort} update", door=door) as draft:
         before = _record(draft.read(path), path)
@@ -215,7 +215,7 @@ def _record(data: bytes, path: str) -> Page | MentalModel:
 
 
 def _empty(path: str) -> Malformed:
-    return Malformed("nothing is in this file", where=path, hint=f"rm {path}, or: ua-memory undo")
+    return Malformed("this file is empty", where=path, hint=f"rm {path}, or: ua-memory undo")
 
 
 def _get(store: Store, sort: Sort, name: str) -> Page | MentalModel:
@@ -275,5 +275,5 @@ def _tags(tags: Sequence[str]) -> tuple[str, ...]:
 def _body(text: str) -> str:
     clean = readable(text.replace("\r\n", "\n")).strip("\n")
     if not clean.strip():
-        raise Usage("there is no text", hint="give it as an argument, or on standard input")
+        raise Usage("no text given", hint="give it as an argument, or on standard input")
     return clean

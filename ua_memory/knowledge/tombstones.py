@@ -34,7 +34,7 @@ LEAST_WORDS = 4
 """Words of a quotation that is known again by itself; fewer are said by anybody."""
 _ENDS = ".,;:!?…。！？\"'“”‘’«»`*_ "
 _BULLET = re.compile(r"\s*(?:[-*+>]|\d+[.)])\s+")
-WHY = "it says what was forgotten here"
+WHY = "it records what was forgotten here"
 _HASH = re.compile(r"([0-9a-f]{8}):([0-9a-f]{16})")
 
 

@@ -262,7 +262,7 @@ class FileProofs:
                     what = (
                         "an observation without a proof"
                         if isinstance(record, Observation)
-                        else "an opinion that rests on nothing"
+                        else "an opinion without a reason"
                     )
                     self.bare.append(
                         BrokenLink(path, record.place.line, "unproved", f"^{record.id} is {what}")
@@ -325,4 +325,4 @@ def unsupported(store: Store, loose: Mapping[str, Sequence[tuple[int, int]]]) ->
         lines = store.history.blame(path, store.truth(path))
         for start, end in loose[path]:
             if all(line.revision in machine for line in lines[start - 1 : end]):
-                yield BrokenLink(path, start, "uncited", "a refresh wrote this without a citation")
+                yield BrokenLink(path, start, "uncited", "written by a refresh without a citation")

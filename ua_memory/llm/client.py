@@ -112,7 +112,7 @@ class StreamedReply:
         try:
             self._take(event)
         except (KeyError, TypeError, AttributeError) as error:
-            raise MalformedStream(f"an event of type {event.get('type')!r} makes no sense") from error
+            raise MalformedStream(f"an event of type {event.get('type')!r} is not understood") from error
 
     def _take(self, event: Mapping[str, Any]) -> None:
         kind = event["type"]
@@ -248,7 +248,7 @@ def of_connection(error: APIConnectionError) -> TransientFailure:
 def of_event(kind: str, message: str, endpoint: Endpoint) -> TransientFailure | UaMemoryError:
     """An error in the middle of a stream."""
     said = told(message, endpoint)
-    what = f"the model's endpoint broke off its answer: {kind}" + (f", {said}" if said else "")
+    what = f"the model's endpoint ended its answer early: {kind}" + (f", {said}" if said else "")
     if kind in _MAY_PASS:
         return TransientFailure(what)
     return _key(what, endpoint) if kind in _OF_THE_KEY else _request(what, endpoint)
@@ -266,7 +266,7 @@ def _key(what: str, endpoint: Endpoint) -> KeyRejected:
 
 
 def _request(what: str, endpoint: Endpoint) -> RequestRejected:
-    hint = f"UA_MEMORY_MODEL is {endpoint.name}, ANTHROPIC_BASE_URL {endpoint.url}: are both right?"
+    hint = f"UA_MEMORY_MODEL is {endpoint.name}, ANTHROPIC_BASE_URL {endpoint.url}: check both"
     return RequestRejected(what, where=endpoint.url, hint=hint)
 
 
@@ -669,10 +669,10 @@ class Claude:
                 raise of_event(error.kind, str(error), self._endpoint) from error
             except MalformedStream as error:
                 raise TransientFailure(
-                    f"the model's endpoint sent no proper answer: {error}", sent=True
+                    f"the model's endpoint sent an invalid answer: {error}", sent=True
                 ) from error
         if not answer.whole:
-            raise TransientFailure("the model's answer ended before it was whole", sent=True)
+            raise TransientFailure("the model's answer is incomplete", sent=True)
 
     def _in_time(self, chunks: Iterator[bytes]) -> Iterator[bytes]:
         """The chunks, while they come in time. The SDK lets errors of the connection through raw, as the
@@ -727,13 +727,13 @@ class Claude:
         far = failure.wait is not None and failure.wait > self._patience.longest_wait
         when = f"in {failure.wait:.0f} s" if far and failure.wait != float("inf") else "later"
         if failure.slow and self._free:
-            when += ", or let it read less at once with a smaller UA_CONTEXT_WINDOW"
+            when += ", or send less at once with a smaller UA_CONTEXT_WINDOW"
         return ModelUnavailable(what, where=self._endpoint.url, hint=f"try again {when}")
 
     def _refused(self, why: str) -> ModelRefused:
         said = told(why, self._endpoint)
         what = f"{self.name} declined to answer" + (f": {said}" if said else "")
-        return ModelRefused(what, where=self._endpoint.url, hint="another UA_MEMORY_MODEL, or do without one")
+        return ModelRefused(what, where=self._endpoint.url, hint="use another UA_MEMORY_MODEL, or none")
 
     # -- batches ------------------------------------------------------------------------------------
 
@@ -792,11 +792,11 @@ def _check(endpoint: Endpoint) -> None:
     parts = urlsplit(endpoint.url)
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise RequestRejected(
-            "this is no URL of a model", where=endpoint.url, hint="correct ANTHROPIC_BASE_URL"
+            "this is not the URL of a model", where=endpoint.url, hint="correct ANTHROPIC_BASE_URL"
         )
     key = endpoint.api_key.strip()
     if not (key.isascii() and key.isprintable()) or " " in key:
         # Said here because the library below would print the key that it cannot send.
-        raise KeyRejected("the key holds characters that no key has", hint="set ANTHROPIC_API_KEY anew")
+        raise KeyRejected("the key contains invalid characters", hint="set ANTHROPIC_API_KEY anew")
     if not key and endpoint.url == ANTHROPIC:
-        raise KeyRejected("there is no key", where=endpoint.url, hint="set ANTHROPIC_API_KEY")
+        raise KeyRejected("no API key is set", where=endpoint.url, hint="set ANTHROPIC_API_KEY")

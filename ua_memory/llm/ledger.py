@@ -206,7 +206,7 @@ class Ledger:
             if not text or _OURS.startswith(text):
                 continue
             if not text.startswith(_OURS):
-                raise self._unreadable(file, f"line {number} is no entry of a ledger")
+                raise self._unreadable(file, f"line {number} is not a ledger entry")
             if text[len(_OURS) : len(_OURS) + 10] < day:
                 continue
             try:
@@ -216,7 +216,7 @@ class Ledger:
             try:
                 yield entry_of(told)
             except (KeyError, TypeError, ValueError) as error:
-                raise self._unreadable(file, f"line {number} is no entry of a ledger") from error
+                raise self._unreadable(file, f"line {number} is not a ledger entry") from error
 
     def _rotate(self, year: int) -> None:
         try:
@@ -238,14 +238,14 @@ class Ledger:
         return Malformed(
             f"the usage ledger cannot be read, so no limit can be kept and no model is called: {why}",
             where=str(file),
-            hint=f"look at {file}; moved away, what was spent until now is no longer counted",
+            hint=f"look at {file}; if you move it away, earlier spending is no longer counted",
         )
 
     def _cannot_write(self, error: OSError) -> CannotWrite:
         return CannotWrite(
             f"the usage ledger cannot be written, so no model is called: {error.strerror}",
             where=str(self.file),
-            hint=f"make room or give yourself the rights to {self.file.parent}",
+            hint=f"free disk space, or make it writable: {self.file.parent}",
         )
 
 

@@ -96,9 +96,9 @@ def _text(error: Any) -> str:
 
 Ended = Literal["done", "turns", "calls", "nonsense", "cut", "window"]
 _SAID: Mapping[Ended, str] = {
-    "turns": "came to no end within {turns} turns",
+    "turns": "did not finish within {turns} turns",
     "calls": "made more than {calls} calls",
-    "nonsense": "kept on making calls that are none, or the same again",
+    "nonsense": "kept making invalid or repeated calls",
     "cut": "was cut off at the longest answer allowed",
     "window": "filled its context window",
 }
@@ -154,7 +154,7 @@ class Outcome:
             return self
         what = _SAID[self.ended].format(turns=self.turns, calls=self.calls)
         raise ModelMisbehaved(
-            f"the model {what}; nothing of it was kept", hint="try again, or another UA_MEMORY_MODEL"
+            f"the model {what}; none of it was saved", hint="try again, or another UA_MEMORY_MODEL"
         )
 
 

@@ -552,7 +552,7 @@ def _load(text: str, size: int) -> Header:
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         line = min(size - 1, 1 + text.count("\n", 0, mark.index)) if mark else 0
-        what = getattr(error, "problem", None) or getattr(error, "reason", None) or "no YAML"
+        what = getattr(error, "problem", None) or getattr(error, "reason", None) or "not YAML"
         return Header(size=size, problem=(line, f"this front matter cannot be read: {what}"))
     except _YAML_ERRORS as error:
         return Header(size=size, problem=(0, f"this front matter cannot be read: {type(error).__name__}"))

@@ -64,7 +64,7 @@ def _is_point(text: str) -> bool:
 def read_time(value: str) -> str:
     """A day, time, month, year or span, as written."""
     if not is_time(value):
-        raise ValueError("is not a day, time, month or year like 2026-11-19, nor two separated by a slash")
+        raise ValueError("is not a day, time, month or year such as 2026-11-19, or two separated by a slash")
     return value
 
 
@@ -90,7 +90,7 @@ def read_origin(value: str) -> tuple[str | None, str | None]:
         if at == 0 or value[at - 1 : at] == " ":
             word, trail = value[:at].rstrip(_BLANK), decode(value[at + 1 : -1])
     if word not in ORIGINS and (word or trail is None):
-        raise ValueError(f"is none of {', '.join(ORIGINS)}")
+        raise ValueError(f"is not one of {', '.join(ORIGINS)}")
     return word or None, trail
 
 
@@ -109,11 +109,11 @@ def read_names(value: str) -> tuple[str, ...]:
         elif value.startswith("[[", at):
             end = value.find("]]", at)
             if end < 0:
-                raise ValueError("opens [[ and does not close it")
+                raise ValueError("has [[ without ]]")
             found.append(decode(value[at + 2 : end].partition("|")[0].strip(_BLANK)))
             at = end + 2
             if value[at : at + 1] not in ("", " ", "\t", ","):
-                raise ValueError("has something right behind ]]")
+                raise ValueError("has text directly after ]]")
         else:
             end = value.find(",", at)
             end = len(value) if end < 0 else end
@@ -211,7 +211,7 @@ def read_was(value: str) -> Was:
     """`former wording (2026-05-03)`."""
     at = value.rfind("(")
     if not value.endswith(")") or at < 0 or value[at - 1 : at] not in ("", " "):
-        raise ValueError("does not end in the day until which it held, like (2026-05-03)")
+        raise ValueError("does not end with the day until which it held, such as (2026-05-03)")
     return Was(decode(value[:at].strip(_BLANK)), decode(value[at + 1 : -1]))
 
 
@@ -262,7 +262,7 @@ def _time(key: str) -> Field:
 def _word(key: str, words: Sequence[str], default: str | None = None) -> Field:
     def read(value: str) -> str:
         if value not in words:
-            raise ValueError(f"is none of {', '.join(words)}")
+            raise ValueError(f"is not one of {', '.join(words)}")
         return value
 
     return _one(key, read, str, default)

@@ -75,7 +75,7 @@ def _check(record: Any) -> None:
     if not 0 <= (getattr(record, "importance", None) or 0) < 10**9:
         wrong.append(str(record.importance))
     if wrong:
-        raise Malformed(f"{wrong[0]!r} cannot stand in a {type(record).__name__.lower()}")
+        raise Malformed(f"{wrong[0]!r} cannot be written in a {type(record).__name__.lower()}")
 
 
 def _statement(record: Fact | Observation | Opinion) -> str:

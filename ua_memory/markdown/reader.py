@@ -94,7 +94,7 @@ def _entity(item: Item, place: Place, note: Note) -> Entity | None:
     try:
         (name,) = read_names(split_tail(item.lines[0].words, True)[0])
     except ValueError:
-        note(item.start, "this item is not a single name like [[Alice]]; it is read as prose")
+        note(item.start, "this item is not a single name such as [[Alice]]; it is read as prose")
         return None
     found, _, wrong = read_fields(Entity, item)
     for line, message in wrong:
@@ -108,7 +108,7 @@ def _tombstone(item: Item, place: Place, note: Note) -> Tombstone | None:
     if text is not None or block_id is None:
         note(
             item.start,
-            "this item is not a tombstone, an id alone like ^k7m2q9x4tb; it is read as prose",
+            "this item is not a tombstone (a single id such as ^k7m2q9x4tb); it is read as prose",
         )
         return None
     for line, message in wrong:

@@ -202,11 +202,11 @@ MARK = {"origin": "agent"}
 """The front matter of a note that an agent made."""
 KEPT: Mapping[FileKind, str] = {
     FileKind.PAGE: "a knowledge page is written by `refresh` from what memory holds",
-    FileKind.MODEL: "a mental model is its owner's own text",
-    FileKind.OBSERVATIONS: "observations are drawn from facts by `consolidate`",
-    FileKind.OPINIONS: "opinions are kept by `reflect`",
-    FileKind.DOCUMENT: "these facts follow the document they were drawn from",
-    FileKind.ENTITIES: "names are settled by `entities`",
+    FileKind.MODEL: "a mental model is written only by its owner",
+    FileKind.OBSERVATIONS: "observations are created from facts by `consolidate`",
+    FileKind.OPINIONS: "opinions are written by `reflect`",
+    FileKind.DOCUMENT: "these facts follow the document they were extracted from",
+    FileKind.ENTITIES: "names are managed by `entities`",
     FileKind.TOMBSTONES: "this is the list of what was forgotten",
 }
 
@@ -257,7 +257,7 @@ def kept_by(path: str, data: bytes = b"") -> str:
     own = front.get("origin") == "agent"
     dated = markdown_lines.day_of(path)
     if dated and (not own or path == f"memory/{dated}.md"):
-        return "a day's log is written fact by fact, as things are said"
+        return "a day's log is written one fact at a time"
     return ""
 
 
@@ -267,7 +267,7 @@ def create(draft: Draft, path: str, text: str) -> None:
         data = markdown_document.set_front(text.encode("utf-8", "replace"), MARK)
     except Malformed as error:
         raise Usage(
-            f"the front matter at the start of the text: {error.what}", hint="leave it out, or correct it"
+            f"front matter at the start of the text: {error.what}", hint="leave it out, or correct it"
         ) from error
     _permitted(path, data)
     _keep(draft, path, data, NoteChange(0, 0, markdown_document.parse(data, path).lines), ())
@@ -280,7 +280,7 @@ def change(store: Store, draft: Draft, path: str, text: str) -> tuple[str, ...]:
     _permitted(path, before.data)
     step = _step(before, text)
     persons = _persons(store, path, before.data)
-    _spared(before, step, persons, "stays as it is")
+    _spared(before, step, persons, "cannot be changed")
     data = _spliced(before.data, step)
     if markdown_lines.kind_of(path) is FileKind.CORE:
         return _keep_core(store, draft, path, data, step)
@@ -308,7 +308,7 @@ def move(store: Store, draft: Draft, path: str, to: str) -> None:
 
 def _permitted(path: str, data: bytes) -> None:
     if why := kept_by(path, data):
-        raise Usage(why, where=path, hint="keep what you know in a note of your own")
+        raise Usage(why, where=path, hint="write what you know in a note of your own")
 
 
 def _persons(store: Store, path: str, data: bytes) -> frozenset[int]:
@@ -319,11 +319,11 @@ def _persons(store: Store, path: str, data: bytes) -> frozenset[int]:
 def _removable(store: Store, draft: Draft, path: str) -> bytes:
     data = draft.read(path)
     if markdown_lines.kind_of(path) is FileKind.CORE:
-        raise Usage("core memory stays; its text can be changed", where=path)
+        raise Usage("core memory cannot be deleted or moved; its text can be changed", where=path)
     _permitted(path, data)
     before = note(path, data)
     whole = NoteChange(before.hidden, len(before.document.lines), ())
-    _spared(before, whole, _persons(store, path, data), "keeps the file where it is")
+    _spared(before, whole, _persons(store, path, data), "cannot be moved or deleted")
     return data
 
 
@@ -412,7 +412,7 @@ def _write(draft: Draft, path: str, data: bytes, removes: Sequence[Record]) -> N
         draft.write(path, data, removes=removes)
     except Malformed as error:
         raise Usage(
-            "what stands around it would not be read as it was before", where=error.where,
+            "the text around it would be parsed differently than before", where=error.where,
             hint="change whole list items and paragraphs, and close code fences and comments",
         ) from error  # fmt: skip
 
@@ -423,7 +423,7 @@ def _stamped(old: Document, data: bytes, path: str, step: NoteChange) -> bytes:
         data = markdown_lines.insert_after(data, fact.place.end, ["  - origin: agent"])
     if _said_by_others(markdown_document.parse(data, path)) - _said_by_others(old):
         raise Usage(
-            "an item of it would be read as somebody else's words", where=path,
+            "an item in it would be attributed to somebody else", where=path,
             hint="write it as a list item of its own, without nested lines",
         )  # fmt: skip
     return data
@@ -437,7 +437,7 @@ def _unsigned(old: Document, new: Document, step: NoteChange) -> Iterator[Fact]:
     """The facts of a changed file that are not said by the agent and were not there before. Usage for what
     only memory itself may write: an origin, an id, a mark of what was read."""
     if set(new.through) - set(old.through):
-        raise Usage("`<!-- through: … -->` is memory's own mark", where=new.path, hint="leave it out")
+        raise Usage("`<!-- through: … -->` is reserved for memory", where=new.path, hint="leave it out")
     grown = len(step.new) - (step.end - step.start)
     before = {fact.place.line: fact for fact in old.of(Fact)}
     ids = {fact.id for fact in before.values() if fact.id}
@@ -447,14 +447,14 @@ def _unsigned(old: Document, new: Document, step: NoteChange) -> Iterator[Fact]:
         was = None if fresh else before.get(line if line <= step.start else line - grown)
         if fact.id and fact.id not in ids:
             raise Usage(
-                f"`^{fact.id}` at the end of a list item is an id, which memory gives", where=new.path,
+                f"`^{fact.id}` at the end of a list item is an id: memory assigns ids", where=new.path,
                 hint="leave it out",
             )  # fmt: skip
         if fact.said_by == "agent" or (was is not None and was.said_by == fact.said_by):
             continue
         if fact.origin or not fresh:
             raise Usage(
-                f"{fact.text[:60]!r} would be somebody else's words: memory itself says who said what",
+                f"{fact.text[:60]!r} would be attributed to somebody else: memory records who said what",
                 where=new.path, hint="leave `origin:` out, and headings that name a speaker",
             )  # fmt: skip
         yield fact

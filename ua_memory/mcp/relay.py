@@ -139,7 +139,7 @@ class Relay:
         if method == "tools/call":
             return self._call_tool(params, answers, running)
         if method not in answers:
-            raise Fault(NO_METHOD, f"no method {method[:50]}")
+            raise Fault(NO_METHOD, f"unknown method {method[:50]}")
         found = answers[method]
         if method == "initialize":
             asked = params.get("protocolVersion")
@@ -168,7 +168,7 @@ class Relay:
         name, listing = params.get("name"), answers["tools/list"]
         names = [tool["name"] for tool in listing["tools"]]
         if name not in names:
-            raise Fault(BAD_PARAMS, f"no tool {str(name)[:50]}; there are {', '.join(names)}")
+            raise Fault(BAD_PARAMS, f"unknown tool {str(name)[:50]}; the tools are {', '.join(names)}")
         found = self._ask({"tool": name, "arguments": params.get("arguments")}, running)
         content = [{"type": "text", "text": found["text"]}]
         more = {key: listing[key] for key in ("resultType", "_meta") if key in listing}
@@ -177,7 +177,7 @@ class Relay:
     def _read_resource(self, envelope: dict[str, Any], params: dict[str, Any], running: list[Any]) -> Any:
         uri = params.get("uri")
         if not isinstance(uri, str):
-            raise Fault(BAD_PARAMS, "a uri is needed")
+            raise Fault(BAD_PARAMS, "uri is required")
         found = self._ask({"read": uri}, running)
         if "missing" in found or found.get("failed"):
             raise Fault(BAD_PARAMS, found.get("missing") or found["text"], {"uri": uri})
@@ -228,7 +228,7 @@ def _ask_daemon(words: list[str], data: bytes, running: list[Any]) -> tuple[dict
             daemon.shutdown(2)
 
     if len(data) > MOST_INPUT:
-        return None, "there is too much to send"
+        return None, "the request is too large"
     try:
         code, _, why = exchange(words, data, 0, write, begun)
     except NoAnswer:  # it may be done: not a second time

@@ -63,7 +63,7 @@ def server(asked: Asked, version: str, names: Sequence[str] = tuple(TOOLS)) -> S
 
     async def call(_ctx: Any, params: Any) -> CallToolResult:
         if params.name not in names:
-            raise MCPError(code=INVALID_PARAMS, message=f"no tool {params.name[:50]}")
+            raise MCPError(code=INVALID_PARAMS, message=f"unknown tool {params.name[:50]}")
         # Of a structured result and a text Claude Code shows the model the former: there is none.
         found = await asyncio.to_thread(asked, {"tool": params.name, "arguments": params.arguments})
         content = TextContent(type="text", text=found["text"])
@@ -147,7 +147,7 @@ def token(folder: Path) -> tuple[str, bool]:
             raise Malformed("others can read the token", where=str(file), hint=hint) from None
         kept = file.read_text("ascii", "replace").strip()
         if len(kept) < 32:
-            raise Malformed("this is no token", where=str(file), hint=hint) from None
+            raise Malformed("not a valid token", where=str(file), hint=hint) from None
         return kept, False
     except OSError as error:
         raise CannotWrite(error.strerror or str(error), where=str(file)) from error

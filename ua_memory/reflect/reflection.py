@@ -760,7 +760,7 @@ class Reflector:
     ) -> Reflection:  # fmt: skip
         """See `Memory.reflect`."""
         if not question.strip():
-            raise Usage("there is no question", hint='ua-memory reflect "why did we leave Heroku"')
+            raise Usage("no question given", hint='ua-memory reflect "why did we leave Heroku"')
         session = self.begin(question.strip(), budget, max_tokens, schema, context, filters, keep_opinion)
         layers = session.gather()
         pieces = tuple(in_order(session.found.pieces.values()))
@@ -889,7 +889,7 @@ def _named(rules: Sequence[str], number: int) -> str:
 def _checked(text: str) -> str:
     rule = " ".join(text.split())
     if not rule:
-        raise Usage("there is no text", hint='ua-memory directives create "Never name a customer."')
+        raise Usage("no text given", hint='ua-memory directives create "Never name a customer."')
     if len(rule) > LONGEST_DIRECTIVE:
         raise Usage(f"{len(rule)} characters; a directive has at most {LONGEST_DIRECTIVE}", hint="shorten it")
     return rule

@@ -572,7 +572,7 @@ def write(
         writer.written.usage += outcome.usage
         if not outcome.calls and not _done(outcome.text):
             raise ModelMisbehaved(
-                "the model only talked about the page; nothing of it was kept",
+                "the model only talked about the page; none of it was saved",
                 hint="try again, or another UA_MEMORY_MODEL",
             )
     outcome.require_done()

@@ -364,7 +364,7 @@ def _converted(data: bytes, name: str, suffix: str) -> str:
             hint="open it and save it again, or convert it to text",
         ) from error  # fmt: skip
     if not str(text).strip():
-        raise Malformed("there is no text in it (a scan?)", where=name, hint="run OCR on it first")
+        raise Malformed("it contains no text (a scan?)", where=name, hint="run OCR on it first")
     return str(text)
 
 

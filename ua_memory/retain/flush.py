@@ -528,8 +528,8 @@ class Flusher:
         except UaMemoryError as error:
             self._failed(waiting.key, error.what, error)
             turns = len(waiting.turns)
-            what = error.what.removesuffix("; nothing of it was kept")
-            what = f"{what}; nothing was kept, and {counted(turns, 'turn')} wait"
+            what = error.what.removesuffix("; none of it was saved")
+            what = f"{what}; nothing was saved, and {counted(turns, 'turn')} wait"
             hint = f"{error.hint}; then: {RETRY}" if error.hint else RETRY
             raise type(error)(what, where=error.where, hint=hint) from error
         except Exception as error:  # a bug: it must not be met with each flush to come

@@ -101,7 +101,7 @@ class Retainer:
     def offer(self, item: TextItem, *, modelled: bool) -> str:
         """Have a text wait; on the disk, without secrets, when this returns. Its key."""
         if not item.text.strip():
-            raise Usage("there is no text to retain")
+            raise Usage("no text given to retain")
         key = hashlib.sha256(item.request.encode("utf-8", "replace")).hexdigest()[:10]
         self.store.make_state()
         self.items.offer(key, item, at=self.store.now(), modelled=modelled)
@@ -159,9 +159,9 @@ class Retainer:
             return self._retained(waiting, item)
         except UaMemoryError as error:
             self._failed(waiting.key, error.what, error)
-            what = error.what.removesuffix("; nothing of it was kept")
+            what = error.what.removesuffix("; none of it was saved")
             hint = f"{error.hint}; then: {RETRY}" if error.hint else RETRY
-            what = f"{what}; nothing was written, and the text waits"
+            what = f"{what}; nothing was written, and the text is queued"
             raise type(error)(what, where=error.where, hint=hint) from error
         except Exception as error:  # a bug: it must not be met with each run to come
             self._failed(waiting.key, f"{type(error).__name__}: {error}", error)

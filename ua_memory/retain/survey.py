@@ -385,9 +385,9 @@ def add(store: Store, path: Path, *, modelled: bool) -> WatchedPath:
     if path == bank or path.is_relative_to(bank):
         raise Usage("this is memory already", where=str(path), hint="watch a path outside the bank")
     if not path.exists():
-        raise Usage("there is nothing to watch", where=str(path))
+        raise Usage("no such file or folder", where=str(path))
     if not path.is_dir() and not path.is_file():
-        raise Usage("not a regular file, nor a folder", where=str(path))
+        raise Usage("not a regular file or folder", where=str(path))
     if path.is_file() and not is_read(path.name):
         raise Usage(f"{path.suffix} files are not read", where=str(path))
     for _ in files(store, path):  # TooLarge now, and not in the daemon's log

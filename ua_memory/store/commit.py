@@ -128,7 +128,7 @@ def put_back_notes(draft: Draft) -> list[str]:
     for t in draft.touched.values():
         if t.other_branch:
             name = t.other_branch.removeprefix("refs/heads/").removeprefix("refs/remotes/")
-            notes.append(f"{t.path} was as on the branch {name}; it is as on this one again")
+            notes.append(f"{t.path} had the content of branch {name}; restored from this one")
         if t.forgotten:
             named = ", ".join(f"^{block}" for block in t.forgotten)
             notes.append(f"{t.path} was saved with forgotten text, which was removed: {named}")
@@ -147,7 +147,7 @@ def _put_back_note(t: TouchedFile) -> str:
     named += [f"and {len(t.restored) - NAMED} more"] if len(t.restored) > NAMED else []
     return (
         f"{t.path} was saved from an old copy; {what} restored{': ' * bool(named)}{', '.join(named)};"
-        " delete again what should go"
+        " delete them again if you meant to"
     )
 
 

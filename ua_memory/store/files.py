@@ -35,7 +35,7 @@ MAX_INDEXED = 16 * 1024 * 1024
 """Bytes of a file that are searched; of small lines they take 1.4 GB while they are read."""
 STILL_NS = 2_000_000_000
 """Without leases, an exchanged-away file that was written to so recently may be written to again."""
-UNSEARCHED = f"the file is larger than {MAX_INDEXED >> 20} MB: from here on it is not searched; split it"
+UNSEARCHED = f"the file is larger than {MAX_INDEXED >> 20} MB: the rest is not searched; split it"
 
 _F_SETSIG = 10
 _WAITS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.3)

@@ -102,7 +102,7 @@ def _try(fd: int, file: Path) -> bool:
     except BlockingIOError:
         return False
     except OSError as error:  # a file system without locks: two writers at once must not be
-        raise_cannot_write(error, file, "move the bank to a file system that has locks")
+        raise_cannot_write(error, file, "move the bank to a file system that supports locks")
     return True
 
 

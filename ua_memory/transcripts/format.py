@@ -510,7 +510,7 @@ class JsonElements:
                 self.top[key] = value
             if self._peek() == ",":
                 self._take(",")
-        self._report.add(0, "no list of messages in it")
+        self._report.add(0, "it contains no list of messages")
         return False
 
     def _more(self, at_least: int = CHUNK) -> bool:

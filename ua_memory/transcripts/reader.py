@@ -77,8 +77,8 @@ def sniff(head: bytes) -> str:
             if pattern.search(part):
                 return client
     raise Malformed(
-        "this is JSON, but no transcript of a client known here",
-        hint="known are: " + ", ".join(CLIENTS),
+        "this is JSON, but not a transcript of a known client",
+        hint="known clients: " + ", ".join(CLIENTS),
     )
 
 
@@ -246,7 +246,9 @@ def read(
     an unknown client and Malformed for what is no transcript at all; lines that cannot be read are problems.
     """
     if client is not None and client not in _FORMATS:
-        raise UsageError(f"no reader for transcripts of {client!r}", hint="known are: " + ", ".join(CLIENTS))
+        raise UsageError(
+            f"no reader for transcripts of {client!r}", hint="known clients: " + ", ".join(CLIENTS)
+        )
     source = ByteSource(stream)
     ids = (since,) if isinstance(since, str) else tuple(since or ())
     return TranscriptReading(source, _FORMATS[client or sniff(source.start)](), ids)

@@ -61,7 +61,7 @@ def look_through(raw: IO[bytes], most: int) -> None:
             break
         member = tarfile.TarInfo.frombuf(block, "utf-8", "surrogateescape")
         if block[148:156] != b"%06o\0 " % member.chksum:  # numbers may be written in several ways
-            raise InvalidArchive(f"a header was changed, at byte {at}")
+            raise InvalidArchive(f"a header is damaged at byte {at}")
         size = member.size
         if member.type == tarfile.XHDTYPE and not said and 0 < size <= MOST_HEADER:
             said = _extended(raw.read(size))
@@ -69,18 +69,18 @@ def look_through(raw: IO[bytes], most: int) -> None:
             size = _number(said.get(b"size", b"%d" % size))
             said, number = {}, number + 1
         else:
-            raise InvalidArchive(f"it holds more than files, at byte {at}")
+            raise InvalidArchive(f"it contains something other than files, at byte {at}")
         if size < 0 or number > most:
-            raise InvalidArchive("it holds too many files, or one without a size")
+            raise InvalidArchive("it contains too many files, or one without a size")
         end = at + BLOCK + size
         at = end + -size % BLOCK
         raw.seek(end)
         if raw.read(at - end).strip(b"\0"):
-            raise InvalidArchive(f"something stands between its files, at byte {end}")
+            raise InvalidArchive(f"unexpected data between its files, at byte {end}")
     raw.seek(at)
     while piece := raw.read(_PIECE):
         if piece.strip(b"\0"):
-            raise InvalidArchive(f"something stands behind its files, at byte {at}")
+            raise InvalidArchive(f"unexpected data after its files, at byte {at}")
     raw.seek(0)
 
 
@@ -184,7 +184,7 @@ def _outside(store: Store, file: Path) -> None:
         if file.resolve().is_relative_to(inner.resolve()):
             raise Usage("an archive inside the bank", where=str(file), hint="name a file outside of it")
     if file.exists() or file.is_symlink():
-        raise CannotWrite("there is a file of this name", where=str(file), hint="name another")
+        raise CannotWrite("this file already exists", where=str(file), hint="choose another name")
 
 
 def _manifest(bank: str, made: str, head: str, contents: Mapping[str, bytes], bundle: Path) -> bytes:
@@ -276,12 +276,12 @@ def restore(
         wanted = manifest["revision"]
         ref = next((ref for ref, sha in heads.items() if sha == wanted), None)
         if ref is None:
-            raise _bad(file, "its history does not end where the manifest says")
+            raise _bad(file, "its history does not end at the revision in the manifest")
         with store.history.fetched(str(bundle), ref) as other:
             there = {p: blob for p, blob in store.history.blobs(rev=other).items() if is_truth(p)}
             known = settings(store.history.read(other, SETTINGS)) or {}
             if other != wanted or there != files or known.get("id", manifest["bank"]) != manifest["bank"]:
-                raise _bad(file, "its files are not those of its history")
+                raise _bad(file, "its files differ from its history")
             done, heard = joined(store, other, index, door=door, subject=f"import: {file.name}", look=trial)
     result = done.result
     notes = (*notes, *done.notes, *(result.notes if result else ()))
@@ -303,7 +303,7 @@ def _verified(file: Path, bundle: Path) -> tuple[dict[str, Any], dict[str, str]]
             for member in members:
                 size, digest = left.pop(member.name, (None, None))
                 if digest is None or not member.isreg() or member.size != size:
-                    raise _bad(file, f"{member.name[:200]!r} is not what the manifest says")
+                    raise _bad(file, f"{member.name[:200]!r} does not match the manifest")
                 found = hashlib.sha256()
                 with _place(member.name, bundle) as out:
                     for piece in _pieces(tar, member):
@@ -312,16 +312,18 @@ def _verified(file: Path, bundle: Path) -> tuple[dict[str, Any], dict[str, str]]
                     if isinstance(out, io.BytesIO):
                         files[member.name.removeprefix(FILES)] = blob_id(out.getvalue())
                 if found.hexdigest() != digest:
-                    raise _bad(file, f"{member.name[:200]!r} is not what it was")
+                    raise _bad(file, f"{member.name[:200]!r} does not match its checksum")
             if left or os.fstat(raw.fileno()).st_size % tarfile.RECORDSIZE:
                 raise _bad(file, f"it is incomplete: its end is missing, or {len(left)} of its files")
             return manifest, files
     except FileNotFoundError as error:
-        raise NotFound("there is nothing", where=str(file), hint="name the archive") from error
+        raise NotFound(
+            "no such file or folder", where=str(file), hint="give the path of the archive"
+        ) from error
     except (tarfile.TarError, EOFError, UnicodeError) as error:
         raise _bad(file, f"it cannot be read: {error}") from error
     except (IsADirectoryError, discovery.Irregular) as error:
-        raise _bad(file, error.strerror or "no file") from error
+        raise _bad(file, error.strerror or "not a file") from error
     except OSError as error:
         raise CannotWrite(error.strerror or str(error), where=str(file)) from error
 
@@ -345,11 +347,11 @@ def _read_manifest(file: Path, tar: tarfile.TarFile, member: tarfile.TarInfo | N
         str(said["bank"]), str(said["revision"])
         when = datetime.fromisoformat(said["made"])
         if when.timestamp() != member.mtime or f"{when:{MADE}}" != said["made"]:
-            raise _bad(file, "it was not made when it says")
+            raise _bad(file, "its time is not valid")
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise _bad(file, "its manifest cannot be read") from error
     if len(set(names)) != len(names) or BUNDLE not in names or len(names) > MOST_FILES:
-        raise _bad(file, "its manifest names a file twice, no history, or too many files")
+        raise _bad(file, "its manifest lists a file twice, no history, or too many files")
     return dict(said)
 
 
@@ -357,7 +359,7 @@ def _check_row(file: Path, row: Mapping[str, Any]) -> None:
     name, size = row["name"], row["bytes"]
     inside = name == BUNDLE or (name.startswith(FILES) and is_truth(name.removeprefix(FILES)))
     if not inside:
-        raise _bad(file, f"{name[:200]!r} does not belong in a bank")
+        raise _bad(file, f"{name[:200]!r} is not a file of a bank")
     most = MOST_BUNDLE if name == BUNDLE else MAX_FILE
     if type(size) is not int or size < 0 or not isinstance(row["sha256"], str):
         raise _bad(file, "its manifest cannot be read")

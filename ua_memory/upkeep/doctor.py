@@ -50,7 +50,7 @@ def problems(store: Store) -> Iterator[Problem]:
         yield Problem(str(file), 1, f"waiting turns cannot be read: see `ua-memory queue list` ({key})")
     lock = store.bank.state / "lock"
     if lock.exists() and not lock.is_file():
-        yield Problem(str(lock), 1, "this blocks the lock: remove it")
+        yield Problem(str(lock), 1, "this prevents the lock: remove it")
 
 
 def unreadable(store: Store) -> Iterator[tuple[str, str, str]]:
@@ -249,7 +249,7 @@ def index_checked(store: Store) -> tuple[list[Problem], list[Problem]]:
 
 def state_problems(store: Store) -> list[Problem]:
     """What is damaged, or left lying, in the state folder and beside the files."""
-    what = "left by a killed write: `ua-memory doctor` says whether the history has it"
+    what = "left by an interrupted write; `ua-memory doctor` says whether the history has it"
     return [*problems(store), *(Problem(str(file), 1, what) for file in _stray(store))]
 
 
@@ -261,7 +261,7 @@ def _git(store: Store) -> Check:
         return Check("git", False, str(error), "install git 2.36 or later")
     name = ".".join(map(str, version))
     if version < OLDEST_GIT:
-        return Check("git", False, f"git {name}", "install git 2.36 or later: this one does not fsync")
+        return Check("git", False, f"git {name}", "install git 2.36 or later: older versions do not fsync")
     try:
         store.history.run("var", "-l")
     except GitFailed as error:
@@ -273,7 +273,7 @@ def _writable(store: Store) -> Check:
     root = store.bank.root
     bad = [str(p) for p in (root, root / LOGS, store.bank.state) if p.exists() and not os.access(p, os.W_OK)]
     if (store.bank.state / "lock").is_dir():
-        bad.append(f"{store.bank.state / 'lock'}, which is a folder")
+        bad.append(f"{store.bank.state / 'lock'}, is a folder")
     free = shutil.disk_usage(root).free
     if bad:
         return Check(
@@ -282,7 +282,7 @@ def _writable(store: Store) -> Check:
     return Check(
         "writing",
         free > 50 << 20,
-        f"{free >> 20} MB free",
+        f"writable, {free >> 20} MB free",
         "free disk space" if free <= 50 << 20 else "",
     )
 
@@ -305,7 +305,7 @@ def _open(store: Store) -> list[Path]:
     for folder, folders, files in os.walk(state):
         here = Path(folder)
         folders[:] = [name for name in folders if name != "chroma"]
-        with contextlib.suppress(FileNotFoundError):  # a daemon may be at work there
+        with contextlib.suppress(FileNotFoundError):  # a daemon may still be running
             for path in (here, *(here / name for name in files)):
                 if path.lstat().st_mode & 0o077 and not path.is_symlink():
                     found.append(path)
@@ -365,7 +365,9 @@ def _locks(store: Store) -> Check:
     left = [lock for lock in found if not lock.held]
     if left:
         more = f" and {len(left) - 1} more" if len(left) > 1 else ""
-        return Check("locks", False, f"left by a killed git: {left[0].file}{more}", "ua-memory doctor --mend")
+        return Check(
+            "locks", False, f"left by an interrupted git: {left[0].file}{more}", "ua-memory doctor --mend"
+        )
     # A git at work is no fault; what looks like one gets another look when it is old enough to tell.
     return Check("locks", True, "; ".join(f"{lock.file}: {lock.held}" for lock in found) or "no stale lock")
 
@@ -386,7 +388,7 @@ def _locked(store: Store) -> list[process.Lock]:
 def _leftovers(store: Store) -> Check:
     left = _stray(store)
     return Check(
-        "leftovers", not left, f"{len(left)} from killed writes, such as {left[0]}" if left else "none",
+        "leftovers", not left, f"{len(left)} from interrupted writes, such as {left[0]}" if left else "none",
         _about(store, left),
     )  # fmt: skip
 

@@ -66,11 +66,11 @@ What = Literal["fact", "observation", "opinion", "entity", "sentence", "text"]
 
 ASKED = "asked for"
 ALONE = "rests on nothing else"
-NAMES = "says what only that said"
+NAMES = "names what only that named"
 SAME = "says the same"
 CITES = "cites it"
 QUOTES = "quotes it"
-NEAR = "is near, and lacks a word"
+NEAR = "similar, but lacks a word"
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +117,7 @@ class Plan:
         """Write the files as they are to be into an open revision. ChangedOnDisk."""
         for path, (before, after) in self.files.items():
             if draft.read(path) != before:
-                raise ChangedOnDisk("it was saved meanwhile", where=path, hint="try again")
+                raise ChangedOnDisk("the file was saved meanwhile", where=path, hint="try again")
             if after is None:
                 draft.delete(path)
             else:
@@ -127,7 +127,7 @@ class Plan:
         """Files as they are to be. ChangedOnDisk where one is not as it was when this was worked out."""
         for path, (before, _) in self.files.items():
             if files.get(path) != before:
-                raise ChangedOnDisk("it was saved meanwhile", where=path, hint="try again")
+                raise ChangedOnDisk("the file was saved meanwhile", where=path, hint="try again")
         after = {**files, **{path: data for path, (_, data) in self.files.items()}}
         return {path: data for path, data in after.items() if data is not None}
 
@@ -268,9 +268,11 @@ def choose_session(named: str, said: Mapping[str, Sequence[Fact]], waits: Collec
         return begins.pop()
     if begins:
         each = _named([one for one in known if one in begins], said)
-        raise Usage(f"{len(begins)} sessions begin so", where=named[:80], hint=f"say more of it: {each}")
-    hint = f"the last there are: {_named([*known], said)}" if known else "this bank has no sessions"
-    raise NotFound("no session begins so", where=named[:80], hint=hint)
+        raise Usage(
+            f"{len(begins)} sessions begin with this", where=named[:80], hint=f"give more of its id: {each}"
+        )
+    hint = f"the latest: {_named([*known], said)}" if known else "this bank has no sessions"
+    raise NotFound("no session begins with this", where=named[:80], hint=hint)
 
 
 def _named(names: Sequence[str], said: Mapping[str, Sequence[Fact]]) -> str:
@@ -887,7 +889,7 @@ class Forgetting(Cleanup):
             waits = [one for _, one in traces.of_session(self.store, session)] if session else []
             if not chosen and not waits:
                 where = query or session or entity
-                raise NotFound("nothing is known of this", where=where, hint="ua-memory search")
+                raise NotFound("memory has nothing on this", where=where, hint="ua-memory search")
             plan = self._plan(chosen, take)
             sought = self._sought(plan)
             touched = tuple(traces.waiting_keys(self.store, sought))
@@ -909,7 +911,9 @@ class Forgetting(Cleanup):
         ways = sum(map(bool, (targets, query.strip(), session, entity)))
         if ways != 1:
             raise Usage(
-                "use one way to name what to forget" if ways else "nothing is named",
+                "use only one of: ids and lines, --query, --session, --entity"
+                if ways
+                else "nothing to forget is given",
                 hint="ua-memory forget ^id, or --query, --session or --entity",
             )
         found: list[ForgetTarget] = []

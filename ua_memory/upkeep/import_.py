@@ -121,7 +121,7 @@ class Copies:
 
     def _update(self, note: CopiedNote, path: str, data: bytes) -> ImportedItem:
         if not self._untouched(path):
-            why = "changed at its source, and here since it was imported; this copy stays"
+            why = "changed both at its source and here since it was imported; the text here stays"
             return ImportedItem("note", note.path, path, "left", why, note.day)
         old = markdown_document.parse(self.draft.read(path), path).records
         self.draft.write(path, data, removes=old)
@@ -172,13 +172,17 @@ class Copies:
         if ours and ours.value == strip_blank(self.draft.redact(block.value)):
             return ImportedItem("block", label, path, "same")
         if ours and ours.value:
-            return ImportedItem("block", label, path, "left", "ours has a block of this name, which stays")
+            return ImportedItem(
+                "block", label, path, "left", "core memory already has a block of this name, which stays"
+            )
         if self.forgotten.stands_in(block.value):
             return ImportedItem("block", label, path, "left", tombstones.WHY)
         limit = int(core.WARN_AT * self.store.config.core_tokens)
         size = tokens.count(block.value)
         if tokens.count(self.draft.read(path).decode("utf-8", "replace")) + size > limit:
-            return ImportedItem("block", label, path, "left", f"no room for its {size} tokens in core memory")
+            return ImportedItem(
+                "block", label, path, "left", f"its {size} tokens do not fit into core memory"
+            )
         try:
             core.put(self.store, self.draft, f"[{block.name}]" if block.labelled else block.name, block.value)
         except (TooLarge, Usage, Malformed) as error:
@@ -237,7 +241,9 @@ def _take(draft: Draft, record: MentalModel | Page, path: str) -> ImportedItem:
     ours = next(iter(markdown_document.parse(draft.read(path), path).of(type(record))), None)
     if ours and _says(ours) == _says(record):
         return ImportedItem(what, record.name, path, "same")
-    return ImportedItem(what, record.name, path, "left", f"ours has a {what} of this id, which stays")
+    return ImportedItem(
+        what, record.name, path, "left", f"this bank already has a {what} of this id, which stays"
+    )
 
 
 def _says(record: MentalModel | Page) -> tuple[str, str]:
@@ -310,7 +316,7 @@ class RecordImport:
         said = item.record.text
         if ours.text == said or ours.text == redaction.redact(said, self.draft.patterns).text:
             return told
-        return replace(told, state="left", why="it reads otherwise here; what is here stays")
+        return replace(told, state="left", why="it has been changed here; the text here stays")
 
     # -- where it goes -----------------------------------------------------------------------------------
 

@@ -66,10 +66,10 @@ def ask_backend(
         return Comparison("Hindsight", f"asked at {old}", _recalled(old))
     if old is not None:
         if not old.is_file():
-            raise NotFound("there is no index", where=str(old), hint="name the other tool's SQLite file")
+            raise NotFound("no such index", where=str(old), hint="give the other tool's SQLite file")
         asking = _index(old)
         if asking is None:
-            raise Usage("no index of OpenClaw or basic-memory", where=str(old), hint="name its SQLite file")
+            raise Usage("no index of OpenClaw or basic-memory", where=str(old), hint="give its SQLite file")
         return asking
     for path in _places(found.source, home, root):
         asking = _index(path)
@@ -77,12 +77,16 @@ def ask_backend(
             return asking
     if found.source == "hindsight":
         return Comparison(
-            "words", "Hindsight itself is not asked: name its bank with --old URL", _looked(found)
+            "words", "to compare with Hindsight itself, give its bank with --old URL", _looked(found)
         )
     note = (
-        "" if found.source in ("markdown", "claude-code") else "no index of it was found (--old names one); "
+        ""
+        if found.source in ("markdown", "claude-code")
+        else "no index of it was found (give one with --old); "
     )
-    return Comparison("grep", f"{note}lines by how many of the query's words they have", _grepped(files))
+    return Comparison(
+        "grep", f"{note}lines ordered by how many of the query's words they have", _grepped(files)
+    )
 
 
 def _places(source: str, home: Path, root: Path) -> Iterator[Path]:
@@ -99,7 +103,7 @@ def _index(path: Path) -> Comparison | None:
     """How to ask the index in a file, or None where it is none that is known."""
     tables = _rows(path, "SELECT name FROM sqlite_master WHERE type = 'table'", ())
     names = {str(row[0]) for row in tables or ()}
-    words = "by words alone: its vectors need the model they were made with"
+    words = "keywords only: its vectors need the model that made them"
     if "memory_index_chunks_fts" in names:
         return Comparison("OpenClaw", f"{path}, {words}", _openclaw(path, "memory_index_chunks_fts", _some))
     if "chunks_fts" in names:

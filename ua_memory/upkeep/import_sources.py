@@ -143,7 +143,7 @@ def read(source: str, name: str, files: Files) -> SourceContents:
         "hindsight": read_hindsight,
     }
     if source not in readers:
-        raise Usage(f"{source!r} is nothing that can be imported", hint=f"use {', '.join(readers)}")
+        raise Usage(f"cannot import from {source!r}", hint=f"use {', '.join(readers)}")
     return readers[source](name, files)
 
 
@@ -171,7 +171,7 @@ def read_notes(name: str, files: Files) -> SourceContents:
     """Every note of a folder. Usage where there is none."""
     notes, problems, left = collect({path: files[path] for path in sorted(files)}, curated=True)
     if not notes:
-        raise Usage("there are no markdown notes", where=name, hint="name the folder that holds them")
+        raise Usage("no markdown notes found", where=name, hint="give the folder that contains them")
     return SourceContents("markdown", name, tuple(notes), problems=tuple(problems), left=tuple(left))
 
 
@@ -363,7 +363,7 @@ def read_claude_code(name: str, files: Files) -> SourceContents:
         told = " (session transcripts are for `ua-memory flush FILE`)" if talks else ""
         raise Usage(
             f"no memory files and no CLAUDE.md{told}", where=name,
-            hint="name ~/.claude, or ~/.claude/projects/PROJECT/memory",
+            hint="give ~/.claude, or ~/.claude/projects/PROJECT/memory",
         )  # fmt: skip
     return SourceContents("claude-code", name, notes, problems=tuple(problems), left=tuple(left))
 
@@ -468,8 +468,8 @@ def read_hindsight(name: str, files: Files) -> SourceContents:
     notes += [*bodies, *_documents(heap)]
     if not (items or notes or models or pages):
         raise Usage(
-            "no memories, documents or mental models of Hindsight", where=name,
-            hint="name an export: hindsight-admin export-bank, or GET …/memories/list saved as JSON",
+            "contains no memories, documents or mental models of Hindsight", where=name,
+            hint="give an export: hindsight-admin export-bank, or GET …/memories/list saved as JSON",
         )  # fmt: skip
     left += _told(heap)
     name = re.sub(r"\.jsonl?\Z", "", name)
@@ -488,13 +488,13 @@ def _loaded(heap: ExportObjects, path: str, data: bytes) -> Iterator[Problem]:
         first, line = str(error), getattr(error, "lineno", 1)
     rows = [(n, row) for n, row in enumerate(data.splitlines(), 1) if row.strip()]
     if not path.endswith(".jsonl") and len(rows) < 2:
-        yield Problem(path, line, f"no JSON: {first}")
+        yield Problem(path, line, f"not JSON: {first}")
         return
     for number, row in rows:
         try:
             heap.sort(json.loads(row))
         except (ValueError, RecursionError) as error:
-            yield Problem(path, number, f"no JSON: {error}")
+            yield Problem(path, number, f"not JSON: {error}")
             if not path.endswith(".jsonl"):
                 return
 
@@ -504,7 +504,7 @@ def _told(heap: ExportObjects) -> Iterator[str]:
         names = ", ".join(str(each.get("name") or "nameless") for each in heap.directives)
         yield f"directives ({names}): copy those you want into ua-memory.toml"
     if heap.nameless:
-        yield f"{heap.nameless} memories have no id: they are known again by their text"
+        yield f"{heap.nameless} memories have no id; their text is compared instead"
 
 
 # -- memories --------------------------------------------------------------------------------------------
@@ -672,13 +672,13 @@ def read_openclaw(name: str, files: Files) -> SourceContents:
     roots = [root for root in ("", *_workspaces(files)) if _is_workspace(files_below(files, root))]
     if not roots:
         raise Usage(
-            "no OpenClaw workspace: neither MEMORY.md nor memory/*.md", where=name,
-            hint="name the workspace, as ~/.openclaw/workspace or ~/clawd",
+            "not an OpenClaw workspace: it has neither MEMORY.md nor memory/*.md", where=name,
+            hint="give the workspace, such as ~/.openclaw/workspace or ~/clawd",
         )  # fmt: skip
     if roots[0] == "" or len(roots) == 1:
         return _workspace(name, files_below(files, roots[0]), roots[0])
     several = ", ".join(roots)
-    raise Usage(f"several workspaces: {several}", where=name, hint="name one of them")
+    raise Usage(f"several workspaces: {several}", where=name, hint="give one of them")
 
 
 def _workspaces(files: Files) -> list[str]:
@@ -703,7 +703,7 @@ def _workspace(name: str, files: Files, root: str) -> SourceContents:
         problems = [*_core_trouble(core.note), *problems]
     told = [path for path in OPENCLAW_INSTRUCTIONS if path in files]
     if told:
-        left.append(f"{', '.join(told)}: instructions for the agent, no memories")
+        left.append(f"{', '.join(told)}: instructions for the agent, not memories")
     name = root or name
     return SourceContents(
         "openclaw", name, tuple(notes), core=core, problems=tuple(problems), left=tuple(left)
@@ -743,7 +743,7 @@ def files_of(root: Path, ours: Path, source: str) -> tuple[dict[str, bytes], lis
     files: dict[str, bytes] = {}
     unread: list[str] = []
     if not root.exists():
-        raise NotFound("there is nothing", where=str(root), hint="name the folder or file to import")
+        raise NotFound("no such file or folder", where=str(root), hint="give the folder or file to import")
     wanted, named = READ.get(source, (".md",)), NAMED.get(source, ())
 
     def refused(error: OSError) -> None:
@@ -759,7 +759,7 @@ def files_of(root: Path, ours: Path, source: str) -> tuple[dict[str, bytes], lis
         except OSError as error:
             if file == root:  # it was named, not found
                 why = f"cannot be read: {error.strerror or error}"
-                raise Malformed(why, where=str(root), hint="name a folder or a file") from error
+                raise Malformed(why, where=str(root), hint="give a folder or a file") from error
             unread.append(f"{name}: {error.strerror or error}")
     return files, unread
 

@@ -142,7 +142,7 @@ def _make_repository(root: Path, config: Config, before: Bank) -> list[str]:
         else:
             History(own, root, own=True).create()
     except GitFailed as error:
-        return [f"{error.what}; commits wait until `ua-memory init` is run again with git installed"]
+        return [f"{error.what}; nothing is committed until you install git and run `ua-memory init` again"]
     except OSError as error:
         raise CannotWrite(error.strerror or str(error), where=str(own)) from error
     return []
@@ -180,7 +180,7 @@ def _toml(config: Config) -> bytes:
     return f"""\
 # The settings of this memory bank. `ua-memory config` lists all of them and where each value comes from.
 id = "{config.id}"
-trail = "{config.trail}"   # own: this folder is the bank's git repository; beside: its history is kept apart
+trail = "{config.trail}"   # own: this folder is the bank's git repository; beside: its history is separate
 {zone}
 
 # mission = "what this memory is for"

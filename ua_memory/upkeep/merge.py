@@ -715,8 +715,8 @@ class _Merging:
             return self._apart(path)
         if not self._says(path, data):
             raise Conflict(
-                "the two machines' versions do not go together", where=path,
-                hint="change it by hand here until both say the same there, then sync; the other machine's is"
+                "the two machines' versions cannot be merged", where=path,
+                hint="edit it here until both agree, then sync; the other machine's is"
                 f" shown by: ua-memory git show {self.revision[:10]}:{self.there.get(path, path)}",
             )  # fmt: skip
         return data
@@ -783,7 +783,7 @@ class Losses:
         both = Plan(gone, (*self.ours.revised, *self.theirs.revised))
         if not both.gone and not both.revised:
             return []
-        return [f"removed with what rested on it: {summarize(both)}"]
+        return [f"removed with what depended on it: {summarize(both)}"]
 
     def record(self, store: Store, draft: Draft) -> None:
         """Write tombstones for what went with it, as `forget` does. A line without an id has the other's
@@ -891,7 +891,7 @@ def refuse(history: History, other: str, there: Mapping[str, tuple[str, str]]) -
     {path: (mode, blob)} of what the revision `other` has otherwise."""
     if path := link_in(there):
         raise Conflict(
-            "a symbolic link stands there in the place of memory", where=f"{other[:10]}:{path}",
+            "the other machine has a symbolic link in the place of memory", where=f"{other[:10]}:{path}",
             hint=f"on the machine that made it: {undone(path)}; then sync there, and here again",
         )  # fmt: skip
     large = (p for p, size in history.sizes(other).items() if is_truth(p) and size > MAX_FILE)
@@ -911,14 +911,14 @@ def undone(path: str) -> str:
     """How a committed link is taken back."""
     name = shlex.quote(path)
     gone = f"ua-memory git rm {name}; ua-memory git commit -m 'no link'"
-    return f"put the file itself in the place of the link, or take that out ({gone})"
+    return f"replace the link with the file itself, or remove it ({gone})"
 
 
 def refuse_push(history: History, offered: str | None, head: str) -> None:
     """Conflict where a link was committed here that no other machine would take in."""
     if path := link_in(history.differing(offered, head)):
         raise Conflict(
-            "a symbolic link was committed in the place of memory, which no other machine takes in",
+            "a symbolic link was committed in the place of memory; other machines refuse it",
             where=path, hint=f"{undone(path)}; then sync again",
         )  # fmt: skip
 
@@ -940,7 +940,7 @@ def foreign_files(
     if not store.bank.own:
         raise Conflict(
             "the other history has files that are not memory", where=", ".join(sorted(foreign)[:SHOWN]),
-            hint="give the trail a remote of its own: ua-memory git remote set-url origin ADDRESS",
+            hint="give this history a remote of its own: ua-memory git remote set-url origin ADDRESS",
         )  # fmt: skip
     history = store.history
     head = history.head()
@@ -957,7 +957,8 @@ def foreign_files(
         if there[path][0] != "160000"
     }
     notes = [
-        f"{path} was changed on both machines; this one's stands, {other[:10]} has the other" for path in both
+        f"{path} was changed on both machines; this one's version is kept, {other[:10]} has the other"
+        for path in both
     ]
     return {path: each for path, each in data.items() if path not in both}, notes
 
@@ -1155,20 +1156,20 @@ def _compared(store: Store, other: str) -> bool:
     history = store.history
     there = settings(history.read(other, SETTINGS))
     if there is None:
-        raise Conflict("that is no memory bank: it has no ua-memory.toml", where=other[:10], hint=_SEE)
+        raise Conflict("not a memory bank: it has no ua-memory.toml", where=other[:10], hint=_SEE)
     here = {"id": store.config.id, "trail": store.config.trail}
     alike = all(there.get(key, here[key]) == value for key, value in here.items())
     if alike:
         return False
     if there.get("trail", "beside") != store.config.trail:
         raise Conflict(
-            "one is its own git repository, the other is kept beside somebody's code", where=SETTINGS,
+            "one bank is its own git repository, the other is kept beside code", where=SETTINGS,
             hint='make `trail = "…"` the same in both, which `ua-memory init` sets up; ' + _SEE,
         )  # fmt: skip
     if store.bank.own and _new(store):
         return True
     raise Conflict(
-        f"these are two banks: {store.config.id} here, {there.get('id')} there", where=SETTINGS,
+        f"these are different banks: {store.config.id} here, {there.get('id')} there", where=SETTINGS,
         hint=f'to make them one, write `id = "{there.get("id")}"` here, run `ua-memory init .`, sync again',
     )  # fmt: skip
 

@@ -1,4 +1,4 @@
-"""Purging: what was forgotten, out of the history as well."""
+"""Purge: remove forgotten statements from the history as well."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 # -- purging -----------------------------------------------------------------------------------------------
-# Purging: what was forgotten, out of the history as well. A backup lies outside of the bank until its owner
+# Purge: remove forgotten statements from the history as well. A backup lies outside the bank until its owner
 # deletes it; so long the purge is not finished, and `status` says so.
 
 
@@ -94,7 +94,7 @@ def plan(store: Store, ids: Collection[str], sought: Sequence[Needle] = ()) -> P
     known = tombstones.read(store)
     chosen = tuple(block.removeprefix("^") for block in ids) or tuple(known.by_id)
     if not chosen:
-        raise NotFound("nothing was forgotten that could be purged", hint="ua-memory forget ^id --purge")
+        raise NotFound("nothing to purge: nothing was forgotten", hint="ua-memory forget ^id --purge")
     if strange := next((block for block in chosen if block not in known), None):
         raise Usage(
             "this was not forgotten", where=f"^{strange}", hint=f"ua-memory forget ^{strange} --purge"
@@ -256,7 +256,7 @@ def purge(store: Store, planned: PurgePlan, backup: Path, *, door: str) -> Purge
     with store.revision("purge", door=door) as draft:
         draft.even_if_empty = True
         number = len(planned.ids)
-        draft.subject = f"purge: {counted(number, 'forgotten statement')} out of the history"
+        draft.subject = f"purge: {counted(number, 'forgotten statement')} removed from the history"
         draft.trailers[tombstones.PURGED] = [f"^{block}" for block in planned.ids]
         draft.trailers[REWROTE] = [f"{name} {old} {new}" for name, (old, new) in rewrote.items()]
         words = [needle.text for needle in planned.needles]
@@ -270,9 +270,9 @@ def outside(store: Store, backup: Path) -> None:
     for inner in (store.bank.root, store.bank.state, store.bank.git_dir):
         if backup.resolve().is_relative_to(inner.resolve()):
             raise Usage(
-                "a backup inside the bank would keep it there",
+                "a backup inside the bank would keep the forgotten text",
                 where=str(backup),
-                hint="name a folder outside",
+                hint="give a folder outside the bank",
             )
 
 
@@ -373,7 +373,7 @@ def purges(history: History, tip: str, base: str | None, patterns: Mapping[str, 
         known = tombstones.parse(history.read(one.id, tombstones.PATH))
         if strange := sorted(ids - known.keys()):
             raise Conflict(
-                f"a purge names ^{strange[0]}, which has no tombstone",
+                f"a purge lists ^{strange[0]}, which has no tombstone",
                 where=f"{one.id[:10]} {tombstones.PATH}", hint=HINT,
             )  # fmt: skip
         each.append(ids)
@@ -408,7 +408,7 @@ def counterparts(
         raise Conflict(why, where=wrong, hint=HINT)
     lost = history.show(at or old)
     raise Conflict(
-        "the history was rewritten, and a revision is missing from it that no purge accounts for",
+        "the history was rewritten, and no purge explains why it lacks a revision",
         where=f"{lost.id[:10]} ({lost.subject[:60]})", hint=HINT,
     )  # fmt: skip
 
@@ -463,7 +463,7 @@ class HistoryPurges:
         self._store, self._door = store, door
 
     def plan(self, *ids: str, after: ForgetResult | None = None) -> PurgePlan:
-        """What it takes to get forgotten ids out of the history, too: those of `after`, those named, or all.
+        """What it takes to purge forgotten ids from the history, too: those of `after`, those named, or all.
         Changes nothing. Usage, NotFound, Conflict, StillThere."""
         if after is not None:
             return plan(self._store, [one.id for one in after.plan.removals], after.sought)

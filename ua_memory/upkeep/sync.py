@@ -74,9 +74,7 @@ def clone(root: Path, address: str) -> CloneResult | None:
         return None
     try:
         if root.is_dir() and any(root.iterdir()):
-            hint = (
-                "name an empty folder; a bank that is there already takes it in with ua-memory sync --remote"
-            )
+            hint = "choose an empty folder; to connect an existing bank: ua-memory sync --remote"
             raise Usage("the folder is not empty", where=str(root), hint=hint)
         root.parent.mkdir(parents=True, exist_ok=True)
         part = root.with_name(f".{root.name}{PART}")
@@ -128,7 +126,8 @@ def _made(history: History, address: str) -> CloneResult:
     plain = {path: entry for path, entry in there.items() if entry[0].startswith("100")}
     _check_out(history, plain)
     notes = tuple(
-        f"{path} is no plain file, and was not checked out" for path in sorted(there.keys() - plain.keys())
+        f"{path} is not a regular file, and was not checked out"
+        for path in sorted(there.keys() - plain.keys())
     )
     return CloneResult(shown(address), branch, history.number(None, sha), len(plain), notes)
 
@@ -138,7 +137,7 @@ def _found(history: History, address: str) -> tuple[str, str]:
     default, heads = history.heads(address)
     if not heads:
         raise NoBank(
-            "nothing is there yet", where=shown(address),
+            "the remote is empty", where=shown(address),
             hint="on the machine that has the bank: ua-memory sync --remote ADDRESS",
         )  # fmt: skip
     order = dict.fromkeys((default, "main", "master", *heads))
@@ -147,8 +146,8 @@ def _found(history: History, address: str) -> tuple[str, str]:
         if any(map(_is_sign, history.blobs(rev=sha))):
             return branch, sha
     raise NoBank(
-        f"no branch there holds a memory bank ({', '.join(list(heads)[:5])})", where=shown(address),
-        hint="ua-memory init makes one, and ua-memory sync --remote puts it into a remote of its own",
+        f"no branch of the remote has a memory bank ({', '.join(list(heads)[:5])})", where=shown(address),
+        hint="create one with ua-memory init, and push it to its own remote with ua-memory sync --remote",
     )  # fmt: skip
 
 
@@ -166,7 +165,7 @@ def _check_out(history: History, files: dict[str, tuple[str, str]]) -> None:
         some = paths[start : start + AT_ONCE]
         for path, data in zip(some, history.read_all([(files[p][1], "") for p in some]), strict=True):
             if {part.casefold() for part in path.split("/")} & {"..", ".", ".git", ""}:
-                raise Conflict("no name of a file", where=repr(path)[:200])
+                raise Conflict("not a file name", where=repr(path)[:200])
             file = history.root / path
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_bytes(data or b"")
@@ -304,7 +303,7 @@ class Following:
         if not purged:
             lost = history.run("rev-list", "-1", agreed or head, f"^{other}").decode()
             raise Conflict(
-                "the remote's history was rewritten, and no purge accounts for it",
+                "the remote's history was rewritten, but not by a purge",
                 where=f"it lacks {lost[:10]}", hint=purge.HINT,
             )  # fmt: skip
         base, parents = purge.counterparts(history, agreed or head, other, purged, at=agreed)
@@ -336,7 +335,7 @@ class Following:
             return purge.texts(history, paths, purged.tombstones, files, self.store.config.redact)[0]
         except StillThere as error:
             raise StillThere(
-                "it was purged on another machine, and is worded here still", where=error.where,
+                "it was purged on another machine, but is still in a file here", where=error.where,
                 hint=f"ua-memory forget {error.where}, or take it out of the file; then sync",
             ) from error  # fmt: skip
 
@@ -344,8 +343,8 @@ class Following:
         store, backup = self.store, self.backup
         if backup is None:
             raise Conflict(
-                "another machine purged its history, and this one's has to lie somewhere before it follows",
-                where=str(store.bank.root), hint="name a file outside the bank: sync(backup=…)",
+                "another machine purged its history; the old history here needs a backup first",
+                where=str(store.bank.root), hint="give a file outside the bank: sync(backup=…)",
             )  # fmt: skip
         purge.outside(store, backup)
         store.require_settled()
@@ -595,7 +594,7 @@ class _Syncing:
     def _unlock(self, address: str = "") -> None:
         """Remove what a killed git has left locked here, or in a folder that is pushed to."""
         gone = process.remove(self.store.history.locks(address))
-        self.notes += [f"removed a lock that a killed git had left: {file}" for file in gone]
+        self.notes += [f"removed a lock left by an interrupted git: {file}" for file in gone]
 
     def _refused(self, why: str) -> UaMemoryError:
         """Why nothing could be pushed, at the last attempt."""
@@ -607,7 +606,7 @@ class _Syncing:
         if held := [lock for lock in self.store.history.locks(self.url) if lock.held]:
             hint = f"try again ({held[0].held}); ua-memory sync removes it once no git can be running there"
         else:
-            hint = f"on the machine that has it, if no git is running there: rm {shlex.quote(name)}"
+            hint = f"on the machine of the remote, if no git is running there: rm {shlex.quote(name)}"
         return Busy(f"the remote's branch is locked: {why}", where=there, hint=hint)
 
     def _once(self) -> str:

@@ -88,9 +88,9 @@ def _take_back(store: Store, done: Revision, op: str, door: str) -> UndoResult:
             )
         _refuse_forgotten(store, draft, done)
         if (lost := _lost(draft)) and (rested := remove_derived(store, draft, lost)):
-            draft.notes.append(f"removed with what rested on it: {rested}")
+            draft.notes.append(f"removed with what depended on it: {rested}")
         if not draft.changed():
-            raise Conflict("nothing of it is left to undo", where=done.id[:10], hint="ua-memory log")
+            raise Conflict("nothing is left to undo", where=done.id[:10], hint="ua-memory log")
         give_back_all(store, draft, names, _entities(draft) if names else ())
         draft.trailers["Undoes"] = [done.id]
         draft.facts = list(done.trailers.get("Facts", ()))
@@ -123,7 +123,7 @@ def _refuse_forgotten(store: Store, draft: Draft, done: Revision) -> None:
     if lifted and tombstones.purged(store, lifted):
         raise Conflict(
             "it was purged from the history and cannot be restored", where=done.id[:10],
-            hint="its backup may (ua-memory status); ua-memory undo REVISION undoes an earlier one",
+            hint="its backup may have it (ua-memory status); ua-memory undo REVISION undoes an earlier one",
         )  # fmt: skip
     for path, data in draft.changed().items() if forgotten.by_id else ():
         old = set(markdown_document.parse(draft.touched[path].start or b"", path).records)

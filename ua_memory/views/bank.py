@@ -87,7 +87,9 @@ def show_init(screen: Screen, one: NewBank) -> None:
     else:
         screen.line("Created a memory bank in ", root, ".")
         table: list[list[Piece]] = [[(f"  {name}", "path"), SAYS.get(name, "")] for name in one.made]
-        where = "its own git repository" if one.status.own else f"kept apart, in {one.status.trail}"
+        where = (
+            "its own git repository" if one.status.own else f"a separate repository, in {one.status.trail}"
+        )
         screen.rows([*table, ["  history", where]])
     screen.note(*one.notes)
     if one.made:
@@ -106,7 +108,7 @@ def _show_cloned(screen: Screen, one: NewBank, done: CloneResult) -> None:
     screen.note(*done.notes, *one.notes)
     screen.line()
     screen.line("Next:")
-    screen.line("  ua-memory sync   whenever you like")
+    screen.line("  ua-memory sync   as often as you like")
 
 
 # -- status ----------------------------------------------------------------------------------------------
@@ -146,7 +148,7 @@ def show_status(screen: Screen, found: Status, last: str, watch: Mapping[str, An
     """How a bank stands; `last` is what its newest revision did, `watch` as `status_shape` has it."""
     rows: list[tuple[str, Piece]] = [
         ("Bank", (found.root, "path")),
-        ("History", "its own git repository" if found.own else f"kept apart, in {found.trail}"),
+        ("History", "its own git repository" if found.own else f"a separate repository, in {found.trail}"),
         ("Damage", (f"{found.damage}\nhint: ua-memory doctor" if found.damage else "", "bad")),
         ("Last", _last(found, last, now, relative=screen.fancy)),
         ("Files", f"{found.files:,}"),
@@ -163,8 +165,10 @@ def show_status(screen: Screen, found: Status, last: str, watch: Mapping[str, An
         said = f"{count(beliefs.observations, 'observation')}, {count(beliefs.waiting, 'fact')} to consider"
         said += f", {beliefs.aside} set aside" if beliefs.aside else ""
         rows.append(("Beliefs", said))
-        said = f"{count(beliefs.posted, 'fact')} posted on {beliefs.since}"
-        rows.append(("Batch", f"{said}: ua-memory consolidate collects" if beliefs.posted else ""))
+        said = f"{count(beliefs.posted, 'fact')} submitted on {beliefs.since}"
+        rows.append(
+            ("Batch", f"{said}: ua-memory consolidate collects the answers" if beliefs.posted else "")
+        )
     whole, *blocks = found.budgets
     rows.append(("Core", f"{whole.used:,} of {whole.limit:,} tokens in {count(len(blocks), 'block')}"))
     rows += [("", (budget.warning, "warn")) for budget in found.budgets]

@@ -52,7 +52,7 @@ def show_flushed(screen: Screen, one: FlushedSession) -> None:
         _replaced(screen, each)
     if one.refused:
         screen.line()
-        screen.line((f"Proposed by {one.by}, and not kept as proposed:", "faint"))
+        screen.line((f"Proposed by {one.by}, and not saved as proposed:", "faint"))
         for text in one.refused:
             screen.item([("  ? ", "warn")], (text, "faint"))
     screen.removed(one.redacted)
@@ -64,7 +64,7 @@ def conclude_flush(
 ) -> None:
     """What there is to say at the end: why nothing happened, what was taken out, that a model does better."""
     if not done and found is None:
-        screen.line("Nothing waits for a flush.")
+        screen.line("Nothing to flush: the queue is empty.")
     elif not done and found is not None and (found.due or not found.notes):
         _nothing(screen, found)
     if found:
@@ -76,17 +76,17 @@ def conclude_flush(
 
 def _nothing(screen: Screen, found: Flush) -> None:
     if found.due is None:
-        screen.line("Nothing waits for a flush.")
+        screen.line("Nothing to flush: the queue is empty.")
     elif found.silent:
-        screen.line("It has no turns.")
+        screen.line("It contains no turns.")
     elif found.looked:
-        screen.line(f"{found.due}: all of it was read by an earlier flush.")
+        screen.line(f"{found.due}: an earlier flush has read all of it.")
     else:
         screen.line(f"{found.due}: nothing to do yet. Flush anyway with --force.")
 
 
 def _counted(one: FlushedSession) -> str:
-    parts = [f"kept {count(len(one.facts), 'fact')}"]
+    parts = [f"saved {count(len(one.facts), 'fact')}"]
     parts += [f"{len(one.seen_again)} already known"] if one.seen_again else []
     parts += [f"{count(len(one.core), 'core block')} changed"] if one.core else []
     return ", ".join(parts)
@@ -112,17 +112,17 @@ def _replaced(screen: Screen, one: BlockChange) -> None:
 
 
 def show_preview(screen: Screen, found: Flush, cost: Estimate | None) -> None:
-    """What would be kept without a model, and what one would cost."""
+    """What would be saved without a model, and what one would cost."""
     if found.preview:
-        screen.line(f"{count(len(found.preview), 'fact')} would be kept without a model:")
+        screen.line(f"{count(len(found.preview), 'fact')} would be saved without a model:")
     for each in found.preview or ():
         screen.item([("  + ", "added")], each.text, (f"  {each.at:%Y-%m-%d}" if each.at else "", "faint"))
     if found.due and not found.turns:
         _nothing(screen, found)
     elif found.due and not found.preview:
-        screen.line(f"{found.due}: nothing would be kept.")
+        screen.line(f"{found.due}: nothing would be saved.")
     elif not found.preview:
-        screen.line("Nothing would be kept.")
+        screen.line("Nothing would be saved.")
     if cost:
         screen.line(output.priced(cost))
     screen.note(*found.notes)
@@ -246,17 +246,17 @@ def _one(screen: Screen, one: RetainResult) -> None:
         screen.item([("  - ", "removed")], fact.text, (f"  ^{fact.id}", "id"))
     if one.refused:
         screen.line()
-        screen.line((f"Proposed by {one.by}, and not kept as proposed:", "faint"))
+        screen.line((f"Proposed by {one.by}, and not saved as proposed:", "faint"))
         for text in one.refused:
             screen.item([("  ? ", "warn")], (text, "faint"))
     screen.removed(one.redacted)
-    screen.note(*(f"yours, unchanged in {one.path}: {text[:80]}" for text in one.kept), *one.notes)
+    screen.note(*(f"your own line, unchanged in {one.path}: {text[:80]}" for text in one.kept), *one.notes)
 
 
 def _counted_facts(one: RetainResult) -> str:
     of = "" if one.read == one.chunks else f", {one.read} of them new or changed"
     parts = [f"{count(one.chunks, 'chunk')}{of}"] if one.item.document_id else []
-    parts += [f"kept {count(len(one.facts), 'fact')}"]
+    parts += [f"saved {count(len(one.facts), 'fact')}"]
     parts += [f"{len(one.seen_again)} already known"] if one.seen_again else []
     parts += [f"{len(one.removed)} gone"] if one.removed else []
     return ", ".join(parts)
@@ -274,7 +274,7 @@ def offered_shape(items: Sequence[TextItem], keys: Sequence[str], log: str) -> d
 def show_offered(screen: Screen, items: Sequence[TextItem], log: str) -> None:
     """Texts that were handed over to the background."""
     what = count(len(items), "text") if len(items) > 1 else items[0].document_id or "The text"
-    wait = "are safe and wait" if len(items) > 1 else "is safe and waits"
+    wait = "are saved and wait" if len(items) > 1 else "is saved and waits"
     screen.line(f"{what} {wait} for the model in the background, which writes to ", (log, "path"))
 
 
@@ -289,7 +289,7 @@ def show_priced(screen: Screen, found: Sequence[RetainPreview]) -> None:
         name = one.item.document_id or "The text"
         screen.line(f"{name}: {count(one.chunks, 'chunk')}, {one.read} to be read")
         if one.facts:
-            screen.line(f"{count(len(one.facts), 'fact')} would be kept without a model:")
+            screen.line(f"{count(len(one.facts), 'fact')} would be saved without a model:")
         for fact in one.facts:
             screen.item([("  + ", "added")], fact.text, (f"  {fact.when}" if fact.when else "", "faint"))
     if cost := together([one.cost for one in found if one.cost]):
@@ -450,7 +450,7 @@ def show_one_flushed(screen: Screen, one: FoundSession, flushed: FlushedSession)
     again = f", {len(flushed.seen_again)} already known" if flushed.seen_again else ""
     again += f", {count(len(flushed.core), 'core block')} changed" if flushed.core else ""
     where = f"{one.session.client} {project(one)} {one.session.session[:SHORT_TITLE]}".replace("  ", " ")
-    told = f"{count(flushed.turns, 'turn')}, kept {count(len(flushed.facts), 'fact')}{again} ("
+    told = f"{count(flushed.turns, 'turn')}, saved {count(len(flushed.facts), 'fact')}{again} ("
     screen.item([(f"{day}  ", "faint")], f"{where}: {told}", commit(flushed.revision), ")")
     screen.removed(flushed.redacted)
     screen.note(*flushed.notes)
@@ -659,7 +659,11 @@ def show_caught(screen: Screen, caught: WatchResult, modelled: bool) -> None:
     """What a look at the watched paths retained, and what it left for later."""
     show_retained(screen, caught.done, modelled=modelled)
     if not caught.done:
-        screen.line("Nothing has changed." if not caught.young else "Nothing has settled yet.")
+        screen.line(
+            "Nothing has changed."
+            if not caught.young
+            else "Nothing to read yet: recent saves wait until they settle."
+        )
     if caught.young:
         screen.note(
             f"{count(len(caught.young), 'file')} saved a moment ago; at once: ua-memory watch run --now"
@@ -820,4 +824,9 @@ def _sum(screen: Screen, done: Compared) -> None:
         f"(the same file first: {same:,}), only the old for {alone:,}, only ours for {ours:,}."
     )
     milliseconds = [f"{1000 * each:,.0f} ms" for each in done.seconds]
-    screen.line((f"A query took {milliseconds[0]} there, {milliseconds[1]} here. Nothing was kept.", "faint"))
+    screen.line(
+        (
+            f"Median time of a query: {milliseconds[0]} there, {milliseconds[1]} here. Nothing was kept.",
+            "faint",
+        )
+    )

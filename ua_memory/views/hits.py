@@ -213,7 +213,7 @@ def show_explanation(screen: Screen, found: QueryExplanation, asked: datetime) -
     for title, words in (("names", found.entities), ("terms", found.terms), ("phrases", found.phrases)):
         if words or title != "phrases":
             rows.append(((title, "faint"), ", ".join(words) or "none"))
-    taken = [f"{typed} for {word or 'a small word'}" for typed, word in found.meant.items()]
+    taken = [f"{typed} for {word or 'a common word'}" for typed, word in found.meant.items()]
     rows += [(("taken", "faint"), ", ".join(taken))] if taken else []
     screen.rows(rows)
     if found.why:

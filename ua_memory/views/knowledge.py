@@ -50,7 +50,7 @@ def show_inserted(screen: Screen, done: InsertResult) -> None:
     fact = done.fact
     block: list[Piece] = [(f"^{fact.id}", "id"), ", "] if fact.id else []
     place: list[Piece] = (
-        [(f"{fact.place.path}:{fact.place.line}", "path")] if fact.place.path else ["gone since"]
+        [(f"{fact.place.path}:{fact.place.line}", "path")] if fact.place.path else ["removed since"]
     )
     screen.line(f"{did} ", *place, " (", *block, commit(done.result.revision), ")")
     screen.outcome(done.result)
@@ -333,7 +333,7 @@ def show_refreshed(screen: Screen, one: RefreshResult) -> None:
 
 def _refused(screen: Screen, by: str, refused: tuple[str, ...]) -> None:
     if refused:
-        screen.line((f"Proposed by {by}, and not kept as proposed, or no longer so:", "faint"))
+        screen.line((f"Proposed by {by}, and not kept as proposed:", "faint"))
     for text in refused:
         screen.item([("  ? ", "warn")], (text, "faint"))
 
@@ -617,7 +617,7 @@ def _at_odds(screen: Screen, pairs: Sequence[tuple[Fact, Fact]]) -> None:
 def _asides(screen: Screen, done: ConsolidationResult) -> None:
     if done.refused:
         screen.line()
-        screen.line((f"Proposed by {done.by}, and not kept:", "faint"))
+        screen.line((f"Proposed by {done.by}, and not saved:", "faint"))
     for text in done.refused[:SHOWN_PAIRS]:
         screen.item([("  ? ", "warn")], (text, "faint"))
     if len(done.refused) > SHOWN_PAIRS:

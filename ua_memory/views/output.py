@@ -399,7 +399,7 @@ def estimate(cost: Estimate) -> dict[str, Any]:
 def priced(cost: Estimate) -> str:
     """What a model would take, in a sentence."""
     price = "no price known" if cost.usd is None else f"about {dollars(cost.usd)}, prices of {cost.as_of}"
-    price = "no bill: it is on this network" if cost.usd == 0 else price
+    price = "no cost: it runs on this network" if cost.usd == 0 else price
     asks = count(cost.requests, "request")
     return f"{cost.model} would read about {cost.tokens:,} tokens in {asks}: {price}."
 
