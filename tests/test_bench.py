@@ -270,7 +270,7 @@ ITEM = '{"id": "1", "when": "2026-03-02", "text": "a"}'
         (f'{ITEM}\n{{"question": "?", "evidence": "1"}}', ":2", "list of ids"),
         (f"{ITEM}\n\n[1]", ":3", "indices"),
         (f"{ITEM}\nwords", ":2", "Expecting value"),
-        ("", "", "no JSON"),
+        ("", "", "not JSON"),
         ('[{"haystack_sessions": []}]', "", "no 'haystack_session_ids'"),
         ('[{"session_1": [], "session_1_date_time": "noon", "qa": []}]', "", "not a valid time: 'noon'"),
     ],

@@ -77,7 +77,7 @@ def test_what_was_kept_reads_like_a_diff(shell: Shell) -> None:
     done = shell.ok("flush", "talk.jsonl")
     first, _, path, *facts = done.out.splitlines()
     assert re.fullmatch(
-        r"4 turns of claude-code session 258c7280: kept \d facts \(commit [0-9a-f]{7}\)", first
+        r"4 turns of claude-code session 258c7280: saved \d facts \(commit [0-9a-f]{7}\)", first
     )
     assert path == "memory/2026-11-20.md" and all(
         re.match(r"  \+ .+  \^[a-z2-7]{10}$", line) for line in facts
@@ -159,7 +159,7 @@ def test_a_dry_run_shows_what_and_how_much(shell: Shell) -> None:
         and not (shell.cwd / "memory/2026-11-20.md").exists()
     )
     with FakeModel() as fake:
-        assert "no bill" in asking(shell, fake, "flush", "talk.jsonl", "--dry-run").out and fake.bodies == []
+        assert "no cost" in asking(shell, fake, "flush", "talk.jsonl", "--dry-run").out and fake.bodies == []
 
 
 # -- a model -------------------------------------------------------------------------------------------
@@ -308,7 +308,7 @@ def flushed(shell: Shell, seconds: float = 30) -> str:
     log = shell.cwd / ".git/ua-memory/local/flush.log"
     until = time.monotonic() + seconds
     while time.monotonic() < until:
-        if log.exists() and "commit" in log.read_text() and "Nothing waits" not in shell.ok("status").out:
+        if log.exists() and "commit" in log.read_text() and "queue is empty" not in shell.ok("status").out:
             return log.read_text()
         time.sleep(0.1)
     raise AssertionError(log.read_text() if log.exists() else "no log")

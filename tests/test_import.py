@@ -153,7 +153,7 @@ def test_what_changed_at_its_source(shell: Shell, tmp_path: Path) -> None:
 
 
 def test_what_is_no_workspace(shell: Shell, tmp_path: Path) -> None:
-    assert "no OpenClaw workspace" in shell("import", "openclaw", made(tmp_path, "x", {"a.md": "x"})).err
+    assert "not an OpenClaw workspace" in shell("import", "openclaw", made(tmp_path, "x", {"a.md": "x"})).err
     assert shell("import", "openclaw", str(tmp_path / "nowhere")).code == 4
     assert "the bank itself" in shell("import", "openclaw", ".").err
     state = made(tmp_path, "state", {"workspace-b/memory/2026-02-03.md": "- b\n", "README.md": "no"})

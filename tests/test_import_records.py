@@ -192,7 +192,7 @@ def test_hindsight_twice_and_taken_back(shell: Shell, tmp_path: Path) -> None:
     assert [each["why"] for each in changed["taken"] if each["state"] == "left"] == [
         "it has been changed here; the text here stays"
     ]
-    assert changed["problems"][0].startswith("dump.jsonl:8: no JSON")
+    assert changed["problems"][0].startswith("dump.jsonl:8: not JSON")
     shell.ok("undo", first["revision"])
     assert sorted(p.name for p in shell.cwd.glob("memory/**/*.md")) == ["2026-11-21.md"]
 

@@ -281,7 +281,7 @@ def test_since_client_project_and_path_choose(shell: Shell, tmp_path: Path) -> N
         (("sessions", "--client", "vim"), "unknown client 'vim'"),
         (("sessions", "--client", "gemini"), "ua-memory install gemini"),
         (("sessions", "--days", "3"), "--days does not apply to sessions"),
-        (("sessions", "--all", "--since", "3d"), "contradict"),
+        (("sessions", "--all", "--since", "3d"), "cannot be used together"),
         (("sessions", "--since", "soon"), "is not a valid date"),
         (("sessions", "/nowhere"), "no such file or folder"),
         (("openclaw",), "PATH is missing"),

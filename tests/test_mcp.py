@@ -277,7 +277,7 @@ def test_tools_do_what_they_say(memory: Memory) -> None:
         ("archival_memory_search", {"query": 7}, "query must be a string"),
         ("archival_memory_search", {"q": "x"}, "unknown argument q"),
         ("archival_memory_search", ["x"], "must be an object"),
-        ("recall", {"query": "x", "budget": "huge"}, "none of low, mid, high"),
+        ("recall", {"query": "x", "budget": "huge"}, "not one of low, mid, high"),
         ("recall", {"query": "x", "max_tokens": 0}, "at least 1"),
         ("get_page", {"id": "nope"}, "Hint: call create_page"),
         ("update_page", {"id": "nope"}, "nothing to change"),

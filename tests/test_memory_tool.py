@@ -183,14 +183,14 @@ def test_what_memory_keeps_itself_can_be_viewed_and_not_changed(desk: Desk) -> N
     desk.memory.insert("Noor lives in Lisbon.")
     log = "/memories/2026-11-21.md"
     assert "Noor lives in Lisbon." in desk.do("view", log)
-    assert "fact by fact" in desk.no("str_replace", log, old_str="Lisbon", new_str="Porto")
+    assert "one fact at a time" in desk.no("str_replace", log, old_str="Lisbon", new_str="Porto")
     for path in ("/memories/pages/x.md", "/memories/models/x", "/memories/entities", "/memories/2026-11-22"):
         assert "write what you know in a note of your own" in desk.no("create", path, file_text="x")
     core = "/memories/MEMORY.md"
     desk.do("insert", core, insert_line=3, insert_text="\n## User\n\nNoor, in Lisbon.")
     assert desk.memory.core.get("User").value == "Noor, in Lisbon."
     assert "over its budget" in desk.no("insert", core, insert_line=6, insert_text="word " * 1500)
-    assert "core memory stays" in desk.no("delete", core)
+    assert "core memory cannot be deleted" in desk.no("delete", core)
     desk.person("MEMORY.md", desk.do("view", core) and (desk.root / core[10:]).read_text() + "\nMine.\n")
     assert "a person wrote" in desk.no("str_replace", core, old_str="Mine", new_str="Yours")
 

@@ -93,7 +93,7 @@ def test_a_merge_under_way_is_somebody_s(tmp_path: Path) -> None:
     shell = new_shell(tmp_path)
     shell.ok("insert", "one")
     merging(shell, shell.cwd / ".git")
-    with pytest.raises(GitFailed, match="under way") as error:
+    with pytest.raises(GitFailed, match="in progress") as error:
         History(shell.cwd / ".git", shell.cwd, own=True).ref()
     assert error.value.hint == "ua-memory git status says how to finish or abort it"
     assert "git commit" in git(shell.cwd, "status")

@@ -115,7 +115,7 @@ def test_a_mark_that_a_killed_git_left_keeps_no_pack_and_somebodys_mark_is_refus
         assert alive.stdin
         alive.stdin.close()
     lent.write_text("/elsewhere/objects\n")
-    with pytest.raises(Conflict, match="borrows"):
+    with pytest.raises(Conflict, match="another repository"):
         purge(there)
     lent.unlink()
     done = purge(there)

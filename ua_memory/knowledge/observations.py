@@ -296,7 +296,7 @@ def revise(
     if changed and by_person(old):
         raise Malformed("a person worded this observation", where=old.place.citation)
     if changed and not grounds:
-        raise Malformed("another wording needs a proof", where=old.place.citation)
+        raise Malformed("a new wording needs at least one proof", where=old.place.citation)
     cited_by, spoken = _proofs(draft, grounds)
     known = {proof.ref for proof in old.proofs if is_supported(proof, {**facts, **spoken})}
     fresh = [proof for proof in cited_by if proof.ref not in known]
