@@ -12,7 +12,7 @@ import pytest
 from banks import git, repository
 from terminal import Shell, new_shell
 
-from ua_memory.git import trail as git_trail
+from ua_memory.git import history as git_history
 from ua_memory.upkeep import sync as cloning
 
 
@@ -117,7 +117,7 @@ def test_killed_on_the_way_it_is_begun_anew(shell: Shell, stop: str, monkeypatch
         raise Killed
 
     with monkeypatch.context() as patch:
-        patch.setattr(git_trail.History, stop, dies)
+        patch.setattr(git_history.History, stop, dies)
         patch.setattr(cloning.shutil, "rmtree", lambda *_, **__: None)
         with pytest.raises(Killed):
             cloning.clone(shell.home / "two", str(there))

@@ -11,8 +11,8 @@ import pytest
 from banks import Bank, new_bank
 
 from ua_memory.retain import ledger as through
-from ua_memory.retain.capture import CaptureResult as Heard
-from ua_memory.retain.capture import capture
+from ua_memory.retain.conversations import CaptureResult as Heard
+from ua_memory.retain.conversations import capture
 from ua_memory.retain.flush import Flusher
 from ua_memory.retain.subagent import MemoryView as View
 from ua_memory.transcripts.turns import Session

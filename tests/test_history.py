@@ -20,9 +20,9 @@ from truth import DAY, NOW, git, in_trail, insert, make, open_again, write
 
 from ua_memory import Memory
 from ua_memory.errors import GitFailed, NotFound, Usage
+from ua_memory.git.history import History
 from ua_memory.git.process import BatchEnded, ObjectReader, Process
 from ua_memory.git.repository import MACHINE, NOBODY, SOMEBODY, Commit, blob_id
-from ua_memory.git.trail import History
 from ua_memory.store import commit as flight
 from ua_memory.store.store import Store
 
@@ -610,7 +610,7 @@ def test_the_process_that_reads_objects_ends_with_its_owner(trail: History) -> N
     """Also where that is killed: what it reads from is closed then."""
     made = commit(trail, {"a.md": b"told"})
     code = (
-        "import os, signal, sys\nfrom pathlib import Path\nfrom ua_memory.git.trail import History\n"
+        "import os, signal, sys\nfrom pathlib import Path\nfrom ua_memory.git.history import History\n"
         f"trail = History(Path({str(trail.git_dir)!r}), Path({str(trail.root)!r}), own=True)\n"
         f"trail.read({made!r}, 'a.md')\nprint(trail._objects._batch.pid, flush=True)\n"
         "os.kill(os.getpid(), signal.SIGKILL)\n"

@@ -15,7 +15,7 @@ from terminal import EVERY, Shell, new_shell
 from test_import import made
 
 from ua_memory import bench
-from ua_memory.upkeep import import_compare
+from ua_memory.upkeep import import_
 from ua_memory.views.output import cells
 
 ANSI = re.compile(r"\x1b\[[0-9;?]*[a-zA-Z]")
@@ -100,7 +100,7 @@ def test_what_is_said_where_there_is_nothing_to_ask(shell: Shell, tmp_path: Path
 
 
 def ask(file: Path, query: str) -> list[tuple[str, str]]:
-    found = import_compare._index(file)
+    found = import_._index(file)
     assert found is not None
     return [(each.path, each.text) for each in found.ask(query, 6)]
 

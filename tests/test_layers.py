@@ -300,7 +300,7 @@ def reads_the_log(source: str) -> list[int]:
 def test_only_git_reads_the_log_and_objects() -> None:
     """`History` reads the log once per head, and objects through one process that stays."""
     found = {dotted(path)[0]: reads_the_log(path.read_text(encoding="utf-8")) for path in SOURCES}
-    assert found["git.trail"], "the rule finds what it is about"
+    assert found["git.history"], "the rule finds what it is about"
     assert {name for name, lines in found.items() if lines and not name.startswith("git.")} == set()
 
 

@@ -384,13 +384,13 @@ def test_a_long_turn_is_read_at_both_ends(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_the_end_of_a_live_transcript(monkeypatch: pytest.MonkeyPatch) -> None:
-    from ua_memory.retain import capture as hearing
+    from ua_memory.retain import conversations
 
     stream = io.BytesIO(b"x" * 100)
-    spot = hearing.ReadPosition(offset=90, check=hearing._check(stream, 90))
+    spot = conversations.ReadPosition(offset=90, check=conversations._check(stream, 90))
     for most, alone in ((10, b"x" * 10), (9, None)):
-        monkeypatch.setattr(hearing, "TAIL", most)
-        assert hearing._tail(stream, spot, 100) == alone
+        monkeypatch.setattr(conversations, "TAIL", most)
+        assert conversations._tail(stream, spot, 100) == alone
 
 
 def test_a_line_that_is_pruned(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -21,7 +21,7 @@ from test_forget import BELIEFS, believe, by_machine, link
 from truth import leftovers
 
 from ua_memory.errors import Conflict, GitFailed, Malformed, NotFound, UaMemoryError, Usage
-from ua_memory.git.trail import History
+from ua_memory.git.history import History
 from ua_memory.index.sync import Index
 from ua_memory.knowledge import statements
 from ua_memory.knowledge.tombstones import Removal, add

@@ -13,7 +13,7 @@ from banks import git, repository
 from terminal import Shell, new_shell
 
 from ua_memory.errors import GitFailed
-from ua_memory.git.trail import History
+from ua_memory.git.history import History
 
 ADDRESS = "remote.git"
 

@@ -21,8 +21,8 @@ from index_bank import Counting
 from truth import DAY, inserted, make, on_disk, open_again
 
 from ua_memory.errors import CannotWrite, Malformed, UaMemoryError
-from ua_memory.git.trail import History
-from ua_memory.index import cache
+from ua_memory.git.history import History
+from ua_memory.index import embedding
 from ua_memory.index import integrity as checking
 from ua_memory.index import vectors as sums
 from ua_memory.index.integrity import KILLED, OPEN
@@ -268,7 +268,10 @@ def test_a_bit_flipped_anywhere_in_the_index_is_named_and_mended(embedded: Path,
     with Index(store, embeds=Counting()) as index:  # the files' times are not those of the copy
         index.refresh()
     files = [file for file in (state(root) / "index").rglob("*") if file.is_file() and file.stat().st_size]
-    files = [*sorted(file for file in files if file.suffix != ".lock"), state(root) / f"cache/{cache.FILE}"]
+    files = [
+        *sorted(file for file in files if file.suffix != ".lock"),
+        state(root) / f"cache/{embedding.CACHE_FILE}",
+    ]
     assert len(files) >= 9 and checking.checked(store) == checking.IntegrityReport()
     for file in files:
         size, whole = file.stat().st_size, says(file) if file.suffix == ".db" else None

@@ -16,8 +16,8 @@ from truth import DAY, finish, first_author, insert, make, on_disk, open_again, 
 from ua_memory import discovery as regular
 from ua_memory.config import Config
 from ua_memory.errors import Busy, CannotWrite, GitFailed, UaMemoryError
+from ua_memory.git.history import History
 from ua_memory.git.process import Process
-from ua_memory.git.trail import History
 from ua_memory.store.store import Store
 
 CODES = [errno.ENOSPC, errno.EROFS, errno.EACCES, errno.EIO, errno.EMFILE, errno.EDQUOT]

@@ -10,8 +10,8 @@ from banks import DAY, Bank, everywhere, new_bank
 from test_forget import PAGE, believe, by_machine, link, opine
 
 from ua_memory.errors import Conflict, GitFailed, NotFound, Usage
+from ua_memory.git.history import History
 from ua_memory.git.process import GitObject
-from ua_memory.git.trail import History
 from ua_memory.knowledge import core
 from ua_memory.markdown import document as markdown
 from ua_memory.memory import Memory

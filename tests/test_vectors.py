@@ -18,8 +18,9 @@ from ua_memory.index import embedding as embed
 from ua_memory.index import embedding as functions
 from ua_memory.index import embedding as late
 from ua_memory.index import embedding as runtime
-from ua_memory.index.cache import FILE, Cache
 from ua_memory.index.embedding import (
+    FILE,
+    Cache,
     Embedded,
     Embedder,
     EmbeddingUnavailable,

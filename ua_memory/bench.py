@@ -25,7 +25,7 @@ from ua_memory.upkeep.import_ import import_contents
 if TYPE_CHECKING:
     from ua_memory.llm.ledger import Spent, Totals
     from ua_memory.recall.search import Hit
-    from ua_memory.upkeep.import_compare import Comparison, Old
+    from ua_memory.upkeep.import_ import Comparison, Old
     from ua_memory.upkeep.import_sources import SourceContents
 
 

@@ -33,15 +33,14 @@ if TYPE_CHECKING:
     from ua_memory.index.sync import Facts, Index, Progress, Refresh, Stop
     from ua_memory.knowledge.observations import ObservationCounts
     from ua_memory.knowledge.opinions import Opinions
-    from ua_memory.llm.access import ModelAccess, ModelOrEndpoint
+    from ua_memory.llm.client import ModelAccess, ModelOrEndpoint
     from ua_memory.llm.model import Endpoint, Model
     from ua_memory.recall.arms import QueryExplanation
     from ua_memory.recall.search import RecallResult, SearchResult
     from ua_memory.reflect.consolidate import ConsolidationResult, Observations
     from ua_memory.reflect.consolidate import Tell as ConsolidateTell
-    from ua_memory.reflect.pages import MentalModels, Pages
     from ua_memory.reflect.reflection import Directives, Reflection
-    from ua_memory.reflect.refresh import RefreshView
+    from ua_memory.reflect.refresh import MentalModels, Pages, RefreshView
     from ua_memory.retain.conversations import Conversations, WaitQueue
     from ua_memory.retain.extractor import Mode
     from ua_memory.retain.flush import Done, Flush
@@ -463,14 +462,14 @@ class Memory:
     @cached_property
     def pages(self) -> Pages:
         """Knowledge pages, and their refreshes."""
-        from ua_memory.reflect.pages import Pages
+        from ua_memory.reflect.refresh import Pages
 
         return Pages(self.store, self.door, self.access, lambda: self._refresh_view)
 
     @cached_property
     def models(self) -> MentalModels:
         """Mental models."""
-        from ua_memory.reflect.pages import MentalModels
+        from ua_memory.reflect.refresh import MentalModels
 
         return MentalModels(self.store, self.door, self.access, lambda: self._refresh_view)
 
@@ -550,7 +549,7 @@ class Memory:
     @cached_property
     def access(self) -> ModelAccess:
         """Opens the models that are asked."""
-        from ua_memory.llm.access import ModelAccess
+        from ua_memory.llm.client import ModelAccess
 
         return ModelAccess(self.store)
 

@@ -182,8 +182,8 @@ VERBS: dict[str, dict[str, Listed]] = {
         "core": Listed("insert", "Core memory: the blocks of MEMORY.md."),
     },
     "What is known": {
-        "reflect": Listed("reflect", "Answer a question from memory, with sources."),
-        "consolidate": Listed("reflect", "Create observations from new facts."),
+        "reflect": Listed("knowledge", "Answer a question from memory, with sources."),
+        "consolidate": Listed("knowledge", "Create observations from new facts."),
         "observations": Listed("knowledge", "Observations: what follows from several facts."),
         "opinions": Listed("knowledge", "The agent's opinions and their reasons."),
         "pages": Listed("knowledge", "Knowledge pages: you say what one tracks."),

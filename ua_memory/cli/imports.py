@@ -20,8 +20,7 @@ from ua_memory.hooks import context
 from ua_memory.hooks.capture import queue_ended_sessions
 from ua_memory.memory import Memory
 from ua_memory.upkeep import import_sources
-from ua_memory.upkeep.import_ import import_contents
-from ua_memory.upkeep.import_compare import ask_backend
+from ua_memory.upkeep.import_ import ask_backend, import_contents
 from ua_memory.views import flushed as views_flushed
 from ua_memory.views import history, output
 from ua_memory.views.output import Screen, count, emit, note, parse_since, progress, show

@@ -23,7 +23,7 @@ from ua_memory.config import Config
 from ua_memory.daemon.protocol import BUSY, ELSEWHERE, INTERNAL, LATE, RequestRefused
 from ua_memory.daemon.spawn import background
 from ua_memory.errors import UaMemoryError
-from ua_memory.git.trail import History
+from ua_memory.git.history import History
 from ua_memory.index import embedding
 from ua_memory.memory import Memory
 from ua_memory.store.scan import SnapshotCache

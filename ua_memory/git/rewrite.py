@@ -16,10 +16,10 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from ua_memory.errors import CannotWrite, Conflict, GitFailed
+from ua_memory.git.history import History
 from ua_memory.git.process import IMPORTS, TAKES_IN, is_there, lives, processes, text
 from ua_memory.git.remotes import AGREED, LOCAL
 from ua_memory.git.repository import ASIDE
-from ua_memory.git.trail import History
 from ua_memory.paths import make_private
 
 # -- rewriting ---------------------------------------------------------------------------------------------

@@ -14,9 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from ua_memory.errors import UaMemoryError
-from ua_memory.index import cache, vectors
+from ua_memory.index import embedding, vectors
 from ua_memory.index import items as index_items
-from ua_memory.index.cache import FILE
 from ua_memory.index.generations import Generations, KnownFile, Manifest, content_hash
 from ua_memory.index.items import COLUMNS, SCHEMA, SCHEMA_VERSION, items_of, read_only, row
 from ua_memory.index.outside import OutsideFiles, outside
@@ -197,7 +196,7 @@ def of_vectors(store: Store, generation: Path) -> list[str]:
             if not _stands(mark, db):
                 return []
             wanted = {name for (name,) in db.execute("SELECT DISTINCT vhash FROM items")}
-        wanted -= cache.without(store.bank.cache, str(mark.get("model", "")))
+        wanted -= embedding.without(store.bank.cache, str(mark.get("model", "")))
         with closing(read_only(file)) as rows:
             found = [
                 f"Chroma: {said}" for (said,) in rows.execute("PRAGMA integrity_check(5)") if said != "ok"
@@ -230,17 +229,17 @@ def _stands(mark: dict[str, object], db: sqlite3.Connection) -> bool:
 
 def of_cache(folder: Path) -> list[str]:
     """What is damaged in the embeddings that are kept. Unchecked."""
-    file = folder / cache.FILE
+    file = folder / embedding.CACHE_FILE
     if not file.exists():
         return []
     try:
         with closing(read_only(file)) as db:
             db.execute("BEGIN")
             found = [str(said) for (said,) in db.execute("PRAGMA integrity_check(5)") if said != "ok"]
-            if _tables(db) != _made_tables(cache.SCHEMA):
+            if _tables(db) != _made_tables(embedding.CACHE_SCHEMA):
                 found.append("its tables differ from those that were created")
-            sums = [cache.sum_of(*values[1:]) != values[0] for values in db.execute(cache.SUMMED)]
-            if wrong := sum(sums) + db.execute(cache.ALONE).fetchone()[0]:
+            sums = [embedding.sum_of(*values[1:]) != values[0] for values in db.execute(embedding.SUMMED)]
+            if wrong := sum(sums) + db.execute(embedding.ALONE).fetchone()[0]:
                 found.append(f"{wrong} embeddings differ from their checksums")
             bare = db.execute("SELECT count(*) FROM vectors").fetchone()[0] - len(sums)
     except (sqlite3.Error, UnicodeDecodeError, TypeError) as error:
@@ -287,7 +286,7 @@ def checked(store: Store) -> IntegrityReport:
 
 def cache_checked(store: Store) -> IntegrityReport:
     """What is damaged in the embeddings that are kept."""
-    return _look(f"cache/{FILE}", lambda: of_cache(store.bank.cache))
+    return _look(f"cache/{embedding.CACHE_FILE}", lambda: of_cache(store.bank.cache))
 
 
 def _look(where: str, look: Callable[[], Iterable[str]]) -> IntegrityReport:

@@ -17,8 +17,7 @@ from ua_memory.errors import Busy, CannotWrite, NotFound, UaMemoryError
 from ua_memory.git.process import filesystem_now
 from ua_memory.index import items as index_items
 from ua_memory.index import vectors as index_vectors
-from ua_memory.index.cache import Cache
-from ua_memory.index.embedding import CrossEncoder, EmbeddingUnavailable, Embeds, embedder, in_portions
+from ua_memory.index.embedding import Cache, CrossEncoder, EmbeddingUnavailable, Embeds, embedder, in_portions
 from ua_memory.index.generations import Generations, KnownFile, Manifest, content_hash, told
 from ua_memory.index.items import SCHEMA_VERSION, chunks, items_of, led, marks, read_only
 from ua_memory.index.outside import AnySurvey, OutsideFiles, outside

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from ua_memory.index.cache import Cache
+    from ua_memory.index.embedding import Cache
     from ua_memory.index.words import WordIndex
 
 

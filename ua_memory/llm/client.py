@@ -1,4 +1,4 @@
-"""A model behind the Anthropic Messages API: requests, streams, retries and message batches."""
+"""A model behind the Anthropic Messages API: opened, asked, retried; streams and message batches."""
 
 from __future__ import annotations
 
@@ -20,18 +20,20 @@ from ua_memory.errors import (
     RequestRejected,
     UaMemoryError,
 )
-from ua_memory.llm.ledger import Entry, Meter, entry_of
+from ua_memory.llm.ledger import Entry, Ledger, Limits, Meter, entry_of
 from ua_memory.llm.model import (
     ANTHROPIC,
     Block,
     Endpoint,
     Message,
+    Model,
     Reply,
     Stop,
     TokenUsage,
     ToolCall,
     is_on_this_network,
 )
+from ua_memory.store.store import Store
 from ua_memory.text import tokens as text_tokens
 from ua_memory.text.redaction import NO_PATTERNS, redact
 
@@ -800,3 +802,34 @@ def _check(endpoint: Endpoint) -> None:
         raise KeyRejected("the key contains invalid characters", hint="set ANTHROPIC_API_KEY anew")
     if not key and endpoint.url == ANTHROPIC:
         raise KeyRejected("no API key is set", where=endpoint.url, hint="set ANTHROPIC_API_KEY")
+
+
+# -- access ----------------------------------------------------------------------------------------------
+# Opening a model for one run: metered by the bank's limits, and entered in its ledger.
+
+
+ModelOrEndpoint = Endpoint | Model | None
+"""A model, or where one is; None for none: then nothing leaves the machine."""
+
+
+class ModelAccess:
+    """The models that a bank's parts may ask."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    @contextmanager
+    def open(self, model: ModelOrEndpoint, usd: float | None = None) -> Iterator[Model | None]:
+        """A model to ask: an endpoint is opened for one run, metered by this bank's limits and ledger, and by
+        `usd` for this run where that is less."""
+        if not isinstance(model, Endpoint):
+            yield model
+            return
+        own = self._store.config
+        limits = Limits(
+            own.run_tokens, own.run_usd if usd is None else min(usd, own.run_usd), own.day_tokens, own.day_usd
+        )
+        self._store.make_state()
+        meter = Meter(Ledger(self._store.bank.local), limits, self._store.now)
+        with Claude(model, meter, patterns=own.redact) as claude:
+            yield claude

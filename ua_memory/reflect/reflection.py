@@ -41,7 +41,7 @@ from ua_memory.text.noise import defanged
 
 if TYPE_CHECKING:
     from ua_memory.knowledge.observations import ObservationView
-    from ua_memory.llm.access import ModelAccess, ModelOrEndpoint
+    from ua_memory.llm.client import ModelAccess, ModelOrEndpoint
     from ua_memory.recall.search import SearchResult
 
 # -- keeping -----------------------------------------------------------------------------------------------

@@ -30,7 +30,7 @@ from ua_memory.transcripts.turns import Session, Turn
 TRAILER, SIZE = "Through", "Context"
 FOLLOWS = "~"
 """Between the id of an entry and a hash of the words that came after it, in the id of a turn that was told
-before the transcript had it (`retain.capture`)."""
+before the transcript had it (`retain.conversations`)."""
 _UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-([0-9a-f])[0-9a-f-]{21}", re.IGNORECASE)
 _LONGEST = 40
 _UNIQUE = 16

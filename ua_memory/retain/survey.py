@@ -24,7 +24,7 @@ from ua_memory.transcripts.reader import Transcript, TranscriptReading, read
 from ua_memory.transcripts.turns import Session, Turn
 
 if TYPE_CHECKING:
-    from ua_memory.llm.access import ModelAccess, ModelOrEndpoint
+    from ua_memory.llm.client import ModelAccess, ModelOrEndpoint
     from ua_memory.retain.conversations import Conversations, WaitQueue
     from ua_memory.retain.flush import FlushedSession
     from ua_memory.retain.queue import TextItem
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 
 TOLD = "told-"
-"""How the id of a turn begins that only its client told of (`retain.capture`); the time follows."""
+"""How the id of a turn begins that only its client told of (`retain.conversations`); the time follows."""
 LATE = timedelta(minutes=1)
 """So much later than its transcript's time a client may tell of a turn."""
 

@@ -13,8 +13,8 @@ from pathlib import Path
 
 from ua_memory.discovery import SETTINGS
 from ua_memory.errors import Busy, CannotWrite, Usage
+from ua_memory.git.history import History
 from ua_memory.git.repository import MACHINE, SOMEBODY, Commit, blob_id, parse_trailers
-from ua_memory.git.trail import History
 from ua_memory.store import pending as store_pending
 from ua_memory.store import saves, swap
 from ua_memory.store.draft import Draft, TouchedFile

@@ -13,9 +13,9 @@ from difflib import unified_diff
 from ua_memory.config import Config
 from ua_memory.discovery import LOGS, SETTINGS
 from ua_memory.errors import GitFailed, Malformed, UaMemoryError, Usage
-from ua_memory.git import trail as git_trail
+from ua_memory.git import history as git_history
+from ua_memory.git.history import History, OtherBranches, RepositoryState
 from ua_memory.git.repository import Revision, blob_id
-from ua_memory.git.trail import History, OtherBranches, RepositoryState
 from ua_memory.markdown import document
 from ua_memory.paths import Bank, confined
 from ua_memory.records import Fact, Passage, Record
@@ -287,7 +287,7 @@ class EditInspector:
     @synchronized
     def begin(self) -> RepositoryState:
         """Where the repository stands as a revision begins."""
-        now = git_trail.moment(self._history)
+        now = git_history.moment(self._history)
         self._others = OtherBranches(self._history, now.branch)
         return now
 

@@ -16,8 +16,8 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import NamedTuple
 
+from ua_memory.git.history import History
 from ua_memory.git.repository import MACHINE, Revision
-from ua_memory.git.trail import History
 from ua_memory.markdown import document
 from ua_memory.markdown import lines as markdown_lines
 from ua_memory.records import (

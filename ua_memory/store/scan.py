@@ -20,8 +20,8 @@ from ua_memory import discovery
 from ua_memory.discovery import SETTINGS, sealed, unsealed
 from ua_memory.errors import CannotWrite, GitFailed, TooLarge
 from ua_memory.git import process
+from ua_memory.git.history import History
 from ua_memory.git.repository import blob_id
-from ua_memory.git.trail import History
 from ua_memory.paths import Bank, is_truth, make_private
 from ua_memory.store import files as store_files
 from ua_memory.store import pending, saves

@@ -13,9 +13,9 @@ from datetime import datetime
 from ua_memory.config import Config
 from ua_memory.discovery import BESIDE
 from ua_memory.errors import Busy, CannotWrite, GitFailed, NotFound
-from ua_memory.git import trail
+from ua_memory.git import history as git_history
+from ua_memory.git.history import History, RepositoryState
 from ua_memory.git.repository import MACHINE, Revision
-from ua_memory.git.trail import History, RepositoryState
 from ua_memory.paths import Bank, LinkNames, confined, make_private
 from ua_memory.store import commit as store_commit
 from ua_memory.store import pending, swap
@@ -247,7 +247,7 @@ class Store:
 
     def _begin(self) -> bool:
         """Wait until no git writes files of the bank; whether it is so."""
-        return trail.settled(self.history, min(GIT_SECONDS, self.config.lock_seconds))
+        return git_history.settled(self.history, min(GIT_SECONDS, self.config.lock_seconds))
 
     def _position(self) -> tuple[RepositoryState, str | None]:
         """Where the repository stands, and the newest revision of its branch, as a revision begins."""
@@ -257,23 +257,23 @@ class Store:
     def _has_switched(self) -> bool:
         """Whether HEAD was written since a revision began: what it read may be of another branch, also where
         HEAD names the first again."""
-        now, began = trail.moment(self.history), self._began[0]
+        now, began = git_history.moment(self.history), self._began[0]
         return self.bank.own and (now.branch, now.head) != (began.branch, began.head)
 
     def _git_moved(self, record: InFlight) -> bool:
         """Whether a git may have moved files since a revision began."""
         if not self.bank.own:
             return False
-        now = trail.moment(self.history)
-        return trail.is_locked(self.history) or now != replace(self._began[0], branch=record.branch)
+        now = git_history.moment(self.history)
+        return git_history.is_locked(self.history) or now != replace(self._began[0], branch=record.branch)
 
     def _await_switch(self, record: InFlight) -> None:
         """Wait for a git that came in between, until HEAD names the branch that it goes to."""
         self._begin()
         for _ in range(HEAD_TRIES):
-            if trail.branch_of(self.history) != record.branch:
+            if git_history.branch_of(self.history) != record.branch:
                 return
-            time.sleep(trail.PAUSE)
+            time.sleep(git_history.PAUSE)
 
     def _follow_git(self, record: InFlight, *, moved: bool = False) -> None:
         """Give way to a git that has switched branches meanwhile: what we wrote is on the branch it was meant
@@ -283,9 +283,9 @@ class Store:
             return
         placed: dict[str, bytes | None] = {}
         for _ in range(TRIES):
-            if trail.is_locked(self.history):
+            if git_history.is_locked(self.history):
                 self._begin()
-            before = trail.moment(self.history)
+            before = git_history.moment(self.history)
             with contextlib.suppress(GitFailed, CannotWrite, Busy):
                 away, changes = self.history.is_away(record.branch), []
                 for change in record.changes if away or moved or placed else ():
@@ -300,7 +300,7 @@ class Store:
                     back = InFlight(key, key, tuple(changes), (), branch=before.branch)
                     pending.save(self.bank.pending, back)
                     self._finish(write_files(back, self._context))
-            if trail.moment(self.history).head == before.head:
+            if git_history.moment(self.history).head == before.head:
                 return
 
     # -- how a revision goes on its way ----------------------------------------------------------------

@@ -13,8 +13,8 @@ from pathlib import Path
 from ua_memory.discovery import CORE_NAMES, LOGS, SETTINGS
 from ua_memory.errors import GitFailed, NotFound, Usage
 from ua_memory.git import repository
+from ua_memory.git.history import additions
 from ua_memory.git.repository import BlameLine, Revision
-from ua_memory.git.trail import additions
 from ua_memory.knowledge import statements, tombstones, trust
 from ua_memory.knowledge.statements import Statement
 from ua_memory.markdown import document as markdown_document

@@ -15,7 +15,7 @@ from ua_memory import config as config_module
 from ua_memory.config import Config
 from ua_memory.discovery import CORE_NAMES, LOGS, SETTINGS, is_blank
 from ua_memory.errors import CannotWrite, GitFailed, Usage
-from ua_memory.git.trail import History
+from ua_memory.git.history import History
 from ua_memory.knowledge.statements import new_id
 from ua_memory.paths import Bank, git_around, locate, make_private, without_git
 from ua_memory.store.draft import Result

@@ -19,8 +19,8 @@ from typing import Any
 
 from ua_memory.discovery import BESIDE, CORE_NAMES, SETTINGS
 from ua_memory.errors import CannotWrite, Conflict, Held, NotFound, TooLarge
+from ua_memory.git.history import History
 from ua_memory.git.repository import blob_id
-from ua_memory.git.trail import History
 from ua_memory.knowledge import statements
 from ua_memory.knowledge.lineage import plain
 from ua_memory.knowledge.statements import Statement

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 from ua_memory.discovery import CORE_NAMES, LOGS
 from ua_memory.errors import Conflict, NotFound, StillThere, Usage
 from ua_memory.git import rewrite
+from ua_memory.git.history import CommitStamp, History, commit_stamps
 from ua_memory.git.rewrite import unmarked
-from ua_memory.git.trail import CommitStamp, History, commit_stamps
 from ua_memory.knowledge import tombstones
 from ua_memory.knowledge.statements import Statement
 from ua_memory.markdown import document

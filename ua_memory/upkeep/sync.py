@@ -24,9 +24,9 @@ from ua_memory.errors import (
     Usage,
 )
 from ua_memory.git import process, rewrite
+from ua_memory.git.history import History
 from ua_memory.git.remotes import REMOTE, shown
 from ua_memory.git.rewrite import unmarked
-from ua_memory.git.trail import History
 from ua_memory.knowledge import statements
 from ua_memory.knowledge.statements import Statement
 from ua_memory.knowledge.tombstones import PATH, PURGED, Tombstones, parse
