@@ -19,7 +19,7 @@ from ua_memory.index import embedding as functions
 from ua_memory.index import embedding as late
 from ua_memory.index import embedding as runtime
 from ua_memory.index.embedding import (
-    FILE,
+    CACHE_FILE,
     Cache,
     Embedded,
     Embedder,
@@ -172,7 +172,7 @@ def test_the_cache_gives_back_what_it_got(tmp_path: Path) -> None:
 
 
 def test_a_damaged_cache_is_begun_anew(tmp_path: Path) -> None:
-    (tmp_path / FILE).write_bytes(b"this was a database once, it is none any more" * 100)
+    (tmp_path / CACHE_FILE).write_bytes(b"this was a database once, it is none any more" * 100)
     cache = Cache(tmp_path)
     assert cache.count("m") == 0
     cache.close()

@@ -99,7 +99,7 @@ class Conversations:
         self, session: Session, transcript: IO[bytes] | None, *, said: str = "", asked: str = "",
         spot: Sequence[Any] = (), close: bool = False, model: bool = False,
     ) -> CaptureResult:  # fmt: skip
-        """Let the new turns of a session that goes on wait; see `retain.conversations`. `spot` is where the last
+        """Let the new turns of a session that goes on wait. `spot` is where the last
         hearing ended, as the values of its `ReadPosition`; `model` tells whether one is to read them."""
         flusher = self.flusher(wants=model)
         return capture(
