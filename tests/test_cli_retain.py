@@ -25,7 +25,7 @@ def test_without_a_model_the_sentences_are_kept_and_it_is_said(shell: Shell) -> 
     assert done.out.startswith("The text: saved 1 fact") and SAID in done.out
     assert "without a model" in done.err
     again = shell.ok("retain", SAID, "Bob likes tea.")
-    assert again.out.startswith("The text was retained before: nothing changed")
+    assert again.out.startswith("The text was retained before; nothing changed")
     assert "--mode chunks" in shell.ok("retain", "x y z").err
 
 

@@ -39,7 +39,7 @@ ROWS: list[Row] = [
     ("ua-memory", "undo", "undo: insert: 1 fact into x.md", {"Undoes": (f"{1:040x}",)}, (Fact("Left."),)),
     ("ua-memory", "redo", "redo: undo: insert: 1 fact", {"Undoes": (f"{17:040x}",)}, (Fact(LONG, id="a"),)),
     ("ua-memory", "forget", "forget: 1 fact; 2 revised", {"Facts": ("^k7m2q9x4tb",)}, ()),
-    ("ua-memory", "purge", "purge: 1 forgotten statement removed from the history", {"Door": ("cli",)}, ()),
+    ("ua-memory", "purge", "purge: 1 forgotten statement from the history", {"Door": ("cli",)}, ()),
     ("ua-memory", "sync", "sync: bring in origin", {"Joins": ("d" * 40,)}, ()),
     ("ua-memory", "merge", "merge: put back 2 facts a stale buffer had dropped", {"Door": ("store",)}, ()),
     ("ua-memory", "entities", "entities: merge Al into Alice", {"Door": ("cli",)}, ()),

@@ -345,7 +345,7 @@ def test_a_persons_paragraph_stays_and_becomes_a_memory_once(written: Shell) -> 
         cwd=written.cwd,
         check=True,
     )
-    assert "1 of yours to learn" in written.ok("pages", "list").out
+    assert "1 of yours to add as facts" in written.ok("pages", "list").out
     done, fake = refresh(
         written,
         {

@@ -329,7 +329,7 @@ def bank_root(call: Call) -> Path:
         if not chosen.is_dir() or not paths.is_bank(chosen):
             by = "--bank" if call.bank else "UA_MEMORY_BANK"
             raise NoBank(
-                f"no memory bank in the folder that {by} names{_empty(chosen)}",
+                f"not a memory bank (given by {by}){_empty(chosen)}",
                 where=str(chosen),
                 hint=f"ua-memory init {_quoted(chosen)}",
             )

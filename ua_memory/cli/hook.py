@@ -42,8 +42,8 @@ def hook(
     """Handle an event of an agent's client.
 
     The event is JSON on standard input: SessionStart, UserPromptSubmit, Stop, PreCompact and SessionEnd of
-    Claude Code, Codex and others, or Gemini CLI's own names for them. A start is answered with core memory,
-    the pages and open matters, a prompt with what memory holds on it. New turns are captured after each
+    Claude Code, Codex and others, or Gemini CLI's own names for them. At a start it prints core memory,
+    the pages and the queue, at a prompt what memory has on it. New turns are captured after each
     answer, and flushed at a compaction and at the end of the session. On any failure nothing is printed, the
     exit code is 0, and local/hook.log says why. `ua-memory hook shell zsh` (or bash)
     prints functions for that shell.
@@ -95,11 +95,11 @@ mem() { if [ $# -eq 0 ]; then ua-memory status; else ua-memory search -- "$*"; f
 memo() { ua-memory insert -- "$*"; }
 """
 KEYS = {
-    "bash": r"""# Ctrl-X m: what memory holds on the words of the line, which stays as it is.
+    "bash": r"""# Ctrl-X m: search memory for the words of the line, which stays as it is.
 __ua_memory_line() { [ -z "$READLINE_LINE" ] || ua-memory search -- "$READLINE_LINE"; }
 case $- in *i*) bind -x '"\C-xm": __ua_memory_line' ;; esac
 """,
-    "zsh": r"""# Ctrl-X m: what memory holds on the words of the line, which stays as it is.
+    "zsh": r"""# Ctrl-X m: search memory for the words of the line, which stays as it is.
 __ua_memory_line() { [[ -z $BUFFER ]] || { zle -I; ua-memory search -- "$BUFFER" </dev/null; } }
 if [[ -o interactive ]]; then zle -N __ua_memory_line; bindkey '^Xm' __ua_memory_line; fi
 """,

@@ -326,7 +326,9 @@ def watch_list(call: Call, memory: Memory) -> None:
             if stood.error:
                 screen.item("  ", (f"{name}: {stood.error}", "warn"))
         for name in look.gone:
-            screen.item("  ", (f"{name} is gone; its facts stay until: ua-memory watch run --accept", "warn"))
+            screen.item(
+                "  ", (f"{name} no longer exists; its facts stay until: ua-memory watch run --accept", "warn")
+            )
 
 
 @app.verb(watch_app, "remove")

@@ -1,4 +1,4 @@
-"""What `install` puts into each client's own files, and how `uninstall` takes it out."""
+"""What `install` adds to each client's own files and `uninstall` removes (commands: `cli.install`)."""
 
 from __future__ import annotations
 
@@ -16,12 +16,11 @@ from ua_memory.clients import edit
 from ua_memory.clients.edit import Broken, JsonDocument, added, removed, rows_of
 
 # -- settings ----------------------------------------------------------------------------------------------
-# What an installation puts into a client's own files, and takes out again: text to text, nothing else.
+# What an installation adds to a client's own files and removes again: text to text, nothing else.
 #
-# A `Piece` is one thing of ours in one file. `put` and `cut` get what stands in the file (None: there is
-# none) and give what is to stand there (None: no file); what is in place already comes back as it was, to
-# the byte. Whatever else stands in the file stays, and where it cannot be read nothing is changed:
-# `Broken`.
+# A `SettingsPiece` is one entry of ours in one file. `put` and `cut` take the file's text (None: no file) and
+# return the new text (None: delete the file). Text that needs no change comes back equal, to the byte. All
+# else in the file stays. `Broken` where it cannot be parsed: nothing is changed then.
 
 
 NAME = "ua-memory"
@@ -33,9 +32,9 @@ Change = Callable[[str | None], str | None]
 
 
 class SettingsPiece(NamedTuple):
-    """One thing of ours: the file it goes into, what it is, how it is put there and taken out.
+    """One entry of ours: its file, its name for people, and the functions that add and remove it.
 
-    `folder` is one that was made for files of ours; empty, it goes when they go, and those in it do.
+    `folder` was made for files of ours; it is removed when it is empty.
     """
 
     file: str
@@ -46,10 +45,10 @@ class SettingsPiece(NamedTuple):
 
 
 class ClientTarget(NamedTuple):
-    """A client, what goes into its files, and what its owner is told besides.
+    """A client, the entries in its files, and notes for its owner.
 
-    `twice` is what has the client call our hooks a second time, and the file where that stands. `left` is
-    what its owner has put there for us by the client's own means: it is taken out with the rest.
+    `twice`: (what calls our hooks a second time, its file). `left`: entries that the owner added with the
+    client's own commands; `uninstall` removes them too.
     """
 
     client: str
@@ -582,7 +581,7 @@ def time_of(kind: str, bank: str, text: str) -> tuple[int, int] | None:
     return (int(found["hour"]), int(found["minute"])) if found else None
 
 
-KEY = "it runs without your shell's environment; put a model's key into {}"
+KEY = "the job runs without your shell's environment; put a model's key into {}"
 
 PLIST = """<?xml version="1.0" encoding="UTF-8"?>
 <!DOCTYPE plist PUBLIC "-//Apple//DTD PLIST 1.0//EN" "http://www.apple.com/DTDs/PropertyList-1.0.dtd">

@@ -123,7 +123,7 @@ def find(store: Store, block: str, paths: Sequence[str] | None = None) -> Statem
     wanted = block.removeprefix("^")
     for record in find_by_id(store, wanted, paths):
         return record
-    raise NotFound("nothing has this id", where=f"^{wanted}", hint="ua-memory search")
+    raise NotFound("no such id", where=f"^{wanted}", hint="ua-memory search")
 
 
 def by_ref(records: Iterable[S]) -> dict[str, S]:
@@ -322,7 +322,7 @@ def _identified(store: Store, file: str, block: str, known: Known | None) -> Tar
     if not found and block and (place := _block(store, block, hints)):
         return Target(place.path, f"{place.line}-{place.end}", id=block)
     if not found or (file and not path and not ours):
-        raise NotFound("nothing has this id", where=where, hint="ua-memory search")
+        raise NotFound("no such id", where=where, hint="ua-memory search")
     first = found[0]
     files = {each.place.path for each in found}
     if len({each.text for each in found}) > 1 or (len(files) > 1 and not ours):

@@ -360,7 +360,7 @@ def tags_line(tags: Sequence[str]) -> str:
 
 
 def heading_tags(listed: str) -> tuple[str, ...]:
-    """The tags that such a comment lists; none where it is no list of texts, as a person's comment may be."""
+    """The tags that such a comment lists; none if it is not a list of strings."""
     try:
         found = json.loads(listed)
     except (ValueError, RecursionError):

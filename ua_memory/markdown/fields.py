@@ -223,7 +223,8 @@ def write_was(was: Was) -> str:
 # -- fields ------------------------------------------------------------------------------------------------
 # Metadata: one row for each reserved key of each record, with its reader and its printer.
 #
-# A record's table is the order in which its metadata is printed. Adding a key is adding a row.
+# A record's table is the order in which its metadata is printed. To add a key, add a row here and its
+# attribute in `records`.
 
 
 OPINION_KINDS = ("opinion", "pattern", "risk")

@@ -201,7 +201,7 @@ def _both(known: type) -> type[MemoryToolError]:
 MARK = {"origin": "agent"}
 """The front matter of a note that an agent made."""
 KEPT: Mapping[FileKind, str] = {
-    FileKind.PAGE: "a knowledge page is written by `refresh` from what memory holds",
+    FileKind.PAGE: "a knowledge page is written by `refresh` from facts and observations",
     FileKind.MODEL: "a mental model is written only by its owner",
     FileKind.OBSERVATIONS: "observations are created from facts by `consolidate`",
     FileKind.OPINIONS: "opinions are written by `reflect`",

@@ -254,7 +254,7 @@ ARCHIVAL_TOOLS = (
     ),
     McpTool(
         "archival_memory_search", "Search memory",
-        "Find what memory holds: facts of earlier sessions and the user's notes, best first. Each line has "
+        "Search memory: facts of earlier sessions and the user's notes, best first. Each line has "
         "its date and its source.",
         {"query": Param("text", 'Words, a question, or a "phrase" that must occur.', needed=True)},
         READS, _search,
@@ -353,7 +353,7 @@ SCOPE = {
 ASKING_TOOLS = (
     McpTool(
         "recall", "Recall",
-        "Recall what memory holds on a matter, as much as a number of tokens can hold: for the start of "
+        "Recall what memory has on a topic, up to a token limit: for the start of "
         "a task. For one question archival_memory_search is shorter.",
         {
             "query": Param("text", "What it is about: words, or a question, also about a time.", needed=True),

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
 
 # -- fuse --------------------------------------------------------------------------------------------------
-# From what the arms found to one order and one score between 0 and 1. Pure arithmetic.
+# The score of a bank without token vectors; with them, the usual case, `recall.rerank` scores instead. Pure
+# arithmetic.
 #
 #     meaning  m = (cosine - 0.1) / 0.9, not below 0
 #     words    w = 0.75 * share of the query's weight that the item has + 0.25 * min(1, BM25 / that weight)
@@ -90,9 +91,9 @@ def _beside(item: IndexItem, other: IndexItem | None, own: Mapping[str, tuple[fl
 
 
 # -- order -------------------------------------------------------------------------------------------------
-# From what the arms find to one order: all candidates and what stands beside them, scored in one way.
+# From what the arms find to one order: all candidates and their neighbours, scored in one way.
 #
-# Candidates are ranked by late interaction; where there are no token vectors, by calibrated scores added up.
+# `_late` ranks by late interaction (`recall.rerank`); where there are no token vectors, `_scored` by `fuse`.
 
 
 DEPTH = 60

@@ -234,9 +234,9 @@ class AnswerSchema:
 def shape(schema: Any) -> AnswerSchema:
     """A schema that can be answered to. Usage for what is none, is too long, or refers to other places."""
     if not isinstance(schema, Mapping):
-        raise Usage("a JSON schema is an object", hint='{"type": "object", "properties": {…}}')
+        raise Usage("a JSON schema must be an object", hint='{"type": "object", "properties": {…}}')
     if len(json.dumps(schema)) > LONGEST:
-        raise Usage(f"the schema has more than {LONGEST} characters", hint="leave descriptions out")
+        raise Usage(f"the schema has more than {LONGEST} characters", hint="remove descriptions")
     try:
         check_schema(schema)
     except ValueError as error:
@@ -845,7 +845,7 @@ class Directives:
             rule = _fresh(draft, text, there)
             if len(there) >= MOST:
                 raise Usage(
-                    f"there are {MOST} directives, and that is the most", hint="ua-memory directives delete N"
+                    f"there are already {MOST} directives, the maximum", hint="ua-memory directives delete N"
                 )
             rules = [*there, rule]
             _write(draft, there, rules)
@@ -899,7 +899,7 @@ def _fresh(draft: Draft, text: str, there: Sequence[str]) -> str:
     """The rule without secrets. Usage for one that stands there."""
     rule = draft.redact(text)
     if rule in there:
-        raise Usage("this directive is there already", where=SETTINGS)
+        raise Usage("this directive already exists", where=SETTINGS)
     return rule
 
 
@@ -909,7 +909,7 @@ def _read(draft: Draft) -> list[str]:
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
         raise Malformed(f"cannot be read: {error}", where=SETTINGS, hint="correct it") from error
     if not isinstance(found, list) or not all(isinstance(each, str) for each in found):
-        raise Malformed(f"{KEY} is no list of texts", where=SETTINGS, hint="ua-memory config")
+        raise Malformed(f"{KEY} is not a list of strings", where=SETTINGS, hint="ua-memory config")
     return found
 
 

@@ -350,7 +350,7 @@ class StaleReasons:
         counts = [(self.new, "new"), (self.edited, "edited"), (self.gone, "gone")]
         said = ["another question"] if self.question else []
         said += [f"{len(names)} {word}" for names, word in counts if names]
-        said += [f"{self.yours} of yours to learn"] if self.yours else []
+        said += [f"{self.yours} of yours to add as facts"] if self.yours else []
         return ", ".join(said)
 
 
@@ -478,7 +478,7 @@ class PageEdits:
             try:
                 self._kept[unit] = knowledge_facts.add(draft, fact, said)[0]
             except (Usage, TooLarge) as error:
-                draft.notes.append(f"not learnt from the page: {text[:80]} ({error.what})")
+                draft.notes.append(f"not added as a fact from the page: {text[:80]} ({error.what})")
         return tuple(self._kept.values())
 
     def flag(self, draft: Draft, against: Sequence[tuple[BodyUnit, str]], equal: Equal) -> tuple[Fact, ...]:

@@ -250,7 +250,7 @@ class TurnQueue:
                 # A first line that was never ended is no record: its writer was killed, or is at it.
                 return self._told(key, rows, garbled=not rows and b"\n" in file.read())
         except FileNotFoundError as error:
-            raise NotFound("nothing waits under this key", where=key, hint="ua-memory queue list") from error
+            raise NotFound("no such entry in the queue", where=key, hint="ua-memory queue list") from error
 
     def keys(self) -> list[str]:
         """The keys of all sessions that wait, in the order of their names."""
@@ -375,7 +375,7 @@ class TurnQueue:
 
     def _path(self, key: str) -> Path:
         if not key or not all(c.isalnum() or c in "-_" for c in key):
-            raise NotFound("nothing waits under this key", where=key, hint="ua-memory queue list")
+            raise NotFound("no such entry in the queue", where=key, hint="ua-memory queue list")
         return self.folder / f"{self.prefix}{key}{SUFFIX}"
 
     @contextmanager

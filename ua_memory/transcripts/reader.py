@@ -22,7 +22,8 @@ from ua_memory.transcripts.pi import Clawdbot, OpenClaw, Pi
 from ua_memory.transcripts.turns import Boundary, ContextUsage, Record, Session, Turn, settle, table, word
 
 # -- sniff -------------------------------------------------------------------------------------------------
-# Which client wrote a transcript, by what is in it: names and suffixes of files say nothing in a pipe.
+# Which client wrote a transcript, by its content: a pipe has no file name. A new client: a `Format` in a file
+# of its own, its name in `CLIENTS` and its class in `_FORMATS`, and a test in `sniff` that tells it.
 
 
 CLIENTS = ("claude-code", "pi", "clawdbot", "openclaw", "codex", "hermes", "messages", "markdown", "text")
@@ -149,7 +150,7 @@ def _of_the_pi_family(header: Record, records: list[Record]) -> str:
 
 
 # -- reading -----------------------------------------------------------------------------------------------
-# Bytes → turns: the one call that the rest of the package makes.
+# Bytes → turns: the one call that the other packages make.
 
 
 _FORMATS: dict[str, type[Format]] = {

@@ -182,7 +182,9 @@ def export(store: Store, file: Path, *, trial: bool = False) -> ArchiveResult:
 def _outside(store: Store, file: Path) -> None:
     for inner in (store.bank.root, store.bank.state, store.bank.git_dir):
         if file.resolve().is_relative_to(inner.resolve()):
-            raise Usage("an archive inside the bank", where=str(file), hint="name a file outside of it")
+            raise Usage(
+                "the archive cannot be inside the bank", where=str(file), hint="give a file outside the bank"
+            )
     if file.exists() or file.is_symlink():
         raise CannotWrite("this file already exists", where=str(file), hint="choose another name")
 

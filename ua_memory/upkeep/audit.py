@@ -119,7 +119,7 @@ def _about_fact(store: Store, block: str, named: statements.Target) -> list[Revi
     if named.path:
         ids |= {line.revision for line in _blamed(store, named)}
     elif not ids:
-        raise NotFound("nothing has this id", where=name, hint="ua-memory search")
+        raise NotFound("no such id", where=name, hint="ua-memory search")
     for sha in ids - found.keys():
         if sha.strip("0"):
             paths |= set(store.history.show(sha).paths)

@@ -256,7 +256,7 @@ def purge(store: Store, planned: PurgePlan, backup: Path, *, door: str) -> Purge
     with store.revision("purge", door=door) as draft:
         draft.even_if_empty = True
         number = len(planned.ids)
-        draft.subject = f"purge: {counted(number, 'forgotten statement')} removed from the history"
+        draft.subject = f"purge: {counted(number, 'forgotten statement')} from the history"
         draft.trailers[tombstones.PURGED] = [f"^{block}" for block in planned.ids]
         draft.trailers[REWROTE] = [f"{name} {old} {new}" for name, (old, new) in rewrote.items()]
         words = [needle.text for needle in planned.needles]

@@ -225,7 +225,7 @@ def show_retained(screen: Screen, done: Sequence[RetainResult], *, modelled: boo
 def _one(screen: Screen, one: RetainResult) -> None:
     name = one.item.document_id or "The text"
     if one.repeated:
-        screen.line(f"{name} was retained before: nothing changed (", commit(one.revision), ")")
+        screen.line(f"{name} was retained before; nothing changed (", commit(one.revision), ")")
         return
     if not one.item.text:
         screen.line(f"{name} is gone; {count(len(one.removed), 'fact')} removed (", commit(one.revision), ")")
@@ -565,9 +565,9 @@ def _changes(done: ImportResult) -> int:
 
 def _figures(done: ImportResult) -> Iterator[tuple[str, str]]:
     names = {"block": "core memory", "note": "notes", "item": "records", "model": "models", "page": "pages"}
-    words = {"new": "new", "same": "already here", "updated": "updated", "left": "not taken"}
+    words = {"new": "new", "same": "already here", "updated": "updated", "left": "not imported"}
     for what, label in names.items():
-        words["left"] = "in a note instead" if what == "block" else "not taken"
+        words["left"] = "in a note instead" if what == "block" else "not imported"
         parts = [f"{n:,} {word}" for state, word in words.items() if (n := done.count(what, state))]  # type: ignore[arg-type]
         if parts:
             yield label, ", ".join(parts)
@@ -583,16 +583,16 @@ def _figures(done: ImportResult) -> Iterator[tuple[str, str]]:
         yield "days", span + (f"; {bare:,} without a day" if bare else "")
     if done.redacted:
         kinds = ", ".join(f"{kind} {number}" for kind, number in sorted(done.redacted.items()))
-        yield "secrets", f"{'taken out' if done.result else 'would be taken out'}: {kinds}"
+        yield "secrets", f"{'removed' if done.result else 'would be removed'}: {kinds}"
 
 
 def _lists(done: ImportResult, unread: list[str]) -> Iterator[tuple[str, list[str]]]:
     left = [t for t in done.taken if t.state == "left"]
     yield "Not in core memory, but in a note:", [f"{t.source}: {t.why}" for t in left if t.what == "block"]
-    yield "Not taken:", [f"{t.source}: {t.why}" for t in left if t.what != "block"]
+    yield "Not imported:", [f"{t.source}: {t.why}" for t in left if t.what != "block"]
     yield "Updated:", [t.path for t in done.taken if t.state == "updated"]
     yield "Skipped:", [*done.found.left, *unread]
-    yield "Read as text, or not at all:", [str(problem) for problem in done.found.problems]
+    yield "Unreadable or read as plain text:", [str(problem) for problem in done.found.problems]
 
 
 def _listed(screen: Screen, title: str, lines: list[str]) -> None:
@@ -607,9 +607,9 @@ def _listed(screen: Screen, title: str, lines: list[str]) -> None:
 
 def _next(screen: Screen, done: ImportResult, changed: int) -> None:
     if done.found.later:
-        screen.line(f"Not imported: {count(done.found.later, 'older or undated note')}; --all takes them.")
+        screen.line(f"Not imported: {count(done.found.later, 'older or undated note')}; --all imports them.")
     if done.result is None:
-        screen.line(("Nothing was changed. Without --dry-run it is done, in one commit.", "faint"))
+        screen.line(("Nothing was changed. Without --dry-run this is one commit.", "faint"))
     elif changed:
         screen.line(("Next: ua-memory search WORDS; ua-memory undo reverses it.", "faint"))
 
@@ -666,12 +666,12 @@ def show_caught(screen: Screen, caught: WatchResult, modelled: bool) -> None:
         )
     if caught.young:
         screen.note(
-            f"{count(len(caught.young), 'file')} saved a moment ago; at once: ua-memory watch run --now"
+            f"{count(len(caught.young), 'file')} saved just now; to read them: ua-memory watch run --now"
         )
     for name, why in caught.failed:
         screen.note(f"not read: {name}: {why}")
     for name in caught.gone:
-        screen.note(f"{name} is gone; its facts stay until: ua-memory watch run --accept")
+        screen.note(f"{name} no longer exists; its facts stay until: ua-memory watch run --accept")
     for name in caught.missing:
         screen.note(f"{name} is missing (an unmounted disk?); its documents stay")
 
@@ -740,8 +740,8 @@ def _result(path: str, line: int, end: int, score: float, text: str) -> dict[str
 def show_comparison(screen: Screen, done: Compared) -> None:
     """Both sides of each query, and what that comes to."""
     screen.item([("Old:  ", "strong")], f"{done.old.name} ({done.old.note})")
-    less = f" ({done.by_words:,} texts, far from all queries, by words alone)" if done.by_words else ""
-    how = f"ua-memory, by words and meaning{less}, from a copy that is gone again"
+    less = f" ({done.by_words:,} texts, far from all queries, by keywords only)" if done.by_words else ""
+    how = f"ua-memory, keywords and meaning{less}, from a temporary copy"
     screen.item([("Ours: ", "strong")], how)
     for pair in done.pairs:
         screen.line("")

@@ -46,7 +46,7 @@ NOBODY = frozenset({"cli", "daemon", "doctor", "editor", "store", ""})
 QUIET = frozenset({"consolidate", "flush", "init", "mend", "merge", "refresh", "settle", "sync"})
 """Work that is told without who asked for it."""
 VERBS = {
-    "consolidate": "Consolidated", "import": "Imported", "mend": "Mended", "purge": "Purged",
+    "consolidate": "Consolidated:", "import": "Imported", "mend": "Mended", "purge": "Purged",
     "reflect": "Reflected", "refresh": "Refreshed", "restore": "Restored", "retain": "Retained",
 }  # fmt: skip
 DONE = {
@@ -243,9 +243,9 @@ def show_forgetting(screen: Screen, found: ForgetResult, patterns: Mapping[str, 
         _pieces(screen, found.near, "near", patterns)
     for one in found.waiting:
         turns = count(len(one.turns), "turn")
-        screen.line(f"Waiting turns of this session are removed too: {turns} ({one.key})")
+        screen.line(f"Queued turns of this session will be removed too: {turns} ({one.key})")
     if found.touched:
-        screen.line(f"Removed from what waits: {', '.join(found.touched)}")
+        screen.line(f"Will be removed from the queue: {', '.join(found.touched)}")
     screen.line(("The history keeps it.", "faint"))
 
 
@@ -288,9 +288,9 @@ def show_forgotten(screen: Screen, done: ForgetResult, *, purging: bool = False)
     cleared = done.cleared
     if cleared.pending or done.waiting:
         names = [*cleared.pending, *(one.key for one in done.waiting)]
-        screen.line(f"Removed from what waited: {', '.join(names)}")
+        screen.line(f"Removed from the queue: {', '.join(names)}")
     looked = ", ".join(
-        f"{number} in {'git' if kind == 'trail' else kind}" for kind, number in done.proof.looked.items()
+        f"{'git' if kind == 'trail' else kind} ({number})" for kind, number in done.proof.looked.items()
     )
     if done.proof.holds:
         screen.line(("Nothing of it is left", "good"), f": searched {looked}.")
@@ -312,7 +312,7 @@ def _counted(pieces: Sequence[Piece]) -> str:
         counted[piece.what] = counted.get(piece.what, 0) + 1
     plurals = {"entity": "entities"}
     parts = (count(number, what, plurals.get(what)) for what, number in counted.items())
-    return ", ".join(parts) or "what waited"
+    return ", ".join(parts) or "queued turns"
 
 
 def forgotten_shape(found: ForgetResult, patterns: Mapping[str, str], *, words: bool) -> dict[str, Any]:
@@ -360,17 +360,17 @@ def show_purge(screen: Screen, planned: PurgePlan) -> None:
     """What a purge would remove and rewrite."""
     statements = count(len(planned.ids), "forgotten statement")
     contents = count(len(planned.contents), "version of a file", "versions of files")
-    screen.line(("Removed from the history:", "strong"), f" {statements}, out of {contents}")
-    screen.line(("Rewritten:", "strong"))
+    screen.line(("Will be removed from the history:", "strong"), f" {statements}, out of {contents}")
+    screen.line(("Will be rewritten:", "strong"))
     for ref in planned.refs:
         screen.item([("  ~ ", "warn")], ref.short, (f"  {ref.id[:7]}", "rev"))
     if planned.remotes:
-        screen.line(("Removed until the next fetch, as long as the remote has it:", "strong"))
+        screen.line(("Will be removed until the next fetch, as long as the remote has it:", "strong"))
         screen.line(f"  {', '.join(planned.remotes)}")
     if planned.unknown:
         names = ", ".join(f"^{block}" for block in planned.unknown)
         screen.line(
-            ("The history has no text of", "warn"), f" {names}: they have left it before, or had no id and"
+            ("The history has no text of", "warn"), f" {names}: they were removed before, or had no id and"
         )
         screen.line("  more than one line; what it says of these is not found.")
     if planned.citing:
@@ -390,7 +390,7 @@ def show_purged(screen: Screen, planned: PurgePlan, made: PurgeResult) -> None:
         screen.line("No revision had to be rewritten.")
     proved(screen, made.proof, made.revision, made.backup)
     if planned.around:
-        screen.note(f"{planned.around} has committed files of this bank; its history is yours to rewrite")
+        screen.note(f"{planned.around} has committed files of this bank; rewrite its history yourself")
 
 
 def proved(screen: Screen, proof: Any, revision: str | None, backup: str) -> None:
@@ -463,7 +463,7 @@ def _left_told(screen: Screen, done: SyncResult | RestoreResult) -> None:
     """Name the lines of a person's that have the words of what was forgotten."""
     if done.heard and not done.heard.proof.holds:
         for each in done.heard.proof.found:
-            screen.note(f"forgotten on another machine, and it is still in {each.where}")
+            screen.note(f"forgotten on another machine, but it is still in {each.where}")
         screen.note("your own lines stay: ua-memory forget PATH:LINE removes one")
 
 
@@ -474,12 +474,12 @@ def _purges_told(screen: Screen, done: SyncResult) -> None:
         verb = "Would replace" if done.trial else "Replaced"
         screen.line(
             (verb, "warn"), " the history there, which has what was purged here: ", (old, "rev"), " by ",
-            (new, "rev"), ". It is forced; other machines follow with their next sync.",
+            (new, "rev"), ". This is a forced push; other machines follow with their next sync.",
         )  # fmt: skip
     if done.followed:
         number = count(len(done.followed.ids), "forgotten statement")
         verb = "Would take" if done.trial else "Took"
-        screen.line((verb, "warn"), f" {number} from this history, as it was purged on another machine.")
+        screen.line((verb, "warn"), f" {number} from this history, because it was purged on another machine.")
         if not done.trial:
             screen.line("  ", (done.followed.old[:7], "rev"), " became ", (done.followed.new[:7], "rev"))
             for name in done.followed.holding:
@@ -511,13 +511,15 @@ def _merged_told(screen: Screen, done: SyncResult | RestoreResult) -> None:
         screen.line((f"… and {len(done.merge.told) - SHOWN_CHANGES:,} more (--json lists all)", "faint"))
     both = [each.what for each in done.merge.told if each.why == "both"]
     if any(what.startswith("^") for what in both):
-        screen.line(("To resolve one: edit the line that keeps the id, and delete the other.", "faint"))
+        screen.line(("To resolve one: edit the line with the original id, and delete the other.", "faint"))
     blocks = [what.removeprefix("## ") for what in both if what.startswith("## ")]
     for name in blocks:
         how = f'ua-memory core replace {shlex.quote(name)} "what holds"'
         screen.line((f"{name} has both versions. To resolve it: {how}", "faint"))
     if "text" in both:
-        screen.line(("Both versions of a text follow each other: delete the wrong one.", "faint"))
+        screen.line(
+            ("Both versions of a text are in the file, one after the other: delete the wrong one.", "faint")
+        )
 
     _dropped(screen, done)
 
@@ -530,12 +532,12 @@ def _dropped(screen: Screen, done: SyncResult | RestoreResult) -> None:
         said = f" was forgotten {which[0]}, and was removed with later changes {which[1]}"
         screen.line((f"{each.path}:{each.line}", "path"), (name, "id"), (said, "warn"))
         if "/" in each.revision:
-            screen.line("  only the old history has it still: ", (each.revision, "path"))
+            screen.line("  only the old history still has it: ", (each.revision, "path"))
         elif each.revision:
             there = f": ua-memory git show {each.revision[:10]}:{each.path}"
             screen.line("  still in ", (each.revision[:7], "rev"), there)
         else:
-            screen.line("  still in the file, and in no revision yet")
+            screen.line("  still in the file, not committed yet")
     if done.merge.dropped:
         screen.line(("To keep one, write it again without its ^id.", "faint"))
 
@@ -590,11 +592,11 @@ def show_restored(screen: Screen, done: RestoreResult) -> None:
     """Say what an archive brought."""
     what = f"{count(done.files, 'file')} of {done.made[:10]}, verified: "
     if not done.received:
-        screen.line((done.file, "path"), f" ({what}all of it is already here).")
+        screen.line("Nothing to import from ", (done.file, "path"), f" ({what}all of it is already here).")
     else:
         came = f"{count(done.received, 'revision')}{_figures(done)}"
         screen.line(
-            "Would take in " if done.trial else "Took in ", (done.file, "path"), f" ({what}{came})",
+            "Would import " if done.trial else "Imported ", (done.file, "path"), f" ({what}{came})",
             *([] if done.trial else [" ", commit(done.revision)]),
         )  # fmt: skip
     _merged_told(screen, done)
@@ -759,7 +761,7 @@ class _Tree:
         if link.fault:
             self._broken(below + "  ", link.fault)
         elif link.quote:
-            self._text(f"“{link.quote}” stands there", below + "  ", below + "  ", "good")
+            self._text(f"“{link.quote}” is in the cited text", below + "  ", below + "  ", "good")
 
     def _fact(self, step: FactStep, rest: str) -> None:
         self._line(rest, ("fact ", "faint"), *_cited(step), *self._written(step.written))

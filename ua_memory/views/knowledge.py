@@ -305,7 +305,7 @@ def show_refreshed(screen: Screen, one: RefreshResult) -> None:
     page = one.page
     front: list[Any] = [(page.id, "id"), "  "]
     if not one.why and not one.revision and not one.diff:
-        screen.item(front, "nothing has changed for it")
+        screen.item(front, "up to date")
         screen.note(*one.notes)
         return
     did = "would be created" if one.full and one.dry_run else "created" if one.full else "refreshed"
@@ -564,7 +564,9 @@ def show_consolidated(screen: Screen, done: ConsolidationResult) -> None:
     screen.note(*done.notes)
     screen.removed(done.redacted)
     if done.stale:
-        old = f"{count(done.stale, 'observation rests', 'observations rest')} on nothing of the last 90 days"
+        old = (
+            f"{count(done.stale, 'observation rests', 'observations rest')} on nothing from the last 90 days"
+        )
         screen.note(f"{old}: ua-memory observations list --stale")
     if done.left:
         screen.note(f"{count(done.left, 'fact')} still to consider: ua-memory consolidate")
@@ -632,7 +634,10 @@ def _asides(screen: Screen, done: ConsolidationResult) -> None:
     if done.held:
         screen.line()
         screen.line(
-            (f"{count(done.held, 'observation')} more would be retired or merged than one run may: ", "warn"),
+            (
+                f"{count(done.held, 'observation')} more would be retired or merged than one run allows: ",
+                "warn",
+            ),
             "ua-memory consolidate --accept",
         )
 
