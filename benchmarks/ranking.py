@@ -68,7 +68,6 @@ PARTS: dict[str, list[tuple[Any, str, Any]]] = {
     "all words weigh the same": [(asked, "inverse", lambda known, total: 1.0)],
     "scores added up": [(fusion, "_late", lambda *_: None)],
     "reciprocal ranks": [(fusion, "_late", reciprocal)],
-    "with the newest before near ties": [(Config, "boosts", ("recency",))],
 }
 
 

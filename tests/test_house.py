@@ -108,12 +108,16 @@ PRIVATE_NAMES = {
 PUBLIC_ALL_THE_SAME = {"_exit", "_replace", "_asdict", "_fields", "_make"}
 """Documented: `os._exit`, and the methods of named tuples."""
 REMEMBERED = {
-    "index.embedding": {"SHARED"},  # models, not data: weak references to what embedders own
+    # Models, not data: weak references to what embedders own, since 200 MB are not loaded for each bank.
+    "index.embedding": {"SHARED"},
+    # Results of pure functions of immutable input, the newest only (`test_what_is_remembered_is_bounded`).
+    # A person's name, or the bytes of a file, comes to the same in every bank: an owner would have to be
+    # handed to every parser and printer, and would hold nothing of its bank.
     "knowledge.entities": {"fold"},
     "markdown.document": {"_cache"},
     "store.saves": {"_parsed"},
 }
-"""Module → what it remembers by itself: but for the models to be given to an object that somebody owns."""
+"""Module → what it remembers by itself, and why no object owns it."""
 
 
 def _is_private(name: str) -> bool:
@@ -199,6 +203,29 @@ def _remembered(tree: ast.Module) -> set[str]:
 def test_modules_remember_nothing() -> None:
     found = {dotted(path)[0]: _remembered(module(path)) for path in SOURCES}
     assert {name: names for name, names in found.items() if names} == REMEMBERED
+
+
+ONCE_EACH = {
+    "_both",  # a class of errors
+    "beside",  # a name of one question
+    "compiled",  # a pattern of our own table
+}
+"""What `functools.cache`, which forgets nothing, keeps by an argument: of these there are few."""
+
+
+def test_what_is_remembered_is_bounded() -> None:
+    found = [node for path in SOURCES for node in nodes(path.read_text(encoding="utf-8"))]
+    calls = [node for node in found if isinstance(node, ast.Call)]
+    sized = [[each.arg for each in node.keywords] for node in calls if ast.unparse(node.func) == "lru_cache"]
+    assert len(sized) > 3 and all(words == ["maxsize"] for words in sized)
+    cached = [
+        (ast.unparse(decorator), node)
+        for node in found
+        if isinstance(node, ast.FunctionDef)
+        for decorator in node.decorator_list
+    ]
+    assert "lru_cache" not in {how for how, _ in cached}
+    assert {node.name for how, node in cached if how == "cache" and node.args.args} == ONCE_EACH
 
 
 # -- what is installed is what is used -----------------------------------------------------------------

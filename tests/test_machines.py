@@ -77,7 +77,7 @@ def test_weeks_apart_and_then_the_same_to_the_byte(pair: tuple[Bank, Bank]) -> N
     one.edit("What every session", "What each session", "MEMORY.md")
     assert (out := sync(one)).sent == 2 and out.received == 0
     came = sync(two)
-    assert came.merge.came == 1 and came.sent >= 3 and not came.merge.told
+    assert came.merge.came == 1 and came.sent >= 3 and not came.merge.notes
     back = sync(one)
     assert back.merge.came == 1 and back.sent == 0  # the line of two's owner has no id yet
     assert tree(one) == tree(two) and heads(one, two) == {one.store.history.head()}
@@ -124,7 +124,7 @@ def test_a_file_that_every_machine_renamed_otherwise_stands_there_once(
     three = Bank(tmp_path / "three", one.clock)
     names = [renamed_on(bank, name) for bank, name in ((one, "a"), (two, "b"), (three, "c"))]
     sync(one)
-    (told,) = sync(two).merge.told
+    (told,) = sync(two).merge.notes
     assert (told.what, told.why, told.ours, told.theirs) == ("file name", "theirs", names[1], names[0])
     assert settled(one, two, three) == {names[0]: BY_HAND.encode()}
 
@@ -178,7 +178,7 @@ def test_both_readings_stand_and_are_told(pair: tuple[Bank, Bank]) -> None:
     for bank, drink in ((one, "coffee"), (two, "water")):
         bank.edit("tea", drink)
     sync(one)
-    told = sync(two).merge.told
+    told = sync(two).merge.notes
     sync(one)
     assert [t.why for t in told] == ["both"] and facts(one) == {"Alice drinks coffee", "Alice drinks water"}
     assert tree(one) == tree(two)

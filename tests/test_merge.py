@@ -42,7 +42,7 @@ def test_what_each_side_adds_stays_below_its_own_heading() -> None:
     ours = BASE + "\n## 10:00 · cli\n\n- ours ^cccccccccc\n"
     theirs = BASE + "\n## 11:00 · web · web\n\n- theirs ^dddddddddd\n"
     done = of(ours, theirs)
-    assert text(done) == theirs + "\n## 10:00 · cli\n\n- ours ^cccccccccc\n" and not done.told
+    assert text(done) == theirs + "\n## 10:00 · cli\n\n- ours ^cccccccccc\n" and not done.notes
     assert facts(done)["dddddddddd"].said_by == "web" and done.came == 1
 
 
@@ -51,7 +51,7 @@ def test_deleted_and_unchanged_is_deleted_but_deleted_and_changed_is_kept_and_to
     assert text(of(ours, BASE + "\nMore.\n")) == ours + "\nMore.\n"
     done = of(ours, BASE.replace("tea", "coffee"))
     assert facts(done)["aaaaaaaaaa"].text == "Alice drinks coffee."
-    assert [(t.what, t.why, t.ours) for t in done.told] == [("^aaaaaaaaaa", "kept", "")]
+    assert [(t.what, t.why, t.ours) for t in done.notes] == [("^aaaaaaaaaa", "kept", "")]
 
 
 def test_what_both_add_to_core_memory_above_its_first_section_stands_there() -> None:
@@ -76,7 +76,7 @@ def test_what_both_add_to_core_memory_above_its_first_section_stands_there() -> 
 
 def test_two_readings_of_one_fact_stand_side_by_side() -> None:
     done = of(BASE.replace("tea", "coffee"), BASE.replace("tea", "water"))
-    assert "<<<" not in text(done) and [t.why for t in done.told] == ["both"]
+    assert "<<<" not in text(done) and [t.why for t in done.notes] == ["both"]
     one, other = (f for f in facts(done).values() if f.text.startswith("Alice"))
     assert (one.id, one.text) == ("aaaaaaaaaa", "Alice drinks water.")
     assert other.text == "Alice drinks coffee." and other.flag == "another machine's version: ^aaaaaaaaaa"
@@ -90,7 +90,7 @@ def test_metadata_of_both_sides_goes_together() -> None:
     done = of(
         base.replace("11-22\n", "11-22, 2026-11-24\n"), base.replace("11-22\n", "11-22, 2026-11-23\n"), base
     )
-    assert facts(done)["aaaaaaaaaa"].seen == ("2026-11-22", "2026-11-23", "2026-11-24") and not done.told
+    assert facts(done)["aaaaaaaaaa"].seen == ("2026-11-22", "2026-11-23", "2026-11-24") and not done.notes
 
 
 def test_a_tombstone_holds_against_whatever_the_other_side_did() -> None:
@@ -101,7 +101,7 @@ def test_a_tombstone_holds_against_whatever_the_other_side_did() -> None:
             sides = ({DAY: gone, grave: stone}, {DAY: changed.encode()})
             done = merge({DAY: BASE.encode()}, *(reversed(sides) if swapped else sides))
             assert b"Alice" not in (done.files[DAY] or b"") and done.files[grave] == stone
-            assert done.forgotten == ("aaaaaaaaaa",) and not done.told
+            assert done.forgotten == ("aaaaaaaaaa",) and not done.notes
 
 
 def test_a_fact_that_was_moved_is_edited_where_it_is_now() -> None:
@@ -119,7 +119,7 @@ def test_core_memory_is_merged_by_block_and_then_by_line() -> None:
     done = of(ours, theirs, base, CORE)
     blocks = {b.name: b.value for b in markdown.parse(done.files[CORE] or b"", CORE).of(CoreBlock)}
     assert blocks == {"Who": "- water\n- pie\n- coffee", "When": "now"}
-    assert [(t.what, t.why) for t in done.told] == [("## Who", "both")]
+    assert [(t.what, t.why) for t in done.notes] == [("## Who", "both")]
 
 
 def test_what_is_told_of_prose_and_headers_is_what_stands_there() -> None:
@@ -128,13 +128,13 @@ def test_what_is_told_of_prose_and_headers_is_what_stands_there() -> None:
     sides = [page.replace("name: Bees", f"name: {name}").replace("bees", text)
              for name, text in (("Hives", "two hives"), ("Honey", "three hives"))]  # fmt: skip
     done = of(*sides, page, "memory/pages/bees.md")
-    assert [t.why for t in done.told if "front" in t.what] == ["theirs"]
-    (told,) = [t for t in done.told if t.what == "text"]
+    assert [t.why for t in done.notes if "front" in t.what] == ["theirs"]
+    (told,) = [t for t in done.notes if t.what == "text"]
     assert (told.why, told.ours, told.theirs) == ("both", "Bob keeps two hives.", "Bob keeps three hives.")
     assert "name: Honey" in (out := text(done, "memory/pages/bees.md")) and "Hives\n---" not in out
     assert told.ours in out and told.theirs in out
     quiet = of(page + "\nMore.\n", page + "\nOther.\n", page, "memory/pages/bees.md")
-    assert not quiet.told  # what both added stands, and nothing of it was changed
+    assert not quiet.notes  # what both added stands, and nothing of it was changed
 
 
 def test_a_file_gone_on_one_side_stays_gone_unless_the_other_changed_it() -> None:
@@ -160,7 +160,7 @@ def test_beliefs_keep_the_proofs_of_both() -> None:
     done = of(*sides, base, path)
     (belief,) = markdown.parse(done.files[path] or b"", path).of(Observation)
     assert (
-        {p.id[0] for p in belief.proofs} == {"a", "b", "c"} and belief.last == "2026-11-23" and not done.told
+        {p.id[0] for p in belief.proofs} == {"a", "b", "c"} and belief.last == "2026-11-23" and not done.notes
     )
 
 
@@ -168,7 +168,7 @@ def test_beliefs_keep_the_proofs_of_both() -> None:
 def test_settings_are_never_left_unreadable(theirs: str) -> None:
     path = "ua-memory.toml"
     done = of('id = "a"\nx = 2\n', 'id = "a"\n' + theirs, 'id = "a"\nx = 1\n', path)
-    assert text(done, path) == 'id = "a"\n' + theirs and [t.why for t in done.told] == ["theirs"]
+    assert text(done, path) == 'id = "a"\n' + theirs and [t.why for t in done.notes] == ["theirs"]
 
 
 # -- random edits on both sides --------------------------------------------------------------------------
@@ -251,7 +251,7 @@ def test_random_edits_on_both_sides(start: Edits, a: Edits, b: Edits) -> None:
         else:
             assert now[block] == yours and mine in now.values()
     extra = set(now) - {*base, *one, *two}
-    assert len(extra) == sum(told.why == "both" for told in done.told)
+    assert len(extra) == sum(told.why == "both" for told in done.notes)
     whole = b"".join(data or b"" for data in done.files.values()).decode()
     assert "<<<<" not in whole and ">>>>" not in whole
     for side in (ours, theirs):

@@ -177,7 +177,7 @@ def test_set_mends_a_value_that_is_wrong_but_no_file_that_is(shell: Shell) -> No
     ("key", "words", "value"),
     [
         ("redaction.patterns", ['{"host": "[a-z]+"}'], {"host": "[a-z]+"}),
-        ("search.boosts", ['["recency", "trust"]'], ["recency", "trust"]),
+        ("mcp.tools", ['["recall", "get_page"]'], ["recall", "get_page"]),
         ("mcp.tools", ["recall,get_page"], ["recall", "get_page"]),
         ("mcp.read_only", ["yes"], True), ("limits.run_usd", ["0.5"], 0.5),
         ("mission", ["Keep it", "short"], "Keep it short"),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -19,7 +18,7 @@ from ua_memory.recall import arms as temporal
 from ua_memory.recall import fusion
 from ua_memory.recall import rerank as feedback
 from ua_memory.recall.arms import DateRange, Ranked, read
-from ua_memory.recall.fusion import BOOSTS, in_time
+from ua_memory.recall.fusion import in_time
 from ua_memory.recall.search import search
 
 DAY = "memory/2026-11-21.md"
@@ -238,12 +237,10 @@ def test_who_asks_for_nothing_but_days_is_told_what_there_was(tmp_path: Path, mo
             assert asked[0].item.text == "Grün is the gate", "a day beside other words is one sign of many"
 
 
-@pytest.mark.parametrize("boosts", [(), tuple(BOOSTS)])
-def test_five_years_on_the_answers_are_the_same(tmp_path: Path, boosts: tuple[str, ...]) -> None:
+def test_five_years_on_the_answers_are_the_same(tmp_path: Path) -> None:
     store = a_bank(
         tmp_path, {DAY: TALK, "memory/2020-01-01.md": log("The dentist is Dr Lee", "Cavities hurt")}
     )
-    store.config = replace(store.config, boosts=boosts)
     with an_index(store) as index:
         asked = ("how was the dentist", "who has cavities", "what about Tuesday's tooth")
         before = [search(index, query).hits for query in asked]

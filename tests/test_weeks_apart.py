@@ -18,7 +18,7 @@ from ua_memory.knowledge.tombstones import PATH, Tombstones, folded, mark, parse
 from ua_memory.markdown import document as markdown
 from ua_memory.markdown import lines as markdown_lines
 from ua_memory.records import CoreBlock, Entity, Fact, Observation, Opinion, Record, Tombstone
-from ua_memory.upkeep.merge import Losses, forgetting, together
+from ua_memory.upkeep.merge import ForgottenPlans, forgetting, together
 
 TODAY, SALT = date(2026, 11, 22), "0" * 8
 DAYS = ("memory/2026-11-21.md", "memory/2026-11-22.md")
@@ -84,7 +84,7 @@ class Machine:
             if new and fresh:
                 texts = {path: data for path, data in side.items() if path.endswith(".md")}
                 sides[name] = forgetting(texts, Tombstones(new), fresh, lambda *_: True, TODAY)
-        went = Losses(**sides)
+        went = ForgottenPlans(**sides)
         done = together(base, mine, hub, went)
         self.files = {path: data for path, data in done.files.items() if data is not None}
         for plan in sides.values():

@@ -29,7 +29,6 @@ from ua_memory.paths import git_around, lies, make_private
 
 
 LONG_QUERIES = ("skip", "condense")
-BOOSTS = ("recency", "proofs", "importance", "kind", "trust")
 BUDGETS = ("low", "mid", "high")
 CONTENTS = ("person", "assistant", "tool")
 MATCHES = ("any", "all", "any_strict", "all_strict")
@@ -83,12 +82,6 @@ def _json_list(value: str, _: str) -> None:
         raise ValueError(f"{value!r} is not a JSON list")
 
 
-def _boosts(value: Sequence[str], _: str) -> None:
-    for name in value:
-        if name not in BOOSTS:
-            raise ValueError(f"{name!r} is not one of {', '.join(BOOSTS)}")
-
-
 def _patterns(value: Mapping[str, str], _: str) -> None:
     for kind, pattern in value.items():
         if not re.fullmatch(r"[a-z][a-z0-9-]{0,39}", kind):
@@ -117,7 +110,6 @@ RULES: Mapping[str, Callable[[Any, str], None]] = {
     "id": _id, "trail": _trail, "timezone": _zone, "redact": _patterns,
     "extra_paths": _paths, "cross_encoder": _paths,
     "long_query": _among(*LONG_QUERIES), "recall_budget": _among("", *BUDGETS),
-    "boosts": _boosts,
     "retain_content": _contents, "strip": _expressions,
     "auto_recall_tags_match": _among(*MATCHES), "auto_recall_tag_groups": _json_list,
 }  # fmt: skip
@@ -205,9 +197,6 @@ class Config:
     )
     long_query: str = _setting(
         "skip", "recall.long_query_behavior", "skip or condense an over-long query (recallLongQueryBehavior)"
-    )
-    boosts: tuple[str, ...] = _setting(
-        (), "search.boosts", "how to break near ties: recency, proofs, importance, kind, trust"
     )
     extra_paths: tuple[str, ...] = _setting(
         (),
@@ -477,8 +466,8 @@ def _where_it_lies(root: Path, values: Mapping[str, Any]) -> dict[str, Any]:
     found = lies(root)
     if found is None:
         return {}
-    told = {"trail": "own" if found[0] else "beside", "id": found[1]}
-    return {key: value for key, value in told.items() if value and not values.get(key)}
+    there = {"trail": "own" if found[0] else "beside", "id": found[1]}
+    return {key: value for key, value in there.items() if value and not values.get(key)}
 
 
 def _line(file: Path, dotted: str) -> int:
@@ -533,8 +522,8 @@ def _keep(
         raise CannotWrite("there is no home folder for it", hint="set HOME or XDG_CONFIG_HOME")
     there, who = _agreed(folder), config.id or _nameless(root)
     kept = {**there, who: change(there.get(who, []))[-MOST_TRUSTED:]}
-    told = {"banks": {name: hashes for name, hashes in kept.items() if hashes}}
-    save(folder / TRUSTED, json.dumps(told, indent=1).encode() + b"\n")
+    values = {"banks": {name: hashes for name, hashes in kept.items() if hashes}}
+    save(folder / TRUSTED, json.dumps(values, indent=1).encode() + b"\n")
 
 
 def _agreed(folder: Path) -> dict[str, list[str]]:

@@ -60,7 +60,6 @@ def observations_list(
     return views.show_observations(Screen(call), found, nothing)
 
 
-@app.verb(observations_app, "show", hidden=True)
 @app.verb(observations_app, "get")
 def observations_get(call: Call, memory: Memory, block: ObservationId) -> None:
     """Show an observation with its proofs, former wordings and freshness."""
@@ -101,7 +100,6 @@ def opinions_list(
     show_list(call, "opinions", found, views.shape_of_opinion, views.show_opinion, nothing)
 
 
-@app.verb(opinions_app, "show", hidden=True)
 @app.verb(opinions_app, "get")
 def opinions_get(call: Call, memory: Memory, block: OpinionId) -> None:
     """Show an opinion and its reasons."""

@@ -13,6 +13,7 @@ import threading
 import time
 from pathlib import Path
 
+from ua_memory.discovery import is_locked
 from ua_memory.errors import Busy
 
 TYPE_CHECKING = False  # the MCP relay loads this: typing, `caller` and `paths` would double its memory
@@ -167,17 +168,7 @@ def daemon_lock(local: Path) -> Iterator[None]:
 
 def runs(local: Path) -> bool:
     """Whether the bank has a daemon, also one that is only starting."""
-    try:
-        fd = os.open(local / "daemon.lock", os.O_RDWR | os.O_CLOEXEC)
-    except OSError:
-        return False
-    try:
-        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    finally:
-        os.close(fd)
-    return False
+    return is_locked(local / "daemon.lock")
 
 
 def holder(local: Path) -> int:

@@ -204,7 +204,7 @@ class LostBranch:
     sure: bool
 
     @property
-    def told(self) -> str:
+    def message(self) -> str:
         """What is wrong, in one line."""
         name = self.branch.removeprefix("refs/heads/")
         return f"the branch {name} is gone; its last revision is {self.revision[:10]} ({self.subject})"
@@ -325,10 +325,10 @@ def of_head(trail: Process) -> str:
     except GitFailed as error:
         return error.what
     gone = [row[1:] for row in out.splitlines() if row.startswith("?")]
-    return told(dict.fromkeys(gone, "object")) if gone else ""
+    return message(dict.fromkeys(gone, "object")) if gone else ""
 
 
-def told(gone: Mapping[str, str]) -> str:
+def message(gone: Mapping[str, str]) -> str:
     """`2 objects are missing: tree 1a2b3c4d5e, …`."""
     first = ", ".join(f"{kind} {name[:10]}" for name, kind in list(gone.items())[:3])
     more = f" and {len(gone) - 3} more" if len(gone) > 3 else ""
@@ -475,7 +475,7 @@ class Repository(Process):
         head = self.head()
         if head and self._head_line() == f"ref: {head}":
             if lost := self.lost():
-                raise GitFailed(lost.told, where=str(self.git_dir), hint=lost.hint)
+                raise GitFailed(lost.message, where=str(self.git_dir), hint=lost.hint)
             what = f"HEAD names a branch without a revision: {head.removeprefix('refs/heads/')}"
             hint = f"ua-memory git symbolic-ref HEAD refs/heads/{self._branch()}"
             raise GitFailed(what, where=str(self.git_dir), hint=hint)
@@ -494,7 +494,7 @@ class Repository(Process):
             lost = self.lost()
             if lost and lost.sure:
                 self.run("update-ref", lost.branch, lost.revision, NOBODY)
-                return [f"{lost.told}: put back; `ua-memory verify` checks the rest of the history"]
+                return [f"{lost.message}: put back; `ua-memory verify` checks the rest of the history"]
         return []
 
     def head(self) -> str | None:

@@ -50,11 +50,11 @@ def capture_turns(
     session = Session(**named, started=datetime.fromtimestamp(found.get("started") or 0, UTC))
     with _opened(found.get("transcript")) as stream:
         spot = found.get("spot") or ()
-        told = memory.conversations.capture(
+        result = memory.conversations.capture(
             session, stream, said=said, asked=asked, spot=spot, close=close, model=model
         )
-    context.update_record(path, spot=list(astuple(told.spot)))
-    return told.due
+    context.update_record(path, spot=list(astuple(result.spot)))
+    return result.due
 
 
 def _opened(transcript: object) -> AbstractContextManager[BinaryIO | None]:

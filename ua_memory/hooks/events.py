@@ -50,19 +50,19 @@ def claude_shaped(found: dict[str, Any], kinds: dict[str, Kind], client: str) ->
     """The event of a payload that has Claude Code's keys, as Codex's and Gemini's have; None for one that
     memory has nothing to do with. Keys that are no text count as not said, but for the group."""
 
-    def told(*keys: str) -> str:
+    def text(*keys: str) -> str:
         return next((value for key in keys if isinstance(value := found.get(key), str) and value), "")
 
-    name = told("hook_event_name")
+    name = text("hook_event_name")
     kind = kinds.get(name)
     if kind is None:
         return None
-    event = Event(name, kind, told("prompt").strip() if kind in ("prompt", "stop") else "", client)
-    event.session, event.parent = told("session_id"), told("parent_session_id")
-    event.cwd, event.agent = told("cwd"), told("agent_id")
-    event.transcript = told("transcript_path")
-    event.said, event.group = told("last_assistant_message"), _group(found.get("group"))
-    event.why = told({"start": "source", "compact": "trigger", "end": "reason"}.get(kind, ""))
+    event = Event(name, kind, text("prompt").strip() if kind in ("prompt", "stop") else "", client)
+    event.session, event.parent = text("session_id"), text("parent_session_id")
+    event.cwd, event.agent = text("cwd"), text("agent_id")
+    event.transcript = text("transcript_path")
+    event.said, event.group = text("last_assistant_message"), _group(found.get("group"))
+    event.why = text({"start": "source", "compact": "trigger", "end": "reason"}.get(kind, ""))
     return event
 
 

@@ -37,7 +37,7 @@ def private(file: Path | str) -> None:
         os.close(os.open(file, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600))
 
 
-def told(work: Callable[P, R]) -> Callable[P, R]:
+def io_as_cannot_write(work: Callable[P, R]) -> Callable[P, R]:
     """The same work, for a door that asks for it alone: what the file system refuses is CannotWrite."""
 
     @wraps(work)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
-import os
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
@@ -13,6 +11,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from ua_memory.discovery import is_locked
 from ua_memory.errors import UaMemoryError
 from ua_memory.index import embedding, vectors
 from ua_memory.index import items as index_items
@@ -167,23 +166,8 @@ def of_files(generation: Path) -> list[str]:
         return []
     found = vectors.changed(folder)
     if found is None:
-        raise CheckUnavailable(OPEN if _is_open(generation.parent / "owner.lock") else KILLED)
+        raise CheckUnavailable(OPEN if is_locked(generation.parent / "owner.lock") else KILLED)
     return [f"{name} has changed since Chroma was closed" for name in found]
-
-
-def _is_open(lock: Path) -> bool:
-    """Whether a process has the vectors open. Who opens them meanwhile waits a moment for the answer."""
-    try:
-        fd = os.open(lock, os.O_RDONLY | os.O_CLOEXEC)
-    except OSError:
-        return False
-    try:
-        fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    finally:
-        os.close(fd)
-    return False
 
 
 def of_vectors(store: Store, generation: Path) -> list[str]:
@@ -269,17 +253,17 @@ class IntegrityReport:
 def checked(store: Store) -> IntegrityReport:
     """What is damaged in the index's files and the cache, or is not what the bank's files say; being behind
     them is not. A missing index is no problem, nor one of another version: it is made again."""
-    shelf = Generations(store.bank.index)
+    generations = Generations(store.bank.index)
     found = IntegrityReport()
     for _ in range(2):
-        folder = shelf.current()
-        found = _look("index/current", shelf.problems)
+        folder = generations.current()
+        found = _look("index/current", generations.problems)
         if folder is not None and (folder / "words.db").exists():
             where = f"index/{folder.name}"
             found |= _look(f"{where}/words.db", lambda at=folder: _of_words(store, at))  # type: ignore[misc]
             found |= _look(f"{where}/chroma", lambda at=folder: of_vectors(store, at))  # type: ignore[misc]
             found |= _look(f"{where}/chroma", lambda at=folder: of_files(at))  # type: ignore[misc]
-        if shelf.current() == folder:  # else it was made again meanwhile
+        if generations.current() == folder:  # else it was made again meanwhile
             break
     return found | cache_checked(store)
 

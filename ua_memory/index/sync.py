@@ -18,7 +18,7 @@ from ua_memory.git.process import filesystem_now
 from ua_memory.index import items as index_items
 from ua_memory.index import vectors as index_vectors
 from ua_memory.index.embedding import Cache, CrossEncoder, EmbeddingUnavailable, Embeds, embedder, in_portions
-from ua_memory.index.generations import Generations, KnownFile, Manifest, content_hash, told
+from ua_memory.index.generations import Generations, KnownFile, Manifest, content_hash, io_as_cannot_write
 from ua_memory.index.items import SCHEMA_VERSION, chunks, items_of, led, marks, read_only
 from ua_memory.index.outside import AnySurvey, OutsideFiles, outside
 from ua_memory.index.vectors import (
@@ -259,8 +259,8 @@ class Index:
 
     def __init__(self, store: Store, *, embedding: str = "minilm-int8", embeds: Embeds | None = None) -> None:
         self.store, self.embedding, self.files = store, embedding, OutsideFiles(store)
-        self.shelf = Generations(store.bank.index)
-        self._current = CurrentIndex(self.shelf)
+        self.generations = Generations(store.bank.index)
+        self._current = CurrentIndex(self.generations)
         self._embeds: Embeds | None = embeds
         self._vectors: Rows | None = None
         self._line: ServerConnection | None = None
@@ -304,11 +304,11 @@ class Index:
     def _shared(self) -> Rows:
         self._line = self._line or ServerConnection(self.store.config.chroma_url)
         bank = self.store.bank
-        mark = self.shelf.folder / "server.json"
+        mark = self.generations.folder / "server.json"
         return ServerVectors(self._line, self.store.config.id, machine(bank.state), self.embedding, mark)
 
     def _own(self, generation: Path) -> Rows:
-        self._owner = self._owner or VectorLock(self.shelf.folder / "owner.lock")
+        self._owner = self._owner or VectorLock(self.generations.folder / "owner.lock")
         return owned(generation / "chroma", self._owner, self._current.notes)
 
     @property
@@ -408,31 +408,33 @@ class Index:
         )
         return manifest.stands_for(there.proof) and manifest.masks() == self.files.masks
 
-    @told
+    @io_as_cannot_write
     @synchronized
     def rebuild(self, vectors: bool = True, progress: Progress | None = None) -> Refresh:
         """Make the whole index again beside the old one, from files and cache, then put it in its place. Busy
         while another process has the vectors open."""
-        self.shelf.make()
+        self.generations.make()
         self._close_vectors()
-        owner = VectorLock(self.shelf.folder / "owner.lock")
+        owner = VectorLock(self.generations.folder / "owner.lock")
         try:
             owner.take()
         except VectorsUnavailable as error:
-            raise Busy(str(error), where=str(self.shelf.folder), hint="stop the daemon, try again") from error
+            raise Busy(
+                str(error), where=str(self.generations.folder), hint="stop the daemon, try again"
+            ) from error
         began = time.perf_counter()
-        with self.shelf.building():
-            fresh = self.shelf.next()
+        with self.generations.building():
+            fresh = self.generations.next()
             self._current.use(WordIndex(fresh / "words.db"), fresh)
             self._owner = owner
             try:
-                reading = read_changes(self.files, self.store.survey(), self.words, self.shelf.folder)
+                reading = read_changes(self.files, self.store.survey(), self.words, self.generations.folder)
                 report = self._report(began, reading, vectors, progress, None)
             except BaseException:
                 self.close()
                 raise
-            self.shelf.publish(fresh)
-            self.shelf.sweep()
+            self.generations.publish(fresh)
+            self.generations.sweep()
         return report
 
     def _refresh_words(self, seen: FileSurvey, stop: Stop | None) -> IndexReading:

@@ -222,7 +222,7 @@ COMPARED = 200
 """Words that are compared letter by letter, those that share most trigrams."""
 
 
-def told(word: str) -> bool:
+def is_guessable(word: str) -> bool:
     """Whether a word may be guessed at, or guessed: not the short, nor numbers."""
     return SHORTEST <= len(word) <= LONGEST and sum(map(str.isalpha, word)) >= SHORTEST
 
@@ -235,14 +235,19 @@ def grams(word: str) -> set[str]:
 
 def add(db: sqlite3.Connection, words: Iterable[str]) -> None:
     """Write down how words are spelt. They stay when their last item goes; `meant` looks what is left."""
-    rows = [(gram, len(word), word) for word in sorted(words) if told(word) for gram in sorted(grams(word))]
+    rows = [
+        (gram, len(word), word)
+        for word in sorted(words)
+        if is_guessable(word)
+        for gram in sorted(grams(word))
+    ]
     db.executemany("INSERT OR IGNORE INTO grams VALUES (?, ?, ?)", rows)
 
 
 def near(db: sqlite3.Connection, word: str) -> list[str]:
     """The words of the bank that take fewest edits to be this one, all that are equally near. Empty where
     none is near, or where it is not to be guessed at."""
-    if not told(word):
+    if not is_guessable(word):
         return []
     own, most = sorted(grams(word)), 2 if len(word) >= LONG else 1
     # An edit spoils three trigrams, two letters that changed places spoil four.
@@ -268,7 +273,7 @@ def meant(db: sqlite3.Connection, counted: Counted, unknown: Iterable[str]) -> d
     """{term that no item has: the word that was meant}, '' for a small word, which says nothing. What has
     none near is left out. FEW are guessed at, in their order; `counted` says how many items have a term."""
     found: dict[str, str] = {}
-    for term in [term for term in unknown if told(term)][:FEW]:
+    for term in [term for term in unknown if is_guessable(term)][:FEW]:
         close = near(db, term)
         many = counted(close)
         # Two letters that changed places are likelier than one taken for another.

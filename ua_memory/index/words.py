@@ -589,8 +589,8 @@ AGAIN = 60.0
 class CurrentIndex:
     """The current generation of an index folder. Where that cannot be written, words live in memory."""
 
-    def __init__(self, shelf: Generations) -> None:
-        self.shelf = shelf
+    def __init__(self, generations: Generations) -> None:
+        self.generations = generations
         self.notes: list[str] = []
         self._words: WordIndex | None = None
         self._folder: Path | None = None
@@ -617,14 +617,14 @@ class CurrentIndex:
         if self.folder is None:
             self._temporary = self._temporary or tempfile.TemporaryDirectory(prefix="ua-memory-")
             return Path(self._temporary.name)
-        return self.shelf.folder
+        return self.generations.folder
 
     def stale(self) -> bool:
         """Whether the generation was deleted, or replaced by another process's; or it is time to try again
         to keep words that live in memory."""
         if self._words is None or self._folder is None:
             return self._words is not None and time.monotonic() > self._again
-        return self.shelf.current() != self._folder or not self._words.in_place()
+        return self.generations.current() != self._folder or not self._words.in_place()
 
     def use(self, words: WordIndex, folder: Path | None) -> None:
         """Take over words of another generation."""
@@ -634,11 +634,11 @@ class CurrentIndex:
     def anew(self, why: str) -> None:
         """Begin an empty generation and make it the current one."""
         try:
-            with self.shelf.building(PATIENCE):
-                fresh = self.shelf.next()
+            with self.generations.building(PATIENCE):
+                fresh = self.generations.next()
                 self.use(WordIndex(fresh / "words.db"), fresh)
-                self.shelf.publish(fresh)
-                self.shelf.sweep()
+                self.generations.publish(fresh)
+                self.generations.sweep()
         except BlockingIOError as error:
             self.close()
             self._in_memory(f"{why}; {error.strerror}")
@@ -656,11 +656,11 @@ class CurrentIndex:
         try:
             if self._standing():
                 return
-            with self.shelf.building(PATIENCE):
-                folder = self.shelf.current()
+            with self.generations.building(PATIENCE):
+                folder = self.generations.current()
                 if folder is None:
-                    folder = self.shelf.next()
-                    self.shelf.publish(folder)
+                    folder = self.generations.next()
+                    self.generations.publish(folder)
                 self._words, self._folder = self._opened(folder), folder
         except BlockingIOError as error:
             self._in_memory(f"the index cannot be used now: {error.strerror}")
@@ -673,7 +673,7 @@ class CurrentIndex:
 
     def _standing(self) -> bool:
         """Open the current generation if it is whole, without waiting for who makes another."""
-        folder = self.shelf.current()
+        folder = self.generations.current()
         if folder is None:
             return False
         try:
@@ -684,7 +684,7 @@ class CurrentIndex:
             words.close()
             return False
         self._words, self._folder = words, folder
-        self.shelf.tidy()
+        self.generations.tidy()
         return True
 
     def _opened(self, folder: Path) -> WordIndex:

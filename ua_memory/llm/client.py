@@ -135,8 +135,8 @@ class StreamedReply:
         elif kind == "message_stop":
             self.whole = self.begun
         elif kind == "error":
-            told = event.get("error") or {}
-            raise ErrorEvent(str(told.get("type") or "api_error"), str(told.get("message") or ""))
+            failure = event.get("error") or {}
+            raise ErrorEvent(str(failure.get("type") or "api_error"), str(failure.get("message") or ""))
 
     def _note(self, usage: Mapping[str, Any] | None) -> bool:
         """Counts are totals so far: later ones replace earlier ones, and absent ones leave them."""
@@ -155,12 +155,12 @@ class StreamedReply:
     @property
     def usage(self) -> TokenUsage:
         """What the endpoint has reported; of an answer that was cut, the output is counted here."""
-        told = self._usage.get
-        output = told("output_tokens", 0)
+        reported = self._usage.get
+        output = reported("output_tokens", 0)
         if not self._counted:
             output = max(output, text_tokens.count("".join("".join(each) for each in self._parts.values())))
-        read, written = told("cache_read_input_tokens", 0), told("cache_creation_input_tokens", 0)
-        return TokenUsage(told("input_tokens", 0), output, read, written)
+        read, written = reported("cache_read_input_tokens", 0), reported("cache_creation_input_tokens", 0)
+        return TokenUsage(reported("input_tokens", 0), output, read, written)
 
     def reply(self) -> Reply:
         """The whole answer. A call that the end of the answer cut off is left out of it."""
@@ -220,7 +220,7 @@ class TransientFailure(Exception):
 def of_status(error: APIStatusError, endpoint: Endpoint) -> TransientFailure | UaMemoryError:
     """An answer with a status of 3xx, 4xx or 5xx; the SDK's rules for which to try again."""
     status, headers = error.status_code, error.response.headers
-    said = told(error.api_message or "", endpoint)
+    said = in_one_line(error.api_message or "", endpoint)
     what = f"the model's endpoint answered {status}" + (f": {said}" if said else "")
     again = headers.get("x-should-retry")
     if again == "true" or (again != "false" and (status in (408, 409, 429) or status >= 500)):
@@ -249,14 +249,14 @@ def of_connection(error: APIConnectionError) -> TransientFailure:
 
 def of_event(kind: str, message: str, endpoint: Endpoint) -> TransientFailure | UaMemoryError:
     """An error in the middle of a stream."""
-    said = told(message, endpoint)
+    said = in_one_line(message, endpoint)
     what = f"the model's endpoint ended its answer early: {kind}" + (f", {said}" if said else "")
     if kind in _MAY_PASS:
         return TransientFailure(what)
     return _key(what, endpoint) if kind in _OF_THE_KEY else _request(what, endpoint)
 
 
-def told(text: str, endpoint: Endpoint) -> str:
+def in_one_line(text: str, endpoint: Endpoint) -> str:
     """An endpoint's own words, short, on one line and without the key that some of them repeat."""
     key = endpoint.api_key.strip()
     plain = text.replace(key, "[key]") if key else text
@@ -733,7 +733,7 @@ class Claude:
         return ModelUnavailable(what, where=self._endpoint.url, hint=f"try again {when}")
 
     def _refused(self, why: str) -> ModelRefused:
-        said = told(why, self._endpoint)
+        said = in_one_line(why, self._endpoint)
         what = f"{self.name} declined to answer" + (f": {said}" if said else "")
         return ModelRefused(what, where=self._endpoint.url, hint="use another UA_MEMORY_MODEL, or none")
 

@@ -57,7 +57,7 @@ class Entry:
 
     def line(self) -> bytes:
         """The entry as a line of the file."""
-        told = {
+        row = {
             "at": self.at.isoformat(timespec="milliseconds"),
             "id": self.id,
             "state": self.state,
@@ -73,7 +73,7 @@ class Entry:
             "session": self.session,
             "request": self.request,
         }
-        return json.dumps(told, separators=(",", ":")).encode() + b"\n"
+        return json.dumps(row, separators=(",", ":")).encode() + b"\n"
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,11 +210,11 @@ class Ledger:
             if text[len(_OURS) : len(_OURS) + 10] < day:
                 continue
             try:
-                told = json.loads(text)
+                row = json.loads(text)
             except (ValueError, RecursionError):
                 continue  # half a line: see above
             try:
-                yield entry_of(told)
+                yield entry_of(row)
             except (KeyError, TypeError, ValueError) as error:
                 raise self._unreadable(file, f"line {number} is not a ledger entry") from error
 
@@ -257,22 +257,22 @@ def _wait_for(lock: int) -> None:
     fcntl.flock(lock, fcntl.LOCK_EX)
 
 
-def entry_of(told: Mapping[str, Any]) -> Entry:
+def entry_of(row: Mapping[str, Any]) -> Entry:
     """The entry that a line of the file says, as JSON. KeyError, TypeError, ValueError for what is none."""
-    if told["state"] not in ("asked", "answered", "failed"):
-        raise ValueError(told["state"])
+    if row["state"] not in ("asked", "answered", "failed"):
+        raise ValueError(row["state"])
     return Entry(
-        at=datetime.fromisoformat(told["at"]),
-        id=str(told["id"]),
-        state=told["state"],
-        run=str(told["run"]),
-        purpose=str(told["purpose"]),
-        model=str(told["model"]),
-        usage=TokenUsage(*(int(told[name]) for name in ("in", "out", "cache_read", "cache_write"))),
-        usd=None if told["usd"] is None else float(told["usd"]),
-        counted=float(told["counted"]),
-        session=str(told.get("session", "")),
-        request=str(told.get("request", "")),
+        at=datetime.fromisoformat(row["at"]),
+        id=str(row["id"]),
+        state=row["state"],
+        run=str(row["run"]),
+        purpose=str(row["purpose"]),
+        model=str(row["model"]),
+        usage=TokenUsage(*(int(row[name]) for name in ("in", "out", "cache_read", "cache_write"))),
+        usd=None if row["usd"] is None else float(row["usd"]),
+        counted=float(row["counted"]),
+        session=str(row.get("session", "")),
+        request=str(row.get("request", "")),
     )
 
 
@@ -380,12 +380,13 @@ class Meter:
         if spent + next_ <= limit:
             return
 
-        def told(amount: float) -> str:
+        def money(amount: float) -> str:
             return dollars(amount) if unit == "usd" else f"{int(amount):,} tokens"
 
         whose = "today" if span == "day" else "in this run"
         raise BudgetSpent(
-            f"the next request could use {told(next_)}, and {told(spent)} of {told(limit)} are used {whose}",
+            f"the next request could use {money(next_)}, and {money(spent)} of {money(limit)} are used "
+            f"{whose}",
             hint=f"raise limits.{span}_{unit}" + (", or go on tomorrow" if span == "day" else ""),
         )
 

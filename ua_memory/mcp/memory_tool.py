@@ -60,7 +60,7 @@ def failure(error: UaMemoryError) -> str:
     return f"{what}. Hint: {error.hint}." if error.hint else f"{what}."
 
 
-def told(said: str, result: Result, warnings: Sequence[str] = ()) -> str:
+def with_notes(said: str, result: Result, warnings: Sequence[str] = ()) -> str:
     """A reply, and below it what happened that the model did not ask for."""
     taken = [f"{count} × {kind}" for kind, count in sorted(result.redacted.items())]
     left_out = [f"left out as a secret: {', '.join(taken)}"] if taken else []
@@ -549,7 +549,7 @@ class _Tool:
             if self._folder(path):
                 raise MemoryToolError(f"The path {path} is a directory.")
             create(draft, file, file_text)
-        return told(f"File created successfully at: {path}", draft.result)
+        return with_notes(f"File created successfully at: {path}", draft.result)
 
     def _str_replace(self, path: str, old_str: str, new_str: str) -> str:
         with self._revision("edit") as draft:
@@ -564,7 +564,7 @@ class _Tool:
         rows = range(max(0, line - AROUND), min(len(lines), line + AROUND + 1))
         snippet = "\n".join(row(n + 1, lines[n]) for n in rows)
         said = "The memory file has been edited. Here is the snippet showing the change (with line numbers):"
-        return told(f"{said}\n{snippet}", draft.result, warnings)
+        return with_notes(f"{said}\n{snippet}", draft.result, warnings)
 
     def _insert(self, path: str, insert_line: int, insert_text: str) -> str:
         with self._revision("insert") as draft:
@@ -577,7 +577,7 @@ class _Tool:
                 )
             lines.insert(insert_line, insert_text.rstrip("\n"))
             warnings = change(self.memory.store, draft, before.path, "\n".join(lines) + "\n")
-        return told(f"The file {path} has been edited.", draft.result, warnings)
+        return with_notes(f"The file {path} has been edited.", draft.result, warnings)
 
     def _delete(self, path: str) -> str:
         if not _inner(path):
@@ -585,7 +585,7 @@ class _Tool:
         with self._revision("delete") as draft:
             for file in self._all(draft, path):
                 remove(self.memory.store, draft, file)
-        return told(f"Successfully deleted {path}", draft.result)
+        return with_notes(f"Successfully deleted {path}", draft.result)
 
     def _rename(self, old_path: str, new_path: str) -> str:
         if not _inner(old_path):
@@ -598,7 +598,7 @@ class _Tool:
                 if draft.exists(to) or self._folder(new_path):
                     raise MemoryToolError(f"The destination {new_path} already exists")
                 move(self.memory.store, draft, file, to)
-        return told(f"Successfully renamed {old_path} to {new_path}", draft.result)
+        return with_notes(f"Successfully renamed {old_path} to {new_path}", draft.result)
 
     def _shown(self, note: NoteFile) -> list[str]:
         """The lines of a note without what a model should not see."""

@@ -212,7 +212,7 @@ def _plain(stem: str, text: str) -> bool:
 # Beliefs that rest on what nobody of the house has said: they are no better than what they rest on.
 
 
-def told(words: WordIndex, found: list[Ranked]) -> list[Ranked]:
+def with_origin_of_proofs(words: WordIndex, found: list[Ranked]) -> list[Ranked]:
     """The candidates; an observation of untrusted facts alone, and an opinion that cites any, have the origin
     of such a fact, and with it its label and its place. What a person worded is the person's."""
     believed = {one.item.key: one.item for one in found if one.item.proofs and one.item.origin != "person"}

@@ -123,7 +123,7 @@ class TokenMatches:
     def __init__(self, asked: ParsedQuery, said: EmbeddedQuery) -> None:
         import numpy as np
 
-        self._said, self.told = said, False
+        self._said, self.any_tokens = said, False
         self.words = [word for word in asked.words if word.stems]
         tokens = [_tokens(asked, word, said) for word in self.words]
         self.spelt = {word for word, own in zip(self.words, tokens, strict=True) if word.whole or not own}
@@ -149,7 +149,7 @@ class TokenMatches:
         found = embedding.best(self._said.tokens, codes)
         self._table = np.concatenate([self._table, found], axis=1)
         self._vectors += [vector for vector, _ in texts.values()]
-        self.told = self.told or any(codes)
+        self.any_tokens = self.any_tokens or any(codes)
 
     def unread(self, items: Iterable[IndexItem]) -> list[IndexItem]:
         """Those whose text the model has not read yet: it was written a moment ago."""

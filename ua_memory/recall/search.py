@@ -33,7 +33,7 @@ from ua_memory.recall.arms import (
     read,
 )
 from ua_memory.recall.dedupe import KeptHit, folded
-from ua_memory.recall.fusion import DEPTH, boosted, by_words, crossed, in_time, ordered
+from ua_memory.recall.fusion import DEPTH, by_words, crossed, in_time, lowered, ordered
 from ua_memory.text import dates
 from ua_memory.text.noise import QueryText, read_query
 from ua_memory.text.wording import counted
@@ -238,12 +238,12 @@ def _said(index: Index, queries: Sequence[str]) -> tuple[list[EmbeddedQuery], li
 
 
 @dataclass(frozen=True, slots=True)
-class _Read:
+class _AnsweredQuery:
     """A query as it was read, and what was found by that; `newest` is how it orders by time."""
 
     asked: ParsedQuery
     newest: dates.Order | None
-    told: Sequence[str]
+    notes: Sequence[str]
     arms: Arms
 
 
@@ -294,16 +294,16 @@ class _SearchOptions:
         except (EmbeddingUnavailable, VectorsUnavailable) as error:
             return [], {}, [f"keyword search only: {error}"]
 
-    def _read(self, text: str, said: EmbeddedQuery | None) -> _Read:
+    def _read(self, text: str, said: EmbeddedQuery | None) -> _AnsweredQuery:
         window, newest = _time(self.index, text)
         asked = read(self.index.words, text, window, said.spans if said else ())
         arms = by_words(self.index, asked, self.depth, self.where)
-        return _Read(asked, newest, asked.guesses, arms)
+        return _AnsweredQuery(asked, newest, asked.guesses, arms)
 
     def _answer(
         self,
         text: str,
-        one: _Read,
+        one: _AnsweredQuery,
         said: EmbeddedQuery | None,
         near: Sequence[tuple[str, float]],
         notes: list[str],
@@ -317,12 +317,14 @@ class _SearchOptions:
         )
         hits = tuple(_hit(index, one.asked, each, arms) for each in kept)
         unknown = said is not None and known is None and bool(text.strip())
-        told = [*notes, *one.told, *uncrossed]
-        told += [f"keyword search only: {UNKNOWN}"] if unknown else []
-        told += [f"{missing} left out: changed in their files meanwhile"] if missing else []
-        return SearchResult(hits, tuple(told), "hybrid" if known else "words", self.left)
+        notes = [*notes, *one.notes, *uncrossed]
+        notes += [f"keyword search only: {UNKNOWN}"] if unknown else []
+        notes += [f"{missing} left out: changed in their files meanwhile"] if missing else []
+        return SearchResult(hits, tuple(notes), "hybrid" if known else "words", self.left)
 
-    def _arms(self, one: _Read, said: EmbeddedQuery | None, near: Sequence[tuple[str, float]]) -> Arms:
+    def _arms(
+        self, one: _AnsweredQuery, said: EmbeddedQuery | None, near: Sequence[tuple[str, float]]
+    ) -> Arms:
         """What the arms found, that of meaning too."""
         if said is None:
             return one.arms
@@ -345,13 +347,13 @@ def _placed(
     index: Index, text: str, found: list[Ranked], newest: dates.Order | None
 ) -> tuple[list[Ranked], list[str]]:
     """The candidates after what has a say in their order besides their scores; and what could not have it."""
-    found, told = boosted(dedupe.told(index.words, found), index.store.config.boosts), []
+    found, notes = lowered(dedupe.with_origin_of_proofs(index.words, found)), []
     if index.cross is not None and text.strip():
         try:
             found = crossed(index.cross, clean(text), found)
         except CrossUnavailable as error:
-            told = [f"ordered without the cross-encoder: {error}"]
-    return in_time(found, newest) if newest else found, told
+            notes = [f"ordered without the cross-encoder: {error}"]
+    return in_time(found, newest) if newest else found, notes
 
 
 def _left(left: Mapping[str, int]) -> str:
@@ -414,7 +416,7 @@ def _anew(index: Index, why: str) -> Refresh:
     """Words made anew from the files: they are damaged in a place that the refresh had no reason to read."""
     with index.turn:
         index.close()
-        index.shelf.discard()
+        index.generations.discard()
         done = index.refresh(vectors=False)
     return replace(done, notes=(*done.notes, f"the word index was damaged ({why}); rebuilt"))
 

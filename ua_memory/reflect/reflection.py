@@ -181,8 +181,8 @@ def write(
 def _counted(done: Sequence[tuple[Opinion | None, Opinion]]) -> str:
     formed = sum(before is None for before, _ in done)
     dropped = sum(before is not None and bool(after.retired) for before, after in done)
-    told = {"formed": formed, "revised": len(done) - formed - dropped, "dropped": dropped}
-    said = ", ".join(f"{number} {word}" for word, number in told.items() if number)
+    instruction = {"formed": formed, "revised": len(done) - formed - dropped, "dropped": dropped}
+    said = ", ".join(f"{number} {word}" for word, number in instruction.items() if number)
     return f"{said} (memory/opinions.md)"
 
 
@@ -208,7 +208,7 @@ class AnswerSchema:
         return as_text if self._as_text else self.schema
 
     @property
-    def told(self) -> str:
+    def instruction(self) -> str:
         """What a model is told of it, besides."""
         says = "`data` of the answer: with values from memory alone"
         text = json.dumps(self.schema, ensure_ascii=False, separators=(",", ":")) if self._as_text else ""
@@ -523,7 +523,7 @@ class ReflectRun:
         asked = [
             "The mental models seem to have it; search on only where they do not." if held else "",
             f"Context of the question: {self.asked.context}" if self.asked.context else "",
-            self.asked.shape.told if self.asked.shape else "",
+            self.asked.shape.instruction if self.asked.shape else "",
             f"Question: {self.asked.question}",
             stance.rules,
         ]

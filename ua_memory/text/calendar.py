@@ -20,7 +20,7 @@ DAY, WEEK = timedelta(days=1), timedelta(weeks=1)
 
 
 @dataclass(frozen=True, slots=True)
-class Stretch:
+class DateSpan:
     """Days from `start` to before `end`; None is open. `grain` is the unit it is one of ('' for none).
 
     `point` is the very day where a stretch stands for "about then" (two weeks ago): what "since" counts from.
@@ -42,27 +42,27 @@ class Stretch:
         start, end = self.parts()
         return (end - start).days
 
-    def holds(self, other: Stretch) -> bool:
+    def holds(self, other: DateSpan) -> bool:
         """Whether all of the other lies in it."""
         after = self.start is None or (other.start is not None and self.start <= other.start)
         return after and (self.end is None or (other.end is not None and other.end <= self.end))
 
 
-def joined(one: Stretch, other: Stretch) -> Stretch:
+def joined(one: DateSpan, other: DateSpan) -> DateSpan:
     """The narrower if it lies in the other, of `since …` and `until …` what they share, else the hull."""
     if one.holds(other) or other.holds(one):
         return other if one.holds(other) else one
     for first, last in ((one, other), (other, one)):
         if first.end is None and last.start is None and first.start and last.end and first.start < last.end:
-            return Stretch(first.start, last.end)
+            return DateSpan(first.start, last.end)
     return hull(one, other)
 
 
-def hull(one: Stretch, other: Stretch) -> Stretch:
+def hull(one: DateSpan, other: DateSpan) -> DateSpan:
     """From the earlier start to the later end."""
     starts, ends = (one.start, other.start), (one.end, other.end)
     start = None if None in starts else min(each for each in starts if each)
-    return Stretch(start, None if None in ends else max(each for each in ends if each))
+    return DateSpan(start, None if None in ends else max(each for each in ends if each))
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,12 +73,12 @@ class Cycle:
     `today` says whether "on …" may mean today: not of a weekday, for who means today says so.
     """
 
-    at: Callable[[int], Stretch]
+    at: Callable[[int], DateSpan]
     turn: Callable[[date], int]
     grain: str
     today: bool = True
 
-    def near(self, day: date) -> list[Stretch]:
+    def near(self, day: date) -> list[DateSpan]:
         """The occurrences around a day, in order."""
         found, now = [], self.turn(day)
         for turn in range(now - 12, now + 13):
@@ -86,23 +86,23 @@ class Cycle:
                 found.append(self.at(turn))
         return found
 
-    def begun(self, day: date) -> Stretch:
+    def begun(self, day: date) -> DateSpan:
         """The latest that has begun."""
         last = day if self.today else day - DAY
         return _at([each for each in self.near(day) if each.parts()[0] <= last], -1)
 
-    def past(self, day: date, count: int = 1) -> Stretch:
+    def past(self, day: date, count: int = 1) -> DateSpan:
         """The `count`-th back of those that are over."""
         if count <= 10:
             return _at([each for each in self.near(day) if each.parts()[1] <= day], -count)
         newest = self.turn(self.past(day).parts()[0])
         return self.at(newest - count + 1)
 
-    def coming(self, day: date, count: int = 1) -> Stretch:
+    def coming(self, day: date, count: int = 1) -> DateSpan:
         """The `count`-th of those that have not begun."""
         return _at([each for each in self.near(day) if each.parts()[0] > day], count - 1)
 
-    def this(self, day: date) -> Stretch:
+    def this(self, day: date) -> DateSpan:
         """The one that a day lies in, else that of the day's turn."""
         for each in self.near(day):
             start, end = each.parts()
@@ -110,14 +110,14 @@ class Cycle:
                 return each
         return self.at(self.turn(day))
 
-    def within(self, container: Stretch) -> Stretch | None:
+    def within(self, container: DateSpan) -> DateSpan | None:
         """The first that begins in a stretch, or None."""
         start, end = container.parts()
         near = [each for each in self.near(start) if start <= each.parts()[0] < end]
         return near[0] if near else None
 
 
-def _at(found: list[Stretch], place: int) -> Stretch:
+def _at(found: list[DateSpan], place: int) -> DateSpan:
     if not -len(found) <= place < len(found):
         raise ValueError("the calendar ends before that")
     return found[place]
@@ -126,23 +126,23 @@ def _at(found: list[Stretch], place: int) -> Stretch:
 # -- single stretches -------------------------------------------------------------------------------------
 
 
-def day(start: date) -> Stretch:
-    return Stretch(start, start + DAY, "day")
+def day(start: date) -> DateSpan:
+    return DateSpan(start, start + DAY, "day")
 
 
-def month(year: int, number: int) -> Stretch:
+def month(year: int, number: int) -> DateSpan:
     start = date(year, number, 1)
-    return Stretch(start, months_on(start, 1), "month")
+    return DateSpan(start, months_on(start, 1), "month")
 
 
-def year(number: int) -> Stretch:
-    return Stretch(date(number, 1, 1), date(number + 1, 1, 1), "year")
+def year(number: int) -> DateSpan:
+    return DateSpan(date(number, 1, 1), date(number + 1, 1, 1), "year")
 
 
-def months(year_: int, first: int, count: int, grain: str) -> Stretch:
+def months(year_: int, first: int, count: int, grain: str) -> DateSpan:
     """So many months from the first of a month: a quarter, a half, a season."""
     start = date(year_, first, 1)
-    return Stretch(start, months_on(start, count), grain)
+    return DateSpan(start, months_on(start, count), grain)
 
 
 def months_on(start: date, count: int) -> date:
@@ -166,23 +166,23 @@ def shifted(from_: date, count: int, unit: str) -> date:
     return from_ + timedelta(days=count * DAYS_IN[unit])
 
 
-def unit_of(of: date, unit: str) -> Stretch:
+def unit_of(of: date, unit: str) -> DateSpan:
     """The calendar's day, week (from Monday), weekend, month, quarter, half, year or decade around a day."""
     if unit == "weekend":
         start = monday(of) + 5 * DAY
-        return Stretch(start, start + 2 * DAY, unit)
+        return DateSpan(start, start + 2 * DAY, unit)
     if unit in ("week", "fortnight"):
-        return Stretch(monday(of), monday(of) + WEEK, "week")
+        return DateSpan(monday(of), monday(of) + WEEK, "week")
     if unit in ("month", "quarter", "half"):
         size = MONTHS_IN[unit]
         return months(of.year, (of.month - 1) // size * size + 1, size, unit)
     if unit in ("year", "decade"):
         first = of.year if unit == "year" else of.year // 10 * 10
-        return Stretch(date(first, 1, 1), date(first + MONTHS_IN[unit] // 12, 1, 1), unit)
+        return DateSpan(date(first, 1, 1), date(first + MONTHS_IN[unit] // 12, 1, 1), unit)
     return day(of)
 
 
-def third(of: Stretch, part: int) -> Stretch:
+def third(of: DateSpan, part: int) -> DateSpan:
     """The early (0), middle (1) or late (2) part of a stretch.
 
     Of a month ten days, ten days and the rest, of a year four months each; of a decade four years, three
@@ -200,20 +200,20 @@ def third(of: Stretch, part: int) -> Stretch:
         marks = [start, start + 2 * DAY, start + 4 * DAY, end]
     else:
         marks = [start + timedelta(days=of.days * n // 3) for n in range(4)]
-    return of if marks[part] == marks[part + 1] else Stretch(marks[part], marks[part + 1])
+    return of if marks[part] == marks[part + 1] else DateSpan(marks[part], marks[part + 1])
 
 
 # -- what repeats -------------------------------------------------------------------------------------------
 
 
-def yearly(at: Callable[[int], Stretch], grain: str) -> Cycle:
+def yearly(at: Callable[[int], DateSpan], grain: str) -> Cycle:
     return Cycle(at, lambda of: of.year, grain)
 
 
 def monthly(number: int) -> Cycle:
     """The 3rd, of whatever month."""
 
-    def at(turn: int) -> Stretch:
+    def at(turn: int) -> DateSpan:
         return day(date(turn // 12, turn % 12 + 1, number))
 
     return Cycle(at, lambda of: of.year * 12 + of.month - 1, "day")
@@ -222,7 +222,7 @@ def monthly(number: int) -> Cycle:
 def weekday(number: int) -> Cycle:
     """A day of the week, Monday being 0."""
 
-    def at(turn: int) -> Stretch:
+    def at(turn: int) -> DateSpan:
         return day(date.fromordinal(turn * 7 + 1 + number))
 
     return Cycle(at, lambda of: (of.toordinal() - 1) // 7, "day", today=False)
@@ -232,22 +232,22 @@ def in_month(number: int, of_month: int) -> Cycle:
     return yearly(lambda turn: day(date(turn, of_month, number)), "day")
 
 
-def nth_weekday(count: int, number: int, of_month: int) -> Callable[[int], Stretch]:
+def nth_weekday(count: int, number: int, of_month: int) -> Callable[[int], DateSpan]:
     """The `count`-th such weekday of a month in a year; -1 is the last."""
 
-    def at(turn: int) -> Stretch:
+    def at(turn: int) -> DateSpan:
         return count_in(month(turn, of_month), weekday(number), count)
 
     return at
 
 
-def count_in(container: Stretch, cycle: Cycle, count: int) -> Stretch:
+def count_in(container: DateSpan, cycle: Cycle, count: int) -> DateSpan:
     """The `count`-th occurrence that begins in a stretch, -1 the last. ValueError where there is none."""
     start, end = container.parts()
-    found: list[Stretch] = []
+    found: list[DateSpan] = []
     at = start
     while at < end and len(found) < 60:
-        one = cycle.within(Stretch(at, end))
+        one = cycle.within(DateSpan(at, end))
         if one is None:
             break
         found.append(one)
@@ -426,13 +426,13 @@ def _token(kind: str, text: str, at: int) -> Token:
 # A text on its way through the grammar: its tokens, and the today it is read against.
 
 
-Time = Stretch | Cycle
+Time = DateSpan | Cycle
 Found = tuple[Time, int]
 """What was read, and the number of the token after it."""
 
 
 @dataclass(frozen=True, slots=True)
-class Text:
+class DateText:
     """Tokens, and `now` in the zone whose days are meant; `month_first` is how 3/5/2026 is written there."""
 
     tokens: tuple[Token, ...]
@@ -441,7 +441,7 @@ class Text:
     month_first: bool = False
 
     @classmethod
-    def of(cls, text: str, now: datetime, zone: tzinfo | None, month_first: bool) -> Text:
+    def of(cls, text: str, now: datetime, zone: tzinfo | None, month_first: bool) -> DateText:
         return cls(tuple(cut(text)), now, zone, month_first)
 
     @property
@@ -497,11 +497,11 @@ class Text:
         return (ORDINALS[word], i + 1) if word in ORDINALS else None
 
 
-Rule = Callable[[Text, int], Found | None]
+Rule = Callable[[DateText, int], Found | None]
 """Reads what begins at a token, if anything does. ValueError for a day that no calendar has."""
 
 
-def longest(text: Text, i: int, *rules: Rule) -> Found | None:
+def longest(text: DateText, i: int, *rules: Rule) -> Found | None:
     """What reads most; the first of those that read the same."""
     best: Found | None = None
     for rule in rules:
@@ -518,22 +518,22 @@ def longest(text: Text, i: int, *rules: Rule) -> Found | None:
 # Feasts by name.
 
 
-def _around_easter(days: int) -> Callable[[int], Stretch]:
+def _around_easter(days: int) -> Callable[[int], DateSpan]:
     return lambda of: day(easter(of) + timedelta(days=days))
 
 
-def _after(at: Callable[[int], Stretch], days: int) -> Callable[[int], Stretch]:
+def _after(at: Callable[[int], DateSpan], days: int) -> Callable[[int], DateSpan]:
     return lambda of: day(at(of).parts()[0] + days * DAY)
 
 
 _THANKSGIVING = nth_weekday(4, 3, 11)
 
 
-def _fixed(of_month: int, of_day: int) -> Callable[[int], Stretch]:
+def _fixed(of_month: int, of_day: int) -> Callable[[int], DateSpan]:
     return lambda of: day(date(of, of_month, of_day))
 
 
-FEASTS: dict[str, Callable[[int], Stretch]] = {
+FEASTS: dict[str, Callable[[int], DateSpan]] = {
     "christmas": _fixed(12, 25), "christmas day": _fixed(12, 25), "xmas": _fixed(12, 25),
     "christmas eve": _fixed(12, 24), "boxing day": _fixed(12, 26), "new year's eve": _fixed(12, 31),
     "new year": _fixed(1, 1), "new year's": _fixed(1, 1), "new year's day": _fixed(1, 1),
@@ -622,17 +622,17 @@ NOT_OF_SEASON = words(
 NOT_OF_DAY = words("roast roasts times school league brunch football driver blues mass best")
 
 
-def ends(text: Text, i: int) -> bool:
+def ends(text: DateText, i: int) -> bool:
     """Whether a phrase may be complete before a token: the end, a mark, or a word that cannot be its noun."""
     return i >= len(text) or text.kind(i) == "mark" or text.low(i) in CLOSED or subject(text, i)
 
 
-def subject(text: Text, i: int) -> bool:
+def subject(text: DateText, i: int) -> bool:
     """A capitalised word in a text that is not all capitals: who did it, most likely."""
     return text.kind(i) == "word" and text.capital(i) and not text.tokens[i].text.isupper()
 
 
-def before_word(text: Text, i: int) -> str:
+def before_word(text: DateText, i: int) -> str:
     """The word before, an article and a dash left out."""
     i -= 1
     while i >= 0 and (text.low(i) in ("the", "of", "a") or text.kind(i) == "dash"):
@@ -652,22 +652,22 @@ def before_word(text: Text, i: int) -> str:
 PARTS = EARLY | LATE | MIDDLE
 
 
-def of_a_year(text: Text, j: int) -> bool:
+def of_a_year(text: DateText, j: int) -> bool:
     """`last year`, `of this year` behind a month or a season."""
     j = j + (text.low(j) == "of")
     return text.low(j) in ("last", "this", "next") and text.low(j + 1) == "year"
 
 
-def joins_months(text: Text, j: int) -> bool:
+def joins_months(text: DateText, j: int) -> bool:
     return text.low(j + 1) in ALL_MONTHS
 
 
-def plain_end(text: Text, j: int) -> bool:
+def plain_end(text: DateText, j: int) -> bool:
     """An end without a name behind it: `by May`, not `by May Smith`."""
     return ends(text, j) and not (subject(text, j) and text.low(j) not in PRONOUNS)
 
 
-def yearlike(text: Text, j: int) -> bool:
+def yearlike(text: DateText, j: int) -> bool:
     return text.kind(j) == "number" and len(text.low(j)) == 4
 
 
@@ -683,7 +683,7 @@ _HAS_PARTS = words(
 _SURE = words("january february july september october november december")
 
 
-def is_month(text: Text, i: int, j: int) -> bool:
+def is_month(text: DateText, i: int, j: int) -> bool:
     """Whether a month's name without a day or a year is the month."""
     word, low_case = text.low(i), not text.capital(i)
     if text.low(i - 1) in EACH or (
@@ -709,7 +709,7 @@ def is_month(text: Text, i: int, j: int) -> bool:
     return _month_or_name(text, i, j, before, low_case)
 
 
-def _month_or_name(text: Text, i: int, j: int, before: str, low_case: bool) -> bool:
+def _month_or_name(text: DateText, i: int, j: int, before: str, low_case: bool) -> bool:
     """For March, April, May, June and August: a verb, a name of people, an adjective."""
     direct = text.low(i - 1)
     if of_a_year(text, j):
@@ -743,14 +743,14 @@ def _month_or_name(text: Text, i: int, j: int, before: str, low_case: bool) -> b
     )
 
 
-def _goes_on(text: Text, j: int, before: str) -> bool:
+def _goes_on(text: DateText, j: int, before: str) -> bool:
     """`this may be`, `the last march of the penguins`: what follows makes it a verb or a noun."""
     return before in WHICH and text.low(j) in words(
         "be have not also only of on to do still just never always already at again towards toward as out"
     )
 
 
-def is_day_after_month(text: Text, i: int, at: int, j: int) -> bool:
+def is_day_after_month(text: DateText, i: int, at: int, j: int) -> bool:
     """Whether `May 3` is a date: not `May 3 people join`, `march 3 miles`, nor `May 3–5 be enough`."""
     if text.kind(at) == "number" and text.low(j) in COUNTED:
         return text.low(i - 1) in ("on", "since") and text.low(j) != "of"
@@ -765,7 +765,7 @@ def is_day_after_month(text: Text, i: int, at: int, j: int) -> bool:
     return not (text.low(i) in ("may", "will") and text.low(j) in ("be", "have"))
 
 
-def is_day_before_month(text: Text, i: int, at: int, j: int) -> bool:
+def is_day_before_month(text: DateText, i: int, at: int, j: int) -> bool:
     """Whether `3 May` is a date: not `version 3 may break`, `all 3 may`, `the second may`."""
     spelt = text.ordinal(text.skip(i, ("the",))) is not None
     if not text.capital(at) and text.low(at) in ("may", "march", "august"):
@@ -791,7 +791,7 @@ def is_day_before_month(text: Text, i: int, at: int, j: int) -> bool:
     return not (name and text.low(at - 1) != "of" and text.low(i - 1) not in ("on", "since", "until", "by"))
 
 
-def is_nth(text: Text, at: int) -> bool:
+def is_nth(text: DateText, at: int) -> bool:
     """`on the 3rd`, `since the 3rd?`; not `on the 3rd floor`, `the 3rd attempt`."""
     begins = text.low(at - 2) in ("on", "since", "until", "till", "before", "after", "by")
     return begins and (
@@ -803,7 +803,7 @@ def is_nth(text: Text, at: int) -> bool:
 # Whether a weekday, a season, a quarter or a feast is one: spring, or spring boot?
 
 
-def is_weekday(text: Text, i: int, j: int) -> bool:
+def is_weekday(text: DateText, i: int, j: int) -> bool:
     """Whether a weekday is a day: `on Friday`, `Friday we`; not `Sunday roast`, `every Monday`."""
     word, before = text.low(i), before_word(text, i)
     if (
@@ -833,12 +833,12 @@ def is_weekday(text: Text, i: int, j: int) -> bool:
     return ends(text, j) and not named and text.low(i - 1) != "the"
 
 
-def is_weekend(text: Text, i: int) -> bool:
+def is_weekend(text: DateText, i: int) -> bool:
     """`over the weekend`, not `the weekend edition`, nor `the weekend of`, whose own rule reads more."""
     return ends(text, i + 1) and text.low(i + 1) not in ("of", "before", "after")
 
 
-def is_season(text: Text, i: int, j: int) -> bool:
+def is_season(text: DateText, i: int, j: int) -> bool:
     """Whether a season without a year is a time: `over the summer`; not `spring boot`, `fall back`."""
     before, direct, word = before_word(text, i), text.low(i - 1), text.low(i)
     if text.low(j) in NOT_OF_SEASON or text.kind(j) == "dash" or text.tokens[i].text.isupper():
@@ -865,7 +865,7 @@ def is_season(text: Text, i: int, j: int) -> bool:
     return False
 
 
-def is_quarter(text: Text, i: int) -> bool:
+def is_quarter(text: DateText, i: int) -> bool:
     """Whether `Q3` without a year is the quarter: `our Q3 goals`; not the car, not question 3, not `h1`."""
     if not text.capital(i) or (subject(text, i - 1) and not text.owns(i - 1) and i > 1):
         return False
@@ -883,14 +883,14 @@ def is_quarter(text: Text, i: int) -> bool:
     )
 
 
-def is_named_quarter(text: Text, i: int, j: int) -> bool:
+def is_named_quarter(text: DateText, i: int, j: int) -> bool:
     """`in the third quarter`; not `a third quarter of the pie`."""
     if text.low(j) == "of":
         return text.kind(j + 1) == "number" and len(text.low(j + 1)) == 4
     return before_word(text, i) in IN | ROUND and ends(text, j)
 
 
-def is_feast(text: Text, i: int, j: int) -> bool:
+def is_feast(text: DateText, i: int, j: int) -> bool:
     """Whether a feast is the day: `at Christmas`; not `Easter egg`, `every Christmas`."""
     if of_a_year(text, j):
         return True
@@ -909,7 +909,7 @@ def is_feast(text: Text, i: int, j: int) -> bool:
 # read leaves a search as good as it was.
 
 
-def stands_alone(text: Text, i: int, j: int) -> bool:
+def stands_alone(text: DateText, i: int, j: int) -> bool:
     """Whether digits are a date by themselves; `5/3` never, and no `version 2026.05.03`."""
     shape = text.low(i)
     if shape.count("/") == 1 and len(shape) <= 5:
@@ -921,7 +921,7 @@ def stands_alone(text: Text, i: int, j: int) -> bool:
     return text.low(i - 1) not in NUMBERED
 
 
-def is_year(text: Text, i: int, at: int) -> bool:
+def is_year(text: DateText, i: int, at: int) -> bool:
     """Whether four digits at `at` are a year; `i` is `at`, or the word "year" before them."""
     number, j, before = int(text.low(at)), at + 1, text.low(i - 1)
     if not 1900 <= number <= 2100 or text.low(j) in COUNTED:
@@ -948,11 +948,11 @@ def is_year(text: Text, i: int, at: int) -> bool:
     return _plausible(text, number) and _year_by_noun(text, i, j, before)
 
 
-def _plausible(text: Text, number: int) -> bool:
+def _plausible(text: DateText, number: int) -> bool:
     return 1990 <= number <= text.today.year + 6
 
 
-def _year_beside_dash(text: Text, i: int, j: int) -> bool:
+def _year_beside_dash(text: DateText, i: int, j: int) -> bool:
     """`2019–2021` and `mid-2025` have years, `2019-rc` and `item-2019` none."""
     left = text.low(i - 2) if text.kind(i - 1) == "dash" else ""
     right = text.low(j + 1) if text.kind(j) == "dash" else ""
@@ -960,7 +960,7 @@ def _year_beside_dash(text: Text, i: int, j: int) -> bool:
     return bool(known) and all(known)
 
 
-def _year_after_preposition(text: Text, at: int, before: str) -> bool:
+def _year_after_preposition(text: DateText, at: int, before: str) -> bool:
     """`in 2019` but not `in 2019 files`, `by 2000 users`, `between 2000 and 3000`."""
     j = at + 1
     if (
@@ -988,7 +988,7 @@ def _year_after_preposition(text: Text, at: int, before: str) -> bool:
     return True
 
 
-def _year_by_noun(text: Text, i: int, j: int, before: str) -> bool:
+def _year_by_noun(text: DateText, i: int, j: int, before: str) -> bool:
     """`my 2025 taxes`, `budget 2025`, `2026 goals` at the beginning; not `room 2026`."""
     if before in NUMBERED:
         return False
@@ -1027,14 +1027,14 @@ def _event(word: str) -> bool:
     )
 
 
-def is_year_after_name(text: Text, i: int, j: int) -> bool:
+def is_year_after_name(text: DateText, i: int, j: int) -> bool:
     """Whether `May 2019` ends there: a counted thing behind it makes it a number, `may 2019 be` a verb."""
     return text.low(j) not in COUNTED and not (
         not text.capital(i) and text.low(i) == "may" and text.low(j) == "be"
     )
 
 
-def is_decade(text: Text, i: int) -> bool:
+def is_decade(text: DateText, i: int) -> bool:
     """`the 90s`, `the late 1990s`; not `in his nineties`, `90s music`, `low 20s` or `wait 30s`."""
     before, word = text.low(i - 1), text.low(i)
     if text.kind(i - 1) == "dash":
@@ -1052,6 +1052,6 @@ def is_decade(text: Text, i: int) -> bool:
     )
 
 
-def is_short_year(text: Text, i: int) -> bool:
+def is_short_year(text: DateText, i: int) -> bool:
     """`in '19`, `since '24`."""
     return text.low(i - 1) in IN | {"from", "by", "before", "after", "early", "late"} and ends(text, i + 1)

@@ -27,10 +27,10 @@ from ua_memory.text.calendar import (
     UNITS,
     WEEKDAYS,
     Cycle,
+    DateSpan,
+    DateText,
     Found,
     Rule,
-    Stretch,
-    Text,
     Time,
     count_in,
     day,
@@ -67,18 +67,18 @@ _SIZES = {
 }
 
 
-def settle(text: Text, time: Time) -> Stretch:
+def settle(text: DateText, time: Time) -> DateSpan:
     """Which occurrence is meant where no other word says so: the latest that has begun."""
     return time.begun(text.today) if isinstance(time, Cycle) else time
 
 
-def point(text: Text, i: int) -> Found | None:
+def point(text: DateText, i: int) -> Found | None:
     """One time: `early last year`, `the second week of May`, `Friday last week at noon`."""
     found = longest(text, i, _part, _counted, _of_week, _offset, _daytime_of, bounded)
     return (found[0], _tail(text, found[1])) if found else None
 
 
-def bounded(text: Text, i: int) -> Found | None:
+def bounded(text: DateText, i: int) -> Found | None:
     """A core and what it lies in, in either order: `May last year`, `last week on Tuesday`."""
     at = text.skip(i, ("the",))
     found = longest(text, at, relative, anchor) or longest(text, i, relative, anchor)
@@ -89,10 +89,10 @@ def bounded(text: Text, i: int) -> Found | None:
     other = longest(text, text.skip(inside, ("the",)), relative, anchor) if inside < len(text) else None
     if other is None:
         return found
-    if isinstance(time, Cycle) and isinstance(other[0], Stretch) and _longer(other[0], time.grain):
+    if isinstance(time, Cycle) and isinstance(other[0], DateSpan) and _longer(other[0], time.grain):
         within = time.within(other[0])
         return (within, other[1]) if within else found
-    if isinstance(time, Stretch) and isinstance(other[0], Cycle) and _longer(time, other[0].grain):
+    if isinstance(time, DateSpan) and isinstance(other[0], Cycle) and _longer(time, other[0].grain):
         within = other[0].within(time)
         return (within, other[1]) if within else found
     if isinstance(time, Cycle) and isinstance(other[0], Cycle) and inside > j and text.low(j) in ("of", "in"):
@@ -102,13 +102,13 @@ def bounded(text: Text, i: int) -> Found | None:
     return found
 
 
-def _longer(container: Stretch, grain: str) -> bool:
+def _longer(container: DateSpan, grain: str) -> bool:
     if container.start is None or container.end is None:
         return False
     return container.days > _SIZES.get(grain, 10**6)
 
 
-def _container(text: Text, i: int) -> tuple[Stretch, int] | None:
+def _container(text: DateText, i: int) -> tuple[DateSpan, int] | None:
     """What something is a part of: `May`, `last month`, and `the year` for this one."""
     unit = UNITS.get(text.low(i + 1), "")
     if (
@@ -123,7 +123,7 @@ def _container(text: Text, i: int) -> tuple[Stretch, int] | None:
     return (settle(text, found[0]), found[1]) if found else None
 
 
-def _part(text: Text, i: int) -> Found | None:
+def _part(text: DateText, i: int) -> Found | None:
     """`early 2026`, `mid-May`, `the end of last month`, `late in the summer`, `earlier this year`."""
     at = text.skip(i, ("the", "very"))
     word = text.low(at)
@@ -149,18 +149,20 @@ def _part(text: Text, i: int) -> Found | None:
     return (whole if whole.grain == "day" else third(whole, PART[word])), found[1]
 
 
-def _side(text: Text, j: int, word: str) -> Found | None:
+def _side(text: DateText, j: int, word: str) -> Found | None:
     """`earlier this year`: up to today; `later this month`: from today on. Of what is over, all."""
     found = _container(text, text.skip(j, ("in", "on")))
     if found is None:
         return None
     start, end = found[0].parts()
     if start <= text.today < end:
-        return (Stretch(start, text.today + DAY) if word == "earlier" else Stretch(text.today, end)), found[1]
+        return (DateSpan(start, text.today + DAY) if word == "earlier" else DateSpan(text.today, end)), found[
+            1
+        ]
     return found
 
 
-def _counted(text: Text, i: int) -> Found | None:
+def _counted(text: DateText, i: int) -> Found | None:
     """`the second week of May`, `the last two days of 2025`, `the first half of last year`."""
     at = text.skip(i, ("the",))
     last = text.low(at) in ("last", "final", "latter")
@@ -184,7 +186,7 @@ def _counted(text: Text, i: int) -> Found | None:
     return (found, inside[1]) if found else None
 
 
-def _day_of(text: Text, number: int, j: int) -> Found | None:
+def _day_of(text: DateText, number: int, j: int) -> Found | None:
     """`the 3rd of last month`, `the 3rd of the month`."""
     inside = _container(text, j)
     if inside is None or inside[0].grain != "month":
@@ -194,7 +196,7 @@ def _day_of(text: Text, number: int, j: int) -> Found | None:
     return (day(found), inside[1]) if found < end else None
 
 
-def _nth(inside: Stretch, number: int, size: int, unit: str, weekday_: int | None) -> Stretch | None:
+def _nth(inside: DateSpan, number: int, size: int, unit: str, weekday_: int | None) -> DateSpan | None:
     start, end = inside.parts()
     if weekday_ is not None:
         return count_in(inside, weekday(weekday_), number)
@@ -202,22 +204,24 @@ def _nth(inside: Stretch, number: int, size: int, unit: str, weekday_: int | Non
         return None
     if unit == "half":
         middle = shifted(start, 6, "month") if inside.grain == "year" else start + inside.days // 2 * DAY
-        return Stretch(start, middle) if number == 1 else Stretch(middle, end) if number in (2, -1) else None
+        return (
+            DateSpan(start, middle) if number == 1 else DateSpan(middle, end) if number in (2, -1) else None
+        )
     if unit == "weekend":
         first = monday(start) + 5 * DAY
         first = first if first >= start else first + 7 * DAY
         mine = [first + n * 7 * DAY for n in range(60) if first + n * 7 * DAY < end]
         at = mine[number - 1 if number > 0 else -1]
-        return Stretch(at, at + 2 * DAY, "weekend")
+        return DateSpan(at, at + 2 * DAY, "weekend")
     if number < 0:
-        found = Stretch(shifted(end, -size, unit), end, unit)
+        found = DateSpan(shifted(end, -size, unit), end, unit)
     else:
         first = shifted(start, (number - 1) * size, unit)
-        found = Stretch(first, min(end, shifted(first, size, unit)), unit if size == 1 else "")
+        found = DateSpan(first, min(end, shifted(first, size, unit)), unit if size == 1 else "")
     return found if found.parts()[0] >= start and found.days > 0 else None
 
 
-def _of_week(text: Text, i: int) -> Found | None:
+def _of_week(text: DateText, i: int) -> Found | None:
     """`the week of 3 May`, `the week starting 4 May`, `the weekend of …`, `the month of May`."""
     at = text.skip(text.skip(i, ("the",)), ("calendar", "iso"))
     unit = text.low(at)
@@ -234,21 +238,21 @@ def _of_week(text: Text, i: int) -> Found | None:
     found = settle(text, inner[0])
     start, end = found.parts()
     if how in ("starting", "beginning", "commencing", "from"):
-        return (Stretch(start, shifted(start, 1, unit)), inner[1]) if unit in ("week", "month") else None
+        return (DateSpan(start, shifted(start, 1, unit)), inner[1]) if unit in ("week", "month") else None
     if how == "ending":
-        return (Stretch(end - 7 * DAY, end), inner[1]) if unit == "week" else None
+        return (DateSpan(end - 7 * DAY, end), inner[1]) if unit == "week" else None
     return (unit_of(start, unit) if found.days <= _SIZES.get(unit, 0) else found), inner[1]
 
 
-def _numbered_week(text: Text, i: int) -> Found | None:
+def _numbered_week(text: DateText, i: int) -> Found | None:
     j = text.skip(i + 1, ("of", ","))
     if text.kind(j) != "number" or len(text.low(j)) != 4:
         return None
     start = date.fromisocalendar(int(text.low(j)), int(text.low(i)), 1)
-    return Stretch(start, start + 7 * DAY, "week"), j + 1
+    return DateSpan(start, start + 7 * DAY, "week"), j + 1
 
 
-def _offset(text: Text, i: int) -> Found | None:
+def _offset(text: DateText, i: int) -> Found | None:
     """`two days before Christmas`, `the week after 3 May`, `the Friday before Easter 2026`."""
     at = text.skip(i, ("the",))
     count = text.count(at) if at == i else (1, at)
@@ -276,12 +280,12 @@ def _offset(text: Text, i: int) -> Found | None:
     if at != i and unit != "day":  # the week before it, up to it
         if base.grain == unit:
             return unit_of(start - DAY if earlier else end, unit), inner[1]
-        near = Stretch(shifted(start, -1, unit), start) if earlier else Stretch(end, shifted(end, 1, unit))
+        near = DateSpan(shifted(start, -1, unit), start) if earlier else DateSpan(end, shifted(end, 1, unit))
         return near, inner[1]
     return day(shifted(start, -number, unit) if earlier else shifted(end - DAY, number, unit)), inner[1]
 
 
-def _daytime_of(text: Text, i: int) -> Found | None:
+def _daytime_of(text: DateText, i: int) -> Found | None:
     """`the morning of 3 May`: that day."""
     at = text.skip(i, ("the",))
     if at == i or text.low(at) not in DAYTIMES or text.low(at + 1) not in ("of", "after", "before"):
@@ -291,7 +295,7 @@ def _daytime_of(text: Text, i: int) -> Found | None:
     return inner if inner and settle(text, inner[0]).grain == "day" else None
 
 
-def _tail(text: Text, j: int) -> int:
+def _tail(text: DateText, j: int) -> int:
     """Past a time of day, which a day is read without: `yesterday morning`, `on Monday at 14:00`."""
     while True:
         at = text.skip(j, (",",)) if text.kind(j + 1) == "clock" else j
@@ -303,7 +307,7 @@ def _tail(text: Text, j: int) -> int:
         j = at + 1 + (text.low(at + 1) in ("am", "pm"))
 
 
-def first_day(stretch: Stretch) -> date:
+def first_day(stretch: DateSpan) -> date:
     start = stretch.point or stretch.start
     if start is None:
         raise ValueError("an open stretch does not begin")
@@ -317,7 +321,7 @@ def first_day(stretch: Stretch) -> date:
 _FROM = {"from": ("to", "until", "till", "through", "thru", "and", "up"), "between": ("and", "to")}
 
 
-def stretch_between(text: Text, i: int) -> Found | None:
+def stretch_between(text: DateText, i: int) -> Found | None:
     """`between March and May 2026`, `from 3 to 9 June`, `2019–2021`, `May and June`."""
     joins = _FROM.get(text.low(i))
     at = i + 1 if joins else i
@@ -331,7 +335,7 @@ def stretch_between(text: Text, i: int) -> Found | None:
     if j is None:
         return None
     if text.low(j) in ("now", "present", date) or text.low(text.skip(j, ("the",))) == "present":
-        return Stretch(first_day(settle(text, left[0])), text.today + DAY), text.skip(j, ("the",)) + 1
+        return DateSpan(first_day(settle(text, left[0])), text.today + DAY), text.skip(j, ("the",)) + 1
     if joins is None and text.low(left[1]) in ("and", "or") and text.low(j) in PART:
         return None
     right = _end_in_month(text, left[0], j) or point(text, text.skip(j, ("the",))) or point(text, j)
@@ -340,7 +344,7 @@ def stretch_between(text: Text, i: int) -> Found | None:
     return _between(text, left[0], right[0]), right[1]
 
 
-def joined(text: Text, j: int, joins: tuple[str, ...] | None) -> int | None:
+def joined(text: DateText, j: int, joins: tuple[str, ...] | None) -> int | None:
     """Past what joins the two ends of a range, or None where nothing does."""
     if text.kind(j) == "dash":
         return j + 1
@@ -358,10 +362,10 @@ def _alike(left: Time, right: Time) -> bool:
     return left.grain == right.grain and bool(left.grain)
 
 
-def _between(text: Text, left: Time, right: Time) -> Stretch:
+def _between(text: DateText, left: Time, right: Time) -> DateSpan:
     """Both ends settled: the one without a year beside the other, the later the nearer to today."""
     if isinstance(right, Cycle):
-        if isinstance(left, Stretch):
+        if isinstance(left, DateSpan):
             later = [each for each in right.near(first_day(left)) if each.parts()[0] >= first_day(left)]
             settled = later[0]
         else:
@@ -375,10 +379,10 @@ def _between(text: Text, left: Time, right: Time) -> Stretch:
     first, last = left, settled
     if first_day(first) > begin:
         first, last = settled, left
-    return Stretch(first_day(first), last.end if last.point is None else last.point + DAY)
+    return DateSpan(first_day(first), last.end if last.point is None else last.point + DAY)
 
 
-def _days_in_month(text: Text, i: int, joins: tuple[str, ...] | None) -> Found | None:
+def _days_in_month(text: DateText, i: int, joins: tuple[str, ...] | None) -> Found | None:
     """`3–9 June`, `from 3 to 9 June 2026`, `between the 3rd and the 9th of last month`."""
     first = _bare_day(text, i)
     j = joined(text, first[1], joins) if first else None
@@ -392,11 +396,11 @@ def _days_in_month(text: Text, i: int, joins: tuple[str, ...] | None) -> Found |
     last = settle(text, right[0])
     end = last.parts()[0]
     if first[0] <= end.day:
-        return Stretch(end.replace(day=first[0]), last.end), right[1]
+        return DateSpan(end.replace(day=first[0]), last.end), right[1]
     return None
 
 
-def _bare_day(text: Text, i: int) -> tuple[int, int] | None:
+def _bare_day(text: DateText, i: int) -> tuple[int, int] | None:
     at = text.skip(i, ("the",))
     found = text.ordinal(at)
     if found is None and text.kind(at) == "number" and len(text.low(at)) <= 2:
@@ -404,7 +408,7 @@ def _bare_day(text: Text, i: int) -> tuple[int, int] | None:
     return found if found and 1 <= found[0] <= 31 else None
 
 
-def _end_in_month(text: Text, left: Time, j: int) -> Found | None:
+def _end_in_month(text: DateText, left: Time, j: int) -> Found | None:
     """The 9 of `June 3 to 9, 2026`."""
     bare = _bare_day(text, j)
     if bare is None or left.grain != "day" or month_at(text, text.skip(bare[1], ("of",))):
@@ -421,7 +425,7 @@ def _end_in_month(text: Text, left: Time, j: int) -> Found | None:
     return (day(start.replace(day=bare[0])), bare[1]) if bare[0] > start.day else None
 
 
-def _same_year(start: date, of_year: int, number: int) -> Stretch:
+def _same_year(start: date, of_year: int, number: int) -> DateSpan:
     return day(start.replace(year=of_year, day=number))
 
 
@@ -429,21 +433,21 @@ def _same_year(start: date, of_year: int, number: int) -> Stretch:
 # A whole phrase of time: a point, a range, or a side left open (`since March`, `before 2020`).
 
 
-def phrase(text: Text, i: int) -> tuple[Stretch, int] | None:
+def phrase(text: DateText, i: int) -> tuple[DateSpan, int] | None:
     """The longest time that begins at a token, resolved against today."""
     found = longest(text, i, _settled(stretch_between), _settled(_open), _settled(point))
     return found and (settle(text, found[0]), found[1])
 
 
 def _settled(rule: Rule) -> Rule:
-    def settled(text: Text, i: int) -> Found | None:
+    def settled(text: DateText, i: int) -> Found | None:
         found = rule(text, i)
         return found and (settle(text, found[0]), found[1])
 
     return settled
 
 
-def _open(text: Text, i: int) -> Found | None:
+def _open(text: DateText, i: int) -> Found | None:
     """`since March`, `until Friday`, `before 2020`, `after 3 May`, `older than a week`."""
     for words, how in _SIDES:
         j = text.after(i, *words)
@@ -461,37 +465,37 @@ def _open(text: Text, i: int) -> Found | None:
     return None
 
 
-def _bare_day_of(text: Text, j: int) -> Found | None:
+def _bare_day_of(text: DateText, j: int) -> Found | None:
     return None
 
 
-def _sided(text: Text, found: Stretch, how: str, i: int, j: int) -> Stretch:
+def _sided(text: DateText, found: DateSpan, how: str, i: int, j: int) -> DateSpan:
     if text.low(i) == "through" and found.grain == "season":
         return found
     at_edge = _edge_word(text, j)
     begin, end = first_day(found), found.point + DAY if found.point else found.end
     if at_edge == "end" and how in ("before", "until"):
-        return Stretch(None, end)
+        return DateSpan(None, end)
     if at_edge == "start" and how in ("before", "until"):
-        return Stretch(None, begin)
+        return DateSpan(None, begin)
     if at_edge == "end" and how == "since":
-        return Stretch(begin, None)
+        return DateSpan(begin, None)
     if at_edge == "start" and how == "after":
-        return Stretch(begin, None)
+        return DateSpan(begin, None)
     return {
-        "since": Stretch(begin, None),
-        "until": Stretch(None, end),
-        "before": Stretch(None, begin),
-        "after": Stretch(end, None),
+        "since": DateSpan(begin, None),
+        "until": DateSpan(None, end),
+        "before": DateSpan(None, begin),
+        "after": DateSpan(end, None),
     }[how]
 
 
-def _edge_word(text: Text, j: int) -> str:
+def _edge_word(text: DateText, j: int) -> str:
     word = text.low(text.skip(j, ("the", "very")))
     return "start" if word in ("start", "beginning") else "end" if word == "end" else ""
 
 
-def _onwards(text: Text, i: int) -> Found | None:
+def _onwards(text: DateText, i: int) -> Found | None:
     j = i + 1
     begins = text.low(i) != "from"
     j = text.skip(j, ("from", "in", "on", "of", "with")) if begins else j
@@ -510,8 +514,8 @@ def _onwards(text: Text, i: int) -> Found | None:
     ):
         after = text.after(found[1], *words)
         if after > found[1] and (words != ("on",) or after >= len(text) or text.kind(after) == "mark"):
-            return Stretch(first_day(stretch), None), after
-    return (Stretch(first_day(stretch), None), found[1]) if begins else None
+            return DateSpan(first_day(stretch), None), after
+    return (DateSpan(first_day(stretch), None), found[1]) if begins else None
 
 
 _SIDES: tuple[tuple[tuple[str, ...], str], ...] = (
@@ -671,19 +675,19 @@ def read(text: str, now: datetime, zone: tzinfo | None = None) -> Reading:
     """
     local = now.astimezone(zone) if zone and now.tzinfo else now
     text = text[:LONGEST]
-    found = _english(Text.of(text, local, zone or now.tzinfo, _month_first(zone or now.tzinfo)))
+    found = _english(DateText.of(text, local, zone or now.tzinfo, _month_first(zone or now.tzinfo)))
     if not found:
         found = _foreign(text, local, zone or now.tzinfo)
     at = tuple(sorted(place for _, place in found))
     order = order_of(text, at)
-    whole = reduce(joined_stretch, (stretch for stretch, _ in found)) if found else Stretch(None, None)
+    whole = reduce(joined_stretch, (stretch for stretch, _ in found)) if found else DateSpan(None, None)
     if whole.start is None and whole.end is None:  # before 2020 and after 2021: any day
         return Reading(order=order)
     ends = [each.isoformat() if each else None for each in (whole.start, whole.end)]
     return Reading(ends[0], ends[1], at, order)
 
 
-def _english(text: Text) -> list[tuple[Stretch, tuple[int, int]]]:
+def _english(text: DateText) -> list[tuple[DateSpan, tuple[int, int]]]:
     found, i = [], 0
     while i < len(text):
         one = (
@@ -699,7 +703,7 @@ def _english(text: Text) -> list[tuple[Stretch, tuple[int, int]]]:
     return found
 
 
-def _foreign(text: str, now: datetime, zone: tzinfo | None) -> list[tuple[Stretch, tuple[int, int]]]:
+def _foreign(text: str, now: datetime, zone: tzinfo | None) -> list[tuple[DateSpan, tuple[int, int]]]:
     """As `_english`, of the date words in another language put into English; places are those in the text."""
     if text.isascii() and not _MAYBE_FOREIGN.search(text):
         return []
@@ -711,7 +715,7 @@ def _foreign(text: str, now: datetime, zone: tzinfo | None) -> list[tuple[Stretc
         marks.append((len(english), len(english) + len(word), at, to))
         english += f"{word} "
     found = []
-    for stretch, (begin, end) in _english(Text.of(english, now, zone, False)):
+    for stretch, (begin, end) in _english(DateText.of(english, now, zone, False)):
         mine = [(at, to) for first, last, at, to in marks if first < end and begin < last]
         found.append((stretch, (min(a for a, _ in mine), max(b for _, b in mine))))
     return found

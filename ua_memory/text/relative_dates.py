@@ -24,9 +24,9 @@ from ua_memory.text.calendar import (
     WEEK,
     WEEKDAYS,
     Cycle,
+    DateSpan,
+    DateText,
     Found,
-    Stretch,
-    Text,
     day,
     in_month,
     is_day_after_month,
@@ -60,7 +60,7 @@ from ua_memory.text.calendar import (
 # Dates in digits: ISO forms, `3/5/2026`, years and decades.
 
 
-def digits(text: Text, i: int) -> Found | None:
+def digits(text: DateText, i: int) -> Found | None:
     if text.kind(i) == "calendarweek" and (of := year_at(text, i + 1)):
         return _week(of[0], int(text.low(i)[1:])), of[1]
     if text.kind(i) != "date" or not stands_alone(text, i, i + 1):
@@ -72,23 +72,23 @@ def digits(text: Text, i: int) -> Found | None:
     return None
 
 
-def _iso_time(match: re.Match[str], text: Text) -> Stretch:
+def _iso_time(match: re.Match[str], text: DateText) -> DateSpan:
     at = datetime.fromisoformat(match[0].upper().replace(",", "."))
     return day((at.astimezone(text.zone) if at.tzinfo and text.zone else at).date())
 
 
-def _week(of_year: int, number: int) -> Stretch:
+def _week(of_year: int, number: int) -> DateSpan:
     start = date.fromisocalendar(of_year, number, 1)
-    return Stretch(start, start + WEEK, "week")
+    return DateSpan(start, start + WEEK, "week")
 
 
-def _iso_week(match: re.Match[str], text: Text) -> Stretch:
+def _iso_week(match: re.Match[str], text: DateText) -> DateSpan:
     if match["d"]:
         return day(date.fromisocalendar(int(match["y"]), int(match["w"]), int(match["d"])))
     return _week(int(match["y"]), int(match["w"]))
 
 
-def _written(match: re.Match[str], text: Text) -> Stretch:
+def _written(match: re.Match[str], text: DateText) -> DateSpan:
     """`3/5/2026`: what cannot be a month is the day, else as the zone writes it; dots mean day first."""
     first, second = int(match["a"]), int(match["b"])
     swap = second > 12 or (text.month_first and first <= 12 and match["sep"] != ".")
@@ -96,13 +96,13 @@ def _written(match: re.Match[str], text: Text) -> Stretch:
     return day(date(int(match["y"]), of_month, number))
 
 
-def quarter_or_half(of: int | None, name: str) -> Stretch | Cycle:
+def quarter_or_half(of: int | None, name: str) -> DateSpan | Cycle:
     letter, number = ("q", int(name.strip("q"))) if "q" in name else ("h", int(name.strip("h")))
     size, grain = (3, "quarter") if letter == "q" else (6, "half")
     if not 1 <= number <= 12 // size:
         raise ValueError(name)
 
-    def at(turn: int) -> Stretch:
+    def at(turn: int) -> DateSpan:
         return months(turn, (number - 1) * size + 1, size, grain)
 
     return yearly(at, grain) if of is None else at(of)
@@ -112,7 +112,7 @@ def _form(pattern: str) -> re.Pattern[str]:
     return re.compile(pattern, re.IGNORECASE)
 
 
-_FORMS: tuple[tuple[re.Pattern[str], Callable[[re.Match[str], Text], Stretch | Cycle | None]], ...] = (
+_FORMS: tuple[tuple[re.Pattern[str], Callable[[re.Match[str], DateText], DateSpan | Cycle | None]], ...] = (
     (_form(r"\d{4}-\d\d-\d\dT.*"), _iso_time),
     (
         _form(r"(?P<y>\d{4})([-/.])(?P<m>\d\d?)\2(?P<d>\d\d?)"),
@@ -137,7 +137,7 @@ def _number(name: str) -> int:
     return ALL_MONTHS[name.lower()]
 
 
-def year_at(text: Text, i: int) -> tuple[int, int] | None:
+def year_at(text: DateText, i: int) -> tuple[int, int] | None:
     """A year right behind a month, a season, a quarter: `2026`, `of 2026`, `'26`; and what follows."""
     j = i + 1 if text.low(i) == "," or (text.low(i) == "of" and text.kind(i + 1) == "number") else i
     word = text.low(j)
@@ -150,7 +150,7 @@ def year_at(text: Text, i: int) -> tuple[int, int] | None:
     return None
 
 
-def year_alone(text: Text, i: int) -> Found | None:
+def year_alone(text: DateText, i: int) -> Found | None:
     at = text.after(i, "year")
     word = text.low(at)
     if at == i and text.kind(at) == "number" and word[0] in "'’" and is_short_year(text, i):
@@ -162,7 +162,7 @@ def year_alone(text: Text, i: int) -> Found | None:
     return year(int(word)), at + 1
 
 
-def decade(text: Text, i: int) -> Found | None:
+def decade(text: DateText, i: int) -> Found | None:
     word = text.low(i).replace("'", "")
     if text.kind(i) == "decade":
         digits = word.rstrip("s")
@@ -173,7 +173,7 @@ def decade(text: Text, i: int) -> Found | None:
         return None
     if not is_decade(text, i):
         return None
-    return Stretch(date(first, 1, 1), date(first + 10, 1, 1), "decade"), i + 1
+    return DateSpan(date(first, 1, 1), date(first + 10, 1, 1), "decade"), i + 1
 
 
 # -- anchors -----------------------------------------------------------------------------------------------
@@ -182,14 +182,14 @@ def decade(text: Text, i: int) -> Found | None:
 # A name without its year is a `Cycle`; whether a word is a name at all is asked of the `doubt` modules.
 
 
-def anchor(text: Text, i: int) -> Found | None:
+def anchor(text: DateText, i: int) -> Found | None:
     """Whatever the calendar names at a token."""
     return longest(
         text, i, digits, _day_of_month, _month, _weekday, _season, _quarter, _feast, year_alone, decade, _nth
     )
 
 
-def month_at(text: Text, i: int) -> tuple[int, int] | None:
+def month_at(text: DateText, i: int) -> tuple[int, int] | None:
     """A month's name, an abbreviation with its dot, and what follows."""
     number = ALL_MONTHS.get(text.low(i)) if text.kind(i) == "word" else None
     if number is None:
@@ -198,7 +198,7 @@ def month_at(text: Text, i: int) -> tuple[int, int] | None:
     return number, i + 1 + (dotted and i + 2 < len(text))
 
 
-def day_at(text: Text, i: int) -> tuple[int, int] | None:
+def day_at(text: DateText, i: int) -> tuple[int, int] | None:
     """The number of a day: `3`, `3rd`, `third`, `the 3rd`; and what follows."""
     i = text.skip(i, ("the",))
     found = text.ordinal(i)
@@ -207,7 +207,7 @@ def day_at(text: Text, i: int) -> tuple[int, int] | None:
     return found if found and 1 <= found[0] <= 31 else None
 
 
-def _day_of_month(text: Text, i: int) -> Found | None:
+def _day_of_month(text: DateText, i: int) -> Found | None:
     named = month_at(text, i)
     if named:
         number = day_at(text, named[1])
@@ -231,7 +231,7 @@ def _day_of_month(text: Text, i: int) -> Found | None:
     return in_month(of_day, of_month), j
 
 
-def _nth(text: Text, i: int) -> Found | None:
+def _nth(text: DateText, i: int) -> Found | None:
     """`on the 3rd`: of this month, or of the last if it is still to come."""
     at = text.skip(i, ("the",))
     if text.kind(at) != "ordinal" or (at == i and text.low(i - 1) != "the") or not is_nth(text, at):
@@ -240,7 +240,7 @@ def _nth(text: Text, i: int) -> Found | None:
     return (monthly(number), at + 1) if 1 <= number <= 31 else None
 
 
-def _month(text: Text, i: int) -> Found | None:
+def _month(text: DateText, i: int) -> Found | None:
     named = month_at(text, i)
     if named is None:
         return None
@@ -252,14 +252,14 @@ def _month(text: Text, i: int) -> Found | None:
     return yearly(lambda turn: month(turn, named[0]), "month"), i + 1
 
 
-def _weekday(text: Text, i: int) -> Found | None:
+def _weekday(text: DateText, i: int) -> Found | None:
     number = WEEKDAYS.get(text.low(i), SHORT_WEEKDAYS.get(text.low(i)))
     if text.kind(i) != "word" or number is None:
         return None
     # "Sunday, 3 May 2026": the date says all.
     j = i + 1 + (text.low(i + 1) in (",", "."))
     dated = longest(text, text.skip(j, ("the",)), digits, _day_of_month)
-    if dated and (not isinstance(dated[0], Stretch) or dated[0].grain == "day"):
+    if dated and (not isinstance(dated[0], DateSpan) or dated[0].grain == "day"):
         return dated
     return (weekday(number), i + 1) if is_weekday(text, i, i + 1) else None
 
@@ -274,7 +274,7 @@ def season(first: int) -> Cycle:
     return Cycle(lambda number: months(number, first, 3, "season"), turn, "season")
 
 
-def _season(text: Text, i: int) -> Found | None:
+def _season(text: DateText, i: int) -> Found | None:
     first = SEASONS.get(text.low(i)) if text.kind(i) == "word" else None
     if first is None:
         return None
@@ -290,7 +290,7 @@ def _season(text: Text, i: int) -> Found | None:
     return (cycle, i + 1) if is_season(text, i, i + 1) else None
 
 
-def _quarter(text: Text, i: int) -> Found | None:
+def _quarter(text: DateText, i: int) -> Found | None:
     if text.kind(i) == "quarter":
         of_year = year_at(text, i + 1)
         if of_year is None and not is_quarter(text, i):
@@ -304,7 +304,7 @@ def _quarter(text: Text, i: int) -> Found | None:
     return quarter_or_half(of_year[0] if of_year else None, f"q{count[0]}"), end
 
 
-def _feast(text: Text, i: int) -> Found | None:
+def _feast(text: DateText, i: int) -> Found | None:
     for words in (n for n in (4, 3, 2, 1) if i + n <= len(text)):
         name = " ".join(t.text.lower().replace("’", "'") for t in text.tokens[i : i + words])
         at = FEASTS.get(name) or (FEASTS.get(name.removesuffix("'s")) if words == 1 else None)
@@ -325,13 +325,13 @@ _MORE = (("more", "than"), ("over",), ("at", "least"), ("longer", "than"))
 _LESS = (("less", "than"), ("under",), ("within",), ("not", "even"))
 
 
-def ago(text: Text, i: int) -> Found | None:
+def ago(text: DateText, i: int) -> Found | None:
     """`3 days ago`, `two springs ago`, `a year and a half ago`, `more than a month ago`."""
     for words in (*_MORE, *_LESS):
         j = text.after(i, *words)
         if j > i and (found := _so_long(text, j)) and text.low(found[1]) in ("ago", "back", "old"):
             then = found[0].point or found[0].parts()[0]
-            open_ = Stretch(None, then) if words in _MORE else Stretch(then, text.today + DAY)
+            open_ = DateSpan(None, then) if words in _MORE else DateSpan(then, text.today + DAY)
             return open_, found[1] + 1
     if text.low(i - 1) == "than" and text.low(i - 2) in ("older", "newer"):
         counted = text.count(i)
@@ -352,11 +352,11 @@ def ago(text: Text, i: int) -> Found | None:
     return None
 
 
-def _closes(text: Text, j: int) -> bool:
+def _closes(text: DateText, j: int) -> bool:
     return j >= len(text) or text.kind(j) == "mark"
 
 
-def _so_long(text: Text, i: int) -> tuple[Stretch, int] | None:
+def _so_long(text: DateText, i: int) -> tuple[DateSpan, int] | None:
     """How far back: a count and a unit, or a count and what repeats."""
     at = text.after(i, "half", "a")
     if at > i and text.low(at) in ("year", "decade"):
@@ -369,7 +369,7 @@ def _so_long(text: Text, i: int) -> tuple[Stretch, int] | None:
         other = text.count(j + 1)
         if other and (unit := UNITS.get(text.low(other[1]), "")):
             near, far = _back(text, number, unit), _back(text, other[0], unit)
-            return Stretch(far.start, near.end), other[1] + 1
+            return DateSpan(far.start, near.end), other[1] + 1
     unit = UNITS.get(text.low(j), "")
     if unit == "weekend":
         return unit_of(text.today - timedelta(weeks=number), unit), j + 1
@@ -379,27 +379,27 @@ def _so_long(text: Text, i: int) -> tuple[Stretch, int] | None:
     return (repeats.past(text.today, number), j + 1) if repeats else None
 
 
-def _with_rest(text: Text, number: int, unit: str, j: int) -> tuple[Stretch, int]:
+def _with_rest(text: DateText, number: int, unit: str, j: int) -> tuple[DateSpan, int]:
     """`a year and a half`, `a week or two`; else just the count."""
     if text.after(j, "and", "a", "half") > j and unit in ("year", "month", "week"):
         smaller, size = {"year": ("month", 12), "month": ("day", 30), "week": ("day", 7)}[unit]
         return _back(text, number * size + size // 2, smaller), j + 3
     if text.low(j) == "or" and text.low(j + 1) in ("two", "so") and number == 1:
         far = _back(text, 2 if text.low(j + 1) == "two" else 1, unit)
-        return Stretch(far.start, _back(text, 1, unit).end), j + 2
+        return DateSpan(far.start, _back(text, 1, unit).end), j + 2
     return _back(text, number, unit), j
 
 
-def _back(text: Text, number: int, unit: str) -> Stretch:
+def _back(text: DateText, number: int, unit: str) -> DateSpan:
     """The day, week, month or year so many before today's: "two months ago" names a month, not a day."""
     if unit in ("second", "minute", "hour"):
         return day((text.now - timedelta(**{f"{unit}s": number})).date())
     then = shifted(text.today, -number, unit)
     whole = unit_of(then, unit)
-    return Stretch(whole.start, whole.end, whole.grain, then)
+    return DateSpan(whole.start, whole.end, whole.grain, then)
 
 
-def repeating(text: Text, j: int) -> Cycle | None:
+def repeating(text: DateText, j: int) -> Cycle | None:
     """What a count can count of itself: springs, Mondays, Mays, Christmases."""
     word = text.low(j)
     for name in (word, word.removesuffix("s"), word.removesuffix("es")):
@@ -419,7 +419,7 @@ _AHEAD = re.compile(
 )
 
 
-def ahead(text: Text, i: int) -> Found | None:
+def ahead(text: DateText, i: int) -> Found | None:
     """`three weeks from now`, `in 3 days' time`, and `in 3 days` where the text speaks of what is to come."""
     inside = text.low(i) == "in"
     count = text.count(i + inside)
@@ -436,15 +436,15 @@ def ahead(text: Text, i: int) -> Found | None:
     return (_forward(text, count[0], unit), j) if inside and coming and _closes(text, j) else None
 
 
-def _forward(text: Text, number: int, unit: str) -> Stretch:
+def _forward(text: DateText, number: int, unit: str) -> DateSpan:
     if unit in ("minute", "hour"):
         return day((text.now + timedelta(**{f"{unit}s": number})).date())
     then = shifted(text.today, number, unit)
     whole = unit_of(then, "month" if unit in ("quarter", "half") else unit)
-    return Stretch(whole.start, whole.end, whole.grain, then)
+    return DateSpan(whole.start, whole.end, whole.grain, then)
 
 
-def _month_of(number: int, turn: int) -> Stretch:
+def _month_of(number: int, turn: int) -> DateSpan:
     return month(turn, number)
 
 
@@ -452,12 +452,12 @@ def _month_of(number: int, turn: int) -> Stretch:
 # What is counted from today: yesterday, last May, in the last ten days, the week before last.
 
 
-def relative(text: Text, i: int) -> Found | None:
+def relative(text: DateText, i: int) -> Found | None:
     """Whatever is counted from today at a token."""
     return longest(text, i, _near, _which, _last_many, ago, ahead, _but_one, _past_half, _to_date)
 
 
-def _near(text: Text, i: int) -> Found | None:
+def _near(text: DateText, i: int) -> Found | None:
     """The days around today by their names."""
     today, at = text.today, text.skip(i, ("the",))
     for words, side in ((("day", "before", "yesterday"), -2), (("day", "after", "tomorrow"), 2)):
@@ -497,7 +497,7 @@ def _near(text: Text, i: int) -> Found | None:
     return None
 
 
-def _which(text: Text, i: int) -> Found | None:
+def _which(text: DateText, i: int) -> Found | None:
     """`last week`, `this past Friday`, `next May`, `the previous quarter`, `last 3 May`."""
     rolling = text.low(i - 1) == "the" or text.low(i - 1) in ("these", "this")
     word, j = text.low(i), i + 1
@@ -517,13 +517,13 @@ def _which(text: Text, i: int) -> Found | None:
     return _occurrence(text, repeats[0], word, text.low(j)), repeats[1]
 
 
-def _occurrence(text: Text, cycle: Cycle, word: str, name: str) -> Stretch:
+def _occurrence(text: DateText, cycle: Cycle, word: str, name: str) -> DateSpan:
     if word in THIS:
         return cycle.this(text.today)
     return cycle.past(text.today) if word in LAST else cycle.coming(text.today)
 
 
-def _which_unit(text: Text, word: str, unit: str, rolling: bool, i: int, j: int) -> Stretch | None:
+def _which_unit(text: DateText, word: str, unit: str, rolling: bool, i: int, j: int) -> DateSpan | None:
     """The calendar's week, month, … beside today's; `the last month` is the month up to today."""
     before = text.low(i - 2) if text.low(i - 1) in ("the", "this", "these") else text.low(i - 1)
     within = before in ("in", "over", "during", "within", "for", "throughout", "from", "since")
@@ -543,24 +543,24 @@ def _which_unit(text: Text, word: str, unit: str, rolling: bool, i: int, j: int)
     return _stepped(text.today, step, unit)
 
 
-def _stepped(today: date, step: int, unit: str) -> Stretch:
+def _stepped(today: date, step: int, unit: str) -> DateSpan:
     """The calendar's unit so many before or after today's."""
     start = unit_of(today, unit).parts()[0]
     return unit_of(shifted(start, step, unit), unit)
 
 
-def _rolling(text: Text, count: int, unit: str, word: str) -> Stretch:
+def _rolling(text: DateText, count: int, unit: str, word: str) -> DateSpan:
     """So many units up to today, which counts, or from today on."""
     if unit in ("second", "minute", "hour"):
         span = timedelta(**{f"{unit}s": count})
         ends = (text.now - span, text.now) if word not in NEXT else (text.now, text.now + span)
-        return Stretch(ends[0].date(), ends[1].date() + DAY)
+        return DateSpan(ends[0].date(), ends[1].date() + DAY)
     if word in NEXT:
-        return Stretch(text.today, shifted(text.today, count, unit) + DAY)
-    return Stretch(shifted(text.today, -count, unit), text.today + DAY)
+        return DateSpan(text.today, shifted(text.today, count, unit) + DAY)
+    return DateSpan(shifted(text.today, -count, unit), text.today + DAY)
 
 
-def _last_many(text: Text, i: int) -> Found | None:
+def _last_many(text: DateText, i: int) -> Found | None:
     """`the last 10 days`, `past few weeks`, `last couple of months`, `the next three days`."""
     word, j = text.low(i), i + 1
     if word == "this" and text.low(j) == "past":
@@ -576,7 +576,7 @@ def _last_many(text: Text, i: int) -> Found | None:
     return _rolling(text, count[0], unit, word), count[1] + 1
 
 
-def _but_one(text: Text, i: int) -> Found | None:
+def _but_one(text: DateText, i: int) -> Found | None:
     """`the week before last`, `the Friday before last`, `the year after next`, `the spring before last`."""
     at = text.skip(i, ("the",))
     word, side = text.low(at), (text.low(at + 1), text.low(at + 2))
@@ -604,21 +604,21 @@ def _but_one(text: Text, i: int) -> Found | None:
     return (repeats.past(text.today, 2) if step < 0 else repeats.coming(text.today, 2)), at + 3
 
 
-def _past_half(text: Text, i: int) -> Found | None:
+def _past_half(text: DateText, i: int) -> Found | None:
     """`the past half year`, `last year and a half`."""
     if text.low(i) not in LAST:
         return None
     for words, count in ((("half", "year"), 6), (("year", "and", "a", "half"), 18), (("six", "months"), 6)):
         after = text.after(i + 1, *words)
         if after > i + 1:
-            return Stretch(months_on(text.today, -count), text.today + DAY), after
+            return DateSpan(months_on(text.today, -count), text.today + DAY), after
     return None
 
 
-def _to_date(text: Text, i: int) -> Found | None:
+def _to_date(text: DateText, i: int) -> Found | None:
     """`year to date`, `so far this year`, `this month so far`."""
     if text.after(i, "year", "to", "date") > i or text.low(i) == "ytd":
-        return Stretch(year(text.today.year).start, text.today + DAY), i + (1 if text.low(i) == "ytd" else 3)
+        return DateSpan(year(text.today.year).start, text.today + DAY), i + (1 if text.low(i) == "ytd" else 3)
     front = text.after(i, "so", "far")
     unit = UNITS.get(text.low(front + 1), "")
     if text.low(front) != "this" or unit not in ("week", "month", "quarter", "year"):
@@ -626,4 +626,4 @@ def _to_date(text: Text, i: int) -> Found | None:
     end = text.after(front + 2, "so", "far")
     if front == i and end == front + 2:
         return None
-    return Stretch(unit_of(text.today, unit).start, text.today + DAY), end
+    return DateSpan(unit_of(text.today, unit).start, text.today + DAY), end

@@ -173,7 +173,7 @@ def renew_trail(store: Store) -> None:
         store.history.set_noise_aside()
         store.history.put_back()
         if gone := repository.write_again(store.history, *_held(store)):
-            raise GitFailed(repository.told(gone), where=str(store.bank.git_dir), hint=fetched(store))
+            raise GitFailed(repository.message(gone), where=str(store.bank.git_dir), hint=fetched(store))
     if not is_index_error(store):
         return
     with store.locked():
@@ -215,8 +215,8 @@ def checkup(store: Store, *, mend: bool = False) -> list[Check]:
             try:
                 cure(store)
             except UaMemoryError as error:
-                told = f"{result.seen}; could not be repaired: {error}"
-                result = replace(result, seen=told, hint=error.hint or result.hint)
+                seen = f"{result.seen}; could not be repaired: {error}"
+                result = replace(result, seen=seen, hint=error.hint or result.hint)
             else:
                 again = check(store)
                 result = replace(again, mended=again.ok, seen=result.seen if again.ok else again.seen)
@@ -455,7 +455,7 @@ def _trail(store: Store) -> Check:
         with contextlib.suppress(GitFailed):
             gone = repository.find_missing(store.history)
         return Check(
-            "history", False, repository.told(gone) if gone else error.what, "ua-memory doctor --mend"
+            "history", False, repository.message(gone) if gone else error.what, "ua-memory doctor --mend"
         )
     return Check("history", True, str(store.bank.git_dir))
 

@@ -402,7 +402,7 @@ _ID = re.compile(rb"\s+\^[A-Za-z0-9-]+\s*$")
 
 
 @dataclass(frozen=True, slots=True)
-class Aligned:
+class MergeSides:
     """Three sides, each file under the name that it is to have. `twice` are those that both sides renamed:
     (this side's name, the other's, which it gets); `there` is {name: what the other calls that file}."""
 
@@ -413,7 +413,7 @@ class Aligned:
     there: Mapping[str, str]
 
 
-def aligned(base: Files, ours: Files, theirs: Files) -> Aligned:
+def align_renames(base: Files, ours: Files, theirs: Files) -> MergeSides:
     """The sides with renamed files under one name. What one side renamed and the other deleted stays as it
     is; so does a file whose new name the other side gave to another one."""
     here, there = renamed(base, ours), renamed(base, theirs)
@@ -432,7 +432,7 @@ def aligned(base: Files, ours: Files, theirs: Files) -> Aligned:
             continue
         old[path] = two or one or path
     back = {new: path for path, new in other.items()}
-    return Aligned(_named(base, old), _named(ours, mine), _named(theirs, other), tuple(twice), back)
+    return MergeSides(_named(base, old), _named(ours, mine), _named(theirs, other), tuple(twice), back)
 
 
 def _named(files: Files, names: Mapping[str, str]) -> Files:
@@ -494,7 +494,7 @@ class Merge:
     """What all files become (None: goes), what there is to tell, and the ids that stay forgotten."""
 
     files: Mapping[str, bytes | None]
-    told: tuple[MergeNote, ...] = ()
+    notes: tuple[MergeNote, ...] = ()
     forgotten: tuple[str, ...] = ()
     came: int = 0
     changed: int = 0
@@ -507,11 +507,11 @@ class Merge:
 def merge(base: Files, ours: Files, theirs: Files, other: str = "") -> Merge:
     """Three sides of the same paths; `other` is the revision of the third. Conflict where a file cannot be
     merged without harm to what it says."""
-    sides = aligned(base, ours, theirs)
+    sides = align_renames(base, ours, theirs)
     done = _Merging(sides.base, sides.ours, sides.theirs, other, sides.there).merged()
     named = tuple(MergeNote("file name", there, "theirs", here, there) for here, there in sides.twice)
     files = {**dict.fromkeys(ours.keys() - sides.ours.keys()), **done.files}
-    return replace(done, files=files, told=(*named, *done.told))
+    return replace(done, files=files, notes=(*named, *done.notes))
 
 
 @dataclass
@@ -522,7 +522,7 @@ class _Merging:
     revision: str = ""
     there: Mapping[str, str] = field(default_factory=dict)
     """What the other side calls a file that this one has renamed."""
-    told: list[MergeNote] = field(default_factory=list)
+    notes: list[MergeNote] = field(default_factory=list)
     settled: dict[Key, SettledUnit] = field(default_factory=dict)
     units: dict[Key, MergeUnit] = field(default_factory=dict)
 
@@ -540,7 +540,7 @@ class _Merging:
         new = {key: unit for key, unit in self.units.items() if key[0] == "id"}
         changed = sum(key in mine and mine[key].lines != unit.lines for key, unit in new.items())
         figures = len(new.keys() - mine.keys()), changed, len(mine.keys() - new.keys())
-        return Merge(files, tuple(self.told), tuple(dead), *figures)
+        return Merge(files, tuple(self.notes), tuple(dead), *figures)
 
     # -- units -------------------------------------------------------------------------------------
 
@@ -556,14 +556,14 @@ class _Merging:
                 said = [_text(side) for side in (o, t)]
                 what = NAMED.get(key[0], "{}'s " + key[0]).format(key[1])
                 what = what.removeprefix("^") if "#^" in what else what
-                self.told.append(MergeNote(what, (done.unit or o or t).path, done.why, *said))  # type: ignore[union-attr]
+                self.notes.append(MergeNote(what, (done.unit or o or t).path, done.why, *said))  # type: ignore[union-attr]
 
     def _apply_tombstones(self) -> list[str]:
         """Take out what has a tombstone; the ids that one of the machines still had."""
         forgotten = {name: None for kind, name in self.units if kind == "Tombstone"}
         for name in forgotten:
             self.units.pop(("id", name), None)
-        self.told = [told for told in self.told if told.what.removeprefix("^") not in forgotten]
+        self.notes = [note for note in self.notes if note.what.removeprefix("^") not in forgotten]
         for done in self.settled.values():
             if done.beside and done.unit and done.unit.key[1] in forgotten:
                 self.units.pop(done.beside.key, None)
@@ -609,7 +609,7 @@ class _Merging:
         ]
         changed = any(p.strip() and p not in (*mine, *other) and not p.startswith(MARK) for p in old)
         if changed and path != SETTINGS and all(text.strip() for text in said):
-            self.told.append(MergeNote("text", path, "both", *(text.strip() for text in said)))
+            self.notes.append(MergeNote("text", path, "both", *(text.strip() for text in said)))
 
     def _put(self, rows: list[bytes], key: Key, unit: MergeUnit) -> list[bytes]:
         """Give a unit a place: behind what stands before it on the side that has it, else at the end."""
@@ -655,7 +655,7 @@ class _Merging:
             if data is not None and tomllib.loads(data.decode("utf-8-sig")) is not None:
                 return data
         said = [(text or b"").decode("utf-8", "replace").strip() for text in texts[1:]]
-        self.told.append(MergeNote(SETTINGS, SETTINGS, "theirs", *said))
+        self.notes.append(MergeNote(SETTINGS, SETTINGS, "theirs", *said))
         return texts[2] or b""
 
     def _joined(self, rows: list[bytes]) -> bytes:
@@ -757,7 +757,7 @@ _COUNTED = re.compile(rb"\s*[-*+] (?:seen|proofs|last|trend):")
 
 
 @dataclass(frozen=True, slots=True)
-class Losses:
+class ForgottenPlans:
     """What each side loses with what the other has forgotten."""
 
     ours: Plan = field(default_factory=Plan)
@@ -793,7 +793,7 @@ class Losses:
         add(store, draft, removals, store.now().date().isoformat())
 
 
-def losses(store: Store, base: str | None, other: str, ours: Read, edited: Collection[str]) -> Losses:
+def losses(store: Store, base: str | None, other: str, ours: Read, edited: Collection[str]) -> ForgottenPlans:
     """What each side loses with what the other has forgotten since the merge base. `ours` reads this side
     files, of which some are `edited` since its last revision."""
     history = store.history
@@ -803,7 +803,7 @@ def losses(store: Store, base: str | None, other: str, ours: Read, edited: Colle
     new_there = {block: stone for block, stone in there.items() if block not in here and block not in known}
     new_here = {block: stone for block, stone in here.items() if block not in there and block not in known}
     old = history.blobs(rev=base) if base and (new_there or new_here) else {}
-    found = Losses()
+    found = ForgottenPlans()
     # Who has nothing of its own has derived nothing that the other did not see when it forgot.
     if new_there and head and (edited or not history.is_within(head, other)):
         texts = dict(statements.texts(store))
@@ -1021,13 +1021,13 @@ class JoinResult:
     revisions: int = 0
     result: Result | None = None
     notes: tuple[str, ...] = ()
-    losses: Losses = field(default_factory=Losses)
+    losses: ForgottenPlans = field(default_factory=ForgottenPlans)
     """What went with what one of the machines has forgotten."""
 
 
 def merged(
     store: Store, base: str | None, other: str, ours: Read, edited: Collection[str], *, fresh: bool
-) -> tuple[Merge, Mapping[str, str], Losses]:
+) -> tuple[Merge, Mapping[str, str], ForgottenPlans]:
     """This machine's files, some `edited` since its last revision, merged with another revision's against a
     base, and what goes on either side with what the other has forgotten; {path: blob id} of what the other
     has otherwise and is no memory. A bank that is `fresh` becomes the other one."""
@@ -1052,7 +1052,7 @@ def merged(
 
 
 def together(
-    base: Files, mine: Files, theirs: Files, lost: Losses, other: str = "", *, fresh: bool = False
+    base: Files, mine: Files, theirs: Files, lost: ForgottenPlans, other: str = "", *, fresh: bool = False
 ) -> Merge:
     """Both sides made one: without what either has forgotten, and what went with it; then by id. `other` is
     the revision of theirs."""

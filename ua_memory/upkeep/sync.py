@@ -282,7 +282,7 @@ class FollowedPurge:
 
 
 @dataclass(frozen=True)
-class Following:
+class PurgeFollower:
     """What it takes to follow a purge: the bank, its index, and where the old history may be put."""
 
     store: Store
@@ -427,7 +427,7 @@ class Following:
         done = [each.id for each in history.with_trailer(PURGED)]
         return bool(done) and not (agreed and history.is_within(done[0], agreed))
 
-    def carry(self, name: str, url: str, *, trial: bool) -> Carried | None:
+    def carry(self, name: str, url: str, *, trial: bool) -> RemoteWork | None:
         """What others pushed onto the history from before a purge here, made anew on top of the one from
         after it. Nothing of what was purged gets in. None where the remote knows of the purge."""
         history, redact = self.store.history, self.store.config.redact
@@ -449,11 +449,11 @@ class Following:
                 paths = rewrite.named_objects(space, [offered])
                 sought, _ = purge.texts(space, paths, mine.tombstones, {}, redact)
                 tip = self._replanted(space, offered, without, parents, mine, sought)
-        return Carried(offered, tip, number, bool(theirs))
+        return RemoteWork(offered, tip, number, bool(theirs))
 
 
 @dataclass(frozen=True, slots=True)
-class Carried:
+class RemoteWork:
     """What a remote has on top of a history that was purged here: where its branch stands, where that ends
     once it was made anew without what was purged, its number of revisions, and whether something was purged
     there, too."""
@@ -511,7 +511,7 @@ def sync(
     store.make_state()
     with locked(store.bank.state / "sync.lock", store.config.lock_seconds):
         name, url, first = _remote(store, address)
-        syncing = _Syncing(store, name, url, first, door, trial, Following(store, index, backup, door))
+        syncing = _Syncing(store, name, url, first, door, trial, PurgeFollower(store, index, backup, door))
         try:
             done = syncing.together()
         except BaseException:
@@ -554,7 +554,7 @@ class _Syncing:
     first: bool
     door: str
     trial: bool
-    following: Following
+    following: PurgeFollower
     received: int = 0
     sent: int = 0
     merge: Merge = field(default_factory=lambda: Merge({}))

@@ -414,11 +414,11 @@ def _plain(answer: BatchOutcome) -> str:
 def reindex(store: Store, index: Index, seconds: float, cleared: CleanupReport) -> None:
     """Begin the index anew and let go of the embeddings that nothing has any more. Words are read at once;
     the vectors, which have all gone, the next search or the daemon puts back from the cache."""
-    if index.shelf.folder.exists():
+    if index.generations.folder.exists():
         with index.turn:
             index.close()
             fresh = CurrentIndex(
-                index.shelf
+                index.generations
             )  # of a row that is only deleted, free pages and the log keep the text
             fresh.anew("something was forgotten")
             fresh.close()

@@ -187,7 +187,7 @@ def flushed(one: FlushedSession) -> dict[str, Any]:
 
 def shape_of_preview(found: Flush, cost: Estimate | None) -> dict[str, Any]:
     """What a dry run found; `estimate` only where a model is configured."""
-    told = {
+    details = {
         **_of_transcript(found),
         "preview": [
             {
@@ -206,8 +206,8 @@ def shape_of_preview(found: Flush, cost: Estimate | None) -> dict[str, Any]:
         "notes": list(found.notes),
     }
     if cost:
-        told["estimate"] = output.estimate(cost)
-    return told
+        details["estimate"] = output.estimate(cost)
+    return details
 
 
 # -- retained --------------------------------------------------------------------------------------------
@@ -264,11 +264,11 @@ def _counted_facts(one: RetainResult) -> str:
 
 def offered_shape(items: Sequence[TextItem], keys: Sequence[str], log: str) -> dict[str, Any]:
     """As JSON."""
-    told = [
+    details = [
         {"key": key, **({"documentId": item.document_id} if item.document_id else {})}
         for key, item in zip(keys, items, strict=True)
     ]
-    return {"offered": told, "log": log}
+    return {"offered": details, "log": log}
 
 
 def show_offered(screen: Screen, items: Sequence[TextItem], log: str) -> None:
@@ -326,7 +326,7 @@ def retained_shape(one: RetainResult) -> dict[str, Any]:
 
 def _priced_shape(one: RetainPreview) -> dict[str, Any]:
     """What a dry run found of one text; `estimate` only where a model is configured."""
-    told: dict[str, Any] = {
+    details: dict[str, Any] = {
         **({"documentId": one.item.document_id} if one.item.document_id else {}),
         "chunks": one.chunks,
         "read": one.read,
@@ -335,8 +335,8 @@ def _priced_shape(one: RetainPreview) -> dict[str, Any]:
     if one.cost:
         usd = {} if one.cost.usd is None else {"usd": round(one.cost.usd, 4)}
         cost = one.cost
-        told["estimate"] = {"model": cost.model, "tokens": cost.tokens, "requests": cost.requests, **usd}
-    return told
+        details["estimate"] = {"model": cost.model, "tokens": cost.tokens, "requests": cost.requests, **usd}
+    return details
 
 
 # -- surveyed --------------------------------------------------------------------------------------------
@@ -450,8 +450,8 @@ def show_one_flushed(screen: Screen, one: FoundSession, flushed: FlushedSession)
     again = f", {len(flushed.seen_again)} already known" if flushed.seen_again else ""
     again += f", {count(len(flushed.core), 'core block')} changed" if flushed.core else ""
     where = f"{one.session.client} {project(one)} {one.session.session[:SHORT_TITLE]}".replace("  ", " ")
-    told = f"{count(flushed.turns, 'turn')}, saved {count(len(flushed.facts), 'fact')}{again} ("
-    screen.item([(f"{day}  ", "faint")], f"{where}: {told}", commit(flushed.revision), ")")
+    details = f"{count(flushed.turns, 'turn')}, saved {count(len(flushed.facts), 'fact')}{again} ("
+    screen.item([(f"{day}  ", "faint")], f"{where}: {details}", commit(flushed.revision), ")")
     screen.removed(flushed.redacted)
     screen.note(*flushed.notes)
 
@@ -460,8 +460,8 @@ def conclude_survey(screen: Screen, done: Sequence[FlushedSession]) -> None:
     facts, turns = sum(len(one.facts) for one in done), sum(one.turns for one in done)
     again = sum(len(one.seen_again) for one in done)
     more = f", {again:,} already known" if again else ""
-    told = f"{count(facts, 'fact')}{more}, of {count(turns, 'turn')} in {count(len(done), 'session')}."
-    screen.line(("Kept ", "strong"), told)
+    details = f"{count(facts, 'fact')}{more}, of {count(turns, 'turn')} in {count(len(done), 'session')}."
+    screen.line(("Kept ", "strong"), details)
 
 
 # -- JSON ------------------------------------------------------------------------------------------------
@@ -629,10 +629,10 @@ def waiting_why(one: QueueEntry) -> str:
     """Why a session waits still, and what comes next."""
     if one.broken:
         return f"set aside: {one.broken}"
-    told = f"failed {count(one.tries, 'time')}, last: {one.reason}"
+    details = f"failed {count(one.tries, 'time')}, last: {one.reason}"
     if one.aside:
-        return f"set aside: {told}; try again: ua-memory queue retry {one.key}"
-    return told
+        return f"set aside: {details}; try again: ua-memory queue retry {one.key}"
+    return details
 
 
 def waiting_shape(one: QueueEntry) -> dict[str, Any]:

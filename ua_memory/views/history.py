@@ -68,7 +68,7 @@ class DiaryEntry:
 
 
 @dataclass(frozen=True)
-class _Told:
+class _LoggedRevision:
     one: Revision
     when: datetime
     op: str
@@ -93,14 +93,18 @@ def entries(
 ) -> list[DiaryEntry]:  # fmt: skip
     """Revisions, newest first, as entries; those in a row that are alike are one, unless `each` is wanted.
     `others` are revisions that these took or brought back."""
-    told = [_revision_told(one, brought.get(one.id, ()), one.id in taken_back, zone) for one in revisions]
-    runs = [[one] for one in told] if each else [list(run) for _, run in groupby(told, lambda one: one.alike)]
-    more = [_revision_told(one, brought.get(one.id, ()), False, zone) for one in others]
-    known = {each.one.id: each for each in (*more, *told)}
+    logged = [_logged(one, brought.get(one.id, ()), one.id in taken_back, zone) for one in revisions]
+    runs = (
+        [[one] for one in logged]
+        if each
+        else [list(run) for _, run in groupby(logged, lambda one: one.alike)]
+    )
+    more = [_logged(one, brought.get(one.id, ()), False, zone) for one in others]
+    known = {each.one.id: each for each in (*more, *logged)}
     return [DiaryEntry(run[0].when, run[0].one.id, _sentence(run, known), run[0].gone) for run in runs]
 
 
-def _revision_told(one: Revision, records: Sequence[Any], gone: bool, zone: tzinfo | None) -> _Told:
+def _logged(one: Revision, records: Sequence[Any], gone: bool, zone: tzinfo | None) -> _LoggedRevision:
     op = one.trailer("Memory-Op")
     heading = next((r.heading for r in records if getattr(r, "heading", None) and r.heading.client), None)
     client = heading.client if heading and one.author == OURS and op in ("insert", "flush") else ""
@@ -109,7 +113,7 @@ def _revision_told(one: Revision, records: Sequence[Any], gone: bool, zone: tzin
     behind = client or ("" if door in NOBODY or op in QUIET else door)
     who = one.author if one.author != OURS else CLIENTS.get(behind, behind)
     texts = tuple(dict.fromkeys(short(record.text) for record in records))
-    return _Told(one, one.when.astimezone(zone), op, who, session, texts, gone)
+    return _LoggedRevision(one, one.when.astimezone(zone), op, who, session, texts, gone)
 
 
 def short(text: str) -> str:
@@ -118,55 +122,55 @@ def short(text: str) -> str:
     return words if len(words) <= WORDS else f"{words[:WORDS].rsplit(' ', 1)[0].rstrip(',;:.')} …"
 
 
-def _sentence(run: Sequence[_Told], known: Mapping[str, _Told]) -> str:
-    told = run[0]
-    match told.op:
+def _sentence(run: Sequence[_LoggedRevision], known: Mapping[str, _LoggedRevision]) -> str:
+    logged = run[0]
+    match logged.op:
         case "insert":
             return _inserted(run)
         case "edit":
             return _edited(run)
         case "flush":
-            return _flushed(told)
+            return _flushed(logged)
         case "undo" | "redo":
-            return _undone(told, known)
+            return _undone(logged, known)
         case "":
-            return f"{told.who} committed: {told.one.subject}"
+            return f"{logged.who} committed: {logged.one.subject}"
         case "sync":
-            return _by(told, "Synced another machine's changes")
+            return _by(logged, "Synced another machine's changes")
         case "core replace":
-            verb, _, name = told.one.subject.removeprefix("core: ").partition(" ")
-            return _by(told, f"{'Wrote' if verb == 'add' else 'Rewrote'} the core block {name}")
+            verb, _, name = logged.one.subject.removeprefix("core: ").partition(" ")
+            return _by(logged, f"{'Wrote' if verb == 'add' else 'Rewrote'} the core block {name}")
         case "forget":
-            ids = told.one.trailers.get("Facts", ())
+            ids = logged.one.trailers.get("Facts", ())
             named = f" ({', '.join(ids)})" if 0 < len(ids) < MANY else ""
-            return _by(told, f"Forgot {told.one.subject.removeprefix('forget: ')}{named}")
+            return _by(logged, f"Forgot {logged.one.subject.removeprefix('forget: ')}{named}")
         case "init":
-            return _by(told, "Created the bank")
-    rest = told.one.subject.partition(": ")[2] or told.one.subject
-    if told.op in VERBS:
-        return _by(told, f"{VERBS[told.op]} {rest}", told.texts)
-    thing, (verb, _, name) = told.one.subject.partition(": ")[0], rest.partition(" ")
-    if verb in DONE and thing != told.one.subject:
-        return _by(told, f"{DONE[verb]} the {THINGS.get(thing, thing)} {name}", told.texts)
-    subject = rest if told.op == "merge" else told.one.subject
-    return _by(told, subject[:1].upper() + subject[1:], told.texts)
+            return _by(logged, "Created the bank")
+    rest = logged.one.subject.partition(": ")[2] or logged.one.subject
+    if logged.op in VERBS:
+        return _by(logged, f"{VERBS[logged.op]} {rest}", logged.texts)
+    thing, (verb, _, name) = logged.one.subject.partition(": ")[0], rest.partition(" ")
+    if verb in DONE and thing != logged.one.subject:
+        return _by(logged, f"{DONE[verb]} the {THINGS.get(thing, thing)} {name}", logged.texts)
+    subject = rest if logged.op == "merge" else logged.one.subject
+    return _by(logged, subject[:1].upper() + subject[1:], logged.texts)
 
 
-def _by(told: _Told, what: str, texts: Sequence[str] = ()) -> str:
+def _by(logged: _LoggedRevision, what: str, texts: Sequence[str] = ()) -> str:
     """`Ann replaced …` where somebody did it, else `Replaced …`."""
     first, _, rest = what.partition(" ")
-    person = told.who and not first.endswith(":")
-    return f"{told.who} {first.lower()} {rest}{_quoted(texts)}" if person else f"{what}{_quoted(texts)}"
+    person = logged.who and not first.endswith(":")
+    return f"{logged.who} {first.lower()} {rest}{_quoted(texts)}" if person else f"{what}{_quoted(texts)}"
 
 
-def _inserted(run: Sequence[_Told]) -> str:
-    told = run[0]
-    who = f"{told.who}, session {told.session}," if told.who and told.session else told.who
-    who = who or (f"Session {told.session}" if told.session else "")
-    again = "seen again" in told.one.subject
+def _inserted(run: Sequence[_LoggedRevision]) -> str:
+    logged = run[0]
+    who = f"{logged.who}, session {logged.session}," if logged.who and logged.session else logged.who
+    who = who or (f"Session {logged.session}" if logged.session else "")
+    again = "seen again" in logged.one.subject
     if len(run) == 1:
         verb = "inserted again" if again else "inserted"
-        said = _quoted(told.texts) or " 1 fact, which was forgotten since"
+        said = _quoted(logged.texts) or " 1 fact, which was forgotten since"
         return f"{who} {verb}{said}" if who else f"{verb.capitalize()}{said}"
     texts = [text for one in reversed(run) for text in one.texts]
     lost = sum(not one.texts for one in run) if texts else 0
@@ -175,34 +179,34 @@ def _inserted(run: Sequence[_Told]) -> str:
     return f"{who} {what}" if who else what[0].upper() + what[1:]
 
 
-def _edited(run: Sequence[_Told]) -> str:
-    told = run[0]
-    paths = told.one.paths
+def _edited(run: Sequence[_LoggedRevision]) -> str:
+    logged = run[0]
+    paths = logged.one.paths
     what = paths[0] if len(paths) == 1 else counted(len(paths), "file")
     times = f" {len(run)} times from {run[-1].when:%H:%M} on" if len(run) > 1 else ""
     texts = list(dict.fromkeys(text for one in reversed(run) for text in one.texts))
-    return f"{told.who} edited {what} by hand{times}{_quoted(texts)}"
+    return f"{logged.who} edited {what} by hand{times}{_quoted(texts)}"
 
 
-def _flushed(told: _Told) -> str:
-    number, _, client = told.one.subject.removeprefix("flush: ").partition(" from ")
-    session = told.session or told.one.trailer("Session")[:8]
+def _flushed(logged: _LoggedRevision) -> str:
+    number, _, client = logged.one.subject.removeprefix("flush: ").partition(" from ")
+    session = logged.session or logged.one.trailer("Session")[:8]
     where = f"{client or 'a conversation'}{f', session {session}' if session else ''}"
-    return f"Saved {number} from {where}{_quoted(told.texts)}"
+    return f"Saved {number} from {where}{_quoted(logged.texts)}"
 
 
-def _undone(told: _Told, known: Mapping[str, _Told]) -> str:
+def _undone(logged: _LoggedRevision, known: Mapping[str, _LoggedRevision]) -> str:
     """What was taken or brought back, as the diary tells of it where it does."""
-    verb = "Undid" if told.op == "undo" else "Redid"
-    names = told.one.trailers.get("Undoes", ())
-    what = told.one.subject.partition(": ")[2].removeprefix("undo: ")
+    verb = "Undid" if logged.op == "undo" else "Redid"
+    names = logged.one.trailers.get("Undoes", ())
+    what = logged.one.subject.partition(": ")[2].removeprefix("undo: ")
     first = known.get(names[0]) if len(names) == 1 else None
     while first and first.op in ("undo", "redo"):
         first = known.get(first.one.trailer("Undoes"))
     if first:
         said = _sentence([first], known)
         what = said if first.who and said.startswith(first.who) else said[:1].lower() + said[1:]
-    return _by(told, f"{verb} {', '.join(name[:7] for name in names)} ({what})")
+    return _by(logged, f"{verb} {', '.join(name[:7] for name in names)} ({what})")
 
 
 def _quoted(texts: Sequence[str]) -> str:
@@ -503,13 +507,13 @@ def _numbers(done: SyncResult | RestoreResult) -> Iterator[tuple[int, str]]:
 
 def _merged_told(screen: Screen, done: SyncResult | RestoreResult) -> None:
     """What both machines changed, with what each of them has, for a person to settle."""
-    for each in done.merge.told[:SHOWN_CHANGES]:
+    for each in done.merge.notes[:SHOWN_CHANGES]:
         screen.line((each.path, "path"), " ", (each.what, "id"), f" {WHY[each.why]}")
         for name, text in (("here", each.ours), ("there", each.theirs)):
             screen.item(f"  {name + ':':<7}", text or ("(deleted)", "faint"))
-    if len(done.merge.told) > SHOWN_CHANGES:
-        screen.line((f"… and {len(done.merge.told) - SHOWN_CHANGES:,} more (--json lists all)", "faint"))
-    both = [each.what for each in done.merge.told if each.why == "both"]
+    if len(done.merge.notes) > SHOWN_CHANGES:
+        screen.line((f"… and {len(done.merge.notes) - SHOWN_CHANGES:,} more (--json lists all)", "faint"))
+    both = [each.what for each in done.merge.notes if each.why == "both"]
     if any(what.startswith("^") for what in both):
         screen.line(("To resolve one: edit the line with the original id, and delete the other.", "faint"))
     blocks = [what.removeprefix("## ") for what in both if what.startswith("## ")]
@@ -583,7 +587,7 @@ def _merged_shape(done: SyncResult | RestoreResult) -> dict[str, Any]:
         "changed": merge.changed,
         "gone": merge.went,
         "forgotten": list(merge.forgotten),
-        "told": [{key: getattr(each, key) for key in keys} for each in merge.told],
+        "told": [{key: getattr(each, key) for key in keys} for each in merge.notes],
         "dropped": [asdict(each) | {"id": f"^{each.id}" if each.id else None} for each in merge.dropped],
     }
 
@@ -655,11 +659,11 @@ where that was not searched."""
 def secrets_shape(found: Secrets) -> dict[str, Any]:
     """As JSON; never the secret itself."""
     now, past = found
-    told: dict[str, Any] = {"secrets": [{"path": p, "line": line, "kind": kind} for p, line, kind in now]}
+    shape: dict[str, Any] = {"secrets": [{"path": p, "line": line, "kind": kind} for p, line, kind in now]}
     if past is not None:
         rows = [{"revision": r, "path": p, "line": line, "kind": kind} for r, p, line, kind in past]
-        told["history"] = rows
-    return told
+        shape["history"] = rows
+    return shape
 
 
 def show_secrets(screen: Screen, found: Secrets) -> None:
@@ -732,7 +736,7 @@ class _Tree:
 
     def __init__(self, screen: Screen, now: datetime) -> None:
         self.screen, self.now = screen, now
-        self.told: set[str] = set()
+        self.shown: set[str] = set()
 
     def step(self, step: SentenceStep | BeliefStep | FactStep, lead: str, below: str) -> None:
         """One step. `lead` stands before its first line, `below` before all others."""
@@ -765,9 +769,9 @@ class _Tree:
 
     def _fact(self, step: FactStep, rest: str) -> None:
         self._line(rest, ("fact ", "faint"), *_cited(step), *self._written(step.written))
-        if step.id and step.id in self.told:
+        if step.id and step.id in self.shown:
             return
-        self.told.add(step.id or "")
+        self.shown.add(step.id or "")
         for quote in step.quotes:
             source = f" ({quote.source})" if quote.source else ""
             self._text(f"“{quote.text}”{source}", rest, rest, "match")

@@ -332,8 +332,8 @@ def _path(screen: Screen, found: Reflection) -> None:
         screen.item(front, asked, (f"  {said}" if asked else said, "faint"))
     used = found.usage
     if found.model:
-        told = f"{used.prompt:,} tokens in, {used.cache_read:,} of them cached, {used.output:,} out"
-        screen.line((f"{found.model}: {told}", "faint"))
+        details = f"{used.prompt:,} tokens in, {used.cache_read:,} of them cached, {used.output:,} out"
+        screen.line((f"{found.model}: {details}", "faint"))
 
 
 # -- JSON ----------------------------------------------------------------------------------------------
@@ -342,7 +342,7 @@ def _path(screen: Screen, found: Reflection) -> None:
 def shape(found: Reflection, explain: bool) -> dict[str, Any]:
     """The answer as JSON; `evidence` without a model or with `--explain`, `path` with it."""
     used = found.usage
-    told: dict[str, Any] = {
+    details: dict[str, Any] = {
         "question": found.question,
         "answered": found.answered,
         "text": found.text,
@@ -356,9 +356,9 @@ def shape(found: Reflection, explain: bool) -> dict[str, Any]:
         "notes": list(found.notes),
     }
     if explain or not found.model:
-        told["evidence"] = [_piece(piece) for piece in found.evidence]
+        details["evidence"] = [_piece(piece) for piece in found.evidence]
     if explain:
-        told["path"] = [
+        details["path"] = [
             {
                 "step": each.what,
                 "asked": each.asked,
@@ -369,7 +369,7 @@ def shape(found: Reflection, explain: bool) -> dict[str, Any]:
             | ({"refused": each.said} if each.said else {})
             for each in found.path
         ]
-    return told
+    return details
 
 
 def _piece(piece: EvidencePiece) -> dict[str, Any]:

@@ -207,9 +207,9 @@ def show_opinion(screen: Screen, one: Opinion) -> None:
         screen.item(
             [("      because ", "faint")], (f"[[{proof.file}#^{proof.id}]] ", "id"), f"“{proof.quote}”"
         )
-    told = [one.when and f"since {one.when}", one.retired and f"dropped {one.retired}"]
-    if any(told):
-        screen.item("      ", (", ".join(filter(None, told)), "faint"))
+    details = [one.when and f"since {one.when}", one.retired and f"dropped {one.retired}"]
+    if any(details):
+        screen.item("      ", (", ".join(filter(None, details)), "faint"))
 
 
 def word(one: Opinion) -> str:
@@ -683,9 +683,9 @@ def consolidated_shape(done: ConsolidationResult) -> dict[str, Any]:
 
 
 def _change(change: ObservationChange) -> dict[str, Any]:
-    told = {"how": change.how, **observation_shape(change.after)}
+    details = {"how": change.how, **observation_shape(change.after)}
     reworded = change.before and change.before.text != change.after.text
-    return {**told, "before": change.before.text} if change.before and reworded else told
+    return {**details, "before": change.before.text} if change.before and reworded else details
 
 
 def _pairs(pairs: Sequence[tuple[Fact, Fact]]) -> list[dict[str, Any]]:
@@ -694,15 +694,15 @@ def _pairs(pairs: Sequence[tuple[Fact, Fact]]) -> list[dict[str, Any]]:
 
 def preview_shape(found: Preview) -> dict[str, Any]:
     """What a run without a model would do, as JSON."""
-    told: dict[str, Any] = {
+    details: dict[str, Any] = {
         "facts": found.taken,
         "changes": [_change(change) for change in found.changes],
         "atOdds": _pairs(found.at_odds),
         "diff": found.diff,
     }
     if cost := found.estimate:
-        told["estimate"] = output.estimate(cost)
-    return told
+        details["estimate"] = output.estimate(cost)
+    return details
 
 
 # -- directives ------------------------------------------------------------------------------------------

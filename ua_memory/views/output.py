@@ -592,8 +592,8 @@ def _tell(
 ) -> int:
     """Print the message for a person, or with `--json` the object for a script."""
     if call.as_json:
-        told = {"type": kind, "message": what, "where": where, "mend": hint, "exit_code": code}
-        text = dumps({"error": told}, call.stderr)
+        details = {"type": kind, "message": what, "where": where, "mend": hint, "exit_code": code}
+        text = dumps({"error": details}, call.stderr)
     else:
         text = visible(f"ua-memory: error: {f'{where}: ' if where else ''}{what}")
         text += f"\n  hint: {visible(hint)}" if hint else ""
