@@ -163,7 +163,7 @@ def test_insert_reads_standard_input(shell: Shell) -> None:
     assert shell("insert", stdin="").code == 2
     shell.terminals = EVERY
     refused = shell("insert")
-    assert refused.code == 2 and "there is no text" in refused.err
+    assert refused.code == 2 and "no text given" in refused.err
 
 
 def test_an_option_without_its_value_leads_to_the_help_of_its_verb(shell: Shell) -> None:
@@ -480,7 +480,7 @@ def test_facts_that_disappear_are_held_until_somebody_says(shell: Shell) -> None
     assert (shell.cwd / "memory/2026-11-01.md").exists()
     (shell.cwd / "memory/2026-11-01.md").unlink()
     accepted = shell.ok("status", "--accept")
-    assert "accepted: memory/2026-11-01.md" in accepted.err and "Held" not in accepted.out
+    assert "confirmed: memory/2026-11-01.md" in accepted.err and "Held" not in accepted.out
 
 
 def test_status_tells_what_is_edited(shell: Shell) -> None:

@@ -63,11 +63,14 @@ def test_it_scores_pairs(tmp_path: Path, outputs: int, name: str) -> None:
 @pytest.mark.parametrize(
     ("broken", "says"),
     [
-        (lambda folder: (folder / "tokenizer.json").unlink(), "holds no model.onnx and tokenizer.json"),
+        (
+            lambda folder: (folder / "tokenizer.json").unlink(),
+            "does not contain model.onnx and tokenizer.json",
+        ),
         (lambda folder: (folder / "model.onnx").write_bytes(b"no model"), "does not load"),
         (lambda folder: (folder / "tokenizer.json").write_text("{}"), "does not load"),
-        (lambda folder: a_model(folder, 3), "2 pairs gave 2 × 3"),
-        (lambda folder: a_model(folder, inputs="pixels"), "it wants pixels"),
+        (lambda folder: a_model(folder, 3), "2 pairs gave an output of shape 2 × 3"),
+        (lambda folder: a_model(folder, inputs="pixels"), "it needs the inputs pixels"),
     ],
 )
 def test_what_is_no_cross_encoder_is_named(tmp_path: Path, broken, says: str) -> None:  # type: ignore[no-untyped-def]

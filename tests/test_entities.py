@@ -214,7 +214,7 @@ def test_a_split_gives_back_the_facts_that_were_drawn_meanwhile(bank: Bank) -> N
     bank.write(mine, "memory/2026-11-01.md")
     done = entities.split(bank.store, "Robert Smith", "Bob", door="test")
     assert re.findall("entities: (.*)", bank.text()) == ["[[Riga]], [[Bob]]", "[[Robert Smith]]", "[[Bob]]"]
-    assert bank.text("memory/2026-11-01.md") == mine and done.result.notes[0].endswith("again: 2")
+    assert bank.text("memory/2026-11-01.md") == mine and done.result.notes[0].endswith("Bob: 2")
     assert bank.clean()
 
 

@@ -148,4 +148,4 @@ def test_hindsight_answers_for_itself(shell: Shell, tmp_path: Path, recalling: s
     assert printed["compared"][0]["old"] == [{"path": "a1", "score": 0.0, "snippet": "heard: Heroku"}]
     assert "does not answer" in shell(*asked, "--old", f"{recalling}/x", stdin="Heroku\n").err
     alone = shell.ok(*asked, "--json", stdin="Heroku\n").json
-    assert "is not asked" in alone["old"]["note"] and alone["compared"][0]["old"]
+    assert "to compare with Hindsight itself" in alone["old"]["note"] and alone["compared"][0]["old"]

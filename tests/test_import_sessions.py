@@ -346,6 +346,6 @@ def test_what_was_found_reads_like_a_table(shell: Shell) -> None:
         "  in all                       2      6        -    6  2026-11-20",
     ]
     assert out[-1].startswith("Kept ") and out[-1].endswith(" of 6 turns in 2 sessions.")
-    assert "hermes x h1: 2 turns, kept" in out[-3] + out[-2]
+    assert "hermes x h1: 2 turns, saved" in out[-3] + out[-2]
     again = shell.ok("import", "sessions").out
     assert "Nothing new" in again

@@ -179,7 +179,7 @@ def test_the_sdks_server_hands_its_calls_on() -> None:
             assert str((await client.list_resources()).resources[0].uri) == "memory://core"
             with pytest.raises(MCPError, match="gone"):
                 await client.read_resource("memory://x")
-            with pytest.raises(MCPError, match="no tool"):
+            with pytest.raises(MCPError, match="unknown tool"):
                 await client.call_tool("retain", {"content": "x"})
 
     asyncio.run(talk())
@@ -371,7 +371,7 @@ def test_a_text_is_retained_now_or_behind_the_call(memory: Memory) -> None:
     )
     begun: list[Any] = []
     who = mcp_server.Caller(model=memory.endpoint("key"), behind=lambda words: begun.append(words) or "log")
-    assert "is safe" in said(memory, "retain", who, content=text + " Bob agreed.")
+    assert "is saved" in said(memory, "retain", who, content=text + " Bob agreed.")
     assert "being written" in said(memory, "create_page", who, id="a", name="A", source_query="what?")
     waits = memory.queue.texts()
     assert begun == [("queue", "retry", waits[0].key), ("pages", "refresh", "a")]

@@ -282,7 +282,7 @@ def rename(store: Store, old: str, new: str, *, door: str, by_person: bool = Fal
         if fold(was.name) != fold(new):
             aliases = _with(aliases, was.name)
         sheet.put(was, replace(was, name=new, aliases=aliases))
-        sheet.say(f"{was.name} is already called {new}", new)
+        sheet.say(f"{was.name} is called {new}", new)
     return sheet.decided()
 
 
