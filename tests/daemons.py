@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from forked import Begun, begin
 from guards import isolated, isolated_environment
 from terminal import Done
 
@@ -174,42 +175,23 @@ class Forking:
         self.asks.close()
         self.process.wait(60)
 
-    def begun(self, argv: Sequence[str], cwd: Path, env: dict[str, str], streams: Sequence[int]) -> Begun:
-        """Start a command whose three streams are these files."""
-        answers, theirs = socket.socketpair()
-        with theirs:
-            answers.sendall(json.dumps({"argv": argv, "cwd": str(cwd), "env": env}).encode() + b"\n")
-            socket.send_fds(self.asks, [b"!"], [*streams, theirs.fileno()])
-        return Begun(answers)
+    def begun(
+        self, argv: Sequence[str], cwd: Path, env: dict[str, str], streams: Sequence[int], **more: str
+    ) -> Begun:
+        """Start a command whose three streams are these files; instead of it a `module` or some `code`."""
+        return begin(self.asks, streams, {"argv": [*map(str, argv)], "cwd": str(cwd), "env": env, **more})
 
-    def run(self, argv: Sequence[str], cwd: Path, env: dict[str, str], stdin: str = "") -> Done:
+    def run(self, argv: Sequence[str], cwd: Path, env: dict[str, str], stdin: str = "", **more: str) -> Done:
         with contextlib.ExitStack() as opened:
             files = [opened.enter_context(tempfile.TemporaryFile()) for _ in range(3)]
             files[0].write(stdin.encode())
             files[0].seek(0)
-            code = self.begun(argv, cwd, env, [file.fileno() for file in files]).wait()
+            begun = self.begun(argv, cwd, env, [file.fileno() for file in files], **more)
+            opened.callback(begun.kill)  # where it does not end within a minute
+            code = begun.wait()
             for file in files[1:]:
                 file.seek(0)
             return Done(code, *(file.read().decode() for file in files[1:]))
-
-
-class Begun:
-    """A command that was forked off."""
-
-    def __init__(self, answers: socket.socket) -> None:
-        answers.settimeout(60)
-        self.lines = answers.makefile("rb")
-        answers.close()  # once `lines` is
-        self.pid = int(self.lines.readline())
-
-    def wait(self) -> int:
-        """Its exit code; it is killed after a minute."""
-        with self.lines:
-            try:
-                return int(self.lines.readline())
-            except TimeoutError:
-                os.kill(self.pid, signal.SIGKILL)
-                raise
 
 
 @functools.cache
