@@ -17,6 +17,7 @@ import urllib.request
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import cache
 from hashlib import blake2b
 from pathlib import Path
 from types import ModuleType
@@ -91,9 +92,16 @@ def _as_it_is(method: Callable[..., Any]) -> Callable[..., Any]:
 
 def _both() -> tuple[Any, Any]:
     import chromadb
+
+    return chromadb, _settings().model_copy()
+
+
+@cache
+def _settings() -> Any:
+    """To make them takes as long as to open a small index: 130 variables are looked for."""
     from chromadb.config import Settings
 
-    return chromadb, Settings(anonymized_telemetry=False, chroma_otel_collection_endpoint="")
+    return Settings(anonymized_telemetry=False, chroma_otel_collection_endpoint="")
 
 
 # -- mirror ------------------------------------------------------------------------------------------------

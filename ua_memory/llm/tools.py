@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import copy
+import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, Literal
 
 from ua_memory.errors import ModelMisbehaved
@@ -29,8 +31,19 @@ def closed(schema: Mapping[str, Any]) -> dict[str, Any]:
 
 def check_schema(schema: Mapping[str, Any]) -> None:
     """ValueError for what is not a JSON schema, or refers to something outside itself: nothing is fetched."""
+    try:
+        text = json.dumps(schema)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise ValueError(f"not a JSON schema: {error}") from error
+    _check_schema(text)
+
+
+@lru_cache(64)
+def _check_schema(text: str) -> None:
+    """The same for a schema as JSON. It takes some milliseconds, and most tools are made again and again."""
     import jsonschema
 
+    schema = json.loads(text)
     away = [ref for ref in references(schema) if not ref.startswith("#")]
     if away:
         raise ValueError(f"the schema refers to {away[0]}; nothing is fetched")
