@@ -10,6 +10,7 @@ import gc
 import os
 import re
 import sys
+from collections import defaultdict
 from collections.abc import Callable, Generator, Iterator
 from itertools import count
 from pathlib import Path
@@ -66,6 +67,21 @@ def pytest_configure(config: pytest.Config) -> None:
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection() -> None:
     gc.disable()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark as slow what `few(n)` leaves out: all but n rows of such a test, from the first to the last."""
+    tables: dict[str, list[pytest.Item]] = defaultdict(list)
+    for item in items:
+        if item.get_closest_marker("few"):
+            tables[item.nodeid.partition("[")[0]].append(item)
+    for rows in tables.values():
+        marked = rows[0].get_closest_marker("few")
+        last = (marked.args[0] if marked else len(rows)) - 1
+        kept = {round(n * (len(rows) - 1) / max(last, 1)) for n in range(last + 1)}
+        for number in {*range(len(rows))} - kept:
+            rows[number].add_marker(pytest.mark.slow)
 
 
 @pytest.hookimpl(trylast=True)

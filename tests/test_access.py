@@ -116,6 +116,7 @@ def _by_command(shell: Shell, path: str) -> list[str]:
     return [done.out + done.err for done in (shell(*argv) for argv in argvs)]
 
 
+@pytest.mark.few(8)
 @pytest.mark.parametrize("path", PATHS, ids=range(len(PATHS)))
 def test_no_path_leads_out_through_any_door(shell: Shell, path: str) -> None:
     """I63"""

@@ -34,6 +34,7 @@ def test_whatever_is_said_nothing_is_made_up(lines: list[tuple[str, str]]) -> No
         assert not ungrounded(" ".join(candidate.entities), [turn.text], FRIDAY.date())
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize(
     "unit", ["**a ", "`", "(x. ", "a. ", "{", " \t", "_a", "*", "- ", "we decided because ", "I "]
 )

@@ -207,6 +207,7 @@ def test_a_new_bank_s_core_grows_by_a_flush(shell: Shell) -> None:
     assert shell.ok("core", "get", "Projects").out == "The API runs on Fly.io.\n"
 
 
+@pytest.mark.few(5)
 @pytest.mark.parametrize(
     ("replies", "code"),
     [

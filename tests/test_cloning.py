@@ -105,6 +105,7 @@ def test_its_json_and_a_second_run(shell: Shell) -> None:
     assert "is already a memory bank" in shell.ok("init", str(folder), "--from", address).out
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("stop", ["create", "fetch_objects", "set_remote", "read_all"])
 def test_killed_on_the_way_it_is_begun_anew(shell: Shell, stop: str, monkeypatch: pytest.MonkeyPatch) -> None:
     there = remote(shell)

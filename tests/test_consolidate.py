@@ -406,6 +406,7 @@ def test_a_failing_batch_is_halved_until_the_one_fact_is_known(tmp_path: Path) -
     assert run(memory, each_one, retry=True)[1].bodies == []
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     "script",
     [
@@ -668,6 +669,7 @@ def some(seen: dict[str, str]) -> Any:
     return decide(*(create(text, (label, text)) for label, text in list(facts(seen).items())[::4]))
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("rule", "known"), [(nothing, 50), (some, 50), (nothing, 0), (some, 0), (each_one, 0)]
 )

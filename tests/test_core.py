@@ -133,6 +133,7 @@ def test_blank_lines_around_a_value_are_left_out(there: Bank, value: str) -> Non
     assert there.text(CORE) == TEXT.replace("[PERSONA]\nCurt.\n", "[PERSONA]\n\nx\n")
 
 
+@pytest.mark.few(6)
 @pytest.mark.parametrize(
     "value",
     [
@@ -247,6 +248,7 @@ def test_what_stands_in_no_section_is_a_block(there: Bank, data: bytes, held: di
     assert values(there) == {**held, "New": "x"} and there.bytes(CORE).startswith(data)
 
 
+@pytest.mark.few(6)
 @pytest.mark.parametrize(("data", "held"), UNSECTIONED, ids=range(len(UNSECTIONED)))
 def test_such_a_block_is_replaced_and_nothing_else(there: Bank, data: bytes, held: dict[str, str]) -> None:
     there.write(data, CORE)

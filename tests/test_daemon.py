@@ -210,6 +210,7 @@ def test_the_daemons_of_all_banks_are_listed_and_stopped(served: Place, tmp_path
     assert not runs(served.local) and not runs(frozen.local)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("what", ["bank", "settings", "state"])
 def test_it_leaves_when_its_bank_is_gone(what: str, place: Place) -> None:
     code = f"import {service.__name__} as s; s.TICK = 0.1\nfrom ua_memory.__main__ import main; main()"

@@ -182,6 +182,7 @@ def test_ids_are_all_different(there: Bank) -> None:
 # -- the day -----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.few(8)
 @pytest.mark.parametrize(
     ("zone", "moment", "day", "time"),
     [

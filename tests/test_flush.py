@@ -359,6 +359,7 @@ FAILURES = [
 ]
 
 
+@pytest.mark.few(6)
 @pytest.mark.parametrize("error", FAILURES, ids=lambda e: type(e).__name__)
 @pytest.mark.parametrize("after", [0, 1, 2])
 def test_whatever_fails_nothing_is_half_done_and_the_turns_wait(
@@ -420,6 +421,7 @@ def _die(root: Path, where: str) -> None:
         os._exit(1)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("where", ["handing over", "asking", "writing", "committing", "letting go"])
 def test_killed_half_way_the_next_flush_completes_it_once(memory: Memory, where: str) -> None:
     root = Path(memory.status().root)
@@ -453,6 +455,7 @@ REAL = sorted(SHARED.glob("*/*.jsonl")) if SHARED.is_dir() else []
 REAL = [path for path in REAL if path.parent.name != "samples"]
 
 
+@pytest.mark.few(2)
 @pytest.mark.shared
 @pytest.mark.skipif(not REAL, reason="the shared transcripts are not here")
 @pytest.mark.parametrize("path", REAL, ids=lambda path: path.stem[:8])

@@ -546,6 +546,7 @@ orchard pebble ribbon saddle teacup valley whistle yellow purple silver golden w
 """
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("seed", range(10))
 def test_nothing_of_it_is_left_and_all_else_is_to_the_byte(there: Bank, seed: int) -> None:
     """A bank of chance, one fact of it forgotten."""

@@ -302,6 +302,7 @@ def spent(work: Callable[[], object]) -> tuple[float, int]:
         tracemalloc.stop()
 
 
+@pytest.mark.few(5)
 @pytest.mark.parametrize("name", LONG)
 def test_what_is_long_and_odd_is_parsed_in_time(name: str) -> None:
     data = LONG[name]
@@ -312,6 +313,7 @@ def test_what_is_long_and_odd_is_parsed_in_time(name: str) -> None:
 ODD = (b"[", b"[a](", b"{", b"<", b'{"a":', b"**a", b"`", b"You: ", b"\xff")
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("piece", ODD)
 def test_a_transcript_that_is_one_odd_line(piece: bytes) -> None:
     data = piece * (100_000 // len(piece)) + b"\n" + b'{"type":"user"}\n' * 1000

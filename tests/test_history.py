@@ -301,6 +301,7 @@ def test_settings_and_hooks_of_the_person_change_nothing(trail: History, tmp_pat
     assert trail.person() == SOMEBODY
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("broken", ["[user\nname = x\n", "[core]\n\tcompression = 77\n", "\0"])
 def test_settings_of_the_person_that_git_cannot_read_end_nothing(
     tmp_path: Path, broken: str, monkeypatch: pytest.MonkeyPatch

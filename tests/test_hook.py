@@ -146,6 +146,7 @@ SAID = told(
 )
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize(
     ("how", "enclosed", "daemon"),
     [

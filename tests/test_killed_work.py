@@ -26,11 +26,13 @@ ELSEWHERE = {"sync"}
 """Killed in `test_machines`."""
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("name", ONCE)
 def test_killed_in_the_midst_of_what_takes_long(name: str, tmp_path: Path) -> None:
     kill_at(name, prepared(name, tmp_path / "bank"), tmp_path / "killed", ONCE[name], "insert")
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("name", [name for name in WORK if name not in {*ONCE, *ELSEWHERE}])
 def test_a_sample_of_kills_cuts_and_refusals(
     name: str, tmp_path: Path, record_property: Callable[[str, object], None]
@@ -44,6 +46,7 @@ def test_a_sample_of_kills_cuts_and_refusals(
     record_property("figure", f"{name}: 2 kills, 2 power cuts, 1 full disk, nothing lost")
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("name", WRITES)
 def test_a_power_cut_after_the_last_step(name: str, tmp_path: Path) -> None:
     """What was acknowledged is durable, and not only written."""

@@ -145,6 +145,7 @@ BREAKS: list[tuple[str, Callable[[str], str], str]] = [
 ]
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize(("path", "broken", "message"), BREAKS)
 def test_each_broken_link_is_found(
     whole: tuple[Memory, Works], path: str, broken: Callable[[str], str], message: str

@@ -180,6 +180,7 @@ def left(home: Path, secrets: list[str]) -> list[str]:
     return [where for where, data in stored(home) if any(w in data for w in wanted if len(w) > 7)]
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("name", list(DOORS))
 def test_no_secret_is_left_behind_a_door(name: str, tmp_path: Path) -> None:
     """I60"""

@@ -50,6 +50,7 @@ def found(shell: Shell, *words: str) -> dict[str, object]:
     return next(check for check in checks if check["name"] == "locks")
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("name", LEFT)
 def test_a_lock_that_nobody_holds_is_named_and_removed(shell: Shell, name: str) -> None:
     file = leave(trail(shell) / name)
@@ -62,6 +63,7 @@ def test_a_lock_that_nobody_holds_is_named_and_removed(shell: Shell, name: str) 
     shell.ok("sync")
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("name", LEFT[3:9] + LEFT[9:10])
 def test_a_killed_sync_does_not_lock_the_next_one_out(shell: Shell, name: str) -> None:
     file = leave(trail(shell) / name)
@@ -71,6 +73,7 @@ def test_a_killed_sync_does_not_lock_the_next_one_out(shell: Shell, name: str) -
     assert "sent 1 revision" in done.out
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", ["HEAD.lock", "packed-refs.lock", "refs/heads/main.lock"])
 def test_a_lock_in_a_folder_that_is_pushed_to(shell: Shell, tmp_path: Path, name: str) -> None:
     file = leave(tmp_path / "remote.git" / name)

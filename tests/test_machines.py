@@ -449,6 +449,7 @@ def test_what_was_derived_on_the_other_machine_goes_or_is_revised(
     assert not done.heard or done.heard.proof.holds
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("stop", [3, 14, 22, 30, 38])
 def test_killed_on_the_way_nothing_is_half(pair: tuple[Bank, Bank], stop: int) -> None:
     one, two = pair
@@ -635,6 +636,7 @@ CHANGES = [
 ]
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("change", CHANGES)
 def test_a_changed_archive_is_refused_before_a_byte_is_written(
     tmp_path: Path, change: Callable[[list[tuple[tarfile.TarInfo, bytes]]], None]

@@ -61,6 +61,7 @@ def mends(done: str) -> list[str]:
     return re.split(r"; (?:then )?|, then: ", found[1])
 
 
+@pytest.mark.few(5)
 @pytest.mark.parametrize("beside", [False, True])
 @pytest.mark.parametrize("name", STATES)
 def test_the_command_that_is_named_helps(name: str, beside: bool, tmp_path: Path) -> None:

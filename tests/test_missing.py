@@ -47,6 +47,7 @@ HELD = (
 )
 
 
+@pytest.mark.few(8)
 @pytest.mark.parametrize("noise", [False, True])
 @pytest.mark.parametrize("what", HELD)
 def test_what_the_files_hold_is_written_again(shell: Shell, what: str, noise: bool) -> None:
@@ -59,6 +60,7 @@ def test_what_the_files_hold_is_written_again(shell: Shell, what: str, noise: bo
     assert shell.ok("verify") and "damage" not in shell.ok("status", "--json").json
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("what", HELD[:2])
 def test_what_could_not_be_committed_meanwhile_is_committed(shell: Shell, what: str) -> None:
     lose(shell, what)
@@ -96,6 +98,7 @@ def test_several_at_once(shell: Shell) -> None:
     assert shell.ok("verify")
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("what", ["HEAD", "HEAD~1", "HEAD~2:memory", f"HEAD~2:{DAY}"])
 def test_what_no_file_holds_comes_back_from_another_copy(shell: Shell, tmp_path: Path, what: str) -> None:
     git(tmp_path, "init", "--quiet", "--bare", "--initial-branch=main", "remote.git")

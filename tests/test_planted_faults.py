@@ -156,6 +156,7 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         yield store.bank.root
 
 
+@pytest.mark.few(8)
 @pytest.mark.parametrize("name", FAULTS)
 def test_a_planted_fault(name: str, sound: Path, tmp_path: Path) -> None:
     fault, root = FAULTS[name], tmp_path / "bank"

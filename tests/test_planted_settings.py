@@ -110,6 +110,7 @@ REMOTES = {
 SSH = ("ssh", "scp", "another's name")  # `evil:x` is a path on a host to whoever knows no better
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("name", REMOTES)
 def test_a_sync_runs_no_program_of_the_trail(stranger: Stranger, name: str, tmp_path: Path) -> None:
     """I64"""

@@ -148,6 +148,7 @@ def test_without_a_model_no_order_is_kept_as_a_persons_word(memory: Memory) -> N
     assert all(fact.said_by == "agent" for fact in done.facts)
 
 
+@pytest.mark.few(8)
 @EVERY
 def test_a_retain_that_obeys_keeps_only_what_the_text_says(memory: Memory, attack: str) -> None:
     forged = {"what": CLAIM.replace("keys", "wallets"), "quote": "It is tea time in Lisbon today."}

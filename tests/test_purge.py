@@ -233,6 +233,7 @@ def test_what_it_refuses(there: Bank) -> None:
     assert git(there.root, "merge-base", "--is-ancestor", str(head), "HEAD") == ""
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("step", ["back_up", "_filtered", "rewrite", "let_go"])
 def test_a_purge_that_is_cut_short_is_done_again(
     there: Bank, monkeypatch: pytest.MonkeyPatch, step: str

@@ -174,6 +174,7 @@ def test_random_strings_in_quotes_need_no_name() -> None:
         assert value in redact(f'"integrity": "{value}"').text
 
 
+@pytest.mark.few(8)
 @pytest.mark.parametrize(
     "piece",
     [

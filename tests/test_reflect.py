@@ -266,6 +266,7 @@ def test_what_a_model_only_says_is_judged_too(memory: Memory) -> None:
     assert len(fake.bodies) == 2 and found.answered and found.text == SAID.format(a=1)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("reply", "error"),
     [
@@ -420,6 +421,7 @@ def test_an_opinion_is_formed_revised_and_dropped(own: Memory) -> None:
     assert not own.opinions.list() and own.opinions.get(block).retired == "2026-11-21, it was sold"
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("wrong", "why"),
     [

@@ -560,6 +560,7 @@ class Deadly(FakeModel):
         return reply
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("when", ["asked", "asked again", "writing"])
 def test_a_killed_refresh_leaves_a_whole_page_and_the_next_one_works(tmp_path: Path, when: str) -> None:
     bank, _ = bank_with(tmp_path / "bank", {"2026-11-20": list(FACTS)})

@@ -113,6 +113,7 @@ PATHS = ("MEMORY.md", "memory/2026-11-20.md", "memory/notes.md", "memory/pages/k
          "memory/opinions.md", "memory/forgotten.md", "memory/observations/kiln.md")  # fmt: skip
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("path", PATHS)
 def test_a_pipe_in_the_bank_stops_nobody(shell: Shell, path: str) -> None:
     shell.ok("insert", "The kiln was lit in May")

@@ -140,6 +140,7 @@ def test_the_options(shell: Shell, verb: str) -> None:
         assert shell(verb, "deploys", *bad).code == 2
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize(
     ("settings", "expected"),
     [
@@ -168,6 +169,7 @@ def test_a_hook_keeps_to_its_scope(shell: Shell, settings: str, expected: set[st
 # -- front matter ------------------------------------------------------------------------------------------
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize(
     "written",
     [

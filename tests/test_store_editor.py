@@ -102,6 +102,7 @@ def survivors(store: Store) -> int:
     return sum(text.startswith("fact ") for text in on_disk(store))
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("kind", KINDS)
 def test_three_hundred_saves_of_a_buffer_that_is_never_read_again(kind: str, tmp_path: Path) -> None:
     store = make(tmp_path / "b")

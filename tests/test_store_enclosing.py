@@ -131,6 +131,7 @@ def unharmed(store: Store) -> None:
     assert in_trail(store)[-1] == "afterwards"
 
 
+@pytest.mark.few(3)
 def test_an_insert_leaves_their_repository_as_it_was(inside: Store) -> None:
     before = fingerprint(outer(inside))
     refs = git(inside.bank.root, "for-each-ref")
@@ -145,6 +146,7 @@ def test_an_insert_leaves_their_repository_as_it_was(inside: Store) -> None:
     whole(inside)
 
 
+@pytest.mark.few(3)
 def test_cleaning_takes_the_files_and_undo_brings_them_back(inside: Store) -> None:
     top = Path(git(inside.bank.root, "rev-parse", "--show-toplevel").strip())
     git(top, "clean", "-ffdxq")
@@ -173,6 +175,7 @@ def test_stashing_and_coming_back(inside: Store) -> None:
     assert in_trail(inside) == [*FACTS, "meanwhile"]
 
 
+@pytest.mark.few(3)
 def test_pushing_everything_pushes_nothing_of_ours(inside: Store, tmp_path: Path) -> None:
     root, remote = inside.bank.root, tmp_path / "remote.git"
     git(tmp_path, "init", "--quiet", "--bare", str(remote))
@@ -190,6 +193,7 @@ def test_pushing_everything_pushes_nothing_of_ours(inside: Store, tmp_path: Path
     unharmed(inside)
 
 
+@pytest.mark.few(3)
 def test_collecting_garbage_and_pruning(inside: Store) -> None:
     root = inside.bank.root
     git(root, "gc", "--quiet", "--prune=now", "--aggressive", ok=False)
@@ -235,6 +239,7 @@ exec {python} -c 'from truth import *; insert(open_again(Path("{root}")), "in a 
 """
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("hook", ["pre-commit", "post-commit", "post-checkout"])
 def test_inside_a_hook_of_theirs(hook: str, tmp_path: Path) -> None:
     import sys

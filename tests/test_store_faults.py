@@ -48,6 +48,7 @@ def steps_of_an_insert(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[
     return taken
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("code", CODES, ids=[errno.errorcode[c] for c in CODES])
 def test_every_step_of_an_insert_may_fail(code: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     steps = steps_of_an_insert(tmp_path, monkeypatch)

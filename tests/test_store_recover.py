@@ -35,6 +35,7 @@ from ua_memory.store import pending, swap
 from ua_memory.store.store import Store
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("name", WRITES)
 def test_a_sample_of_kills(name: str, tmp_path: Path) -> None:
     bank = prepared(name, tmp_path / "bank")
@@ -71,6 +72,7 @@ def flipped(data: bytes) -> bytes:
     return data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :]
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize(
     "damage",
     [flipped, lambda d: d[: len(d) // 2], lambda d: b"", lambda d: b"{}", lambda d: b"\xff" * 99],

@@ -86,6 +86,7 @@ def arrive(store: Store, at: str) -> Store:
     return open_again(store.bank.root)
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("locked", [True, False], ids=["locked", "not locked"])
 @pytest.mark.parametrize(("to", "files"), [("side", "all"), ("side", "half"), ("main", "all")])
 def test_a_write_in_the_midst_of_a_checkout(store: Store, to: str, locked: bool, files: str) -> None:
@@ -162,6 +163,7 @@ def hooked(store: Store, moment: str, action: object) -> None:
     assert count
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("force", [True, False], ids=["forced", "plain"])
 @pytest.mark.parametrize("moment", ["before", "after"])
 def test_a_checkout_within_a_write(store: Store, moment: str, force: bool) -> None:
@@ -198,6 +200,7 @@ def test_git_takes_files_back_within_a_write(store: Store, words: list[str]) -> 
     whole(again)
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("stop", range(0, 60, 4))
 def test_killed_on_one_branch_and_found_on_another(store: Store, tmp_path: Path, stop: int) -> None:
     from killing import in_child

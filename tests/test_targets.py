@@ -131,6 +131,7 @@ def test_documents_pages_and_links_are_names_of_files(full: Shell) -> None:
     assert full.ok("diff", f"({revision[:7]})").out
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     "name",
     ["../b/memory/plan.md", "memory/../memory/plan", "/x/memory/plan.md", "memory/.git/plan", "nobody"],

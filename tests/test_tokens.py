@@ -27,6 +27,7 @@ def test_special_tokens_are_ordinary_text(special: str) -> None:
     assert fit(special * 3, 1000) == special * 3
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("word", ["a", " ", "漢", "ab/", "\n"])
 def test_one_huge_word_does_not_hang(word: str) -> None:
     text = word * 300_000 if len(word.encode()) > 1 else word * 1_000_000

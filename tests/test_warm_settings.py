@@ -22,6 +22,7 @@ CHANGED = {**GOOD, "embedding": ('index.embedding = "onnx"', "onnx"), "trail": (
 """Where a good value is the default, another one."""
 
 
+@pytest.mark.few(30)
 @pytest.mark.parametrize("of_user", [False, True])
 @pytest.mark.parametrize("name", CHANGED)
 def test_every_setting_counts_with_the_next_command(tmp_path: Path, name: str, of_user: bool) -> None:

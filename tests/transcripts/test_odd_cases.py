@@ -339,6 +339,7 @@ def test_a_persons_text_may_quote_a_record() -> None:
     assert read(io.BytesIO(pasted.encode())).session.client == "text"
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be"])
 def test_utf_16_is_read_by_its_mark(encoding: str) -> None:
     mark = "" if encoding == "utf-16" else "\ufeff"
