@@ -83,7 +83,7 @@ def test_an_edit_that_goes_on_is_not_committed(served: Served) -> None:
 def test_its_own_writes_do_not_echo(served: Served) -> None:
     done = served.place.run("insert", "Herons stand still", daemon="require")
     assert done.code == 0
-    until(lambda: served.item("Herons"), 5)
+    until(lambda: served.item("Herons") and served.place.up()["caught_up"], 5)
     before, status = served.bank.log(), served.place.up()
     time.sleep(0.5)
     after = served.place.up()

@@ -331,7 +331,7 @@ def test_events_of_another_system_tell_only_when_to_look(tmp_path: Path) -> None
     assert found.state()["mode"] == "events" and found.marks() is None
     bank.write("- x\n", DAY)  # memory/ comes only now
     until(lambda: not found.beat(), 5)
-    assert heard.is_set() and "has come" in found.why
+    assert heard.is_set() and "has appeared" in found.why
     found.start()
     heard.clear()
     bank.write("- y\n", DAY)
