@@ -38,7 +38,7 @@ def check_schema(schema: Mapping[str, Any]) -> None:
     _check_schema(text)
 
 
-@lru_cache(64)
+@lru_cache(maxsize=64)
 def _check_schema(text: str) -> None:
     """The same for a schema as JSON. It takes some milliseconds, and most tools are made again and again."""
     import jsonschema
