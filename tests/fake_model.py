@@ -1,4 +1,4 @@
-"""A scripted Anthropic Messages API on loopback: what the tests have for a model.
+"""A scripted model API on loopback: Anthropic's Messages, and OpenAI's chat completions.
 
     with FakeModel({"text": "hello"}, {"error": 529}) as fake:
         ... Endpoint("sk-test", fake.url) ...
@@ -117,6 +117,41 @@ def events(whole: Mapping[str, Any], broken: str | None) -> Iterator[dict[str, A
     yield {"type": "message_stop"}
 
 
+def chunks(whole: Mapping[str, Any], broken: str | None) -> Iterator[dict[str, Any]]:
+    """A whole answer as chat completions stream it."""
+
+    def chunk(delta: Mapping[str, Any], reason: str | None = None) -> dict[str, Any]:
+        choice = {"index": 0, "delta": delta, "finish_reason": reason}
+        return {
+            "id": "chatcmpl-1",
+            "model": whole["model"],
+            "choices": [choice],
+        }
+
+    yield chunk({"role": "assistant", "content": ""})
+    calls = [block for block in whole["content"] if block["type"] == "tool_use"]
+    for text in (t for block in whole["content"] if block["type"] == "text" for t in _cut(block["text"])):
+        yield chunk({"content": text})
+        if broken:
+            yield {"error": {"type": broken, "message": "scripted"}}
+            return
+    for number, block in enumerate(calls):
+        given = block["input"] if isinstance(block["input"], str) else json.dumps(block["input"])
+        function = {"name": block["name"], "arguments": ""}
+        yield chunk({"tool_calls": [{"index": number, "id": f"{block['id']}", "function": function}]})
+        for text in _cut(given):
+            yield chunk({"tool_calls": [{"index": number, "function": {"arguments": text}}]})
+    names = {"end_turn": "stop", "tool_use": "tool_calls", "max_tokens": "length"}
+    yield chunk({}, names.get(whole["stop_reason"], "content_filter"))
+    used = whole["usage"]
+    cached = used.get("cache_read_input_tokens", 0)
+    usage = {
+        "prompt_tokens": used["input_tokens"] + cached, "completion_tokens": used["output_tokens"],
+        "prompt_tokens_details": {"cached_tokens": cached},
+    }  # fmt: skip
+    yield {"id": "chatcmpl-1", "choices": [], "usage": usage}
+
+
 def _opened(block: Mapping[str, Any]) -> tuple[dict[str, Any], list[dict[str, str]]]:
     if block["type"] == "tool_use":
         given = block["input"]
@@ -218,7 +253,9 @@ class _Handler(BaseHTTPRequestHandler):
         self._begin("text/event-stream")
         while "drip" in reply and not self.fake.stopping.wait(0.02):
             self._chunk(b": still here\n\n" if reply["drip"] == "comments" else b'data: {"type": "ping"}\n\n')
-        for number, event in enumerate(events(message(reply, body), reply.get("broken"))):
+        chat = self.path.endswith("/chat/completions")
+        rows = (chunks if chat else events)(message(reply, body), reply.get("broken"))
+        for number, event in enumerate(rows):
             if number == reply.get("cut"):
                 self.fake.stopping.wait(reply.get("hang", 0))
                 self.close_connection = True
@@ -226,7 +263,10 @@ class _Handler(BaseHTTPRequestHandler):
             if number == reply.get("short"):
                 break
             data = json.dumps(event, ensure_ascii=False)
-            self._chunk(f"event: {event['type']}\ndata: {data}\n\n".encode())
+            head = "" if chat else f"event: {event['type']}\n"
+            self._chunk(f"{head}data: {data}\n\n".encode())
+        if chat and "short" not in reply:
+            self._chunk(b"data: [DONE]\n\n")
         self.wfile.write(b"0\r\n\r\n")
 
     def _begin(self, kind: str) -> None:

@@ -25,6 +25,7 @@ class Scripted:
     """
 
     name = "scripted"
+    once = False
 
     def __init__(
         self, *answers: Answer, on_ask: Callable[[], None] | None = None, stop: str = "end_turn"

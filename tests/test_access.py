@@ -236,8 +236,9 @@ def _every_verb_used(root: Path) -> Path:
     with FakeModel({"text": "nothing"}) as fake:
         key = {"ANTHROPIC_API_KEY": "sk-test", "ANTHROPIC_BASE_URL": fake.url}
         shell("retain", "--wait", "-", stdin="Carol moved to Berlin.", **key)
+        shell.ok("model", "test", **key)
     used = [tuple(shlex.split(line)) for line in USED.strip().split("\n")]
-    assert {name for group in VERBS.values() for name in group} == {argv[0] for argv in used}
+    assert {name for group in VERBS.values() for name in group} == {"model", *(argv[0] for argv in used)}
     failed = {argv: done for argv in used if (done := shell(*argv)).code}
     assert not failed
     return Bank(root).store.bank.state
@@ -298,7 +299,9 @@ def test_no_key_stands_in_a_process_list(shell: Shell, monkeypatch: pytest.Monke
 @pytest.mark.parametrize("name", [*sorted(BY_COMMAND), "", "codex"])
 def test_no_client_passes_for_a_terminal(shell: Shell, name: str) -> None:
     """What a person ingests at a terminal is theirs; a client may call itself whatever it likes."""
-    call: Any = type("Call", (), {"env": {}, "reads_terminal": False, "endpoint": None, "cwd": shell.cwd})()
+    call: Any = type(
+        "Call", (), {"env": {}, "reads_terminal": False, "model": lambda *_: None, "cwd": shell.cwd}
+    )()
     with opened(shell) as memory:
         caller = _caller(call, memory, {"client": name})
     assert caller.client == (name if name == "codex" else "mcp")

@@ -265,7 +265,7 @@ def test_an_error_is_json_too(shell: Shell) -> None:
 
 def test_a_banks_file_configures_no_model(shell: Shell) -> None:
     with FakeModel() as fake:
-        text = f'\n[model]\nbase_url = "{fake.url}"\n[flush]\nendpoint = "{fake.url}"\n'
+        text = f'\n[anthropic]\nbase_url = "{fake.url}"\n[flush]\nendpoint = "{fake.url}"\n'
         (shell.cwd / "ua-memory.toml").write_text((shell.cwd / "ua-memory.toml").read_text() + text)
         shell.ok("flush", "talk.jsonl", UA_MEMORY_MODEL="claude-sonnet-5-5")
         assert fake.bodies == [] and fake.headers == []

@@ -195,6 +195,9 @@ def test_flush_and_what_waits(shell: Shell) -> None:
         printed = shell.ok("flush", "--force", "--json", stdin=talk, ANTHROPIC_BASE_URL=fake.url).json
     agrees("flush", printed)
     agrees("stats", shell.ok("stats", "--json").json)
+    with FakeModel() as fake:
+        key = {"ANTHROPIC_API_KEY": "sk-ant-test", "ANTHROPIC_BASE_URL": fake.url}
+        agrees("model test", shell.ok("model", "test", "--json", **key).json)
     agrees("stats cost", shell.ok("stats", "--cost", "--json").json)
     shell("flush", stdin=transcript(name="other").getvalue(), ANTHROPIC_BASE_URL="http://127.0.0.1:9")
     (waiting,) = shell.ok("status", "--json").json["waiting"]

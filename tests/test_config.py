@@ -29,6 +29,8 @@ GOOD: dict[str, tuple[str, Any]] = {
     "few": ("hand_edits.few = 0", 0),
     "lock_seconds": ("store.lock_seconds = 0.5", 0.5),
     "embedding": ('index.embedding = "minilm-int8"', "minilm-int8"),
+    "provider": ('provider = "codex"', "codex"),
+    "model": ('model = "opus"', "opus"),
     "chroma_url": ('index.chroma_url = "https://chroma.example"', "https://chroma.example"),
     "cross_encoder": ('search.cross_encoder = "/opt/ranker"', "/opt/ranker"),
     "search_limit": ("search.limit = 1000", 1000),
@@ -189,7 +191,7 @@ def test_no_endpoint_or_key_can_come_from_the_file(tmp_path: Path) -> None:
     """I64: what came with a cloned repository redirects nothing."""
     suspicious = ("url", "key", "endpoint", "host", "remote", "secret", "password", "model", "proxy", "paths")
     named = {key for _, key, *_ in config.settings() if any(word in key.lower() for word in suspicious)}
-    assert named == {"index.chroma_url", "extraPaths"} <= set(config.sensitive().values())
+    assert named == {"index.chroma_url", "extraPaths", "model"} <= set(config.sensitive().values())
     unknown = ("ANTHROPIC_BASE_URL", "UA_MEMORY_CHROMA_URL", "UA_MEMORY_CROSS_ENCODER")
     evil = (*unknown, "index.chroma_url", "search.cross_encoder", "index.embedding")
     write(tmp_path, "\n".join(f'{key} = "http://evil"' for key in evil))

@@ -64,6 +64,7 @@ HOMES: dict[str, tuple[str, ...]] = {
     "matplotlib": ("bench",),
     "mcp": ("mcp",),
     "onnxruntime": ("index",),
+    "openai": ("llm",),
     "referencing": ("llm",),
     "rich": ("cli", "views"),
     "tiktoken": ("text",),

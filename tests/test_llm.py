@@ -275,8 +275,8 @@ def test_a_refusal(meter: Meter) -> None:
     ],
 )
 def test_an_endpoint_that_cannot_be_one(meter: Meter, endpoint: Endpoint, kind: type[Exception]) -> None:
-    with pytest.raises(kind) as raised:
-        Claude(endpoint, meter)
+    with Claude(endpoint, meter) as model, pytest.raises(kind) as raised:
+        model.ask("", [user("hi")], purpose="test")
     assert not endpoint.api_key or endpoint.api_key not in str(raised.value)
 
 

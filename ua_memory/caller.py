@@ -81,13 +81,11 @@ class Call:
     def debug(self) -> bool:
         return self.env.get("UA_MEMORY_DEBUG", "0") not in ("", "0")
 
-    @property
-    def endpoint(self) -> Endpoint | None:
-        """The model that the caller has configured: by environment alone, never by a bank's file."""
-        from ua_memory.memory import Memory
+    def model(self, memory: Memory) -> Endpoint | None:
+        """The model that the settings and the caller's variables name, None for none."""
+        from ua_memory.llm.model import endpoint_of
 
-        names = ("ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL", "UA_MEMORY_MODEL")
-        return Memory.endpoint(*(self.env.get(name, "") for name in names))
+        return endpoint_of(memory.config.provider, memory.config.model, self.env)
 
     @property
     def reads_terminal(self) -> bool:

@@ -31,6 +31,7 @@ from ua_memory.paths import git_around, lies, make_private
 LONG_QUERIES = ("skip", "condense")
 BUDGETS = ("low", "mid", "high")
 CONTENTS = ("person", "assistant", "tool")
+PROVIDERS = ("anthropic", "openai", "claude-code", "codex", "none")
 MATCHES = ("any", "all", "any_strict", "all_strict")
 """How tags may be matched; `index.filters` says what each means."""
 
@@ -75,6 +76,14 @@ def _among(*words: str) -> Callable[[Any, str], None]:
     return rule
 
 
+def _provider(value: str, _: str) -> None:
+    if value == "gemini":
+        raise ValueError(
+            "gemini cannot be the model: its program saves each chat, and sends GEMINI.md along with it"
+        )
+    _among("", *PROVIDERS)(value, _)
+
+
 def _json_list(value: str, _: str) -> None:
     import json
 
@@ -110,6 +119,7 @@ RULES: Mapping[str, Callable[[Any, str], None]] = {
     "id": _id, "trail": _trail, "timezone": _zone, "redact": _patterns,
     "extra_paths": _paths, "cross_encoder": _paths,
     "long_query": _among(*LONG_QUERIES), "recall_budget": _among("", *BUDGETS),
+    "provider": _provider,
     "retain_content": _contents, "strip": _expressions,
     "auto_recall_tags_match": _among(*MATCHES), "auto_recall_tag_groups": _json_list,
 }  # fmt: skip
@@ -253,6 +263,14 @@ class Config:
     )
     enabled: bool = _setting(
         True, "enabled", "0: flush, hooks and agents' tools do nothing", "UA_MEMORY_ENABLED"
+    )
+    provider: str = _setting(
+        "", "provider",
+        "anthropic, openai, claude-code, codex or none; empty: anthropic, if its variables are set",
+        "UA_MEMORY_PROVIDER", sensitive=True,
+    )  # fmt: skip
+    model: str = _setting(
+        "", "model", "the model's name; empty: the provider's default", "UA_MEMORY_MODEL", sensitive=True
     )
     truncation_threshold: int = _setting(
         150_000, "flush.threshold", "tokens of context from which a flush is due", "UA_TRUNCATION_THRESHOLD",

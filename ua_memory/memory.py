@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from ua_memory.index.sync import Facts, Index, Progress, Refresh, Stop
     from ua_memory.knowledge.observations import ObservationCounts
     from ua_memory.knowledge.opinions import Opinions
-    from ua_memory.llm.client import ModelAccess, ModelOrEndpoint
     from ua_memory.llm.model import Endpoint, Model
+    from ua_memory.llm.providers import ModelAccess, ModelOrEndpoint
     from ua_memory.recall.arms import QueryExplanation
     from ua_memory.recall.search import RecallResult, SearchResult
     from ua_memory.reflect.consolidate import ConsolidationResult, Observations
@@ -549,7 +549,7 @@ class Memory:
     @cached_property
     def access(self) -> ModelAccess:
         """Opens the models that are asked."""
-        from ua_memory.llm.client import ModelAccess
+        from ua_memory.llm.providers import ModelAccess
 
         return ModelAccess(self.store)
 

@@ -211,6 +211,7 @@ VERBS: dict[str, dict[str, Listed]] = {
         "doctor": Listed("bank", "Find and repair problems around the bank."),
         "scan": Listed("history", "Find secrets in the files."),
         "config": Listed("bank", "Settings and their sources."),
+        "model": Listed("knowledge", "Try the model."),
         "trust": Listed("bank", "Trust the sensitive settings of a bank."),
         "index": Listed("bank", "The search index."),
         "daemon": Listed("daemon", "The background process."),

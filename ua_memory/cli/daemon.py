@@ -268,7 +268,7 @@ def _caller(call: Call, memory: Memory, given: Mapping[str, Any]) -> Caller:
     return tools.Caller(
         known,
         session,
-        call.endpoint,
+        call.model(memory),
         behind,
         _folders(call),
         lambda bank, args: _scope(call, bank, args),

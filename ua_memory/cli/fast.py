@@ -113,7 +113,7 @@ def _handled(words: list[str], data: bytes, mode: str) -> bool:
     """Whether something is to be handed over once an event is answered."""
     # A daemon does not know who called, nor with which model: neither is in what travels along.
     known = [*words, f"--pid={os.environ.get('CLAUDE_PID') or os.getppid()}"]
-    if os.environ.get("ANTHROPIC_API_KEY") or os.environ.get("ANTHROPIC_BASE_URL"):
+    if any(os.environ.get(f"ANTHROPIC_{name}") for name in ("API_KEY", "AUTH_TOKEN", "BASE_URL")):
         known.append("--modelled")
     try:
         code = None

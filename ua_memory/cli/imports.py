@@ -235,7 +235,7 @@ def run(call: Call, memory: Memory, asked: views_flushed.SurveyRequest) -> None:
     now = memory.store.now()
     since = parse_since(asked.since or None, now)
     if not asked.dry_run:  # what hooks heard of ended sessions goes before what their transcripts have
-        queue_ended_sessions(memory, lambda text: note(call, text), model=bool(call.endpoint))
+        queue_ended_sessions(memory, lambda text: note(call, text), model=bool(call.model(memory)))
     found = _survey(call, memory, asked, since)
     chosen = [one for one in found.sessions if _fits(call, one, asked)]
     fresh = [one for one in chosen if one.new or one.waits]
@@ -302,7 +302,7 @@ def _preview(
     chosen: list[FoundSession],
     fresh: list[FoundSession],
 ) -> None:
-    kept, cost = memory.sessions.preview(fresh, model=call.endpoint)
+    kept, cost = memory.sessions.preview(fresh, model=call.model(memory))
     if call.as_json:
         more = {"preview": kept, **({"estimate": output.estimate(cost)} if cost else {})}
         emit(call, {**views_flushed.survey_shape(asked, chosen, found, (), ()), **more})
@@ -326,7 +326,7 @@ def _flush(
     done: list[FlushedSession] = []
     screen = Screen(call)
     try:
-        for one, flushed in memory.sessions.flush(fresh, model=call.endpoint):
+        for one, flushed in memory.sessions.flush(fresh, model=call.model(memory)):
             done.append(flushed)
             if not call.as_json:  # a line as each is done, which is all the progress one needs to see
                 views_flushed.show_one_flushed(screen, one, flushed)
@@ -336,7 +336,7 @@ def _flush(
             emit(call, views_flushed.survey_shape(asked, chosen, found, done, ()))
         elif done:
             views_flushed.conclude_survey(screen, done)
-            if not call.endpoint:
+            if not call.model(memory):
                 note(call, views_flushed.NO_MODEL)
 
 

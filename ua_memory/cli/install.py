@@ -19,14 +19,15 @@ from ua_memory.clients import sessions, settings
 from ua_memory.clients.edit import Broken
 from ua_memory.clients.sessions import pruned
 from ua_memory.clients.settings import CRONTAB, KINDS, LINE, agents_line, set_up, time_of
+from ua_memory.config import as_typed, user_folder
 from ua_memory.errors import CannotWrite, ChangedOnDisk, Malformed, NoBank, NotFound, ProblemsFound, Usage
 from ua_memory.paths import make_private
 from ua_memory.views.output import Screen, count, emit, note
 
 if TYPE_CHECKING:
     from ua_memory.caller import Call
-    from ua_memory.clients.settings import ClientTarget, SettingsPiece
-
+    from ua_memory.config import as_typed, user_folder
+from ua_memory.clients.settings import ClientTarget, SettingsPiece
 
 # -- prune -------------------------------------------------------------------------------------------------
 # `ua-memory prune-recall-messages`: recalled memory taken out of clients' session files.
@@ -632,6 +633,13 @@ Plugin = Annotated[
     str | None, typer.Option("--plugin", metavar="DIR", help="As a plugin, in a marketplace in DIR.")
 ]
 
+Model = Annotated[
+    str | None,
+    typer.Option(
+        "--model", metavar="client", show_default=False,
+        help="With `client`, its own program, logged in, is memory's model: no key is needed.",
+    ),
+]  # fmt: skip
 OwnMemory = Annotated[
     bool, typer.Option("--auto-memory", help="Also store its own notes in memory/claude-code.")
 ]
@@ -642,6 +650,7 @@ def _both(name: str, does: str, where: Any) -> None:
 
     def put(
         ctx: typer.Context,
+        model: Model = None,
         agents_md: Agents = None,
         dry_run: DryRun = False,
         check: Check = False,
@@ -649,7 +658,7 @@ def _both(name: str, does: str, where: Any) -> None:
         bank: app.Bank = None,
     ) -> None:
         call = caller.call_of(ctx)
-        _install(call, where(call), agents_md, dry_run, check)
+        _install(call, _with_model(call, where(call), model), agents_md, dry_run, check)
 
     def take(
         ctx: typer.Context,
@@ -671,6 +680,7 @@ def install_claude_code(
     project: Project = False,
     plugin: Plugin = None,
     auto_memory: OwnMemory = False,
+    model: Model = None,
     agents_md: Agents = None,
     dry_run: DryRun = False,
     check: Check = False,
@@ -679,13 +689,8 @@ def install_claude_code(
 ) -> None:
     """Set up hooks and the MCP server of Claude Code."""
     call = caller.call_of(ctx)
-    _install(
-        call,
-        claude_code(call, project=project, plugin=plugin, own=auto_memory),
-        agents_md,
-        dry_run,
-        check,
-    )
+    target = claude_code(call, project=project, plugin=plugin, own=auto_memory)
+    _install(call, _with_model(call, target, model), agents_md, dry_run, check)
 
 
 @uninstall_app.command("claude-code", cls=app.Verb)
@@ -781,11 +786,30 @@ def _install(call: Call, target: ClientTarget, agents_md: str | None, dry: bool,
 
 def _uninstall(call: Call, target: ClientTarget, agents_md: str | None, dry: bool) -> None:
     target = _with_line(call, target, agents_md)._replace(notes=())
-    pieces = (*target.pieces, *target.left)
+    pieces = (*target.pieces, *target.left, _model(call, target.client))
     steps = [step for step in plan(pieces, out=True) if step.does != "keep"]
     if not dry:
         carry_out(steps)
     show(call, target, steps, dry=dry)
+
+
+def _with_model(call: Call, target: ClientTarget, model: str | None) -> ClientTarget:
+    """The client's own program as the model, too. Usage for one that cannot be."""
+    if model is None:
+        return target
+    if model != "client":
+        raise Usage(
+            f"{model!r} is no model of a client", hint=f"ua-memory install {target.client} --model client"
+        )
+    as_typed("provider", [target.client], user=True)
+    notes = (*target.notes, settings.MODEL_NOTE.format(target.client))
+    return target._replace(pieces=(*target.pieces, _model(call, target.client)), notes=notes)
+
+
+def _model(call: Call, client: str) -> SettingsPiece:
+    folder = user_folder(caller.environment(call))
+    assert folder is not None, "a call has a home"
+    return settings.model_piece(str(folder / discovery.USER), client)
 
 
 def _with_line(call: Call, target: ClientTarget, agents_md: str | None) -> ClientTarget:

@@ -322,7 +322,7 @@ def pages_refresh(
     """Refresh pages.
 
     Pages that are not stale are skipped. Your own paragraphs stay, and become facts. Without a model
-    (ANTHROPIC_API_KEY or ANTHROPIC_BASE_URL) a page lists what facts say.
+    (docs/model.md) a page lists what facts say.
     """
     if bool(id) + every + stale != 1:
         raise Usage("no pages given", hint="name them, or pass --stale or --all")
@@ -330,7 +330,7 @@ def pages_refresh(
     shapes: list[dict[str, Any]] = []
     prices: list[Estimate] = []
     with caller.opened(ctx) as (call, memory):
-        model = call.endpoint
+        model = call.model(memory)
 
         def tell(price: Estimate) -> None:
             prices.append(price)
@@ -431,7 +431,7 @@ def models_delete(call: Call, memory: Memory, id: ModelId) -> None:
 @app.verb(models_app, "refresh")
 def models_refresh(call: Call, memory: Memory, id: ModelId) -> None:
     """Propose changes to a mental model, as a diff with sources. Nothing is written."""
-    show(call, memory.models.propose(id, model=call.endpoint), views.proposal, views.show_proposal)
+    show(call, memory.models.propose(id, model=call.model(memory)), views.proposal, views.show_proposal)
 
 
 def _by_person(call: Call) -> bool:
@@ -591,6 +591,28 @@ def entities_rename(
     )
 
 
+# -- model -------------------------------------------------------------------------------------------------
+# `ua-memory model test`: whether the model answers, and what that took.
+
+
+model_app = app.new(no_args_is_help=True, help="The model that reads conversations and texts.")
+NAME_ONE = "set ANTHROPIC_API_KEY, or: ua-memory install claude-code --model client"
+
+
+@model_app.callback()
+def _model_group() -> None:
+    """A family although it has one member yet."""
+
+
+@app.verb(model_app, "test")
+def model_test(call: Call, memory: Memory) -> None:
+    """Ask the model for one sentence, and show who answered, how long it took and what it cost."""
+    model = call.model(memory)
+    if model is None:
+        raise Usage("no model is configured", hint=NAME_ONE)
+    show(call, memory.access.try_out(model), output.trial, output.show_trial)
+
+
 # -- reflect -----------------------------------------------------------------------------------------------
 # `ua-memory reflect`: a question answered from memory, with its proofs.
 
@@ -645,7 +667,7 @@ def reflect(
     """Answer a question from memory, with sources.
 
     An agent searches mental models first, then observations, then facts; every sentence of its answer must
-    be supported by what it cites. Without a model (ANTHROPIC_API_KEY or ANTHROPIC_BASE_URL) the evidence is
+    be supported by what it cites. Without a model (docs/model.md) the evidence is
     printed in that order. Nothing is written, except with --keep.
     """
     if not question or not " ".join(question).strip():
@@ -654,7 +676,7 @@ def reflect(
         filters = chosen(memory, since, until, scope(call, tag, tags_match, tag_groups), None, None)
         with progress(call, "Thinking"):
             found = memory.reflect(
-                " ".join(question), model=call.endpoint, budget=budget, max_tokens=max_tokens or 0,
+                " ".join(question), model=call.model(memory), budget=budget, max_tokens=max_tokens or 0,
                 schema=_schema(call, schema), context=context_of, filters=filters, keep_opinion=keep,
             )  # fmt: skip
         show(
@@ -714,7 +736,7 @@ def consolidate(
 ) -> None:
     """Create observations from facts that no run has considered.
 
-    With a model (ANTHROPIC_API_KEY or ANTHROPIC_BASE_URL) facts are compared with the observations, which
+    With a model (docs/model.md) facts are compared with the observations, which
     are created, strengthened, revised, merged or retired, each with verbatim proofs. Without one, only what
     several days repeat becomes an observation. One run is one commit. Then stale pages are refreshed. If
     there is nothing to do and no terminal, as from cron, nothing is printed.
@@ -725,7 +747,7 @@ def consolidate(
         if dry_run:
             _preview(call, memory, limit, batch_api)
             return
-        if batch_api and call.endpoint is None:
+        if batch_api and call.model(memory) is None:
             raise Usage("no model is configured", hint="set ANTHROPIC_API_KEY")
         told: dict[str, Any] = {}
 
@@ -740,7 +762,7 @@ def consolidate(
         tell = bar.enter_context(progress(call, "Considering facts"))
         try:
             done = memory.consolidate(
-                model=call.endpoint, limit=limit, usd=max_usd, retry=retry, accept=accept,
+                model=call.model(memory), limit=limit, usd=max_usd, retry=retry, accept=accept,
                 batch_api=batch_api, tell=tell, after=after,
             )  # fmt: skip
         except KeyboardInterrupt:
@@ -770,5 +792,5 @@ def _refreshed(call: Call, page: RefreshResult, shapes: list[Any]) -> None:
 
 
 def _preview(call: Call, memory: Memory, limit: int | None, batch_api: bool) -> None:
-    found = memory.observations.preview(model=call.endpoint, limit=limit, batch_api=batch_api)
+    found = memory.observations.preview(model=call.model(memory), limit=limit, batch_api=batch_api)
     show(call, found, views.preview_shape, views.show_preview)

@@ -129,14 +129,14 @@ def retain(
 
 def carry_out(call: Call, memory: Memory, items: list[TextItem], *, wait: bool, dry_run: bool) -> None:
     """Retain texts now, or hand them over to a process behind, or only say what it would take."""
-    model = call.endpoint
+    model = call.model(memory)
     if dry_run:
         found = memory.documents.preview(items, model=model)
         show(call, found, flushed.priced_shape, flushed.show_priced)
     elif model is None or wait or all(item.mode == "chunks" for item in items):
         with progress(call, "Reading chunks") as tell:
             done = memory.documents.retain(items, model=model, tell=tell)
-        _show_retained(call, done)
+        _show_retained(call, done, modelled=model is not None)
     else:
         spawn.survive()
         keys = memory.documents.enqueue(items, model=model)
@@ -147,11 +147,11 @@ def carry_out(call: Call, memory: Memory, items: list[TextItem], *, wait: bool, 
             flushed.show_offered(Screen(call), items, log)
 
 
-def _show_retained(call: Call, done: Sequence[RetainResult]) -> None:
+def _show_retained(call: Call, done: Sequence[RetainResult], *, modelled: bool) -> None:
     if call.as_json:
         emit(call, {"retained": [flushed.retained_shape(one) for one in done]})
     else:
-        flushed.show_retained(Screen(call), done, modelled=call.endpoint is not None)
+        flushed.show_retained(Screen(call), done, modelled=modelled)
 
 
 def when(memory: Memory, given: str | None) -> datetime | None:
@@ -284,7 +284,7 @@ def watch_add(call: Call, memory: Memory, path: Paths) -> None:
 
     The daemon does it, 30 seconds after a save (watch.quiet_seconds); without a daemon: ua-memory watch run.
     """
-    added = [memory.watches.add(caller.absolute(call, each), model=call.endpoint) for each in path]
+    added = [memory.watches.add(caller.absolute(call, each), model=call.model(memory)) for each in path]
     runs = _daemon(call, memory)
     if call.as_json:
         emit(call, {"watched": [flushed.watched_shape(one, look) for one, look in added]})
@@ -346,7 +346,7 @@ def watch_run(
     call: Call, memory: Memory, accept: Accept = False, now: Now = False, dry_run: WatchDryRun = False
 ) -> None:
     """Retain what has changed, as the daemon does."""
-    model = call.endpoint
+    model = call.model(memory)
     if dry_run:
         return show(call, memory.watches.preview(model=model), flushed.priced_shape, flushed.show_priced)
     with progress(call, "Reading chunks") as tell:
@@ -400,7 +400,7 @@ def flush(
     """Save what matters from a conversation.
 
     Below the threshold (UA_TRUNCATION_THRESHOLD) it says so and does nothing. Only what no flush has read
-    counts. With a model (ANTHROPIC_API_KEY or ANTHROPIC_BASE_URL) a sub-agent reads the conversation and
+    counts. With a model (docs/model.md) a sub-agent reads the conversation and
     writes the facts; without one the speakers' own sentences are kept. Nothing is lost if the model fails:
     the turns wait for the next flush.
     """
@@ -413,7 +413,7 @@ def flush(
         if dry_run:
             _preview(call, memory, stream, chosen)
         elif detach:
-            found = memory.conversations.enqueue(stream, model=call.endpoint, **chosen)
+            found = memory.conversations.enqueue(stream, model=call.model(memory), **chosen)
             _told(
                 call,
                 memory,
@@ -436,7 +436,7 @@ def _index(memory: Memory) -> None:
 
 def _take_up(call: Call, memory: Memory) -> None:
     """Have what hooks left behind wait: sessions that have ended or were killed, or are being compacted."""
-    queue_ended_sessions(memory, lambda text: note(call, text), model=bool(call.endpoint))
+    queue_ended_sessions(memory, lambda text: note(call, text), model=bool(call.model(memory)))
 
 
 @contextmanager
@@ -475,7 +475,7 @@ def _begins(stream: Any) -> bool:
 def _flush(call: Call, memory: Memory, stream: IO[bytes] | None, chosen: dict[str, Any]) -> None:
     done: list[FlushedSession] = []
     found: Flush | None = None
-    model = call.endpoint
+    model = call.model(memory)
     try:
         with progress(call, "Reading turns") as tell:
             found = memory.flush(stream, model=model, tell=tell, done=done.append, **chosen)
@@ -495,7 +495,7 @@ def _flush(call: Call, memory: Memory, stream: IO[bytes] | None, chosen: dict[st
 
 
 def _preview(call: Call, memory: Memory, stream: IO[bytes] | None, chosen: dict[str, Any]) -> None:
-    found, cost = memory.conversations.preview(stream, model=call.endpoint, **chosen)
+    found, cost = memory.conversations.preview(stream, model=call.model(memory), **chosen)
     if call.as_json:
         emit(call, flushed.shape_of_preview(found, cost))
     else:
@@ -554,10 +554,10 @@ def queue_retry(call: Call, memory: Memory, key: Keys = None) -> None:
     drawn: Sequence[RetainResult] = ()
     if texts or (not key and memory.queue.texts()):
         with progress(call, "Reading chunks") as tell:
-            drawn = memory.queue.retry_texts(texts, model=call.endpoint, tell=tell)
+            drawn = memory.queue.retry_texts(texts, model=call.model(memory), tell=tell)
     more = {"retained": [flushed.retained_shape(one) for one in drawn]} if drawn or texts else {}
     if drawn and not call.as_json:
-        _show_retained(call, drawn)
+        _show_retained(call, drawn, modelled=call.model(memory) is not None)
     if turns or (not key and (memory.queue.conversations() or not drawn)):
         _flush_waiting(call, memory, turns, more)
     elif call.as_json:
@@ -566,7 +566,7 @@ def queue_retry(call: Call, memory: Memory, key: Keys = None) -> None:
 
 def _flush_waiting(call: Call, memory: Memory, key: list[str], more: dict[str, Any]) -> None:
     done: list[FlushedSession] = []
-    model = call.endpoint
+    model = call.model(memory)
     off = None if memory.config.enabled else memory.flush()  # it says so, and does nothing
     try:
         with progress(call, "Reading turns") as tell:

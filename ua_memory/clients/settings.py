@@ -7,11 +7,13 @@ import json
 import os
 import re
 import shlex
+import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from itertools import takewhile
 from typing import Any, NamedTuple
 from xml.sax.saxutils import escape
 
+from ua_memory import config
 from ua_memory.clients import edit
 from ua_memory.clients.edit import Broken, JsonDocument, added, removed, rows_of
 
@@ -96,6 +98,30 @@ def toml_table(file: str, what: str, name: tuple[str, str], values: dict[str, An
         return text if not text or theirs(text) else edit.cut(text, name)
 
     return SettingsPiece(file, what, put, cut)
+
+
+def model_piece(file: str, provider: str) -> SettingsPiece:
+    """The client's own program as memory's model, in the user's settings; another one named there stays."""
+
+    def put(text: str | None) -> str | None:
+        return config.put((text or "").encode(), file, "provider", provider).decode()
+
+    def cut(text: str | None) -> str | None:
+        if not text or tomllib.loads(text.lstrip("\ufeff")).get("provider") != provider:
+            return text
+        left = config.edited(
+            text.encode(), file, lambda document: document.pop("provider"),
+            lambda before: {key: value for key, value in before.items() if key != "provider"},
+        )  # fmt: skip
+        return left.decode() or None
+
+    return SettingsPiece(file, "model", put, cut, os.path.dirname(file))  # noqa: PTH120
+
+
+MODEL_NOTE = (
+    "{} is memory's model now: each conversation goes once more to the vendor that has it already, and "
+    "counts against your subscription. The program keeps nothing of it here. To try it: ua-memory model test"
+)
 
 
 def whole_file(file: str, what: str, content: str, mark: str, folder: str = "") -> SettingsPiece:

@@ -203,7 +203,9 @@ def in_background(bank: Bank | Folders, env: Mapping[str, str], *, warm: bool = 
 def start(bank: Bank | Folders, env: Mapping[str, str]) -> subprocess.Popen[bytes]:
     """Start a bank's daemon."""
     # What is particular to one caller comes with each request; a daemon must not keep their keys.
-    env = {name: value for name, value in env.items() if not name.startswith(("ANTHROPIC_", "UA_"))}
+    env = {
+        name: value for name, value in env.items() if not name.startswith(("ANTHROPIC_", "OPENAI_", "UA_"))
+    }
     return background(["--bank", str(bank.root), "daemon", "run"], env, log=_made(bank.local) / NAME)
 
 

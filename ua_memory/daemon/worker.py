@@ -25,12 +25,12 @@ from ua_memory.daemon.spawn import background
 from ua_memory.errors import UaMemoryError
 from ua_memory.git.history import History
 from ua_memory.index import embedding
+from ua_memory.llm.model import Endpoint, endpoint_of
 from ua_memory.memory import Memory
 from ua_memory.store.scan import SnapshotCache
 
 if TYPE_CHECKING:
     from ua_memory.daemon.watch import Watch
-    from ua_memory.llm.model import Endpoint
     from ua_memory.retain.queue import QueueEntry
 
 
@@ -197,12 +197,13 @@ YOUNG = 30.0
 """Seconds in which whoever handed turns over is left to flush them."""
 WATCHED = "watched"
 """In place of a key: what has changed at watched paths."""
-MODEL = ("ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL", "UA_MEMORY_MODEL")
 
 
-def endpoint(env: Mapping[str, str]) -> Endpoint | None:
-    """The model of the environment that this process was started with; never that of a caller."""
-    return Memory.endpoint(*(env.get(name, "") for name in MODEL))
+def endpoint(config: Config, env: Mapping[str, str]) -> Endpoint | None:
+    """The model of the settings and of the environment that this process was started with; never that of a
+    caller, so none where it takes a key that only they have."""
+    found = endpoint_of(config.provider, config.model, env)
+    return found if found and found.can_answer else None
 
 
 def due(waiting: Sequence[QueueEntry], now: datetime, *, modelled: bool) -> QueueEntry | None:
@@ -225,7 +226,6 @@ class Flushing:
 
     def __init__(self, root: Path, env: Mapping[str, str], say: Callable[[str], None]) -> None:
         self._root, self._env, self._say = root, dict(env), say
-        self._modelled = endpoint(env) is not None
         self._process: subprocess.Popen[bytes] | None = None
         self._next, self._names, self._told = 0.0, "", False
         self._next_look = 0.0
@@ -244,7 +244,7 @@ class Flushing:
         if self._process is not None:
             self._ended(memory)
         elif memory.config.enabled and resting >= REST and (waiting := _waiting(memory)):
-            found = due(waiting, memory.store.now(), modelled=self._modelled)
+            found = due(waiting, memory.store.now(), modelled=self._modelled())
             if found:
                 self._text = memory.queue.is_text(found.key)
                 self._begin(found.key)
@@ -274,12 +274,16 @@ class Flushing:
                 process.kill()
                 process.wait()
 
+    def _modelled(self) -> bool:
+        """Whether what we start has a model: its owner may name one while we run."""
+        return endpoint(config_module.load(self._root, self._env, lenient=True), self._env) is not None
+
     def _look(self, memory: Memory) -> None:
         """Take in what has changed at watched paths; looking there costs at most 0.2 % of a core."""
         if time.monotonic() < self._next_look:
             return
         began = time.monotonic()
-        if memory.watches.due(modelled=self._modelled):
+        if memory.watches.due(modelled=self._modelled()):
             self._begin(WATCHED)
         self._next_look = time.monotonic() + 500 * (time.monotonic() - began)
 
@@ -305,7 +309,7 @@ class Flushing:
 
     def _tell(self, waiting: Sequence[QueueEntry]) -> None:
         number = sum(one.modelled is not False for one in waiting)
-        if number and not self._modelled and not self._told:
+        if number and not self._told and not self._modelled():
             self._told = True
             self._say(f"{number} waiting for a model; this daemon was started without one")
 
@@ -323,11 +327,12 @@ def main(argv: Sequence[str]) -> int:
     root, key = Path(argv[0]), argv[1]
     env: dict[str, Any] = dict(os.environ)
     with Memory.open(root, config=config_module.load(root, env), door="daemon") as memory:
+        model = endpoint(memory.config, env)
         try:
             if key == WATCHED:
-                memory.watches.run(model=endpoint(env), unasked=True)
+                memory.watches.run(model=model, unasked=True)
             else:
-                memory.queue.attempt(key, model=endpoint(env))
+                memory.queue.attempt(key, model=model)
         except UaMemoryError as error:
             return error.exit_code
     return 0

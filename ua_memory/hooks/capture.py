@@ -99,7 +99,8 @@ def answer_event(call: Call, client: str, pid: int, modelled: bool) -> bool:
     """Answer the event on a call's standard input by its bank; True if something is to be handed over.
 
     Whatever goes wrong, nothing is said but in the bank's log. `client` is who calls, '' where the event
-    itself tells, `pid` their process, and `modelled` whether they have a model.
+    itself tells, `pid` their process, and `modelled` whether their variables choose a model where no provider
+    is named.
     """
     from ua_memory.errors import NoBank
     from ua_memory.hooks import events
@@ -147,7 +148,9 @@ def _handle(call: Call, memory: Memory, event: Event, pid: int, modelled: bool) 
     if want:
         return True
     path = context.record_path(bank.pending, event)
-    return capture_turns(memory, path, found, said=event.said, asked=event.prompt, model=modelled)
+    provider = memory.config.provider
+    model = provider != "none" if provider else modelled
+    return capture_turns(memory, path, found, said=event.said, asked=event.prompt, model=model)
 
 
 def _reply_text(call: Call, memory: Memory, event: Event) -> str:

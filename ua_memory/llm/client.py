@@ -1,15 +1,16 @@
-"""A model behind the Anthropic Messages API: opened, asked, retried; streams and message batches."""
+"""A model behind an API, Anthropic's or OpenAI's: requests, streams, retries and message batches."""
 
 from __future__ import annotations
 
 import json
 import random
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from email.utils import parsedate_to_datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import urlsplit
 
 from ua_memory.errors import (
@@ -20,24 +21,22 @@ from ua_memory.errors import (
     RequestRejected,
     UaMemoryError,
 )
-from ua_memory.llm.ledger import Entry, Ledger, Limits, Meter, entry_of
+from ua_memory.llm.ledger import Entry, Meter, entry_of
 from ua_memory.llm.model import (
-    ANTHROPIC,
+    OWN_URL,
     Block,
     Endpoint,
     Message,
-    Model,
     Reply,
     Stop,
     TokenUsage,
     ToolCall,
-    is_on_this_network,
 )
-from ua_memory.store.store import Store
 from ua_memory.text import tokens as text_tokens
 from ua_memory.text.redaction import NO_PATTERNS, redact
 
 if TYPE_CHECKING:
+    import openai
     from anthropic import Anthropic, APIConnectionError, APIStatusError
 
 
@@ -71,7 +70,8 @@ class ErrorEvent(Exception):
 
 
 def events(chunks: Iterable[bytes]) -> Iterator[dict[str, Any]]:
-    """The JSON objects of a stream of server-sent events, pings included. Garbled for what is none.
+    """The JSON objects of a stream of server-sent events, pings included, to the `[DONE]` that some APIs end
+    it with. MalformedStream for what is none.
 
     Lines end at LF alone (or CR LF): U+2028 and its like stand inside JSON strings.
     """
@@ -80,6 +80,8 @@ def events(chunks: Iterable[bytes]) -> Iterator[dict[str, Any]]:
         if line.startswith(b"data:"):
             data.append(line[5:].strip())
         elif not line and data:
+            if data == [b"[DONE]"]:
+                return
             try:
                 event = json.loads(b"\n".join(data))
             except (ValueError, RecursionError) as error:
@@ -110,7 +112,7 @@ class StreamedReply:
         self._parts: dict[tuple[int, str], list[str]] = {}
 
     def take(self, event: Mapping[str, Any]) -> None:
-        """Add one event. Raises ErrorEvent or Garbled."""
+        """Add one event. Raises ErrorEvent or MalformedStream."""
         try:
             self._take(event)
         except (KeyError, TypeError, AttributeError) as error:
@@ -197,11 +199,140 @@ class StreamedReply:
         return given if isinstance(given, dict) else None
 
 
+# -- chat completions --------------------------------------------------------------------------------------
+# OpenAI's chat completions, as many servers have them: our request turned into theirs, and the pieces of
+# their stream into the events above.
+
+
+_FINISHED = {
+    "stop": "end_turn", "tool_calls": "tool_use", "function_call": "tool_use", "length": "max_tokens",
+    "content_filter": "refusal",
+}  # fmt: skip
+
+
+def chat_body(request: ModelRequest, model: str, max_tokens: int, *, own: bool) -> dict[str, Any]:
+    """The body of a request. Only OpenAI's `own` models refuse the name that all servers know for the length
+    of an answer."""
+    messages = [
+        {"role": "system", "content": "\n\n".join(block["text"] for block in request.body.get("system", ()))}
+    ]
+    for message in request.body["messages"]:
+        messages += _chat_messages(message["role"], message["content"])
+    body = {
+        "model": model, "messages": [each for each in messages if each.get("content") or len(each) > 2],
+        "max_completion_tokens" if own else "max_tokens": max_tokens,
+        "stream": True, "stream_options": {"include_usage": True},
+    }  # fmt: skip
+    if tools := request.body.get("tools"):
+        body["tools"] = [
+            {
+                "type": "function",
+                "function": {
+                    "name": tool["name"],
+                    "description": tool["description"],
+                    "parameters": tool["input_schema"],
+                },
+            }
+            for tool in tools
+        ]
+    return body
+
+
+def _chat_messages(role: str, blocks: Sequence[Block]) -> list[dict[str, Any]]:
+    """One message of ours: results of tools first, each a message of its own, and then what was said."""
+    found: list[dict[str, Any]] = [
+        {"role": "tool", "tool_call_id": block["tool_use_id"], "content": "\n".join(_texts(block)) or "done"}
+        for block in blocks
+        if block["type"] == "tool_result"
+    ]
+    said: dict[str, Any] = {
+        "role": role,
+        "content": "\n\n".join(block["text"] for block in blocks if block["type"] == "text"),
+    }
+    calls = [
+        {
+            "id": block["id"],
+            "type": "function",
+            "function": {"name": block["name"], "arguments": json.dumps(block["input"], ensure_ascii=False)},
+        }
+        for block in blocks
+        if block["type"] == "tool_use"
+    ]
+    if calls:
+        said["tool_calls"] = calls
+    return [*found, said] if calls or said["content"] else found
+
+
+class ChatStream:
+    """Turns the chunks of one streamed completion into events of a message."""
+
+    def __init__(self) -> None:
+        self._blocks = 0
+        self._text: int | None = None
+        self._calls: dict[int, tuple[str, int]] = {}
+        self._begun = False
+
+    def events(self, chunk: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+        """The events of a chunk. Raises MalformedStream."""
+        try:
+            yield from self._events(chunk)
+        except (KeyError, TypeError, AttributeError, IndexError) as error:
+            raise MalformedStream("a chunk makes no sense") from error
+
+    def _events(self, chunk: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+        if failed := chunk.get("error"):
+            told = failed if isinstance(failed, Mapping) else {"message": str(failed)}
+            kind = told.get("type") or told.get("code") or "api_error"
+            yield {"type": "error", "error": {"type": str(kind), "message": told.get("message")}}
+        if not self._begun:
+            self._begun = True
+            yield {"type": "message_start", "message": {"model": chunk.get("model")}}
+        for choice in (chunk.get("choices") or ())[:1]:
+            delta = choice.get("delta") or {}
+            if delta.get("content"):
+                yield from self._said(delta["content"])
+            for call in delta.get("tool_calls") or ():
+                yield from self._called(call)
+            if reason := choice.get("finish_reason"):
+                stop = "refusal" if delta.get("refusal") else _FINISHED.get(reason, reason)
+                yield {"type": "message_delta", "delta": {"stop_reason": stop}}
+                yield {"type": "message_stop"}
+        if usage := chunk.get("usage"):
+            cached = (usage.get("prompt_tokens_details") or {}).get("cached_tokens") or 0
+            yield {"type": "message_delta", "delta": {}, "usage": {
+                "input_tokens": usage["prompt_tokens"] - cached, "cache_read_input_tokens": cached,
+                "output_tokens": usage.get("completion_tokens", 0),
+            }}  # fmt: skip
+
+    def _said(self, text: str) -> Iterator[dict[str, Any]]:
+        if self._text is None:
+            self._text = self._blocks
+            yield self._opened({"type": "text", "text": ""})
+        delta = {"type": "text_delta", "text": text}
+        yield {"type": "content_block_delta", "index": self._text, "delta": delta}
+
+    def _called(self, call: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+        """Some servers give every call the index 0, and tell them apart only by id."""
+        at, function = call.get("index") or 0, call.get("function") or {}
+        id, block = self._calls.get(at, ("", -1))
+        if block < 0 or (call.get("id") and call["id"] != id):
+            id, block = call.get("id") or f"call_{self._blocks}", self._blocks
+            self._calls[at] = id, block
+            yield self._opened({"type": "tool_use", "id": id, "name": function.get("name"), "input": {}})
+        if function.get("arguments"):
+            delta = {"type": "input_json_delta", "partial_json": function["arguments"]}
+            yield {"type": "content_block_delta", "index": block, "delta": delta}
+
+    def _opened(self, block: dict[str, Any]) -> dict[str, Any]:
+        self._blocks += 1
+        return {"type": "content_block_start", "index": self._blocks - 1, "content_block": block}
+
+
 # -- failures ----------------------------------------------------------------------------------------------
 # What went wrong with a request, told as our errors: what may pass is tried again, the rest is said.
 
 
-_MAY_PASS = {"overloaded_error", "api_error", "rate_limit_error", "timeout_error"}
+_MAY_PASS = {"overloaded_error", "api_error", "rate_limit_error", "timeout_error", "server_error"}
 _OF_THE_KEY = {"authentication_error", "permission_error", "billing_error"}
 _LONGEST = 300
 
@@ -217,10 +348,12 @@ class TransientFailure(Exception):
         self.what, self.wait, self.sent, self.slow = what, wait, sent, slow
 
 
-def of_status(error: APIStatusError, endpoint: Endpoint) -> TransientFailure | UaMemoryError:
+def of_status(
+    error: APIStatusError | openai.APIStatusError, endpoint: Endpoint
+) -> TransientFailure | UaMemoryError:
     """An answer with a status of 3xx, 4xx or 5xx; the SDK's rules for which to try again."""
     status, headers = error.status_code, error.response.headers
-    said = in_one_line(error.api_message or "", endpoint)
+    said = in_one_line(_said_by(error), endpoint)
     what = f"the model's endpoint answered {status}" + (f": {said}" if said else "")
     again = headers.get("x-should-retry")
     if again == "true" or (again != "false" and (status in (408, 409, 429) or status >= 500)):
@@ -231,16 +364,21 @@ def of_status(error: APIStatusError, endpoint: Endpoint) -> TransientFailure | U
         return _key(what, endpoint)
     if 300 <= status < 400:
         what = f"{what}, and is not followed to {headers.get('location', 'elsewhere')!r}"
-    return _request(what, endpoint)
+    return _request(what, endpoint, unknown=status == 404 or "model" in said.lower())
 
 
-def of_connection(error: APIConnectionError) -> TransientFailure:
+def _said_by(error: APIStatusError | openai.APIStatusError) -> str:
+    """The message of an error's body; '' where it has none."""
+    body: Any = error.body
+    inner = body.get("error", body) if isinstance(body, Mapping) else body
+    return str(inner.get("message") or "") if isinstance(inner, Mapping) else str(inner or "")
+
+
+def of_connection(error: APIConnectionError | openai.APIConnectionError) -> TransientFailure:
     """No answer at all: nobody there, no network, a time-out, or cut off before its first byte."""
-    import anthropic
-
     cause = error.__cause__
     kind = type(cause).__name__ if cause else ""
-    if isinstance(error, anthropic.APITimeoutError) and kind != "ConnectTimeout":
+    if type(error).__name__ == "APITimeoutError" and kind != "ConnectTimeout":
         return TransientFailure("the model's endpoint was silent for too long", sent=True, slow=True)
     why = str(cause).strip()[:_LONGEST] if cause else ""
     what = "the model's endpoint cannot be reached" + (f": {redact(why).text}" if why else "")
@@ -258,17 +396,25 @@ def of_event(kind: str, message: str, endpoint: Endpoint) -> TransientFailure | 
 
 def in_one_line(text: str, endpoint: Endpoint) -> str:
     """An endpoint's own words, short, on one line and without the key that some of them repeat."""
-    key = endpoint.api_key.strip()
-    plain = text.replace(key, "[key]") if key else text
+    plain = text
+    for key in filter(None, (endpoint.api_key.strip(), endpoint.auth_token.strip())):
+        plain = plain.replace(key, "[key]")
     return " ".join(redact(plain).text.split())[:_LONGEST]
 
 
 def _key(what: str, endpoint: Endpoint) -> KeyRejected:
-    return KeyRejected(what, where=endpoint.url, hint="put a key that is valid there into ANTHROPIC_API_KEY")
+    name = endpoint.variable("AUTH_TOKEN" if endpoint.auth_token else "API_KEY")
+    return KeyRejected(what, where=endpoint.url, hint=f"put a key that is valid there into {name}")
 
 
-def _request(what: str, endpoint: Endpoint) -> RequestRejected:
-    hint = f"UA_MEMORY_MODEL is {endpoint.name}, ANTHROPIC_BASE_URL {endpoint.url}: check both"
+def _request(what: str, endpoint: Endpoint, *, unknown: bool = False) -> RequestRejected:
+    """A request that was not accepted; `unknown` where the endpoint may not have the model."""
+    url = f"{endpoint.variable('BASE_URL')} {endpoint.url}"
+    hint = f"UA_MEMORY_MODEL is {endpoint.name}, {url}: check both"
+    if unknown and not endpoint.model:
+        hint = f"set UA_MEMORY_MODEL to a model that this endpoint has; {endpoint.name} is only the default"
+    if endpoint.provider == "openai" and not urlsplit(endpoint.url).path:
+        hint += f"; most servers are at {endpoint.url}/v1"
     return RequestRejected(what, where=endpoint.url, hint=hint)
 
 
@@ -469,9 +615,8 @@ class BatchHandle:
         return BatchHandle(str(row["id"]), int(row["count"]), str(row["model"]), str(row["entry"]))
 
 
-def _whole(message: Mapping[str, Any]) -> StreamedReply:
-    """A message as if it had been streamed: one reader of answers is enough."""
-    answer = StreamedReply()
+def take_whole(message: Mapping[str, Any], answer: StreamedReply) -> StreamedReply:
+    """Take in a message as if it had been streamed: one reader of answers is enough."""
     answer.take({"type": "message_start", "message": message})
     for number, block in enumerate(message.get("content") or ()):
         answer.take({"type": "content_block_start", "index": number, "content_block": block})
@@ -501,17 +646,17 @@ def _told(why: TransientFailure | UaMemoryError, endpoint: Endpoint) -> UaMemory
     return ModelUnavailable(why.what, where=endpoint.url, hint="try again later")
 
 
-# -- claude ------------------------------------------------------------------------------------------------
-# A model behind the Anthropic Messages API: Anthropic's own, or whatever answers at the owner's URL.
+# -- asking ------------------------------------------------------------------------------------------------
+# A model that is asked: each request metered, tried again where that may help, and its answer put together.
 #
-# The home of the SDK, which gives the connection and the names of its errors. Three things are done here
-# instead of there. Trying again: the SDK does not try a cut stream again, and sleeps for as long as a
+# The home of the SDKs, which give the connection and the names of its errors. Three things are done here
+# instead of there. Trying again: the SDKs do not try a cut stream again, and sleep for as long as a
 # `Retry-After` says, be it a day. Redirects are not followed: they would take texts where no owner sent
-# them. And no key or address is taken from the environment or the SDK's profiles: a daemon serves many.
+# them. And no key or address is taken from the environment or an SDK's profiles: a daemon serves many.
 
 
 _UNMEASURED = 1.5
-"""Claude's tokens to one of ours, at most, until a reply has told: newer tokenizers count 1.3 and more."""
+"""A model's tokens to one of ours, at most, until a reply has told: newer tokenizers count 1.3 and more."""
 _MARGIN = 1.1
 _LONGEST_PAUSE = 8.0
 
@@ -536,11 +681,10 @@ UNHURRIED = Timeouts(silence=1200.0, whole=3600.0, slow_again=False)
 that takes minutes. What was too slow there once is not tried again."""
 
 
-class Claude:
-    """One run's connection to a model. Close it, or use it as a context manager.
+class MeteredModel(ABC):
+    """One run's way to a model. Close it, or use it as a context manager."""
 
-    Raises KeyRejected or RequestRejected at once for a key or a URL that cannot be one.
-    """
+    once = False
 
     def __init__(
         self,
@@ -550,13 +694,10 @@ class Claude:
         patterns: Mapping[str, str] = NO_PATTERNS,
         patience: Timeouts | None = None,
     ) -> None:
-        _check(endpoint)
-        self._free = is_on_this_network(endpoint.url)
         self._endpoint, self._meter = endpoint, meter
-        self._patience = patience or (UNHURRIED if self._free else Timeouts())
+        self._patience = patience or (UNHURRIED if endpoint.free else Timeouts())
         self._words = RedactedTexts(patterns)
         self._measured: float | None = None
-        self._client: Anthropic | None = None
 
     @property
     def name(self) -> str:
@@ -568,17 +709,20 @@ class Claude:
         """What this run has used so far."""
         return self._meter
 
-    def __enter__(self) -> Claude:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    @abstractmethod
     def close(self) -> None:
         """Close the connection. Asking again opens another."""
-        if self._client is not None:
-            self._client.close()
-            self._client = None
+
+    @abstractmethod
+    def _read(self, request: ModelRequest, max_tokens: int, answer: StreamedReply) -> None:
+        """Send the request and take its answer in; on return `answer` is whole. Raises TransientFailure for
+        what may be tried again."""
 
     def ask(
         self,
@@ -592,11 +736,10 @@ class Claude:
     ) -> Reply:
         """See `Model.ask`."""
         request = build(self._words, system, messages, tools, goes_on=goes_on)
-        body = {"model": self.name, "max_tokens": max_tokens, **request.body}
         pause = self._patience.pause
         for tried in range(self._patience.retries + 1):
             try:
-                return self._try(body, request, purpose)
+                return self._try(request, max_tokens, purpose)
             except TransientFailure as failure:
                 wait = failure.wait
                 last = tried == self._patience.retries or (failure.slow and not self._patience.slow_again)
@@ -607,33 +750,18 @@ class Claude:
                 pause = min(2 * pause, _LONGEST_PAUSE)
         raise AssertionError("the loop above returns or raises")
 
-    def count(
-        self, system: str, messages: Sequence[Message], tools: Sequence[Mapping[str, Any]] = ()
-    ) -> tuple[int, bool]:
-        """How many tokens this prompt has, and whether the endpoint itself counted them (it costs
-        nothing). Where it cannot, an estimate."""
-        import anthropic
-
-        request = build(self._words, system, messages, tools)
-        try:
-            counted = self._connected().messages.count_tokens(model=self.name, **request.body).input_tokens
-        except anthropic.AnthropicError:
-            return self.estimate(request.tokens), False
-        self._measure(counted, request)
-        return counted, True
-
     def estimate(self, tokens: int) -> int:
         """Upper estimate of this model's tokens for a number of ours, learnt from its own counts."""
         factor = _UNMEASURED if self._measured is None else self._measured * _MARGIN
         return int(tokens * factor) + 1
 
-    def _try(self, body: dict[str, Any], request: ModelRequest, purpose: str) -> Reply:
+    def _try(self, request: ModelRequest, max_tokens: int, purpose: str) -> Reply:
         prompt = self.estimate(request.tokens)
-        worst = TokenUsage(cache_write=prompt, output=body["max_tokens"])
-        entry = self._meter.reserve(purpose, self.name, worst, free=self._free)
+        worst = TokenUsage(cache_write=prompt, output=max_tokens)
+        entry = self._meter.reserve(purpose, self.name, worst, free=self._endpoint.free)
         answer, sent = StreamedReply(), True
         try:
-            self._read(body, answer)
+            self._read(request, max_tokens, answer)
             # A refused answer is read, but no answer: it must not be kept, nor sent back.
             if answer.refusal is not None:
                 raise self._refused(answer.refusal)
@@ -646,27 +774,23 @@ class Claude:
             raise
         finally:
             used = answer.usage if answer.begun else TokenUsage(input=prompt if sent else 0)
+            if answer.begun and not used.prompt:  # not every server counts
+                used = replace(used, input=prompt)
             failed = not answer.whole
             self._meter.settle(entry, answer.model, used, failed=failed, request=answer.request_id)
         self._measure(reply.usage.prompt, request)
         return reply
 
-    def _read(self, body: dict[str, Any], answer: StreamedReply) -> None:
-        """Send the request and take its events in; on return `answer` is whole."""
-        import anthropic
-
-        try:
-            stream = self._connected().messages.create(**body, stream=True)
-        except anthropic.APIStatusError as error:
-            raise of_status(error, self._endpoint) from error
-        except anthropic.APIConnectionError as error:
-            raise of_connection(error) from error
-        with stream:
-            answer.request_id = stream.response.headers.get("request-id", "")
-            chunks = self._in_time(stream.response.iter_bytes())
+    def _stream(self, opened: Any, answer: StreamedReply, chat: ChatStream | None = None) -> None:
+        """Take in the events of a response that has begun, or chunks of a `chat` as events."""
+        with opened:
+            headers = opened.response.headers
+            answer.request_id = headers.get("request-id", "") or headers.get("x-request-id", "")
+            chunks = self._in_time(opened.response.iter_bytes())
             try:
                 for event in events(chunks):
-                    answer.take(event)
+                    for each in chat.events(event) if chat else (event,):
+                        answer.take(each)
             except ErrorEvent as error:
                 raise of_event(error.kind, str(error), self._endpoint) from error
             except MalformedStream as error:
@@ -694,29 +818,16 @@ class Claude:
                 what = f"the model's answer took longer than {self._patience.whole:g} s"
                 raise ModelUnavailable(what, where=self._endpoint.url, hint="try again later")
 
-    def _connected(self) -> Anthropic:
-        if self._client is None:
-            import anthropic
-
-            times = anthropic.Timeout(self._patience.silence, connect=self._patience.connect)
-            self._client = anthropic.Anthropic(
-                # Set in any case: what is left out, the SDK looks for in the environment and the home folder.
-                api_key=self._endpoint.api_key.strip() or "none",
-                base_url=self._endpoint.url,
-                max_retries=0,
-                timeout=times,
-                open_telemetry=False,
-                http_client=anthropic.DefaultHttpxClient(
-                    follow_redirects=False,
-                    # Reading the system's certificates takes 0.1 s, which a plain http URL has no use for.
-                    verify=urlsplit(self._endpoint.url).scheme != "http",
-                    timeout=times,
-                    # A proxy set for the world outside has no business with a model on this network. The
-                    # SDK takes it from the environment even with trust_env=False; a mount overrides it.
-                    mounts={"http://": None, "https://": None, "all://": None} if self._free else {},
-                ),
-            )
-        return self._client
+    def _http(self) -> dict[str, Any]:
+        """How the HTTP client of an SDK is made."""
+        return {
+            "follow_redirects": False,
+            # Reading the system's certificates takes 0.1 s, which a plain http URL has no use for.
+            "verify": urlsplit(self._endpoint.url).scheme != "http",
+            # A proxy set for the world outside has no business with a model on this network. The SDK takes
+            # it from the environment even with trust_env=False; a mount overrides it.
+            "mounts": {"http://": None, "https://": None, "all://": None} if self._endpoint.free else {},
+        }
 
     def _measure(self, counted: int, request: ModelRequest) -> None:
         """Learn from what the endpoint counted; not from small prompts, which are mostly frame."""
@@ -728,7 +839,7 @@ class Claude:
         what += f" ({tries} tries)" if tries > 1 else ""
         far = failure.wait is not None and failure.wait > self._patience.longest_wait
         when = f"in {failure.wait:.0f} s" if far and failure.wait != float("inf") else "later"
-        if failure.slow and self._free:
+        if failure.slow and self._endpoint.free:
             when += ", or send less at once with a smaller UA_CONTEXT_WINDOW"
         return ModelUnavailable(what, where=self._endpoint.url, hint=f"try again {when}")
 
@@ -736,6 +847,118 @@ class Claude:
         said = in_one_line(why, self._endpoint)
         what = f"{self.name} declined to answer" + (f": {said}" if said else "")
         return ModelRefused(what, where=self._endpoint.url, hint="use another UA_MEMORY_MODEL, or none")
+
+
+# -- providers ---------------------------------------------------------------------------------------------
+
+
+class OpenAIModel(MeteredModel):
+    """A model behind chat completions: OpenAI's, or those of Ollama, LM Studio, vLLM and others.
+
+    Asking raises KeyRejected or RequestRejected for a key or a URL that cannot be one, before any is sent.
+    """
+
+    def __init__(self, endpoint: Endpoint, meter: Meter, **more: Any) -> None:
+        super().__init__(endpoint, meter, **more)
+        self._client: openai.OpenAI | None = None
+
+    def close(self) -> None:
+        if self._client is not None:
+            self._client.close()
+            self._client = None
+
+    def _read(self, request: ModelRequest, max_tokens: int, answer: StreamedReply) -> None:
+        connected = self._connected()
+        import openai
+
+        own = self._endpoint.url == OWN_URL["openai"]
+        body: Any = chat_body(request, self.name, max_tokens, own=own)
+        try:
+            stream = connected.chat.completions.create(**body)
+        except openai.APIStatusError as error:
+            raise of_status(error, self._endpoint) from error
+        except openai.APIConnectionError as error:
+            raise of_connection(error) from error
+        self._stream(stream, answer, ChatStream())
+
+    def _connected(self) -> openai.OpenAI:
+        if self._client is None:
+            _check(self._endpoint)
+            try:
+                import openai
+            except ImportError as error:
+                raise ModelUnavailable(
+                    "the provider openai needs the openai SDK", hint="pip install 'ua-memory[openai]'"
+                ) from error
+            times = openai.Timeout(self._patience.silence, connect=self._patience.connect)
+            self._client = openai.OpenAI(
+                api_key=self._endpoint.api_key.strip() or "none", base_url=self._endpoint.url, max_retries=0,
+                timeout=times, http_client=openai.DefaultHttpxClient(timeout=times, **self._http()),
+            )  # fmt: skip
+        return self._client
+
+
+class Claude(MeteredModel):
+    """A model behind the Messages API: Anthropic's own, or whatever answers at the owner's URL.
+
+    Asking raises KeyRejected or RequestRejected for a key or a URL that cannot be one, before any is sent.
+    """
+
+    def __init__(self, endpoint: Endpoint, meter: Meter, **more: Any) -> None:
+        super().__init__(endpoint, meter, **more)
+        self._client: Anthropic | None = None
+
+    def close(self) -> None:
+        if self._client is not None:
+            self._client.close()
+            self._client = None
+
+    def count(
+        self, system: str, messages: Sequence[Message], tools: Sequence[Mapping[str, Any]] = ()
+    ) -> tuple[int, bool]:
+        """How many tokens this prompt has, and whether the endpoint itself counted them (it costs
+        nothing). Where it cannot, an estimate."""
+        import anthropic
+
+        request = build(self._words, system, messages, tools)
+        try:
+            counted = self._connected().messages.count_tokens(model=self.name, **request.body).input_tokens
+        except anthropic.AnthropicError:
+            return self.estimate(request.tokens), False
+        self._measure(counted, request)
+        return counted, True
+
+    def _read(self, request: ModelRequest, max_tokens: int, answer: StreamedReply) -> None:
+        import anthropic
+
+        try:
+            stream = self._connected().messages.create(
+                model=self.name, max_tokens=max_tokens, stream=True, **request.body
+            )
+        except anthropic.APIStatusError as error:
+            raise of_status(error, self._endpoint) from error
+        except anthropic.APIConnectionError as error:
+            raise of_connection(error) from error
+        self._stream(stream, answer)
+
+    def _connected(self) -> Anthropic:
+        if self._client is None:
+            _check(self._endpoint)
+            import anthropic
+
+            times = anthropic.Timeout(self._patience.silence, connect=self._patience.connect)
+            token = self._endpoint.auth_token.strip() or None
+            self._client = anthropic.Anthropic(
+                # One is set in any case: else the SDK looks in the environment and the home folder.
+                api_key=None if token else self._endpoint.api_key.strip() or "none",
+                auth_token=token,
+                base_url=self._endpoint.url,
+                max_retries=0,
+                timeout=times,
+                open_telemetry=False,
+                http_client=anthropic.DefaultHttpxClient(timeout=times, **self._http()),
+            )
+        return self._client
 
     # -- batches ------------------------------------------------------------------------------------
 
@@ -769,7 +992,7 @@ class Claude:
         used: list[TokenUsage] = []
         for name, result in rows:
             if result.type == "succeeded" and name.isdigit() and int(name) < post.count:
-                answer = _whole(result.message.to_dict())
+                answer = take_whole(result.message.to_dict(), StreamedReply())
                 used.append(answer.usage)
                 if answer.refusal is None:
                     found[int(name)] = answer.reply()
@@ -782,7 +1005,7 @@ class Claude:
         while True:
             try:
                 return self._meter.reserve_all(
-                    purpose, self.name, worst[:count], share=HALF, free=self._free
+                    purpose, self.name, worst[:count], share=HALF, free=self._endpoint.free
                 ), count
             except BudgetSpent:
                 if count <= 1:
@@ -793,43 +1016,12 @@ class Claude:
 def _check(endpoint: Endpoint) -> None:
     parts = urlsplit(endpoint.url)
     if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise RequestRejected(
-            "this is not the URL of a model", where=endpoint.url, hint="correct ANTHROPIC_BASE_URL"
-        )
-    key = endpoint.api_key.strip()
+        hint = f"correct {endpoint.variable('BASE_URL')}"
+        raise RequestRejected("this is not the URL of a model", where=endpoint.url, hint=hint)
+    key = (endpoint.auth_token or endpoint.api_key).strip()
+    name = endpoint.variable("AUTH_TOKEN" if endpoint.auth_token else "API_KEY")
     if not (key.isascii() and key.isprintable()) or " " in key:
         # Said here because the library below would print the key that it cannot send.
-        raise KeyRejected("the key contains invalid characters", hint="set ANTHROPIC_API_KEY anew")
-    if not key and endpoint.url == ANTHROPIC:
-        raise KeyRejected("no API key is set", where=endpoint.url, hint="set ANTHROPIC_API_KEY")
-
-
-# -- access ----------------------------------------------------------------------------------------------
-# Opening a model for one run: metered by the bank's limits, and entered in its ledger.
-
-
-ModelOrEndpoint = Endpoint | Model | None
-"""A model, or where one is; None for none: then nothing leaves the machine."""
-
-
-class ModelAccess:
-    """The models that a bank's parts may ask."""
-
-    def __init__(self, store: Store) -> None:
-        self._store = store
-
-    @contextmanager
-    def open(self, model: ModelOrEndpoint, usd: float | None = None) -> Iterator[Model | None]:
-        """A model to ask: an endpoint is opened for one run, metered by this bank's limits and ledger, and by
-        `usd` for this run where that is less."""
-        if not isinstance(model, Endpoint):
-            yield model
-            return
-        own = self._store.config
-        limits = Limits(
-            own.run_tokens, own.run_usd if usd is None else min(usd, own.run_usd), own.day_tokens, own.day_usd
-        )
-        self._store.make_state()
-        meter = Meter(Ledger(self._store.bank.local), limits, self._store.now)
-        with Claude(model, meter, patterns=own.redact) as claude:
-            yield claude
+        raise KeyRejected("the key contains invalid characters", hint=f"set {name} anew")
+    if not key and endpoint.url == OWN_URL[endpoint.provider]:
+        raise KeyRejected("no API key is set", where=endpoint.url, hint=f"set {name}")

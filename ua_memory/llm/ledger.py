@@ -14,7 +14,15 @@ from pathlib import Path
 from typing import Any, Literal
 
 from ua_memory.errors import BudgetSpent, CannotWrite, Malformed
-from ua_memory.llm.model import DEAREST, PRICES_AS_OF, Endpoint, Model, TokenUsage, is_on_this_network, price
+from ua_memory.llm.model import (
+    DEAREST,
+    PRICES_AS_OF,
+    Endpoint,
+    Model,
+    TokenUsage,
+    is_subscription,
+    price,
+)
 from ua_memory.paths import make_private
 from ua_memory.text.wording import dollars
 
@@ -78,7 +86,8 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Totals:
-    """Requests added up. `usd` leaves out the `unpriced` ones, whose model the table does not know;
+    """Requests added up. `usd` leaves out the `unpriced` ones, whose model the table does not know,
+    and those that count against a subscription;
     `open` were killed or are under way, and their worst case is in `usage` and `usd`."""
 
     requests: int = 0
@@ -93,7 +102,7 @@ class Totals:
             self.requests + 1,
             self.usage + entry.usage,
             self.usd + (entry.usd or 0.0),
-            self.unpriced + (entry.usd is None),
+            self.unpriced + (entry.usd is None and not is_subscription(entry.model)),
             self.failed + (entry.state == "failed"),
             self.open + (entry.state == "asked"),
         )
@@ -410,6 +419,11 @@ class Estimate:
     usd: float | None
     as_of: str = PRICES_AS_OF
 
+    @property
+    def subscription(self) -> bool:
+        """Whether it counts against its owner's subscription."""
+        return is_subscription(self.model)
+
 
 def priced(
     model: Endpoint | Model, tokens: int, requests: Iterable[TokenUsage], *, share: float = 1.0
@@ -419,7 +433,7 @@ def priced(
     known = price(model.name)
     each = list(requests)
     usd = share * sum(known.of(usage) for usage in each) if known else None
-    free = isinstance(model, Endpoint) and is_on_this_network(model.url)
+    free = isinstance(model, Endpoint) and model.free
     return Estimate(model.name, tokens, len(each), 0.0 if free else usd)
 
 

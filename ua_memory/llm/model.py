@@ -6,7 +6,7 @@ import ipaddress
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, cast
 from urllib.parse import urlsplit
 
 # -- model -------------------------------------------------------------------------------------------------
@@ -26,27 +26,78 @@ Stop = Literal["end_turn", "tool_use", "max_tokens", "stop_sequence", "pause_tur
 """Why the model stopped. `window` is the API's `model_context_window_exceeded`; a refusal is raised."""
 
 
+Provider = Literal["anthropic", "openai", "claude-code", "codex"]
+"""Who answers: the Messages API, chat completions as OpenAI has them, or a client's own program."""
+PROGRAMS: Mapping[str, str] = {"claude-code": "claude", "codex": "codex"}
+"""Providers that are a program on this machine, and its name. It has a login of its own and needs no key."""
+OWN_URL: Mapping[str, str] = {"anthropic": ANTHROPIC, "openai": "https://api.openai.com/v1"}
+DEFAULT_MODELS: Mapping[str, str] = {"anthropic": DEFAULT_MODEL, "openai": "gpt-5-mini"}
+
+
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """Where a model is and what opens it: given by the owner's environment, never by a bank's file.
+    """Where a model is and what opens it, as its owner says it: see `endpoint_of`.
 
-    An empty `base_url` is Anthropic's own, an empty `model` is `DEFAULT_MODEL`. The key stays out of
-    every `repr`. Local servers need no key.
+    An empty `base_url` is the provider's own, an empty `model` its default. Key and token stay out of every
+    `repr`; local servers need none. `env` is what a program is started with.
     """
 
     api_key: str = field(default="", repr=False)
     base_url: str = ""
     model: str = ""
+    provider: Provider = "anthropic"
+    auth_token: str = field(default="", repr=False)
+    env: Mapping[str, str] = field(default_factory=dict, repr=False, compare=False)
 
     @property
     def url(self) -> str:
-        """The base URL that requests go to, without a final slash."""
-        return (self.base_url.strip() or ANTHROPIC).rstrip("/")
+        """The base URL that requests go to, without a final slash; '' for a program."""
+        return (self.base_url.strip() or OWN_URL.get(self.provider, "")).rstrip("/")
 
     @property
     def name(self) -> str:
-        """The id of the model asked for."""
-        return self.model.strip() or DEFAULT_MODEL
+        """The id of the model asked for. A program's begins with the provider, as no metered model's does."""
+        if self.provider in PROGRAMS:
+            return "/".join(filter(None, (self.provider, self.model.strip())))
+        return self.model.strip() or DEFAULT_MODELS[self.provider]
+
+    @property
+    def can_answer(self) -> bool:
+        """Whether there is a key, a server of one's own, or a program that is logged in by itself."""
+        return self.provider in PROGRAMS or bool(self.api_key or self.auth_token or self.base_url)
+
+    @property
+    def free(self) -> bool:
+        """Whether nobody sends a bill for a request."""
+        return self.provider in PROGRAMS or is_on_this_network(self.url)
+
+    def variable(self, what: str) -> str:
+        """The environment variable of a part: API_KEY, BASE_URL."""
+        return f"{self.provider.upper()}_{what}"
+
+
+def endpoint_of(provider: str, model: str, env: Mapping[str, str]) -> Endpoint | None:
+    """The model that the settings `provider` and `model` and these variables name, None for none.
+
+    Without a provider only `anthropic` is chosen by its variables: a key that a shell has for something else
+    sends nothing anywhere. A provider that is named counts without a key, too: what is missing is said.
+    """
+    known = ("API_KEY", "BASE_URL", "AUTH_TOKEN")
+    chosen = provider or "anthropic"
+    key, url, token = (env.get(f"{chosen.upper()}_{name}", "").strip() for name in known)
+    if chosen == "anthropic" and (provider or key or url or token):
+        # Of both the token counts, as with Anthropic's own programs: it is what a gateway asks for.
+        return Endpoint("" if token else key, url, model.strip(), "anthropic", token)
+    if chosen == "openai":
+        return Endpoint(key, url, model.strip(), "openai")
+    if chosen in PROGRAMS:
+        return Endpoint("", "", model.strip(), cast(Provider, chosen), env=dict(env))
+    return None
+
+
+def is_subscription(model: str) -> bool:
+    """Whether a model of this name is a client's program, which counts against its owner's subscription."""
+    return model.partition("/")[0] in PROGRAMS
 
 
 def is_on_this_network(url: str) -> bool:
@@ -131,6 +182,10 @@ class Model(Protocol):
     def name(self) -> str:
         """The id of the model asked for."""
 
+    @property
+    def once(self) -> bool:
+        """Whether each answer is a program's run: all that it may need belongs into the first request."""
+
     def ask(
         self,
         system: str,
@@ -156,7 +211,8 @@ class Model(Protocol):
 
 
 PRICES_AS_OF = "2026-10"
-"""The month in which Anthropic's price list was read: platform.claude.com/docs/en/about-claude/pricing."""
+"""The month in which the price lists were read: platform.claude.com/docs/en/about-claude/pricing, and
+developers.openai.com/api/docs/pricing."""
 
 MILLION = 1_000_000
 
@@ -199,11 +255,23 @@ _TABLE: dict[str, ModelPrice] = {
     "claude-sonnet-4-5": _SONNET,
     "claude-haiku-5-5": ModelPrice(0.1, 0.5, 0.01, long_from=100_000, long_factor=5),
     "claude-haiku-4-5": ModelPrice(1, 5, 0.1),
+    "gpt-6-astra": ModelPrice(10, 50, 1),
+    "gpt-6-sol": ModelPrice(2, 10, 0.2),
+    "gpt-6-luna": ModelPrice(0.1, 0.5, 0.01),
+    "gpt-5": ModelPrice(1.25, 10, 0.125),
+    "gpt-5-mini": ModelPrice(0.25, 2, 0.025),
+    "gpt-5-nano": ModelPrice(0.05, 0.4, 0.005),
+    "gpt-5.2": ModelPrice(1.75, 14, 0.175),
+    "gpt-4.1": ModelPrice(2, 8, 0.5),
+    "gpt-4.1-mini": ModelPrice(0.4, 1.6, 0.1),
+    "gpt-4o": ModelPrice(2.5, 10, 1.25),
+    "gpt-4o-mini": ModelPrice(0.15, 0.6, 0.075),
 }
 DEAREST = max(_TABLE.values(), key=lambda price: (price.output, price.cache_read))
 """What a limit reckons with where a model is not in the table and somebody may send a bill for it."""
 
 
 def price(model: str) -> ModelPrice | None:
-    """The price of a model by its id, dated (`-20251001`) or not; None if the table does not know it."""
-    return _TABLE.get(re.sub(r"-\d{8}$", "", model))
+    """The price of a model by its id, dated (`-20251001`, `-2025-08-07`) or not; None where the
+    table does not know it."""
+    return _TABLE.get(re.sub(r"-(\d{8}|\d{4}-\d\d-\d\d)$", "", model))

@@ -181,8 +181,10 @@ def run_tools(
     bounds: Bounds | None = None,
     max_tokens: int = 16_000,
     watch: Callable[[Reply], None] | None = None,
+    once: bool = False,
 ) -> Outcome:
-    """Ask until the model has nothing more to call. `watch` sees each reply before its calls are done.
+    """Ask until the model has nothing more to call, or with `once` until it has made calls. `watch` sees each
+    reply before its calls are done.
 
     Raises what `Model.ask` raises, and what a tool raises besides ToolError: then nothing is to be kept.
     """
@@ -198,6 +200,8 @@ def run_tools(
         if watch is not None:
             watch(reply)
         loop.take(reply)
+        if once and reply.calls:
+            loop.ended = "done"
     return Outcome(
         loop.ended, loop.text, loop.turns, loop.calls, loop.refused, loop.usage, tuple(loop.messages)
     )

@@ -60,7 +60,7 @@ from ua_memory.text import tokens
 from ua_memory.text.wording import counted
 
 if TYPE_CHECKING:
-    from ua_memory.llm.client import ModelOrEndpoint
+    from ua_memory.llm.providers import ModelOrEndpoint
 
 # -- consolidate -------------------------------------------------------------------------------------------
 # One consolidation: the facts that no run has considered, held against what is believed, in one commit.

@@ -630,6 +630,8 @@ def _claude(model: Model) -> Claude:
 class _ModelFinished:
     """A model that has said what it has to say."""
 
+    once = False
+
     def __init__(self, name: str, reply: Reply) -> None:
         self.name = name
         self._reply: Reply | None = reply

@@ -41,7 +41,7 @@ from ua_memory.text.noise import defanged
 
 if TYPE_CHECKING:
     from ua_memory.knowledge.observations import ObservationView
-    from ua_memory.llm.client import ModelAccess, ModelOrEndpoint
+    from ua_memory.llm.providers import ModelAccess, ModelOrEndpoint
     from ua_memory.recall.search import SearchResult
 
 # -- keeping -----------------------------------------------------------------------------------------------
@@ -736,7 +736,7 @@ def _finished(given: Reflection, session: ReflectRun, name: str, usage: TokenUsa
 
 NO_MODEL = (
     "without a model this is the evidence in order, not an answer; a model would weigh it "
-    "(ANTHROPIC_API_KEY, or ANTHROPIC_BASE_URL for your own server)"
+    "(a key, your own server or the client that you have: docs/model.md)"
 )
 NOT_KEPT = "no opinion was formed: that needs a model"
 BEFORE = 5

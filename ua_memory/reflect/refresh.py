@@ -60,8 +60,8 @@ from ua_memory.text.noise import defanged
 
 if TYPE_CHECKING:
     from ua_memory.index.sync import Facts
-    from ua_memory.llm.client import ModelAccess, ModelOrEndpoint
     from ua_memory.llm.model import Model
+    from ua_memory.llm.providers import ModelAccess, ModelOrEndpoint
     from ua_memory.recall.search import SearchResult
     from ua_memory.store.store import Store
 

@@ -25,9 +25,9 @@ from ua_memory.transcripts.turns import Role, Session, Turn
 if TYPE_CHECKING:
     from ua_memory.index.items import IndexItem
     from ua_memory.knowledge.facts import Equal
-    from ua_memory.llm.client import ModelAccess, ModelOrEndpoint
     from ua_memory.llm.ledger import Estimate
     from ua_memory.llm.model import Model
+    from ua_memory.llm.providers import ModelAccess, ModelOrEndpoint
     from ua_memory.recall.search import SearchResult
     from ua_memory.retain.flush import Done, FlushedSession, Tell
     from ua_memory.retain.queue import QueuedText, QueueEntry

@@ -32,7 +32,7 @@ from ua_memory.text import redaction, tokens
 from ua_memory.text.wording import counted
 
 if TYPE_CHECKING:
-    from ua_memory.llm.client import ModelAccess, ModelOrEndpoint
+    from ua_memory.llm.providers import ModelAccess, ModelOrEndpoint
 
 # -- retained ----------------------------------------------------------------------------------------------
 # What became of one text that was retained.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import date, datetime, tzinfo
 from functools import partial
@@ -155,6 +156,8 @@ _REMINDER = "Nothing is saved: you called no tool. Save it with the tools, or an
 BEGINNINGS = ("User", "Agent", "Projects")
 """Blocks that may be filled where they are not there yet. No other can be added: what a transcript says
 could otherwise put a heading of its own before every session to come."""
+LOOKED_UP, SHOWN_HITS = 12, 40
+"""Turns that are looked up for a model that is asked only once, and hits that it is shown in all."""
 _QUOTE_WORDS = 4
 """A shorter quote cannot stand for the statement that it failed to support."""
 
@@ -199,9 +202,13 @@ def run_subagent(
             watch(session.reached)
 
     opening = [_opening(turns, zone)]
+    tools = session.tools(core=core)
+    if model.once:
+        opening = [user(session.looked_up(core=core), *opening[0]["content"])]
+        tools = {name: tool for name, tool in tools.items() if tool.schema not in (SEARCH, NOTHING)}
     ask = partial(
-        run_tools, model, DIRECTIVE, tools=session.tools(core=core), purpose="flush", bounds=bounds,
-        max_tokens=max_tokens, watch=watching,
+        run_tools, model, DIRECTIVE, tools=tools, purpose="flush", bounds=bounds, max_tokens=max_tokens,
+        watch=watching, once=model.once,
     )  # fmt: skip
     outcome = ask(messages=opening)
     session.harvest.usage += outcome.usage
@@ -267,6 +274,23 @@ class _SubagentRun:
             "get_core_memory_blocks": Tool("Read all blocks of core memory.", NOTHING, self._blocks),
         }
         return {name: tool for name, tool in every.items() if core or "core_memory" not in name}
+
+    def looked_up(self, *, core: bool) -> str:
+        """What a model would look up that is asked only once: what memory has on the person's longest turns,
+        and the core blocks."""
+        said = sorted((turn.text for turn in self.turns if turn.role == "person"), key=len, reverse=True)
+        hits: dict[str, None] = {}
+        for text in said[:LOOKED_UP]:
+            with suppress(Usage):
+                hits |= dict.fromkeys(self.view.search(one_line(text)[:400]))
+        found = [*hits][:SHOWN_HITS]
+        self.shown += found
+        known = "\n".join(found) or "nothing"
+        parts = [f"archival_memory_search found:\n<memory>\n{defanged(known, 'memory')}\n</memory>"]
+        if core:
+            blocks = defanged(self._blocks({}), "core")
+            parts.append(f"get_core_memory_blocks found:\n<core>\n{blocks}\n</core>")
+        return "\n\n".join(["This has been looked up for you.", *parts])
 
     # -- statements ----------------------------------------------------------------------------
 

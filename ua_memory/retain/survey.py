@@ -24,7 +24,7 @@ from ua_memory.transcripts.reader import Transcript, TranscriptReading, read
 from ua_memory.transcripts.turns import Session, Turn
 
 if TYPE_CHECKING:
-    from ua_memory.llm.client import ModelAccess, ModelOrEndpoint
+    from ua_memory.llm.providers import ModelAccess, ModelOrEndpoint
     from ua_memory.retain.conversations import Conversations, WaitQueue
     from ua_memory.retain.flush import FlushedSession
     from ua_memory.retain.queue import TextItem

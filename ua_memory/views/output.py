@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from ua_memory.git.repository import BlameLine, Revision
     from ua_memory.knowledge.core import Budget
     from ua_memory.llm.ledger import Estimate
+    from ua_memory.llm.providers import ModelTrial
     from ua_memory.store.draft import Result
 
 
@@ -56,7 +57,7 @@ STYLES = {
     "removed": "red",
     "hunk": "cyan",
 }
-MODEL_BY = "(ANTHROPIC_API_KEY, or ANTHROPIC_BASE_URL for your own server)"
+MODEL_BY = "(a key, your own server or the client that you have: docs/model.md)"
 """How to have a model, for what is said where there is none."""
 ROOM = 24
 """Columns that a text needs beside its label; where there are fewer it begins on the next line."""
@@ -380,6 +381,15 @@ def budget(one: Budget) -> dict[str, Any]:
     return {"tokens": one.used, "budget": one.limit, **({"warning": one.warning} if one.warning else {})}
 
 
+def price(cost: Estimate) -> str:
+    """What a model's work costs, in words."""
+    if cost.subscription:
+        return "subscription"
+    if not cost.usd:
+        return "no price known" if cost.usd is None else "no cost: it runs on this network"
+    return f"about {dollars(cost.usd)}, prices of {cost.as_of}"
+
+
 def usage(used: Any) -> dict[str, int]:
     """Tokens that models took, by kind."""
     return {
@@ -398,10 +408,31 @@ def estimate(cost: Estimate) -> dict[str, Any]:
 
 def priced(cost: Estimate) -> str:
     """What a model would take, in a sentence."""
-    price = "no price known" if cost.usd is None else f"about {dollars(cost.usd)}, prices of {cost.as_of}"
-    price = "no cost: it runs on this network" if cost.usd == 0 else price
-    asks = count(cost.requests, "request")
-    return f"{cost.model} would read about {cost.tokens:,} tokens in {asks}: {price}."
+    asks, costs = count(cost.requests, "request"), price(cost)
+    return f"{cost.model} would read about {cost.tokens:,} tokens in {asks}: {costs}."
+
+
+def trial(found: ModelTrial) -> dict[str, Any]:
+    """How a model answered; without `usd` where its price is not known."""
+    reply, cost = found.reply, found.cost
+    usd = {} if cost.usd is None else {"usd": round(cost.usd, 6)}
+    return {
+        "provider": found.provider, "asked": cost.model, "model": reply.model or cost.model,
+        "text": reply.text,
+        "seconds": round(found.seconds, 1), "usage": usage(reply.usage), **usd,
+        "subscription": cost.subscription,
+    }  # fmt: skip
+
+
+def show_trial(screen: Screen, found: ModelTrial) -> None:
+    """How a model answered."""
+    reply, cost = found.reply, found.cost
+    by = "" if reply.model in ("", cost.model) else f" (answered by {reply.model})"
+    screen.rows([
+        [("Provider", "strong"), found.provider], [("Model", "strong"), f"{cost.model}{by}"],
+        [("Answer", "strong"), reply.text.strip()], [("Time", "strong"), f"{found.seconds:.1f} s"],
+        [("Price", "strong"), price(cost)],
+    ])  # fmt: skip
 
 
 def without_empty(values: dict[str, Any]) -> dict[str, Any]:

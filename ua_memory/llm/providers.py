@@ -1,0 +1,385 @@
+"""The providers: who answers for an endpoint, and clients' own programs as a model."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+import tomllib
+from abc import abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ua_memory import config
+from ua_memory.errors import KeyRejected, ModelUnavailable, RequestRejected, UaMemoryError
+from ua_memory.llm.client import (
+    Claude,
+    MeteredModel,
+    ModelRequest,
+    OpenAIModel,
+    StreamedReply,
+    in_one_line,
+    take_whole,
+)
+from ua_memory.llm.ledger import Estimate, Ledger, Limits, Meter, priced
+from ua_memory.llm.model import PROGRAMS, Endpoint, Model, Reply, user
+from ua_memory.store.store import Store
+from ua_memory.text.noise import defanged
+
+ModelOrEndpoint = Endpoint | Model | None
+"""A model, or where one is; None for none: then nothing leaves the machine."""
+
+
+@dataclass(frozen=True, slots=True)
+class ModelTrial:
+    """What a model said when it was asked for one sentence, in how many seconds, and what that cost."""
+
+    provider: str
+    reply: Reply
+    seconds: float
+    cost: Estimate
+
+
+class ModelAccess:
+    """The models that a bank's parts may ask."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    @contextmanager
+    def open(self, model: ModelOrEndpoint, usd: float | None = None) -> Iterator[Model | None]:
+        """A model to ask: an endpoint is opened for one run, metered by this bank's limits and ledger, and by
+        `usd` for this run where that is less."""
+        if not isinstance(model, Endpoint):
+            yield model
+            return
+        own = self._store.config
+        limits = Limits(
+            own.run_tokens, own.run_usd if usd is None else min(usd, own.run_usd), own.day_tokens, own.day_usd
+        )
+        self._store.make_state()
+        meter = Meter(Ledger(self._store.bank.local), limits, self._store.now)
+        with KINDS[model.provider](model, meter, patterns=own.redact) as opened:
+            yield opened
+
+    def try_out(self, endpoint: Endpoint) -> ModelTrial:
+        """Ask for one sentence. Raises what `Model.ask` raises."""
+        began = time.monotonic()
+        with self.open(endpoint) as model:
+            assert model is not None, "an endpoint opens"
+            reply = model.ask(
+                "You are asked whether you can be reached.",
+                [user("Say in one short sentence that you can.")],
+                purpose="test",
+                max_tokens=2_000,
+            )
+        cost = priced(endpoint, reply.usage.prompt, [reply.usage])
+        return ModelTrial(endpoint.provider, reply, time.monotonic() - began, cost)
+
+
+# -- programs ----------------------------------------------------------------------------------------------
+# One run an answer, by its owner's subscription and without a key.
+#
+# A program is an agent: left alone it has tools, hooks, its owner's instructions, and keeps a transcript.
+# What is passed here takes all of that away (measured: Claude Code 2.1.330, Codex 0.169), and what it writes
+# all the same lies in a folder of ours that goes with the answer. Our own hooks do nothing in it.
+
+
+SECONDS = 600.0
+"""What one answer may take: a long stretch is read and answered in two or three minutes."""
+ABANDONED = 2 * SECONDS
+"""The age in seconds of a folder that a process left which was killed."""
+FOLDER = "ua-memory-model-"
+
+ANSWER = """\
+
+
+You have no tools that run. Answer with exactly one JSON object and nothing else:
+{"calls": [{"tool": "NAME", "input": {…}}, …], "text": "…"}
+`calls` are the calls of tools that you want made, in order, each with an input that fits its schema. They \
+are made after your answer. If there is none to make, leave `calls` empty and write your answer into `text`.
+The tools, with the JSON schemas of their inputs:
+"""
+
+
+class ProgramModel(MeteredModel):
+    """A program that answers one request a run. Raises what it fails with; it has tried again by itself."""
+
+    once = True
+
+    def close(self) -> None:
+        """Nothing is left open between two answers."""
+
+    @abstractmethod
+    def _run(self, folder: Path, system: str, prompt: str) -> dict[str, Any]:
+        """Have the program answer: a message as the Messages API has it, whose text is all it said."""
+
+    def _read(self, request: ModelRequest, max_tokens: int, answer: StreamedReply) -> None:
+        tools = request.body.get("tools", ())
+        system = "\n\n".join(block["text"] for block in request.body.get("system", ()))
+        system += ANSWER + json.dumps(tools, ensure_ascii=False) if tools else ""
+        with _private_folder() as folder:
+            message = self._run(folder, system, _prompt(request.body["messages"]))
+        text = message["content"][0]["text"]
+        if tools and "calls" in (found := _object(text) or {}):
+            message["content"] = _blocks(found)
+            message["stop_reason"] = "tool_use" if len(message["content"]) > 1 else "end_turn"
+        take_whole(message, answer)
+
+    def _program(self) -> str:
+        """Where the program is. ModelUnavailable where there is none."""
+        name, env = PROGRAMS[self._endpoint.provider], self._endpoint.env
+        # Where its own installer puts it: a service's PATH seldom has that folder.
+        places = os.pathsep.join((env.get("PATH", os.defpath), f"{env.get('HOME', '')}/.local/bin"))
+        if found := shutil.which(name, path=places):
+            return found
+        hint = "install it, or name another provider: ua-memory config set provider … --user"
+        raise ModelUnavailable(f"there is no program {name} on the PATH", hint=hint)
+
+    def _called(
+        self, words: Sequence[str], folder: Path, prompt: str, env: Mapping[str, str]
+    ) -> tuple[str, str]:
+        """What a run printed, and its errors. It ends with this process, and with all that it started."""
+        program = self._program()
+        try:
+            process = subprocess.Popen(
+                [program, *words], cwd=folder, text=True,
+                env={**env, "UA_MEMORY_ENABLED": "0", "TMPDIR": str(folder)},
+                encoding="utf-8", errors="replace", start_new_session=True, stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            )  # fmt: skip
+        except OSError as error:
+            what = f"{program} cannot be run: {error.strerror}"
+            raise ModelUnavailable(what, hint="install it anew") from error
+        with process:
+            try:
+                return process.communicate(prompt, timeout=SECONDS)
+            except subprocess.TimeoutExpired as error:
+                what = f"{PROGRAMS[self._endpoint.provider]} gave no answer within {SECONDS:g} s"
+                raise ModelUnavailable(what, hint="try again later") from error
+            finally:
+                with suppress(ProcessLookupError, PermissionError):
+                    os.killpg(process.pid, signal.SIGKILL)
+
+    def _message(self, text: str, stop: object, usage: Mapping[str, Any]) -> dict[str, Any]:
+        content = [{"type": "text", "text": text}]
+        return {"model": self.name, "content": content, "stop_reason": stop or "end_turn", "usage": usage}
+
+    def _failure(self, status: int | None, said: str) -> UaMemoryError:
+        """What a program says that it failed with, by the status of the endpoint that it asked."""
+        name = PROGRAMS[self._endpoint.provider]
+        what = f"{name} gave no answer" + (f": {in_one_line(said, self._endpoint)}" if said.strip() else "")
+        if status in (401, 402, 403) or re.search(r"not logged in|log ?in again|/login", said, re.I):
+            return KeyRejected(what, hint=f"log in with {name}, and try again")
+        if status and status < 500 and status not in (408, 409, 429):
+            model = self._endpoint.model or "its own default"
+            return RequestRejected(what, hint=f"UA_MEMORY_MODEL is {model}: does {name} have it?")
+        return ModelUnavailable(what, hint="try again later")
+
+
+class ClaudeProgram(ProgramModel):
+    """Claude Code, by `claude -p`."""
+
+    def _run(self, folder: Path, system: str, prompt: str) -> dict[str, Any]:
+        file = folder / "system.txt"
+        file.write_text(system, encoding="utf-8")
+        words = [
+            "-p", "--safe-mode", "--tools", "", "--strict-mcp-config", "--no-session-persistence",
+            "--system-prompt-file", str(file), "--output-format", "json",
+        ]  # fmt: skip
+        if self._endpoint.model:
+            words += ["--model", self._endpoint.model]
+        # A key would win over the subscription, and cost money that nobody asked to spend.
+        env = {name: value for name, value in self._endpoint.env.items() if name != "ANTHROPIC_API_KEY"}
+        env |= {"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1", "CLAUDE_CODE_MAX_RETRIES": "2"}
+        printed, errors = self._called(words, folder, prompt, env)
+        found = _object(printed)
+        if found is None or found.get("is_error") or not isinstance(found.get("result"), str):
+            said = found.get("result") if found else ""
+            status = found.get("api_error_status") if found else None
+            raise self._failure(status if isinstance(status, int) else None, said or errors or printed)
+        return self._message(found["result"], found.get("stop_reason"), found.get("usage") or {})
+
+
+class CodexProgram(ProgramModel):
+    """Codex, by `codex exec`."""
+
+    def _run(self, folder: Path, system: str, prompt: str) -> dict[str, Any]:
+        env = self._endpoint.env
+        theirs = Path(env.get("CODEX_HOME") or f"{env.get('HOME', '')}/.codex")
+        home, empty = folder / "home", folder / "empty"
+        home.mkdir()
+        empty.mkdir()
+        (home / "instructions.md").write_text(system, encoding="utf-8")
+        settings = _codex_settings(theirs, home)
+        (home / "config.toml").write_bytes(settings)
+        env = {**env, "CODEX_HOME": str(home)}
+        words = ["exec", "--ephemeral", "--skip-git-repo-check", "--sandbox", "read-only", "--json"]
+        if self._endpoint.model:
+            words += ["--model", self._endpoint.model]
+        with _login(theirs / "auth.json", home / "auth.json"):
+            if models := _harmless(self._called(["debug", "models"], empty, "", env)[0]):
+                (home / "models.json").write_text(models, encoding="utf-8")
+                named = config.put(settings, "config.toml", "model_catalog_json", str(home / "models.json"))
+                (home / "config.toml").write_bytes(named)
+            printed, errors = self._called([*words, "-"], empty, prompt, env)
+        rows = [row for line in printed.splitlines() if (row := _object(line)) is not None]
+        texts = [
+            str(row["item"].get("text") or "")
+            for row in rows
+            if row.get("type") == "item.completed" and row["item"].get("type") == "agent_message"
+        ]
+        done = next((row for row in rows if row.get("type") == "turn.completed"), None)
+        if done is None or not texts:
+            failed = [
+                str(row.get("message") or row.get("error")) for row in rows if "error" in str(row["type"])
+            ]
+            said = failed[-1] if failed else errors or printed
+            status = re.search(r"status (\d{3})", said)
+            raise self._failure(int(status[1]) if status else None, said)
+        used = done.get("usage") or {}
+        cached = used.get("cached_input_tokens", 0)
+        usage = {
+            "input_tokens": used.get("input_tokens", 0) - cached,
+            "cache_read_input_tokens": cached,
+            "output_tokens": used.get("output_tokens", 0),
+        }
+        return self._message(texts[-1], "end_turn", usage)
+
+
+CARRIED = (
+    "model", "model_provider", "model_providers", "model_reasoning_effort", "openai_base_url",
+    "chatgpt_base_url", "forced_login_method", "forced_chatgpt_workspace_id", "cli_auth_credentials_store",
+)  # fmt: skip
+"""What of its owner's settings says which model answers, and how it is reached."""
+WITHOUT_TOOLS: Mapping[str, Any] = {
+    "tool_mode": None, "apply_patch_tool_type": None, "multi_agent_version": None,
+    "experimental_supported_tools": [],
+}  # fmt: skip
+"""What of a model's description gives it tools that no setting takes away: to run code, to edit files, to
+start other agents."""
+TAKEN_AWAY = ("shell_tool", "unified_exec", "apps", "plugins", "multi_agent", "goals", "image_generation")
+
+
+def _codex_settings(theirs: Path, home: Path) -> bytes:
+    """A config.toml with the model of its owner's, and nothing else of it."""
+    try:
+        own = tomllib.loads((theirs / "config.toml").read_text(encoding="utf-8"))
+    except (OSError, ValueError):  # none, or one that Codex cannot read either
+        own = {}
+    wanted: dict[str, Any] = {key: own[key] for key in CARRIED if key in own}
+    wanted |= {
+        "model_instructions_file": str(home / "instructions.md"), "web_search": "disabled",
+        "project_doc_max_bytes": 0, "features": dict.fromkeys(TAKEN_AWAY, False),
+        "skills": {"bundled": {"enabled": False}},
+    }  # fmt: skip
+    data = b""
+    for key, value in wanted.items():
+        data = config.put(data, str(home / "config.toml"), key, value)
+    return data
+
+
+def _harmless(printed: str) -> str:
+    """The catalogue of models that Codex printed, without the tools of each; '' where it printed none."""
+    found = _object(printed) or {}
+    models = found.get("models")
+    if not isinstance(models, list):
+        return ""
+    return json.dumps({**found, "models": [{**each, **WITHOUT_TOOLS} for each in models]})
+
+
+@contextmanager
+def _login(theirs: Path, ours: Path) -> Iterator[None]:
+    """Its owner's login, linked. A program that renews it puts a file in place of the link: that is then the
+    only login that is still good, and goes back to its owner."""
+    if theirs.exists():
+        ours.symlink_to(theirs)
+    try:
+        yield
+    finally:
+        if theirs.exists() and ours.is_file() and not ours.is_symlink():
+            config.save(theirs, ours.read_bytes())
+
+
+@contextmanager
+def _private_folder() -> Iterator[Path]:
+    """A folder for one run, gone afterwards; so are those that killed processes have left."""
+    folder = Path(tempfile.mkdtemp(prefix=FOLDER))
+    now = folder.lstat()
+    for left in folder.parent.glob(f"{FOLDER}*"):
+        with suppress(OSError):
+            about = left.lstat()
+            if about.st_uid == now.st_uid and now.st_mtime - about.st_mtime > ABANDONED:
+                shutil.rmtree(left)
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _prompt(messages: Sequence[Mapping[str, Any]]) -> str:
+    """The messages as one text: the first alone as it is; of several each in marks that none can forge."""
+    texts = [(each["role"], _said(each["content"])) for each in messages]
+    if len(texts) == 1:
+        return texts[0][1]
+    names = {"user": "asked", "assistant": "answered"}
+    marked = [
+        f"<{names[role]}>\n{defanged(text, *names.values())}\n</{names[role]}>"
+        for role, text in texts
+        if text
+    ]
+    return "\n\n".join([*marked, "This is the conversation so far. Give your next answer."])
+
+
+def _said(blocks: Sequence[Mapping[str, Any]]) -> str:
+    parts = []
+    for block in blocks:
+        if block["type"] == "text":
+            parts.append(block["text"])
+        elif block["type"] == "tool_use":
+            call = {"tool": block["name"], "input": block["input"]}
+            parts.append(json.dumps(call, ensure_ascii=False))
+        elif block["type"] == "tool_result":
+            content = block.get("content") or ""
+            text = content if isinstance(content, str) else _said(content)
+            parts.append(f"{'Not done' if block.get('is_error') else 'Done'}: {text}")
+    return "\n\n".join(parts)
+
+
+def _object(text: str) -> dict[str, Any] | None:
+    """The JSON object that a text is or holds; None where there is none."""
+    at = text.find("{")
+    while at >= 0:
+        try:
+            found, _ = json.JSONDecoder().raw_decode(text, at)
+        except (ValueError, RecursionError):
+            found = None
+        if isinstance(found, dict):
+            return found
+        at = text.find("{", at + 1)
+    return None
+
+
+def _blocks(found: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """A program's answer as blocks of a message: its text, then its calls."""
+    calls = found.get("calls")
+    blocks: list[dict[str, Any]] = [{"type": "text", "text": str(found.get("text") or "")}]
+    for number, call in enumerate(calls if isinstance(calls, list) else ()):
+        if isinstance(call, dict):
+            given = call.get("input")
+            name = str(call.get("tool") or call.get("name") or "")
+            blocks.append({"type": "tool_use", "id": f"call_{number}", "name": name, "input": given})
+    return blocks
+
+
+KINDS: Mapping[str, type[MeteredModel]] = {
+    "anthropic": Claude, "openai": OpenAIModel, "claude-code": ClaudeProgram, "codex": CodexProgram,
+}  # fmt: skip
