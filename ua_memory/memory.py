@@ -58,8 +58,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """How a bank stands: its places, what people changed, what is held or pending, its budgets and index.
-    `settings` are those that could not be read: defaults count in their place."""
+    """The state of a bank: its folders, uncommitted hand edits, held and pending facts, budgets, index.
+    `settings` are those that could not be read; their defaults apply."""
 
     root: str
     trail: str
@@ -84,13 +84,13 @@ class Status:
 
 
 class Memory:
-    """One bank. `door` names where the calls come from and stands in every commit they make.
+    """One bank. `door` names the caller's interface and is written into every commit.
 
-    What everybody uses are methods; everything else is a method of a part: `memory.pages.list()`. A part is
-    made when it is first asked for, and holds no state of its own.
+    The common verbs are methods; everything else is a method of a part: `memory.pages.list()`. A part is made
+    on first use and has no state of its own.
 
-    Methods raise the errors of `ua_memory.errors`; nothing reads the environment. Times are the bank's.
-    Threads may share it.
+    Methods raise the errors of `ua_memory.errors`; nothing reads the environment. Times are in the bank's
+    timezone. Threads may share it.
     """
 
     def __init__(self, store: Store, *, door: str = "python") -> None:
@@ -104,7 +104,7 @@ class Memory:
         cls, root: Path | str, *, config: Config | None = None, now: Callable[[], datetime] | None = None,
         door: str = "python",
     ) -> Memory:  # fmt: skip
-        """The bank in a folder. NoBank where the folder is none; `Memory.init` makes one."""
+        """Open the bank in a folder. NoBank if the folder is none; `Memory.init` creates one."""
         if not (root := Path(root).absolute()).is_dir() or not is_bank(root):
             raise NoBank("no memory bank here", where=str(root), hint=f"ua-memory init {root}")
         config = config or config_module.load(root, {})
@@ -115,7 +115,7 @@ class Memory:
         cls, root: Path | str, *, now: Callable[[], datetime] | None = None, timezone: str = "",
         door: str = "python",
     ) -> Memory:  # fmt: skip
-        """Make a bank in a folder, or complete one, and open it. `upkeep.init.init` tells more."""
+        """Create a bank in a folder, or complete one, and open it. See `upkeep.init.init`."""
         done = init.init(Path(root).absolute(), now, timezone=timezone, door=door)
         memory = cls.open(done.bank.root, config=done.config, now=now, door=door)
         memory.init_result = done
@@ -123,14 +123,14 @@ class Memory:
 
     @property
     def config(self) -> Config:
-        """The settings that count."""
+        """The settings in effect."""
         return self.store.config
 
     # -- the index -------------------------------------------------------------------------------------
 
     @property
     def index(self) -> Index:
-        """The bank's index. Of threads that come at once all get the same; making one opens nothing."""
+        """The bank's index. All threads get the same object; creating it opens nothing."""
         from ua_memory.index.sync import Index
 
         with self._making:
@@ -139,11 +139,11 @@ class Memory:
             return self._index
 
     def lend_index(self, index: Index) -> None:
-        """Use an index that is open already: one of this bank, with the same model."""
+        """Use an index that is already open: of this bank, with the same model."""
         self._index = index
 
     def take_index(self) -> Index | None:
-        """Give the open index away, None where there is none; the next use makes another."""
+        """Give up the open index and return it, None if there is none; the next use creates another."""
         index, self._index = self._index, None
         return index
 
@@ -154,8 +154,8 @@ class Memory:
         self.close()
 
     def close(self) -> None:
-        """Let go of the index, so that another process may own it. What is used after it opens again. A
-        search of another thread is waited for."""
+        """Close the index, so that another process may open it. Waits for a search of another thread. A
+        later call opens it again."""
         if self._index is not None:
             self._index.end()
         self.store.close()
@@ -163,7 +163,7 @@ class Memory:
     def refresh(
         self, progress: Progress | None = None, *, vectors: bool = True, stop: Stop | None = None
     ) -> Refresh:
-        """Bring the index up to date with the files until `stop`; the report says what changed."""
+        """Bring the index up to date with the files, until `stop` is set; returns what changed."""
         with self.index.turn:  # what is seen is to be what is read: another thread may write meanwhile
             seen = self.store.survey()
             adopted = self.store.adopt(quiet=self.config.quiet_seconds, seen=seen, wait=False)
@@ -179,8 +179,8 @@ class Memory:
         client: str | None = None, session: str | None = None, request: str | None = None,
         said_in: Sequence[str] = (),
     ) -> InsertResult:  # fmt: skip
-        """Remember one fact, verbatim, in the log of today. It is durable and committed on return. `said_in`
-        are tags of all that is said there, as `project:shop`: they stand once, below its heading."""
+        """Add one fact, verbatim, to today's log. It is durable and committed on return. `said_in` are
+        tags of the conversation, such as `project:shop`; they are written once, below its heading."""
         fact = Fact(
             text, kind=kind, when=when, tags=tuple(tags), entities=tuple(entities), quotes=tuple(quotes)
         )
@@ -191,8 +191,8 @@ class Memory:
         )  # fmt: skip
 
     def get(self, target: str) -> Excerpt:
-        """Read what is named in any form that a command prints: `^id`, `PATH:LINE`, `PATH#L3-L5`,
-        `[[…#^id]]`. NotFound, Usage."""
+        """Read a file, lines or a fact, named in any form that a command prints: `^id`, `PATH:LINE`,
+        `PATH#L3-L5`, `[[…#^id]]`. NotFound, Usage."""
         found = statements.find_excerpts(self.store, target, lambda block: self.facts.files_of(block))
         path = found.path
         data = self.index.files.truth(path) if path.startswith("/") else self.store.truth(path)
@@ -204,7 +204,7 @@ class Memory:
         self, query: str, *, limit: int | None = None, min_score: float | None = None,
         filters: Filters | None = None,
     ) -> SearchResult:  # fmt: skip
-        """Hits for one query, over what is in the files now."""
+        """Hits for one query over the present files."""
         return self.search_many([query], limit=limit, min_score=min_score, filters=filters)[0]
 
     def search_many(
@@ -212,8 +212,8 @@ class Memory:
         filters: Filters | None = None, progress: Progress | None = None, depth: int = 0,
         by_words: bool = False,
     ) -> list[SearchResult]:  # fmt: skip
-        """Hits for many queries, in their order, embedded in one go unless `by_words`; what of each is asked,
-        `read_query` tells. An answer is `stale` where `search.seconds` were too few to read all."""
+        """Hits for each query, in order, embedded together unless `by_words`. An answer is `stale` if
+        `search.seconds` was too short to read all changes."""
         from ua_memory.index.sync import within
         from ua_memory.recall.search import answered
 
@@ -224,7 +224,7 @@ class Memory:
         )  # fmt: skip
 
     def explain(self, query: str, now: datetime | None = None) -> QueryExplanation:
-        """How a query is read when it is asked at `now`. Nothing is searched, and nothing indexed."""
+        """How a query asked at `now` is interpreted. Nothing is searched or indexed."""
         from ua_memory.index import sync
         from ua_memory.recall.search import explained
 
@@ -237,7 +237,7 @@ class Memory:
         *, since: str | None = None, until: str | None = None, tags: Sequence[str] = (), groups: object = (),
         kinds: Sequence[str] = (), sources: Sequence[str] = (), match: str = "any_strict",
     ) -> Filters:  # fmt: skip
-        """What a search may return; see `Filters`, and `read_groups` for what `groups` may be."""
+        """The filters of a search; see `Filters`, and `read_groups` for the form of `groups`."""
         from ua_memory.index.filters import Filters, read_groups
 
         lists, groups = (tuple(tags), tuple(kinds), tuple(sources)), read_groups(groups)
@@ -247,11 +247,11 @@ class Memory:
         self, query: str, *, budget: str = "", max_tokens: int = 0, limit: int | None = None,
         min_score: float | None = None, filters: Filters | None = None, progress: Progress | None = None,
     ) -> RecallResult:  # fmt: skip
-        """What memory holds on a query, marked as data, with the date and place of every line.
+        """Hits for a query as a block for a prompt, marked as data, each line with date and place.
 
-        `budget` is low, mid or high, else the setting recall.budget; `max_tokens` counts marks and all, else
-        recall.max_tokens. With neither it has as many lines as a search has hits, and at most 9,500
-        characters. `filters` are those of `Memory.filters`. Usage for no such budget.
+        `budget` is low, mid or high (default: recall.budget); `max_tokens` counts everything, marks included
+        (default: recall.max_tokens). Without either it has as many lines as a search has hits, and at most
+        9,500 characters. `filters` are those of `Memory.filters`. Usage for an unknown budget.
         """
         from ua_memory.recall.readonly import hits_block, preset
         from ua_memory.recall.search import RecallResult
@@ -274,7 +274,7 @@ class Memory:
 
     @staticmethod
     def endpoint(api_key: str = "", base_url: str = "", model: str = "") -> Endpoint | None:
-        """Where a model is, as the owner's environment says it; None where neither key nor URL is given."""
+        """The model's endpoint from key, URL and name; None if neither key nor URL is given."""
         from ua_memory.llm.model import Endpoint
 
         given = api_key.strip() or base_url.strip()
@@ -398,7 +398,7 @@ class Memory:
             return (Budget("", 0, self.config.core_tokens),)
 
     def status(self) -> Status:
-        """How the bank stands. Reads only."""
+        """The state of the bank. Reads only."""
         from ua_memory.upkeep import audit
 
         store, seen = self.store, self.store.survey()
@@ -440,14 +440,14 @@ class Memory:
 
     @cached_property
     def observations(self) -> Observations:
-        """What consolidation has made of facts."""
+        """Observations that consolidation created from facts."""
         from ua_memory.reflect.consolidate import Observations
 
         return Observations(self.store, self.door)
 
     @cached_property
     def opinions(self) -> Opinions:
-        """What the agent thinks."""
+        """The agent's opinions."""
         from ua_memory.knowledge.opinions import Opinions
 
         return Opinions(self.store, self.door)
@@ -475,7 +475,7 @@ class Memory:
 
     @cached_property
     def conversations(self) -> Conversations:
-        """Conversations: flushed, previewed, or made to wait."""
+        """Flush, preview and queue conversations."""
         from ua_memory.retain.conversations import Conversations
 
         return Conversations(self.store, self.door, self.access, lambda: self.facts.lookup(), self.search)
@@ -496,7 +496,7 @@ class Memory:
 
     @cached_property
     def queue(self) -> WaitQueue:
-        """What waits for a model."""
+        """Conversations and texts that wait for a model."""
         from ua_memory.retain.conversations import WaitQueue
 
         return WaitQueue(
@@ -513,7 +513,7 @@ class Memory:
 
     @cached_property
     def history(self) -> BankHistory:
-        """Revisions: listed, shown, explained and taken back."""
+        """Revisions: list, diff, blame, undo."""
         from ua_memory.upkeep.undo import BankHistory
 
         return BankHistory(self.store, self.door)
@@ -534,7 +534,7 @@ class Memory:
 
     @cached_property
     def purges(self) -> HistoryPurges:
-        """Taking what was forgotten out of the history, too."""
+        """Removing forgotten statements from the history."""
         from ua_memory.upkeep.purge import HistoryPurges
 
         return HistoryPurges(self.store, self.door)

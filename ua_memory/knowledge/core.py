@@ -34,7 +34,7 @@ WARN_AT = 0.8
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """Tokens of one block, or of all of MEMORY.md (`name` empty), against what they may take."""
+    """Tokens used by one block, or by all of MEMORY.md (`name` empty), and the limit."""
 
     name: str
     used: int
@@ -42,7 +42,7 @@ class Budget:
 
     @property
     def warning(self) -> str:
-        """What to say about it, or nothing."""
+        """The warning, or ''."""
         what = f"core block {self.name!r}" if self.name else "MEMORY.md"
         if self.used > self.limit:
             return f"{what} has {self.used} tokens, over its budget of {self.limit}"
@@ -78,7 +78,7 @@ def blocks(store: Store) -> list[CoreBlock]:
 
 
 def block(store: Store, name: str) -> CoreBlock:
-    """One block by its name, its letter case and brackets aside. NotFound lists the names there are."""
+    """One block by name, ignoring case and brackets. NotFound lists the names."""
     there = blocks(store)
     found = _named(there, _bare(name))
     if found is None:
@@ -146,7 +146,7 @@ def put(store: Store, draft: Draft, name: str, value: str, *, expect: str | None
 
 
 def check(store: Store, values: Mapping[str, str]) -> None:
-    """Whether these blocks could have these values, all together, now: raises what `put` would."""
+    """Raises what `put` would raise if these blocks got these values together."""
     path = core_path(store)
     data = _text(store, path)
     for name, value in values.items():
@@ -169,7 +169,7 @@ def check_budgets(store: Store, path: str, old: bytes, new: bytes) -> tuple[str,
 
 
 class CoreMemory:
-    """Core memory of one bank; `door` names who writes."""
+    """Core memory of one bank; `door` names the caller."""
 
     def __init__(self, store: Store, door: str) -> None:
         self._store, self._door = store, door
@@ -327,7 +327,7 @@ _CAPITAL = re.compile(r"\b[A-Z]\w*")
 
 
 def is_persons(turn: Turn) -> bool:
-    """Whether a turn is in a person's own words, and not a sub-agent's or a compaction's account of them."""
+    """Whether a turn is in a person's own words, not a sub-agent's or a compaction's summary."""
     return turn.role == "person" and not turn.agent and not turn.summary
 
 

@@ -1,4 +1,4 @@
-"""How a query is read, and what each arm finds: by words, by meaning, by entities, by days."""
+"""Interpreting a query, and the four retrievers: by words, meaning, entities and days."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ if TYPE_CHECKING:
 
 
 class ArmHit(NamedTuple):
-    """An item that an arm found: its place in the arm's order (from 1) and the arm's score, higher better.
+    """An item that a retriever found: its rank (from 1) and the retriever's score, higher is better.
 
-    What the entity arm found at one remove has the keys of those that lead to it in `seeds`, and in `bond`
-    how closely, between 0 and 1.
+    For items that the entity retriever found through a related name, `seeds` has the keys of the items that
+    lead there, and `bond` the strength, 0 to 1.
     """
 
     item: IndexItem
@@ -46,7 +46,7 @@ class ArmHit(NamedTuple):
 
 
 class Ranked(NamedTuple):
-    """A candidate in an order: its score, between 0 and 1, and what that is made of, by name."""
+    """A candidate: its score, 0 to 1, and the parts of the score by name."""
 
     item: IndexItem
     score: float
@@ -70,7 +70,7 @@ def find_by_words(words: WordIndex, query: Query, limit: int, where: Filters) ->
 
 @dataclass(frozen=True, slots=True)
 class Weights:
-    """What each of a query's terms is worth: {stem: inverse document frequency}, and how words stem."""
+    """The weight of each query term: {stem: inverse document frequency}, and the stemmer."""
 
     idf: dict[str, float]
 
@@ -84,10 +84,9 @@ GUESSED = 0.8
 
 
 def weigh(words: WordIndex, query: Query, guessed: Set[str] = frozenset()) -> Weights:
-    """The weights of the query's terms; of several terms with one stem, one counts.
+    """The weights of the query's terms; terms with one stem count once.
 
-    A term no item has weighs as much as one that a single item has: the query asked for it. Of `guessed`
-    terms each weighs less.
+    A term that no item has weighs as much as one that a single item has. `guessed` terms weigh less.
     """
     terms = list(dict.fromkeys([*query.terms, *(word for phrase in query.phrases for word in phrase)]))
     stems, known = words.vocabulary.stems(terms), words.vocabulary.frequencies(terms)
@@ -215,7 +214,7 @@ def read(
 
 
 def idle(text: str, at: Iterable[tuple[int, int]]) -> bool:
-    """Whether a query has nothing to go by but what stands at these places."""
+    """Whether a query has nothing to search for besides the text at these places."""
     for start, end in at:
         text = text[:start] + " " * (end - start) + text[end:]
     return all(_idle(word) for word in _WORD.findall(text))
@@ -226,8 +225,7 @@ def _idle(word: str) -> bool:
 
 
 def misspelt(words: WordIndex, query: Query, known: Set[str] = frozenset()) -> dict[str, str]:
-    """{term that no item has, nor the language: the word of the bank that was meant}. Costs nothing where
-    every term is known."""
+    """{unknown term: the bank's word that was meant}. Costs nothing if every term is known."""
     many = words.vocabulary.frequencies(query.terms)
     unknown = (term for term in query.terms if not many[term] and term not in known)
     return index_terms.meant(words.db, words.vocabulary.frequencies, unknown)
@@ -292,8 +290,8 @@ class QueryExplanation:
 def explain(
     wanted: QueryText, now: datetime, zone: tzinfo | None = None, words: WordIndex | None = None
 ) -> QueryExplanation:
-    """Read a query that is asked at `now`; days are those of `zone`, else of `now`. What is misspelt is told
-    by what the index `words` has."""
+    """Interpret a query asked at `now`; days are in `zone` (default: that of `now`). `words` is the index
+    used for spelling."""
     query = clean(wanted.text)
     time = dates.read(query, now, zone)
     rest = query
@@ -322,7 +320,7 @@ WIDEST = 4096
 def find_by_meaning(
     index: Index, vector: Row, near: Sequence[tuple[str, float]], limit: int, where: Filters, query: Query
 ) -> list[ArmHit]:
-    """The nearest items that pass. `near` is what Chroma found for this query, best first."""
+    """The nearest items that pass the filters. `near` is Chroma's result for this query, best first."""
     if where or query.phrases:
         return _filtered(index, vector, limit, where, query)
     return _ranked(index, near, limit, where, query)
@@ -395,7 +393,7 @@ BELOW = 0.9
 
 @dataclass(frozen=True, slots=True)
 class LinkedName:
-    """A name that leads on: how closely it is bound to the query's, 0 to 1, and the seeds it stands in."""
+    """A related name: how closely it is tied to the query's, 0 to 1, and the items it occurs in."""
 
     name: str
     bond: float
@@ -403,8 +401,8 @@ class LinkedName:
 
 
 def find_by_names(words: WordIndex, asked: ParsedQuery, limit: int, where: Filters) -> list[ArmHit]:
-    """The items with most of the query's rare names, then those one step on. Empty where it names nobody, or
-    only the common."""
+    """The items with most of the query's rare names, then those of related names. Empty if the query names
+    nobody, or only common names."""
     rare = {name: count for name, count in asked.named.every.items() if count <= COMMON}
     if not rare:
         return []
@@ -515,7 +513,7 @@ def _hops(
 
 
 def find_by_days(words: WordIndex, window: DateRange | None, limit: int, where: Filters) -> list[ArmHit]:
-    """The items in the window; empty without one. The score is 1: a day is meant or is not."""
+    """The items within the window; empty without one. The score is 1."""
     if window is None:
         return []
     condition, values = where.sql()

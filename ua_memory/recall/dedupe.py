@@ -1,4 +1,4 @@
-"""One of several hits that say the same, and the provenance of observations."""
+"""Duplicates among hits, and the origin of observations."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ _DENIALS = frozenset("no not never none nor neither without cannot dont t".split
 
 @dataclass(slots=True)
 class KeptHit:
-    """A hit in its place, confirmed in its file, and the items that stand under it."""
+    """A hit, confirmed in its file, and the items folded under it."""
 
     one: Ranked
     under: list[IndexItem] = field(default_factory=list)
@@ -121,7 +121,7 @@ def _lifted(belief: Ranked, fact: Ranked, there: IndexItem) -> Ranked:
 
 
 class SeenTexts:
-    """The texts of the hits so far, to find those that say the same."""
+    """The texts of the hits so far, to find duplicates."""
 
     def __init__(self, words: WordIndex) -> None:
         self._words = words

@@ -175,7 +175,7 @@ def foremost(
     stems: Mapping[str, frozenset[str]],
     most: int,
 ) -> list[IndexItem]:
-    """The best by themselves, in order; ties by path and line. For `stems` see `rerank`."""
+    """The best items by their own scores, in order; ties by path and line. For `stems` see `rerank`."""
     import numpy as np
 
     items = sorted(items, key=PLACE)
@@ -312,7 +312,7 @@ def _lift(asked: ParsedQuery, item: IndexItem) -> tuple[float, float]:
 
 
 def timely(window: DateRange | None, item: IndexItem) -> float:
-    """What an item gains for its days."""
+    """The bonus of an item for being within the days that the query means."""
     if window is None or not window.holds(item.date):
         return 0.0
     return ALONE if window.alone else LIFT

@@ -1,4 +1,4 @@
-"""A query to an answer: refresh, arms, order, each hit checked against its file, snippets."""
+"""From a query to an answer: refresh, retrieve, rank, check each hit against its file, cut snippets."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def _edge(text: str, at: int, step: int) -> int:
 
 
 class FilesOf(Protocol):
-    """What is asked of a store: a file's bytes, and those the trail holds in their place."""
+    """What is needed of a store: a file's bytes, and those of the history if the file is held."""
 
     def read(self, path: str) -> bytes: ...
     def truth(self, path: str) -> bytes: ...
@@ -177,9 +177,9 @@ class Hit:
 
 @dataclass(frozen=True, slots=True)
 class SearchResult:
-    """The hits, best first; `notes` say what was left out or not at hand; mode is 'hybrid' or 'words'.
+    """The hits, best first; `notes` say what was left out or not available; `mode` is 'hybrid' or 'words'.
 
-    `stale` counts what there was no time to read: `files` that have changed, `texts` without a vector.
+    `stale` counts what there was no time to read: changed `files`, `texts` without a vector.
     """
 
     hits: tuple[Hit, ...]
@@ -197,7 +197,7 @@ def search(
     filters: Filters | None = None,
     refresh: Callable[[], Refresh] | None = None,
 ) -> SearchResult:
-    """The best hits for one query. Any text is a query; one that says nothing finds nothing."""
+    """The best hits for one query. Any text is a valid query; an empty one has no hits."""
     return search_many(index, [query], limit=limit, min_score=min_score, filters=filters, refresh=refresh)[0]
 
 
@@ -380,7 +380,8 @@ def _hit(index: Index, asked: ParsedQuery, kept: KeptHit, arms: Arms) -> Hit:
 
 
 def wanted(query: str, config: Config) -> QueryText:
-    """What of a query a person asked, by a bank's settings."""
+    """The part of a query that a person asked, by the bank's settings; see docs/cli.md, How a query is
+    cleaned."""
     return read_query(query, config.long_query, config.longest_query)
 
 
@@ -422,14 +423,14 @@ def _anew(index: Index, why: str) -> Refresh:
 
 
 def explained(query: str, config: Config, now: datetime, words: WordIndex | None) -> QueryExplanation:
-    """How what is asked in a query is read at `now`."""
+    """How the cleaned query is interpreted at `now`."""
     return explain(wanted(query, config), now, config.zone, words)
 
 
 @dataclass(frozen=True, slots=True)
 class RecallResult:
-    """A block for a prompt, empty where nothing was found or fits; `left` are the lines that had no room in
-    `most` tokens or, where that is 0, in the characters a hook may print. `answer` is the search."""
+    """A block for a prompt, empty if nothing was found or fits; `left` are the lines that did not fit into
+    `most` tokens or, if that is 0, into a hook's characters. `answer` is the search."""
 
     block: str
     left: Sequence[str]

@@ -1,4 +1,4 @@
-"""One consolidation: facts that no run has considered, held against the observations; and its preview."""
+"""One consolidation: new facts are compared with the observations; and its preview."""
 
 from __future__ import annotations
 
@@ -112,8 +112,8 @@ class ConsolidationResult:
 
 @dataclass(slots=True)
 class ConsolidationWork:
-    """What there is to do: the facts that wait, oldest first, those of them that this run takes, and by their
-    marks those that no model has decided on: what it answered a killed run may be on any of them."""
+    """The work of a run: the facts to consider, oldest first, those that this run takes, and by their
+    marks those that no model has decided on yet."""
 
     beliefs: ObservationIndex
     waiting: list[Fact]
@@ -128,7 +128,8 @@ class ConsolidationWork:
 
 
 class ConsolidationRun:
-    """One bank's run. `accept` lets more than a quarter be retired, `retry` takes up what was set aside."""
+    """One run over a bank. `accept` allows more than a quarter to be retired, `retry` includes facts that
+    were set aside."""
 
     def __init__(
         self, store: Store, *, door: str, model: Model | None = None, clean: Callable[[str], str] = str,
@@ -143,8 +144,8 @@ class ConsolidationRun:
         self.sketch = ObservationDraft()
 
     def run(self) -> ConsolidationResult:
-        """Consolidate. Busy where another run is at it; what the store raises. What a model raises ends the
-        run, and is in the result."""
+        """Consolidate. Busy if another run is active; what the store raises. What a model raises ends the
+        run and is in the result."""
         with self._claimed():
             # What a killed run left is finished first: what it wrote is not there to be read before.
             self.store.require_settled()
@@ -168,7 +169,7 @@ class ConsolidationRun:
         return ConsolidationWork(beliefs, waiting, waiting[: self.limit], open_, theirs)
 
     def stretches(self, work: ConsolidationWork, facts: Sequence[Fact]) -> list[FactStretch]:
-        """What a model would be asked about these facts."""
+        """The groups of facts that a model would be asked about."""
         return list(stretches(facts, work.known(), self.store.config.mission))
 
     # -- asking ----------------------------------------------------------------------------------------
@@ -319,7 +320,7 @@ class ConsolidationRun:
 
 
 def summarize(changes: Sequence[ObservationChange]) -> str:
-    """`2 created, 1 strengthened`, or that nothing changed."""
+    """`2 created, 1 strengthened`, or `nothing new`."""
     counted = Counter(change.how for change in changes)
     return ", ".join(f"{number} {how}" for how, number in counted.items()) or "nothing new"
 
@@ -339,8 +340,8 @@ def _belief(observation: Observation, theirs: bool) -> KnownObservation:
 
 @dataclass(frozen=True, slots=True)
 class Preview:
-    """What a run would do: to `waiting` facts; `diff` and `changes` are those of a run without a model, and
-    `estimate` what a model would cost, None without one."""
+    """What a run would do to `waiting` facts; `diff` and `changes` are those of a run without a model,
+    `estimate` the cost of a model, None without one."""
 
     waiting: int
     taken: int
@@ -355,7 +356,7 @@ _SAYS = 400
 
 
 def preview(run: ConsolidationRun, model: Endpoint | Model | None) -> Preview:
-    """What a run would do. Nothing is written, and nothing sent."""
+    """What a run would do. Writes and sends nothing."""
     work = run.work()
     folded = fold(work.beliefs, work.taken, name_of, run.clean)
     with run.store.revision("consolidate", door=run.door) as draft:
@@ -374,7 +375,7 @@ def preview(run: ConsolidationRun, model: Endpoint | Model | None) -> Preview:
 
 
 def estimate(each: Sequence[FactStretch], model: Endpoint | Model, share: float = 1.0) -> Estimate:
-    """What asking about these stretches would take, upwards rather than down, at this share of its price."""
+    """The tokens and cost of asking about these stretches, rounded up; `share` of the price."""
     requests = [usage for stretch in each for usage in _requests(stretch)]
     return priced(model, sum(usage.prompt for usage in requests), requests, share=share)
 
@@ -397,7 +398,7 @@ def _count(messages: Sequence[Message]) -> int:
 
 
 class Observations:
-    """The observations of one bank; `door` names who retires one."""
+    """The observations of one bank; `door` names the caller."""
 
     def __init__(self, store: Store, door: str) -> None:
         self._store, self._door = store, door
@@ -405,7 +406,7 @@ class Observations:
     def preview(
         self, *, model: ModelOrEndpoint = None, limit: int | None = None, batch_api: bool = False
     ) -> Preview:
-        """What a run would do and cost. Nothing is written, and nothing sent."""
+        """What a run would do and cost. Writes and sends nothing."""
         run = ConsolidationRun(
             self._store, door=self._door, limit=limit, batch_api=batch_api, clean=self._store.redacted
         )  # fmt: skip
@@ -414,8 +415,8 @@ class Observations:
     def list(
         self, *, scope: str | None = None, stale: bool = False, retired: bool = False
     ) -> Sequence[ObservationView]:
-        """The observations that hold, or with `retired` those that do not; of one scope, or only those that
-        are `stale`: their facts changed, or new ones came, or none came for long."""
+        """The current observations, or with `retired` the retired ones; of one scope, or only `stale`
+        ones: facts changed, new facts came, or no evidence of late."""
         those = (one for one in self._believed() if bool(one.observation.retired) == retired)
         found = [one for one in those if scope is None or (one.observation.scope or "") == scope]
         return [one for one in found if not stale or one.freshness.stale or one.trend == "stale"]
@@ -434,7 +435,7 @@ class Observations:
             yield ObservationView(each, word, observations.freshness(each, beliefs.by_id, waiting))
 
     def retire(self, block: str, reason: str, *, by_person: bool = False) -> tuple[Observation, Result]:
-        """Say that an observation does not hold, and why; it stays in its file. NotFound, Usage."""
+        """Retire an observation with a reason; it stays in its file. NotFound, Usage."""
         found = observations.find(self._store, block)
         with self._store.revision("retire", door=self._door) as draft:
             draft.by_person = by_person
@@ -444,7 +445,7 @@ class Observations:
         return after, draft.result
 
     def counts(self) -> ObservationCounts:
-        """How many beliefs there are, and how much waits to be considered."""
+        """The number of observations, and of facts to consider."""
         beliefs, done = observations.all_observations(self._store), proposals.read(self._store)
         waiting = sum(done.waits(fact, modelled=False) for fact in beliefs.facts)
         batch = BatchFile(self._store.bank.pending).there(self._store.now())

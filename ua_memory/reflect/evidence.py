@@ -1,4 +1,4 @@
-"""What a reflection has found, and whether an answer stands in what it cites."""
+"""The evidence of a reflection, and whether an answer is supported by what it cites."""
 
 from __future__ import annotations
 
@@ -90,11 +90,11 @@ class EvidencePiece:
 
     @property
     def words(self) -> list[str]:
-        """Everything that an answer citing this may rest on."""
+        """All text that an answer citing this may use."""
         return [self.text, self.day, self.said, self.citation, *self.beside]
 
     def line(self) -> str:
-        """As a model and a person read it: number, what is known of it, text in one line."""
+        """Its line for a model and a person: number, description, text."""
         flat = " ".join(self.text.split())
         flat = flat if len(flat) <= _LONGEST else f"{flat[:_LONGEST]} … (read {self.number} shows all)"
         return f"[{self.number}] {self.about}: {flat}"
@@ -117,7 +117,7 @@ class EvidenceCollector:
         """What searches said that they had to leave out."""
 
     def search(self, layer: Layer, query: str, limit: int, room: int) -> list[EvidencePiece]:
-        """The best pieces of a layer for a query, at most `limit` and `room` tokens of them."""
+        """The best pieces of a layer for a query: at most `limit`, and `room` tokens."""
         where = replace(self._filters, kinds=LAYERS[layer], retired=False)
         found: list[EvidencePiece] = []
         answer = self._find(query, limit, where)
@@ -131,8 +131,8 @@ class EvidenceCollector:
         return found
 
     def around(self, number: int) -> list[EvidencePiece]:
-        """What stands behind a piece or beside it: an observation's proofs and what was said of it since, the
-        neighbours of a fact, the whole of a mental model."""
+        """What is behind or next to a piece: an observation's proofs and what was said on it since, a
+        fact's neighbours, the whole of a mental model."""
         piece = self.pieces[number]
         if isinstance(piece.record, Observation):
             proofs = [self._cited(proof.ref) for proof in piece.record.proofs]
@@ -267,22 +267,22 @@ class EvidenceCollector:
 
 
 def is_evidence(hit: Hit) -> bool:
-    """Whether a hit is evidence: a word, a name or a day of the question led to it, or its meaning is near. A
-    search always finds something; what nothing led to is no reason to answer."""
+    """Whether a hit is evidence: a word, name or day of the question led to it, or its meaning is close. A
+    search always returns something; a hit that nothing led to is no reason to answer."""
     if set(hit.arms) - {"semantic"}:
         return True
     return "semantic" in hit.arms and hit.arms["semantic"][1] >= NEAR
 
 
 def covers_question(question: str, pieces: Sequence[EvidencePiece]) -> bool:
-    """Whether these speak of nearly all that a question names."""
+    """Whether these texts contain nearly all words of a question."""
     asked = terms(question)
     said = terms(" ".join(word for piece in pieces for word in piece.words))
     return bool(asked) and len(asked & said) >= COVERED * len(asked)
 
 
 def listing(pieces: Sequence[EvidencePiece], shown: set[int]) -> Iterator[str]:
-    """A line for each piece; of those that were shown before only the number."""
+    """A line for each piece; for those shown before only the number."""
     for piece in pieces:
         yield f"[{piece.number}] is shown above" if piece.number in shown else piece.line()
 
@@ -325,21 +325,21 @@ SHAKY = 0.5
 
 @dataclass(frozen=True, slots=True)
 class AnswerSentence:
-    """A sentence of an answer with its citations behind it, and the numbers that it cites."""
+    """A sentence of an answer with its citations, and the numbers that it cites."""
 
     text: str
     cites: tuple[int, ...]
 
     @property
     def bare(self) -> str:
-        """Its words, without citations and list marks."""
+        """Its text without citations and list marks."""
         return _MARKS.sub("", _CITED.sub("", self.text)).strip()
 
 
 @dataclass(frozen=True, slots=True)
 class CheckedAnswer:
-    """What holds of an answer: `text`, the numbers it cites in their order, and what was wrong, in words for
-    the model (`faults`) and as the sentences that were `cut`."""
+    """The supported part of an answer: `text`, the numbers it cites in order, `faults` in words for the
+    model, and the sentences that were `cut`."""
 
     text: str
     cites: tuple[int, ...]
@@ -350,10 +350,10 @@ class CheckedAnswer:
 def judge(
     text: str, pieces: Mapping[int, EvidencePiece], question: str, *, found: bool, checked: Collection[int]
 ) -> CheckedAnswer:
-    """Hold an answer against the pieces. `checked` are stale observations that were held against facts.
+    """Check an answer against the pieces. `checked` are stale observations that were compared with facts.
 
-    `found` is whether it claims to have an answer: then a sentence must rest on what it cites, and one that
-    cites nothing on what the others do. One that says what is missing may repeat the question.
+    If `found`, each sentence must be supported by what it cites, and one without a citation by what the
+    others cite. A sentence that says what is missing may repeat the question.
     """
     lines = [list(sentences(line)) for line in text.strip().split("\n")]
     every = [one for line in lines for one in line]
@@ -381,7 +381,7 @@ def judge(
 
 
 def sentences(line: str) -> Iterator[AnswerSentence]:
-    """The sentences of a line, each with the citations that stand in or behind it."""
+    """The sentences of a line, each with the citations in or after it."""
     start = 0
     for match in _END.finditer(line):
         rest = line[match.end() :]
@@ -395,7 +395,8 @@ def sentences(line: str) -> Iterator[AnswerSentence]:
 
 
 def claimed(text: str, pieces: Sequence[EvidencePiece], beside: Sequence[str] = ()) -> tuple[str, ...]:
-    """The names, numbers and dates of a text that none of the pieces has, each read on its own day."""
+    """The names, numbers and dates of a text that none of the pieces has; relative dates are read from
+    each piece's day."""
     words = [word for piece in pieces for word in piece.words if word]
     days = dict.fromkeys(piece.said for piece in pieces)
     missing: tuple[str, ...] | None = None
@@ -408,8 +409,7 @@ def claimed(text: str, pieces: Sequence[EvidencePiece], beside: Sequence[str] = 
 
 
 def bounded(confidence: float, pieces: Sequence[EvidencePiece], checked: Collection[int]) -> float:
-    """A confidence, at most as high as what was cited can bear: how many independent proofs, whether they
-    are fresh, whether anything is disputed."""
+    """A confidence, limited by the citations: the number of independent proofs, freshness, disputes."""
     proofs = {proof for piece in pieces for proof in piece.proofs}
     cap = CAPS[len(proofs)] if len(proofs) < len(CAPS) else 0.95
     if any(piece.layer == "models" for piece in pieces):
@@ -421,7 +421,7 @@ def bounded(confidence: float, pieces: Sequence[EvidencePiece], checked: Collect
 
 
 def level(confidence: float) -> str:
-    """A confidence in a word: high, medium or low; none for nothing at all."""
+    """A confidence as a word: high, medium or low; none for 0."""
     return next(word for low, word in LEVELS if confidence >= low) if confidence > 0 else "none"
 
 
@@ -470,7 +470,7 @@ def _said(pieces: Sequence[EvidencePiece]) -> list[str]:
 
 
 def with_numbers(text: str, numbers: Mapping[int, int]) -> str:
-    """The text with its citations renumbered; those that have no new number are left out."""
+    """The text with renumbered citations; those without a new number are removed."""
 
     def left(match: re.Match[str]) -> str:
         kept = sorted(numbers[n] for n in _spread(match[1]) if n in numbers)

@@ -1,4 +1,4 @@
-"""What may be done with observations: grouping facts, proposals, and applying them to the files."""
+"""Changes to observations: grouping facts, checking proposals, applying them to the files."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ SCHEMA: Mapping[str, Any] = {
 
 
 class RefusedProposal(Exception):
-    """Why a proposal is not let through, in words for the model."""
+    """Why a proposal is refused, in words for the model."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -487,7 +487,7 @@ _DENIALS = frozenset("no not never none nor neither without cannot".split())  # 
 
 @dataclass(frozen=True, eq=False)
 class ComparedStatement:
-    """A statement as it is compared: a fact, or the text of an observation."""
+    """A fact or observation, prepared for comparison."""
 
     text: str
     scope: str
@@ -530,14 +530,14 @@ class ComparedStatement:
 
 
 def comparable(fact: Fact) -> ComparedStatement:
-    """A fact as it is compared."""
+    """A fact, prepared for comparison."""
     return ComparedStatement(
         fact.text, scope_of(fact), day_of(fact), fact.heading.session or fact.place.path, fact
     )
 
 
 def overlap(one: ComparedStatement, other: ComparedStatement) -> float:
-    """The part of all their words that two statements share; 0 where they are of two scopes."""
+    """The share of their words that two statements have in common, 0 to 1; 0 if their scopes differ."""
     either = one.own | other.own
     return len(one.own & other.own) / len(either) if either and one.scope == other.scope else 0.0
 
@@ -676,7 +676,8 @@ _LEAST_WORDS, _LEAST_SMALL = 4, 2
 
 @dataclass(frozen=True, slots=True)
 class ComparisonResult:
-    """What a comparison came to: operations, and pairs of facts that may be at odds, the newer first."""
+    """The result of a comparison: operations, and pairs of facts that may contradict each other, the newer
+    first."""
 
     operations: tuple[Operation, ...] = ()
     at_odds: tuple[tuple[Fact, Fact], ...] = ()
@@ -783,7 +784,7 @@ def _at_odds(facts: Sequence[ComparedStatement], fresh: set[str]) -> Iterable[tu
 
 
 def plain(text: str) -> str:
-    """A line of a list as a sentence: without its box to tick, and without emphasis."""
+    """A list line as a sentence, without checkbox and emphasis."""
     return " ".join(_EMPHASIS.sub(r"\2", _CHECKBOX.sub("", text)).split())
 
 
@@ -800,7 +801,7 @@ _Texts = Mapping[str, str]
 
 
 def persons(store: Store, live: Iterable[Observation]) -> frozenset[Observation]:
-    """Those of these observations that a person worded: no machine rewords them."""
+    """The observations that a person wrote: no machine rewords them."""
     theirs = [*_wordings(store)]
     return frozenset(one for one in live if by_person(one) or (one.id, one.text) in theirs)
 

@@ -71,7 +71,7 @@ assert set(knowledge_opinions.KINDS) <= set(get_args(Kind))
 
 @dataclass(frozen=True, slots=True)
 class OpinionProposal:
-    """A change that holds: what is to be done, to which opinion (None: a new one), and what bears it."""
+    """A valid change: what to do, to which opinion (None: a new one), and its reasons."""
 
     change: str
     before: Opinion | None
@@ -86,9 +86,9 @@ def check_opinions(
     given: Sequence[Mapping[str, Any]], pieces: Mapping[int, EvidencePiece], there: Sequence[Opinion],
     everything: Sequence[Opinion], question: str,
 ) -> tuple[list[OpinionProposal], list[str]]:  # fmt: skip
-    """(what may be written, what is wrong with the rest, in words for the model). `there` are the opinions it
-    was shown and may change, `everything` those that hold at all, which must not be said twice. An opinion
-    goes beyond what it rests on, but names nothing that neither the pieces nor the question name."""
+    """(valid changes, what is wrong with the rest in words for the model). `there` are the opinions that
+    were shown and may change, `everything` all current ones, which must not be repeated. An opinion may go
+    beyond its reasons, but names only what the pieces or the question name."""
     fine: list[OpinionProposal] = []
     wrong: list[str] = []
     for one in given:
@@ -146,7 +146,7 @@ def _confidence(one: Mapping[str, Any], because: Sequence[EvidencePiece]) -> flo
 def write(
     store: Store, proposals: Sequence[OpinionProposal], *, question: str, door: str
 ) -> tuple[OpinionChange, ...]:
-    """Write what was proposed, as one revision: each as it was and is."""
+    """Write the changes, as one revision: (before, after) of each."""
     if not proposals:
         return ()
     day = store.now().date().isoformat()
@@ -287,9 +287,9 @@ SIZES: Mapping[str, ReflectLimits] = {
 
 @dataclass(frozen=True, slots=True)
 class ReflectStep:
-    """One step of the path: what was done (`search_facts`, `read`, `answer`, …), of what, how many pieces
-    that brought and their tokens. `said` is why it was refused; `by` is `ours` for what was asked before the
-    model came."""
+    """One step: what was done (`search_facts`, `read`, `answer`, …), on what, the number of pieces found
+    and their tokens. `said` is why it was refused; `by` is `ours` for searches made before the model was
+    asked."""
 
     what: str
     asked: str
@@ -336,8 +336,8 @@ class Reflection:
 
 @dataclass(frozen=True, slots=True)
 class ReflectQuestion:
-    """A question and how it is to be answered. `there` are opinions on the matter, `all_opinions` those that
-    hold at all; `keep` says that opinions may be formed."""
+    """A question and its options. `there` are opinions on the topic, `all_opinions` all current ones;
+    `keep` allows forming opinions."""
 
     question: str
     size: ReflectLimits
@@ -349,7 +349,7 @@ class ReflectQuestion:
 
 
 def in_order(pieces: Iterable[EvidencePiece]) -> list[EvidencePiece]:
-    """The pieces by layer, from above, and by number."""
+    """The pieces by layer, mental models first, and by number."""
     rank = {layer: number for number, layer in enumerate(LAYERS)}
     return sorted(pieces, key=lambda piece: (rank[piece.layer], piece.number))
 
@@ -413,7 +413,7 @@ adding another."""
 
 @dataclass(frozen=True, slots=True)
 class Disposition:
-    """What shapes an answer. The three traits are levels from 1 to 5."""
+    """Traits that shape an answer, each from 1 to 5."""
 
     mission: str = ""
     directives: tuple[str, ...] = ()
@@ -446,7 +446,7 @@ class Disposition:
 
 
 def user_message(sections: Sequence[str], asked: Sequence[str]) -> str:
-    """A message: memory between its marks, which nothing in it can close, and what is asked of it."""
+    """A message: memory between marks that nothing in it can close, and the request."""
     body = defanged("\n\n".join(sections), "memory")
     return "\n\n".join([f"<memory>\n{body}\n</memory>", *filter(None, asked)])
 
@@ -471,7 +471,7 @@ _NUMBER = {"type": "object", "properties": {"number": {"type": "integer"}}, "req
 
 
 class ReflectRun:
-    """One reflection: the tools over what was found, and the answer when it is given."""
+    """One reflection: the tools over the evidence, and the answer."""
 
     def __init__(self, asked: ReflectQuestion, found: EvidenceCollector) -> None:
         self.asked, self.found = asked, found
@@ -688,7 +688,7 @@ _TOOL: Mapping[Layer, str] = {
 
 
 def answer(model: Model, session: ReflectRun, opening: str, system: str) -> Reflection:
-    """Let the model answer. Raises what the model raises; then there is no answer, and nothing is kept."""
+    """Have the model answer. Raises what the model raises; nothing is written then."""
     size = session.asked.size
 
     def ask(messages: Sequence[Mapping[str, Any]]) -> Any:
@@ -744,7 +744,7 @@ BEFORE = 5
 
 
 class Reflector:
-    """Answers questions from one bank: with what `search` finds, and the observations that hold."""
+    """Answers questions from one bank with `search` and the current observations."""
 
     def __init__(
         self, store: Store, door: str, models: ModelAccess, search: Callable[..., SearchResult],

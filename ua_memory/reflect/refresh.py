@@ -1,4 +1,4 @@
-"""Pages and mental models: declared by their owner, refreshed from evidence in one commit or not at all."""
+"""Pages and mental models: created by their owner, refreshed from evidence in one commit or not at all."""
 
 from __future__ import annotations
 
@@ -87,8 +87,8 @@ Recalled = tuple[Sequence[Any], Sequence[str]]
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """A fact or observation, numbered as the model reads it. `recalled` tells what the question finds from
-    what only the page cites; `clean` takes the secrets of people's own lines out of what is shown."""
+    """A fact or observation, with its number for the model. `recalled`: the question found it; else only
+    the page cites it. `clean` removes secrets from a person's lines."""
 
     number: int
     record: Fact | Observation
@@ -110,19 +110,19 @@ class Evidence:
 
     @property
     def day(self) -> str:
-        """The day it is about, else was said; '' where nobody knows."""
+        """The day it is about, else the day it was said; '' if unknown."""
         if isinstance(self.record, Observation):
             return self.record.last or self.record.since or ""
         return self.record.when or markdown_lines.day_of(self.record.place.path) or ""
 
     @property
     def text(self) -> str:
-        """What it says, on one line."""
+        """Its text, on one line."""
         return self.clean(" ".join(self.record.text.split()))
 
     @property
     def shown(self) -> str:
-        """One line for the model."""
+        """Its line in the prompt."""
         record = self.record
         who = record.said_by if isinstance(record, Fact) else f"observation, {len(record.proofs)} proofs"
         more = [f"{key}: {self.clean(value)}" for key, value in _details(record)]
@@ -131,7 +131,7 @@ class Evidence:
 
     @property
     def words(self) -> str:
-        """All that a sentence which cites it may name."""
+        """All text that a sentence citing it may use."""
         record = self.record
         more = [value for _, value in _details(record)]
         return self.clean("\n".join([record.text, self.day, *more, *record.entities, *record.tags]))
@@ -153,7 +153,7 @@ def name_of(record: Fact | Observation) -> str:
 
 
 def digest(record: Statement) -> str:
-    """A short hash of what a statement says; an id that was added to its line changes nothing."""
+    """A short hash of a statement's text; an id appended to its line changes nothing."""
     keys = ("when", "where", "who", "why", "cause")
     parts = [record.text, *(str(getattr(record, key, None) or "") for key in keys)]
     return document.texthash("\0".join(parts))[:8]
@@ -164,9 +164,9 @@ Scored = list[tuple[Fact | Observation, float]]
 
 
 def recalled(store: Store, hits: Iterable[Any], own: str) -> tuple[Scored, Records]:
-    """(the statements behind a search's hits with their scores, best first; those passed over): none that is
-    retired, lies outside the bank, was learnt from the page itself, whose link is `own`, or is nobody's
-    of the house."""
+    """(the statements behind a search's hits with their scores, best first; those left out). Left out are
+    retired and untrusted ones, those outside the bank, and those that came from the page itself (`own` is
+    its link)."""
     files: dict[str, Mapping[int, Fact | Observation]] = {}
     found: Scored = []
     passed: Records = []
@@ -192,7 +192,7 @@ def recalled(store: Store, hits: Iterable[Any], own: str) -> tuple[Scored, Recor
 
 
 def find_living(find: Callable[[str], Statement], block: str) -> Fact | Observation | None:
-    """What an id stands for, None where that is gone, retired, or said by nobody of the house."""
+    """The statement with this id, None if it is gone, retired or untrusted."""
     try:
         found = find(f"^{block}")
     except NotFound:
@@ -203,8 +203,8 @@ def find_living(find: Callable[[str], Statement], block: str) -> Fact | Observat
 
 
 def unsupported(text: str, cited: Sequence[Evidence]) -> tuple[str, ...]:
-    """The names, numbers and dates of a sentence that none of the evidence has; each of its days may be the
-    one that "yesterday" is said on."""
+    """The names, numbers and dates of a sentence that none of the evidence has; relative dates are read
+    from each piece's day."""
     pieces = [each.words for each in cited]
     missing = grounding.ungrounded(text, pieces)
     for each in cited if missing else ():
@@ -217,7 +217,7 @@ def unsupported(text: str, cited: Sequence[Evidence]) -> tuple[str, ...]:
 
 
 def linked(draft: Draft, one: Evidence) -> str:
-    """The link to a piece of evidence, which is given an id if it has none. Malformed if it has changed."""
+    """The link to a piece of evidence; an id is added if it has none. Malformed if it has changed."""
     if isinstance(one.record, Fact):
         fact = statements.cited(draft, one.record)
         return fields.link_to(draft.link_name(fact.place.path), str(fact.id))
@@ -256,7 +256,7 @@ _OVERHEAD, _REQUESTS, _SAYS = 900, 3, 700
 def estimate(
     model: Endpoint | Model, sheet: PageEditor, question: str, evidence: Sequence[Evidence], clean: Clean
 ) -> Estimate:
-    """What asking this model would cost, upwards rather than down."""
+    """The tokens of a request to this model, rounded up."""
     text = opening_message(sheet, question, evidence, clean)
     size = int((text_tokens.count(text) + text_tokens.count(DIRECTIVE) + _OVERHEAD) * THEIRS)
     return priced(model, size, asked_on(size, _REQUESTS, _SAYS))
@@ -310,7 +310,7 @@ EXTRACT = "extract"
 
 @dataclass(frozen=True, slots=True)
 class LastRefresh:
-    """A page's last refresh that was not taken back: its commit, recipe's hash, writer, what it saw."""
+    """A page's last refresh that was not undone: its commit, a hash of the recipe, its model, what it saw."""
 
     revision: str
     recipe: str
@@ -322,8 +322,8 @@ class LastRefresh:
 
 @dataclass(frozen=True, slots=True)
 class StaleReasons:
-    """Why a page is to be refreshed; false where nothing has changed. The names are those of trailers:
-    `^id`, or `path#texthash` of a line without an id. `yours` counts what persons wrote on the page since."""
+    """Why a page is out of date; false if it is not. Names are `^id`, or `path#texthash` of a line without
+    an id. `yours` counts what persons wrote on the page since."""
 
     never: bool = False
     question: bool = False
@@ -355,7 +355,7 @@ class StaleReasons:
 
 
 def last_refresh(store: Store, page: Page) -> LastRefresh | None:
-    """The refresh a page has its text from; None if there is none since it was declared."""
+    """The refresh that wrote the page's text; None if there was none since it was created."""
     name = pages.stem(page)
     back = store.history.taken_back()
     for done in store.history.with_trailer("Page", name):
@@ -383,7 +383,7 @@ def _read(lines: Sequence[str]) -> dict[str, str]:
 
 
 def seen_lines(seen: Mapping[str, str]) -> list[str]:
-    """The `Seen:` trailers that say this: `id.hash` of what has an id, else `path#texthash`."""
+    """The `Seen:` trailers: `id.hash` of a statement with an id, else `path#texthash`."""
     named = [f"{name[1:]}.{said}" for name, said in seen.items() if name.startswith("^")]
     rows = [" ".join(named[at : at + IN_A_LINE]) for at in range(0, len(named), IN_A_LINE)]
     return rows + [name for name in seen if not name.startswith("^")]
@@ -393,8 +393,8 @@ def staleness_of(
     page: Page, last: LastRefresh | None, evidence: Sequence[Evidence], cited: Iterable[str],
     alive: Callable[[str], bool], yours: int,
 ) -> StaleReasons:  # fmt: skip
-    """What has changed for a page since its last refresh. `cited` are the ids it cites, `alive` tells of a
-    name whether it still stands somewhere."""
+    """What has changed for a page since its last refresh. `cited` are the ids it cites; `alive` says
+    whether a name still exists."""
     if last is None:
         return StaleReasons(never=True, yours=yours)
     now: dict[str, Evidence] = {each.name: each for each in evidence}
@@ -417,7 +417,7 @@ def staleness_of(
 
 
 def line_exists(store: Store, name: str) -> bool:
-    """Whether `path#texthash` still stands in its file."""
+    """Whether `path#texthash` is still in its file."""
     path, _, said = name.rpartition("#")
     try:
         facts = document.parse(store.truth(path), path).of(Fact)
@@ -430,7 +430,7 @@ def line_exists(store: Store, name: str) -> bool:
 
 
 def owners(store: Store, path: str, data: bytes) -> list[Owner]:
-    """Who wrote each line of a page. What only brought a line back, as an undo does, has not written it."""
+    """Who wrote each line of a page. A commit that only restored a line, such as an undo, does not count."""
 
     def owner(line: BlameLine) -> Owner:
         if line.author != MACHINE[0]:
@@ -455,7 +455,7 @@ FEWEST = 2
 
 
 class PageEdits:
-    """The words of persons on one page that memory does not have yet: {unit: text}."""
+    """A person's text on one page that is not a fact yet: {unit: text}."""
 
     def __init__(self, store: Store, page: Page, sheet: PageEditor, last: LastRefresh | None) -> None:
         self.store, self.trail = store, f"[[{pages.stem(page)}]]"
@@ -471,7 +471,7 @@ class PageEdits:
         self._kept: dict[BodyUnit, Fact] = {}
 
     def keep(self, draft: Draft) -> tuple[Fact, ...]:
-        """Write them into the log of the day, as the person's."""
+        """Write them into the day's log, as the person's."""
         said = Provenance(self.store.now(), CLIENT, "person")
         for unit, text in self.words.items():
             fact = Fact(text, origin="person", trail=self.trail)
@@ -482,7 +482,7 @@ class PageEdits:
         return tuple(self._kept.values())
 
     def flag(self, draft: Draft, against: Sequence[tuple[BodyUnit, str]], equal: Equal) -> tuple[Fact, ...]:
-        """Flag what persons' paragraphs became with the id of what contradicts each."""
+        """Flag the facts made from a person's paragraphs with the id of what contradicts them."""
         flagged = []
         for unit, block in against:
             for fact in self._facts(draft, unit, equal):
@@ -558,8 +558,8 @@ def _schema(needed: Mapping[str, Any], **more: Any) -> dict[str, Any]:
 
 @dataclass(slots=True)
 class PageDraft:
-    """What a model did: sentences that were refused and why, persons' paragraphs that are contradicted (with
-    the numbers of the evidence), and what it took."""
+    """The result of a model's work: refused sentences with reasons, contradicted paragraphs of persons
+    (with the numbers of the evidence), and its usage."""
 
     refused: list[str] = field(default_factory=list)
     contradicted: list[tuple[BodyUnit, tuple[int, ...]]] = field(default_factory=list)
@@ -569,7 +569,7 @@ class PageDraft:
 def write(
     model: Model, sheet: PageEditor, question: str, evidence: Sequence[Evidence], clean: Clean
 ) -> PageDraft:
-    """Let a model work on the sheet. Raises what the model raises; then the sheet is to be thrown away."""
+    """Have a model edit the page. Raises what the model raises; the page editor must then be discarded."""
     writer = _Writer(sheet, evidence)
     opening: list[Message] = [
         user(opening_message(sheet, question, evidence, clean), "Bring the page up to date.")
@@ -759,11 +759,10 @@ where the answers have other words."""
 
 
 def fill(sheet: PageEditor, evidence: Sequence[Evidence], question: str, anew: bool) -> int:
-    """Put what answers the question and is not on the page yet into its sections, and return for how many
-    there was no room.
+    """Add what answers the question and is not on the page yet; returns how many facts did not fit.
 
-    Of a page written anew, facts stand by their days; later only what is new is added, at the end of its
-    list: what a person took out stays out.
+    On a page created from scratch facts are in order of their days; later only new ones are added, at the end
+    of their list, and what a person removed stays out.
     """
     _correct(sheet, evidence)
     there = {block for unit in sheet.units for sentence in unit.sentences for block in sentence.ids}
@@ -884,8 +883,8 @@ def _sentence(each: Evidence) -> str:
 
 
 def settle(sheet: PageEditor, evidence: Sequence[Evidence]) -> list[str]:
-    """Take out what is no longer so: links to what is gone, sentences without support, paragraphs without
-    sentences. Returns the sentences that went, and why."""
+    """Remove what no longer holds: links to missing statements, sentences without support, empty
+    paragraphs. Returns the removed sentences with reasons."""
     living = {each.record.ref or "": each for each in evidence}
     dropped: list[str] = []
     for unit in [unit for unit in sheet.units if unit.owner == "ours" and not unit.heading]:
@@ -941,8 +940,8 @@ Tell = Callable[[Estimate], None]
 
 @dataclass(frozen=True, slots=True)
 class RefreshView:
-    """What a refresh may use of memory: recall for a question (facts and observations only), what has an id,
-    facts by their exact text, and the removal of secrets from what a model is shown."""
+    """What a refresh needs of memory: recall (facts and observations only), statements by id, facts by
+    exact text, and redaction."""
 
     recall: Callable[[str], Recalled]
     find: Callable[[str], Statement]
@@ -953,7 +952,7 @@ class RefreshView:
 def view_of(
     store: Store, facts: Facts, search: Callable[..., SearchResult], update: Callable[[], object]
 ) -> RefreshView:
-    """What a bank offers a refresh. `update` brings its index up to date."""
+    """The `RefreshView` of a bank. `update` brings its index up to date."""
     wanted = Filters(kinds=KINDS, retired=False)
 
     def recall(question: str) -> Recalled:
@@ -968,9 +967,9 @@ def view_of(
 
 @dataclass(frozen=True, slots=True)
 class RefreshResult:
-    """What a refresh did to a page. `by` names the model, '' without one; `why` it was done; `diff` what has
-    changed, in all files; `learnt` are persons' words that became facts, `flagged` those that it contradicts;
-    `refused` what a model proposed and the evidence does not say; `left_out` counts what had no room."""
+    """What a refresh did to a page. `by` is the model's name, '' without one; `why` it was done; `diff`
+    the changes in all files; `learnt` a person's text that became facts, `flagged` those that it
+    contradicts; `refused` what a model proposed without support; `left_out` how many facts did not fit."""
 
     page: Page
     by: str
@@ -990,7 +989,7 @@ class RefreshResult:
 
 @dataclass(slots=True)
 class PageState:
-    """A page as a refresh finds it."""
+    """A page and its evidence before a refresh."""
 
     page: Page
     data: bytes
@@ -1019,7 +1018,7 @@ class Refresher:
         """The model, or where it is, which tells whether anybody sends a bill."""
 
     def stale(self, page: Page) -> StaleReasons:
-        """Whether a page is out of date, and why. Nothing is recalled for one that has no text yet."""
+        """Whether a page is out of date, and why. A page without text is not searched for."""
         if not page.body and last_refresh(self.store, page) is None:
             return StaleReasons(never=True)
         try:
@@ -1028,7 +1027,7 @@ class Refresher:
             return StaleReasons(broken=str(error))
 
     def state(self, page: Page) -> PageState:
-        """How a page stands. Reads only."""
+        """The page and its evidence. Reads only."""
         path = page.place.path
         data = self.store.read(path)
         sheet = PageEditor(data, path, owners(self.store, path, data), pages.max_tokens(data, path))
@@ -1046,11 +1045,11 @@ class Refresher:
     def refresh(
         self, page: Page, *, full: bool = False, dry_run: bool = False, tell: Tell | None = None
     ) -> RefreshResult:
-        """Bring a page up to date. Nothing is asked, and nothing written, where nothing has changed.
+        """Bring a page up to date; if nothing has changed, nothing is sent or written.
 
-        `full` writes it anew, as another question does. `tell` hears the price before a model is asked.
-        ChangedOnDisk where the page was saved meanwhile; Malformed where it, or a fact that it is to cite,
-        cannot be written to; else what the model raises. Nothing is changed then.
+        `full` creates it from scratch, and so does a new question. `tell` is called with the price before a
+        model is asked. ChangedOnDisk if the page was saved meanwhile; Malformed if it, or a fact that it
+        cites, cannot be written; else what the model raises. Nothing is changed then.
         """
         path = page.place.path
         if not dry_run:
@@ -1234,7 +1233,8 @@ NO_LIMIT = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """A diff of a mental model that nobody has applied; `evidence` is how many facts it was held against."""
+    """A diff of a mental model that is not applied; `evidence` is the number of facts it was compared
+    with."""
 
     model: MentalModel
     by: str
@@ -1246,7 +1246,7 @@ class Proposal:
 
 
 def propose(refresher: Refresher, model: MentalModel, tell: Tell | None = None) -> Proposal:
-    """Work on a copy, and show what would be different. Raises what the model raises."""
+    """Edit a copy, and return what would change. Raises what the model raises."""
     path = model.place.path
     data = refresher.store.read(path)
     sheet = PageEditor(data, path, ["ours"] * (data.count(b"\n") + 1), NO_LIMIT)
@@ -1285,7 +1285,7 @@ _FATAL = (ModelUnavailable, KeyRejected, RequestRejected, BudgetSpent)
 
 
 class Pages:
-    """The knowledge pages of one bank; `view` gives what a refresh may use of memory."""
+    """The knowledge pages of one bank; `view` is what a refresh may use of memory."""
 
     def __init__(self, store: Store, door: str, models: ModelAccess, view: Callable[[], RefreshView]) -> None:
         self._store, self._door, self._models, self._view = store, door, models, view
@@ -1293,7 +1293,7 @@ class Pages:
     def create(
         self, id: str, name: str, source_query: str, tags: Sequence[str] = (), *, by_person: bool = False
     ) -> PageChange:
-        """Declare what a page tracks; `refresh` writes its body. Usage."""
+        """Create a page that tracks a question; `refresh` writes its body. Usage."""
         return pages.create_page(
             self._store, id, name, source_query, tags, door=self._door, by_person=by_person
         )
@@ -1328,11 +1328,11 @@ class Pages:
         self, id: str, *, full: bool = False, dry_run: bool = False, model: ModelOrEndpoint = None,
         tell: Tell | None = None,
     ) -> RefreshResult:  # fmt: skip
-        """Bring a page up to date, in one commit; nothing is asked or written where nothing has changed.
+        """Bring a page up to date, in one commit; if nothing has changed, nothing is sent or written.
 
-        Without a `model` it is put together from the facts' own words. `full` writes it anew; `dry_run`
-        writes nothing, but asks the model; `tell` hears the price first. Raises NotFound, ChangedOnDisk,
-        Malformed, and what the model raises: the page is as it was then.
+        Without a `model` it lists the facts in their own words. `full` creates it from scratch; `dry_run`
+        writes nothing, but asks the model; `tell` is called with the price first. Raises NotFound,
+        ChangedOnDisk, Malformed, and what the model raises; the page is then unchanged.
         """
         page = self.get(id)
         with self._models.open(model) as asked:
@@ -1342,11 +1342,11 @@ class Pages:
         self, model: ModelOrEndpoint = None, *, every: bool = False, full: bool = False,
         dry_run: bool = False, tell: Tell | None = None, done: Callable[[RefreshResult], None] | None = None,
     ) -> Sequence[RefreshResult]:  # fmt: skip
-        """Refresh the pages that are stale, each in a commit of its own; with `every` those that are not are
-        in the result, too. `done` hears of each as it comes.
+        """Refresh the pages that are out of date, each in its own commit; with `every` the result includes
+        the others. `done` is called with each.
 
-        A page that fails does not keep others from it, unless no other would be spared; the first error is
-        raised at the end.
+        A page that fails does not stop the others, unless they would fail too; the first error is raised at
+        the end.
         """
         all_done: list[RefreshResult] = []
         failed: UaMemoryError | None = None
@@ -1381,13 +1381,13 @@ class MentalModels:
     def create(
         self, id: str, name: str, body: str, tags: Sequence[str] = (), *, by_person: bool = False
     ) -> PageChange:
-        """Write a person's mental model; for a machine (not `by_person`) Usage."""
+        """Create a mental model. Usage unless `by_person`."""
         return pages.create_model(self._store, id, name, body, tags, door=self._door, by_person=by_person)
 
     def update(
         self, id: str, *, name: str | None = None, body: str | None = None, by_person: bool = False
     ) -> PageChange:
-        """Change a mental model as a person wants it. NotFound, Usage."""
+        """Change a mental model. NotFound, Usage."""
         return pages.update_model(
             self._store, id, title=name, body=body, door=self._door, by_person=by_person
         )
@@ -1405,7 +1405,8 @@ class MentalModels:
         return pages.model(self._store, id)
 
     def propose(self, id: str, *, model: ModelOrEndpoint = None, tell: Tell | None = None) -> Proposal:
-        """What memory would change in a mental model. Nothing is written. NotFound; the model's errors."""
+        """The changes that memory would make to a mental model. Nothing is written. NotFound; the model's
+        errors."""
         one = self.get(id)
         with self._models.open(model) as asked:
             refresher = Refresher(self._store, self._view(), door=self._door, model=asked, at=model)

@@ -111,7 +111,7 @@ def plain(text: str) -> str:
 
 
 def own_sentences(unit: BodyUnit) -> list[str]:
-    """The sentences of a unit without their citations, each trimmed."""
+    """The sentences of a unit without citations, trimmed."""
     text = "\n".join(
         part for part in re.split(r"(?:\s*\[\[[^\[\]\n]*#\^[A-Za-z0-9-]+[^\[\]\n]*\]\])+", unit.words)
     )
@@ -132,11 +132,11 @@ LONGEST_TITLE = 80
 
 
 class RefusedEdit(Exception):
-    """An operation that is not done, and why."""
+    """Why an operation is refused, in words for the model."""
 
 
 class PageEditor:
-    """The body of one page while it is worked on. `limit` bounds its tokens."""
+    """The body of one page while it is edited. `limit` is its maximum in tokens."""
 
     def __init__(self, data: bytes, path: str, owners: Sequence[Owner], limit: int) -> None:
         document = markdown_document.parse(data, path)

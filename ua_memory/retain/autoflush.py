@@ -1,4 +1,4 @@
-"""`AutoFlush`: flushes a program's own list of messages when it is full, and what it restarts with."""
+"""`AutoFlush`: flushes a program's own list of messages when it is full, and returns a shorter one."""
 
 from __future__ import annotations
 
@@ -44,13 +44,13 @@ _NAMED = 12
 
 
 def count_message_tokens(messages: Iterable[Message]) -> int:
-    """Tokens of messages, by our own count."""
+    """Tokens of messages, counted with tiktoken."""
     return sum(tokens.count(_text(message.get("content") or "")) + 4 for message in messages)
 
 
 def cut(messages: Sequence[Message], budget: int) -> int:
-    """Where the tail begins: the first message from which on all fits the budget, no tool result without its
-    call. At least the last exchange is kept, whatever its size."""
+    """Index of the first message to keep: all from it on fit the budget, and no tool result lacks its
+    call. The last exchange is always kept."""
     begins = [n for n, message in enumerate(messages) if _may_begin(message)]
     left = budget
     best = begins[-1] if begins else 0
@@ -64,7 +64,7 @@ def cut(messages: Sequence[Message], budget: int) -> int:
 
 
 def context(head: str, tail: Sequence[Message]) -> list[dict[str, Any]]:
-    """The hand-over and the tail as one valid conversation: a person first, then in turn."""
+    """The summary and the kept messages as one valid conversation: a person first, then in turn."""
     opening = {"type": "text", "text": head}
     if tail and tail[0].get("role") == "user":
         first = {"role": "user", "content": [opening, *blocks(tail[0])]}
@@ -73,8 +73,8 @@ def context(head: str, tail: Sequence[Message]) -> list[dict[str, Any]]:
 
 
 def summary_block(core: Sequence[CoreBlock], turns: Sequence[Turn], saved: Sequence[str], asked: str) -> str:
-    """What the agent needs to go on, as a block of recalled memory: last in it, where it is given, what was
-    `asked` last, since `carried` finds it there again."""
+    """What the agent needs to continue, as a block of recalled memory. `asked`, the last request, comes
+    last, so that `carried_request` finds it again."""
     parts = ["The conversation before this point was saved to memory and left out."]
     if core:
         parts.append("Core memory:\n\n" + "\n\n".join(f"## {block.name}\n{block.value}" for block in core))
@@ -90,7 +90,7 @@ def summary_block(core: Sequence[CoreBlock], turns: Sequence[Turn], saved: Seque
 
 
 def carried_request(messages: Sequence[Message]) -> str:
-    """The request that an earlier hand-over in these messages carries, or ""."""
+    """The request in an earlier summary among these messages, or ''."""
     for message in messages[:1]:
         for block in blocks(message):
             text = str(_field(block, "text") or "")
@@ -100,7 +100,7 @@ def carried_request(messages: Sequence[Message]) -> str:
 
 
 def fingerprint(message: Message) -> str:
-    """What tells a message from others, whatever marks for a cache a program puts on its blocks meanwhile."""
+    """A hash of a message that ignores cache marks which a program adds to its blocks."""
     parts = [str(message.get("role"))]
     for block in blocks(message):
         parts += [_text(_field(block, key) or "") for key in ("type", "text", "id", "tool_use_id")]
@@ -132,7 +132,7 @@ def _text(content: Any) -> str:
 
 
 def plain(value: Any) -> Any:
-    """A block of an SDK as JSON has it."""
+    """A block of an SDK as plain JSON."""
     dump = getattr(value, "model_dump", None)
     return dump(exclude_none=True) if dump else str(value)
 

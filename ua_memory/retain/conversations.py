@@ -1,4 +1,4 @@
-"""Conversations: flushed at once, captured as they grow, or made to wait, and what waits with them."""
+"""Conversations: flush now, capture as they grow, or queue; and the queue of all that waits."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ OFF = "flush is switched off (UA_MEMORY_ENABLED, or `enabled` in ua-memory.toml)
 
 
 class Conversations:
-    """Flushes conversations into one bank; `door` names who does. `lookup` finds facts by their exact text,
-    and `search` what a sub-agent asks of memory."""
+    """Flushes conversations into one bank; `door` names the caller. `lookup` finds facts by exact text,
+    `search` answers the sub-agent's searches."""
 
     def __init__(
         self, store: Store, door: str, models: ModelAccess, lookup: Callable[[], Equal],
@@ -59,14 +59,14 @@ class Conversations:
         client: str | None = None, session: str | None = None, tell: Tell | None = None,
         done: Done | None = None,
     ) -> Flush:  # fmt: skip
-        """Save what matters of a conversation, and of all that waits; one commit for each session.
+        """Save the facts of a conversation and of the queue; one commit for each session.
 
-        `transcript` is a stream of any client's; below the threshold nothing happens unless `force`d.
-        Without one, what waits is flushed. Without a `model` the speakers' own sentences are kept. `tell`
-        hears how far it is, `done` of each session as soon as it is committed.
+        `transcript` is a stream in any client's format; below the threshold nothing happens unless `force`d.
+        Without one the queue is flushed. Without a `model` the speakers' own sentences are saved. `tell(done,
+        total)` reports progress in turns, `done` is called with each session once it is committed.
 
-        Raises what the transcript (Malformed), the model (ModelUnavailable, KeyRejected, RequestRejected,
-        ModelRefused, ModelMisbehaved, BudgetSpent) or the store raises: the turns wait then.
+        Raises Malformed for the transcript, and what the model and the store raise; the turns then stay
+        queued.
         """
         if not self._store.config.enabled:
             return Flush(notes=(OFF,))
@@ -86,8 +86,8 @@ class Conversations:
         self, transcript: IO[bytes] | None, *, force: bool = False, client: str | None = None,
         session: str | None = None, model: ModelOrEndpoint = None,
     ) -> Flush:  # fmt: skip
-        """Let a transcript's new turns wait, durably, if it is due; flush nothing. `model` is who is to read
-        them later."""
+        """Queue a transcript's new turns durably if a flush is due; flush nothing. `model` is the one that
+        will read them."""
         if not self._store.config.enabled:
             return Flush(notes=(OFF,))
         if transcript is None:
@@ -99,8 +99,8 @@ class Conversations:
         self, session: Session, transcript: IO[bytes] | None, *, said: str = "", asked: str = "",
         spot: Sequence[Any] = (), close: bool = False, model: bool = False,
     ) -> CaptureResult:  # fmt: skip
-        """Let the new turns of a session that goes on wait. `spot` is where the last
-        hearing ended, as the values of its `ReadPosition`; `model` tells whether one is to read them."""
+        """Queue the new turns of a session that is still open. `spot` has the values of the last
+        `ReadPosition`; `model` says whether a model will read them."""
         flusher = self.flusher(wants=model)
         return capture(
             flusher, session, transcript, said=said, asked=asked, spot=ReadPosition(*spot), close=close
@@ -110,8 +110,8 @@ class Conversations:
         self, transcript: IO[bytes] | None = None, *, model: ModelOrEndpoint = None, force: bool = False,
         client: str | None = None, session: str | None = None,
     ) -> tuple[Flush, Estimate | None]:  # fmt: skip
-        """What a flush without a model would keep and, where there is a model, what it would cost. Nothing
-        is written, and nothing sent."""
+        """What a flush without a model would save and, if there is a model, its cost. Writes and sends
+        nothing."""
         if not self._store.config.enabled:
             return Flush(notes=(OFF,)), None
         flusher = self.flusher()
@@ -129,8 +129,8 @@ class Conversations:
         size: int | None = None,
         model: ModelOrEndpoint = None,
     ) -> FlushedSession | None:
-        """Flush turns that a program has in its hands. They wait first, as those of a transcript do. None
-        where nothing is new, or flushes are switched off."""
+        """Flush turns given by a program; they are queued first. None if nothing is new or flushes are
+        off."""
         if not self._store.config.enabled:
             return None
         with self._models.open(model) as asked:
@@ -141,8 +141,8 @@ class Conversations:
     def flusher(
         self, model: Model | None = None, tell: Tell | None = None, *, wants: bool | None = None
     ) -> Flusher:
-        """What flushes. `tell` hears how far it is; `wants` tells whether a model is to read what is made to
-        wait, else whether there is one."""
+        """A `Flusher` of this bank. `tell` is called with the progress; `wants` says whether a model is to
+        read what is queued (default: whether there is one)."""
         view = MemoryView(
             self.search_lines, lambda: core.blocks(self._store), self._store.redacted,
             lambda values: core.check(self._store, values),
@@ -150,7 +150,7 @@ class Conversations:
         return Flusher(self._store, view, self._lookup, door=self._door, model=model, tell=tell, wants=wants)
 
     def search_lines(self, query: str) -> Sequence[str]:
-        """What memory holds on a query, one line for each hit, as a sub-agent may read it."""
+        """One line for each hit of a query, as the sub-agent may read it."""
         hits = self._search(query, limit=8).hits
         rows = ((f"{hit.item.day or hit.item.path}{_origin(hit.item)}", hit.snippet.split()) for hit in hits)
         return [noise.harmless(f"{head}: {' '.join(words)}") for head, words in rows]
@@ -166,7 +166,7 @@ def _origin(item: IndexItem) -> str:
 
 
 class WaitQueue:
-    """Everything of one bank that waits for a model, each under a key."""
+    """Everything of one bank that waits for a model, each entry under a key."""
 
     def __init__(
         self, store: Store, models: ModelAccess, flusher: Callable[..., Flusher],
@@ -176,27 +176,27 @@ class WaitQueue:
         self._flusher, self._retainer = flusher, retainer
 
     def list(self) -> Sequence[QueueEntry]:
-        """All that waits: conversations, then texts."""
+        """All entries: conversations, then texts."""
         return [*self.conversations(), *self.texts()]
 
     def conversations(self) -> Sequence[QueueEntry]:
-        """The sessions whose turns wait for their flush, those that wait longest first."""
+        """The queued sessions, oldest first."""
         return self._flusher().queue.all()
 
     def texts(self) -> Sequence[QueuedText]:
-        """The texts that wait to be retained, those that wait longest first."""
+        """The texts to be retained, oldest first."""
         return self._retainer().items.waiting()
 
     def is_text(self, key: str) -> bool:
-        """Whether a key is that of a text, and not of a conversation."""
+        """Whether a key is that of a text rather than a conversation."""
         return self._retainer().items.has(key)
 
     def retry_conversations(
         self, keys: Sequence[str] = (), *, model: ModelOrEndpoint = None, tell: Tell | None = None,
         done: Done | None = None,
     ) -> Sequence[FlushedSession]:  # fmt: skip
-        """Flush what waits under these keys, or all of it, set aside or not; where flushes are switched off,
-        nothing. NotFound; else as `flush`."""
+        """Flush these conversations, or all, including those set aside; nothing if flushes are off.
+        NotFound; else as `flush`."""
         if not self._store.config.enabled:
             return []
         with self._models.open(model) as asked:
@@ -217,7 +217,7 @@ class WaitQueue:
     def retry_texts(
         self, keys: Sequence[str] = (), *, model: ModelOrEndpoint = None, tell: RetainTell | None = None
     ) -> Sequence[RetainResult]:
-        """Retain what waits under these keys, or all of it, set aside or not. NotFound; else as `retain`."""
+        """Retain these texts, or all, including those set aside. NotFound; else as `retain`."""
         with self._models.open(model) as asked:
             retainer = self._retainer(asked, tell)
             for key in keys or retainer.items.keys():
@@ -228,15 +228,15 @@ class WaitQueue:
             return [one for one in found if one is not None]
 
     def attempt(self, key: str, *, model: ModelOrEndpoint = None) -> FlushedSession | RetainResult | None:
-        """Flush or retain what waits under a key, unasked; None if it is set aside. Busy; else as `flush` and
-        `retain`."""
+        """Flush or retain one entry without being asked; None if it is set aside. Busy; else as `flush`
+        and `retain`."""
         with self._models.open(model) as asked:
             if self.is_text(key):
                 return self._retainer(asked).one(key, 0, unasked=True)
             return self._flusher(asked).one(key, 0, unasked=True)
 
     def drop(self, key: str) -> QueueEntry:
-        """Throw away what waits under a key, and return it. NotFound, Busy."""
+        """Remove an entry and return it. NotFound, Busy."""
         items = self._retainer().items
         if not items.has(key):
             return self._flusher().queue.drop(key)
@@ -257,8 +257,8 @@ TAIL = 32 << 20
 
 @dataclass(frozen=True, slots=True)
 class ReadPosition:
-    """Where a hearing ended: the byte, a hash of what stands before it, the last turn's id, and a hash of the
-    words that the client told."""
+    """How far a transcript was read: the byte, a hash of what precedes it, the last turn's id, and a hash
+    of the words that came with the event."""
 
     offset: int = 0
     check: str = ""
@@ -268,7 +268,7 @@ class ReadPosition:
 
 @dataclass(frozen=True, slots=True)
 class CaptureResult:
-    """What a hearing brought: how many new turns, where it ended, and whether a flush is due."""
+    """Result of a capture: the number of new turns, the new position, and whether a flush is due."""
 
     turns: int
     spot: ReadPosition

@@ -45,7 +45,7 @@ _REVISIONS = 50
 
 @dataclass(frozen=True, slots=True)
 class KnownDocument:
-    """A document that is there: its file, the names of its chunks in order, and how they were drawn."""
+    """A document in the bank: its file, its chunks' names in order, and the mode they were read with."""
 
     path: str
     chunks: tuple[str, ...] = ()
@@ -55,7 +55,7 @@ class KnownDocument:
 
 @dataclass(slots=True)
 class Upsert:
-    """What an upsert changes: facts that came, facts that went, and what is to be told."""
+    """Result of an upsert: added facts, removed facts, notes."""
 
     added: list[Fact] = field(default_factory=list)
     removed: list[Fact] = field(default_factory=list)
@@ -64,8 +64,8 @@ class Upsert:
 
 
 def find(store: Store, document_id: str) -> KnownDocument:
-    """The document of this id, wherever in the folder its file is; else where it would be. Malformed for a
-    file whose header cannot be read."""
+    """The document with this id, wherever in the folder its file is, else a new one. Malformed if a header
+    cannot be read."""
     wanted = document_id.encode("utf-8", "replace")
     paths = sorted(each.path for each in store.survey().files if each.path.startswith(f"{FOLDER}/"))
     for path in paths:
@@ -83,8 +83,7 @@ def find(store: Store, document_id: str) -> KnownDocument:
 
 
 def path_of(document_id: str, taken: Sequence[str]) -> str:
-    """The file for a new document: named by the last parts of its id, and by a hash where that alone could
-    be another's."""
+    """The path for a new document: from the last parts of its id, with a hash if that alone is ambiguous."""
     stem = re.sub(r"\.(?:md|markdown|txt|html?|pdf|docx)$", "", document_id, flags=re.IGNORECASE)
     words = re.sub(r"[^\w]+", "-", stem.replace("\\", "/").rstrip("/").rpartition("/")[2]).strip("-").lower()
     words = words.encode("utf-8", "replace")[:60].decode("utf-8", "ignore").strip("-_") or "document"
@@ -97,8 +96,8 @@ def put(
     store: Store, draft: Draft, known: KnownDocument, item: TextItem, heading: str, chunks: Sequence[Chunk],
     drawn: Mapping[str, ExtractedChunk],
 ) -> Upsert:  # fmt: skip
-    """Bring the document's file to these chunks, in an open revision. `drawn` has the facts of those
-    that were read; all others keep their lines. TooLarge, Malformed."""
+    """Write these chunks into the document's file, in an open revision. `drawn` has the facts of the
+    chunks that were read; the other chunks keep their lines. TooLarge, Malformed."""
     done = Upsert()
     names = list(dict.fromkeys(chunk.name for chunk in chunks))
     if item.append:
@@ -137,7 +136,8 @@ def put(
 
 
 def clear(store: Store, draft: Draft, known: KnownDocument, item: TextItem) -> Upsert:
-    """Take all chunks out of a document, in an open revision; a file that no person wrote into goes."""
+    """Remove all chunks from a document, in an open revision; the file is deleted unless a person wrote in
+    it."""
     done = put(store, draft, known, item, "", (), {})
     rest = markdown_document.parse(draft.read(known.path), known.path)
     headings = (line for line in rest.lines[rest.front_end :] if line.strip())
@@ -287,7 +287,7 @@ def _printed(
 
 
 def with_cause(draft: Draft, fact: Fact, cause: Fact | None, path: str) -> Fact:
-    """The fact with a `cause:` that cites another one and has its words."""
+    """The fact with a `cause:` that cites another one and quotes it."""
     if cause is None or not cause.id:
         return fact
     words = " ".join(re.sub(r"[\[\]]", " ", cause.text).split())
@@ -316,13 +316,13 @@ INSTALL = "pip install 'ua-memory[ingest]'"
 
 
 def is_read(name: str) -> bool:
-    """Whether a file of this name is of a format that is read."""
+    """Whether files of this name can be read."""
     return PurePath(name).suffix.lower() in (*TEXTS, *CONVERTED)
 
 
 def text_of(data: bytes, name: str) -> str:
-    """The text of a file with these bytes, as markdown. Usage for a format that is not read or needs the
-    extra, Malformed for bytes that are not what the name says, TooLarge."""
+    """A file's bytes as markdown. Usage for an unsupported format or a missing extra, Malformed if the
+    bytes are not of the format that the name says, TooLarge."""
     suffix = PurePath(name).suffix.lower()
     if len(data) > MOST_BYTES:
         raise TooLarge(f"larger than {MOST_BYTES >> 20} MB", where=name, hint="split it")
@@ -401,7 +401,7 @@ def read(store: Store, path: Path) -> InputFile:
 
 
 def refuse_own(store: Store, path: Path) -> None:
-    """Usage for a file that is memory already: retained again, it would be learnt as if it were new."""
+    """Usage for a file of the bank: it would be retained as if it were new."""
     for folder in (store.bank.state.resolve(), store.bank.root.resolve()):
         if path.is_relative_to(folder):
             inner = path.relative_to(folder).as_posix()

@@ -1,4 +1,4 @@
-"""A flush: waiting turns go in; facts, core edits and one commit come out."""
+"""Flush: queued turns in; facts, core memory edits and one commit out."""
 
 from __future__ import annotations
 
@@ -54,8 +54,8 @@ _COUNTED = 4
 
 @dataclass(frozen=True, slots=True)
 class FlushDue:
-    """Whether a context's size calls for a flush: `size` tokens now, `fires` at `threshold`. `reported` tells
-    whether the client wrote the size down, or we counted it."""
+    """Whether a flush is due: the context's `size` and the `threshold` at which it `fires`, in tokens.
+    `reported`: the client gave the size; else it was counted."""
 
     fires: bool
     size: int
@@ -69,8 +69,8 @@ class FlushDue:
 
 @dataclass(frozen=True, slots=True)
 class FlushInput:
-    """A transcript that was looked at. `turns` are those that no flush has read; none where it is not due.
-    `silent` says that nobody ever said anything in it."""
+    """A transcript that was read. `turns` are the new ones, empty if no flush is due. `silent`: it has no
+    turns at all."""
 
     session: Session
     due: FlushDue
@@ -80,7 +80,8 @@ class FlushInput:
 
 
 def due(size: int, last: int | None, threshold: int, *, reported: bool = True) -> FlushDue:
-    """At the threshold, then every 20,000 new tokens; one that shrank was compacted, and counts anew."""
+    """At the threshold, then every 20,000 new tokens. A context that shrank was compacted; counting starts
+    again."""
     at = threshold if last is None or last > size else max(threshold, last + AGAIN_AFTER)
     return FlushDue(size >= at, size, at, reported)
 
@@ -196,8 +197,8 @@ def _rereadable(stream: IO[bytes]) -> Iterator[IO[bytes]]:
 
 
 def filter_turns(turns: Iterable[Turn], config: Config) -> Iterator[Turn]:
-    """The turns that `retainContent` and `toolFilter` let pass, without what `strip` matches; one of which
-    nothing is left is left out."""
+    """The turns that `retainContent` and `toolFilter` allow, without text that `strip` matches; empty ones
+    are left out."""
     for turn in turns:
         if turn.role not in config.retain_content:
             continue
@@ -221,7 +222,7 @@ def filter_turns(turns: Iterable[Turn], config: Config) -> Iterator[Turn]:
 
 
 def scope_tags(session: Session, scopes: Iterable[str] = ()) -> tuple[str, ...]:
-    """The tags of all that a flush keeps of a session. `scopes` are those of the setting."""
+    """The tags for everything that a flush saves of a session, from the setting `scopes`."""
     folder = Path(session.cwd) if session.cwd else None
     known = {
         "session": session.session, "parent": session.parent, "cwd": session.cwd,
@@ -240,8 +241,8 @@ _SAID_BY: Mapping[str, Origin] = {"person": "person", "assistant": "agent", "too
 
 @dataclass(frozen=True, slots=True)
 class FlushedSession:
-    """What a flush of one session kept. `by` names the model, and is empty where the speakers' own sentences
-    were taken; `refused` is what a model proposed and nobody had said."""
+    """What a flush of one session saved. `by` is the model's name, '' if the speakers' own sentences were
+    saved; `refused` is what a model proposed without support."""
 
     key: str
     client: str
@@ -259,7 +260,7 @@ class FlushedSession:
 
 
 class FlushWriter:
-    """One revision of one flush while it is being put together."""
+    """One revision of one flush while it is written."""
 
     def __init__(self, store: Store, waiting: QueueEntry, zone: tzinfo | None, equal: Equal | None) -> None:
         self.store, self.waiting, self.zone, self.equal = store, waiting, zone, equal
@@ -401,7 +402,7 @@ class Flush:
 
 
 class Flusher:
-    """Flushes into one bank. `tell` is told how many turns of how many have been read."""
+    """Flushes into one bank. `tell(done, total)` is called with the number of turns read."""
 
     def __init__(
         self, store: Store, view: MemoryView, known: Callable[[], Equal], *, door: str,
@@ -570,9 +571,9 @@ class Flusher:
 
 
 def stretches(turns: Sequence[Turn], window: int) -> Iterator[Sequence[Turn]]:
-    """The turns in runs of at most `window` tokens, each beginning with the last turns of the one before.
+    """The turns in runs of at most `window` tokens, each run repeating the last turns of the one before.
 
-    A turn that is too long by itself comes in pieces, which have its id.
+    A turn that is too long by itself is split into parts with its id.
     """
     sized = [
         (piece, tokens.count(piece.text) + _PER_TURN) for turn in turns for piece in _pieces(turn, window)
@@ -616,7 +617,7 @@ _SAYS = 500
 
 
 def estimate(turns: Sequence[Turn], model: Endpoint | Model, window: int) -> Estimate:
-    """What studying these turns would take. Upwards rather than down."""
+    """The tokens and requests that a model would need for these turns, rounded up."""
     total, requests = 0, list[Tokens]()
     for stretch in stretches(turns, int(window * PART_OF_WINDOW)):
         size = int((tokens.count(shown(stretch, None)) + tokens.count(DIRECTIVE) + _OVERHEAD) * THEIRS)

@@ -38,24 +38,24 @@ _UNIQUE = 16
 
 
 def prefix(session: Session) -> str:
-    """What every mark of a session begins with."""
+    """The prefix of every mark of a session."""
     return f"{_part(session.client)}/{_part(session.session)}/"
 
 
 def mark(session: Session, entry: str) -> str:
-    """`client/session/entry`, as it stands in files and trailers."""
+    """`client/session/entry`, as in files and trailers."""
     return prefix(session) + _part(entry)
 
 
 def entries(store: Store, session: Session) -> set[str]:
-    """The ids of the turns up to which a session has been read; not by a flush that was undone."""
+    """The ids of the turns up to which a session has been read, without flushes that were undone."""
     return ledger(store, session)[0]
 
 
 def ledger(store: Store, session: Session) -> tuple[set[str], set[str]]:
-    """How far a session has been read: by flushes that stand, and by those that were undone since.
+    """How far a session has been read: by flushes in effect, and by those that were undone.
 
-    The trail is asked first: it is one call.
+    The history is asked first, in one call.
     """
     start = prefix(session)
     log = store.history.with_trailer(TRAILER, start)
@@ -67,8 +67,8 @@ def ledger(store: Store, session: Session) -> tuple[set[str], set[str]]:
 
 
 def elsewhere(store: Store, session: Session) -> set[str]:
-    """The ids up to which other sessions of the client have been read, as far as no two entries share them: a
-    fork begins with a copy of the session it came out of, which nothing in it may tell."""
+    """The ids up to which other sessions of the client have been read, if no two entries share them: a
+    fork begins with a copy of its parent session, and nothing in it says so."""
     start = f"{_part(session.client)}/"
     log = store.history.with_trailer(TRAILER, start)
     marks = {mark for each in log for mark in each.trailers.get(TRAILER, ()) if mark.startswith(start)}
@@ -76,7 +76,7 @@ def elsewhere(store: Store, session: Session) -> set[str]:
 
 
 def unique(ids: Iterable[str]) -> set[str]:
-    """Those of the ids that mean the same entry in whatever transcript they stand: no numbers of lines."""
+    """The ids that mean the same entry in any transcript, so not line numbers."""
     return {id for id in ids if len(id.partition(FOLLOWS)[0]) >= _UNIQUE}
 
 
@@ -92,15 +92,15 @@ def size_at_last_flush(store: Store, session: Session) -> int | None:
 
 
 def base_ids(ids: Iterable[str]) -> set[str]:
-    """The ids as transcripts have them: one that was told early stands for the entry it follows."""
+    """The ids as in transcripts; a turn taken from an event counts as the entry that it follows."""
     return set(filter(None, (id.partition(FOLLOWS)[0] for id in ids)))
 
 
 def without_recorded(turns: Iterable[Turn], ids: Iterable[str], reached: Collection[str]) -> Iterator[Turn]:
-    """The turns without those whose words were told before the transcript had them.
+    """The turns without those that were taken from an event before the transcript had them.
 
-    `ids` are of turns that were taken in; one that was told counts from the entry that it follows, be that
-    among these turns or, by `reached`, where they begin ('' for the beginning of all).
+    `ids` are of turns read before. A turn from an event counts from the entry that it follows, among these
+    turns or, by `reached`, before them ('' for the beginning).
     """
     told: dict[str, set[str]] = {}
     for after, sign, words in (id.partition(FOLLOWS) for id in ids):
@@ -117,12 +117,12 @@ def without_recorded(turns: Iterable[Turn], ids: Iterable[str], reached: Collect
 
 
 def words_hash(text: str) -> str:
-    """What words are told by in the id of a turn: a hash of them."""
+    """The hash of a turn's words in an id."""
     return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:12]
 
 
 def unread(turns: Iterable[Turn], read: Collection[str]) -> list[Turn]:
-    """The turns behind the last of them that was read, in order."""
+    """The turns after the last one that was read, in order."""
     fresh: list[Turn] = []
     for turn in turns:
         fresh.append(turn)
@@ -156,7 +156,7 @@ def short(name: str) -> str:
 
 
 def in_files(store: Store, start: str) -> set[str]:
-    """The marks in all files that begin so."""
+    """The marks in all files that begin with the prefix."""
     found: set[str] = set()
     for path, data in statements.texts(store, every=True):
         if start.encode() in data:
@@ -165,10 +165,10 @@ def in_files(store: Store, start: str) -> set[str]:
 
 
 def write(draft: Draft, placed: Sequence[tuple[Fact, str]], last: str) -> None:
-    """Stand a mark under each heading that facts of an open revision stand under.
+    """Write a mark under each heading that has facts of an open revision.
 
-    `placed` are facts as they were put, each with the mark of its turn, in the order they were said; the last
-    heading gets `last`. A mark of the same session that stands there already gives way to the new one.
+    `placed` are the facts with the marks of their turns, in the order they were said; the last heading gets
+    `last`. An older mark of the same session is replaced.
     """
     wanted: dict[tuple[str, int], str] = {}
     for fact, own in placed:
@@ -183,7 +183,7 @@ def write(draft: Draft, placed: Sequence[tuple[Fact, str]], last: str) -> None:
 
 
 def heading_row(draft: Draft, fact: Fact) -> int | None:
-    """The line of the heading above a fact, where it stands in the draft now."""
+    """The line of the heading above a fact in the draft."""
     document = markdown_document.parse(draft.read(fact.place.path), fact.place.path)
     now = next((each for each in document.of(Fact) if each.id == fact.id), None)
     if now is None:
@@ -219,21 +219,21 @@ By = dict[str, set[str]]
 
 
 class ReadMarks:
-    """How far each session has been read, as `through.ledger` tells it of one. As of the first question."""
+    """How far each session has been read, as `ledger` says for one; as of the first question."""
 
     def __init__(self, store: Store) -> None:
         self.store = store
 
     def of(self, session: Session) -> set[str]:
-        """The ids of the turns up to which a session has been read, be it by flushes that were undone since:
-        what was taken back comes again only where somebody asks for it."""
+        """The ids up to which a session has been read, including flushes that were undone: those turns are
+        read again only on request."""
         found, undone = self._trail
         start = prefix(session)
         gone = undone.get(start, set())
         return (found.get(start) or self._files.get(start, set()) - gone) | gone
 
     def elsewhere(self, client: str) -> set[str]:
-        """The ids up to which any session of a client has been read, as far as no two entries share them."""
+        """The ids up to which any session of a client has been read, if no two entries share them."""
         start = prefix(Session(client)).partition("/")[0] + "/"
         by = (ids for each in self._trail for name, ids in each.items() if name.startswith(start))
         return unique(id for ids in by for id in ids)

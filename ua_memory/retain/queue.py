@@ -1,4 +1,4 @@
-"""Turns and texts that wait for their flush: one durable file each in `pending/`."""
+"""The queue: turns and texts that wait for a model, one durable file each in `pending/`."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ T = TypeVar("T")
 
 
 def lock(fd: int, *, wait: bool) -> bool:
-    """Take a file for oneself, and tell whether that could be done; the lock ends with the file's closing."""
+    """Take a file's lock without waiting; whether that succeeded. The lock ends when the file is closed."""
     try:
         import fcntl
     except ImportError:  # Windows, where one process works alone
@@ -55,7 +55,7 @@ def lock(fd: int, *, wait: bool) -> bool:
 
 
 def append(file: IO[bytes], rows: Iterable[Row]) -> None:
-    """Write rows behind what stands there; on the disk when this returns. OSError."""
+    """Append rows; they are on the disk on return. OSError."""
     file.seek(0, os.SEEK_END)
     if file.tell():
         file.seek(-1, os.SEEK_END)
@@ -68,7 +68,7 @@ def append(file: IO[bytes], rows: Iterable[Row]) -> None:
 
 
 def read_rows(file: IO[bytes]) -> Iterator[Row]:
-    """The rows of a file from its beginning; a line that cannot be read is passed over."""
+    """The rows of a file from its beginning; lines that cannot be read are skipped."""
     file.seek(0)
     for line in file:
         try:
@@ -80,7 +80,7 @@ def read_rows(file: IO[bytes]) -> Iterator[Row]:
 
 
 def from_row(kind: type[T], row: Row) -> T:
-    """The row as what it was; a later version's keys are passed over."""
+    """The object from a row; unknown keys are ignored."""
     known: Row = {each.name: row[each.name] for each in fields(cast(Any, kind)) if each.name in row}
     known |= {key: time_of(known[key]) for key in ("at", "started") if key in known}
     return kind(**known)
@@ -115,8 +115,8 @@ DIED = "the process that flushed it ended before it was done"
 
 @dataclass(frozen=True, slots=True)
 class Attempts:
-    """`count` tries have failed, the last for `reason`; `own` of them through the session's own turns.
-    Before `again` it is not tried without being told to. `begun` is a try whose end nobody wrote down."""
+    """`count` attempts have failed, the last for `reason`; `own` of them because of the session's own
+    turns. Before `again` it is not retried unasked. `begun` is an attempt whose end was never recorded."""
 
     count: int = 0
     own: int = 0
@@ -126,17 +126,17 @@ class Attempts:
 
     @property
     def aside(self) -> bool:
-        """Whether it is only tried when a person says so."""
+        """Whether it is only retried on request."""
         return self.own >= ENOUGH
 
 
 def is_content_error(error: Exception) -> bool:
-    """Whether an error comes from what is flushed, and not from what is around it."""
+    """Whether an error comes from the flushed content rather than its environment."""
     return isinstance(error, _ITS_OWN) or not isinstance(error, UaMemoryError)
 
 
 def read_attempts(rows: Iterable[Mapping[str, Any]]) -> Attempts:
-    """The tries that a session's record tells of."""
+    """The attempts in a session's record."""
     found = Attempts()
     for row in rows:
         if "failed" in row:
@@ -151,8 +151,8 @@ def read_attempts(rows: Iterable[Mapping[str, Any]]) -> Attempts:
 
 
 def next_try(at: datetime, count: int, chance: float) -> datetime:
-    """When to try again after `count` failures, the last one at `at`. `chance` is from 0 to 1: sessions that
-    failed together are not to come back together."""
+    """When to retry after `count` failures, the last one at `at`. `chance`, 0 to 1, spreads sessions that
+    failed together."""
     wait = min(FIRST * 2.0 ** min(count - 1, 20), MOST)
     return at + timedelta(seconds=wait * (0.5 + chance / 2))
 
@@ -191,28 +191,28 @@ class QueueEntry:
     open: bool = False
 
     def gathers(self, now: datetime) -> bool:
-        """Whether no flush is due: its session goes on, and was not left alone for half a day."""
+        """Whether no flush is due: its session is open and had new turns within half a day."""
         return self.open and self.newest is not None and now - self.newest < ABANDONED
 
     @property
     def tries(self) -> int:
-        """How many flushes of it have failed."""
+        """The number of failed flushes."""
         return self.tried.count
 
     @property
     def reason(self) -> str:
-        """Why it waits still; '' if nothing was tried."""
+        """Why the last attempt failed; '' if there was none."""
         return self.broken or self.tried.reason
 
     @property
     def aside(self) -> bool:
-        """Whether it waits for a person."""
+        """Whether it is only retried on request."""
         return bool(self.broken) or self.tried.aside
 
 
 class TurnQueue:
-    """The waiting turns of a bank. `clean` takes secrets out of a text before it is written; `chance` gives
-    numbers from 0 to 1. `prefix` begins the names of its files."""
+    """The queued turns of a bank. `clean` removes secrets from a text before it is written; `chance` gives
+    numbers from 0 to 1; `prefix` begins the file names."""
 
     prefix = PREFIX
 
@@ -225,8 +225,8 @@ class TurnQueue:
         self, session: Session, turns: Iterable[Turn], *, at: datetime, size: int | None = None,
         modelled: bool | None = None, more: bool = False,
     ) -> QueueEntry:  # fmt: skip
-        """Append those turns that do not wait already; on the disk when this returns. With `more` no flush is
-        due: the session goes on. CannotWrite."""
+        """Append the turns that are not queued yet; they are on the disk on return. With `more` the
+        session goes on and no flush is due. CannotWrite."""
         self._make_way(key := key_of(session))
         with self._open(key) as file:
             rows = list(read_rows(file))
@@ -242,7 +242,7 @@ class TurnQueue:
         return self.get(key)
 
     def get(self, key: str) -> QueueEntry:
-        """What waits under a key. NotFound."""
+        """The entry under a key. NotFound."""
         try:
             with self._path(key).open("rb") as file:
                 rows = list(read_rows(file))
@@ -253,12 +253,12 @@ class TurnQueue:
             raise NotFound("no such entry in the queue", where=key, hint="ua-memory queue list") from error
 
     def keys(self) -> list[str]:
-        """The keys of all sessions that wait, in the order of their names."""
+        """The keys of all queued sessions, sorted."""
         names = (path.name for path in self.folder.glob(f"{self.prefix}*{SUFFIX}"))
         return sorted(name[len(self.prefix) : -len(SUFFIX)] for name in names)
 
     def all(self) -> list[QueueEntry]:
-        """Everything that waits, those that have waited longest first."""
+        """All entries, oldest first."""
         found = []
         for key in self.keys():
             with contextlib.suppress(NotFound):  # drained meanwhile
@@ -268,18 +268,19 @@ class TurnQueue:
     def failed(
         self, key: str, reason: str, at: datetime, *, own: bool = False, modelled: bool | None = None
     ) -> None:
-        """Note that a flush of these turns failed, through what they are themselves or not; they wait on."""
+        """Record a failed flush, because of the turns themselves (`own`) or not; they stay queued."""
         again = next_try(at, self.get(key).tries + 1, self.chance())
         row = {"failed": reason, "at": at.isoformat(), "own": own, "again": again.isoformat()}
         self._note(key, {**row, "model": True} if modelled else row)
 
     def close(self, key: str, at: datetime) -> None:
-        """Make a flush due of what gathers under a key. NotFound."""
+        """Make a flush due of a session that is still open. NotFound."""
         if self.get(key).open:
             self._note(key, {"due": at.isoformat()})
 
     def begin(self, key: str, at: datetime) -> QueueEntry:
-        """What waits under a key, noted as being tried: if the process dies of it, that counts. NotFound."""
+        """The entry under a key, recorded as being attempted, so that an attempt which kills its process
+        counts. NotFound."""
         found = self.get(key)
         if found.tried.begun:
             self.failed(key, DIED, at, own=True)
@@ -289,7 +290,7 @@ class TurnQueue:
         return found
 
     def revive(self, key: str, at: datetime) -> None:
-        """Have a session that was set aside tried again. NotFound."""
+        """Retry a session that was set aside. NotFound."""
         if self.get(key).tried.own:
             self._note(key, {"revived": at.isoformat()})
 
@@ -306,7 +307,7 @@ class TurnQueue:
                     self._path(key).rename(next(path for path in aside if not path.exists()))
 
     def remove_turns(self, key: str, consumed: Collection[str]) -> None:
-        """Let go of turns whose facts are committed; what was added meanwhile stays."""
+        """Remove turns whose facts are committed; turns added meanwhile stay."""
         with self._open(key) as file:
             rows = [
                 row for row in read_rows(file) if row.get("id") not in consumed and not row.keys() & OF_TRIES
@@ -316,7 +317,7 @@ class TurnQueue:
             self._instead(key, rows if first is not None else [])
 
     def rewrite(self, key: str, change: Callable[[Row], Row | None]) -> bool:
-        """Have each row be what `change` makes of it, None for none; whether that changed anything."""
+        """Replace each row by `change(row)`, None to remove it; whether anything changed."""
         with self._open(key) as file:
             rows = list(read_rows(file))
             new = [row for row in map(change, rows) if row is not None]
@@ -340,7 +341,7 @@ class TurnQueue:
         swap.sync_folder(self.folder)
 
     def drop(self, key: str) -> QueueEntry:
-        """Throw away what waits under a key, and return it. NotFound; Busy while it is being flushed."""
+        """Remove an entry and return it. NotFound; Busy while it is being flushed."""
         gone = self.get(key)
         with self.claimed(key, 0):
             self._path(key).unlink(missing_ok=True)
@@ -349,9 +350,10 @@ class TurnQueue:
 
     @contextmanager
     def claimed(self, key: str, seconds: float) -> Iterator[None]:
-        """Be the only process that flushes this session. Busy if another is at it for longer than `seconds`.
+        """Hold the claim on a session during the block. Busy if another process holds it for longer than
+        `seconds`.
 
-        The claim ends with the process that has it, however that ends.
+        The claim ends with its process.
         """
         until = time.monotonic() + seconds
         path = self.folder / f"{self.prefix}{key}{CLAIM}"
@@ -363,7 +365,7 @@ class TurnQueue:
                     path.unlink()
 
     def sweep(self) -> None:
-        """Remove the claims that killed processes left on sessions of which nothing waits any more."""
+        """Remove claims that killed processes left on sessions which are no longer queued."""
         for path in self.folder.glob(f"{self.prefix}*{CLAIM}"):
             key = path.name[len(self.prefix) : -len(CLAIM)]
             if not self._path(key).exists():
@@ -406,7 +408,7 @@ class TurnQueue:
 
 
 def key_of(session: Session) -> str:
-    """The name a session waits under: its client, and a hash of its id, which may be any text."""
+    """The key of a session: its client, and a hash of its id, which may be any text."""
     client = "".join(c for c in session.client if c.isascii() and (c.isalnum() or c == "-"))[:40] or "text"
     name = f"{session.client}\0{session.session}".encode("utf-8", "replace")
     return f"{client}-{hashlib.sha256(name).hexdigest()[:10]}"
@@ -471,19 +473,19 @@ class TextItem:
 
 @dataclass(frozen=True, slots=True)
 class QueuedText(QueueEntry):
-    """A text that waits; `drawn` are its chunks that were read already, by their names."""
+    """A queued text; `drawn` has the facts of chunks that were read already, by chunk name."""
 
     item: TextItem | None = None
     drawn: dict[str, ExtractedChunk] = field(default_factory=dict)
 
 
 class TextQueue(TurnQueue):
-    """The waiting texts of a bank."""
+    """The queued texts of a bank."""
 
     prefix = RETAIN_PREFIX
 
     def offer(self, key: str, item: TextItem, *, at: datetime, modelled: bool) -> None:
-        """Have a text wait under a key; on the disk, without secrets, when this returns. CannotWrite."""
+        """Queue a text under a key; it is on the disk, without secrets, on return. CannotWrite."""
         clean = replace(
             item, text=self.clean(item.text), document_id=self.clean(item.document_id),
             context=self.clean(item.context), source=self.clean(item.source),
@@ -495,30 +497,30 @@ class TextQueue(TurnQueue):
                 swap.sync_folder(self.folder)
 
     def read(self, key: str) -> QueuedText:
-        """What waits under a key. NotFound."""
+        """The text under a key. NotFound."""
         found = self.get(key)
         assert isinstance(found, QueuedText)
         return found
 
     def waiting(self) -> list[QueuedText]:
-        """Everything that waits, the longest first."""
+        """All texts, oldest first."""
         return [one for one in self.all() if isinstance(one, QueuedText)]
 
     def has(self, key: str) -> bool:
-        """Whether anything waits under a key."""
+        """Whether anything is queued under a key."""
         try:
             return self._path(key).exists()
         except NotFound:
             return False
 
     def note(self, key: str, name: str, drawn: ExtractedChunk) -> None:
-        """Keep what was drawn from a chunk until all of them are."""
+        """Store the facts of one chunk until all chunks are read."""
         facts = [dataclasses.asdict(replace(fact)) for fact in drawn.facts]
         causes = [[n, cause] for n, cause in drawn.causes.items()]
         self._note(key, {"drawn": name, "facts": facts, "causes": causes, "refused": list(drawn.refused)})
 
     def done(self, key: str) -> None:
-        """Let go of a text whose facts are committed."""
+        """Remove a text whose facts are committed."""
         self._path(key).unlink(missing_ok=True)
 
     def _told(self, key: str, rows: list[Row], *, garbled: bool) -> QueuedText:

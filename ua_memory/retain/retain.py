@@ -1,4 +1,4 @@
-"""Retaining a text: facts into the day's log or the document's file, in one commit, priced first."""
+"""Retain a text: its facts into the day's log or the document's file, in one commit; and its price."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class RetainResult:
 
 
 def talked_only(model: Model, talked: int, chunks: int) -> str:
-    """What to say of a model that called no tool for some of the chunks."""
+    """The note about a model that called no tool for some of the chunks."""
     return (
         f"{model.name} called no tool for {talked} of {chunks} chunks; of these the author's own sentences "
         "were kept (another UA_MEMORY_MODEL would do better)"
@@ -87,7 +87,7 @@ Tell = Callable[[int, int], None]
 
 
 class Retainer:
-    """Retains into one bank. `tell` is told how many chunks of how many have been read."""
+    """Retains into one bank. `tell(done, total)` is called with the number of chunks read."""
 
     def __init__(
         self, store: Store, known: Callable[[], Equal], *, door: str, model: Model | None = None,
@@ -99,7 +99,7 @@ class Retainer:
         self.items = TextQueue(store.bank.pending, self._clean)
 
     def offer(self, item: TextItem, *, modelled: bool) -> str:
-        """Have a text wait; on the disk, without secrets, when this returns. Its key."""
+        """Queue a text; it is on the disk, without secrets, on return. Its key."""
         if not item.text.strip():
             raise Usage("no text given to retain")
         key = hashlib.sha256(item.request.encode("utf-8", "replace")).hexdigest()[:10]
@@ -108,8 +108,8 @@ class Retainer:
         return key
 
     def one(self, key: str, patience: float, *, unasked: bool = False) -> RetainResult | None:
-        """Retain what waits under a key; None if nothing does any more, or if it is set aside and nobody
-        asked. Raises what the model or the store raises: the text goes on waiting then."""
+        """Retain the text under a key; None if there is none, or if it is set aside and this was not asked
+        for. Raises what the model and the store raise; the text then stays queued."""
         with self.items.claimed(key, patience):
             try:
                 waiting = self.items.begin(key, self.store.now()) if unasked else self.items.get(key)
@@ -130,7 +130,7 @@ class Retainer:
             return done
 
     def drain(self, *, but: str = "") -> list[RetainResult]:
-        """Retain what else waits, what was set aside and what another process is at left alone."""
+        """Retain the rest of the queue, except what is set aside or claimed by another process."""
         done = []
         for waiting in self.items.waiting():
             if waiting.key == but or waiting.aside or (self.model is None and waiting.modelled):
@@ -143,7 +143,7 @@ class Retainer:
         return done
 
     def drop_document(self, document_id: str) -> RetainResult:
-        """Take out the facts of a document that is no more, and its file unless a person wrote there."""
+        """Remove the facts of a document that no longer exists, and its file unless a person wrote in it."""
         item = TextItem("", self.store.now(), document_id)
         known = documents.find(self.store, document_id)
         with self.store.revision("retain", door=self.door) as draft:
@@ -364,8 +364,8 @@ _TOOL_WORDS = 350
 
 @dataclass(frozen=True, slots=True)
 class RetainPreview:
-    """A text as it would be retained: its chunks, how many of them would be read, what would be kept of
-    these without a model, and, where there is a model, what it would cost."""
+    """What retaining a text would do: its chunks, those to be read, the facts saved without a model and,
+    if there is a model, its cost."""
 
     item: TextItem
     chunks: int
@@ -377,7 +377,7 @@ class RetainPreview:
 def preview_text(
     store: Store, brief: TextContext, item: TextItem, model: Endpoint | Model | None
 ) -> RetainPreview:
-    """What one text would keep and cost. Upwards rather than down."""
+    """The preview of one text; costs are rounded up."""
     chunks = cut(item.text)
     known = documents.find(store, item.document_id) if item.document_id else None
     stands = () if known is None or item.redo or known.mode != item.mode else known.chunks
@@ -409,7 +409,7 @@ def _cost(texts: list[str], brief: TextContext, model: Endpoint | Model) -> Esti
 
 
 class Documents:
-    """Retains texts and files in one bank. `door` names who does, `lookup` finds facts by exact text."""
+    """Retains texts and files in one bank. `door` names the caller, `lookup` finds facts by exact text."""
 
     def __init__(self, store: Store, door: str, models: ModelAccess, lookup: Callable[[], Equal]) -> None:
         self._store, self._door, self._models, self._lookup = store, door, models, lookup
@@ -447,7 +447,7 @@ class Documents:
     def retain(
         self, items: Iterable[TextItem], *, model: ModelOrEndpoint = None, tell: Tell | None = None
     ) -> list[RetainResult]:
-        """Retain several texts, each as one commit, in their order; all of them wait first."""
+        """Retain several texts, each in one commit, in order; all are queued first."""
         with self._models.open(model) as asked:
             retainer = self.retainer(asked, tell)
             keys = [retainer.offer(item, modelled=asked is not None) for item in items]
@@ -455,17 +455,17 @@ class Documents:
             return [one for one in found if one is not None]
 
     def enqueue(self, items: Iterable[TextItem], *, model: ModelOrEndpoint = None) -> list[str]:
-        """Have texts wait, durably, and retain none of them. Their keys; `model` is who is to read them."""
+        """Queue texts durably and retain none. Their keys; `model` is the one that will read them."""
         retainer = self.retainer()
         return [retainer.offer(item, modelled=model is not None) for item in items]
 
     def preview(self, items: Iterable[TextItem], *, model: ModelOrEndpoint = None) -> list[RetainPreview]:
-        """What retaining these texts would keep without a model, and what it would cost with one. Nothing
-        is written, and nothing sent."""
+        """What retaining these texts would save without a model, and cost with one. Writes and sends
+        nothing."""
         retainer = self.retainer()
         clean = (replace(item, text=retainer.items.clean(item.text)) for item in items)
         return [preview_text(self._store, retainer.brief(item), item, model) for item in clean]
 
     def retainer(self, model: Model | None = None, tell: Tell | None = None) -> Retainer:
-        """What retains. `tell` hears how far it is."""
+        """A `Retainer` of this bank. `tell` is called with the progress."""
         return Retainer(self._store, self._lookup, door=self._door, model=model, tell=tell)

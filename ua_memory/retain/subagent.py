@@ -1,4 +1,4 @@
-"""The sub-agent of a flush: what it is shown, its tools, and the candidates it proposes."""
+"""The sub-agent of a flush: its prompt, its tools, and the facts it proposes."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ class Candidate:
 
 
 def one_line(text: str) -> str:
-    """White space made single spaces."""
+    """The text with runs of white space as single spaces."""
     return " ".join(text.split())
 
 
@@ -164,7 +164,7 @@ _QUOTE_WORDS = 4
 
 @dataclass(frozen=True, slots=True)
 class CoreEdit:
-    """A core block to be replaced: the value that was read, and the value wanted."""
+    """A proposed replacement of a core block: the value that was read, and the new value."""
 
     name: str
     read: str

@@ -1,4 +1,4 @@
-"""Transcripts and watched files outside the bank: which there are, and what in them is new."""
+"""Clients' transcripts and watched files: which exist, and what is new in them."""
 
 from __future__ import annotations
 
@@ -49,8 +49,8 @@ Tell = Callable[[int, int], None]
 
 @dataclass(frozen=True, slots=True)
 class FoundSession:
-    """A session as its transcript has it: so many turns, those that `wait` for a flush already, and the ids
-    of the `new` ones, which no flush has read. `first` and `last` are when it was spoken in."""
+    """A session in a transcript: the number of turns, of those queued (`wait`), and the ids of the `new`
+    ones. `first` and `last` are the times of its turns."""
 
     transcript: Transcript
     session: Session
@@ -91,7 +91,7 @@ class _SessionTurns:
 
 
 class Surveyor:
-    """Looks at transcripts one by one; texts are not held."""
+    """Reads transcripts one by one; their text is not held in memory."""
 
     def __init__(self, store: Store, queue: TurnQueue) -> None:
         self.store, self.queue, self.marks = store, queue, ReadMarks(store)
@@ -196,8 +196,8 @@ class Surveyor:
 
 
 def turns_of(one: FoundSession) -> list[Turn]:
-    """The new turns of a session, in order. One that has no time of its own gets that of what was said before
-    it, so that it does not count as said today. What the transcript's reader raises; OSError."""
+    """The new turns of a session, in order. A turn without a time gets that of the one before, so that it
+    does not count as said today. Raises what the transcript's reader raises; OSError."""
     new, at = set(one.new), one.first or one.transcript.changed
     found = []
     with one.transcript.opened() as stream:
@@ -317,8 +317,8 @@ Stamp = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class WatchedFile:
-    """How a file stood when it was taken in. `error` says why it could not be, `gone` that it vanished
-    since, and was told so: its facts stay until a person lets them go."""
+    """The state of a file when it was read. `error` is why it could not be; `gone`: it vanished and was
+    reported; its facts stay until they are removed."""
 
     stamp: Stamp
     error: str = ""
@@ -327,7 +327,7 @@ class WatchedFile:
 
 @dataclass(frozen=True, slots=True)
 class WatchedPath:
-    """One path that is watched, and its files as they stood. `modelled`: a model is to read it."""
+    """One watched path, and the states of its files. `modelled`: a model is to read it."""
 
     path: str
     modelled: bool = False
@@ -336,8 +336,8 @@ class WatchedPath:
 
 @dataclass(frozen=True, slots=True)
 class WatchedChanges:
-    """What a look at a watched path finds: files to be taken in now, those saved too lately, and those that
-    are not there any more. `missing` says that the path itself is not, which makes no file gone."""
+    """Changes at a watched path: files to read now, files saved too recently, and vanished files.
+    `missing`: the path itself does not exist, so no file counts as vanished."""
 
     ready: dict[str, Stamp]
     young: tuple[str, ...] = ()
@@ -346,7 +346,7 @@ class WatchedChanges:
 
 
 def load(store: Store) -> list[WatchedPath]:
-    """The watched paths, in the order they were added. Malformed names a list that cannot be read."""
+    """The watched paths, in the order they were added. Malformed if the list cannot be read."""
     file = store.bank.local / NAME
     try:
         rows = json.loads(file.read_bytes())
@@ -359,7 +359,7 @@ def load(store: Store) -> list[WatchedPath]:
 
 
 def save(store: Store, watched: list[WatchedPath]) -> None:
-    """Write the list down. CannotWrite."""
+    """Write the list of watched paths. CannotWrite."""
     file = store.bank.local / NAME
     beside = file.with_suffix(".new")
     try:
@@ -378,8 +378,8 @@ def save(store: Store, watched: list[WatchedPath]) -> None:
 
 
 def add(store: Store, path: Path, *, modelled: bool) -> WatchedPath:
-    """Watch a path. Usage for one inside the bank, or around all of it that is not there, or that holds too
-    much; watching what is watched changes nothing but `modelled`."""
+    """Watch a path. Usage if it is inside the bank, contains the bank, does not exist, or has too many
+    files. Adding a path again changes only `modelled`."""
     path = path.resolve()
     bank = store.bank.root.resolve()
     if path == bank or path.is_relative_to(bank):
@@ -400,8 +400,8 @@ def add(store: Store, path: Path, *, modelled: bool) -> WatchedPath:
 
 
 def files(store: Store, path: Path) -> Iterator[tuple[str, Stamp]]:
-    """The files of a watched path that are read, with their stamps: nothing hidden, no symbolic links,
-    nothing of a bank's. TooLarge for too many."""
+    """The files of a watched path that are read, with their stats: none hidden, no symbolic links, no
+    bank's files. TooLarge if there are too many."""
     if path.is_file():
         yield str(path), _stamp(path.stat())
         return
@@ -429,8 +429,8 @@ def files(store: Store, path: Path) -> Iterator[tuple[str, Stamp]]:
 
 
 def find_changes(store: Store, one: WatchedPath, quiet: float) -> WatchedChanges:
-    """What has changed at a watched path since it was taken in last. Files that were saved less than `quiet`
-    seconds ago are let rest: an editor saves in the middle of a sentence."""
+    """The changes at a watched path since it was last read. Files saved less than `quiet` seconds ago
+    wait: editors save in the middle of a sentence."""
     path = Path(one.path)
     if not path.exists():
         return WatchedChanges({}, missing=True)
@@ -483,25 +483,25 @@ class WatchResult:
 
 
 class Watches:
-    """The files and folders outside one bank that are watched."""
+    """The watched files and folders of one bank."""
 
     def __init__(self, store: Store, documents: Documents, queue: WaitQueue) -> None:
         self._store, self._documents, self._queue = store, documents, queue
 
     def add(self, path: Path, *, model: ModelOrEndpoint = None) -> tuple[WatchedPath, WatchedChanges]:
-        """Watch a file or folder outside the bank, and say what there is to read. `model` is who is to read
-        it. Usage, TooLarge."""
+        """Watch a file or folder outside the bank; returns what there is to read. `model` is the one that
+        will read it. Usage, TooLarge."""
         self._store.make_state()
         one = add(self._store, path, modelled=model is not None)
         return one, find_changes(self._store, one, 0)
 
     def list(self) -> Sequence[tuple[WatchedPath, WatchedChanges]]:
-        """What is watched, and what has changed there since. TooLarge."""
+        """The watched paths and their changes. TooLarge."""
         quiet = self._store.config.watch_seconds
         return [(one, find_changes(self._store, one, quiet)) for one in load(self._store)]
 
     def remove(self, path: str) -> WatchedPath:
-        """Watch a path no longer; its documents stay. NotFound."""
+        """Stop watching a path; its documents stay. NotFound."""
         known = load(self._store)
         gone = next((one for one in known if one.path in (path, str(Path(path).resolve()))), None)
         if gone is None:
@@ -510,7 +510,7 @@ class Watches:
         return gone
 
     def due(self, *, modelled: bool) -> bool:
-        """Whether anything is to be taken in now. Without a model only what nobody meant for one."""
+        """Whether anything is to be read now; without a model only what was added without one."""
         if not (self._store.bank.local / "watched.json").exists():
             return False
         ours = [(one, look) for one, look in self.list() if modelled or not one.modelled]
@@ -573,7 +573,7 @@ class Watches:
         return self._documents.retainer().drop_document(document_id)
 
     def preview(self, *, model: ModelOrEndpoint = None) -> Sequence[RetainPreview]:
-        """What `run` would keep and cost; see `Documents.preview`."""
+        """What `run` would save and cost; see `Documents.preview`."""
         ready = [name for _, look in self.list() for name in (*look.ready, *look.young)]
         return self._documents.preview(
             (self._documents.read(Path(name), origin="import") for name in ready), model=model

@@ -1,4 +1,4 @@
-"""A revision while it is being written, and what it finds in a file that a person changed."""
+"""An open revision, and the hand edits in the files it touches."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ from ua_memory.text import redaction
 
 @dataclass(frozen=True, slots=True)
 class TouchedFile:
-    """A file a revision looked at: bytes on disk, in the trail, and where the revision starts from.
+    """A file of a revision: bytes on disk, in the history, and those that the revision starts from.
 
-    `start` differs from `disk` only where a stale buffer was merged. A `held` file's trail is not what
-    is on disk, and stays so.
+    `start` differs from `disk` only if a stale buffer was merged. The history of a `held` file differs from
+    the disk, and stays so.
     """
 
     path: str
@@ -70,7 +70,8 @@ class TouchedFile:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What became of a revision: its commit (None while that is owed), what to tell, what was redacted."""
+    """The outcome of a revision: its commit (None while it is missing), notes, and counts of redacted
+    secrets."""
 
     revision: str | None
     paths: tuple[str, ...] = ()
@@ -80,7 +81,8 @@ class Result:
 
 @dataclass(slots=True)
 class Draft:
-    """The open revision that `Store.revision` yields. Paths are bank-relative; bytes are whole files."""
+    """The open revision that `Store.revision` yields. Paths are relative to the bank; bytes are whole
+    files."""
 
     op: str
     door: str
@@ -113,7 +115,7 @@ class Draft:
     result: Result = Result(None)
 
     def read(self, path: str) -> bytes:
-        """A file as this revision would leave it; empty where there is none."""
+        """A file as this revision would leave it; empty if there is none."""
         if path not in self.files:
             if path not in self.touched:
                 self.touched[path] = self.touch(path)
@@ -125,7 +127,7 @@ class Draft:
         return (self.files[path] if path in self.files else self.touched[path].start) is not None
 
     def redact(self, text: str) -> str:
-        """The text without its secrets; what was taken is counted in the result."""
+        """The text without its secrets; they are counted in the result."""
         clean = redaction.redact(text, self.patterns)
         self.redacted.update(clean.taken)
         return clean.text
@@ -146,12 +148,12 @@ class Draft:
         self.files[path] = data
 
     def delete(self, path: str) -> None:
-        """Let a file go."""
+        """Delete a file."""
         self.read(path)
         self.files[path] = None
 
     def changed(self) -> dict[str, bytes | None]:
-        """The files whose bytes this revision really changes."""
+        """The files whose bytes this revision changes."""
         return {path: data for path, data in self.files.items() if data != self.touched[path].start}
 
     def diff(self, first: str = "", context: int = 3) -> str:

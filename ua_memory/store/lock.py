@@ -123,7 +123,7 @@ FOLDER = "archive"
 
 @contextlib.contextmanager
 def work_folder(state: Path, seconds: float) -> Iterator[Path]:
-    """An empty folder, for its owner alone, for as long as the block lasts. Busy after so many seconds."""
+    """An empty, private folder for the length of the block. Busy after this many seconds."""
     with locked(state / f"{FOLDER}.lock", seconds):
         folder = state / FOLDER
         shutil.rmtree(folder, ignore_errors=True)
@@ -138,7 +138,8 @@ def work_folder(state: Path, seconds: float) -> Iterator[Path]:
 
 
 def remove_work_folder(state: Path) -> None:
-    """Remove what a killed process left: it may hold all of the history. A living one does it itself."""
+    """Remove the folder of a killed process, which may contain all of the history. A living one removes
+    its own."""
     if (state / FOLDER).exists():
         with contextlib.suppress(Busy), work_folder(state, 0):
             pass
@@ -149,7 +150,7 @@ def remove_work_folder(state: Path) -> None:
 
 
 class HasTurn(Protocol):
-    """What has a lock that its methods hold; who needs several calls to be one holds it, too."""
+    """An object with a lock that its methods hold; hold it to make several calls atomic."""
 
     turn: RLock
 
@@ -160,7 +161,7 @@ S = TypeVar("S", bound=HasTurn)
 
 
 def synchronized(work: Callable[Concatenate[S, P], R]) -> Callable[Concatenate[S, P], R]:
-    """The same method, for one thread at a time."""
+    """The method, run by one thread at a time."""
 
     @wraps(work)
     def done(shared: S, /, *args: P.args, **named: P.kwargs) -> R:

@@ -1,9 +1,4 @@
-"""Revisions in flight: the durable record that is written before any file of the truth is touched.
-
-A record holds everything that is needed to finish its revision without the process that began it:
-the bytes compared, the bytes wanted, the commits with their authors and messages. It is dropped when
-the commit stands. A record found at the start of a command is rolled forward (`recovery`).
-"""
+"""Revisions in progress: the durable record that is written before any file is touched."""
 
 from __future__ import annotations
 
@@ -84,15 +79,15 @@ class InFlight:
 
 
 def new_key(folder: Path, token: str) -> str:
-    """A key that sorts after those there are, also if the clock was set back."""
+    """A key that sorts after the existing ones, even if the clock was set back."""
     newest = max((int(k.partition("-")[0]) for k in keys(folder) if k.partition("-")[0].isdigit()), default=0)
     return f"{max(time.time_ns(), newest + 1):020d}-{token}"
 
 
 def save(folder: Path, record: InFlight, *, durably: bool = True) -> None:
-    """Write or rewrite a record; it is on the disk when this returns. CannotWrite.
+    """Write or rewrite a record; it is on the disk on return. CannotWrite.
 
-    Without `durably` it outlives this process, but not a loss of power.
+    Without `durably` it survives this process, but not a power cut.
     """
     fresh, file = folder / f"{record.key}{FRESH}", folder / f"revision-{record.key}.json"
     try:
@@ -115,7 +110,7 @@ def save(folder: Path, record: InFlight, *, durably: bool = True) -> None:
 
 
 def drop(folder: Path, key: str) -> None:
-    """Forget a record. CannotWrite."""
+    """Remove a record. CannotWrite."""
     file = folder / f"revision-{key}.json"
     try:
         file.unlink(missing_ok=True)
@@ -124,31 +119,32 @@ def drop(folder: Path, key: str) -> None:
 
 
 def keys(folder: Path) -> list[str]:
-    """The keys of the revisions in flight, oldest first (keys begin with the time)."""
+    """The keys of the revisions in progress, oldest first (keys begin with the time)."""
     names = sorted(file.name for file in swap.beside(folder, "revision-"))
     return [name[len("revision-") : -len(".json")] for name in names if name.endswith(".json")]
 
 
 def found(folder: Path) -> list[InFlight]:
-    """The records that wait, oldest first, of those that can be read. Nothing is changed."""
+    """The readable records, oldest first. Nothing is changed."""
     return [record for key in keys(folder) if (record := _read(folder / f"revision-{key}.json"))]
 
 
 def at_rest(folder: Path) -> bool:
-    """Whether no revision waits, and no kill has left one half written. A session of a client may be open."""
+    """Whether no revision is in progress, and none was left half written. A client's session may be open."""
     return not keys(folder) and not any(file.suffix == FRESH for file in swap.beside(folder, ""))
 
 
 def owed(records: list[InFlight]) -> dict[str, bytes | None]:
-    """{path: bytes} as the commits that are still owed will leave the trail."""
+    """{path: bytes} as the missing commits will leave the history."""
     written = (c for record in records if record.written for c in (*record.commits, *record.after))
     return {path: data for commit in written for path, data in commit.files.items()}
 
 
 def set_aside(folder: Path) -> None:
-    """Give those that cannot be read another name, so that they block no other; sweep what a kill left.
+    """Rename records that cannot be read, so that they block no others; remove temporary files of killed
+    processes.
 
-    Only for who holds the lock. Nothing of a record is ever deleted here.
+    Only while holding the lock. No record is ever deleted here.
     """
     for key in keys(folder):
         file = folder / f"revision-{key}.json"
@@ -164,7 +160,7 @@ def set_aside(folder: Path) -> None:
 
 
 def unreadable(folder: Path) -> list[Path]:
-    """The records that were set aside: whole as they were found, for a person to look at."""
+    """The records that were set aside, unchanged, for a person to look at."""
     return sorted(folder.glob(f"*{UNREADABLE}"))
 
 

@@ -50,7 +50,7 @@ SURVEY_SECONDS = 0.2
 
 
 class Store:
-    """One bank's files and trail. `now` gives aware times in the bank's timezone."""
+    """One bank's files and history. `now` gives aware times in the bank's timezone."""
 
     def __init__(self, bank: Bank, config: Config, now: Callable[[], datetime]) -> None:
         self.bank, self.config, self.now = bank, config, now
@@ -70,30 +70,32 @@ class Store:
         """Whether somebody who calls `pack` soon, when nobody waits, takes it over; a daemon does."""
 
     def close(self) -> None:
-        """End the process that reads git's objects; what is used after it starts another."""
+        """End the process that reads git's objects; a later call starts another."""
         self.history.close()
 
     # -- reading -----------------------------------------------------------------------------------
 
     def read(self, path: str) -> bytes:
-        """A truth file's present bytes. NotFound where there is none."""
+        """The present bytes of a file. NotFound."""
         data = read(confined(self.bank.root, path))
         if data is None:
             raise NotFound("no such file in the bank", where=path, hint="ua-memory status")
         return data
 
     def survey(self) -> FileSurvey:
-        """All truth files, which differ from the trail, and which are held. Cheap while nothing changed."""
+        """All files, those that differ from the history, and those that are held. Cheap if nothing
+        changed."""
         seen = survey(self.bank, self.history, self.config.few, self.snapshots)
         self._recent = (time.monotonic(), seen)
         return seen
 
     def files(self) -> Iterator[FileStat]:
-        """The files that may be searched: those on disk, with the trail's where a disappearance is held."""
+        """The files that may be searched: those on disk, or the history's version of held ones."""
         yield from self.survey().files
 
     def truth(self, path: str) -> bytes:
-        """What may be searched of a file: its bytes, or the trail's while a mass disappearance is held."""
+        """The bytes of a file that may be searched: those on disk, or the history's while a mass
+        disappearance is held."""
         recent = self._recent
         fresh = recent is not None and time.monotonic() - recent[0] < SURVEY_SECONDS
         seen = recent[1] if recent and fresh else self.survey()
@@ -178,7 +180,7 @@ class Store:
 
     @contextlib.contextmanager
     def locked(self, seconds: float | None = None) -> Iterator[None]:
-        """The bank's one writer lock, waited for up to `lock_seconds`. Busy names who holds it."""
+        """Hold the bank's writer lock, waiting up to `lock_seconds`. Busy names the process that has it."""
         self.make_state()
         wait = self.config.lock_seconds if seconds is None else seconds
         with locked(self.bank.state / "lock", wait):
@@ -195,8 +197,8 @@ class Store:
             raise_cannot_write(error, self.bank.state)
 
     def require_settled(self) -> None:
-        """Finish what is owed to the trail. GitFailed where that cannot be done now: who looks at the newest
-        revision would see the wrong one."""
+        """Make the commits that are still missing. GitFailed if that is not possible now: the newest
+        revision would be the wrong one."""
         if pending.keys(self.bank.pending):
             with self.revision("settle", door="store"):
                 pass
@@ -209,11 +211,11 @@ class Store:
             )
 
     def redacted(self, text: str) -> str:
-        """A text without the secrets in it."""
+        """The text without secrets."""
         return redaction.redact(text, self.config.redact).text
 
     def answered(self, request: str) -> Revision | None:
-        """The revision that carried out a request id; its `id` is empty while its commit is owed."""
+        """The revision that carried out a request id; its `id` is empty while its commit is missing."""
         request = self.redacted(request)
         for record in pending.found(self.bank.pending):
             if record.request == request and record.commits:
@@ -239,7 +241,7 @@ class Store:
         return False
 
     def known_request(self, request: str) -> str | None:
-        """The id of the revision that answered a request id, or None; see also `Draft.answered`."""
+        """The id of the revision that carried out a request id, or None; see also `Draft.answered`."""
         found = self.answered(request)
         return (found.id or None) if found else None
 
@@ -417,7 +419,7 @@ class Store:
                 pending.drop(self.bank.pending, record.key)
 
     def tidy(self) -> None:
-        """Pack the trail now and then, or have it packed later."""
+        """Pack the history from time to time, or in the background."""
         head = self.history.head() or ""
         dice = head[-2:] if re.fullmatch("[0-9a-f]{40,64}", head) else "1"  # a damaged ref says anything
         if int(dice, 16) % TIDY_EVERY:  # ids are as good as dice, and nothing has to be remembered
@@ -426,7 +428,7 @@ class Store:
             self.pack()
 
     def pack(self) -> None:
-        """Pack the trail if its loose objects have outgrown the rest of it."""
+        """Pack the history if its loose objects have outgrown the rest."""
         with contextlib.suppress(GitFailed):
             if self.history.outgrown():
                 self.history.repack()

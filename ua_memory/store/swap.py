@@ -33,7 +33,7 @@ _AT_FDCWD, _EXCHANGE = -100, 2
 def raise_cannot_write(
     error: OSError, where: Path, hint: str = "check owner, mode and free space"
 ) -> NoReturn:
-    """Raise an OSError as a CannotWrite that names the file."""
+    """Raise CannotWrite with the file's name from an OSError."""
     raise CannotWrite(error.strerror or str(error), where=str(where), hint=hint) from error
 
 
@@ -69,7 +69,7 @@ def write(
 
 
 def sync_folder(folder: Path) -> None:
-    """Make the names in a folder durable."""
+    """Make the names in a folder durable (fsync)."""
     fd = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
     try:
         os.fsync(fd)
@@ -78,7 +78,7 @@ def sync_folder(folder: Path) -> None:
 
 
 def stage(file: Path, data: bytes, out: Path) -> None:
-    """Put what shall replace `file` beside it, whole and fsynced, under the name `out` (step W4)."""
+    """Write the new content of `file` next to it, whole and fsynced, under the name `out` (step W4)."""
     try:
         _make_folder(file.parent)
         like = _stat(file)
@@ -119,12 +119,12 @@ def sync_swapped(folder: Path) -> None:
 
 
 def swapped_out(file: Path, out: Path) -> bytes | None:
-    """What `swap_in` found in the place of `file`: None where there was nothing."""
+    """The bytes that `swap_in` replaced: None if there was no file."""
     return None if same_file(out, file) else read(out)
 
 
 def same_file(one: Path, other: Path) -> bool:
-    """Whether two names stand for one file; no where either is missing."""
+    """Whether two names are one file; False if either is missing."""
     try:
         return one.samefile(other)
     except FileNotFoundError:
@@ -183,7 +183,7 @@ def exchange(one: Path, other: Path) -> None:
 
 
 def exchange_call() -> Callable[[bytes, bytes], int] | None:
-    """The system's own exchange of two names, or None where there is none."""
+    """The system call that exchanges two names, or None if there is none."""
     libc = ctypes.CDLL(None, use_errno=True)
     if sys.platform == "darwin":
         swap = getattr(libc, "renamex_np", None)
