@@ -276,8 +276,7 @@ _WHICH = "The bank's folder (default: UA_MEMORY_BANK, the nearest bank upwards, 
 
 def ua_memory(
     bank: Annotated[
-        str | None,
-        typer.Option("--bank", metavar="PATH", callback=chose_bank, help=_WHICH),
+        str | None, typer.Option("--bank", metavar="PATH", callback=chose_bank, help=_WHICH)
     ] = None,
     version: Annotated[
         bool, typer.Option("--version", help="Print the version and exit.", is_eager=True, callback=_version)

@@ -44,17 +44,13 @@ init_app = app.new()
 def init(
     ctx: typer.Context,
     path: Annotated[
-        str | None,
-        typer.Argument(
-            help="The folder (default: the bank found from here, or ~/ua-memory).", show_default=False
-        ),
+        str | None, typer.Argument(help="The folder (default: the bank found from here, or ~/ua-memory).")
     ] = None,
     source: Annotated[
         str | None,
         typer.Option(
             "--from",
             metavar="ADDRESS",
-            show_default=False,
             help="Clone the bank of this remote into an empty folder, for a second machine.",
         ),
     ] = None,
@@ -242,16 +238,11 @@ def stats(
     call: Call,
     memory: Memory,
     cost: Annotated[bool, typer.Option("--cost", help="Tokens and money that models used.")] = False,
-    since: Annotated[
-        str | None, typer.Option(metavar="DATE", help="With --cost: from this day on.", show_default=False)
-    ] = None,
+    since: Annotated[str | None, typer.Option(metavar="DATE", help="With --cost: from this day on.")] = None,
     plot: Annotated[
         str | None,
         typer.Option(
-            "--plot",
-            metavar="FILE",
-            help="With --cost: plot each day by purpose: .png, .svg or .pdf.",
-            show_default=False,
+            "--plot", metavar="FILE", help="With --cost: plot each day by purpose: .png, .svg or .pdf."
         ),
     ] = None,
 ) -> None:
@@ -282,27 +273,16 @@ def _bench_group() -> None:
 @bench_app.command(cls=app.Verb)
 def recall(
     ctx: typer.Context,
-    file: Annotated[
-        list[str],
-        typer.Argument(metavar="FILE...", help="LoCoMo, LongMemEval, or JSON lines.", show_default=False),
-    ],
+    file: Annotated[list[str], typer.Argument(metavar="FILE...", help="LoCoMo, LongMemEval, or JSON lines.")],
     limit: Annotated[
         int, typer.Option("--limit", "-n", metavar="N", min=1, max=1000, help="Results per question.")
     ] = 50,
     sample: Annotated[
         int | None,
-        typer.Option(
-            metavar="N",
-            min=1,
-            help="Ask at most N questions of each file, evenly spread.",
-            show_default=False,
-        ),
+        typer.Option(metavar="N", min=1, help="Ask at most N questions of each file, evenly spread."),
     ] = None,
     plot: Annotated[
-        str | None,
-        typer.Option(
-            metavar="FILE", help="Plot recall against tokens: .png, .svg or .pdf.", show_default=False
-        ),
+        str | None, typer.Option(metavar="FILE", help="Plot recall against tokens: .png, .svg or .pdf.")
     ] = None,
     as_json: app.Json = False,
     bank: app.Bank = None,
@@ -340,10 +320,7 @@ class Settings(app.Family):
         return super().parse_args(ctx, args)
 
 
-config_app = app.new(
-    cls=Settings,
-    help="Settings and their sources. `ua-memory config [KEY]` lists them.",
-)
+config_app = app.new(cls=Settings, help="Settings and their sources. `ua-memory config [KEY]` lists them.")
 trust_app = app.new()
 
 
@@ -351,8 +328,7 @@ trust_app = app.new()
 def config_list(
     ctx: typer.Context,
     key: Annotated[
-        str | None,
-        typer.Argument(metavar="[KEY]", help="Print only the value of this setting.", show_default=False),
+        str | None, typer.Argument(metavar="[KEY]", help="Print only the value of this setting.")
     ] = None,
     as_json: app.Json = False,
     bank: app.Bank = None,
@@ -383,11 +359,8 @@ def config_list(
 @config_app.command("set", cls=app.Verb)
 def config_set(
     ctx: typer.Context,
-    key: Annotated[str, typer.Argument(metavar="KEY", help="The setting.", show_default=False)],
-    value: Annotated[
-        list[str],
-        typer.Argument(metavar="VALUE...", help="Its value; for a list, each item.", show_default=False),
-    ],
+    key: Annotated[str, typer.Argument(metavar="KEY", help="The setting.")],
+    value: Annotated[list[str], typer.Argument(metavar="VALUE...", help="Its value; for a list, each item.")],
     user: Annotated[bool, typer.Option("--user", help="In your own config.toml, for all banks.")] = False,
     as_json: app.Json = False,
     bank: app.Bank = None,

@@ -195,9 +195,7 @@ mcp_app = app.new()
 Calling = Annotated[bool, typer.Option("--call", hidden=True, help="Answer one request, given as JSON.")]
 
 
-Http = Annotated[
-    bool, typer.Option("--http", help="Serve streamable HTTP on 127.0.0.1, with a token.", show_default=False)
-]
+Http = Annotated[bool, typer.Option("--http", help="Serve streamable HTTP on 127.0.0.1, with a token.")]
 Port = Annotated[
     int, typer.Option(metavar="N", min=0, max=65535, help="The port of --http; 0 for any free one.")
 ]
@@ -205,11 +203,7 @@ Port = Annotated[
 
 @mcp_app.command(cls=app.Verb)
 def mcp(
-    ctx: typer.Context,
-    http: Http = False,
-    port: Port = 8765,
-    call: Calling = False,
-    bank: app.Bank = None,
+    ctx: typer.Context, http: Http = False, port: Port = 8765, call: Calling = False, bank: app.Bank = None
 ) -> None:
     """Run the MCP server with memory's tools, on standard input and output.
 

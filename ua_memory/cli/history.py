@@ -41,8 +41,7 @@ def log(
     call: Call,
     memory: Memory,
     about: Annotated[
-        str | None,
-        typer.Argument(metavar="[PATH | ^ID]", help="Only changes of this file or fact.", show_default=False),
+        str | None, typer.Argument(metavar="[PATH | ^ID]", help="Only changes of this file or fact.")
     ] = None,
     number: Annotated[
         int,
@@ -106,7 +105,6 @@ def diff(
         typer.Argument(
             metavar="[REVISION]",
             help="A revision from the log (default: hand edits that are not committed yet).",
-            show_default=False,
         ),
     ] = None,
     raw: app.Raw = False,
@@ -134,9 +132,7 @@ def undo(
     memory: Memory,
     revision: Annotated[
         str | None,
-        typer.Argument(
-            metavar="[REVISION]", help="A revision from the log (default: the newest).", show_default=False
-        ),
+        typer.Argument(metavar="[REVISION]", help="A revision from the log (default: the newest)."),
     ] = None,
 ) -> None:
     """Reverse a revision.
@@ -182,10 +178,7 @@ def blame(
     call: Call,
     memory: Memory,
     target: Annotated[
-        str,
-        typer.Argument(
-            metavar="PATH[:FROM-TO] | ^ID", help="A file, lines of it, or a fact's id.", show_default=False
-        ),
+        str, typer.Argument(metavar="PATH[:FROM-TO] | ^ID", help="A file, lines of it, or a fact's id.")
     ],
 ) -> None:
     """Show who wrote each line, and when."""
@@ -208,12 +201,7 @@ def why(
     call: Call,
     memory: Memory,
     target: Annotated[
-        str,
-        typer.Argument(
-            metavar="PAGE:LINE | PATH:LINE | ^ID",
-            help="A line of a page or file, or an id.",
-            show_default=False,
-        ),
+        str, typer.Argument(metavar="PAGE:LINE | PATH:LINE | ^ID", help="A line of a page or file, or an id.")
     ],
 ) -> None:
     """Trace a statement to its sources: observations, facts, quotes, session, commit.
@@ -248,11 +236,7 @@ def git(
     ctx: typer.Context,
     words: Annotated[
         list[str] | None,
-        typer.Argument(
-            metavar="ARGS...",
-            help="git's own arguments: log --stat, show HEAD, remote add, …",
-            show_default=False,
-        ),
+        typer.Argument(metavar="ARGS...", help="git's own arguments: log --stat, show HEAD, remote add, …"),
     ] = None,
     bank: app.Bank = None,
 ) -> None:
@@ -279,23 +263,16 @@ def forget(
     call: Call,
     memory: Memory,
     target: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="[^ID|PATH:LINE]...", help="Ids, or lines of a file.", show_default=False),
+        list[str] | None, typer.Argument(metavar="[^ID|PATH:LINE]...", help="Ids, or lines of a file.")
     ] = None,
     query: Annotated[
-        str,
-        typer.Option(
-            "--query", metavar="QUERY", help="Statements with all of these words.", show_default=False
-        ),
+        str, typer.Option("--query", metavar="QUERY", help="Statements with all of these words.")
     ] = "",
     limit: Annotated[int | None, typer.Option(metavar="N", min=1, help="Only the N best of these.")] = None,
     session: Annotated[
-        str,
-        typer.Option("--session", metavar="ID", help="Everything said in a session.", show_default=False),
+        str, typer.Option("--session", metavar="ID", help="Everything said in a session.")
     ] = "",
-    entity: Annotated[
-        str, typer.Option("--entity", metavar="NAME", help="Everything about somebody.", show_default=False)
-    ] = "",
+    entity: Annotated[str, typer.Option("--entity", metavar="NAME", help="Everything about somebody.")] = "",
     dry_run: Annotated[
         bool,
         typer.Option("--dry-run", help="Show exactly what would be removed and revised; change nothing."),
@@ -310,8 +287,7 @@ def forget(
         bool, typer.Option("--purge", help="Rewrite the history too; without ids, for everything forgotten.")
     ] = False,
     backup: Annotated[
-        str | None,
-        typer.Option(metavar="FILE", help="Where a purge saves the old history.", show_default=False),
+        str | None, typer.Option(metavar="FILE", help="Where a purge saves the old history.")
     ] = None,
 ) -> None:
     """Remove a fact and what was derived from it.

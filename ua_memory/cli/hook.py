@@ -25,10 +25,7 @@ if TYPE_CHECKING:
 
 hook_app = app.new()
 
-Client = Annotated[
-    str,
-    typer.Option(metavar="NAME", help="The client (default: detected from the event).", show_default=False),
-]
+Client = Annotated[str, typer.Option(metavar="NAME", help="The client (default: detected from the event).")]
 
 
 @hook_app.command(cls=app.Verb, context_settings={"ignore_unknown_options": True, "allow_extra_args": True})
@@ -109,7 +106,7 @@ if [[ -o interactive ]]; then zle -N __ua_memory_line; bindkey '^Xm' __ua_memory
 @completion_app.command(cls=app.Verb)
 def completion(
     ctx: typer.Context,
-    shell: Annotated[str, typer.Argument(metavar="SHELL", help="bash, zsh or fish.", show_default=False)],
+    shell: Annotated[str, typer.Argument(metavar="SHELL", help="bash, zsh or fish.")],
     words: Annotated[list[str] | None, typer.Argument(hidden=True)] = None,
 ) -> None:
     """Print shell completions.

@@ -43,22 +43,19 @@ Source = Annotated[
     typer.Argument(
         metavar="SOURCE",
         help="sessions, openclaw, claude-code, basic-memory, markdown, hindsight or archive.",
-        show_default=False,
     ),
 ]
 From = Annotated[
     str | None,
     typer.Argument(
-        metavar="PATH",
-        help="The folder or file (default for sessions: where clients keep them).",
-        show_default=False,
+        metavar="PATH", help="The folder or file (default for sessions: where clients keep them)."
     ),
 ]
 Days = Annotated[
     int | None,
     typer.Option(
         metavar="N", min=0, help="The newest N days of the source (default: 7).",
-        show_default=False,
+
     ),
 ]  # fmt: skip
 DAYS = 7
@@ -67,18 +64,14 @@ Since = Annotated[
     str | None,
     typer.Option(
         metavar="DATE", help="Sessions with turns since: 30d (default), 2w, 2026-11-21.",
-        show_default=False,
+
     ),
 ]  # fmt: skip
 Clients = Annotated[
-    list[str] | None,
-    typer.Option("--client", metavar="NAME", help="Sessions of this client; repeatable.", show_default=False),
+    list[str] | None, typer.Option("--client", metavar="NAME", help="Sessions of this client; repeatable.")
 ]
 Project = Annotated[
-    str | None,
-    typer.Option(
-        metavar="NAME", help="Sessions of this project, or in this folder and below.", show_default=False
-    ),
+    str | None, typer.Option(metavar="NAME", help="Sessions of this project, or in this folder and below.")
 ]
 
 
@@ -98,17 +91,13 @@ def import_(
     compare: Annotated[
         str | None,
         typer.Option(
-            metavar="FILE",
-            help="Compare the old index with ours on the queries in FILE, one a line.",
-            show_default=False,
+            metavar="FILE", help="Compare the old index with ours on the queries in FILE, one a line."
         ),
     ] = None,
     old: Annotated[
         str | None,
         typer.Option(
-            metavar="INDEX",
-            help="The old index: its SQLite file, or the URL of a bank of Hindsight.",
-            show_default=False,
+            metavar="INDEX", help="The old index: its SQLite file, or the URL of a bank of Hindsight."
         ),
     ] = None,
     as_json: app.Json = False,
@@ -365,12 +354,7 @@ def sync(
     call: Call,
     memory: Memory,
     remote: Annotated[
-        str | None,
-        typer.Option(
-            metavar="ADDRESS",
-            help="The remote's address, as for git; needed once.",
-            show_default=False,
-        ),
+        str | None, typer.Option(metavar="ADDRESS", help="The remote's address, as for git; needed once.")
     ] = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Fetch and show what would be done; change nothing.")
@@ -408,8 +392,7 @@ def export(
     if call.as_json:
         keys = ("file", "bank", "revision", "revisions", "files", "bytes")
         emit(
-            call,
-            {**{key: getattr(done, key) for key in keys}, "dry_run": dry_run, "notes": list(done.notes)},
+            call, {**{key: getattr(done, key) for key in keys}, "dry_run": dry_run, "notes": list(done.notes)}
         )
         return
     what = f"{count(done.files, 'file')}, {count(done.revisions, 'revision')}, {done.bytes:,} bytes"

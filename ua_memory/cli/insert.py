@@ -26,15 +26,9 @@ insert_app = app.new()
 
 
 Text = Annotated[
-    list[str] | None,
-    typer.Argument(
-        metavar="TEXT...", help="The fact; `-` or nothing reads standard input.", show_default=False
-    ),
+    list[str] | None, typer.Argument(metavar="TEXT...", help="The fact; `-` or nothing reads standard input.")
 ]
-Tags = Annotated[
-    list[str] | None,
-    typer.Option("--tag", metavar="TAG", help="A tag; repeatable.", show_default=False),
-]
+Tags = Annotated[list[str] | None, typer.Option("--tag", metavar="TAG", help="A tag; repeatable.")]
 Kind = Annotated[
     Literal["world", "experience", "preference"],
     typer.Option(metavar="KIND", help="world, experience or preference."),
@@ -43,25 +37,16 @@ When = Annotated[
     str | None, typer.Option(metavar="DATE", help="The day or time it is about, if not today: 2026-11-19.")
 ]
 Entities = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--entity",
-        metavar="NAME",
-        help="Who or what it is about; repeatable.",
-        show_default=False,
-    ),
+    list[str] | None, typer.Option("--entity", metavar="NAME", help="Who or what it is about; repeatable.")
 ]
 Came = Annotated[
     Literal["person", "agent", "tool", "web", "import"] | None,
     typer.Option(
         metavar="WORD",
         help="person, agent, tool, web or import (default: person at a terminal, agent for programs).",
-        show_default=False,
     ),
 ]
-Client = Annotated[
-    str | None, typer.Option(metavar="NAME", help="The program it came from.", show_default=False)
-]
+Client = Annotated[str | None, typer.Option(metavar="NAME", help="The program it came from.")]
 
 
 @app.verb(insert_app)
@@ -128,9 +113,7 @@ def core_list(call: Call, memory: Memory) -> None:
 def core_get(
     call: Call,
     memory: Memory,
-    name: Annotated[
-        str | None, typer.Argument(help="A block's name (default: all).", show_default=False)
-    ] = None,
+    name: Annotated[str | None, typer.Argument(help="A block's name (default: all).")] = None,
 ) -> None:
     """Read a block, or all of them."""
     blocks = [memory.core.get(name)] if name is not None else memory.core.list()
@@ -150,18 +133,13 @@ def core_get(
 def core_replace(
     call: Call,
     memory: Memory,
-    name: Annotated[str, typer.Argument(help="The block's name; created if new.", show_default=False)],
+    name: Annotated[str, typer.Argument(help="The block's name; created if new.")],
     value: Annotated[
         list[str] | None,
-        typer.Argument(
-            metavar="VALUE...",
-            help="Its new text; `-` or nothing reads standard input.",
-            show_default=False,
-        ),
+        typer.Argument(metavar="VALUE...", help="Its new text; `-` or nothing reads standard input."),
     ] = None,
     expect: Annotated[
-        str | None,
-        typer.Option(metavar="TEXT", help="Refuse unless the block has this text now.", show_default=False),
+        str | None, typer.Option(metavar="TEXT", help="Refuse unless the block has this text now.")
     ] = None,
     session: app.Session = None,
     request: app.Request = None,

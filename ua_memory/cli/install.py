@@ -47,7 +47,6 @@ Words = Annotated[
         metavar="[PATH]... [confirm]",
         help="Session files or folders (default: those of pi, Claude Code and Codex). `confirm` as the last "
         "word strips them.",
-        show_default=False,
     ),
 ]
 
@@ -719,10 +718,7 @@ _both("hermes", "the memory provider of Hermes", hermes)
 @install_app.command("cron", cls=app.Verb)
 def install_cron(
     ctx: typer.Context,
-    at: Annotated[
-        str | None,
-        typer.Option("--at", metavar="HH:MM", help="The time of day (03:30).", show_default=False),
-    ] = None,
+    at: Annotated[str | None, typer.Option("--at", metavar="HH:MM", help="The time of day (03:30).")] = None,
     kind: Annotated[
         str | None,
         typer.Option(metavar="KIND", help="cron, systemd or launchd (default: what this system has)."),

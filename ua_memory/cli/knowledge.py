@@ -20,6 +20,7 @@ from ua_memory.views.output import Screen, emit, note, progress, show, show_done
 
 if TYPE_CHECKING:
     from ua_memory.caller import Call
+    from ua_memory.knowledge.entities import EntityDecision
     from ua_memory.llm.ledger import Estimate
     from ua_memory.llm.model import Model
     from ua_memory.memory import Memory
@@ -34,9 +35,7 @@ if TYPE_CHECKING:
 
 observations_app = app.new(no_args_is_help=True, help="Observations: what follows from several facts.")
 
-ObservationId = Annotated[
-    str, typer.Argument(metavar="^ID", help="The observation's block id.", show_default=False)
-]
+ObservationId = Annotated[str, typer.Argument(metavar="^ID", help="The observation's block id.")]
 
 
 @app.verb(observations_app, "list")
@@ -46,9 +45,7 @@ def observations_list(
     stale: Annotated[
         bool, typer.Option("--stale", help="Only those that are stale or whose facts changed.")
     ] = False,
-    scope: Annotated[
-        str | None, typer.Option(metavar="SCOPE", help="Only this scope.", show_default=False)
-    ] = None,
+    scope: Annotated[str | None, typer.Option(metavar="SCOPE", help="Only this scope.")] = None,
     retired: Annotated[bool, typer.Option("--retired", help="Only retired ones.")] = False,
 ) -> None:
     """List the current observations, file by file."""
@@ -85,7 +82,7 @@ def observations_retire(
 
 opinions_app = app.new(no_args_is_help=True, help="The agent's opinions and their reasons.")
 
-OpinionId = Annotated[str, typer.Argument(metavar="^ID", help="The opinion.", show_default=False)]
+OpinionId = Annotated[str, typer.Argument(metavar="^ID", help="The opinion.")]
 
 
 @app.verb(opinions_app, "list")
@@ -110,15 +107,12 @@ def opinions_get(call: Call, memory: Memory, block: OpinionId) -> None:
 def opinions_revise(
     ctx: typer.Context,
     block: OpinionId,
-    text: Annotated[
-        list[str] | None, typer.Argument(metavar="[TEXT...]", help="The new wording.", show_default=False)
-    ] = None,
+    text: Annotated[list[str] | None, typer.Argument(metavar="[TEXT...]", help="The new wording.")] = None,
     confidence: Annotated[
-        float | None, typer.Option(metavar="SHARE", min=0, max=1, help="From 0 to 1.", show_default=False)
+        float | None, typer.Option(metavar="SHARE", min=0, max=1, help="From 0 to 1.")
     ] = None,
     because: Annotated[
-        list[str] | None,
-        typer.Option("--because", metavar="^ID", help="Another fact that supports it.", show_default=False),
+        list[str] | None, typer.Option("--because", metavar="^ID", help="Another fact that supports it.")
     ] = None,
     as_json: app.Json = False,
     bank: app.Bank = None,
@@ -142,9 +136,7 @@ def opinions_drop(
     call: Call,
     memory: Memory,
     block: OpinionId,
-    why: Annotated[
-        list[str] | None, typer.Argument(metavar="[WHY...]", help="The reason.", show_default=False)
-    ] = None,
+    why: Annotated[list[str] | None, typer.Argument(metavar="[WHY...]", help="The reason.")] = None,
 ) -> None:
     """Drop an opinion.
 
@@ -161,8 +153,8 @@ def opinions_drop(
 directives_app = app.new(no_args_is_help=True, help="The hard rules of reflect, in ua-memory.toml.")
 
 
-Rule = Annotated[list[str], typer.Argument(metavar="RULE...", help="One rule.", show_default=False)]
-Number = Annotated[int, typer.Argument(metavar="N", help="Its number in the list.", show_default=False)]
+Rule = Annotated[list[str], typer.Argument(metavar="RULE...", help="One rule.")]
+Number = Annotated[int, typer.Argument(metavar="N", help="Its number in the list.")]
 
 
 @app.verb(directives_app, "list")
@@ -225,21 +217,13 @@ pages_app = app.new(
     no_args_is_help=True, help="Knowledge pages: you say what one tracks, memory writes it, with its sources."
 )
 
-PageId = Annotated[
-    str, typer.Argument(metavar="ID", help="The page's id: its file's name.", show_default=False)
-]
-Name = Annotated[str | None, typer.Option(help="Its name.", show_default=False)]
+PageId = Annotated[str, typer.Argument(metavar="ID", help="The page's id: its file's name.")]
+Name = Annotated[str | None, typer.Option(help="Its name.")]
 Query = Annotated[
     str | None,
-    typer.Option(
-        "--query",
-        "--source-query",
-        metavar="TEXT",
-        help="The question that it answers.",
-        show_default=False,
-    ),
+    typer.Option("--query", "--source-query", metavar="TEXT", help="The question that it answers."),
 ]
-Tag = Annotated[list[str] | None, typer.Option(metavar="TAG", help="A tag; repeatable.", show_default=False)]
+Tag = Annotated[list[str] | None, typer.Option(metavar="TAG", help="A tag; repeatable.")]
 
 
 @app.verb(pages_app, "list")
@@ -272,8 +256,7 @@ def pages_create(
     memory: Memory,
     id: PageId,
     query: Annotated[
-        str,
-        typer.Option("--query", "--source-query", metavar="TEXT", help="The question that it answers."),
+        str, typer.Option("--query", "--source-query", metavar="TEXT", help="The question that it answers.")
     ],
     name: Name = None,
     tag: Tag = None,
@@ -307,9 +290,7 @@ def pages_delete(call: Call, memory: Memory, id: PageId) -> None:
 @pages_app.command("refresh", cls=app.Verb)
 def pages_refresh(
     ctx: typer.Context,
-    id: Annotated[
-        list[str] | None, typer.Argument(metavar="[ID...]", help="Only these.", show_default=False)
-    ] = None,
+    id: Annotated[list[str] | None, typer.Argument(metavar="[ID...]", help="Only these.")] = None,
     every: Annotated[bool, typer.Option("--all", help="All pages.")] = False,
     stale: Annotated[bool, typer.Option("--stale", help="All pages that are stale.")] = False,
     full: Annotated[bool, typer.Option("--full", help="Create them from scratch, stale or not.")] = False,
@@ -366,15 +347,11 @@ def pages_refresh(
 
 models_app = app.new(no_args_is_help=True, help="Mental models: texts of your own that reflect uses first.")
 
-ModelId = Annotated[
-    str, typer.Argument(metavar="ID", help="The model's id: its file's name.", show_default=False)
-]
+ModelId = Annotated[str, typer.Argument(metavar="ID", help="The model's id: its file's name.")]
 Text = Annotated[
     list[str] | None,
     typer.Argument(
-        metavar="[TEXT...]",
-        help="Its text; `-` or a pipe reads standard input (default: your editor).",
-        show_default=False,
+        metavar="[TEXT...]", help="Its text; `-` or a pipe reads standard input (default: your editor)."
     ),
 ]
 
@@ -394,12 +371,7 @@ def models_get(call: Call, memory: Memory, id: ModelId) -> None:
 
 @app.verb(models_app, "create")
 def models_create(
-    call: Call,
-    memory: Memory,
-    id: ModelId,
-    text: Text = None,
-    name: Name = None,
-    tag: Tag = None,
+    call: Call, memory: Memory, id: ModelId, text: Text = None, name: Name = None, tag: Tag = None
 ) -> None:
     """Write a mental model.
 
@@ -480,7 +452,7 @@ def _edited(call: Call, before: str) -> str:
 entities_app = app.new(no_args_is_help=True, help="Names and their aliases.")
 
 
-EntityName = Annotated[str, typer.Argument(metavar="NAME", help="A name.", show_default=False)]
+EntityName = Annotated[str, typer.Argument(metavar="NAME", help="A name.")]
 Limit = Annotated[int, typer.Option("-n", "--limit", metavar="N", min=1, help="Maximum number of entities.")]
 
 
@@ -512,11 +484,14 @@ def entities_list(
 @app.verb(entities_app, "show")
 def entities_show(call: Call, memory: Memory, name: EntityName, limit: Limit = 10) -> None:
     """Show a name: its facts, the names it appears with, a timeline."""
-    found = memory.entities.get(name)
-    if call.as_json:
-        emit(call, views.entity_shape(found, limit))
-    else:
-        views.show_entity(Screen(call), found, limit)
+    show(
+        call, memory.entities.get(name), lambda found: views.entity_shape(found, limit),
+        lambda screen, found: views.show_entity(screen, found, limit),
+    )  # fmt: skip
+
+
+def _show_decision(call: Call, done: EntityDecision) -> None:
+    show(call, done, views.decision_shape, views.show_decision)
 
 
 # -- decisions ---------------------------------------------------------------------------------------------
@@ -527,36 +502,24 @@ def entities_alias(
     call: Call,
     memory: Memory,
     name: EntityName,
-    alias: Annotated[str, typer.Argument(metavar="ALIAS", help="The alias.", show_default=False)],
+    alias: Annotated[str, typer.Argument(metavar="ALIAS", help="The alias.")],
 ) -> None:
     """Add an alias to a name."""
-    show(
-        call,
-        memory.entities.alias(name, alias, by_person=is_person(call)),
-        views.decision_shape,
-        views.show_decision,
-    )
+    _show_decision(call, memory.entities.alias(name, alias, by_person=is_person(call)))
 
 
 @app.verb(entities_app, "merge")
 def entities_merge(
     call: Call,
     memory: Memory,
-    name: Annotated[str, typer.Argument(metavar="NAME", help="The name that stays.", show_default=False)],
-    other: Annotated[
-        str, typer.Argument(metavar="OTHER", help="The name that becomes an alias.", show_default=False)
-    ],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The name that stays.")],
+    other: Annotated[str, typer.Argument(metavar="OTHER", help="The name that becomes an alias.")],
 ) -> None:
     """Merge two names.
 
     Only memory/entities.md changes: facts keep their words, and `undo` or `split` reverses it.
     """
-    show(
-        call,
-        memory.entities.merge(name, other, by_person=is_person(call)),
-        views.decision_shape,
-        views.show_decision,
-    )
+    _show_decision(call, memory.entities.merge(name, other, by_person=is_person(call)))
 
 
 @app.verb(entities_app, "split")
@@ -564,31 +527,21 @@ def entities_split(
     call: Call,
     memory: Memory,
     name: EntityName,
-    alias: Annotated[str, typer.Argument(metavar="OTHER", help="The other name.", show_default=False)],
+    alias: Annotated[str, typer.Argument(metavar="OTHER", help="The other name.")],
 ) -> None:
     """Mark two names as different."""
-    show(
-        call,
-        memory.entities.split(name, alias, by_person=is_person(call)),
-        views.decision_shape,
-        views.show_decision,
-    )
+    _show_decision(call, memory.entities.split(name, alias, by_person=is_person(call)))
 
 
 @app.verb(entities_app, "rename")
 def entities_rename(
     call: Call,
     memory: Memory,
-    old: Annotated[str, typer.Argument(metavar="OLD", help="The old name.", show_default=False)],
-    new: Annotated[str, typer.Argument(metavar="NEW", help="Its name.", show_default=False)],
+    old: Annotated[str, typer.Argument(metavar="OLD", help="The old name.")],
+    new: Annotated[str, typer.Argument(metavar="NEW", help="Its name.")],
 ) -> None:
     """Rename; the old name stays as an alias."""
-    show(
-        call,
-        memory.entities.rename(old, new, by_person=is_person(call)),
-        views.decision_shape,
-        views.show_decision,
-    )
+    _show_decision(call, memory.entities.rename(old, new, by_person=is_person(call)))
 
 
 # -- model -------------------------------------------------------------------------------------------------
@@ -619,29 +572,25 @@ def model_test(call: Call, memory: Memory) -> None:
 
 reflect_app = app.new()
 
-Question = Annotated[
-    list[str] | None, typer.Argument(metavar="QUESTION...", help="The question.", show_default=False)
-]
+Question = Annotated[list[str] | None, typer.Argument(metavar="QUESTION...", help="The question.")]
 Budget = Annotated[
     str, typer.Option("--budget", metavar="SIZE", help="low, mid or high: how much to search.")
 ]
 MaxTokens = Annotated[
     int | None,
     typer.Option(
-        "--max-tokens", metavar="N", min=20, max=20_000, show_default=False,
+        "--max-tokens", metavar="N", min=20, max=20_000,
         help="Token limit of the answer (default: 500, 1,000 or 2,000).",
     ),
 ]  # fmt: skip
 Schema = Annotated[
     str | None,
     typer.Option(
-        "--schema", metavar="FILE", show_default=False,
+        "--schema", metavar="FILE",
         help="A JSON schema for an additional structured answer; - reads standard input.",
     ),
 ]  # fmt: skip
-Context = Annotated[
-    str, typer.Option("--context", metavar="TEXT", help="Why the question is asked.", show_default=False)
-]
+Context = Annotated[str, typer.Option("--context", metavar="TEXT", help="Why the question is asked.")]
 Keep = Annotated[bool, typer.Option("--keep", help="Form or revise opinions, in memory/opinions.md.")]
 Explain = Annotated[bool, typer.Option("--explain", help="Show each step and what it found.")]
 

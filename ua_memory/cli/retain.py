@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from datetime import datetime
 from typing import IO, TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
@@ -18,7 +17,7 @@ from ua_memory.daemon.spawn import in_background, runs
 from ua_memory.errors import Malformed, NotFound, Usage
 from ua_memory.hooks.capture import queue_ended_sessions
 from ua_memory.views import flushed
-from ua_memory.views.output import Screen, ago, count, emit, note, progress, show
+from ua_memory.views.output import Screen, count, emit, note, progress, show
 
 if TYPE_CHECKING:
     from ua_memory.caller import Call
@@ -38,12 +37,11 @@ Text = Annotated[
     list[str] | None,
     typer.Argument(
         metavar="TEXT... | FILE", help="The text, or a file; `-` or nothing reads standard input.",
-        show_default=False,
+
     ),
 ]  # fmt: skip
 DocumentId = Annotated[
-    str | None,
-    typer.Option(metavar="ID", help="Id of the document; unchanged parts cost nothing.", show_default=False),
+    str | None, typer.Option(metavar="ID", help="Id of the document; unchanged parts cost nothing.")
 ]
 Append = Annotated[bool, typer.Option("--append", help="Add to the document, instead of replacing it.")]
 Mode = Annotated[
@@ -55,34 +53,24 @@ Mode = Annotated[
     ),
 ]
 Mission = Annotated[
-    str | None,
-    typer.Option(metavar="TEXT", help="What to look for (default: the bank's mission).", show_default=False),
+    str | None, typer.Option(metavar="TEXT", help="What to look for (default: the bank's mission).")
 ]
-Instructions = Annotated[
-    str | None, typer.Option(metavar="TEXT", help="How to choose and word facts.", show_default=False)
-]
+Instructions = Annotated[str | None, typer.Option(metavar="TEXT", help="How to choose and word facts.")]
 About = Annotated[
-    str | None,
-    typer.Option("--context", metavar="TEXT", help="What the text is: minutes of …", show_default=False),
+    str | None, typer.Option("--context", metavar="TEXT", help="What the text is: minutes of …")
 ]
 Timestamp = Annotated[
-    str | None,
-    typer.Option(metavar="TIME", help="When it was written, if not now: 2026-11-19.", show_default=False),
+    str | None, typer.Option(metavar="TIME", help="When it was written, if not now: 2026-11-19.")
 ]
 Tags = Annotated[
-    list[str] | None,
-    typer.Option("--tag", metavar="TAG", help="A tag for all its facts; repeatable.", show_default=False),
+    list[str] | None, typer.Option("--tag", metavar="TAG", help="A tag for all its facts; repeatable.")
 ]
 Came = Annotated[
     Literal["person", "agent", "tool", "web", "import"] | None,
-    typer.Option(metavar="WORD", help="Whose words: person, agent, tool, web or import.", show_default=False),
+    typer.Option(metavar="WORD", help="Whose words: person, agent, tool, web or import."),
 ]
-Client = Annotated[
-    str | None, typer.Option(metavar="NAME", help="The program it came from.", show_default=False)
-]
-Wait = Annotated[
-    bool, typer.Option("--wait", help="Wait for the model and show the result.", show_default=False)
-]
+Client = Annotated[str | None, typer.Option(metavar="NAME", help="The program it came from.")]
+Wait = Annotated[bool, typer.Option("--wait", help="Wait for the model and show the result.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would be saved, and the cost.")]
 Redo = Annotated[bool, typer.Option("--redo", help="Read unchanged parts again too.")]
 Batch = Annotated[bool, typer.Option("--batch", help="Input is JSON lines: text, ….")]
@@ -120,10 +108,10 @@ def retain(
     common: dict[str, Any] = {
         "document_id": document_id or "", "append": append, "mode": mode, "mission": mission or "",
         "instructions": instructions or "", "context": about or "", "tags": tuple(tag or ()),
-        "timestamp": when(memory, timestamp), "origin": origin or who, "client": client or through,
+        "timestamp": memory.documents.moment(timestamp), "origin": origin or who, "client": client or through,
         "session": session, "request": request, "redo": redo,
     }  # fmt: skip
-    items = batched(call, memory, text, common) if batch else [_single(call, memory, text, common)]
+    items = _batched(call, memory, text, common) if batch else [_single(call, memory, text, common)]
     carry_out(call, memory, items, wait=wait, dry_run=dry_run)
 
 
@@ -154,19 +142,6 @@ def _show_retained(call: Call, done: Sequence[RetainResult], *, modelled: bool) 
         flushed.show_retained(Screen(call), done, modelled=modelled)
 
 
-def when(memory: Memory, given: str | None) -> datetime | None:
-    """The time that was given, in the bank's timezone if it names none. Usage."""
-    if given is None:
-        return None
-    try:
-        at = datetime.fromisoformat(given)
-    except ValueError:
-        raise Usage(
-            f"{given!r} is not a valid time", where="--timestamp", hint="use 2026-11-21 or 2026-11-21T14:32"
-        ) from None
-    return at if at.tzinfo else at.replace(tzinfo=memory.store.now().tzinfo)
-
-
 def _single(call: Call, memory: Memory, words: list[str] | None, common: dict[str, Any]) -> TextItem:
     path = caller.absolute(call, words[0]) if words and len(words) == 1 and words != ["-"] else None
     if path is not None and _is_file(path):
@@ -181,36 +156,12 @@ def _is_file(path: Any) -> bool:
         return False
 
 
-KEYS = {"text", "document_id", "append", "mode", "mission", "instructions", "context", "timestamp", "tags",
-        "origin", "session", "request"}  # fmt: skip
-
-
-def batched(call: Call, memory: Memory, words: list[str] | None, common: dict[str, Any]) -> list[TextItem]:
-    """The texts of a file or of standard input, one JSON object a line; its keys go before the options. Usage
-    names the line, or says that there is none; then nothing is retained. TooLarge."""
-    import json
-
+def _batched(call: Call, memory: Memory, words: list[str] | None, common: dict[str, Any]) -> list[TextItem]:
+    """The texts of a file or of standard input, one JSON object a line. Usage, TooLarge."""
     path = caller.absolute(call, words[0]) if words and len(words) == 1 and words != ["-"] else None
     if words and words != ["-"] and (path is None or not _is_file(path)):
         raise Usage("--batch needs a file or standard input", hint="ua-memory retain --batch FILE")
-    data = given(call, path)
-    items = []
-    for number, line in enumerate(data.decode("utf-8-sig", "replace").splitlines(), 1):
-        if not line.strip():
-            continue
-        hint = f"known keys: {', '.join(sorted(KEYS))}"
-        try:
-            row = json.loads(line)
-        except (ValueError, RecursionError) as error:
-            raise Usage(f"not JSON: {error}", where=f"line {number}") from None
-        if not isinstance(row, dict) or not isinstance(row.get("text"), str) or row.keys() - KEYS:
-            raise Usage("not an object with a text and known keys", where=f"line {number}", hint=hint)
-        if "timestamp" in row:
-            row["timestamp"] = when(memory, str(row["timestamp"]))
-        items.append(memory.documents.item(row.pop("text"), **{**common, **row}))
-    if not items:
-        raise Usage("no text given", hint="one JSON object a line: text, document_id, …")
-    return items
+    return memory.documents.read_lines(given(call, path), **common)
 
 
 # -- ingest ------------------------------------------------------------------------------------------------
@@ -219,14 +170,8 @@ def batched(call: Call, memory: Memory, words: list[str] | None, common: dict[st
 
 ingest_app = app.new()
 
-Files = Annotated[
-    list[str],
-    typer.Argument(metavar="FILE...", help="Markdown, text, HTML, PDF or DOCX.", show_default=False),
-]
-IngestId = Annotated[
-    str | None,
-    typer.Option(metavar="ID", help="Id of the document (default: its path).", show_default=False),
-]
+Files = Annotated[list[str], typer.Argument(metavar="FILE...", help="Markdown, text, HTML, PDF or DOCX.")]
+IngestId = Annotated[str | None, typer.Option(metavar="ID", help="Id of the document (default: its path).")]
 
 
 @app.verb(ingest_app)
@@ -256,7 +201,7 @@ def ingest(
     common: dict[str, Any] = {
         "document_id": document_id or "", "append": append, "mode": mode, "mission": mission or "",
         "instructions": instructions or "", "context": about or "", "tags": tuple(tag or ()),
-        "timestamp": when(memory, timestamp), "origin": "import", "client": caller_origin(call)[1],
+        "timestamp": memory.documents.moment(timestamp), "origin": "import", "client": caller_origin(call)[1],
         "redo": redo,
     }  # fmt: skip
     items = [memory.documents.read(caller.absolute(call, each), **common) for each in file]
@@ -269,10 +214,7 @@ def ingest(
 
 watch_app = app.new(no_args_is_help=True, help="Retain outside files when they change.")
 
-Paths = Annotated[
-    list[str],
-    typer.Argument(metavar="PATH...", help="Folders or files outside the bank.", show_default=False),
-]
+Paths = Annotated[list[str], typer.Argument(metavar="PATH...", help="Folders or files outside the bank.")]
 Accept = Annotated[bool, typer.Option("--accept", help="Delete the facts of files that are gone.")]
 Now = Annotated[bool, typer.Option("--now", help="Include files saved a moment ago.")]
 WatchDryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would be saved, and the cost.")]
@@ -286,17 +228,8 @@ def watch_add(call: Call, memory: Memory, path: Paths) -> None:
     """
     added = [memory.watches.add(caller.absolute(call, each), model=call.model(memory)) for each in path]
     runs = _daemon(call, memory)
-    if call.as_json:
-        emit(call, {"watched": [flushed.watched_shape(one, look) for one, look in added]})
-        return
-    for one, look in added:
-        files = count(len(look.ready) + len(look.young), "file")
-        Screen(call).line("Watching ", (one.path, "path"), f": {files} to be read.")
-    screen = Screen(call)
-    if runs:
-        quiet = f"{memory.config.watch_seconds:g} seconds"
-        screen.line(f"The daemon reads them, and again {quiet} after each save.")
-    screen.line("Now, or without a daemon: ua-memory watch run; --dry-run shows the price.")
+    quiet = memory.config.watch_seconds if runs else None
+    show(call, added, flushed.watches_shape, lambda screen, added: flushed.show_added(screen, added, quiet))
 
 
 def _daemon(call: Call, memory: Memory) -> bool:
@@ -309,26 +242,7 @@ def _daemon(call: Call, memory: Memory) -> bool:
 @app.verb(watch_app, "list")
 def watch_list(call: Call, memory: Memory) -> None:
     """List what is watched, and what has changed there."""
-    found = memory.watches.list()
-    if call.as_json:
-        emit(call, {"watched": [flushed.watched_shape(one, look) for one, look in found]})
-        return
-    screen = Screen(call)
-    if not found:
-        screen.line("Nothing is watched. Add a path: ua-memory watch add PATH")
-    for one, look in found:
-        changed = len(look.ready) + len(look.young)
-        told = f"  {count(len(one.files), 'document')}" + (f", {changed} new or changed" if changed else "")
-        screen.line((one.path, "path"), told)
-        if look.missing:
-            screen.line("  ", ("missing; its documents stay", "warn"))
-        for name, stood in one.files.items():
-            if stood.error:
-                screen.item("  ", (f"{name}: {stood.error}", "warn"))
-        for name in look.gone:
-            screen.item(
-                "  ", (f"{name} no longer exists; its facts stay until: ua-memory watch run --accept", "warn")
-            )
+    show(call, memory.watches.list(), flushed.watches_shape, flushed.show_watches)
 
 
 @app.verb(watch_app, "remove")
@@ -366,9 +280,7 @@ flush_app = app.new()
 Transcript = Annotated[
     str | None,
     typer.Argument(
-        metavar="[TRANSCRIPT | -]",
-        help="A client's transcript (default: standard input, else the queue).",
-        show_default=False,
+        metavar="[TRANSCRIPT | -]", help="A client's transcript (default: standard input, else the queue)."
     ),
 ]
 Force = Annotated[bool, typer.Option("--force", help="Flush below the threshold too.")]
@@ -378,10 +290,7 @@ FlushDryRun = Annotated[
 Detach = Annotated[
     bool, typer.Option("--detach/--wait", help="Queue it and return; the work continues in the background.")
 ]
-FlushClient = Annotated[
-    str | None,
-    typer.Option(metavar="NAME", help="The client (default: detected).", show_default=False),
-]
+FlushClient = Annotated[str | None, typer.Option(metavar="NAME", help="The client (default: detected).")]
 
 
 @flush_app.command(cls=app.Verb)
@@ -522,28 +431,17 @@ def _told(call: Call, memory: Memory, found: Flush | None, log: str | None) -> N
 
 queue_app = app.new(no_args_is_help=True, help="Conversations and texts that wait for a model.")
 
-Keys = Annotated[
-    list[str] | None,
-    typer.Argument(metavar="[KEY...]", help="Only these (default: all).", show_default=False),
-]
+Keys = Annotated[list[str] | None, typer.Argument(metavar="[KEY...]", help="Only these (default: all).")]
 
 
 @app.verb(queue_app, "list")
 def queue_list(call: Call, memory: Memory) -> None:
     """List what is queued, since when, and why."""
-    waiting = memory.queue.list()
-    if call.as_json:
-        emit(call, {"waiting": [flushed.waiting_shape(one) for one in waiting]})
-        return
-    screen, now = Screen(call), memory.store.now()
-    if not waiting:
-        screen.line("The queue is empty.")
-    for one in waiting:
-        since = ago(one.since.astimezone(now.tzinfo), now) if one.since else "at an unknown time"
-        how = "captured since" if one.gathers(now) else "queued"
-        screen.item([(one.key, "id"), "  "], f"{flushed.waiting_what(one)}, {how} {since}")
-        if one.reason:
-            screen.item("  ", (flushed.waiting_why(one), "bad" if one.aside else "warn"))
+    now = memory.store.now()
+    show(
+        call, memory.queue.list(), flushed.queue_shape,
+        lambda screen, waiting: flushed.show_queue(screen, waiting, now),
+    )  # fmt: skip
 
 
 @app.verb(queue_app, "retry")
@@ -586,7 +484,7 @@ def _flush_waiting(call: Call, memory: Memory, key: list[str], more: dict[str, A
 def queue_drop(
     call: Call,
     memory: Memory,
-    key: Annotated[list[str], typer.Argument(metavar="KEY...", help="What to discard.", show_default=False)],
+    key: Annotated[list[str], typer.Argument(metavar="KEY...", help="What to discard.")],
 ) -> None:
     """Discard what is queued."""
     gone = [memory.queue.drop(one) for one in key]

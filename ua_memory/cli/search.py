@@ -31,30 +31,17 @@ search_app = app.new()
 
 
 Query = Annotated[
-    list[str] | None,
-    typer.Argument(metavar="QUERY...", help='Words, a question, or a "phrase".', show_default=False),
+    list[str] | None, typer.Argument(metavar="QUERY...", help='Words, a question, or a "phrase".')
 ]
 Limit = Annotated[
     int | None,
     typer.Option(
-        "--limit",
-        "-n",
-        metavar="N",
-        min=1,
-        max=1000,
-        help="Number of hits (default: search.limit).",
-        show_default=False,
+        "--limit", "-n", metavar="N", min=1, max=1000, help="Number of hits (default: search.limit)."
     ),
 ]
 MinScore = Annotated[
     float | None,
-    typer.Option(
-        metavar="SCORE",
-        min=0,
-        max=1,
-        help="Leave out weaker hits (default: search.min_score).",
-        show_default=False,
-    ),
+    typer.Option(metavar="SCORE", min=0, max=1, help="Leave out weaker hits (default: search.min_score)."),
 ]
 Since = Annotated[
     str | None,
@@ -71,7 +58,7 @@ Explain = Annotated[bool, typer.Option("--explain", help="Show how each hit was 
 
 
 def _several(option: str, metavar: str, says: str) -> Any:
-    return typer.Option(option, metavar=metavar, help=says, show_default=False)
+    return typer.Option(option, metavar=metavar, help=says)
 
 
 Tags = Annotated[
@@ -87,10 +74,7 @@ TagsMatch = Annotated[
     ),
 ]
 TagGroups = Annotated[
-    str,
-    typer.Option(
-        metavar="JSON", help="Tags combined by and, or, not; see docs/recall.md.", show_default=False
-    ),
+    str, typer.Option(metavar="JSON", help="Tags combined by and, or, not; see docs/recall.md.")
 ]
 Kinds = Annotated[
     list[str] | None,
@@ -210,7 +194,6 @@ Budget = Annotated[
         "--budget",
         metavar="SIZE",
         help="low, mid or high: 600, 2,000 or 6,000 tokens (default: recall.budget).",
-        show_default=False,
     ),
 ]
 MaxTokens = Annotated[
@@ -221,7 +204,6 @@ MaxTokens = Annotated[
         min=1,
         max=1_000_000,
         help="Token limit, marks included (default: recall.max_tokens).",
-        show_default=False,
     ),
 ]
 
@@ -270,10 +252,7 @@ explain_app = app.new()
 def explain(
     call: Call,
     memory: Memory,
-    query: Annotated[
-        list[str],
-        typer.Argument(metavar="QUERY...", help="As for search.", show_default=False),
-    ],
+    query: Annotated[list[str], typer.Argument(metavar="QUERY...", help="As for search.")],
     now: Annotated[
         str | None,
         typer.Option(
@@ -307,7 +286,6 @@ def get(
             metavar="PATH[:FROM-TO] | ^ID",
             help="A file such as memory/2026-11-21.md, optionally with lines, or an id; any form that a "
             "command prints.",
-            show_default=False,
         ),
     ],
     raw: app.Raw = False,

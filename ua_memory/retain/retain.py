@@ -408,6 +408,11 @@ def _cost(texts: list[str], brief: TextContext, model: Endpoint | Model) -> Esti
 # Texts and files: made into what can be retained, and retained, made to wait or priced.
 
 
+LINE_KEYS = {"text", "document_id", "append", "mode", "mission", "instructions", "context", "timestamp",
+             "tags", "origin", "session", "request"}  # fmt: skip
+"""What a text of `Documents.read_lines` may say."""
+
+
 class Documents:
     """Retains texts and files in one bank. `door` names the caller, `lookup` finds facts by exact text."""
 
@@ -443,6 +448,38 @@ class Documents:
         given = documents.read(self._store, path)
         more = {**more, "document_id": more.get("document_id") or given.path, "source": given.path}
         return self.item(given.text, **{**more, "timestamp": more.get("timestamp") or given.at})
+
+    def read_lines(self, data: bytes, **common: Any) -> list[TextItem]:
+        """Texts of which each is a JSON object on a line, with keys of `LINE_KEYS`; these go before `common`,
+        which are as for `item`. Usage names the line, or says that there is none."""
+        items = []
+        for number, line in enumerate(data.decode("utf-8-sig", "replace").splitlines(), 1):
+            if not line.strip():
+                continue
+            where, hint = f"line {number}", f"known keys: {', '.join(sorted(LINE_KEYS))}"
+            try:
+                row = json.loads(line)
+            except (ValueError, RecursionError) as error:
+                raise Usage(f"not JSON: {error}", where=where) from None
+            if not isinstance(row, dict) or not isinstance(row.get("text"), str) or row.keys() - LINE_KEYS:
+                raise Usage("not an object with a text and known keys", where=where, hint=hint)
+            if "timestamp" in row:
+                row["timestamp"] = self.moment(str(row["timestamp"]))
+            items.append(self.item(row.pop("text"), **{**common, **row}))
+        if not items:
+            raise Usage("no text given", hint="one JSON object a line: text, document_id, …")
+        return items
+
+    def moment(self, text: str | None) -> datetime | None:
+        """The time that somebody gave, in the bank's timezone if it names none. Usage."""
+        if text is None:
+            return None
+        try:
+            at = datetime.fromisoformat(text)
+        except ValueError:
+            hint = "use 2026-11-21 or 2026-11-21T14:32"
+            raise Usage(f"{text!r} is not a valid time", where="--timestamp", hint=hint) from None
+        return at if at.tzinfo else at.replace(tzinfo=self._store.now().tzinfo)
 
     def retain(
         self, items: Iterable[TextItem], *, model: ModelOrEndpoint = None, tell: Tell | None = None

@@ -12,9 +12,11 @@ from typing import TYPE_CHECKING, Any
 from ua_memory.llm.ledger import together
 from ua_memory.paths import project_of
 from ua_memory.views import output
-from ua_memory.views.output import MODEL_BY, Piece, Screen, cells, commit, count, visible
+from ua_memory.views.output import MODEL_BY, Piece, Screen, ago, cells, commit, count, visible
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from ua_memory.bench import Compared, Pair
     from ua_memory.knowledge.core import BlockChange
     from ua_memory.llm.ledger import Estimate
@@ -635,6 +637,23 @@ def waiting_why(one: QueueEntry) -> str:
     return details
 
 
+def queue_shape(waiting: Sequence[QueueEntry]) -> dict[str, Any]:
+    """What waits, as JSON."""
+    return {"waiting": [waiting_shape(one) for one in waiting]}
+
+
+def show_queue(screen: Screen, waiting: Sequence[QueueEntry], now: datetime) -> None:
+    """What waits, since when, and why."""
+    if not waiting:
+        screen.line("Nothing waits.")
+    for one in waiting:
+        since = ago(one.since.astimezone(now.tzinfo), now) if one.since else "at some time"
+        how = "captured since" if one.gathers(now) else "queued"
+        screen.item([(one.key, "id"), "  "], f"{waiting_what(one)}, {how} {since}")
+        if one.reason:
+            screen.item("  ", (waiting_why(one), "bad" if one.aside else "warn"))
+
+
 def waiting_shape(one: QueueEntry) -> dict[str, Any]:
     known = {"since": one.since.isoformat() if one.since else "", "reason": one.reason, "tokens": one.size}
     known |= {"gathers": one.open or None, "aside": one.aside or None}
@@ -674,6 +693,41 @@ def show_caught(screen: Screen, caught: WatchResult, modelled: bool) -> None:
         screen.note(f"{name} no longer exists; its facts stay until: ua-memory watch run --accept")
     for name in caught.missing:
         screen.note(f"{name} is missing (an unmounted disk?); its documents stay")
+
+
+def watches_shape(found: Sequence[tuple[WatchedPath, WatchedChanges]]) -> dict[str, Any]:
+    """Watched paths as JSON."""
+    return {"watched": [watched_shape(one, look) for one, look in found]}
+
+
+def show_added(
+    screen: Screen, added: Sequence[tuple[WatchedPath, WatchedChanges]], quiet: float | None
+) -> None:
+    """Paths that are watched now. `quiet`: seconds after a save until the daemon reads; None without one."""
+    for one, look in added:
+        files = count(len(look.ready) + len(look.young), "file")
+        screen.line("Watching ", (one.path, "path"), f": {files} to be read.")
+    if quiet is not None:
+        screen.line(f"The daemon reads them, and again {quiet:g} seconds after each save.")
+    screen.line("Now, or without a daemon: ua-memory watch run; --dry-run shows the price.")
+
+
+def show_watches(screen: Screen, found: Sequence[tuple[WatchedPath, WatchedChanges]]) -> None:
+    """What is watched, and what has changed there."""
+    if not found:
+        screen.line("Nothing is watched. Add a path: ua-memory watch add PATH")
+    for one, look in found:
+        changed = len(look.ready) + len(look.young)
+        more = f", {changed} new or changed" if changed else ""
+        screen.line((one.path, "path"), f"  {count(len(one.files), 'document')}{more}")
+        if look.missing:
+            screen.line("  ", ("missing; its documents stay", "warn"))
+        for name, stood in one.files.items():
+            if stood.error:
+                screen.item("  ", (f"{name}: {stood.error}", "warn"))
+        for name in look.gone:
+            gone = f"{name} no longer exists; its facts stay until: ua-memory watch run --accept"
+            screen.item("  ", (gone, "warn"))
 
 
 def watched_shape(one: WatchedPath, look: WatchedChanges) -> dict[str, Any]:
