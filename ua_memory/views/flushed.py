@@ -645,9 +645,9 @@ def queue_shape(waiting: Sequence[QueueEntry]) -> dict[str, Any]:
 def show_queue(screen: Screen, waiting: Sequence[QueueEntry], now: datetime) -> None:
     """What waits, since when, and why."""
     if not waiting:
-        screen.line("Nothing waits.")
+        screen.line("The queue is empty.")
     for one in waiting:
-        since = ago(one.since.astimezone(now.tzinfo), now) if one.since else "at some time"
+        since = ago(one.since.astimezone(now.tzinfo), now) if one.since else "at an unknown time"
         how = "captured since" if one.gathers(now) else "queued"
         screen.item([(one.key, "id"), "  "], f"{waiting_what(one)}, {how} {since}")
         if one.reason:
