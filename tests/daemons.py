@@ -53,6 +53,11 @@ class Place:
         """A process that has its imports from the one it was forked off."""
         return forking().run(argv, cwd or self.root, self.environment(daemon, **env), stdin)
 
+    def begun(self, code: str, *argv: str, **env: str) -> Begun:
+        """A process that runs `code` as a command, without a daemon; it writes to what the tests write to."""
+        place = self.root if self.root.is_dir() else self.root.parent
+        return forking().begun(argv, place, self.environment("off", **env), [0, 1, 2], code=code)
+
     def whole(
         self, *argv: str, daemon: str = "auto", stdin: str = "", cwd: Path | None = None, **env: str
     ) -> Done:

@@ -21,6 +21,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -31,6 +32,7 @@ import ua_memory
 from ua_memory.cli import fast
 from ua_memory.daemon import spawn, worker
 from ua_memory.index import embedding
+from ua_memory.mcp import relay
 from ua_memory.text import tokens
 
 
@@ -110,7 +112,9 @@ def run(told: dict[str, Any], streams: list[int], asks: socket.socket) -> None:
     if told.get("session"):
         os.setsid()
     spawn.background = worker.background = partial(background, asks)
+    relay._ask_child = partial(ask_child, asks)
     if "code" in told:
+        sys.path.insert(0, str(Path(__file__).parent))
         exec(compile(told["code"], "<code>", "exec"), {"__name__": "__main__"})
     elif told.get("module", "ua_memory") == "ua_memory":
         fast.main()
@@ -140,6 +144,23 @@ def background(
     finally:
         os.close(nothing)
         os.close(out)
+
+
+def ask_child(
+    asks: socket.socket, words: list[str], data: bytes, mode: str, running: list[Any]
+) -> dict[str, Any]:
+    """As `relay._ask_child`, which starts an interpreter for each call."""
+    told = {"argv": words, "env": {**os.environ, spawn.MODE: mode}, "cwd": str(Path.cwd())}
+    with contextlib.ExitStack() as opened:
+        files = [opened.enter_context(tempfile.TemporaryFile()) for _ in range(3)]
+        files[0].write(data)
+        files[0].seek(0)
+        child = begin(asks, [file.fileno() for file in files], told)
+        running.append(child.kill)
+        code = child.wait()
+        for file in files:
+            file.seek(0)
+        return relay._result(code, files[1].read().decode(), files[2].read().decode())
 
 
 def serve(asks: socket.socket) -> None:

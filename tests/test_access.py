@@ -244,6 +244,7 @@ def _every_verb_used(root: Path) -> Path:
     return Bank(root).store.bank.state
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("mask", [0, pytest.param(0o022, marks=pytest.mark.slow)])  # 0 leaves more open
 @pytest.mark.parametrize("place", ["own", "beside"])
 def test_all_that_is_kept_beside_the_bank_is_its_owners(tmp_path: Path, mask: int, place: str) -> None:

@@ -271,6 +271,7 @@ def example(tmp_path: Path, *more: str, **env: str) -> str:
     return done.stdout
 
 
+@pytest.mark.slow
 def test_the_example_runs_without_a_network(tmp_path: Path) -> None:
     said = example(tmp_path)
     assert "context reset" in said and "saved" in said

@@ -323,6 +323,7 @@ def test_a_plot_that_cannot_be_is_refused_first(tmp_path: Path, monkeypatch: pyt
     assert error.value.hint == "pip install 'ua-memory[plot]'"
 
 
+@pytest.mark.slow
 def test_the_plot(tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     shell = Shell(tmp_path, tmp_path)

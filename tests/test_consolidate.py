@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import subprocess
-import sys
 from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -29,6 +27,7 @@ from believing import (
     quoted,
     texts,
 )
+from daemons import forking
 from fake_model import FakeModel
 
 from ua_memory.errors import BudgetSpent, Busy, KeyRejected, ModelUnavailable, RequestRejected
@@ -604,9 +603,7 @@ def test_a_killed_run_goes_on_and_pays_for_nothing_twice(tmp_path: Path) -> None
             "Answers.add = add\n"
             f"Memory.open({str(bank.root)!r}).consolidate(model=Endpoint('sk', {model.url!r}))\n"
         )
-        env = {**os.environ, "PYTHONPATH": str(Path(__file__).parent.parent)}
-        killed = subprocess.run([sys.executable, "-c", program], env=env, check=False)
-        assert killed.returncode == -9
+        assert forking().run([], tmp_path, {**os.environ}, code=program).code == -9
         before = len(asked)
         log(bank, "2026-10-09", "Late comes a fact of its own.")
         done = opened(bank).consolidate(model=model.endpoint)

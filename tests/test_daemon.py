@@ -21,7 +21,7 @@ from typing import Any, cast
 
 import pytest
 from banks import new_bank
-from daemons import Lasting, Place, answer, until
+from daemons import Lasting, Place, answer, forking, until
 from test_cli_json import EXAMPLES, agrees
 
 from ua_memory.cli import daemon as stopping
@@ -92,7 +92,7 @@ def test_it_starts_answers_and_stops(place: Place) -> None:
     assert not runs(place.local) and not place.socket().exists()
     assert "No daemon" in place.run("daemon", "stop").out
     logs = place.run("daemon", "logs", "--json").json["lines"]
-    assert "listens on" in logs[0] and "exited: asked to" in logs[-1]
+    assert "listens on" in logs[0] and "exited: requested" in logs[-1]
 
 
 def test_one_that_is_frozen_can_be_stopped(served: Place) -> None:
@@ -100,9 +100,8 @@ def test_one_that_is_frozen_can_be_stopped(served: Place) -> None:
     os.kill(served.up()["pid"], signal.SIGSTOP)
     code = "from ua_memory.cli import app\nfrom ua_memory.daemon import protocol\n"
     code += "protocol.SECONDS = 0.3\napp.main()"
-    argv, env = [sys.executable, "-P", "-c", code, "daemon"], served.environment("auto")
-    told = subprocess.run([*argv, "status"], cwd=served.root, env=env, capture_output=True, text=True)
-    assert told.returncode == 5 and "does not answer" in told.stderr and "daemon restart" in told.stderr
+    told = forking().run(["daemon", "status"], served.root, served.environment("auto"), code=code)
+    assert told.code == 5 and "does not answer" in told.err and "daemon restart" in told.err
     pid = int((served.local / "daemon.lock").read_text())
     checked = served.run("doctor").out
     assert f"process {pid} runs, but does not answer" in checked and "daemon restart" in checked
@@ -181,10 +180,9 @@ def of_these_tests(place: Place, *words: str) -> str:
         "connect.socket_folders = lambda env: iter([next(every(env))])\n"
         "from ua_memory.__main__ import main; main()"
     )
-    argv = [sys.executable, "-P", "-c", code, "daemon", *words]
-    run = subprocess.run(argv, cwd=place.root.parent, env=place.environment("off"), stdout=subprocess.PIPE)
-    assert run.returncode == 0
-    return run.stdout.decode()
+    done = forking().run(["daemon", *words], place.root.parent, place.environment("off"), code=code)
+    assert done.code == 0
+    return done.out
 
 
 def test_the_daemons_of_all_banks_are_listed_and_stopped(served: Place, tmp_path: Path) -> None:
@@ -214,16 +212,15 @@ def test_the_daemons_of_all_banks_are_listed_and_stopped(served: Place, tmp_path
 @pytest.mark.parametrize("what", ["bank", "settings", "state"])
 def test_it_leaves_when_its_bank_is_gone(what: str, place: Place) -> None:
     code = f"import {service.__name__} as s; s.TICK = 0.1\nfrom ua_memory.__main__ import main; main()"
-    argv = [sys.executable, "-P", "-c", code, "daemon", "run"]
-    with subprocess.Popen(argv, cwd=place.root, env=place.environment("off")) as daemon:
-        place.up()
-        if what == "settings":  # the folder stays, which is a bank no more
-            for path in (place.root / "MEMORY.md", place.root / "ua-memory.toml"):
-                path.unlink()
-            shutil.rmtree(place.root / "memory")
-        else:
-            shutil.rmtree(place.local if what == "state" else place.root)
-        assert daemon.wait(30) == 0
+    daemon = place.begun(code, "daemon", "run")
+    place.up()
+    if what == "settings":  # the folder stays, which is a bank no more
+        for path in (place.root / "MEMORY.md", place.root / "ua-memory.toml"):
+            path.unlink()
+        shutil.rmtree(place.root / "memory")
+    else:
+        shutil.rmtree(place.local if what == "state" else place.root)
+    assert daemon.wait(30) == 0
     assert not place.socket().exists()
 
 
@@ -265,8 +262,8 @@ def test_a_person_is_told_by_their_next_command_what_was_put_back_meanwhile(serv
 
 
 def test_two_that_start_at_once_become_one(place: Place) -> None:
-    argv = [sys.executable, "-P", "-m", "ua_memory", "--bank", str(place.root), "daemon", "run"]
-    both = [subprocess.Popen(argv, env=place.environment("off")) for _ in range(3)]
+    code = "from ua_memory.__main__ import main; main()"
+    both = [place.begun(code, "daemon", "run") for _ in range(3)]
     pid = place.up()["pid"]
     losers = [one for one in both if one.pid != pid]
     assert len(losers) == 2 and [one.wait(30) for one in losers] == [0, 0]
@@ -289,9 +286,9 @@ def test_it_leaves_when_it_has_nothing_to_do_or_no_bank(place: Place) -> None:
         settings.read_text() + "\n[daemon]\nidle_minutes = 0\n[hand_edits]\nquiet_seconds = 0\n"
     )
     code = f"import {service.__name__} as s; s.TICK = 0.2\nfrom ua_memory.__main__ import main; main()"
-    argv = [sys.executable, "-P", "-c", code, "daemon", "run"]
-    done = subprocess.run(argv, cwd=place.root, env=place.environment("off"), timeout=60, check=False)
-    assert done.returncode == 0 and "exited: idle" in place.run("daemon", "logs").out
+    assert (
+        place.begun(code, "daemon", "run").wait() == 0 and "exited: idle" in place.run("daemon", "logs").out
+    )
 
 
 def test_sigterm_lets_a_command_end(served: Place) -> None:

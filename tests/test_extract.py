@@ -281,6 +281,7 @@ def test_a_short_conversation_keeps_what_its_person_said_first() -> None:
     assert len(extract(alone)) == 1
 
 
+@pytest.mark.slow
 def test_memory_is_bounded_by_what_is_kept_and_order_is_the_conversations() -> None:
     from ua_memory.retain.extract import Extraction
 

@@ -11,6 +11,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 from banks import DAY, Bank, Clock, everywhere, new_bank
+from daemons import Place
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -546,14 +547,12 @@ print(done.repeated, done.fact.id)
 
 def test_retries_at_the_same_moment_write_once(there: Bank) -> None:
     script = f"""
-import sys
-sys.path.insert(0, "tests")
 from pathlib import Path
 from banks import Bank
 Bank(Path({str(there.root)!r})).insert("said", request="r1")
 """
-    words = [sys.executable, "-c", script]
-    running = [subprocess.Popen(words, cwd=Path(__file__).parent.parent) for _ in range(4)]
+    place = Place(there.root)
+    running = [place.begun(script) for _ in range(4)]
     assert [process.wait() for process in running] == [0] * 4
     assert there.text().count("- said") == 1
 

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 from banks import new_bank
-from daemons import Lasting, Place, until
+from daemons import Lasting, Place, forking, until
 
 from ua_memory import discovery
 from ua_memory.caller import AGENTS
@@ -225,13 +225,13 @@ def test_a_daemon_that_hangs_does_nothing_twice(place: Place) -> None:
     os.kill(pid, signal.SIGSTOP)
     code = "from ua_memory.cli import fast; from ua_memory.daemon import connect; "
     code += "connect.FIRST = 0.5; fast.main()"
-    argv, env = [sys.executable, "-P", "-c", code], place.environment("auto")
+    env = place.environment("auto")
     try:
-        read = subprocess.run([*argv, "log"], cwd=place.root, env=env, capture_output=True, check=False)
-        subprocess.run([*argv, "insert", "told once"], cwd=place.root, env=env, check=True)
+        read = forking().run(["log"], place.root, env, code=code)
+        assert forking().run(["insert", "told once"], place.root, env, code=code).code == 0
     finally:
         os.kill(pid, signal.SIGCONT)
-    assert read.returncode == 0 and b"inserted" in read.stdout
+    assert read.code == 0 and "inserted" in read.out
     assert place.run("insert", "and another").code == 0
     text = "".join(file.read_text("utf-8") for file in (place.root / "memory").glob("*.md"))
     assert text.count("told once") == 1 and "seen:" not in text

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from datetime import timedelta
@@ -14,7 +12,7 @@ from typing import Any
 
 import pytest
 from banks import NOON, Clock
-from daemons import Place, until
+from daemons import Begun, Place, until
 from fake_model import FakeModel
 from scripted_model import Scripted, keep, offline, session, turns
 from terminal import Shell
@@ -162,20 +160,19 @@ def test_a_record_that_cannot_be_read(memory: Memory) -> None:
     assert memory.queue.drop(f"{bad}-1").broken
 
 
-def _dies(root: Path, key: str) -> None:
+def _dies(place: Place, key: str) -> None:
     code = (
         "import os, sys; from ua_memory.retain import flush"
         "\nflush.extract = lambda *_, **__: os.kill(os.getpid(), 9)"
         "\nfrom ua_memory.daemon.worker import main; main(sys.argv[1:])"
     )
-    done = subprocess.run([sys.executable, "-P", "-c", code, str(root), key], timeout=60, check=False)
-    assert done.returncode == -signal.SIGKILL
+    assert place.begun(code, str(place.root), key).wait() == -signal.SIGKILL
 
 
 def test_what_kills_its_process_is_counted(memory: Memory) -> None:
     key = put(memory, modelled=False)
     for n in range(2):
-        _dies(memory.store.bank.root, key)
+        _dies(Place(memory.store.bank.root), key)
         assert memory.queue.conversations()[0].tries == n, "known by the next try"
     assert memory.queue.attempt(key), "and the next may do it"
 
@@ -211,12 +208,10 @@ def place(tmp_path: Path) -> Iterator[Place]:
     found.kill()
 
 
-def run_daemon(place: Place, **env: str) -> subprocess.Popen[bytes]:
+def run_daemon(place: Place, **env: str) -> Begun:
     code = HURRY + "from ua_memory.cli.fast import main; main()"
-    argv = [sys.executable, "-P", "-c", code, "daemon", "run"]
     # by words: a flush is what is tested here, and to load embedding model takes longer than one
-    env = place.environment("off", UA_MEMORY_EMBEDDING="none", **env)
-    return subprocess.Popen(argv, cwd=place.root, env=env)
+    return place.begun(code, "daemon", "run", UA_MEMORY_EMBEDDING="none", **env)
 
 
 def waiting(place: Place) -> list[QueueEntry]:

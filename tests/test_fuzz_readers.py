@@ -180,7 +180,7 @@ FRONT = st.lists(
 @given(
     FRONT, st.dictionaries(st.sampled_from(["id", "name", "z"]), st.none() | st.text(max_size=12), max_size=2)
 )
-@example(b"---\na: " + b"[" * 3000 + b"\n---\n- b\n", {"id": "x"})
+@example(b"---\na: " + b"[" * 1500 + b"\n---\n- b\n", {"id": "x"})
 @example(
     b"---\n"
     + b"a: &a [x]\n"

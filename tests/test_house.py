@@ -6,6 +6,7 @@ import ast
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TypeGuard
 
 from test_layers import HOMES, LIBRARIES_FROM, PACKAGE, ROOT, SOURCES, dotted, imports, nodes
 
@@ -133,17 +134,22 @@ def _defined(tree: ast.Module) -> set[str]:
             found.add(node.name)
         elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
             found.add(node.id)
-        elif isinstance(node, ast.Attribute) and ast.unparse(node.value) in ("self", "cls"):
+        elif _asks(node, "self", "cls"):
             found.add(node.attr)
     return found
+
+
+def _asks(node: ast.AST, *whom: str) -> TypeGuard[ast.Attribute]:
+    """Whether a private name is asked of one of these, by how they are written."""
+    return isinstance(node, ast.Attribute) and _is_private(node.attr) and ast.unparse(node.value) in whom
 
 
 def _of_others(tree: ast.Module) -> set[str]:
     """The private names of other modules that one uses; what it asks of `self` is its own or its base's."""
     asked, imported = set(), set()
     for node in ast.walk(tree):
-        if isinstance(node, ast.Attribute) and ast.unparse(node.value) not in ("self", "cls", "super()"):
-            asked.add(node.attr)
+        if isinstance(node, ast.Attribute) and _is_private(node.attr):
+            asked |= set() if _asks(node, "self", "cls", "super()") else {node.attr}
         elif isinstance(node, ast.ImportFrom):
             imported |= {*(node.module or "").split("."), *(alias.name for alias in node.names)}
         elif isinstance(node, ast.Import):

@@ -411,6 +411,7 @@ def test_what_is_brought_back_on_one_is_not_told_as_gone_on_the_other(pair: tupl
     assert "Alice drinks tea" in facts(two)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("forgets_first", [True, False])
 def test_what_was_derived_on_the_other_machine_goes_or_is_revised(
     pair: tuple[Bank, Bank], forgets_first: bool
@@ -467,6 +468,7 @@ def test_killed_on_the_way_nothing_is_half(pair: tuple[Bank, Bank], stop: int) -
     assert not [name for name in leftovers(two.store) if "fresh" in name]
 
 
+@pytest.mark.slow
 @given(
     st.lists(
         st.tuples(st.booleans(), st.sampled_from(["insert", "edit", "drop", "sync"]), st.integers(0, 3)),

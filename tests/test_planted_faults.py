@@ -260,6 +260,7 @@ def embedded(sound: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
+@pytest.mark.slow
 def test_a_bit_flipped_anywhere_in_the_index_is_named_and_mended(embedded: Path, tmp_path: Path) -> None:
     """Each file of the index and the embeddings, at its ends and some places between: named, or in a
     database no part of what it says. One of each file is mended."""

@@ -119,6 +119,7 @@ def test_who_has_nothing_of_its_own_ends_at_the_remotes_revision(pair: tuple[Ban
     assert len(heads(one, two)) == 1 and tree(one) == tree(two) and b"door code" not in objects(two)
 
 
+@pytest.mark.slow
 def test_what_others_pushed_meanwhile_is_carried_over(pair: tuple[Bank, Bank]) -> None:
     one, two = pair
     purge(one)
@@ -147,6 +148,7 @@ def test_both_purged(pair: tuple[Bank, Bank]) -> None:
     assert tree(one) == tree(two) and len(heads(one, two)) == 1
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("old", "new", "says"),
     [
@@ -193,6 +195,7 @@ def test_a_rewriting_without_a_record_is_refused(pair: tuple[Bank, Bank]) -> Non
     assert (tree(two), heads(two)) == was
 
 
+@pytest.mark.slow
 def test_a_persons_line_with_the_words_stops_it_before_anything_is_done(pair: tuple[Bank, Bank]) -> None:
     one, two = pair
     two.write(f"# Notes\n\nMind: {SECRET}\n", "memory/notes.md")
@@ -208,6 +211,7 @@ def test_a_persons_line_with_the_words_stops_it_before_anything_is_done(pair: tu
     assert b"door code" not in objects(two)
 
 
+@pytest.mark.slow
 def test_what_two_machines_did_in_the_same_second_is_not_one_revision(pair: tuple[Bank, Bank]) -> None:
     """Author, time, message and parent alike, before the purge: they are told apart by what they did."""
     for bank, said in zip(pair, ("alone", "with Eve"), strict=True):

@@ -124,6 +124,7 @@ def place(tmp_path: Path) -> Iterator[Place]:
     found.kill()
 
 
+@pytest.mark.slow
 def test_everybody_at_once(
     place: Place, record_property: Callable[[str, object], None], request: pytest.FixtureRequest
 ) -> None:

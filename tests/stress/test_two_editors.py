@@ -107,6 +107,7 @@ def ever(store: Store, path: str) -> bytes:
     return b"\n".join(data for data in every if data)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", [1])
 def test_two_editors_and_three_writers(
     tmp_path: Path, seed: int, record_property: Callable[[str, object], None], request: pytest.FixtureRequest
