@@ -112,15 +112,28 @@ def test_a_rejected_token_is_named_and_not_shown(meter: Meter) -> None:
     assert "t0ken" not in str(error.value) and "ANTHROPIC_AUTH_TOKEN" in str(error.value.hint)
 
 
-def test_a_gateway_that_has_another_model_says_which_variable(meter: Meter) -> None:
-    said = {"error": 404, "type": "not_found_error", "message": "model: claude-sonnet-5-5"}
+@pytest.mark.parametrize(
+    ("status", "message", "unknown"),
+    [
+        (404, "model: claude-sonnet-5-5", True),
+        (400, "Invalid model name passed in model=claude-sonnet-5-5", True),
+        (400, "claude-sonnet-5-5 is not a valid model ID", True),
+        (400, "The model `claude-sonnet-5-5` does not exist.", True),
+        (400, "prompt is too long for this model", False),
+    ],
+)
+def test_a_gateway_that_has_another_model_says_which_variable(
+    meter: Meter, status: int, message: str, unknown: bool
+) -> None:
+    said = {"error": status, "type": "invalid_request_error", "message": message}
     with (
         FakeModel(said) as fake,
         Claude(Endpoint("sk", fake.url), meter) as model,
         pytest.raises(RequestRejected) as error,
     ):
         model.ask("", [user("hi")], purpose="test")
-    assert error.value.hint and error.value.hint.startswith("set UA_MEMORY_MODEL to a model")
+    hint = str(error.value.hint)
+    assert "UA_MEMORY_MODEL" in hint and hint.startswith("set UA_MEMORY_MODEL to a model") is unknown
 
 
 # -- chat completions ----------------------------------------------------------------------------------
@@ -591,6 +604,22 @@ def test_the_daemons_own_process_uses_the_program(shell: Shell, tmp_path: Path) 
     assert "moved to Fly.io" in shell.ok("search", "Fly.io").out and len(program.runs) == 1
 
 
+def test_other_work_goes_on_turn_by_turn(shell: Shell, tmp_path: Path) -> None:
+    """A question takes what searches find, so each answer is a run of its own, and tells all before it."""
+    shell.ok("insert", "Alice moved the API to Fly.io because Heroku doubled its price")
+    search = called(
+        ("search_mental_models", {"query": "Fly"}),
+        ("search_observations", {"query": "Fly"}),
+        ("search_facts", {"query": "Fly"}),
+    )
+    answer = {"text": "Alice moved the API to Fly.io [1].", "found": True, "confidence": 0.8}
+    program = Program(tmp_path, "claude-code", {"result": search}, {"result": called(("answer", answer))})
+    env = shell_env(program, UA_MEMORY_PROVIDER="claude-code")
+    found = shell.ok("reflect", "who moved the API", "--json", **env).json
+    assert "Alice moved the API to Fly.io" in found["text"] and found["model"] == "claude-code"
+    assert len(program.runs) == 2 and "<answered>" in program.runs[1]["stdin"]
+
+
 # -- model test, install -------------------------------------------------------------------------------
 
 
@@ -605,6 +634,7 @@ def test_model_test_says_who_answered_and_what_it_cost(shell: Shell, tmp_path: P
     program = Program(tmp_path, "claude-code", {"result": "Yes."})
     said = shell.ok("model", "test", **shell_env(program, UA_MEMORY_PROVIDER="claude-code")).out
     assert "claude-code" in said and "subscription" in said
+    assert "1 request counted against a subscription." in shell.ok("stats", "--cost").out
 
 
 @pytest.mark.parametrize("client", ["claude-code", "codex"])

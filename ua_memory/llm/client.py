@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -335,6 +336,9 @@ class ChatStream:
 _MAY_PASS = {"overloaded_error", "api_error", "rate_limit_error", "timeout_error", "server_error"}
 _OF_THE_KEY = {"authentication_error", "permission_error", "billing_error"}
 _LONGEST = 300
+_NO_SUCH_MODEL = re.compile(
+    r"(invalid|unknown|no such|not a valid) model|model\b.*\b(not found|not exist|not available)", re.I
+)
 
 
 class TransientFailure(Exception):
@@ -364,7 +368,7 @@ def of_status(
         return _key(what, endpoint)
     if 300 <= status < 400:
         what = f"{what}, and is not followed to {headers.get('location', 'elsewhere')!r}"
-    return _request(what, endpoint, unknown=status == 404 or "model" in said.lower())
+    return _request(what, endpoint, unknown=status == 404 or _NO_SUCH_MODEL.search(said) is not None)
 
 
 def _said_by(error: APIStatusError | openai.APIStatusError) -> str:

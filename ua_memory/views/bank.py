@@ -13,7 +13,7 @@ from ua_memory import config as config_module
 from ua_memory.config import sensitive
 from ua_memory.discovery import SETTINGS
 from ua_memory.errors import NotFound
-from ua_memory.llm.model import PRICES_AS_OF
+from ua_memory.llm.model import PRICES_AS_OF, is_subscription
 from ua_memory.text.wording import dollars
 from ua_memory.views import flushed, output
 from ua_memory.views.output import Piece, Screen, ago, count
@@ -404,6 +404,8 @@ def show_costs(screen: Screen, one: Costs) -> None:
     screen.line()
     limits = f"{dollars(config.run_usd)} a run, {dollars(config.day_usd)} a day"
     screen.line(f"Limits: {limits}. Prices of {PRICES_AS_OF}.")
+    if owned := sum(each.requests for name, each in spent.by_model.items() if is_subscription(name)):
+        screen.line((f"{count(owned, 'request')} counted against a subscription.", "faint"))
     if spent.total.unpriced:
         screen.line((f"{spent.total.unpriced} requests went to models without a known price.", "faint"))
 
