@@ -1,4 +1,4 @@
-"""Texts into vectors: the bundled all-MiniLM-L6-v2 model, other embedders, token vectors, and their cache."""
+"""Texts to vectors: the bundled all-MiniLM-L6-v2 model, other embedders, token vectors, and their cache."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ int8), of opset 13."""
 
 @dataclass(frozen=True, slots=True, weakref_slot=True)
 class Loaded:
-    """A model that is ready to run, and its tokenizer. Several threads may use them at once."""
+    """A loaded model and its tokenizer. Threads may share them."""
 
     session: onnxruntime.InferenceSession
     tokenizer: Any
@@ -118,13 +118,13 @@ def product() -> Callable[[NDArray[np.uint8], NDArray[np.int8]], NDArray[np.int3
 
 
 def cores() -> int:
-    """How many this process may use."""
+    """The number of processors that this process may use."""
     affinity = getattr(os, "sched_getaffinity", None)  # not on macOS
     return len(affinity(0)) if affinity else os.cpu_count() or 1
 
 
 def batches(lengths: Sequence[int]) -> Iterator[list[int]]:
-    """Row numbers in batches of like length, each at most BATCH_TOKENS with its padding."""
+    """Row numbers in batches of similar length, each at most BATCH_TOKENS including padding."""
     batch: list[int] = []
     for number in sorted(range(len(lengths)), key=lambda n: lengths[n]):
         if batch and (len(batch) + 1) * lengths[number] > BATCH_TOKENS:
@@ -214,11 +214,11 @@ TOGETHER = 16
 
 
 class CrossUnavailable(Exception):
-    """The cross-encoder does not load or does not fit; the message says why. The order stays as it was."""
+    """The cross-encoder does not load or does not fit; the message says why. The order stays unchanged."""
 
 
 class CrossEncoder:
-    """The model of one folder, loaded at the first pair."""
+    """The cross-encoder of one folder, loaded at first use."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -369,7 +369,7 @@ def wiped() -> Iterator[None]:
 
 
 def room() -> float:
-    """Bytes of address space that this process may still take (`ulimit -v`); infinite without a limit."""
+    """Bytes of address space that this process may still allocate (`ulimit -v`); infinite without a limit."""
     limit = resource.getrlimit(resource.RLIMIT_AS)[0]
     if limit == resource.RLIM_INFINITY:
         return math.inf

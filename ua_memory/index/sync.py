@@ -1,4 +1,4 @@
-"""Brings the index up to date before a search, and rebuilds it when anything is off."""
+"""Bring the index up to date before a search, and rebuild it if it is damaged or of another version."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ AT_LEAST = 50
 
 
 def within(seconds: float) -> Stop | None:
-    """Stops that many seconds from now; 0 for never."""
+    """A `stop` that is true after this many seconds; never for 0."""
     until = time.monotonic() + seconds
     return (lambda: time.monotonic() > until) if seconds else None
 
@@ -98,8 +98,8 @@ class Refresh:
 
 @dataclass(slots=True)
 class IndexReading:
-    """What one look at the files did to the words, in items; `files` counts those there are, `left` those
-    that have changed and were not read."""
+    """Result of comparing files and words, in items; `files` is their number, `left` those that changed
+    and were not read."""
 
     added: int = 0
     changed: int = 0
@@ -117,7 +117,7 @@ class IndexReading:
 
 @dataclass(frozen=True, slots=True)
 class CatchUp:
-    """What was done to the vectors: texts that went through the model, and those left without a vector."""
+    """Result of updating the vectors: texts embedded by the model, and texts left without a vector."""
 
     embedded: int = 0
     left: int = 0
@@ -279,18 +279,18 @@ class Index:
         self.close()
 
     def use(self, store: Store) -> None:
-        """Go on with the bank as it was opened anew: with its settings as they are now."""
+        """Continue with the bank's present settings."""
         self.store = store
         self.files.use(store)
 
     @property
     def words(self) -> WordIndex:
-        """The word index, opened or made; as the last refresh left it."""
+        """The word index, opened or created; as of the last refresh."""
         return self._current.words
 
     @property
     def vectors(self) -> Rows:
-        """The vectors: on the server that the owner named, else the folder's, opened by taking its lock.
+        """The vectors: on the configured server, else in the folder, opened by taking its lock.
         VectorsUnavailable says why not."""
         if self._current.folder is None:
             raise VectorsUnavailable("the index folder cannot be written")
@@ -319,12 +319,12 @@ class Index:
 
     @property
     def ready(self) -> bool:
-        """Whether the model is loaded, so that a query costs no more than the query."""
+        """Whether the model is loaded."""
         return bool(getattr(self._embeds, "ready", False))
 
     @property
     def cross(self) -> CrossEncoder | None:
-        """The owner's cross-encoder, if one is named; loaded when it is first asked."""
+        """The configured cross-encoder, loaded on first use."""
         folder = self.store.config.cross_encoder
         if not folder:
             return None
@@ -334,19 +334,19 @@ class Index:
 
     @property
     def cache(self) -> Cache:
-        """The embeddings kept by text."""
+        """The cached embeddings, by text hash."""
         self._cache = self._cache or Cache(self.store.bank.cache)
         return self._cache
 
     @synchronized
     def end(self) -> None:
-        """Close, and let go of the models too."""
+        """Close, and unload the models."""
         self.close()
         self._embeds, self._cross = self._given, None
 
     @synchronized
     def close(self) -> None:
-        """Let go of all files and of the lock. What is used after it opens again."""
+        """Close all files and release the lock. A later call opens it again."""
         self._close_vectors()
         if self._cache:
             self._cache.close()
@@ -401,7 +401,7 @@ class Index:
 
     @synchronized
     def unchanged(self, seen: FileSurvey | None = None) -> bool:
-        """Whether the words are those of the files as they are, by one stat of each."""
+        """Whether the words match the files, by one stat of each."""
         there, manifest = (
             self.files.look(seen or self.store.survey(), self._current.scratch),
             Manifest(self.words.db),
@@ -411,8 +411,8 @@ class Index:
     @io_as_cannot_write
     @synchronized
     def rebuild(self, vectors: bool = True, progress: Progress | None = None) -> Refresh:
-        """Make the whole index again beside the old one, from files and cache, then put it in its place. Busy
-        while another process has the vectors open."""
+        """Build a new index next to the old one, from files and cache, and replace it. Busy while another
+        process has the vectors open."""
         self.generations.make()
         self._close_vectors()
         owner = VectorLock(self.generations.folder / "owner.lock")
@@ -520,7 +520,7 @@ AT_A_TIME = 500
 
 
 def wanted(words: WordIndex, model: str, cache: Cache) -> VectorMark:
-    """The mark of vectors that stand for the words as they are."""
+    """The mark of vectors that match the present words."""
     return VectorMark(words.epoch, words.generation, model, cache=cache.epoch)
 
 
@@ -528,7 +528,7 @@ def catch_up(
     words: WordIndex, vectors: Rows, cache: Cache, embeds: Embeds, progress: Progress | None = None,
     stop: Stop | None = None,
 ) -> CatchUp:  # fmt: skip
-    """Make the vectors those of the words' texts; at `stop` it ends with those done so far."""
+    """Make the vectors match the words' texts; at `stop` return with those done so far."""
     goal, mark = wanted(words, embeds.model, cache), vectors.mark
     if mark == goal:
         return CatchUp()
@@ -593,8 +593,8 @@ def embed(
     words: WordIndex, cache: Cache, embeds: Embeds, missing: list[str], progress: Progress | None,
     stop: Stop | None, take: Callable[[Mapping[str, Embedded]], None] | None = None,
 ) -> CatchUp:  # fmt: skip
-    """Embed texts portion by portion, each into the cache before anything else: a kill costs one portion.
-    At `stop` it ends with those done so far."""
+    """Embed texts in portions, each written to the cache first: a kill loses one portion. At `stop` return
+    with those done so far."""
     runs = _runs(words, missing)
     names, left, done = [name for run in runs for name in run], set(missing), 0
     # Closed at once when it is left: there may be a process behind it.
@@ -637,7 +637,7 @@ def _runs(words: WordIndex, names: list[str]) -> list[dict[str, str]]:
 
 
 def absent(store: Store) -> bool:
-    """Whether there is no index yet, or none any more."""
+    """Whether there is no index."""
     folder = Generations(store.bank.index).current()
     return folder is None or not (folder / "words.db").exists()
 
@@ -730,21 +730,21 @@ def nearest(
 
 
 class Facts:
-    """The facts and other statements of a bank, looked up in the index where it knows them."""
+    """The facts and other statements of a bank, found through the index where it knows them."""
 
     def __init__(self, store: Store, index: Callable[[], Index]) -> None:
         self._store, self._index = store, index
 
     def get(self, block: str) -> Statement:
-        """What has a block id, by the index if it knows the file, else by looking through all files.
-        NotFound."""
+        """The statement with a block id, through the index if it knows the file, else by reading all
+        files. NotFound."""
         try:
             return statements.find(self._store, block, self.files_of(block.removeprefix("^")))
         except NotFound:
             return statements.find(self._store, block)
 
     def files_of(self, block: str) -> list[str] | None:
-        """The files in which an id stands, as the index knows them; None where it does not."""
+        """The files that contain an id, as far as the index knows; None if it has none."""
         return None if absent(self._store) else self._index().words.files_of(block) or None
 
     def lookup(self) -> Equal:

@@ -58,15 +58,15 @@ class VectorsUnavailable(Exception):
 
 
 class VectorsElsewhere(VectorsUnavailable):
-    """Another process has them open."""
+    """Another process has the vectors open."""
 
 
 class VectorsBroken(VectorsUnavailable):
-    """What lies on disk is damaged: drop it and build it again."""
+    """The files are damaged: delete and rebuild them."""
 
 
 def imported() -> tuple[Any, Any]:
-    """`chromadb`, and settings for it under which nothing is reported. ImportError where it is missing."""
+    """`chromadb`, and settings that turn off its telemetry. ImportError if it is missing."""
     if "chromadb" in sys.modules:
         return _both()
     absent = {name: part for name, part in _stand_ins().items() if name not in sys.modules}
@@ -130,7 +130,7 @@ def all_of(words: WordIndex, cache: Cache, model: str) -> dict[str, Row]:
 
 
 class InMemoryVectors:
-    """{name: vector}, of length 1; a row of zeros means nothing and is left out."""
+    """{name: vector} of length 1; rows of zeros are left out."""
 
     def __init__(self, vectors: Mapping[str, Row]) -> None:
         import numpy as np
@@ -212,7 +212,7 @@ def stands_for(mark: Mapping[str, Any], meta: Mapping[str, str]) -> bool:
 
 
 def write_mark(file: Path, value: Mapping[str, Any]) -> None:
-    """Replace a mark, for this user's eyes only."""
+    """Replace a mark, readable by this user only."""
     fresh = file.with_suffix(".new")
     fresh.write_text(json.dumps(value))
     fresh.chmod(0o600)
@@ -348,7 +348,7 @@ STARVED = ("out of memory", "allocate memory", "bad_alloc", "temporarily unavail
 
 
 class VectorLock:
-    """The exclusive lock on the vectors, held as long as they are open. Freed by the system at a kill."""
+    """The exclusive lock on the vectors while they are open. The system releases it at a kill."""
 
     def __init__(self, file: Path) -> None:
         self.file = file
@@ -448,7 +448,7 @@ class Rows(ABC):
 
 
 class Vectors(Rows):
-    """A Chroma folder. The caller holds the Owner's lock from before opening until after `close`."""
+    """A Chroma folder. The caller holds the `VectorLock` from before opening until after `close`."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -623,7 +623,7 @@ CLOUD = "trychroma.com"
 
 
 class ServerAway(VectorsUnavailable):
-    """The server cannot be reached, or does not answer as it should."""
+    """The server cannot be reached, or gives an invalid answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -692,7 +692,7 @@ def _hang_up(client: Any) -> None:
 
 
 class ServerConnection:
-    """The connection to one server, tried again after 1, 2, 4 … 60 seconds while it is away."""
+    """The connection to one server, retried after 1, 2, 4 … 60 seconds while it does not answer."""
 
     def __init__(self, url: str) -> None:
         self.address = Address.read(url)
@@ -750,7 +750,7 @@ class ServerConnection:
 
 
 class ServerVectors(Rows):
-    """This machine's rows of one bank on a server: what `Vectors` is for a folder."""
+    """One bank's rows of this machine on a server: what `Vectors` is for a folder."""
 
     def __init__(
         self, line: ServerConnection, bank: str, machine: str, embedding: str, mark_file: Path

@@ -149,14 +149,14 @@ from 500 to 2,000."""
 
 @dataclass(frozen=True, slots=True)
 class WordHit:
-    """An item found by its words: BM25 score, higher is better."""
+    """An item found by keywords, with its BM25 score; higher is better."""
 
     key: str
     score: float
 
 
 def expression(query: Query) -> str:
-    """A query as FTS5 reads it, '' where it asks for nothing."""
+    """A query in FTS5's syntax, '' if it has no terms."""
     phrases = ['"' + " ".join(phrase) + '"' for phrase in query.phrases]
     every = _any([*_quoted(query.terms, query), *phrases])
     required = " AND ".join(phrases)
@@ -178,7 +178,7 @@ def containing(query: Query, texts: Sequence[str]) -> list[bool]:
 def best(
     db: sqlite3.Connection, vocabulary: Vocabulary, query: Query, limit: int, where: Filters
 ) -> list[WordHit]:
-    """The best items by BM25, equal scores in the order of path and line."""
+    """The best items by BM25; ties by path and line."""
     found: list[WordHit] = []
     for matches in _ways(vocabulary, query):
         found = _fetched(db, matches, limit, where)
@@ -285,8 +285,7 @@ MOST = 16_384
 
 
 class ItemReader:
-    """Reads the items of an open connection. They are let go of as soon as anybody has written: `forget`
-    tells of this connection, SQLite of all others."""
+    """Reads items over an open connection, and caches them until anybody writes."""
 
     def __init__(self, db: sqlite3.Connection) -> None:
         self.db = db
@@ -340,7 +339,7 @@ MOST_SPELT = 50_000
 
 
 class WordIndex(IndexMeta):
-    """One SQLite file, or `:memory:`. Raises sqlite3.DatabaseError when the file is no such database."""
+    """One SQLite file, or `:memory:`. Raises sqlite3.DatabaseError if the file is not a database."""
 
     def __init__(self, file: Path | str) -> None:
         self.file = file
@@ -428,7 +427,7 @@ class WordIndex(IndexMeta):
     # -- writing (inside `writing`) -----------------------------------------------------------------------
 
     def replace_file(self, path: str, items: Sequence[IndexItem]) -> tuple[int, int, int]:
-        """Make `items` the items of a file; (added, changed, removed). What only moved is only renumbered."""
+        """Replace a file's items; (added, changed, removed). Items that only moved are renumbered."""
         asked = 'SELECT key, rowid, digest, vhash, line, "end", seq, run FROM items WHERE path = ?'
         old = {key: rest for key, *rest in self.db.execute(asked, (path,))}
         added = changed = 0
@@ -460,7 +459,7 @@ class WordIndex(IndexMeta):
         return added, changed, len(old)
 
     def remove_file(self, path: str) -> int:
-        """Drop a file's items; how many there were."""
+        """Remove a file's items; how many there were."""
         return self.replace_file(path, ())[2]
 
     def _add(self, fresh: list[tuple[IndexItem, str]]) -> None:
@@ -497,7 +496,7 @@ class WordIndex(IndexMeta):
         self.db.executemany("INSERT INTO journal VALUES (?, ?)", [(generation, vhash) for vhash in vhashes])
 
     def next_generation(self) -> None:
-        """Close a refresh that changed something."""
+        """End a refresh that changed something."""
         self.set_meta("generation", str(self.generation + 1))
 
     def cut_journal(self, generation: int) -> None:
@@ -508,11 +507,11 @@ class WordIndex(IndexMeta):
     # -- looking up -----------------------------------------------------------------------------------------
 
     def search(self, query: Query, limit: int, where: Filters | None = None) -> list[WordHit]:
-        """The best items by BM25; equal scores in the order of path and line. All phrases must stand."""
+        """The best items by BM25; ties by path and line. All phrases are required."""
         return best(self.db, self.vocabulary, query, limit, where or Filters())
 
     def get(self, keys: Sequence[str]) -> list[IndexItem]:
-        """The items with these keys, in this order; unknown keys are left out."""
+        """The items with these keys, in order; unknown keys are ignored."""
         found: dict[str, IndexItem] = {}
         for part in chunks(list(keys)):
             found.update((item.key, item) for item in self._items(f"key IN ({marks(part)})", part))
@@ -587,7 +586,7 @@ AGAIN = 60.0
 
 
 class CurrentIndex:
-    """The current generation of an index folder. Where that cannot be written, words live in memory."""
+    """The current generation of an index folder. If the folder is not writable, words are kept in memory."""
 
     def __init__(self, generations: Generations) -> None:
         self.generations = generations
@@ -705,7 +704,7 @@ class CurrentIndex:
 
 
 def broken(error: Exception) -> bool:
-    """Whether an error means that the database is damaged, not that it is busy, full or read-only."""
+    """Whether an error means that the database is damaged, rather than busy, full or read-only."""
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
     return code in (
         sqlite3.SQLITE_CORRUPT,
@@ -743,7 +742,7 @@ class NameCount:
 
 
 def census(words: WordIndex) -> list[NameCount]:
-    """All names that stand somewhere as more than the first word of a sentence, the most frequent first."""
+    """All names that occur as more than the first word of a sentence, the most frequent first."""
     rows = words.db.execute(
         f"SELECT name, count(*), max(how), COALESCE(min(NULLIF({_DAY}, '')), ''), max({_DAY})"
         f" FROM names JOIN items ON items.rowid = names.item GROUP BY name HAVING max(how) > {OPENING}"
@@ -802,7 +801,7 @@ def _is_word(words: WordIndex, name: str) -> bool:
 
 
 def items(words: WordIndex, names: Iterable[str]) -> list[IndexItem]:
-    """The items in which one of these folded names stands, in the order of their days, each once."""
+    """The items that contain one of these folded names, by day, each once."""
     found: dict[int, IndexItem] = {}
     for part in chunks(sorted(set(names))):
         there = f"SELECT item FROM names WHERE name IN ({marks(part)})"
@@ -812,8 +811,8 @@ def items(words: WordIndex, names: Iterable[str]) -> list[IndexItem]:
 
 
 def beside(words: WordIndex, names: Iterable[str]) -> Mapping[str, int]:
-    """{folded name: in how many of the items of these names it stands too}, without those that only ever
-    open a sentence there."""
+    """{folded name: number of these names' items that also contain it}, without names that only begin
+    sentences there."""
     own = set(names)
     found = defaultdict[str, set[int]](set)
     for part in chunks(sorted(own)):
