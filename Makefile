@@ -20,7 +20,7 @@ PYTHON   ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11
 
 BIN   := $(VENV)/bin
 STAMP := $(VENV)/.installed
-PYTEST = $(BIN)/pytest
+PYTEST = $(BIN)/pytest --dist loadgroup
 CODE   = ua_memory tests $(wildcard benchmarks examples)
 
 # uv takes a tenth of the time that pip takes; where there is none, pip installs it first, and where that

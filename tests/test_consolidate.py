@@ -666,7 +666,7 @@ def some(seen: dict[str, str]) -> Any:
     return decide(*(create(text, (label, text)) for label, text in list(facts(seen).items())[::4]))
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("rule", "known"), [(nothing, 50), (some, 50), (nothing, 0), (some, 0), (each_one, 0)]
 )

@@ -184,6 +184,7 @@ def test_one_sentence_costs_less_than_900_tokens(fake: FakeModel, tmp_path: Path
     assert tokens.count(data.decode()) <= 600
 
 
+@pytest.mark.slow
 def test_a_long_text_shares_its_prefix_from_request_to_request(fake: FakeModel, tmp_path: Path) -> None:
     text = "\n\n".join(f"## Part {n}\n\n{SAID}\n\n" + "More about it was said. " * 110 for n in range(30))
     chunks = cut(text)

@@ -222,6 +222,7 @@ def test_nothing_changes_the_second_time(
     shutil.rmtree(folder)
 
 
+@pytest.mark.slow
 def test_killed_at_any_step_of_its_commit_it_is_whole_afterwards(tmp_path: Path) -> None:
     bank, _ = bank_with(tmp_path / "bank", DAYS)
     _, steps = in_child(lambda: opened(Bank(shutil_copy(bank.root, tmp_path / "count"))).consolidate(), None)

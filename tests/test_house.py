@@ -8,7 +8,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TypeGuard
 
-from test_layers import HOMES, LIBRARIES_FROM, PACKAGE, ROOT, SOURCES, dotted, imports, nodes
+import pytest
+from source import nodes
+from test_layers import HOMES, LIBRARIES_FROM, PACKAGE, ROOT, SOURCES, dotted, imports
+
+pytestmark = pytest.mark.xdist_group("source")  # it is parsed once
 
 LINES_IN_A_FUNCTION = 70
 LINES_IN_NINE_OF_TEN_FUNCTIONS = 30

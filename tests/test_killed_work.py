@@ -32,7 +32,7 @@ def test_killed_in_the_midst_of_what_takes_long(name: str, tmp_path: Path) -> No
     kill_at(name, prepared(name, tmp_path / "bank"), tmp_path / "killed", ONCE[name], "insert")
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(2)
 @pytest.mark.parametrize("name", [name for name in WORK if name not in {*ONCE, *ELSEWHERE}])
 def test_a_sample_of_kills_cuts_and_refusals(
     name: str, tmp_path: Path, record_property: Callable[[str, object], None]

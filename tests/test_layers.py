@@ -11,10 +11,12 @@ import ast
 import sys
 from collections import Counter
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 
 import pytest
+from source import nodes
+
+pytestmark = pytest.mark.xdist_group("source")  # it is parsed once
 
 ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "ua_memory"
@@ -104,20 +106,6 @@ class Import:
 
     name: str
     line: int
-
-
-@cache
-def nodes(source: str) -> list[ast.AST]:
-    """All of a module's syntax; most tests of this file and of `test_house` read every module."""
-    found: list[ast.AST] = [ast.parse(source)]
-    for node in found:  # as ast.walk does, in less time
-        for name in node._fields:
-            value = getattr(node, name)
-            if isinstance(value, list):
-                found += [each for each in value if isinstance(each, ast.AST)]
-            elif isinstance(value, ast.AST):
-                found.append(value)
-    return found
 
 
 def imports(source: str, module: str, is_package: bool = False) -> list[Import]:

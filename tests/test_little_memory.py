@@ -31,7 +31,7 @@ def root(tmp_path: Path) -> Path:
     return tmp_path / "bank"
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems do not keep to RLIMIT_AS")
 @pytest.mark.parametrize("megabytes", [300, 500, 1100])
 @pytest.mark.parametrize("indexed", [False, True])

@@ -29,6 +29,8 @@ from ua_memory.index.integrity import KILLED, OPEN
 from ua_memory.index.sync import Index
 from ua_memory.memory import Memory
 
+pytestmark = pytest.mark.xdist_group("planted_faults")  # one bank is copied for all
+
 FACTS = ["one", "two", "three"]
 
 

@@ -169,7 +169,7 @@ def test_a_hook_keeps_to_its_scope(shell: Shell, settings: str, expected: set[st
 # -- front matter ------------------------------------------------------------------------------------------
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     "written",
     [

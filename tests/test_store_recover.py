@@ -35,7 +35,7 @@ from ua_memory.store import pending, swap
 from ua_memory.store.store import Store
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(2)
 @pytest.mark.parametrize("name", WRITES)
 def test_a_sample_of_kills(name: str, tmp_path: Path) -> None:
     bank = prepared(name, tmp_path / "bank")

@@ -310,7 +310,8 @@ for n in range(count):
 """
 
 
-@pytest.mark.parametrize("writers", [1, pytest.param(3, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("writers", [1, 3])
 def test_checkouts_between_branches_of_many_files_while_facts_are_written(store: Store, writers: int) -> None:
     root, rounds, facts = store.bank.root, 0, 12
     for branch in ("side", "main"):

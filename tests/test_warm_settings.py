@@ -18,6 +18,8 @@ from test_config import GOOD
 from ua_memory import config
 from ua_memory.daemon.worker import Warm
 
+pytestmark = pytest.mark.xdist_group("warm_settings")  # one daemon answers all
+
 CHANGED = {**GOOD, "embedding": ('index.embedding = "onnx"', "onnx"), "trail": ('trail = "beside"', "beside")}
 """Where a good value is the default, another one."""
 
