@@ -1161,7 +1161,7 @@ class Refresher:
             "Passed": seen_lines({n: said for n, said in passed.items() if n not in kept}),
         }  # fmt: skip
         draft.facts = [f"^{fact.id}" for fact in learnt]
-        draft.subject = f"refresh: {name}{' anew' if anew else ''} ({state.stale or 'asked for'})"
+        draft.subject = f"refresh: {name}{' from scratch' if anew else ''} ({state.stale or 'asked for'})"
         draft.even_if_empty = True  # what was looked at and changed nothing must not be looked at again
 
 

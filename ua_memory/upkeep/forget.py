@@ -913,7 +913,7 @@ class Forgetting(Cleanup):
             raise Usage(
                 "use only one of: ids and lines, --query, --session, --entity"
                 if ways
-                else "nothing to forget is given",
+                else "nothing given to forget",
                 hint="ua-memory forget ^id, or --query, --session or --entity",
             )
         found: list[ForgetTarget] = []

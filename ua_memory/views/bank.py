@@ -219,7 +219,8 @@ def _index(found: dict[str, object]) -> str:
     if said == ["behind"]:
         said = ["out of date; the next search updates it"]
     counted = [f"{found.pop(key)} {key}" for key in ("items", "files") if key in found]
-    return ", ".join([*said, *counted, *(f"{key} {value}" for key, value in found.items())])
+    more = (f"{key} {'incomplete' if value == 'behind' else value}" for key, value in found.items())
+    return ", ".join([*said, *counted, *more])
 
 
 # -- verify and doctor -----------------------------------------------------------------------------------
