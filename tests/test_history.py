@@ -547,7 +547,7 @@ def test_an_answer_that_breaks_off_is_no_answer(
     run = Process.run
     monkeypatch.setattr(Process, "run", lambda self, *words, **more: run(self, *words, **more)[:cut])
     monkeypatch.setattr(ObjectReader, "read", ended)
-    with pytest.raises(GitFailed, match="breaks off"):
+    with pytest.raises(GitFailed, match="ended early"):
         trail.read_all(wanted)
 
 

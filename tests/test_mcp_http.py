@@ -94,7 +94,7 @@ def test_the_token_is_its_owners_alone(tmp_path: Path) -> None:
         loopback.token(tmp_path / "local")
     file.chmod(0o600)
     file.write_text("short")
-    with pytest.raises(Malformed, match="no token"):
+    with pytest.raises(Malformed, match="not a valid token"):
         loopback.token(tmp_path / "local")
 
 

@@ -139,7 +139,7 @@ def test_a_model_writes_a_page_of_cited_sentences_in_one_commit(shell: Shell) ->
 def test_nothing_changed_asks_nobody_and_writes_nothing(written: Shell) -> None:
     before = text(written), commits(written)
     done, fake = refresh(written, argv=("--all",))
-    assert "nothing has changed" in done.out and fake.bodies == []
+    assert "up to date" in done.out and fake.bodies == []
     assert refresh(written, argv=("--stale",))[0].out == "No page is stale.\n"
     assert (text(written), commits(written)) == before
 
