@@ -548,7 +548,7 @@ def entities_rename(
 # `ua-memory model test`: whether the model answers, and what that took.
 
 
-model_app = app.new(no_args_is_help=True, help="The model that reads conversations and texts.")
+model_app = app.new(no_args_is_help=True, help="Try the model that reads conversations and texts.")
 NAME_ONE = "set ANTHROPIC_API_KEY, or: ua-memory install claude-code --model client"
 
 
