@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -75,9 +76,10 @@ Project = Annotated[
 ]
 
 
-@import_app.command(name="import", cls=app.Verb)
+@app.verb(import_app, "import")
 def import_(
-    ctx: typer.Context,
+    call: Call,
+    memory: Memory,
     source: Source,
     path: From = None,
     days: Days = None,
@@ -100,8 +102,6 @@ def import_(
             metavar="INDEX", help="The old index: its SQLite file, or the URL of a bank of Hindsight."
         ),
     ] = None,
-    as_json: app.Json = False,
-    bank: app.Bank = None,
 ) -> None:
     """Import what another tool remembered.
 
@@ -111,79 +111,47 @@ def import_(
     transcripts that clients keep on this machine are flushed, one commit each. An `archive` is what `export`
     wrote: verified, then merged by id. See docs/import.md.
     """
-    if source == "sessions":
-        _refuse({"--days": days is not None, "--compare": compare, "--old": old}, source)
-        _sessions(ctx, path, since, everything, tuple(client or ()), project, dry_run)
-    elif source == "archive":
-        given = {"--since": since, "--client": client, "--project": project, "--days": days is not None}
-        _refuse({**given, "--all": everything, "--compare": compare, "--old": old}, source)
-        _archive(ctx, path, dry_run)
-    else:
-        _refuse({"--since": since, "--client": client, "--project": project}, source)
-        _remembered(
-            ctx, source, path, None if everything else DAYS if days is None else days, dry_run, compare, old
-        )
-
-
-def _refuse(given: dict[str, Any], source: str) -> None:
-    """Usage for an option that says nothing of this source."""
+    given = {
+        "--days": days is not None, "--all": everything, "--since": since, "--client": client,
+        "--project": project, "--compare": compare, "--old": old,
+    }  # fmt: skip
     for option, value in given.items():
-        if value:
+        if value and option not in APPLY.get(source, ("--days", "--all", "--compare", "--old")):
             raise Usage(f"{option} does not apply to {source}", hint="ua-memory import --help")
-
-
-def _sessions(
-    ctx: typer.Context,
-    path: str | None,
-    since: str | None,
-    everything: bool,
-    clients: tuple[str, ...],
-    project: str | None,
-    dry_run: bool,
-) -> None:
-    if everything and since:
-        raise Usage("--all and --since cannot be used together")
-    with caller.opened(ctx) as (call, memory):
-        asked = views_flushed.SurveyRequest(
-            path, "" if everything else since or SINCE, clients, project, dry_run
-        )
-        run(call, memory, asked)
-
-
-def _archive(ctx: typer.Context, path: str | None, dry_run: bool) -> None:
+    if source == "sessions":
+        if everything and since:
+            raise Usage("--all and --since cannot be used together")
+        past = None if everything else since or SINCE
+        return _sessions(call, memory, SessionsRequest(path, past, tuple(client or ()), project, dry_run))
     if path is None:
-        raise Usage("FILE is missing", hint="ua-memory import archive FILE")
-    with caller.opened(ctx) as (call, memory):
-        done = memory.remote.restore(caller.absolute(call, path), dry_run=dry_run)
-        show(call, done, history.restored_shape, history.show_restored)
-        if done.heard and not done.heard.proof.holds:
-            raise typer.Exit(StillThere.exit_code)
+        what = "FILE" if source == "archive" else "PATH"
+        raise Usage(f"{what} is missing", hint=f"ua-memory import {source} {what}")
+    if source == "archive":
+        return _archive(call, memory, path, dry_run)
+    root, ours = caller.absolute(call, path), memory.store.bank.root
+    if ours in (root.resolve(), *root.resolve().parents):
+        raise Usage("this is the bank itself; its notes are searched already", where=str(root.resolve()))
+    files, unread = import_sources.files_of(root, ours, source)
+    found = import_sources.read(source, root.resolve().name, files)
+    if compare or old:
+        return _compare(call, found, root, files, compare, old)
+    within = found.within(None if everything else DAYS if days is None else days)
+    done = import_contents(memory.store, within, door=memory.door, dry_run=dry_run)
+    return show(
+        call, done, lambda done: views_flushed.import_shape(done, unread),
+        lambda screen, done: views_flushed.show_imported(screen, done, unread),
+    )  # fmt: skip
 
 
-def _remembered(
-    ctx: typer.Context,
-    source: str,
-    path: str | None,
-    days: int | None,
-    dry_run: bool,
-    compare: str | None,
-    old: str | None,
-) -> None:
-    if path is None:
-        raise Usage("PATH is missing", hint=f"ua-memory import {source} PATH")
-    with caller.opened(ctx) as (call, memory):
-        root, ours = caller.absolute(call, path), memory.store.bank.root
-        _not_ours(root.resolve(), ours)
-        files, unread = import_sources.files_of(root, ours, source)
-        found = import_sources.read(source, root.resolve().name, files)
-        if compare or old:
-            _compare(call, found, root, files, compare, old)
-            return
-        done = import_contents(memory.store, found.within(days), door=memory.door, dry_run=dry_run)
-        if call.as_json:
-            emit(call, views_flushed.import_shape(done, unread))
-        else:
-            views_flushed.show_imported(Screen(call), done, unread)
+APPLY = {"sessions": ("--all", "--since", "--client", "--project"), "archive": ()}
+"""The options that say something of a source; of all others the rest."""
+
+
+def _archive(call: Call, memory: Memory, path: str, dry_run: bool) -> None:
+    done = memory.remote.restore(caller.absolute(call, path), dry_run=dry_run)
+    show(call, done, history.restored_shape, history.show_restored)
+    if done.heard and not done.heard.proof.holds:
+        raise typer.Exit(StillThere.exit_code)
 
 
 def _compare(
@@ -198,119 +166,83 @@ def _compare(
     show(call, done, views_flushed.comparison_shape, views_flushed.show_comparison)
 
 
-def _not_ours(root: Path, ours: Path) -> None:
-    if ours in (root, *root.parents):
-        raise Usage("this is the bank itself; its notes are searched already", where=str(root))
-
-
-# -- bringing --------------------------------------------------------------------------------------------
+# -- sessions --------------------------------------------------------------------------------------------
 # `ua-memory import sessions`: find transcripts on this machine, tell what is in them, flush what is new.
 
 
-def run(call: Call, memory: Memory, asked: views_flushed.SurveyRequest) -> None:
+@dataclass(frozen=True, slots=True)
+class SessionsRequest:
+    """Which sessions: no `since` is all, no `clients` are all of them, no `path` the machine."""
+
+    path: str | None
+    since: str | None
+    clients: tuple[str, ...]
+    project: str | None
+    dry_run: bool
+
+
+def _sessions(call: Call, memory: Memory, asked: SessionsRequest) -> None:
     """Find, tell and, unless it is a dry run, flush."""
-    unknown = set(asked.clients) - set(sessions.CLIENTS)
-    if unknown:
-        known = ", ".join(sessions.CLIENTS)
-        if "gemini" in unknown:
-            raise Usage(
-                "Gemini CLI's transcripts are not read: hooks capture its sessions as they happen",
-                hint="ua-memory install gemini",
-            )
-        raise Usage(f"unknown client {min(unknown)!r}", hint=f"known clients: {known}")
+    sessions.require_known(asked.clients)
     if not memory.config.enabled:
-        _off(call, memory, asked)
-        return
-    now = memory.store.now()
-    since = parse_since(asked.since or None, now)
+        off = memory.flush().notes  # it says so, and does nothing
+        emit(call, views_flushed.survey_shape(asked.dry_run, notes=off)) if call.as_json else None
+        return Screen(call).note(*off)
+    since = parse_since(asked.since, memory.store.now())
     if not asked.dry_run:  # what hooks heard of ended sessions goes before what their transcripts have
         queue_ended_sessions(memory, lambda text: note(call, text), model=bool(call.model(memory)))
     found = _survey(call, memory, asked, since)
     chosen = [one for one in found.sessions if _fits(call, one, asked)]
     fresh = [one for one in chosen if one.new or one.waits]
     if not call.as_json:
-        places = [asked.path] if asked.path is not None else _places(call, asked)
+        places = [asked.path] if asked.path is not None else sessions.shown_places(call, asked.clients)
         views_flushed.show_survey(Screen(call), found, chosen, f"{since:%Y-%m-%d}" if since else None, places)
     if asked.dry_run:
-        _preview(call, memory, asked, found, chosen, fresh)
-    else:
-        _flush(call, memory, asked, found, chosen, fresh)
+        return _preview(call, memory, found, chosen, fresh)
+    return _flush(call, memory, found, chosen, fresh)
 
 
-def _places(call: Call, asked: views_flushed.SurveyRequest) -> list[str]:
-    """Where clients keep their sessions, as a person writes it."""
-    folders = [folder for _, folder in sessions.places(call, asked.clients or sessions.CLIENTS)]
-    below = [(each, each.is_relative_to(call.home)) for each in folders]
-    return list(
-        dict.fromkeys(f"~/{each.relative_to(call.home)}" if home else str(each) for each, home in below)
-    )
-
-
-def _off(call: Call, memory: Memory, asked: views_flushed.SurveyRequest) -> None:
-    off = memory.flush().notes  # it says so, and does nothing
-    if call.as_json:
-        emit(call, views_flushed.survey_shape(asked, (), None, (), off))
-    for text in off:
-        note(call, text)
-
-
-def _survey(call: Call, memory: Memory, asked: views_flushed.SurveyRequest, since: datetime | None) -> Survey:
+def _survey(call: Call, memory: Memory, asked: SessionsRequest, since: datetime | None) -> Survey:
     if asked.path is None:
         transcripts = list(sessions.on_machine(call, asked.clients or sessions.CLIENTS))
     else:
         transcripts = list(sessions.below(caller.absolute(call, asked.path)))
-    listed = context.session_records(memory.store.bank.pending)
-    going = {
-        (str(each.get("client")), str(each.get("session")))
-        for path, each in listed
-        if not context.has_ended(path, each)
-    }
     with progress(call, "Reading sessions") as tell:
-        return memory.sessions.survey(transcripts, since=since, going=going, tell=tell)
+        open_ones = context.open_sessions(memory.store.bank.pending)
+        return memory.sessions.survey(transcripts, since=since, going=open_ones, tell=tell)
 
 
-def _fits(call: Call, one: FoundSession, asked: views_flushed.SurveyRequest) -> bool:
-    if asked.clients and views_flushed.family(one) not in asked.clients:
+def _fits(call: Call, one: FoundSession, asked: SessionsRequest) -> bool:
+    """Whether it is of a client and a project that are meant: by the project's name, or a folder above it."""
+    if asked.clients and one.family not in asked.clients:
         return False
     if asked.project is None:
         return True
     folder = Path(one.session.cwd) if one.session.cwd else None
     named = caller.absolute(call, asked.project).resolve()
+    names = (one.project, folder.name if folder else "")
     below = folder is not None and named in (folder, *folder.parents)
-    return below or asked.project.casefold() in (
-        views_flushed.project(one).casefold(),
-        folder.name.casefold() if folder else "",
-    )
+    return below or asked.project.casefold() in map(str.casefold, names)
 
 
 def _preview(
-    call: Call,
-    memory: Memory,
-    asked: views_flushed.SurveyRequest,
-    found: Survey,
-    chosen: list[FoundSession],
-    fresh: list[FoundSession],
+    call: Call, memory: Memory, found: Survey, chosen: list[FoundSession], fresh: list[FoundSession]
 ) -> None:
     kept, cost = memory.sessions.preview(fresh, model=call.model(memory))
     if call.as_json:
         more = {"preview": kept, **({"estimate": output.estimate(cost)} if cost else {})}
-        emit(call, {**views_flushed.survey_shape(asked, chosen, found, (), ()), **more})
-        return
+        return emit(call, {**views_flushed.survey_shape(True, chosen, found), **more})
     screen = Screen(call)
     if fresh:
         screen.line(f"Without a model {count(kept, 'fact')} would be kept.")
         if cost:
             screen.line(output.priced(cost))
         screen.line(("Nothing was changed. Without --dry-run they are flushed, one commit each.", "faint"))
+    return None
 
 
 def _flush(
-    call: Call,
-    memory: Memory,
-    asked: views_flushed.SurveyRequest,
-    found: Survey,
-    chosen: list[FoundSession],
-    fresh: list[FoundSession],
+    call: Call, memory: Memory, found: Survey, chosen: list[FoundSession], fresh: list[FoundSession]
 ) -> None:
     done: list[FlushedSession] = []
     screen = Screen(call)
@@ -322,7 +254,7 @@ def _flush(
                 call.stdout.flush()
     finally:  # what was flushed before another one failed is told in any case
         if call.as_json:
-            emit(call, views_flushed.survey_shape(asked, chosen, found, done, ()))
+            emit(call, views_flushed.survey_shape(False, chosen, found, done))
         elif done:
             views_flushed.conclude_survey(screen, done)
             if not call.model(memory):

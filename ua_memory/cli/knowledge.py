@@ -103,9 +103,10 @@ def opinions_get(call: Call, memory: Memory, block: OpinionId) -> None:
     show(call, memory.opinions.get(block), views.shape_of_opinion, views.show_opinion)
 
 
-@opinions_app.command("revise", cls=app.Verb)
+@app.verb(opinions_app, "revise")
 def opinions_revise(
-    ctx: typer.Context,
+    call: Call,
+    memory: Memory,
     block: OpinionId,
     text: Annotated[list[str] | None, typer.Argument(metavar="[TEXT...]", help="The new wording.")] = None,
     confidence: Annotated[
@@ -114,8 +115,6 @@ def opinions_revise(
     because: Annotated[
         list[str] | None, typer.Option("--because", metavar="^ID", help="Another fact that supports it.")
     ] = None,
-    as_json: app.Json = False,
-    bank: app.Bank = None,
 ) -> None:
     """Change an opinion: its words, its confidence, its reasons.
 
@@ -123,12 +122,11 @@ def opinions_revise(
     """
     if not text and confidence is None and not because:
         raise Usage("nothing to change", hint='ua-memory opinions revise ^id "…" --confidence 0.6')
-    with caller.opened(ctx) as (call, memory):
-        done = memory.opinions.revise(
-            block, text=" ".join(text or ()), confidence=confidence, because=because or (),
-            by_person=is_person(call),
-        )  # fmt: skip
-        show(call, done, views.shape_of_change, views.show_changed)
+    done = memory.opinions.revise(
+        block, text=" ".join(text or ()), confidence=confidence, because=because or (),
+        by_person=is_person(call),
+    )  # fmt: skip
+    show(call, done, views.shape_of_change, views.show_changed)
 
 
 @app.verb(opinions_app, "drop")
@@ -287,9 +285,10 @@ def pages_delete(call: Call, memory: Memory, id: PageId) -> None:
     views.show_kept(Screen(call), "Deleted", memory.pages.delete(id, by_person=is_person(call)))
 
 
-@pages_app.command("refresh", cls=app.Verb)
+@app.verb(pages_app, "refresh")
 def pages_refresh(
-    ctx: typer.Context,
+    call: Call,
+    memory: Memory,
     id: Annotated[list[str] | None, typer.Argument(metavar="[ID...]", help="Only these.")] = None,
     every: Annotated[bool, typer.Option("--all", help="All pages.")] = False,
     stale: Annotated[bool, typer.Option("--stale", help="All pages that are stale.")] = False,
@@ -297,8 +296,6 @@ def pages_refresh(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Show what would change, and the price; calls the model.")
     ] = False,
-    as_json: app.Json = False,
-    bank: app.Bank = None,
 ) -> None:
     """Refresh pages.
 
@@ -310,35 +307,34 @@ def pages_refresh(
     done: list[RefreshResult] = []
     shapes: list[dict[str, Any]] = []
     prices: list[Estimate] = []
-    with caller.opened(ctx) as (call, memory):
-        model = call.model(memory)
+    model = call.model(memory)
 
-        def tell(price: Estimate) -> None:
-            prices.append(price)
-            note(call, output.priced(price))
+    def tell(price: Estimate) -> None:
+        prices.append(price)
+        note(call, output.priced(price))
 
-        def show_one(one: RefreshResult) -> None:
-            done.append(one)
-            shapes.append(views.refreshed_shape(one, prices.pop() if prices else None))
-            if not call.as_json:
-                views.show_refreshed(Screen(call), one)
+    def show_one(one: RefreshResult) -> None:
+        done.append(one)
+        shapes.append(views.refreshed_shape(one, prices.pop() if prices else None))
+        if not call.as_json:
+            views.show_refreshed(Screen(call), one)
 
-        chosen: dict[str, Any] = {"model": model, "full": full, "dry_run": dry_run}
-        chosen |= {"tell": tell if dry_run else None}
-        try:
-            for one in id or ():
-                show_one(memory.pages.refresh(one, **chosen))
-            if not id:
-                memory.pages.refresh_stale(every=every, done=show_one, **chosen)
-        finally:  # what was written before another one failed is told in any case
-            if call.as_json and done:
-                emit(call, {"pages": shapes})
-        if call.as_json and not done:
-            emit(call, {"pages": []})
-        elif not done:
-            Screen(call).line("No page is stale.")
-        elif not model and any(one.diff for one in done):
-            note(call, views.UNWRITTEN)
+    chosen: dict[str, Any] = {"model": model, "full": full, "dry_run": dry_run}
+    chosen |= {"tell": tell if dry_run else None}
+    try:
+        for one in id or ():
+            show_one(memory.pages.refresh(one, **chosen))
+        if not id:
+            memory.pages.refresh_stale(every=every, done=show_one, **chosen)
+    finally:  # what was written before another one failed is told in any case
+        if call.as_json and done:
+            emit(call, {"pages": shapes})
+    if call.as_json and not done:
+        emit(call, {"pages": []})
+    elif not done:
+        Screen(call).line("No page is stale.")
+    elif not model and any(one.diff for one in done):
+        note(call, views.UNWRITTEN)
 
 
 # -- models ------------------------------------------------------------------------------------------------
@@ -595,9 +591,10 @@ Keep = Annotated[bool, typer.Option("--keep", help="Form or revise opinions, in 
 Explain = Annotated[bool, typer.Option("--explain", help="Show each step and what it found.")]
 
 
-@reflect_app.command(cls=app.Verb)
+@app.verb(reflect_app)
 def reflect(
-    ctx: typer.Context,
+    call: Call,
+    memory: Memory,
     question: Question = None,
     budget: Budget = "low",
     max_tokens: MaxTokens = None,
@@ -610,8 +607,6 @@ def reflect(
     tag: Tags = None,
     tags_match: TagsMatch = "any_strict",
     tag_groups: TagGroups = "",
-    as_json: app.Json = False,
-    bank: app.Bank = None,
 ) -> None:
     """Answer a question from memory, with sources.
 
@@ -621,17 +616,16 @@ def reflect(
     """
     if not question or not " ".join(question).strip():
         raise Usage("no question given", hint='ua-memory reflect "why did we leave Heroku"')
-    with caller.opened(ctx) as (call, memory):
-        filters = chosen(memory, since, until, scope(call, tag, tags_match, tag_groups), None, None)
-        with progress(call, "Thinking"):
-            found = memory.reflect(
-                " ".join(question), model=call.model(memory), budget=budget, max_tokens=max_tokens or 0,
-                schema=_schema(call, schema), context=context_of, filters=filters, keep_opinion=keep,
-            )  # fmt: skip
-        show(
-            call, found, lambda found: hits.shape(found, explain),
-            lambda screen, found: hits.show_answer(screen, found, explain),
+    filters = chosen(memory, since, until, scope(call, tag, tags_match, tag_groups), None, None)
+    with progress(call, "Thinking"):
+        found = memory.reflect(
+            " ".join(question), model=call.model(memory), budget=budget, max_tokens=max_tokens or 0,
+            schema=_schema(call, schema), context=context_of, filters=filters, keep_opinion=keep,
         )  # fmt: skip
+    show(
+        call, found, lambda found: hits.shape(found, explain),
+        lambda screen, found: hits.show_answer(screen, found, explain),
+    )  # fmt: skip
 
 
 def _schema(call: Call, given: str | None) -> Any:

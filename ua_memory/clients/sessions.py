@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, cast
 
 from ua_memory import caller, discovery
-from ua_memory.errors import Malformed, NotFound, UaMemoryError
+from ua_memory.errors import Malformed, NotFound, UaMemoryError, Usage
 from ua_memory.text.noise import RECALL_CLOSE, RECALL_OPEN
 from ua_memory.transcripts.reader import Transcript, sniff
 
@@ -238,6 +238,29 @@ def places(call: Call, clients: Iterable[str]) -> Iterator[tuple[str, Path]]:
     """The folders in which these clients keep what they keep, as far as there are any."""
     for client in clients:
         yield from ((client, folder) for folder in folders(call, client) if folder.is_dir())
+
+
+def shown_places(call: Call, clients: Iterable[str]) -> list[str]:
+    """The same folders as a person writes them; of all clients where none is named."""
+    folders = [folder for _, folder in places(call, clients or CLIENTS)]
+    home = call.home
+    return list(
+        dict.fromkeys(
+            f"~/{each.relative_to(home)}" if each.is_relative_to(home) else str(each) for each in folders
+        )
+    )
+
+
+def require_known(clients: Iterable[str]) -> None:
+    """Usage for a client whose transcripts cannot be read."""
+    unknown = set(clients) - set(CLIENTS)
+    if "gemini" in unknown:
+        raise Usage(
+            "Gemini CLI's transcripts are not read: hooks capture its sessions as they happen",
+            hint="ua-memory install gemini",
+        )
+    if unknown:
+        raise Usage(f"unknown client {min(unknown)!r}", hint=f"known clients: {', '.join(CLIENTS)}")
 
 
 def on_machine(call: Call, clients: Iterable[str]) -> Iterator[Transcript]:

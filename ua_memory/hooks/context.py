@@ -215,6 +215,12 @@ def has_ended(path: str, found: dict[str, Any]) -> bool:
         return False
 
 
+def open_sessions(pending: Path | str) -> set[tuple[str, str]]:
+    """(client, session) of those that have not ended."""
+    listed = ((path, found) for path, found in session_records(pending) if not has_ended(path, found))
+    return {(str(found.get("client")), str(found.get("session"))) for _, found in listed}
+
+
 def others_wait(pending: Path | str, but: str) -> bool:
     """Whether a session other than `but` waits for its flush, or was killed."""
     others = ((path, found) for path, found in session_records(pending) if found.get("session") != but)

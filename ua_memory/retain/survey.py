@@ -13,7 +13,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 from ua_memory.errors import CannotWrite, Malformed, NotFound, TooLarge, UaMemoryError, Usage
 from ua_memory.llm.ledger import Estimate, together
-from ua_memory.paths import is_bank, make_private
+from ua_memory.paths import is_bank, make_private, project_of
 from ua_memory.retain import ledger
 from ua_memory.retain.documents import MOST_BYTES, is_read
 from ua_memory.retain.flush import estimate, filter_turns
@@ -65,6 +65,16 @@ class FoundSession:
     def flushed(self) -> int:
         """How many turns were read by a flush before, be it under another session's name."""
         return self.turns - self.waits - len(self.new)
+
+    @property
+    def family(self) -> str:
+        """The client whose folder it is kept in: Clawdbot is OpenClaw's older name."""
+        return {"clawdbot": "openclaw"}.get(self.session.client, self.session.client)
+
+    @property
+    def project(self) -> str:
+        """The project it was held in, '' if it does not say."""
+        return project_of(Path(self.session.cwd)) if self.session.cwd else ""
 
 
 @dataclass(frozen=True, slots=True)

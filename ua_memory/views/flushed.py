@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from difflib import ndiff
 from itertools import groupby
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ua_memory.llm.ledger import together
-from ua_memory.paths import project_of
 from ua_memory.views import output
 from ua_memory.views.output import MODEL_BY, Piece, Screen, ago, cells, commit, count, visible
 
@@ -351,27 +348,6 @@ SHORT_TITLE = 13
 """Characters of a session's id that are shown: those of a UUID that begins with the time tell two apart."""
 
 
-@dataclass(frozen=True, slots=True)
-class SurveyRequest:
-    """What was asked for; an empty `since` is all, no `clients` are all of them, no `path` the machine."""
-
-    path: str | None
-    since: str
-    clients: tuple[str, ...]
-    project: str | None
-    dry_run: bool
-
-
-def family(one: FoundSession) -> str:
-    """The client whose folder a session is kept in: Clawdbot is OpenClaw's older name."""
-    return {"clawdbot": "openclaw"}.get(one.session.client, one.session.client)
-
-
-def project(one: FoundSession) -> str:
-    """The project a session was held in, '' if it does not say."""
-    return project_of(Path(one.session.cwd)) if one.session.cwd else ""
-
-
 # -- for a person ----------------------------------------------------------------------------------------
 
 
@@ -402,7 +378,7 @@ def _table(chosen: Sequence[FoundSession]) -> Iterator[list[Piece]]:
     """A row for each client and project, those with the most that is new first, and their sums."""
     groups: dict[tuple[str, str], list[FoundSession]] = {}
     for one in chosen:
-        groups.setdefault((one.session.client, project(one)), []).append(one)
+        groups.setdefault((one.session.client, one.project), []).append(one)
     waits = any(one.waits for one in chosen)
     numbers = {key: _numbers(group, waits) for key, group in groups.items()}
     total = _numbers(chosen, waits)
@@ -451,7 +427,7 @@ def show_one_flushed(screen: Screen, one: FoundSession, flushed: FlushedSession)
     day = f"{one.last:%Y-%m-%d}" if one.last else "no date   "
     again = f", {len(flushed.seen_again)} already known" if flushed.seen_again else ""
     again += f", {count(len(flushed.core), 'core block')} changed" if flushed.core else ""
-    where = f"{one.session.client} {project(one)} {one.session.session[:SHORT_TITLE]}".replace("  ", " ")
+    where = f"{one.session.client} {one.project} {one.session.session[:SHORT_TITLE]}".replace("  ", " ")
     details = f"{count(flushed.turns, 'turn')}, saved {count(len(flushed.facts), 'fact')}{again} ("
     screen.item([(f"{day}  ", "faint")], f"{where}: {details}", commit(flushed.revision), ")")
     screen.removed(flushed.redacted)
@@ -470,15 +446,12 @@ def conclude_survey(screen: Screen, done: Sequence[FlushedSession]) -> None:
 
 
 def survey_shape(
-    asked: SurveyRequest,
-    chosen: Iterable[FoundSession],
-    found: Survey | None,
-    done: Iterable[FlushedSession],
-    notes: Iterable[str],
-) -> dict[str, Any]:
+    dry_run: bool, chosen: Iterable[FoundSession] = (), found: Survey | None = None,
+    done: Iterable[FlushedSession] = (), notes: Iterable[str] = (),
+) -> dict[str, Any]:  # fmt: skip
     """What was found, and what was flushed of it."""
     return {
-        "dry_run": asked.dry_run,
+        "dry_run": dry_run,
         "sessions": [_session(one) for one in chosen],
         "leftAside": dict(found.machines) if found else {},
         "older": found.older if found else 0,
@@ -492,7 +465,7 @@ def survey_shape(
 
 def _session(one: FoundSession) -> dict[str, Any]:
     session = one.session
-    known = {"project": project(one), "cwd": session.cwd, "parent": session.parent}
+    known = {"project": one.project, "cwd": session.cwd, "parent": session.parent}
     known |= {
         "first": one.first.isoformat() if one.first else "",
         "last": one.last.isoformat() if one.last else "",
