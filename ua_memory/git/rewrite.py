@@ -17,7 +17,7 @@ from pathlib import Path
 
 from ua_memory.errors import CannotWrite, Conflict, GitFailed
 from ua_memory.git.history import History
-from ua_memory.git.process import IMPORTS, TAKES_IN, is_there, lives, processes, text
+from ua_memory.git.process import IMPORTS, TAKES_IN, GitObject, is_there, lives, processes, text
 from ua_memory.git.remotes import AGREED, LOCAL
 from ua_memory.git.repository import ASIDE
 from ua_memory.paths import make_private
@@ -103,19 +103,13 @@ def named_objects(history: History, revs: Sequence[str] = ()) -> dict[str, str]:
     return {sha: path for sha, _, path in (row.partition(" ") for row in rows) if path}
 
 
-def all_objects(history: History) -> Iterator[tuple[str, bytes, bytes]]:
-    """(id, type, content) of every object there is but trees, also of those that nothing leads to."""
-    rows = history.run("cat-file", "--batch-all-objects", "--batch-check", "--unordered").split(b"\n")
-    found = [(row.split()[0].decode(), row.split()[1]) for row in rows if row]
-    names = [(name, kind) for name, kind in found if kind != b"tree"]
+def all_objects(history: History) -> Iterator[GitObject]:
+    """Every object there is but trees, also those that nothing leads to. GitFailed where one is damaged."""
+    listing = "--batch-check=%(objectname) %(objecttype)"
+    rows = history.run("cat-file", "--batch-all-objects", "--unordered", listing).decode().splitlines()
+    names = [name for name, _, kind in (row.partition(" ") for row in rows) if kind != "tree"]
     for start in range(0, len(names), 500):
-        part = names[start : start + 500]
-        out, at = history.run("cat-file", "--batch", stdin="".join(f"{n}\n" for n, _ in part).encode()), 0
-        for name, kind in part:
-            end = out.index(b"\n", at)
-            size = int(out[at:end].split()[2])
-            yield name, kind, out[end + 1 : end + 1 + size]
-            at = end + size + 2
+        yield from filter(None, history.read_objects(names[start : start + 500]))
 
 
 def back_up(history: History, file: Path) -> None:

@@ -157,7 +157,7 @@ def texts(
     lines: set[bytes] = set()
     for name, kind, data in rewrite.all_objects(history):
         path = paths.get(name, "")
-        if kind == b"blob" and (not path or is_truth(path)) and path != tombstones.PATH:
+        if kind == "blob" and (not path or is_truth(path)) and path != tombstones.PATH:
             lines.update(data.split(b"\n"))
             if any(mark in data for mark in marks):
                 for record in document.parse(data, path or "memory/unknown.md").records:
@@ -188,7 +188,7 @@ def changes(
     """(blob id, content, content without these ids and texts) of what has any of them; `paths` are
     {blob id: path}."""
     for name, kind, data in rewrite.all_objects(history):
-        if kind == b"blob" and name in paths:
+        if kind == "blob" and name in paths:
             new = without(data, paths[name], ids, sought, patterns)
             if new != data:
                 yield name, data, new
